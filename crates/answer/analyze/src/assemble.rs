@@ -1,8 +1,8 @@
-//! Events to lifelines: those of one unit together, in reference time.
+//! Makes lifelines of events: collects the events of each unit (a data unit, a call, a connection), in the reference host's time.
 //!
-//! A unit's events are found by its id and by the bytes they carry: an event of a system call, a protocol or the network
-//! belongs to every unit of whose bytes it carries some, and the unit is past that point when its last byte first is. Events
-//! can come in any order and in any number of tables; the result is the same.
+//! A unit's events are found by its id and by the bytes they carry. An event of a system call, a protocol or the network
+//! belongs to every unit that has some of its bytes; the unit has passed that point when its last byte first passes. Tables and
+//! their events can be added in any order; the result is the same.
 
 mod chains;
 mod line_rows;
@@ -29,25 +29,26 @@ use stackline_events::table::EventColumn;
 use stackline_events::unit_ids;
 use unit_id_index::UnitIdIndex;
 
-/// What lifelines are made of.
+/// How lifelines are assembled and grouped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LifelineOptions {
     /// Which data field holds the unit's id in events that are not stackline's own, from 0.
     pub unit_field: usize,
-    /// Whether events that are not stackline's own carry the stream, the offset and the bytes of their unit as these do, in the
-    /// second to fourth field: then what the network did to these bytes is on the unit's line.
+    /// Whether events that are not stackline's own hold their unit's stream, offset and number of bytes in the second to fourth
+    /// data field, as stackline's own do. Then the unit's lifeline includes what the network did to these bytes.
     pub ranges: bool,
-    /// What lines are grouped by.
+    /// What lifelines are grouped by.
     pub by: LifelineGroupKey,
-    /// Whether the units of warm-up runs have lines too.
+    /// Whether the units of warm-up runs get lifelines too.
     pub warmup: bool,
 }
 
-/// What lines are grouped by.
+/// What lifelines are grouped by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LifelineGroupKey {
-    /// The host that answers: a flow's responder, or its initiator where several begin flows that all end at one; in logs of others
-    /// the first host beside the one where the line begins, but one that is on every line only where there is no further.
+    /// The host that answers. For stackline's own flows this is the responder, or the initiator if several hosts begin flows that
+    /// all end at one host. In other logs it is the first host other than the one where the lifeline begins; a host that is on every
+    /// lifeline (such as a name server) is taken only if there is no other.
     #[default]
     Server,
     /// The host where the line begins.
@@ -76,7 +77,7 @@ pub fn lifelines(
     assembler.finish()
 }
 
-/// Which data fields of events are read: all that [`Assembler::add`] looks at.
+/// The numbers of the data fields that [`Assembler::add`] reads; a reader of event files can skip all others.
 #[must_use]
 pub fn fields(options: &LifelineOptions) -> Vec<usize> {
     vec![
@@ -90,68 +91,81 @@ pub fn fields(options: &LifelineOptions) -> Vec<usize> {
     ]
 }
 
+/// Data field with the unit's id; this and the fields below are counted from 0.
 const UNIT: usize = 0;
-/// Of REQUEST_PARENT, and of REQUEST_TRACE.
+/// Data field of REQUEST_PARENT with the id of the unit that this one was made for.
 const PARENT: usize = 1;
+/// Data field of REQUEST_TRACE with the id of the foreign trace (such as an OpenTelemetry trace).
 const TRACE: usize = 1;
+/// Data field with the stream: twice the flow's number, plus 1 for the direction back.
 const STREAM: usize = 1;
+/// Data field with the offset in the stream of the first byte.
 const OFFSET: usize = 2;
+/// Data field with the number of bytes.
 const BYTES: usize = 3;
+/// Data field with the port of the network.
 const PLACE: usize = 4;
 
-/// Takes events, table by table, and makes lifelines of them.
+/// Takes events, table by table, and makes lifelines of them: [`Assembler::add`], then [`Assembler::finish`].
 #[derive(Debug)]
 pub struct Assembler<'i> {
     index: Option<&'i Index>,
     options: LifelineOptions,
     ids: UnitIdIndex,
     points: Points,
-    /// One of each event that names a unit.
+    /// All events that are known to belong to a unit.
     met: UnitEvents,
     /// Events that carry bytes.
     carriers: Vec<CarrierEvent>,
-    /// Bytes that are a unit's, from who sent them and from who got them.
+    /// The bytes of each unit as its sender recorded them, with the place of the unit's id.
     sent: Vec<(UnitByteRange, u32)>,
+    /// The bytes of each unit as its receiver recorded them, with the place of the unit's id.
     received: Vec<(UnitByteRange, u32)>,
-    /// Which of them every unit has, by number of its id.
+    /// By place of the unit's id: bits that say which ranges are recorded in `sent` and `received`, in each direction.
     owned: Vec<u8>,
-    /// When each flow requested a connection.
+    /// The flow and the time in ns of each connection request.
     connects: Vec<(u32, u64)>,
-    /// Units that were made for another one, with it.
+    /// Units that were made for another one: (this unit, that one), by places of their ids.
     parents: Vec<(u32, u32)>,
-    /// Traces of others, with units that were made for a span of theirs.
+    /// Foreign traces and units that belong to a span of them: (trace, unit), by places of their ids.
     traces: Vec<(u32, u32)>,
-    /// Units of the application's own events, by number of their ids.
+    /// By place of the unit's id: whether stackline's own application events name the unit.
     own: Vec<bool>,
-    /// Of which units an event says whether they were in a server's memory, by number of their ids.
+    /// By place of the unit's id: whether a server had the unit in memory, if an event says so.
     in_memory: Vec<Option<bool>>,
+    /// Reference time of the latest event of all, ns.
     until_ns: u64,
+    /// Whether the rows of events are kept, so that passages can name them.
     rows: bool,
 }
 
-/// Events that name a unit, column by column.
+/// Events that belong to a unit, stored column by column.
 #[derive(Debug, Default)]
 struct UnitEvents {
+    /// The place of the unit's id in the [`UnitIdIndex`].
     id: Vec<u32>,
+    /// The number of the monitor point.
     point: Vec<u32>,
     at_ns: Vec<u64>,
-    /// Empty where rows are not kept.
+    /// The row of the event in its table; empty if rows are not kept.
     row: Vec<u32>,
 }
 
-/// An event that carries bytes.
+/// An event that carries bytes of a stream; its units are found by these bytes once all events are read.
 #[derive(Clone, Copy, Debug)]
 struct CarrierEvent {
     range: UnitByteRange,
     point: u32,
     row: u32,
-    /// The unit that it names beside, or none.
+    /// The unit that the event also names, or [`NO_ID`].
     id: u32,
 }
 
+/// Marks that an event names no unit.
 const NO_ID: u32 = u32::MAX;
 
-/// What is the same for all rows of a table with one keyword, or one host.
+/// What was looked up for one table, by number of a name in that table: the role of a keyword, the clock of a host, the id of a
+/// unit that is a text.
 #[derive(Debug)]
 struct AssemblerTableCache<'i> {
     roles: Vec<Option<KeywordRole>>,
@@ -160,7 +174,7 @@ struct AssemblerTableCache<'i> {
 }
 
 impl<'i> Assembler<'i> {
-    /// With nothing in it.
+    /// An assembler without events. `index` gives the clock corrections, flows and runs.
     #[must_use]
     pub fn new(index: Option<&'i Index>, options: &LifelineOptions) -> Self {
         Self {
@@ -183,7 +197,8 @@ impl<'i> Assembler<'i> {
         }
     }
 
-    /// Adds events. Passages record the row of their event, counted from `first_row`; without it none.
+    /// Adds the events of a table. Passages record the row of their event, counted from `first_row`; without `first_row` they
+    /// record none.
     pub fn add(&mut self, table: &EventTable, first_row: Option<u32>) {
         self.rows &= first_row.is_some();
         self.points.forget_table();
@@ -221,7 +236,7 @@ impl<'i> Assembler<'i> {
         }
     }
 
-    /// Spans of others have their trace as their unit.
+    /// Notes which unit belongs to a foreign trace (REQUEST_TRACE): foreign spans have their trace's id as their unit.
     fn trace(&mut self, table: &EventTable, row: usize, here: &mut AssemblerTableCache<'i>) {
         let trace = self.id(table, row, TRACE, here);
         if let Some(unit) = table.number(row, UNIT).filter(|_| trace != NO_ID) {
@@ -229,7 +244,7 @@ impl<'i> Assembler<'i> {
         }
     }
 
-    /// The service that the flow of a row asks.
+    /// The service that the flow of a row calls.
     #[inline]
     fn service(&self, table: &EventTable, row: usize, stream: Option<i64>) -> ServiceNumber {
         let flow = match stream {
@@ -293,7 +308,7 @@ impl<'i> Assembler<'i> {
         };
         let at = place(table, row, role, stream);
         let point = self.points.number(table, row, role, at, service);
-        // Of what carries bytes it is not known yet whether they are a unit's.
+        // Whether an event without an id carries a unit's bytes is known only in `join`, which counts it there.
         if let Some(stream) = stream.filter(|_| role.layer == Some(Layer::Network) && id != NO_ID) {
             self.points.lean(point, stream);
         }
@@ -323,7 +338,7 @@ impl<'i> Assembler<'i> {
         self.met.push(id, point, at_ns, self.rows.then_some(number));
     }
 
-    /// What a block's message says of where it came from.
+    /// Records whether a block came from the server's memory or its disk, as its message says.
     fn note_source(&mut self, id: u32, said: EventValue<'_>) {
         let in_memory = match said {
             EventValue::Text(FROM_MEMORY) => true,
@@ -340,7 +355,7 @@ impl<'i> Assembler<'i> {
         if role.returns() {
             return;
         }
-        // Once of each unit, end and direction.
+        // Only the first range of each unit, end and direction counts.
         self.owned.resize(self.owned.len().max(id as usize + 1), 0);
         let bit = 1 << ((range.stream & 1) as u8 | u8::from(sent) << 1);
         if self.owned[id as usize] & bit == 0 {
@@ -394,7 +409,7 @@ impl UnitEvents {
     }
 }
 
-/// The bytes of its stream that an event carries.
+/// The bytes of its stream that an event carries; `None` if it carries none or its fields are invalid.
 #[inline]
 fn range(table: &EventTable, row: usize, stream: i64, at_ns: u64) -> Option<UnitByteRange> {
     let (start, bytes) = (table.number(row, OFFSET)?, table.number(row, BYTES)?);
@@ -407,7 +422,7 @@ fn range(table: &EventTable, row: usize, stream: i64, at_ns: u64) -> Option<Unit
     })
 }
 
-/// Which of several points of one keyword and host a row is at.
+/// Which of several points with one keyword and host a row is at: by port in the network, else by direction of the stream.
 #[inline]
 fn place(
     table: &EventTable,
@@ -426,7 +441,8 @@ fn place(
     }
 }
 
-/// The events of each number of `of`, as ranges of the rows that are given back: a counting sort.
+/// Sorts rows by their number in `of` (a counting sort). Returns `starts` and `rows`: the rows with number n are
+/// `rows[starts[n]..starts[n + 1]]`.
 fn gathered(of: &[u32], count: usize) -> (Vec<u32>, Vec<u32>) {
     let mut starts = vec![0_u32; count + 1];
     of.iter().for_each(|id| starts[*id as usize + 1] += 1);

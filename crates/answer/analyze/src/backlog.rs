@@ -1,6 +1,7 @@
-//! How long calls waited at their own caller, because the call before them was not answered yet.
+//! How long paced calls waited at their own caller because the call before them was not answered yet.
 //!
-//! It judges paced calls alone: where a responder paces too, lateness is not the callers' alone.
+//! Only procedures in which the initiator alone uses `Pace` are judged: if the responder paces too, the recorded lateness is not
+//! only that of the callers.
 
 use crate::groups::SummaryGroup;
 use crate::statistics::to_f64;
@@ -8,12 +9,13 @@ use crate::summary::{RepeatedWork, Summary};
 use stackline_core::plan::MeasurementPart;
 use stackline_core::procedure::{DelayArgument, OperationCall, PairSide};
 
-/// Callers that are busy for less of the time are late by other reasons, such as a thread that wakes up late.
+/// Least share of the time that callers must be busy: less busy ones are late for other reasons, such as a late wake-up.
 const BUSY: f64 = 0.5;
-/// Of a response time, less than this is not worth a sentence.
+/// Least share of the response time that the wait must be to be reported.
 const WORTH: f64 = 0.1;
 
-/// The mean wait of a call for the ones before it, in seconds, where it is a tenth of the response time or more.
+/// The mean wait of a call for the calls before it, in seconds; `None` if it is less than a tenth of the response time or cannot be
+/// attributed to the callers.
 pub(crate) fn backlog_s(group: &SummaryGroup<'_>, summary: &Summary) -> Option<f64> {
     let paces = |side| group.parts.iter().any(|part| paces(part, side));
     if !paces(PairSide::Initiator)
@@ -31,7 +33,7 @@ pub(crate) fn backlog_s(group: &SummaryGroup<'_>, summary: &Summary) -> Option<f
     (busy >= BUSY && wait_s >= WORTH * response.mean).then_some(wait_s)
 }
 
-/// Whether a side has a `Pace` whose timing was written.
+/// Whether a side of a part has a `Pace` with a timing in the specification.
 fn paces(part: &MeasurementPart, side: PairSide) -> bool {
     part.procedure
         .calls(side)

@@ -9,10 +9,13 @@
 use crate::statistics::to_f64;
 use stackline_core::run_record::Histogram;
 
-/// Fewer values than this may fall apart by chance: about one uniform sample of 50 in a thousand does.
+/// Fewer values than this may form two groups by chance: about one in a thousand uniform samples of 50 values does.
 const LEAST_VALUES: u64 = 200;
+/// Least share of the values in each group.
 const LEAST_SHARE: f64 = 0.05;
+/// Least ratio of the (geometric) means of the two groups.
 const LEAST_FACTOR: f64 = 1.5;
+/// Least Ashman's D.
 const LEAST_D: f64 = 4.5;
 
 /// Whether the values fall into two groups.
@@ -60,7 +63,8 @@ impl LogTimeSums {
     }
 }
 
-/// Otsu's split: the two groups with the largest variance between them.
+/// Otsu's split: the two groups with the largest variance between them. `weights` has (logarithm of a value, number of such values)
+/// in ascending order; `None` with fewer than two different values.
 fn split(weights: &[(f64, f64)]) -> Option<(LogTimeSums, LogTimeSums)> {
     let all = weights
         .iter()
@@ -80,6 +84,7 @@ fn split(weights: &[(f64, f64)]) -> Option<(LogTimeSums, LogTimeSums)> {
     best.map(|(_, low)| (low, all.without(low)))
 }
 
+/// Whether two groups are far enough apart to count as two modes.
 fn apart(low: &LogTimeSums, high: &LogTimeSums) -> bool {
     let shares = low.n.min(high.n) / (low.n + high.n);
     let distance = high.mean() - low.mean();

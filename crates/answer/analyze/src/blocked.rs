@@ -1,57 +1,57 @@
 //! When servers were blocked, and whether several were at the same time.
 //!
-//! A server is blocked while something of it is under way, from where it is handed to the network to where it is there whole,
-//! and nothing arrives for longer than five times its median gap. Two servers that are often blocked will be so at the same
-//! time by chance; how often is found by shifting the one's intervals round against the other's.
+//! A server is blocked while at least one of its units is under way (handed to the network, not yet arrived whole) and nothing
+//! arrives for longer than five times its median gap. Two servers that are often blocked will sometimes be so at the same time by
+//! chance; how often is found by shifting the intervals of the one in time (cyclically) against those of the other.
 
 use crate::lifeline_percentiles::continuous;
 use crate::lifelines::Lifelines;
 use crate::rates::{Senders, find_arrival_passage};
 use serde::Serialize;
 
-/// What is longer than so many median gaps is a blocked interval.
+/// A gap longer than this many median gaps is a blocked interval.
 const GAPS: f64 = 5.0;
-/// With fewer gaps than this there is no usual one.
+/// With fewer gaps than this the median gap means little, and the server is left out.
 const LEAST_GAPS: usize = 10;
-/// Shifts of one server's intervals against another's.
+/// Most shifts of one server's intervals against another's; with 999, the smallest p is 0.001.
 const SHIFTS: u64 = 999;
-/// Most steps that are spent on the shifts of one pair.
+/// Most intervals that are compared over all shifts of one pair: it bounds the time; at least 99 shifts are made.
 const STEPS: u64 = 20_000_000;
-/// Most servers that are held against each other: those blocked longest.
+/// Most servers that are compared with each other: those blocked longest.
 const SERVERS: usize = 32;
 
-/// The blocked intervals of a group of lines: a server, where lines are grouped by it.
+/// The blocked intervals of a group of lifelines: a server, if lifelines are grouped by server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Blocked {
-    /// The group.
+    /// Index of the group in [`Lifelines::groups`].
     pub group: u32,
-    /// From when to when, reference time, ns.
+    /// Begin and end of each blocked interval, reference time, ns.
     pub intervals: Vec<(u64, u64)>,
-    /// What a gap had to be longer than, ns.
+    /// The least length of a blocked interval: five median gaps, ns.
     pub threshold_ns: u64,
-    /// Time that something was under way, ns.
+    /// Sum of all gaps, that is the time in which something was under way, ns.
     pub busy_ns: u64,
-    /// Time blocked, ns.
+    /// Sum of the blocked intervals, ns.
     pub blocked_ns: u64,
 }
 
 /// Two groups that were blocked at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Synchrony {
-    /// The one.
+    /// Index of the one group.
     pub a: u32,
-    /// The other.
+    /// Index of the other group.
     pub b: u32,
-    /// Share of the time that both were there in which both were blocked.
+    /// Share of the time in which both were blocked; the time is that from the first blocked interval of any group to the last.
     pub share: f64,
-    /// The same if they had nothing to do with each other.
+    /// The share that is expected if they are independent: the mean over all shifts.
     pub expected: f64,
-    /// How often chance alone gives at least that share.
+    /// The p-value: how often chance alone gives at least that share, from the shifts.
     pub p: f64,
 }
 
 impl Synchrony {
-    /// Whether chance is a poor explanation: at most one of a hundred shifts does as well.
+    /// Whether chance is an unlikely explanation: at most one shift in a hundred gives as large a share.
     #[must_use]
     pub fn is_significant(&self) -> bool {
         self.p <= 0.01 && self.share > self.expected
@@ -61,15 +61,15 @@ impl Synchrony {
 /// How often several groups were blocked at once.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ConcurrentBlocking {
-    /// Groups that were blocked at all.
+    /// How many groups were blocked at all.
     pub groups: usize,
     /// Share of the time from the first blocked interval to the last in which at least two were blocked.
     pub share: f64,
-    /// The same if each were blocked as long as it was, and none had to do with another.
+    /// The share that is expected if each group is blocked as long as it was, independently of the others.
     pub expected: f64,
 }
 
-/// How often several were blocked at once; `None` where fewer than two were blocked at all.
+/// How often several groups were blocked at once; `None` if fewer than two were blocked at all.
 #[must_use]
 pub fn measure_concurrency(blocked: &[Blocked]) -> Option<ConcurrentBlocking> {
     let some: Vec<&Blocked> = blocked
@@ -101,7 +101,7 @@ pub fn measure_concurrency(blocked: &[Blocked]) -> Option<ConcurrentBlocking> {
         (at_once, since) = (at_once + change, at);
     }
     let span = (to - from) as f64;
-    // The chance that none is, and that just one is.
+    // The probabilities that none is blocked, and that exactly one is.
     let (none, one) = some.iter().fold((1.0, 0.0), |(none, one), blocked| {
         let share = (blocked.blocked_ns as f64 / span).min(1.0);
         (none * (1.0 - share), one * (1.0 - share) + none * share)
@@ -113,7 +113,7 @@ pub fn measure_concurrency(blocked: &[Blocked]) -> Option<ConcurrentBlocking> {
     })
 }
 
-/// The blocked intervals of every group that has enough gaps.
+/// The blocked intervals of every group that has at least `LEAST_GAPS` gaps between arrivals.
 #[must_use]
 pub fn blocked(lifelines: &Lifelines) -> Vec<Blocked> {
     let senders = Senders::of(lifelines);
@@ -135,10 +135,10 @@ pub fn blocked(lifelines: &Lifelines) -> Vec<Blocked> {
         .collect()
 }
 
-/// `transits`: when each unit was there, and when it was sent.
+/// The blocked intervals of one group; `None` if it has too few gaps. `transits` has (arrival, departure) of each unit, ns.
 fn of_server(group: u32, mut transits: Vec<(u64, u64)>) -> Option<Blocked> {
     transits.sort_unstable();
-    // The earliest that was sent of those that are still to come.
+    // The earliest departure of the units that arrive at `at` or later: a gap counts only while one of them is under way.
     let mut earliest = u64::MAX;
     let mut gaps: Vec<(u64, u64)> = Vec::with_capacity(transits.len());
     for at in (1..transits.len()).rev() {
@@ -170,7 +170,7 @@ fn of_server(group: u32, mut transits: Vec<(u64, u64)>) -> Option<Blocked> {
     })
 }
 
-/// Each two groups that were blocked at all, held against each other.
+/// Compares each two groups that were blocked at all.
 #[must_use]
 pub fn synchrony(blocked: &[Blocked]) -> Vec<Synchrony> {
     let mut some: Vec<&Blocked> = blocked
@@ -198,6 +198,7 @@ pub fn synchrony(blocked: &[Blocked]) -> Vec<Synchrony> {
         .collect()
 }
 
+/// Compares two groups over the time `from` to `to`: their overlap, and that with one of them shifted.
 fn held(a: &Blocked, b: &Blocked, from: u64, to: u64) -> Synchrony {
     let span = (to - from).max(1);
     let [mut one, other] = [a, b].map(|blocked| relative(&blocked.intervals, from));
@@ -222,6 +223,7 @@ fn held(a: &Blocked, b: &Blocked, from: u64, to: u64) -> Synchrony {
     }
 }
 
+/// Intervals in times from `from` on.
 fn relative(intervals: &[(u64, u64)], from: u64) -> Vec<(u64, u64)> {
     intervals
         .iter()
@@ -229,7 +231,7 @@ fn relative(intervals: &[(u64, u64)], from: u64) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// Intervals moved round in a span.
+/// Intervals shifted cyclically within a span: what moves beyond its end comes in at its beginning. Sorted.
 fn shifted(intervals: &[(u64, u64)], by: u64, span: u64) -> Vec<(u64, u64)> {
     let mut moved = Vec::with_capacity(intervals.len() + 1);
     for (from, to) in intervals {
@@ -244,7 +246,7 @@ fn shifted(intervals: &[(u64, u64)], by: u64, span: u64) -> Vec<(u64, u64)> {
     moved
 }
 
-/// The time in which both are, ns; each sorted.
+/// The time that is in an interval of `a` and in one of `b`, ns; both are sorted.
 fn overlap(a: &[(u64, u64)], b: &[(u64, u64)]) -> u64 {
     let (mut sum, mut at) = (0, 0);
     for (from, to) in a {

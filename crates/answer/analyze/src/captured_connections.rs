@@ -1,44 +1,44 @@
-//! Connections of captures, as `TCP_CONNECTION` events have them: plain figures, the one with most data first.
+//! The TCP connections of packet captures, read from `TCP_CONNECTION` events; the one with most data first.
 
 use serde::Serialize;
 use stackline_events::{EventTable, catalogue};
 
-/// A connection as a capture saw it.
+/// A TCP connection as a packet capture recorded it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CapturedConnection {
-    /// Where it was captured.
+    /// The host where it was captured.
     pub host: String,
-    /// Its flow: its streams have twice that id, and one more.
+    /// The number of its flow; its two streams have the numbers `2 * flow` and `2 * flow + 1`.
     pub flow: i64,
-    /// Who began it.
+    /// The end that opened it.
     pub initiator: String,
     /// The other end.
     pub responder: String,
-    /// Its first packet, ns since 1970.
+    /// The time of its first packet, ns since 1970.
     pub began_ns: u64,
-    /// To its last packet.
+    /// The time from its first packet to its last, ns.
     pub duration_ns: u64,
-    /// The handshake's round trip; absent where it was not captured whole, or a part of it came twice.
+    /// The round-trip time of the handshake, ns; absent if the handshake was not captured whole or part of it was sent twice.
     pub handshake_ns: Option<u64>,
-    /// The median time from data of the initiator, and of the responder, to its acknowledgement, seen from the capture.
+    /// The median time from data to its acknowledgement at the capture, ns: for data of the initiator, of the responder.
     pub ack_ns: [Option<u64>; 2],
-    /// New bytes there and back.
+    /// Bytes of data there (from the initiator) and back, without retransmissions.
     pub bytes: [u64; 2],
-    /// Segments there and back that came again.
+    /// Retransmitted segments, there and back.
     pub again: [u64; 2],
     /// How often either end announced a window of zero.
     pub zero_windows: u64,
-    /// How long the receiver's window had no room for another segment, both directions together.
+    /// How long the receiver's window had no room for another segment, ns, both directions together.
     pub window_full_ns: u64,
-    /// The longest time without data.
+    /// The longest time without data, ns.
     pub quiet_ns: u64,
-    /// Whose data ended it: `initiator`, `responder`, or a `retransmission`.
+    /// Whose data ended that time: `initiator`, `responder`, or a `retransmission`.
     pub quiet_until: String,
-    /// How it ended: `closed`, `reset`, or `open` at the end of the capture.
+    /// How the connection ended: `closed`, `reset`, or `open` at the end of the capture.
     pub end: String,
 }
 
-/// All of a table, the one with most data first.
+/// All connections of a table of events, the one with most data first.
 #[must_use]
 pub fn find_captured_connections(events: &EventTable) -> Vec<CapturedConnection> {
     let keyword = events.names.find("TCP_CONNECTION");
@@ -48,7 +48,7 @@ pub fn find_captured_connections(events: &EventTable) -> Vec<CapturedConnection>
     found
 }
 
-/// Puts the one with most data first.
+/// Sorts connections by their bytes, the most first; then by begin and flow.
 pub fn sort_by_bytes(connections: &mut [CapturedConnection]) {
     connections.sort_by_key(|one| {
         (
@@ -59,6 +59,7 @@ pub fn sort_by_bytes(connections: &mut [CapturedConnection]) {
     });
 }
 
+/// The connection of a `TCP_CONNECTION` event.
 pub(crate) fn connection(events: &EventTable, row: usize) -> CapturedConnection {
     let entry = catalogue::find("TCP_CONNECTION");
     let value = |name: &str| {

@@ -1,10 +1,11 @@
-//! Clocks of logs that come from several hosts, by causality: a message cannot arrive before it was sent.
+//! Checks and corrects the clocks of logs that come from several hosts, by causality: a message cannot arrive before it was sent.
 //!
-//! A host that begins a unit and ends it encloses what another host did for it. Such a unit is an exchange as NTP makes it (RFC
-//! 5905, section 8): requested, heard, answered, returned, and [`stackline_core::clock_offset`] finds the offset that no exchange
-//! rules out. That one host encloses the other has to be known: by spans that name their parents, by stackline's own calls, or
-//! because the time on the one follows the time on the other from unit to unit. A clock is corrected only when the times as they
-//! are cannot be. What looks wrong and cannot be decided is a doubt in one sentence. It reads no clock and changes no event.
+//! A host that begins and ends a unit (the *outer* host) encloses what another (the *inner*) host did for the unit. Such a unit is
+//! an exchange of four times as in NTP (RFC 5905, section 8): asked, heard, answered, returned. [`stackline_core::clock_offset`]
+//! finds the offset that agrees with all exchanges. That the one host encloses the other must be known: from spans that name their
+//! parents, from stackline's own calls, or because the time on the one follows the time on the other from unit to unit. A clock is
+//! corrected only if its times are impossible as they are. Times that look wrong without a proof give a doubt, one sentence. This
+//! module reads no system clock and changes no event.
 
 mod pairs;
 
@@ -15,41 +16,41 @@ use stackline_core::units;
 use stackline_events::EventTable;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Exchanges that are taken of one pair of hosts: the fastest of each part of the time.
+/// A pair's exchanges are divided in the order of time into this many parts; the fastest exchange of each part is used.
 const PARTS: usize = 64;
-/// Fewer units prove nothing about their host's clock.
+/// With fewer exchanges than this, nothing is concluded about a host's clock.
 const FEWEST: usize = 4;
 
-/// Takes events, and says what is wrong with the clocks of their hosts.
+/// Takes events ([`Causality::add`]) and finds what is wrong with the clocks of their hosts ([`Causality::finish`]).
 #[derive(Debug)]
 pub struct Causality<'i> {
     index: &'i Index,
     seen: UnitSightings,
 }
 
-/// What was found.
+/// Corrections of clocks, and doubts about them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Clocks {
-    /// The host whose clock the others are corrected to, where one is.
+    /// The host to whose clock the others are corrected; absent if none is corrected.
     pub reference: Option<String>,
-    /// The clocks that are wrong, with a sentence each.
+    /// By host: the correction of a clock that is wrong, with a sentence that describes it.
     pub corrected: BTreeMap<String, (ClockCorrection, String)>,
-    /// What looks wrong and cannot be decided, by host.
+    /// By host: a sentence about times that look wrong, where it cannot be decided which clock is.
     pub doubts: BTreeMap<String, String>,
 }
 
-/// What causality says of two hosts.
+/// What causality says about the clocks of two hosts.
 enum ClockVerdict {
-    /// The times can be as they are.
+    /// The times are possible as they are.
     Fits,
-    /// The second host's clock is not the first's.
+    /// The inner host's clock differs from the outer's by this correction.
     Wrong(ClockCorrection),
-    /// The times cannot be, or hardly; which of the clocks is wrong, or whether one is, cannot be said.
+    /// The times are impossible or unlikely, but which clock is wrong, or whether one is, cannot be decided; a sentence says so.
     Doubtful(String),
 }
 
 impl<'i> Causality<'i> {
-    /// With nothing in it; what the index knows of clocks is taken off the times.
+    /// Without events. Corrections that the index has are applied to the times.
     #[must_use]
     pub fn new(index: &'i Index) -> Self {
         Self {
@@ -58,7 +59,7 @@ impl<'i> Causality<'i> {
         }
     }
 
-    /// Which data fields of events are read.
+    /// The data fields of events that [`Causality::add`] reads.
     #[must_use]
     pub const fn fields() -> [usize; 3] {
         pairs::FIELDS
@@ -69,7 +70,7 @@ impl<'i> Causality<'i> {
         self.seen.add(table, self.index);
     }
 
-    /// What all of them say.
+    /// The clocks, after all events are added. Corrections are chained from the reference host outwards, from pair to pair.
     #[must_use]
     pub fn finish(self) -> Clocks {
         let pairs = self.seen.pairs();
@@ -122,7 +123,7 @@ impl<'i> Causality<'i> {
         clocks
     }
 
-    /// Whether what a host's clock is still off by is no more than what is known not to be known of it.
+    /// Whether a host's remaining offset is no larger than the known error of its clock and that of the new estimate together.
     fn is_within_error(&self, host: &str, clock: &ClockCorrection) -> bool {
         let known = self.index.hosts.get(host);
         let error_ns = known.and_then(|trace| trace.clock.error_ns);
@@ -132,7 +133,7 @@ impl<'i> Causality<'i> {
         })
     }
 
-    /// Whether nothing is known of a host's clock but its own times.
+    /// Whether the index has no correction for a host's clock, so that it may be corrected here.
     fn is_free(&self, host: &str) -> bool {
         self.index
             .hosts
@@ -141,7 +142,8 @@ impl<'i> Causality<'i> {
     }
 }
 
-/// A clock against a reference of which that clock is known.
+/// Chains corrections: `self` corrects the outer host's clock to the reference, `own` the inner host's clock to the outer's; the
+/// result corrects the inner host's clock to the reference.
 trait Beyond {
     fn beyond(self, own: &ClockCorrection) -> Self;
 }
@@ -162,6 +164,7 @@ impl Beyond for ClockCorrection {
     }
 }
 
+/// What the exchanges of a pair say about the inner host's clock.
 fn verdict(pair: &HostPairExchanges) -> ClockVerdict {
     let exchanges = &pair.exchanges;
     if exchanges.len() < FEWEST || pair.fits() {
@@ -181,6 +184,7 @@ fn verdict(pair: &HostPairExchanges) -> ClockVerdict {
     })
 }
 
+/// The correction that agrees with the exchanges, `None` if there is none.
 fn clock_of(exchanges: &[ClockExchange]) -> Option<ClockCorrection> {
     let mut offset = Offset::default();
     for exchange in fastest(exchanges, PARTS) {
@@ -189,7 +193,8 @@ fn clock_of(exchanges: &[ClockExchange]) -> Option<ClockCorrection> {
     offset.clock()
 }
 
-/// The clock by spans and their parents where that is surer and agrees: parents that do not wait for their spans disagree.
+/// The correction from spans and their parents, if it has a smaller error and agrees with `clock`; else `clock`. It disagrees if
+/// parents do not wait for their spans.
 fn narrowed_by_parents(pair: &HostPairExchanges, clock: ClockCorrection) -> ClockCorrection {
     let exchanges = pair.enclosed_by_parents();
     let (Some(middle), true) = (

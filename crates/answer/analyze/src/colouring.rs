@@ -1,5 +1,6 @@
-//! What lines are coloured by, in pictures and on the page alike: by the first of server, host, stack and stream that is not
-//! the same for all of them. Of more than can be distinguished, the quarters by their median time. It draws nothing.
+//! Chooses by what property lifelines are coloured, in pictures and on the page alike: by the first of server, host, stack and
+//! stream that is not the same for all lines. If there are more names than colours, they are put into quarters by their median
+//! time. It draws nothing.
 
 use crate::lifeline_percentiles::continuous;
 use crate::lifelines::{Lifeline, Lifelines};
@@ -7,24 +8,24 @@ use crate::segments::lifeline_duration_ns;
 use stackline_core::trace_index::Index;
 use std::collections::BTreeMap;
 
-/// More names than this are not distinguished by their colours.
+/// The most names that get a colour each.
 pub const MOST_COLOURS: usize = 8;
 
-/// Of how many kinds lines are, and of which each is.
+/// The kinds of lines, each with a colour, and the kind of each line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Colouring {
-    /// What tells lines apart, as in "server".
+    /// The property by which lines are coloured: "server", "host", "stack" or "stream".
     pub by: &'static str,
     /// Names of the kinds, at most [`MOST_COLOURS`].
     pub names: Vec<String>,
-    /// The kind of each line.
+    /// The kind of each line: an index into `names`.
     pub of: Vec<u32>,
 }
 
-/// A rule that distinguishes lines, and what a line is called by it.
+/// A property of lines: its name, and the function that gives the value for a line.
 type LineColouringRule = (&'static str, fn(&Lifelines, &Index, &Lifeline) -> String);
 
-/// The first that tells any two apart is taken.
+/// The first property with more than one value is taken.
 const RULES: [LineColouringRule; 4] = [
     ("server", server),
     ("host", host),
@@ -63,7 +64,7 @@ impl Colouring {
         }
     }
 
-    /// The same with one kind for each quarter of the names, by the median time of their lines.
+    /// Replaces the kinds by four: the quarters of the names by the median time of their lines.
     fn quarters(self, lifelines: &Lifelines) -> Self {
         let mut times: Vec<Vec<i64>> = vec![Vec::new(); self.names.len()];
         for (line, kind) in lifelines
@@ -96,7 +97,7 @@ impl Colouring {
     }
 }
 
-/// Kinds in the order of their names.
+/// A colouring with one kind for each different name, in alphabetical order. `lines` has the name of each line.
 fn numbered(by: &'static str, lines: Vec<String>) -> Colouring {
     let mut numbers: BTreeMap<&str, u32> = lines.iter().map(|name| (name.as_str(), 0)).collect();
     numbers
@@ -119,7 +120,7 @@ fn server(lifelines: &Lifelines, _: &Index, line: &Lifeline) -> String {
         .unwrap_or_default()
 }
 
-/// Where it begins.
+/// The host where a line begins.
 fn host(lifelines: &Lifelines, _: &Index, line: &Lifeline) -> String {
     let first = lifelines.passages_of(line).first();
     first
@@ -134,7 +135,7 @@ fn stack(_: &Lifelines, index: &Index, line: &Lifeline) -> String {
         .unwrap_or_default()
 }
 
-/// One pair of one part, in every run.
+/// The stream of a line: one pair of one part, the same in every run.
 fn stream(_: &Lifelines, index: &Index, line: &Lifeline) -> String {
     let flow = line.flow.and_then(|flow| index.flow(flow));
     flow.map(|flow| {

@@ -1,4 +1,5 @@
-//! One run against another: the ratio of their means with its 95 % interval, and a verdict that claims no more.
+//! Compares the summaries of two runs, metric by metric: the ratio of their means with its 95 % interval, and a verdict that claims
+//! no more than the interval allows.
 
 use crate::core_sharing::unlike_placement;
 use crate::statistics::{SampleStatistics, t_quantile, to_f64};
@@ -32,19 +33,19 @@ impl ComparisonVerdict {
     }
 }
 
-/// How two summaries came together.
+/// By what two summaries were paired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pairing {
     /// Same measurement, part and stack.
     Same,
-    /// Left over in both, of the same application type, and in the same place among those.
+    /// Not paired by [`Pairing::Same`]: the same application type and part index; also stacks compared within one run.
     Position,
-    /// Only in one of them.
+    /// Only one of the two runs has it.
     Alone,
 }
 
-/// What was measured.
+/// What a summary is of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Label {
     /// The measurement as written.
@@ -56,7 +57,7 @@ pub struct Label {
 }
 
 impl MetricComparison {
-    /// By what share the second is worse, where that is claimed: slower, or dearer. 0.05 is 5 %.
+    /// By what share the second is worse (slower or more costly), if the verdict claims that: 0.05 is 5 %.
     #[must_use]
     pub fn worse_by(&self) -> Option<f64> {
         match self.verdict {
@@ -66,7 +67,7 @@ impl MetricComparison {
         }
     }
 
-    /// By what share the second may be worse: the far end of the 95 % interval.
+    /// By what share the second may be worse: the worse end of the 95 % interval. Negative if even that end is better.
     #[must_use]
     pub fn possibly_worse_by(&self) -> Option<f64> {
         let (low, high) = self.ci95?;
@@ -88,45 +89,44 @@ impl Label {
     }
 }
 
-/// One metric of both.
+/// One metric in both runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MetricComparison {
-    /// Which.
+    /// The metric.
     pub metric: RunMetric,
-    /// Over the runs of the first: in bit/s, seconds, CPU seconds per GB, or CPU microseconds per call or connection.
+    /// Statistics over the counted runs of the first: in bit/s, seconds, CPU seconds per GB, or CPU microseconds per call or connection.
     pub a: SampleStatistics,
-    /// Over the runs of the second.
+    /// Statistics over the counted runs of the second.
     pub b: SampleStatistics,
     /// Mean of the second over mean of the first.
     pub ratio: f64,
-    /// Its 95 % interval.
+    /// The 95 % interval of the ratio.
     pub ci95: Option<(f64, f64)>,
-    /// What that allows to claim.
+    /// What the interval allows to claim.
     pub verdict: ComparisonVerdict,
-    /// Why there is no interval.
+    /// Why there is no interval; absent if there is one.
     pub reason: Option<String>,
 }
 
-/// One measurement in both.
+/// One measurement (or one part of it) in both runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MeasurementComparison {
-    /// In the first.
+    /// Its label in the first run.
     pub a: Option<Label>,
-    /// In the second.
+    /// Its label in the second run.
     pub b: Option<Label>,
-    /// How they came together.
+    /// By what the two were paired.
     pub pairing: Pairing,
-    /// What both measured.
+    /// The metrics that both have.
     pub metrics: Vec<MetricComparison>,
-    /// How their ends shared cores, where not alike.
+    /// A sentence on how the ends shared cores, if the two differ in that.
     pub unlike_placement: Option<String>,
-    /// What else was different, or may have been, that no interval covers.
+    /// Sentences on other differences, certain or possible, that the intervals do not cover.
     pub caveats: Vec<String>,
 }
 
-/// Compares two sets of summaries. Those of the same measurement, part and stack come together; what is left over
-/// comes together by application type and position; what is then still left over stands alone. Background load is not
-/// compared.
+/// Compares two sets of summaries. Those of the same measurement, part and stack are paired first; of the others, those with the
+/// same application type and part index, in their order; the rest are listed alone. Background load is not compared.
 #[must_use]
 pub fn compare(a: &[Summary], b: &[Summary]) -> Vec<MeasurementComparison> {
     let measured = |s: &&Summary| !s.background;
@@ -151,7 +151,7 @@ pub fn compare(a: &[Summary], b: &[Summary]) -> Vec<MeasurementComparison> {
     out
 }
 
-/// Compares the stacks within one set of summaries: of measurements that differ in nothing but the stack, each with the first.
+/// Compares the stacks within one set of summaries: of the measurements that differ only in the stack, each with the first.
 #[must_use]
 pub fn compare_stacks(summaries: &[Summary]) -> Vec<MeasurementComparison> {
     let mut firsts: BTreeMap<(String, Option<usize>), &Summary> = BTreeMap::new();
@@ -163,7 +163,8 @@ pub fn compare_stacks(summaries: &[Summary]) -> Vec<MeasurementComparison> {
     others.collect()
 }
 
-/// The measured summaries that differ in nothing but the stack, together; those without another stack stand alone.
+/// Groups the measured summaries (without background load) that differ only in the stack. One without such others is a group of
+/// one.
 #[must_use]
 pub fn rows_by_measurement(summaries: &[Summary]) -> Vec<Vec<&Summary>> {
     let mut rows: BTreeMap<(String, Option<usize>), Vec<&Summary>> = BTreeMap::new();
@@ -175,12 +176,12 @@ pub fn rows_by_measurement(summaries: &[Summary]) -> Vec<Vec<&Summary>> {
     rows.into_values().collect()
 }
 
-/// What is measured, whatever the stack.
+/// Identifies a measurement's part without its stack.
 fn apart_from_stack(summary: &Summary) -> (String, Option<usize>) {
     (summary.text_without_stack(), summary.part_index)
 }
 
-/// Takes the first with the same label out of `from`.
+/// Takes the first summary with the same label out of `from`.
 fn take<'s>(from: &mut [Option<&'s Summary>], like: &Summary) -> Option<&'s Summary> {
     let same = |s: &Summary| s.text == like.text && s.part == like.part && s.stack == like.stack;
     from.iter_mut().find(|slot| slot.is_some_and(same))?.take()
@@ -210,7 +211,7 @@ fn pair(a: &Summary, b: &Summary, pairing: Pairing) -> MeasurementComparison {
     }
 }
 
-/// The interval holds what varied between the runs of each, not what changed from one set of runs to the other.
+/// Differences between the two sets of runs: the interval covers only what varied from run to run within each set.
 fn caveats(a: &Summary, b: &Summary) -> Vec<String> {
     let mut out: Vec<String> = overloaded("first", a)
         .into_iter()
@@ -238,7 +239,7 @@ fn caveats(a: &Summary, b: &Summary) -> Vec<String> {
     out
 }
 
-/// Overloaded runs of an emulated network measure the machine, whatever the interval.
+/// A caveat if the emulator was overloaded in some runs: these measure the machine, whatever the interval says.
 fn overloaded(which: &str, summary: &Summary) -> Option<String> {
     let (n, runs) = (summary.overloaded(), summary.runs);
     let text = format!(
@@ -247,7 +248,7 @@ fn overloaded(which: &str, summary: &Summary) -> Option<String> {
     (n > 0).then_some(text)
 }
 
-/// Settings that are in both and differ in more than a size, which the kernel may tune.
+/// Sentences on settings that both have and that differ. Sizes in bytes are left out: the kernel may tune them.
 fn different(
     side: &str,
     a: &BTreeMap<String, String>,
@@ -262,7 +263,7 @@ fn different(
         .collect()
 }
 
-/// Compares one value a run of each; none when one of them has no runs.
+/// Compares a metric, given one value per run of each; `None` if one of them has no runs.
 fn compare_values(metric: RunMetric, a: &[f64], b: &[f64]) -> Option<MetricComparison> {
     let (a, b) = (
         SampleStatistics::from_values(a)?,
@@ -287,8 +288,8 @@ fn compare_values(metric: RunMetric, a: &[f64], b: &[f64]) -> Option<MetricCompa
     })
 }
 
-/// Welch's interval of the difference of the means' logarithms, by the delta method: the variance of a mean's
-/// logarithm is the variance of the mean over its square.
+/// The 95 % interval of the ratio of the means: Welch's interval of the difference of their logarithms, by the delta method (the
+/// variance of a mean's logarithm is the variance of the mean over its square). Else the reason why there is none.
 fn interval(a: &SampleStatistics, b: &SampleStatistics) -> Result<(f64, f64), String> {
     let (Some(sd_a), Some(sd_b)) = (a.sd, b.sd) else {
         return Err(format!(
@@ -311,7 +312,7 @@ fn interval(a: &SampleStatistics, b: &SampleStatistics) -> Result<(f64, f64), St
     Ok(((center - half).exp(), (center + half).exp()))
 }
 
-/// Rounding alone is not a difference: the simulated world repeats its figures exactly, with no spread at all.
+/// The verdict for an interval. Rounding errors are no difference: simulated runs repeat their figures exactly, without spread.
 fn judge(metric: RunMetric, low: f64, high: f64) -> ComparisonVerdict {
     const ROUNDING: f64 = 1e-9;
     let (more, less) = (low > 1.0 + ROUNDING, high < 1.0 - ROUNDING);

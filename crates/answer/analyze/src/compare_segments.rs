@@ -1,7 +1,8 @@
-//! One trace against another, segment by segment: the ratio of the medians of its times, with a 95 % interval.
+//! Compares two traces segment by segment (a segment is the time between two monitor points that follow each other): the ratio of
+//! the medians, with a 95 % interval.
 //!
-//! The interval of a median is that of its order statistics, which holds for any distribution; that of the ratio joins both on the
-//! scale of logarithms (MOVER, Donner and Zou 2012). It holds what varies from unit to unit of one trace, no more.
+//! The interval of a median is that of its order statistics, which holds for any distribution; that of the ratio combines both on
+//! the scale of logarithms (MOVER, Donner and Zou 2012). It covers only what varies from unit to unit within one trace.
 
 use crate::compare::ComparisonVerdict;
 use crate::findings::NamedRequests;
@@ -13,39 +14,39 @@ use serde::Serialize;
 /// The times of a segment in one trace.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Median {
-    /// How many units have it.
+    /// How many units passed the segment.
     pub n: usize,
-    /// Their median, ns.
+    /// The median of their times, ns.
     pub median_ns: f64,
-    /// Its 95 % interval; absent where there are fewer than six.
+    /// The 95 % interval of the median, ns; absent with fewer than six units.
     pub ci95_ns: Option<(f64, f64)>,
 }
 
 /// A segment in both traces.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SegmentComparison {
-    /// What it is called, as among lifelines; without a place.
+    /// Its name as in [`crate::names`], without the host.
     pub name: String,
-    /// Where it begins; `None` from the first to the last point of the units that arrived.
+    /// Where it begins; `None` for the whole way, from the first to the last point of the units that arrived.
     pub from: Option<LifelinePoint>,
     /// Where it ends.
     pub to: Option<LifelinePoint>,
     /// Whether it is of connections and not of data units.
     pub connections: bool,
-    /// In the first.
+    /// Its times in the first trace.
     pub a: Option<Median>,
-    /// In the second.
+    /// Its times in the second trace.
     pub b: Option<Median>,
     /// Median of the second over median of the first.
     pub ratio: Option<f64>,
-    /// Its 95 % interval.
+    /// The 95 % interval of the ratio.
     pub ci95: Option<(f64, f64)>,
-    /// What that allows to claim of the second.
+    /// What the interval allows to claim about the second trace.
     pub verdict: ComparisonVerdict,
 }
 
-/// Compares two traces: first the whole ways, then all segments of both in the order of the first. Points come together by
-/// keyword, host and place; where no segment does so, by keyword and place, as of hosts that are called otherwise.
+/// Compares two traces: first the whole way, then all segments in the order of the first trace, then those of the second alone.
+/// Segments are paired if their points are equal; if no segment has an equal one, as with other host names, by keyword alone.
 #[must_use]
 pub fn compare_segments(a: &Lifelines, b: &Lifelines) -> Vec<SegmentComparison> {
     let (first, second) = (named(a), named(b));
@@ -74,8 +75,8 @@ pub fn compare_segments(a: &Lifelines, b: &Lifelines) -> Vec<SegmentComparison> 
     found
 }
 
-/// Compares requests of one name with requests of the same name: mixed ones have no median that means something. In the order of the
-/// first trace; a name that only one of them has stands alone.
+/// Compares requests with those of the same name in the other trace, as a median over different requests would mean little. In the
+/// order of the first trace; a name that only one trace has is listed alone.
 #[must_use]
 pub fn compare_requests(a: &[NamedRequests], b: &[NamedRequests]) -> Vec<SegmentComparison> {
     let times = |named: &NamedRequests| {
@@ -86,7 +87,7 @@ pub fn compare_requests(a: &[NamedRequests], b: &[NamedRequests]) -> Vec<Segment
                 .collect(),
         )
     };
-    // What has one server in each trace is the same whatever that is called.
+    // A request with a single server in each trace is the same, whatever these servers are called.
     let same = |one: &NamedRequests, other: &NamedRequests| {
         let is_server = || one.server == other.server;
         one.name == other.name
@@ -112,12 +113,13 @@ pub fn compare_requests(a: &[NamedRequests], b: &[NamedRequests]) -> Vec<Segment
         .collect()
 }
 
-/// A segment by the names of its points.
+/// A segment of one trace with its points, and the median of its times.
 #[derive(Debug)]
 struct NamedSegment {
     from: LifelinePoint,
     to: LifelinePoint,
     connections: bool,
+    /// Whether it is the wait for a retransmission.
     waits: bool,
     median: Option<Median>,
 }
@@ -172,7 +174,7 @@ fn named(lifelines: &Lifelines) -> Vec<NamedSegment> {
     all.into_iter().map(name).collect()
 }
 
-/// From the first to the last point of units that arrived.
+/// The median time from the first to the last point of the units that arrived.
 fn whole(lifelines: &Lifelines) -> Option<Median> {
     let of =
         |line: &&Lifeline| line.has_arrived() && !lifelines.is_connection(line) && line.count > 1;
@@ -186,7 +188,8 @@ fn whole(lifelines: &Lifelines) -> Option<Median> {
     )
 }
 
-/// The median and its interval: the order statistics around it between which it lies with at least 95 %.
+/// The median of times in ns, and its 95 % interval: two order statistics at equal distance around it, by the normal approximation
+/// of the binomial distribution.
 fn median(mut times: Vec<i64>) -> Option<Median> {
     times.sort_unstable();
     let n = times.len();
@@ -194,7 +197,7 @@ fn median(mut times: Vec<i64>) -> Option<Median> {
     let before = times[(n - 1) / 2];
     let median_ns = f64::midpoint(before as f64, *middle as f64);
     let half = 1.96 * (n as f64).sqrt() / 2.0;
-    // Ranks count from one.
+    // The lower rank, counted from one.
     let low = ((n as f64 + 1.0) / 2.0 - half - 0.5).floor();
     let place = (low >= 1.0).then_some(low as usize);
     let ci95_ns = place.map(|rank| (times[rank - 1] as f64, times[n - rank] as f64));
@@ -205,6 +208,7 @@ fn median(mut times: Vec<i64>) -> Option<Median> {
     })
 }
 
+/// Compares the medians of one segment; the caller sets the names.
 fn pair(a: Option<Median>, b: Option<Median>) -> SegmentComparison {
     let both = a
         .zip(b)
@@ -231,6 +235,7 @@ fn pair(a: Option<Median>, b: Option<Median>) -> SegmentComparison {
     }
 }
 
+/// The 95 % interval of the ratio of the medians; `None` if a median has no interval, or one that reaches zero.
 fn interval(a: &Median, b: &Median) -> Option<(f64, f64)> {
     let ((a_low, a_high), (b_low, b_high)) = (a.ci95_ns?, b.ci95_ns?);
     if a_low <= 0.0 || b_low <= 0.0 {

@@ -1,23 +1,23 @@
-//! Whether the ends of a pair shared a core. A call between two cores wakes the other one, which may take longer than all the
-//! rest of it, so figures of unlike placement differ by that too.
+//! Whether both ends of a pair ran on one core. A call between two cores has to wake the other core, which may take longer than the
+//! rest of the call; so figures from different placements differ by that too.
 
 use crate::machines::on_one;
 use stackline_core::plan::{MeasurementPart, Plan, World};
 use stackline_core::run_record::RunRecord;
 
-/// On which cores of one machine both ends of a part's first pair were, over all counted runs.
+/// On which cores of one machine the two ends of a part's first pair ran, over all counted runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CoreSharing {
-    /// On one and the same.
+    /// Both on one core.
     OneCore,
-    /// On two.
+    /// Each on a core of its own.
     CoreEach,
-    /// Sometimes so and sometimes so.
+    /// Sometimes on one core, sometimes on two.
     Changing,
 }
 
 impl CoreSharing {
-    /// What is said of ends that shared cores so.
+    /// The text for reports.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -27,6 +27,7 @@ impl CoreSharing {
         }
     }
 
+    /// Both placements together.
     const fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::OneCore, Self::OneCore) => Self::OneCore,
@@ -36,7 +37,7 @@ impl CoreSharing {
     }
 }
 
-/// How the ends of these parts shared cores; `None` where a network is between them, or no run says it.
+/// How the ends of these parts shared cores; `None` if they are not in the live world, not on one machine, or not recorded.
 pub(crate) fn core_sharing<'r>(
     plan: &Plan,
     world: World,
@@ -49,6 +50,7 @@ pub(crate) fn core_sharing<'r>(
     records.filter_map(of_record).reduce(CoreSharing::and)
 }
 
+/// From the cores of both ends at the start and at the end of a run.
 fn of_record(record: &RunRecord) -> Option<CoreSharing> {
     let ((a, b, _), (c, d, _)) = record.initiator.cpu.zip(record.responder.cpu)?;
     Some(match (a == c, b == d) {
@@ -58,7 +60,7 @@ fn of_record(record: &RunRecord) -> Option<CoreSharing> {
     })
 }
 
-/// What is said of two that shared cores in different ways: of rows whose ratio is that of the placement too.
+/// A warning for a comparison whose two sides shared cores in different ways, or changed; `None` if the placements are equal.
 pub(crate) fn unlike_placement(a: Option<CoreSharing>, b: Option<CoreSharing>) -> Option<String> {
     let (a, b) = (a?, b?);
     (a != b || a == CoreSharing::Changing).then(|| {

@@ -1,4 +1,4 @@
-//! CPU per unit of work: of the two sides' threads, and of their whole hosts.
+//! CPU time per unit of work (per GB, per call or connection): of the two sides' threads, and of their whole hosts.
 
 use crate::groups::{GroupRun, SummaryGroup};
 use crate::machines::{MachineDestination, machine, on_one};
@@ -7,14 +7,16 @@ use crate::summary::{CpuCost, RepeatedWork, Summary};
 use stackline_core::plan::{MeasurementPart, Plan};
 use stackline_core::run_record::HostUsage;
 
-/// A shorter period is too few steps of 10 ms, in which a host counts the time of each core.
+/// Least measured period for the costs of hosts, seconds: a host counts CPU time in steps of 10 ms, and a shorter period has too few
+/// of them.
 const LEAST_S: f64 = 0.1;
-/// Under which name the reason stands why hosts have no cost.
+/// The key in [`Summary::absent`] for the reason why hosts have no cost.
 const HOST_CPU: &str = "host_cpu";
 
-/// What the runs did together.
+/// The work of all runs together.
 #[derive(Clone, Copy, Debug)]
 struct RunWorkTotals {
+    /// Gigabytes (10^9 bytes) of data units that arrived.
     gb: f64,
     /// Millions of calls, or of connections where no calls were made.
     millions: f64,
@@ -31,7 +33,7 @@ impl RunWorkTotals {
     }
 }
 
-/// Fills in all costs of a summary whose sides are there; absent where no CPU time or no work was recorded.
+/// Sets all costs of a summary whose sides are set already. A cost is absent if no CPU time or no work was recorded.
 pub(crate) fn costs(
     plan: &Plan,
     group: &SummaryGroup<'_>,
@@ -62,6 +64,7 @@ pub(crate) fn costs(
     }
 }
 
+/// CPU seconds per unit of `work`; with `work` in millions, microseconds per unit. `None` if there is no work or no CPU time.
 fn per(cpu: &CpuCost, work: f64) -> Option<CpuCost> {
     (work > 0.0 && cpu.both > 0.0).then(|| CpuCost {
         both: cpu.both / work,
@@ -70,7 +73,7 @@ fn per(cpu: &CpuCost, work: f64) -> Option<CpuCost> {
     })
 }
 
-/// CPU seconds of the hosts in all runs; one machine counts once. Else why that is not known.
+/// CPU seconds of the hosts in all runs; if both sides are on one machine, it counts once. Else the reason why it is not known.
 fn of_hosts(
     plan: &Plan,
     group: &SummaryGroup<'_>,

@@ -1,7 +1,8 @@
-//! Of what went on at the same time, that which was waited for: from the end backwards, each time what ended last before the next
-//! began. Requests of a server, lines of a picture and accounts of time are all counted by this one rule.
+//! The critical path: of items (such as requests) that overlap in time, those that were waited for. It goes from the end backwards,
+//! each time to the item that ended last before the chosen one began. Requests of a server, lines of a picture and accounts of time
+//! all use this rule.
 
-/// Those of some items that were waited for one behind the other, in the order of time. `span` is when one began and ended.
+/// The items that were waited for one after the other, in the order of time. `span` gives the begin and end of an item.
 pub(crate) fn waited_for<T>(items: Vec<T>, span: impl Fn(&T) -> (u64, u64)) -> Vec<T> {
     let mut items = items;
     items.sort_by_key(|item| {

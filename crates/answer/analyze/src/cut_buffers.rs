@@ -1,27 +1,28 @@
-//! Socket buffers that a kernel made smaller than was asked for: it gives twice what its limit lets it, and says nothing.
+//! Finds socket buffers that the Linux kernel made smaller than requested. The kernel cuts a request to its sysctl limit without an
+//! error and reports twice the granted size (socket(7)).
 
 use stackline_core::plan::World;
 use stackline_core::run_record::SideRecord;
 use stackline_core::stack::Stack;
 
-/// A buffer that was cut.
+/// A buffer that the kernel cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CutBuffer {
-    /// Its option.
+    /// The option of the stack that requested it.
     pub(crate) option: &'static str,
-    /// Bytes for which it might have been asked, to get as much.
+    /// The granted size, bytes: half of what the kernel reports.
     pub(crate) given_bytes: u64,
-    /// What bounds it.
+    /// The sysctl that limits it.
     pub(crate) sysctl: &'static str,
 }
 
-/// Options of buffers, and what bounds what is asked for.
+/// Options that request buffers, with the sysctl that limits each.
 pub(crate) const BUFFER_LIMITS: [(&str, &str); 2] = [
     ("receive_buffer", "net.core.rmem_max"),
     ("send_buffer", "net.core.wmem_max"),
 ];
 
-/// The buffers of a side that are smaller than what its stack was asked for.
+/// The buffers of a side that are smaller than its stack's options request. None in the simulated world, which has no such limits.
 pub(crate) fn find_cut_buffers(
     stack: &Stack,
     world: World,

@@ -1,4 +1,5 @@
-//! What was sent again, dropped or given up, and is on no lifeline: its bytes are not known, or a monitor counted it.
+//! Events that say data was retransmitted, dropped or given up but that are on no lifeline: their bytes are not known, or a monitor
+//! only counted them.
 
 use crate::lifelines::Lifelines;
 use stackline_core::trace_index::Index;
@@ -6,10 +7,10 @@ use stackline_events::EventTable;
 use stackline_events::catalogue::{DataFate, fate};
 use std::collections::BTreeMap;
 
-/// NetLogger's monitor of retransmitted segments: a count, as it is or since the one before.
+/// The keyword of NetLogger's monitor of retransmitted segments. Its value is a running count, or the count since the event before.
 const COUNTED: &str = "NETSTAT_RETRANSSEGS";
 
-/// When it was, reference time, ns, and what became of the data.
+/// All such events in the order of time: reference time in ns, and what became of the data.
 #[must_use]
 pub fn find_data_fates(
     events: &EventTable,
@@ -44,7 +45,7 @@ pub fn find_data_fates(
     found
 }
 
-/// Rows of the monitor at which segments had been sent again.
+/// Rows of the monitor whose count says that segments were retransmitted. Values that never fall are taken for a running count.
 fn counted(events: &EventTable) -> Vec<usize> {
     let keyword = events.names.find(COUNTED);
     let mut hosts: BTreeMap<u32, Vec<(usize, i64)>> = BTreeMap::new();
@@ -66,7 +67,7 @@ fn counted(events: &EventTable) -> Vec<usize> {
             .map(|pair| pair[1].0);
         match is_counter {
             true => rows.extend(rises),
-            // Each is what came since the one before.
+            // Each value is the count since the event before.
             false => rows.extend(
                 series
                     .iter()

@@ -1,26 +1,26 @@
-//! Units by how long they took.
+//! Selects units by how long they took.
 
 use crate::lifelines::{Lifeline, Lifelines};
 use crate::segments::lifeline_duration_ns;
 use std::time::Duration;
 
-/// Units by their time from the first to the last point; those that never arrived have none.
+/// Limits for a unit's time from its first to its last point. With a limit, units that did not arrive are left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DurationFilter {
-    /// Only what arrived and took longer than this.
+    /// Only units that arrived and took longer than this.
     pub slower_than: Option<Duration>,
-    /// Only what arrived and took less than this.
+    /// Only units that arrived and took less than this.
     pub faster_than: Option<Duration>,
 }
 
 impl DurationFilter {
-    /// Whether nothing is chosen.
+    /// Whether no limit is set, so that all units are selected.
     #[must_use]
     pub const fn is_any(self) -> bool {
         self.slower_than.is_none() && self.faster_than.is_none()
     }
 
-    /// Whether a line is among them.
+    /// Whether a line is selected.
     #[must_use]
     pub fn has(self, lifelines: &Lifelines, line: &Lifeline) -> bool {
         let ns = i128::from(lifeline_duration_ns(lifelines, line));
@@ -30,7 +30,7 @@ impl DurationFilter {
         self.is_any() || line.has_arrived() && slow && fast
     }
 
-    /// Leaves the lines that are among them.
+    /// Removes the lines that are not selected.
     pub fn leave(self, lifelines: &mut Lifelines) {
         if !self.is_any() {
             let all = std::mem::take(&mut lifelines.lines);

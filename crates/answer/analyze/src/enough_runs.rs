@@ -1,4 +1,4 @@
-//! When a measurement with `until` has been repeated often enough.
+//! Whether a measurement with `until` (a required width of the 95 % interval) has been repeated often enough.
 
 use crate::groups::{groups, half_width_share as of_runs};
 use stackline_core::plan::Measurement;

@@ -1,11 +1,12 @@
-//! How equally parts that run at once share what there is: the index of Jain, Chiu and Hawe (DEC TR-301, 1984).
+//! How equally parts that run at the same time share the throughput: the fairness index of Jain, Chiu and Hawe (DEC TR-301, 1984).
 //!
-//! It takes each part as one, however many pairs it has: a record holds the pairs of a part together.
+//! Each part counts as one, however many pairs it has: a record holds the sum over the pairs of a part.
 
 use crate::groups::{GroupRun, SummaryGroup};
 use crate::statistics::{SampleStatistics, to_f64};
 
-/// The index over the throughputs of the parts that move data units, of each run; absent with fewer than two such parts.
+/// Statistics over runs of the index, taken over the throughputs of the parts that move data units; `None` with fewer than two such
+/// parts.
 pub(crate) fn fairness(
     group: &SummaryGroup<'_>,
     runs: &[GroupRun<'_>],
@@ -35,7 +36,7 @@ pub(crate) fn fairness(
     SampleStatistics::from_values(&runs.iter().filter_map(of_run).collect::<Vec<_>>())
 }
 
-/// Of a part in a run; zero where nothing of it arrived.
+/// The throughput of a part in a run; zero if none of its data arrived.
 fn throughput_bit_s(part: &SummaryGroup<'_>, run: &GroupRun<'_>) -> Option<f64> {
     let alone = part.runs(run.records.iter().copied()).pop()?;
     if alone.bytes() == 0 {
@@ -45,7 +46,7 @@ fn throughput_bit_s(part: &SummaryGroup<'_>, run: &GroupRun<'_>) -> Option<f64> 
     }
 }
 
-/// `(sum x)^2 / (n sum x^2)`: 1 where all are equal, `1 / n` where one has all.
+/// The index `(sum x)^2 / (n sum x^2)`: 1 if all shares are equal, `1 / n` if one part has all.
 fn index(shares: &[f64]) -> Option<f64> {
     let (sum, squares) = shares
         .iter()

@@ -1,8 +1,9 @@
-//! What a reader has to know before believing the figures. The texts are stable: programs may look for them.
+//! Flags of a summary: warnings that a reader should know before relying on the figures. The texts are stable: programs may look
+//! for them.
 //!
 //! [`FLAGS`] says when each is raised.
 //!
-//! Behind them come the notes of both sides; of those that differ in numbers only, the last run's.
+//! The flags are followed by the notes of both sides. Of notes that differ only in numbers, the last run's is taken.
 
 use crate::bimodal::is_bimodal;
 use crate::cut_buffers::find_cut_buffers;
@@ -16,7 +17,7 @@ use stackline_core::procedure::{DelayArgument, OperationCall, PairSide};
 use stackline_core::run_record::{Histogram, RunRecord, SideRecord};
 use std::collections::BTreeSet;
 
-/// Every flag with what raises it.
+/// Every flag with the condition that raises it.
 pub const FLAGS: [(&str, &str); 16] = [
     (
         "overload",
@@ -78,7 +79,7 @@ pub const FLAGS: [(&str, &str); 16] = [
     ),
 ];
 
-/// What raised a flag; nothing for the notes of stacks, which are sentences.
+/// The entry of [`FLAGS`] for a flag of a summary; `None` for the notes of stacks, which are sentences.
 #[must_use]
 pub fn meaning(flag: &str) -> Option<(&'static str, &'static str)> {
     FLAGS.into_iter().find(|(name, _)| {
@@ -89,15 +90,20 @@ pub fn meaning(flag: &str) -> Option<(&'static str, &'static str)> {
     })
 }
 
+/// Above this standard deviation over the mean, `sd>5%` is raised.
 const UNEVEN: f64 = 0.05;
+/// Above this share of a host's CPU time, `steal` is raised.
 const STEAL: f64 = 0.01;
+/// From this share of a core on, `core full` is raised.
 const FULL: f64 = 0.98;
+/// `late`: the limit for the 99th percentile of the lateness, seconds.
 const LATE_S: f64 = 1e-3;
+/// `late`: the limit as a share of the shortest median interval, if that is less.
 const LATE_SHARE: f64 = 0.1;
-/// The default of Linux.
+/// The congestion control algorithm that raises no flag: the default of Linux.
 const USUAL_CONGESTION: &str = "cubic";
 
-/// All flags of one summary whose figures are filled in.
+/// All flags of one summary whose figures are set already.
 pub(crate) fn flags(
     plan: &Plan,
     m: &Measurement,
@@ -144,7 +150,7 @@ pub(crate) fn flags(
         .collect()
 }
 
-/// The notes of both sides, of the last run first: it stands for those of other runs that differ in numbers only.
+/// The notes of both sides, the last run's first, so that [`once_each`] keeps those.
 fn notes(runs: &[GroupRun<'_>]) -> Vec<String> {
     runs.iter()
         .rev()
@@ -153,7 +159,7 @@ fn notes(runs: &[GroupRun<'_>]) -> Vec<String> {
         .collect()
 }
 
-/// Texts that differ in more than their numbers, each once.
+/// Removes texts that differ from an earlier one only in digits.
 pub(crate) fn once_each(texts: Vec<String>) -> Vec<String> {
     let mut shapes = BTreeSet::new();
     let shape = |text: &str| {
@@ -185,7 +191,8 @@ fn until_missed(measurement: &Measurement, runs: &[GroupRun<'_>]) -> bool {
         .is_some_and(|until| half_width_share(runs).is_none_or(|share| share > until.share))
 }
 
-/// A part without a number of units ends by its time limit as it should, and a load when what is measured is done.
+/// Whether the time limit ended a measured part that has a fixed number of units. A part without a number is meant to end by the
+/// limit, and background load ends with what is measured.
 fn cut_short(group: &SummaryGroup<'_>, runs: &[GroupRun<'_>]) -> bool {
     let counted = |index| {
         group
@@ -212,7 +219,7 @@ fn throttled(side: &SideRecord) -> bool {
         .is_some_and(|s| s > 0.0)
 }
 
-/// A side whose threads had no time left: the one of a single pair, or those that drive all pairs.
+/// Whether a side's threads used their cores fully: the thread of a single pair, or the `threads` that drive all pairs.
 fn core_full(runs: &[GroupRun<'_>]) -> bool {
     let threads = |record: &RunRecord, side: &SideRecord| match side.settings.get("threads") {
         Some(threads) => threads
@@ -232,7 +239,8 @@ fn core_full(runs: &[GroupRun<'_>]) -> bool {
     })
 }
 
-/// In the last run, which stands for where threads ran: in a part whose sides are on one machine.
+/// Whether, in the last run, a side that spins shared a core with its peer, in a part whose sides are on one machine. The last run
+/// stands for all.
 fn spins_on_one_core(plan: &Plan, group: &SummaryGroup<'_>, runs: &[GroupRun<'_>]) -> bool {
     let spins = |side: &SideRecord| {
         side.settings
@@ -253,6 +261,7 @@ fn spins_on_one_core(plan: &Plan, group: &SummaryGroup<'_>, runs: &[GroupRun<'_>
         .any(|r| (spins(&r.initiator) || spins(&r.responder)) && together(r))
 }
 
+/// Whether paced operations started later than the limits of the flag `late` allow.
 fn late(group: &SummaryGroup<'_>, summary: &Summary) -> bool {
     let Some(lateness) = summary.lateness_s else {
         return false;
@@ -279,7 +288,7 @@ fn intervals(part: &MeasurementPart) -> Vec<f64> {
     drawn.map(Distribution::median).collect()
 }
 
-/// `congestion NAME` of each side that used an unusual one which the specification does not name.
+/// `congestion NAME` for each side that used an algorithm other than cubic which the specification does not name.
 fn congestion(group: &SummaryGroup<'_>, runs: &[GroupRun<'_>]) -> Vec<String> {
     let named = |index| {
         group
@@ -298,7 +307,7 @@ fn congestion(group: &SummaryGroup<'_>, runs: &[GroupRun<'_>]) -> Vec<String> {
         .collect()
 }
 
-/// `cut NAME` of each buffer that is smaller than what was asked for.
+/// `cut NAME` for each buffer that is smaller than requested.
 fn cut(measurement: &Measurement, group: &SummaryGroup<'_>, runs: &[GroupRun<'_>]) -> Vec<String> {
     let of = |record: &RunRecord| -> Vec<String> {
         let Some(part) = group.part(record.part) else {

@@ -1,16 +1,16 @@
-//! Whether a comparison passes a gate: nothing is shown to be worse by more than a limit.
+//! Judges a comparison of two runs against a limit, for use in CI: it passes if nothing is shown to be worse by more than the limit.
 
 use crate::compare::{ComparisonVerdict, MeasurementComparison, MetricComparison};
 use crate::compare_segments::SegmentComparison;
 use serde::Serialize;
 
-/// How a gate ends.
+/// The result of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GateVerdict {
     /// Nothing is shown to be worse by more than the limit.
     Passed,
-    /// Something is, and chance does not explain it.
+    /// Something is worse by more than the limit, and its 95 % interval excludes chance.
     Worse,
     /// Something could not be compared.
     Undecided,
@@ -28,20 +28,20 @@ pub struct WorseBy {
 /// What a gate found.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GateOutcome {
-    /// How it ends.
+    /// The result.
     pub verdict: GateVerdict,
     /// By what share something may be worse: 0.05 is 5 %.
     pub limit: f64,
-    /// What is shown to be worst, if anything is shown to be worse at all.
+    /// The figure that is shown to be worst, if any is shown to be worse at all, within the limit or not.
     pub worst: Option<WorseBy>,
-    /// What may be worse by more than the limit although it is not shown: the far end of its 95 % interval.
+    /// The figure whose 95 % interval reaches furthest beyond the limit, whether that is shown or not.
     pub possible: Option<WorseBy>,
     /// Why it is undecided, each reason once.
     pub reasons: Vec<String>,
 }
 
-/// Judges comparisons of measurements, or of traces where there are none: `decisive` has then the requests by name, else
-/// the whole way of units.
+/// Judges comparisons of measurements and, for runs without measurements, `decisive`: the comparisons of traces that count, which
+/// are the requests by name or else the whole way of units. `limit` is a share: 0.05 is 5 %.
 #[must_use]
 pub fn judge_gate(
     comparisons: &[MeasurementComparison],
@@ -102,6 +102,7 @@ fn most(all: impl Iterator<Item = WorseBy>) -> Option<WorseBy> {
     all.max_by(|a, b| a.by.total_cmp(&b.by))
 }
 
+/// Reasons why the gate cannot decide: figures without an interval, and measurements that only one run has.
 fn undecided(comparisons: &[MeasurementComparison], decisive: &[SegmentComparison]) -> Vec<String> {
     let mut reasons: Vec<String> = Vec::new();
     for comparison in comparisons {
@@ -110,7 +111,7 @@ fn undecided(comparisons: &[MeasurementComparison], decisive: &[SegmentCompariso
             let text = label.map_or("", |label| label.text.as_str());
             reasons.push(format!("`{text}`: the runs have no measurement in common"));
         }
-        // What is nothing in both is not worse.
+        // A metric that is zero in both has no ratio, but it is not worse.
         let open = comparison.metrics.iter().filter(|m| {
             m.verdict == ComparisonVerdict::CannotTell && (m.a.mean, m.b.mean) != (0.0, 0.0)
         });

@@ -1,6 +1,6 @@
-//! Which parts are summarised together, and the counted runs of such a group.
+//! Groups the parts of a measurement that give one summary, and collects the counted runs of each group.
 //!
-//! A part alone is a group of one, so parts and aggregates are computed by the same lines.
+//! A single part is a group of one, so that the same code computes parts and aggregates.
 
 use crate::statistics::{SampleStatistics, cluster_half_width, to_f64};
 use crate::summary::{RepeatedWork, RunMetric, RunValues};
@@ -12,12 +12,16 @@ use std::collections::BTreeMap;
 /// Parts of one measurement that give one summary.
 #[derive(Clone, Debug)]
 pub(crate) struct SummaryGroup<'p> {
+    /// Indices of the parts in the measurement.
     pub(crate) indices: Vec<usize>,
+    /// The parts, in the same order.
     pub(crate) parts: Vec<&'p MeasurementPart>,
+    /// Whether the group is all measured parts of `parallel` or `total` together.
     pub(crate) aggregate: bool,
 }
 
-/// The groups of a measurement: each part, and for `parallel` all measured ones too, for `total` only that.
+/// The groups of a measurement: each part alone; for `parallel` also all measured parts together; for `total` only these together,
+/// and each background part alone.
 pub(crate) fn groups(measurement: &Measurement) -> Vec<SummaryGroup<'_>> {
     let parts = || measurement.parts.iter().enumerate();
     let total = measurement.composer == Composer::Total;
@@ -42,11 +46,12 @@ pub(crate) fn groups(measurement: &Measurement) -> Vec<SummaryGroup<'_>> {
 }
 
 impl SummaryGroup<'_> {
+    /// Whether all its parts are background load, which is not measured.
     pub(crate) fn background(&self) -> bool {
         self.parts.iter().all(|part| part.background)
     }
 
-    /// The part of that index in the measurement.
+    /// The part with this index in the measurement, if it is in the group.
     pub(crate) fn part(&self, index: usize) -> Option<&MeasurementPart> {
         let at = self.indices.iter().position(|mine| *mine == index);
         at.and_then(|at| self.parts.get(at)).copied()
@@ -68,7 +73,7 @@ impl SummaryGroup<'_> {
         })
     }
 
-    /// The counted runs that have a record of every part, in order. Records are those of the measurement.
+    /// The counted (not warm-up) runs that have a record of every part of the group, in order. `records` are those of the measurement.
     pub(crate) fn runs<'r>(
         &self,
         records: impl Iterator<Item = &'r RunRecord>,
@@ -90,6 +95,7 @@ impl SummaryGroup<'_> {
 #[derive(Clone, Debug)]
 pub(crate) struct GroupRun<'r> {
     pub(crate) records: Vec<&'r RunRecord>,
+    /// Whether the group moves data units.
     data: bool,
 }
 
@@ -102,7 +108,7 @@ impl GroupRun<'_> {
             .fold(0.0, f64::max)
     }
 
-    /// Bytes of data units that arrived; none where only calls were made.
+    /// Bytes of data units that arrived; 0 if the group makes only calls.
     pub(crate) fn bytes(&self) -> u64 {
         if self.data {
             self.records.iter().map(|record| record.data_bytes()).sum()
@@ -111,7 +117,7 @@ impl GroupRun<'_> {
         }
     }
 
-    /// Data units that arrived, else calls made, else connections.
+    /// The number of data units that arrived; if none, of calls made; if none, of connections.
     pub(crate) fn units(&self) -> u64 {
         let arrived = |r: &&RunRecord| r.initiator.received_units + r.responder.received_units;
         let units = if self.data {
@@ -127,14 +133,14 @@ impl GroupRun<'_> {
         counts.into_iter().find(|n| *n > 0).unwrap_or(0)
     }
 
-    /// None where its bytes are not those of its time.
+    /// Bytes of data units over the measured period, bit/s; `None` without data, or if a side's bytes do not belong to that period.
     pub(crate) fn throughput_bit_s(&self) -> Option<f64> {
         let (bytes, elapsed) = (self.bytes(), self.elapsed_s());
         let timed = self.sides().all(SideRecord::bytes_are_timed);
         (timed && bytes > 0 && elapsed > 0.0).then(|| to_f64(bytes) * 8.0 / elapsed)
     }
 
-    /// How often it was done.
+    /// How many calls or connections the run made.
     pub(crate) fn times(&self, work: RepeatedWork) -> u64 {
         match work {
             RepeatedWork::Call => self.count_and_sum(|r| &r.calls).0,
@@ -142,14 +148,14 @@ impl GroupRun<'_> {
         }
     }
 
-    /// How often it was done a second.
+    /// Calls or connections per second.
     pub(crate) fn rate_per_s(&self, work: RepeatedWork) -> Option<f64> {
         let (times, elapsed) = (self.times(work), self.elapsed_s());
         (times > 0 && elapsed > 0.0).then(|| to_f64(times) / elapsed)
     }
 
-    /// The mean time of a connection with its calls where such connections come and go, in seconds: all pairs' time over all
-    /// connections.
+    /// For runs that open connections and make calls on them: the mean time of one connection with its calls, in seconds (the time of
+    /// all pairs over the number of connections).
     pub(crate) fn transaction_s(&self) -> Option<f64> {
         let (calls, connections) = (
             self.times(RepeatedWork::Call),
@@ -160,17 +166,18 @@ impl GroupRun<'_> {
         (calls > 0 && connections > 0).then(|| made.map(spent).sum::<f64>() / to_f64(connections))
     }
 
-    /// CPU seconds of both sides over the work done; absent where there is none of either.
+    /// CPU seconds of both sides over `work`; `None` if there is no work or no CPU time.
     fn cpu_s_per(&self, work: f64) -> Option<f64> {
         let cpu: f64 = self.sides().map(|side| side.usage.cpu_s()).sum();
         (work > 0.0 && cpu > 0.0).then(|| cpu / work)
     }
 
-    /// One histogram of all its parts.
+    /// The histograms of all its parts merged into one.
     pub(crate) fn merged(&self, get: fn(&RunRecord) -> &Histogram) -> Histogram {
         Histogram::merged(self.records.iter().map(|record| get(record)))
     }
 
+    /// The number and the sum (ns) of the values of a histogram, over all parts.
     fn count_and_sum(&self, get: fn(&RunRecord) -> &Histogram) -> (u64, u64) {
         self.records
             .iter()
@@ -191,7 +198,7 @@ impl GroupRun<'_> {
     }
 }
 
-/// The measured period of one record: with replicas from the first start to the last stop, where that is known.
+/// The measured period of one record, in seconds. With several replicas it is from the first start to the last stop, if known.
 pub(crate) fn elapsed_s(record: &RunRecord) -> f64 {
     let ns = if record.replicas > 1 && record.span_ns > 0 {
         record.span_ns
@@ -201,14 +208,14 @@ pub(crate) fn elapsed_s(record: &RunRecord) -> f64 {
     to_f64(ns) / 1e9
 }
 
-/// Calls, where any were made; else connections.
+/// Which work rates and costs are about: calls if any were made, else connections; `None` without either.
 pub(crate) fn work(runs: &[GroupRun<'_>]) -> Option<RepeatedWork> {
     [RepeatedWork::Call, RepeatedWork::Connection]
         .into_iter()
         .find(|work| runs.iter().any(|run| run.times(*work) > 0))
 }
 
-/// The values the runs are judged and compared by.
+/// The values per run by which runs are judged and compared.
 pub(crate) fn run_values(runs: &[GroupRun<'_>]) -> RunValues {
     let work = work(runs);
     RunValues {
@@ -232,7 +239,7 @@ pub(crate) fn run_values(runs: &[GroupRun<'_>]) -> RunValues {
     }
 }
 
-/// Half width of the main metric's 95 % interval over its mean; absent with fewer than two runs.
+/// Half the width of the main metric's 95 % interval over its mean; `None` with fewer than two runs.
 pub(crate) fn half_width_share(runs: &[GroupRun<'_>]) -> Option<f64> {
     let values = run_values(runs);
     let clusters = |get: fn(&RunRecord) -> &Histogram| -> Option<f64> {

@@ -1,14 +1,15 @@
-//! What the IMPs of a run reported to the Network Control Center, summed up: each of them, and each direction of each line.
+//! Sums up what the IMPs (the packet switches of the ARPANET) of a run reported to the Network Control Center: for each IMP, and for
+//! each direction of each line. Read from IMP_REPORT and IMP_LINE events.
 
 use stackline_events::{EventTable, EventValue};
 use std::collections::BTreeMap;
 
-/// What was reported.
+/// The sums of all reports.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ImpAnalysis {
-    /// By name.
+    /// By name of the IMP.
     pub imps: BTreeMap<String, ImpTotals>,
-    /// By the name of their port: `BBN>Harvard` is the way from the one to the other.
+    /// By name of the port: `BBN>Harvard` is the direction from BBN to Harvard.
     pub lines: BTreeMap<String, ImpLineTotals>,
 }
 
@@ -33,52 +34,52 @@ impl ImpAnalysis {
     }
 }
 
-/// An IMP.
+/// The sums of one IMP's reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ImpTotals {
-    /// What its reports are of, s.
+    /// The time that its reports cover, seconds.
     pub seconds: f64,
-    /// Packets that it passed on, or that began or ended there.
+    /// Packets that it forwarded, sent or received.
     pub packets: u64,
     /// Messages of its hosts, sent and received.
     pub messages: (u64, u64),
-    /// Packets for IMPs that cannot be reached.
+    /// Packets for IMPs that could not be reached.
     pub unreachable: u64,
-    /// How much its processor worked, a share: on average, and in the busiest report.
+    /// The share of the time that its processor worked, 0 to 1: on average, and in the busiest report.
     pub busy: (f64, f64),
-    /// Packets on their way through it, at most.
+    /// The most packets that were on their way through it at once.
     pub through: u64,
-    /// Buffers to put messages together: the fewest that were free, and all.
+    /// Buffers for the reassembly of messages: the fewest that were free in any report, and all.
     pub reassembly: (u64, u64),
-    /// Seconds of reports in which none of them was.
+    /// The time covered by reports without a free reassembly buffer, seconds.
     pub full_seconds: f64,
 }
 
-/// A direction of a line.
+/// The sums of one direction of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ImpLineTotals {
-    /// What its reports are of, s.
+    /// The time that its reports cover, seconds.
     pub seconds: f64,
-    /// How long it was used.
+    /// The time covered by reports in which the line was up, seconds.
     pub up_seconds: f64,
     /// How often it went down.
     pub downs: u64,
-    /// How long something was on it, a share: on average, and in the busiest report.
+    /// The share of the time that it was transmitting, 0 to 1: on average, and in the busiest report.
     pub busy: (f64, f64),
-    /// Packets, with those that went again.
+    /// Packets sent, with retransmissions.
     pub packets: u64,
-    /// Their data, bits.
+    /// Bits of their data.
     pub bits: u64,
-    /// Packets that went again.
+    /// Packets retransmitted.
     pub again: u64,
-    /// Packets that came and were refused, or were there already.
+    /// Packets that arrived and were refused.
     pub refused: u64,
-    /// See `refused`.
+    /// Packets that had arrived before.
     pub duplicates: u64,
 }
 
 impl ImpLineTotals {
-    /// bit/s of data.
+    /// Data rate, bit/s, over the time covered by reports.
     #[must_use]
     pub fn bit_s(&self) -> f64 {
         if self.seconds > 0.0 {
@@ -89,7 +90,7 @@ impl ImpLineTotals {
     }
 }
 
-/// Adds up what is reported in a table of events.
+/// Sums up the reports in a table of events.
 #[must_use]
 pub fn reports(events: &EventTable) -> ImpAnalysis {
     let mut all = ImpAnalysis::default();
@@ -97,7 +98,8 @@ pub fn reports(events: &EventTable) -> ImpAnalysis {
     all
 }
 
-/// The same of each span of so many nanoseconds: a report is of the span in which it ends. Spans without reports are left out.
+/// Sums up the reports of each span of `span_ns`, by number of the span. A report counts for the span in which it ends. Spans without
+/// reports are left out.
 #[must_use]
 pub fn reports_each(events: &EventTable, span_ns: u64) -> BTreeMap<u64, ImpAnalysis> {
     let mut spans = BTreeMap::<u64, ImpAnalysis>::new();
@@ -111,7 +113,7 @@ pub fn reports_each(events: &EventTable, span_ns: u64) -> BTreeMap<u64, ImpAnaly
     spans
 }
 
-/// A field as a count.
+/// A data field as a count; 0 if it is absent or negative.
 fn count(events: &EventTable, row: usize, field: usize) -> u64 {
     events
         .number(row, field)
@@ -119,7 +121,7 @@ fn count(events: &EventTable, row: usize, field: usize) -> u64 {
         .unwrap_or(0)
 }
 
-/// Adds a report of `more` seconds to a mean over `seconds`, and to the greatest.
+/// Adds a report of `more` seconds with a share to (mean over `seconds`, greatest).
 fn add_share(busy: &mut (f64, f64), seconds: f64, share: f64, more: f64) {
     let all = seconds + more;
     let mean = if all > 0.0 {
@@ -130,7 +132,7 @@ fn add_share(busy: &mut (f64, f64), seconds: f64, share: f64, more: f64) {
     *busy = (mean, busy.1.max(share));
 }
 
-/// Sums of what a log says end at what a number holds.
+/// Adds with saturation: an imported log can hold any numbers.
 fn add(sum: &mut u64, more: u64) {
     *sum = sum.saturating_add(more);
 }

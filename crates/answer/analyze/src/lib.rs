@@ -1,38 +1,42 @@
-//! Run records to answers: statistics with their intervals, summaries with their flags, comparisons.
+//! Computes the answers of a run from its records and events: statistics with their intervals, summaries with their flags,
+//! comparisons, lifelines, findings.
 //!
-//! It computes from what a run directory holds and never measures or prints. An average never stands alone, and what
-//! cannot be known is absent.
+//! It reads what a run directory holds; it never measures or prints. A mean is never given without its spread, and a figure
+//! that cannot be known is absent.
+//!
+//! A *unit* is one piece of an application's data (a data unit, a call with its response, a connection); a *lifeline* is the
+//! series of events of one unit, across hosts, in the clock of the reference host.
 //!
 //! | module | one idea |
 //! | --- | --- |
 //! | [`statistics`] | n, mean, sd, percentiles and the 95 % interval of the mean |
 //! | [`bimodal`] | whether response times fall into two groups |
-//! | [`summary`] | what a summary holds |
-//! | [`summarise`](mod@summarise) | records to summaries |
-//! | [`flags`] | what one has to know before believing the figures |
+//! | [`summary`] | the data of a summary |
+//! | [`summarise`](mod@summarise) | makes summaries of run records |
+//! | [`flags`] | warnings about the figures of a summary, such as `overload` |
 //! | [`imps`] | what IMPs reported to the Network Control Center |
 //! | [`enough_runs`] | whether a measurement with `until` has been run often enough |
 //! | [`compare`](mod@compare) | one run against another |
 //! | [`compare_segments`](mod@compare_segments) | one trace against another |
 //! | [`gate`] | whether a comparison passes a limit |
-//! | [`network`] | what a modelled network did, and how well an emulated one kept its times |
-//! | [`lifelines`](mod@lifelines) | what a lifeline is |
-//! | [`data_fates`](mod@data_fates) | what was sent again or dropped and is on no lifeline |
-//! | [`assemble`] | events to lifelines |
-//! | [`clocks`] | which clocks of a log cannot be right, by causality |
-//! | [`lifeline_statistics`] | all that is computed from lifelines |
-//! | [`segments`](mod@segments) | where the time between points went |
-//! | [`names`] | what points and the time between them are called |
-//! | [`colouring`] | what lines are coloured by |
-//! | [`stages`] | which points are one stage of the way |
-//! | [`rates`](mod@rates) | bursts and averages of units, sender's side and receiver's |
-//! | [`blocked`](mod@blocked) | when servers were blocked, and whether together |
-//! | [`profile`](mod@profile) | what each host did with its time, what its units waited for |
+//! | [`network`] | packets, drops and marks of a modelled network; how late an emulated one sent its packets |
+//! | [`lifelines`](mod@lifelines) | the data of lifelines |
+//! | [`data_fates`](mod@data_fates) | retransmissions and drops that are on no lifeline |
+//! | [`assemble`] | makes lifelines of events |
+//! | [`clocks`] | finds hosts whose clocks contradict causality, and corrects them |
+//! | [`lifeline_statistics`] | all statistics that are computed from lifelines |
+//! | [`segments`](mod@segments) | the time between two monitor points, over all lifelines |
+//! | [`names`] | the names of monitor points and of the segments between them |
+//! | [`colouring`] | by what property lifelines are coloured |
+//! | [`stages`] | which monitor points form one stage of a unit's way |
+//! | [`rates`](mod@rates) | throughput of units, at the sender and at the receiver |
+//! | [`blocked`](mod@blocked) | when servers were blocked, and whether several were at the same time |
+//! | [`profile`](mod@profile) | how each host spent its time, what its units waited for |
 //! | [`lifeline_percentiles`] | exact percentiles |
-//! | [`captured_connections`](mod@captured_connections) | connections of captures |
-//! | [`scope`](mod@scope) | what was looked for where nothing was measured |
+//! | [`captured_connections`](mod@captured_connections) | the TCP connections of packet captures |
+//! | [`scope`](mod@scope) | what was analysed of a run without measurements |
 //! | [`findings`] | what limits a run, with its evidence |
-//! | [`predicted`] | predictions beside what was measured |
+//! | [`predicted`] | predictions paired with what was measured |
 
 pub mod assemble;
 mod backlog;

@@ -1,12 +1,12 @@
-//! Exact percentiles of times of lifelines and segments, by selection: no histogram, no sketch. Those of measurements are in
-//! `statistics`.
+//! Exact percentiles of the times of lifelines and segments, by selection, without a histogram or a sketch. The percentiles of
+//! measurements are in `statistics`.
 //!
-//! The percentile p of n values is the value at rank `1 + p (n - 1)` of the sorted ones, and between two ranks on the line
-//! between their values: type 7 of Hyndman and Fan (1996), `quantile_cont` of SQL.
+//! The percentile p of n values is the value at rank `1 + p (n - 1)` of the sorted values, interpolated linearly between two ranks:
+//! type 7 of Hyndman and Fan (1996), `quantile_cont` of SQL.
 
 use serde::Serialize;
 
-/// Figures of one sample of times, ns. An average never stands alone.
+/// Figures of one sample of times, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TimeSpread {
     /// How many values.
@@ -26,14 +26,14 @@ pub struct TimeSpread {
 }
 
 impl TimeSpread {
-    /// Of these values, which change places; none of none.
+    /// Computes the figures; it reorders the values. `None` without values.
     #[must_use]
     pub fn of(values: &mut [i64]) -> Option<Self> {
         let n = values.len();
         let (min_ns, max_ns) = (*values.iter().min()?, *values.iter().max()?);
         let sum: i128 = values.iter().map(|value| i128::from(*value)).sum();
         let mean_ns = (sum as f64 / n as f64).clamp(min_ns as f64, max_ns as f64);
-        // What is below a percentile is not looked at for the higher ones.
+        // Selection leaves all smaller values below the rank, so the higher percentiles need only the values from there on.
         let mut from = 0;
         let mut percentile = |p: f64| {
             let rank = rank(p, n);
@@ -54,19 +54,19 @@ impl TimeSpread {
     }
 }
 
-/// The percentile p, from 0 to 1, of values that change places.
+/// The percentile p (0 to 1) of values; it reorders them. `None` without values.
 #[must_use]
 pub fn continuous(values: &mut [i64], p: f64) -> Option<f64> {
     let n = values.len();
     (n > 0).then(|| between(values, rank(p, n)).0)
 }
 
-/// The rank of a percentile, from 0.
+/// The rank of a percentile among n values, counted from 0, with a fraction.
 fn rank(p: f64, n: usize) -> f64 {
     p.clamp(0.0, 1.0) * (n - 1) as f64
 }
 
-/// The value at a rank, and the whole rank below it; everything that is less is left of that then.
+/// The value at a rank, and the rank rounded down; afterwards all smaller values are below that rank.
 fn between(values: &mut [i64], rank: f64) -> (f64, usize) {
     let low = (rank.max(0.0) as usize).min(values.len() - 1);
     let (_, at, above) = values.select_nth_unstable(low);

@@ -1,5 +1,4 @@
-//! Everything that is computed from lifelines, together: where the time went, what became of units, how fast they came, when
-//! servers were blocked.
+//! Collects all statistics of lifelines: where the time went, what became of the units, their throughput, when servers were blocked.
 
 use crate::blocked::{
     Blocked, ConcurrentBlocking, Synchrony, blocked, measure_concurrency, synchrony,
@@ -17,14 +16,14 @@ use serde::Serialize;
 use stackline_core::trace_index::Index;
 use std::collections::BTreeMap;
 
-/// What is to be computed.
+/// Options of the statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LifelineQuery {
-    /// Segments of each group of lines for itself beside those of all.
+    /// Whether to compute segments and totals for each group of lines too, besides those of all lines.
     pub grouped: bool,
-    /// Size of units whose events do not carry it, bytes.
+    /// The size of units whose events do not say it, bytes.
     pub bytes: Option<u64>,
-    /// How many of the slowest lines are named.
+    /// How many of the slowest lines to list.
     pub slowest: usize,
 }
 
@@ -33,51 +32,51 @@ pub struct LifelineQuery {
 pub struct LifelineStatistics {
     /// How many lines have each outcome, in each group.
     pub outcomes: Vec<LifelineOutcomeCount>,
-    /// From first to last point of the lines that arrived: of all, then of each group.
+    /// Times from the first to the last point of the lines that arrived: of all, then of each group.
     pub whole: Vec<LifelineTotalSpread>,
     /// The time between points: of all lines, then of each group.
     pub segments: Vec<LifelineSegment>,
-    /// The time from stage to stage of the way, where stages have so many hosts and ports that nobody reads each.
+    /// The time from stage to stage; present only if a stage is on so many hosts or ports that listing each would be unreadable.
     pub by_stage: Option<ByStage>,
     /// The time from the first point to each: of all lines, then of each group.
     pub reached: Vec<Reached>,
-    /// Throughput of each group.
+    /// Throughput of each group, at the sender and at the receiver.
     pub rates: Vec<Rates>,
     /// When each group was blocked.
     pub blocked: Vec<Blocked>,
-    /// Whether groups were blocked together.
+    /// For each two groups: how long they were blocked at the same time, and whether chance explains it.
     pub synchrony: Vec<Synchrony>,
     /// How often several groups were blocked at once.
     pub together: Option<ConcurrentBlocking>,
-    /// What each host did with its time.
+    /// How each host spent its time.
     pub profiles: Vec<Profile>,
-    /// Index of the lines that took longest of those that arrived, the slowest first.
+    /// Indices of the lines that took longest of those that arrived, the slowest first.
     pub slowest: Vec<u32>,
 }
 
-/// Lines with one outcome.
+/// The number of lines with one outcome in one group.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LifelineOutcomeCount {
     /// Whether they are of connections and not of data units.
     pub connections: bool,
-    /// The group.
+    /// Index of the group.
     pub group: u32,
-    /// What became of them; of retried ones without how often.
+    /// What became of them. All retried lines count together: `times` is 0.
     pub outcome: LifelineOutcome,
-    /// How many.
+    /// How many lines.
     pub lines: u64,
 }
 
 /// The time from stage to stage.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ByStage {
-    /// A point for each stage; its host or place says how many there are.
+    /// A point for each stage; its host and place say on how many hosts or links the stage is.
     pub points: Vec<LifelinePoint>,
     /// The time between them; `from` and `to` are stages.
     pub segments: Vec<LifelineSegment>,
 }
 
-/// From the first to the last point.
+/// Times from the first to the last point.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LifelineTotalSpread {
     /// The group; `None` for all.
@@ -87,7 +86,7 @@ pub struct LifelineTotalSpread {
 }
 
 impl LifelineStatistics {
-    /// Computes all of it.
+    /// Computes all statistics. `index` is that of the run's events, for clocks and flows.
     #[must_use]
     pub fn of(lifelines: &Lifelines, index: Option<&Index>, request: LifelineQuery) -> Self {
         let groups = (0..lifelines.groups.len() as u32)

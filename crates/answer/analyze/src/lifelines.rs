@@ -1,13 +1,14 @@
-//! Lifelines (Tierney et al. 1996, section 4): the events of each data unit in the order of time, across monitor points and
-//! hosts, in the reference host's time.
+//! The data of lifelines (Tierney et al. 1996, section 4): the events of each unit in the order of its way, across monitor points
+//! and hosts, in the reference host's time.
 //!
-//! Plain data; [`crate::assemble`] makes it of events.
+//! A unit is a piece of an application's data (a data unit, a call with its response) or a connection. A monitor point is a place
+//! that emits events of one keyword. [`crate::assemble`] makes lifelines of events.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use stackline_events::EventValue;
 use std::fmt;
 
-/// What a unit is called in its events: a number, or the text that stands for one in a foreign log.
+/// The id of a unit in its events: a number, or in foreign logs also a text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Id {
     /// A whole number.
@@ -17,7 +18,7 @@ pub enum Id {
 }
 
 impl Id {
-    /// The id that a text names.
+    /// Reads an id from a text: a number if the text is one.
     #[must_use]
     pub fn of(text: &str) -> Self {
         EventValue::of(text)
@@ -57,7 +58,7 @@ impl fmt::Display for Id {
     }
 }
 
-/// As text, so that no reader takes it for a number that it may round.
+/// Serialised as text: many JSON readers would round a large number.
 impl Serialize for Id {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
@@ -75,55 +76,55 @@ impl<'de> Deserialize<'de> for Id {
 pub struct Lifelines {
     /// Monitor points in the order a unit meets them: the vertical axis.
     pub points: Vec<LifelinePoint>,
-    /// One line a unit, in the order of their first passage.
+    /// The lifelines in the order of their first passage; a unit that is requested again has several.
     pub lines: Vec<Lifeline>,
-    /// Passages of all lines, each line's together and in the order of the points. Where clocks are wrong or two things
-    /// happen at once, a passage can be earlier than the one before it: shown, never hidden.
+    /// Passages of all lines, each line's together and in the order of the points. If clocks are wrong or two things happen at once, a
+    /// passage can be earlier than the one before it; that is kept as it is.
     pub passages: Vec<LifelinePassage>,
-    /// What can happen to units beside their way: retransmissions, drops, marks.
+    /// The points of events beside the units' way: retransmissions, drops, marks.
     pub marked: Vec<LifelinePoint>,
-    /// What did, each line's together and in the order of time; their `point` is one of `marked`.
+    /// The events at these points, each line's together and in the order of time; their `point` is an index into `marked`.
     pub marks: Vec<LifelinePassage>,
-    /// Names of what lines are coloured by: a server, a stack, a flow.
+    /// Names of the groups of lines: servers, hosts, stacks or flows.
     pub groups: Vec<String>,
-    /// Errors of the clocks of each pair of hosts that neighbouring points lie on, ns; what is shorter is not known.
+    /// The largest clock error of any two hosts that follow each other on a line, ns; shorter times between hosts are not reliable.
     pub clock_error_ns: u64,
 }
 
 /// A place that emits one keyword.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct LifelinePoint {
-    /// What.
+    /// The keyword of its events.
     pub keyword: String,
-    /// Where.
+    /// The host that emits them.
     pub host: String,
     /// A port of the network (`edge>udjat`) or a direction of a stream (`there`, `back`); empty where there is only one.
     pub place: String,
-    /// The service that is asked there, `web:80`, where a host both answers and asks; else empty.
+    /// The service of its flows, such as `web:80`, in runs where a host both answers and calls services; else empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub service: String,
 }
 
-/// What one unit met.
+/// The way of one unit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Lifeline {
     /// The unit's id.
     pub unit: Id,
-    /// Which group it belongs to.
+    /// Index of its group in [`Lifelines::groups`].
     pub group: u32,
-    /// The flow it went on, where that is known.
+    /// The number of the flow that carried it, if known.
     pub flow: Option<u32>,
-    /// Its first passage.
+    /// Index of its first passage in [`Lifelines::passages`].
     pub first: u32,
-    /// How many passages it has.
+    /// The number of its passages.
     pub count: u32,
-    /// The first of its marks.
+    /// Index of its first mark in [`Lifelines::marks`].
     pub first_mark: u32,
-    /// How many it has.
+    /// The number of its marks.
     pub mark_count: u32,
-    /// Size, bytes, where it is known; a call's and its response's together.
+    /// Size in bytes, if known; of a call, the request and the response together.
     pub bytes: Option<u64>,
-    /// How many of these are its response's; absent where it has none, or where it is not known.
+    /// How many of these bytes are the response's; absent if there is no response or its size is not known.
     #[serde(default)]
     pub response_bytes: Option<u64>,
     /// What became of it.
@@ -133,11 +134,11 @@ pub struct Lifeline {
 /// One event on a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LifelinePassage {
-    /// When, in reference time, ns.
+    /// Reference time, ns.
     pub at_ns: u64,
-    /// Index of the monitor point.
+    /// Index of the monitor point in [`Lifelines::points`], of marks in [`Lifelines::marked`].
     pub point: u32,
-    /// Row of the event in the table it was made of, for its other data; `u32::MAX` when it is not kept.
+    /// Row of the event in its table, where the event's other data are; `u32::MAX` if it was not recorded.
     pub row: u32,
 }
 
@@ -145,40 +146,40 @@ pub struct LifelinePassage {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum LifelineOutcome {
-    /// It met every point that others meet.
+    /// It arrived, nothing of it was sent again, and no cache spared a part of its way.
     #[default]
     Complete,
-    /// It met all but those that a cache spares (the paper's near-vertical lines).
+    /// It arrived, and a server had it in memory (the near-vertical lines of the paper).
     CacheHit,
-    /// It was requested again and arrived: how often it was sent again on the way.
+    /// It arrived, and something of it was sent again or dropped on the way.
     Retried {
-        /// How often.
+        /// How many retransmissions, or without any how many drops.
         times: u32,
     },
-    /// It was given up at a point: its server recorded that, or a later request replaced it.
+    /// It was given up: an event says so, or it ends inside a host that then received a newer request.
     Flushed {
-        /// Index of the last point it met.
+        /// Index of the last point it passed.
         after: u32,
     },
-    /// Its events end at a point though the run went on.
+    /// Its events end at a point although the run went on: it was lost.
     NeverArrived {
-        /// Index of the last point it met.
+        /// Index of the last point it passed.
         after: u32,
     },
-    /// Recording ended, or its run was over, while it was under way: no loss.
+    /// The recording or its run ended while it was under way; this is not a loss.
     Unfinished {
-        /// Index of the last point it met.
+        /// Index of the last point it passed.
         after: u32,
     },
     /// Its first events are missing: it was under way when recording began, or they were lost.
     Headless {
-        /// Index of the first point it met.
+        /// Index of the first point it passed.
         before: u32,
     },
 }
 
 impl Lifeline {
-    /// Whether it came to where ways end, from where they begin.
+    /// Whether the unit passed its whole way, from a beginning to an end.
     #[must_use]
     pub const fn has_arrived(&self) -> bool {
         matches!(
@@ -189,7 +190,7 @@ impl Lifeline {
 }
 
 impl Lifelines {
-    /// Whether a line is of a connection, and of no data unit.
+    /// Whether a line is that of a connection, and not of a data unit.
     #[must_use]
     pub fn is_connection(&self, line: &Lifeline) -> bool {
         let first = self
@@ -205,7 +206,7 @@ impl Lifelines {
         &self.passages[line.first as usize..(line.first + line.count) as usize]
     }
 
-    /// What happened to a line beside its way.
+    /// The events beside a line's way: retransmissions, drops, marks.
     #[must_use]
     pub fn marks_of(&self, line: &Lifeline) -> &[LifelinePassage] {
         &self.marks[line.first_mark as usize..(line.first_mark + line.mark_count) as usize]

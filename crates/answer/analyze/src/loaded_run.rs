@@ -1,5 +1,5 @@
-//! A kept run read back, with its events in memory: what lifelines, findings and the page are made of. Of a run with more events than are read
-//! at once it has those of whole runs; findings about the others are of their records.
+//! Reads a run directory, with its events in memory, for lifelines, findings and the page. If it has more events than are read at
+//! once, the events of as many complete runs as fit are read; findings about the other runs come from their records alone.
 
 pub mod assembly;
 
@@ -16,29 +16,30 @@ use stackline_runs::events::{
 };
 use std::path::Path;
 
-/// Events that are read at once, unless a flag sets another number: with what is computed of them they take a quarter of a gigabyte.
+/// Most events that are read at once, unless a flag sets another number: with all that is computed from them they take about a
+/// quarter of a gigabyte (`LOADED_EVENT_BYTES` each).
 pub const MOST_EVENTS: usize = 750_000;
 
-/// A run directory that has events; one whose events were imported has an empty plan and no records.
+/// A run directory read into memory. If its events were imported, the plan is empty and there are no records.
 #[derive(Debug)]
 pub struct LoadedRun {
-    /// What the directory holds beside events.
+    /// What the directory holds besides events: the plan, the records and more.
     pub run: StoredRun,
-    /// What is known about the events; empty where they were imported.
+    /// Clocks, flows and runs of the events; empty if the directory has no index.
     pub index: Index,
-    /// The events, each host's in its own time.
+    /// The events, each host's in the time of its own clock.
     pub events: EventTable,
-    /// Their lifelines, in reference time.
+    /// The lifelines of the events, in reference time.
     pub lifelines: Lifelines,
-    /// Where these are not all events: which they are, and where they stand.
+    /// If not all events are read: which were, and their rows in the files.
     part: Option<(EventExcerpt, ExcerptRows)>,
 }
 
 impl LoadedRun {
-    /// Reads a run: a directory, or its name under the runs directory. Of its events at most so many.
+    /// Reads a run, given as a directory or as its name under the runs directory, with at most `most_events` events.
     ///
     /// # Errors
-    /// When it is no run, or cannot be read.
+    /// If it is not a run with events, or cannot be read.
     pub fn open(path: &Path, most_events: usize) -> Result<Self> {
         let run = StoredRun::open_events(path)?;
         let known = read_index(&run.path)?;
@@ -64,10 +65,10 @@ impl LoadedRun {
         })
     }
 
-    /// The same of a run that may have no events.
+    /// Reads a run that may have no events.
     ///
     /// # Errors
-    /// When it is no run, or cannot be read.
+    /// If it is not a run, or cannot be read.
     pub fn whatever(path: &Path, most_events: usize) -> Result<Self> {
         let run = StoredRun::open_events(path)?;
         if event_files(&run.path).is_ok() {
@@ -83,7 +84,7 @@ impl LoadedRun {
         })
     }
 
-    /// What is here.
+    /// The input for the analysis functions.
     #[must_use]
     pub fn input(&self) -> AnalysisInput<'_> {
         let (plan, records) = (&self.run.plan, self.run.records.as_slice());
@@ -96,7 +97,7 @@ impl LoadedRun {
         }
     }
 
-    /// What limits the run. Events that findings name are counted among those at hand.
+    /// What limits the run. Rows in the evidence are those of the events in memory; [`Self::placed`] turns them into rows of the files.
     #[must_use]
     pub fn findings(&self) -> Vec<Finding> {
         let Some((excerpt, _)) = &self.part else {
@@ -141,7 +142,7 @@ impl LoadedRun {
         ])
     }
 
-    /// The index of the runs that are here whole.
+    /// The index, reduced to the runs whose events are read in full.
     fn whole_index(&self, excerpt: &EventExcerpt) -> Index {
         let mut index = self.index.clone();
         index
@@ -153,7 +154,7 @@ impl LoadedRun {
         index
     }
 
-    /// Findings as they are kept: events are named by their rows in the files.
+    /// Findings as they are stored: events are identified by their rows in the files.
     #[must_use]
     pub fn placed(&self, mut findings: Vec<Finding>) -> Vec<Finding> {
         let evidence = findings
@@ -167,7 +168,7 @@ impl LoadedRun {
         findings
     }
 
-    /// That not all events are here, what follows from that, and the command that reads them all.
+    /// A note that not all events were read, what this means, and the command that reads all; `None` if all were read.
     #[must_use]
     pub fn note(&self, command: &str) -> Option<String> {
         let (excerpt, _) = self.part.as_ref()?;
@@ -194,7 +195,8 @@ impl LoadedRun {
     }
 }
 
-/// That a run is incomplete, or lacks files of events that it had, and what is done with what it holds; nothing when it is whole.
+/// Warnings that a run is incomplete or that event files are missing; none if it is whole. `done` says what the caller does with the
+/// contents, such as "summarised".
 #[must_use]
 pub fn incomplete(run: &StoredRun, done: &str) -> Vec<String> {
     let reason = run.reason.as_deref().unwrap_or("it was killed");
@@ -207,25 +209,28 @@ pub fn incomplete(run: &StoredRun, done: &str) -> Vec<String> {
         .collect()
 }
 
-/// That files of events are missing that a run had at its end.
+/// A sentence on the event files that a run had at its end and that are missing; `None` if none is.
 #[must_use]
 pub fn missing(run: &StoredRun) -> Option<String> {
     let names = run.missing_events();
     (!names.is_empty()).then(|| format!("event files are missing: {}", names.join(", ")))
 }
 
-/// Bytes of memory that an event takes with all that is computed of it, about.
+/// Approximate bytes of memory for an event with all that is computed from it.
 const LOADED_EVENT_BYTES: f64 = 300.0;
 
-/// How many events of a run are read, and how many it has.
+/// How many events of a run were read, and how many it has.
 pub(crate) struct ReadEvents {
+    /// Events that were read.
     pub(crate) read: usize,
+    /// Events that the run has.
     pub(crate) of: u64,
-    /// Bytes of memory that each takes where all are read.
+    /// Approximate bytes of memory for each event.
     pub(crate) event_bytes: f64,
 }
 
-/// A note that so many of a run's events were read and not all, and by which command all are, that takes so many bytes for each.
+/// A note that only some of a run's events were read, what this means (`what`), which command reads all, and how much memory it
+/// needs.
 pub(crate) fn describe_beyond(run: &Path, command: &str, events: ReadEvents, what: &str) -> String {
     let ReadEvents {
         read,
@@ -238,12 +243,12 @@ pub(crate) fn describe_beyond(run: &Path, command: &str, events: ReadEvents, wha
     )
 }
 
-/// The moment that times of a page and of pictures count from: the first event, reference time, ns.
+/// The zero of time for pages and pictures: the first event, passage or begin of a run, reference time, ns.
 #[must_use]
 pub fn origin_ns(index: &Index, events: &EventTable, lifelines: &Lifelines) -> u64 {
     let passages = lifelines.passages.iter().map(|passage| passage.at_ns).min();
     let runs = index.runs.iter().map(|run| run.from_ns).min();
-    // Hosts stand one after the other: each is looked up once.
+    // The events of a host stand together, so its entry is looked up once.
     let mut last = None;
     let all = (0..events.len()).map(|row| {
         let at_ns = events.at_ns[row];

@@ -1,11 +1,12 @@
-//! Which machine a host of the plan is.
+//! Which machine a host of the plan runs on, to tell whether two hosts share one.
 
 use stackline_core::plan::{MeasurementPart, Plan, Via};
 
-/// The destination of ssh, TCP or a command; `None` is the machine of the coordinator.
+/// A machine: the destination of ssh, TCP or a command; `None` is the coordinator's own machine.
 pub(crate) type MachineDestination<'p> = Option<&'p str>;
 
-/// The machine of a host. One without a name, or unknown to the plan, is a child process here.
+/// The machine of a host. A part without a host, or with one unknown to the plan, runs as a child process on the coordinator's
+/// machine.
 pub(crate) fn machine<'p>(plan: &'p Plan, host: Option<&str>) -> MachineDestination<'p> {
     match &plan.hosts.get(host?)?.via {
         Via::Local => None,

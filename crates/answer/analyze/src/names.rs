@@ -1,12 +1,12 @@
-//! What people call monitor points and the time between two of them: two or three words each. Text, JSON, page and pictures
-//! use these names alike; docs/EVENTS.md explains them. It measures nothing.
+//! Names of monitor points and of segments (the time between two points), two or three words each. Text, JSON, page and pictures
+//! use the same names; docs/EVENTS.md explains them.
 
 use crate::lifelines::LifelinePoint;
 
-/// What the time is called until the protocol sends again what was lost between two points.
+/// The name of the time from a loss between two points to the retransmission.
 pub const SENDS_AGAIN: &str = "wait for retransmission";
 
-/// What a point is on the way of a unit, whichever protocol carries it.
+/// The step of a unit's way that a point stands for, independent of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TransitStep {
     /// The application hands a unit over, or asks for a connection.
@@ -17,11 +17,15 @@ enum TransitStep {
     Protocol,
     /// A sending system call returns.
     SystemCallReturned,
-    /// The operation that hands it over returns.
+    /// The application's send operation returns.
     Returned,
+    /// A packet enters the queue of a port.
     Queue,
+    /// A packet leaves the queue: its transmission on the link begins.
     Link,
+    /// A packet is seen at a captured interface.
     Capture,
+    /// A packet is delivered to its host.
     Delivered,
     /// The protocol has received it.
     Received,
@@ -33,7 +37,7 @@ enum TransitStep {
     Turn,
     /// A step of a request to a display.
     Display,
-    /// Of a program that is not stackline's.
+    /// A keyword that is not in stackline's catalogue.
     Other,
 }
 
@@ -59,7 +63,7 @@ fn step(keyword: &str) -> TransitStep {
     }
 }
 
-/// What a point of a request to a display is called, and the time until it comes there on one host.
+/// For a point of a display request: the name of the point, and the name of the time before it on the same host.
 fn display(keyword: &str) -> Option<(&'static str, &'static str)> {
     Some(match keyword {
         "DISPLAY_CALL" => ("draw call", "draw call"),
@@ -75,7 +79,7 @@ fn display(keyword: &str) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// What a point is called, without its host: the row of a picture.
+/// The name of a point without its host, as for a row of a picture.
 #[must_use]
 pub fn point_name(point: &LifelinePoint) -> String {
     let protocol = protocol(&point.keyword);
@@ -106,7 +110,7 @@ pub fn point_name(point: &LifelinePoint) -> String {
     }
 }
 
-/// What the time from one point to the next is called, without the host that it is spent on.
+/// The name of a segment, without the host that it is spent on.
 #[must_use]
 pub fn segment_name(from: &LifelinePoint, to: &LifelinePoint) -> String {
     let (a, b) = (step(&from.keyword), step(&to.keyword));
@@ -139,7 +143,7 @@ pub fn segment_name(from: &LifelinePoint, to: &LifelinePoint) -> String {
         (TransitStep::Protocol, TransitStep::Queue | TransitStep::Capture | TransitStep::Link) => {
             "host output".into()
         }
-        // The kernel's protocol records nothing.
+        // The kernel's protocol code emits no events, so the time before the queue is its own.
         (_, TransitStep::Queue | TransitStep::Capture | TransitStep::Link) => "kernel hold".into(),
         _ if apart => format!("transit {}>{}", from.host, to.host),
         (TransitStep::Read, TransitStep::Got) => "receive call".into(),
@@ -149,7 +153,7 @@ pub fn segment_name(from: &LifelinePoint, to: &LifelinePoint) -> String {
     }
 }
 
-/// The same with its host, where the name does not say the place.
+/// The name of a segment with its place, if the name alone does not contain it.
 #[must_use]
 pub fn segment_label(from: &LifelinePoint, to: &LifelinePoint) -> String {
     let name = segment_name(from, to);
@@ -159,15 +163,15 @@ pub fn segment_label(from: &LifelinePoint, to: &LifelinePoint) -> String {
     }
 }
 
-/// The host that a segment is spent on, or the hosts it leads from and to, and the service that is asked, where hosts ask and
-/// answer; `None` where its name says all of it.
+/// The host that a segment is spent on, or the two hosts that it leads between, and the service if points have one; `None` if the
+/// segment's name already says it.
 #[must_use]
 pub fn segment_place(from: &LifelinePoint, to: &LifelinePoint) -> Option<String> {
     let host = segment_host(from, to);
     if to.service.is_empty() {
         return host;
     }
-    // A packet that is put into a queue has left its host.
+    // The queue's host may be the next one: the time before a packet enters a queue is spent on the host that sends it.
     let at = if step(&to.keyword) == TransitStep::Queue {
         from
     } else {
@@ -186,12 +190,13 @@ pub fn segment_place(from: &LifelinePoint, to: &LifelinePoint) -> Option<String>
     }
 }
 
+/// The host or pair of hosts of a segment, without services.
 fn segment_host(from: &LifelinePoint, to: &LifelinePoint) -> Option<String> {
     let name = segment_name(from, to);
     let says = |place: &str| !place.is_empty() && name.ends_with(place);
     let apart = from.host != to.host;
     let between = format!("{}>{}", from.host, to.host);
-    // A packet that is put into a queue has left its host.
+    // The queue's host may be the next one: the time before a packet enters a queue is spent on the host that sends it.
     let host = if step(&to.keyword) == TransitStep::Queue {
         &from.host
     } else {
@@ -206,11 +211,12 @@ fn segment_host(from: &LifelinePoint, to: &LifelinePoint) -> Option<String> {
     })
 }
 
+/// Whether a segment is from a received unit to the next call or reply: the time of the application itself.
 fn is_service_time(from: &LifelinePoint, to: &LifelinePoint) -> bool {
     step(&from.keyword) == TransitStep::Got && step(&to.keyword) == TransitStep::Call
 }
 
-/// What a server does before it asks others, between that and after it.
+/// Where in a server's work a service time lies: before, between or after its own calls to other services.
 fn between_services(from: &LifelinePoint, to: &LifelinePoint) -> String {
     match (asks(from), asks(to)) {
         (true, true) => format!("between {} and {}", from.service, to.service),
@@ -219,12 +225,13 @@ fn between_services(from: &LifelinePoint, to: &LifelinePoint) -> String {
     }
 }
 
-/// Whether the end that asks is at a point.
+/// Whether a point is at the client end of its service.
 fn asks(point: &LifelinePoint) -> bool {
     !answers(point)
 }
 
-/// Whether the end that answers is at a point: by its keyword, its direction where one host is both ends, or its host.
+/// Whether a point is at the server end of its service: by its host, then its keyword, then its direction if both ends are on one
+/// host.
 fn answers(point: &LifelinePoint) -> bool {
     let is_host = point
         .service
@@ -244,11 +251,12 @@ fn answers(point: &LifelinePoint) -> bool {
         }
 }
 
-/// Whether a segment of that name leads from host to host.
+/// Whether a segment with this name is a transfer from host to host.
 fn carries(name: &str) -> bool {
     name.ends_with("transit") || name == "answer"
 }
 
+/// What a received unit is called in "... transit".
 fn carried(to: &LifelinePoint) -> &'static str {
     match to.keyword.as_str() {
         "APP_INDICATION" => "request",
@@ -257,7 +265,7 @@ fn carried(to: &LifelinePoint) -> &'static str {
     }
 }
 
-/// The protocol of a keyword, as it is written.
+/// The protocol of a keyword: its first word, such as `TCP` of `TCP_SEGMENT`.
 fn protocol(keyword: &str) -> &str {
     keyword.split('_').next().unwrap_or(keyword)
 }

@@ -1,6 +1,7 @@
-//! What a modelled network did in the counted runs, and how well an emulated one kept its times.
+//! Summarises the packets, drops and marks of a modelled network over the counted runs, and how late an emulated one sent its
+//! packets.
 //!
-//! All parts of a run cross one network, so a run counts once however many parts it has.
+//! All parts of a run cross one network, so a run counts once, however many parts it has.
 
 use crate::flags::once_each;
 use crate::groups::GroupRun;
@@ -11,7 +12,7 @@ use stackline_core::plan::Plan;
 use stackline_core::run_record::{EmulationRecord, NetworkRecord, PortRecord};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Why the network machine drops what has already left the queue, and so is among the packets that left.
+/// Reasons of drops that happen after a packet has left the queue: such a packet is counted in `packets` too.
 const AFTER_LEAVING: [&str; 3] = [
     "lost on the link",
     "bit error on the link",
@@ -19,14 +20,14 @@ const AFTER_LEAVING: [&str; 3] = [
 ];
 
 impl PortSummary {
-    /// Whether something was dropped, marked or doubled at it.
+    /// Whether packets were dropped, marked or duplicated at this port.
     #[must_use]
     pub const fn is_notable(&self) -> bool {
         self.dropped > 0 || self.marked > 0 || self.duplicated > 0
     }
 }
 
-/// The network of a group's runs; none where none was modelled.
+/// The network of a group's runs; `None` if none was modelled.
 pub(crate) fn summarise_network(plan: &Plan, runs: &[GroupRun<'_>]) -> Option<NetworkSummary> {
     let records: Vec<&NetworkRecord> = runs
         .iter()
@@ -49,6 +50,7 @@ pub(crate) fn summarise_network(plan: &Plan, runs: &[GroupRun<'_>]) -> Option<Ne
     })
 }
 
+/// Sums of each port, the most drops first. A run counts once for a port, even if several links have the same name.
 fn ports(declared: Option<&Network>, records: &[&NetworkRecord]) -> Vec<PortSummary> {
     let mut sums: BTreeMap<&str, PortSummary> = BTreeMap::new();
     for record in records {
@@ -80,7 +82,8 @@ fn add(sum: &mut PortSummary, port: &PortRecord) {
     }
 }
 
-/// What follows from the sums. Cells are counted behind a cell switch; what a link before one loses are cells too.
+/// Computes the derived figures of a port from its sums. A port of a cell switch counts cells instead of packets, and drops on a link
+/// to one are cells too; shares are given only if both counts have the same unit.
 fn finished(declared: Option<&Network>, name: &str, sum: PortSummary) -> PortSummary {
     let cut = |node: &str| {
         let switches = declared.iter().flat_map(|network| &network.switches);

@@ -1,8 +1,8 @@
-//! The outcome of each unit, from where its line begins and ends, never from how long it took.
+//! Classifies the outcome of each unit (complete, retried, lost and so on) from the points at which its lifeline begins and ends.
 //!
-//! A line *arrives* when one of its points is a last one: of stackline's own units the response, the receipt, the connection; in logs of
-//! others, a point behind which hardly any line (1 %) goes on. It has its *beginning* when its first point is one where lines begin,
-//! found alike. A *stretch* is what lies between two points that follow each other.
+//! A line *arrives* when one of its points is an end: for stackline's own units the response, the receipt or the connection; in
+//! foreign logs, a point after which at most 1 % of the lines go on. It has its *beginning* when its first point is one where lines
+//! begin, found in the same way. A *stretch* lies between two points that follow each other on a line.
 //!
 //! | outcome | rule; the first that holds counts |
 //! | --- | --- |
@@ -10,17 +10,19 @@
 //! | retried | it arrived, and something of it was sent again or dropped |
 //! | cache hit | it arrived, and its events say that a server had it in memory; without such events see below |
 //! | flushed | an event says so |
-//! | unfinished | its run, or all that was recorded, ended sooner after its last point than the slowest line took from there (or from any point, where none went on from there) |
-//! | flushed | it ends inside a host (the next point would be there too), and the host got a newer request after |
+//! | unfinished | its run, or the recording, ended sooner after its last point than the slowest arrived line took from there |
+//! | flushed | it ends inside a host (the next point would be on the same host), and the host then received a newer request |
 //! | never arrived | none of these: lost after its last point |
 //!
-//! Where no event says what was in memory, a line is a cache hit when it left out a point of a host that at least half of those
-//! that arrived passed there.
-//! Where no line does, it is one when it passed a stretch within one host in less than a tenth of the median, on a stretch that takes at
-//! least 5 % of the median line.
+//! If no arrived line passed the last point, the slowest line from any point counts for "unfinished".
 //!
-//! Cache hits and flushes are found in keywords of others only: stackline's own operations have neither. Where events were
-//! lost, a line may end although its unit went on: the index says how many were.
+//! If no event says what was in memory, a line is a cache hit if it left out a point of a host that at least half of the arrived
+//! lines through that host passed.
+//! If no line left out such a point, a line is a cache hit if it passed a stretch within one host in less than a tenth of the
+//! stretch's median; only stretches that take at least 5 % of the median line count.
+//!
+//! Without an event that says so, cache hits and flushes are found only among foreign keywords: stackline's own operations have
+//! neither. If events were lost, a line may end although its unit went on; the index has the number of lost events.
 
 use crate::assemble::roles::{EventClass, KeywordRole};
 use crate::assemble::unit_id_index::ByNumber;
@@ -30,13 +32,13 @@ use stackline_core::trace_index::Index;
 use stackline_events::catalogue::DataFate;
 use std::collections::BTreeMap;
 
-/// A stretch that takes less than this share of the median way is not evidence of caches.
+/// A stretch whose median is less than this share of the median line is no evidence of caches.
 const LEAST_SHARE: f64 = 0.05;
 /// A stretch passed in less than this share of its median is near-vertical.
 const NEAR_VERTICAL: f64 = 0.1;
 
-/// Sets the outcome of every line. `until_ns`: the last event of all, also of those on no line. `in_memory`: of every line, whether a
-/// server had its unit in memory, where an event says so.
+/// Sets the outcome of every line. `until_ns` is the time of the last event of all, on a line or not. `in_memory` says for every line
+/// whether a server had its unit in memory, if an event says so.
 pub(crate) fn classify(
     lifelines: &mut Lifelines,
     index: Option<&Index>,
@@ -57,43 +59,48 @@ pub(crate) fn classify(
         .for_each(|(line, outcome)| line.outcome = outcome);
 }
 
-/// What is known of all lines before one can be judged.
+/// Properties of all lines that are needed to classify each.
 struct Rules {
+    /// By point: the role of its keyword.
     roles: Vec<KeywordRole>,
-    /// The number of each point's host.
+    /// By point: the number of its host.
     hosts: Vec<u32>,
+    /// By point of a mark: the class of its keyword.
     beside: Vec<EventClass>,
+    /// By point: whether lines begin there.
     begins: Vec<bool>,
+    /// By point: whether lines end there, so that they have arrived.
     ends: Vec<bool>,
-    /// The longest that an arrived line took from each point to its end, ns.
+    /// By point: the longest time that an arrived line took from there to its end, ns.
     longest_ns: Vec<Option<u64>>,
-    /// The point that most lines come to next.
+    /// By point: the point that most lines pass next.
     next: Vec<Option<u32>>,
-    /// When each host last got something from another.
+    /// By host: when it last received something from another host, ns; only for foreign keywords.
     entered_ns: Vec<Option<u64>>,
-    /// When a run of a flow was over.
+    /// By flow: the end of its run, ns.
     runs_ns: BTreeMap<u32, u64>,
+    /// The time of the last event of all, ns.
     until_ns: u64,
     cached: Cached,
 }
 
-/// How a cache hit is recognised.
+/// Criteria for a cache hit.
 #[derive(Default)]
 struct Cached {
-    /// Points that most lines through their host meet there.
+    /// By point: whether at least half of the arrived lines through its host pass it.
     usual: Vec<bool>,
-    /// How many of them each host has.
+    /// By host: how many such points it has.
     of_host: Vec<u32>,
-    /// Whether some lines leave out such points.
+    /// Whether some arrived lines leave out such points.
     left_out: bool,
-    /// Below how many ns a stretch is near-vertical.
+    /// By stretch (from, to): the time below which it is near-vertical, ns.
     below_ns: ByNumber<(u32, u32), f64>,
 }
 
 /// How often one point follows another on a line.
 type Followers = ByNumber<(u32, u32), u64>;
 
-/// How often lines meet a point, begin there, end there.
+/// How many lines pass a point, begin there, and end there.
 #[derive(Clone, Copy, Default)]
 struct OutcomePointCounts {
     all: u64,
@@ -177,6 +184,7 @@ impl Rules {
         }
     }
 
+    /// The fate that a mark reports, if any.
     fn happened(&self, mark: &LifelinePassage) -> Option<DataFate> {
         match self.beside.get(mark.point as usize) {
             Some(EventClass::Beside(fate)) => *fate,
@@ -191,7 +199,7 @@ impl Rules {
             .any(|passage| self.ends[passage.point as usize])
     }
 
-    /// Of a line that did not arrive.
+    /// The outcome of a line that did not arrive.
     fn ended(&self, lifelines: &Lifelines, line: &Lifeline, marks: &[DataFate]) -> LifelineOutcome {
         let passages = lifelines.passages_of(line);
         let on_path = passages
@@ -215,6 +223,7 @@ impl Rules {
         }
     }
 
+    /// Whether a line may still have been under way when its run or the recording ended.
     fn is_under_way(&self, line: &Lifeline, last: &LifelinePassage) -> bool {
         let until = line
             .flow
@@ -226,7 +235,7 @@ impl Rules {
         until.saturating_sub(last.at_ns) <= needed.unwrap_or(0)
     }
 
-    /// Whether it waited inside a host that then got a newer request.
+    /// Whether a line ends inside a host that received a newer request afterwards.
     fn is_replaced(&self, last: &LifelinePassage) -> bool {
         let host = self.host(last.point);
         let next = self.next[last.point as usize];
@@ -243,7 +252,7 @@ impl Rules {
         if self.cached.usual.is_empty() {
             return false;
         }
-        // Where lines leave out points, that tells; a short stay may be one of an idle server.
+        // If lines leave out points, only that counts: a short stretch may also be that of an idle server.
         if self.cached.left_out {
             return self.leaves_out(passages);
         }
@@ -261,7 +270,7 @@ impl Rules {
             .any(|(host, met)| *met < self.cached.of_host[*host])
     }
 
-    /// The hosts a line passes, each once, and how much it met there.
+    /// The hosts that a line passes, each once, with the sum of the weights of its points there.
     fn met_by_host(
         &self,
         passages: &[LifelinePassage],
@@ -278,6 +287,7 @@ impl Rules {
         hosts
     }
 
+    /// Sets `longest_ns`.
     fn longest(&mut self, lifelines: &Lifelines) {
         for line in &lifelines.lines {
             let passages = lifelines.passages_of(line);
@@ -294,11 +304,11 @@ impl Rules {
         }
     }
 
-    /// When hosts of others last got something: at points that most lines come to from another host.
+    /// By host: the last time of a foreign point that most lines reach from another host.
     fn arrivals(&self, lifelines: &Lifelines, followers: &Followers) -> Vec<Option<u64>> {
         let mut before: Vec<(u64, Option<u32>)> = vec![(0, None); lifelines.points.len()];
         for ((from, to), count) in followers {
-            // Of two that are as many, the later point.
+            // Of two with equal counts, the later point.
             before[*to as usize] = before[*to as usize].max((*count, Some(*from)));
         }
         let enters = |(point, (_, from)): (u32, &(u64, Option<u32>))| {
@@ -362,7 +372,7 @@ impl Rules {
     }
 }
 
-/// The number of each point's host, the first of its points.
+/// By point: the number of its host, which is the number of the host's first point.
 fn numbered_hosts(lifelines: &Lifelines) -> Vec<u32> {
     let mut numbers: BTreeMap<&str, u32> = BTreeMap::new();
     let hosts = lifelines.points.iter().zip(0..);
@@ -371,10 +381,10 @@ fn numbered_hosts(lifelines: &Lifelines) -> Vec<u32> {
         .collect()
 }
 
-/// Where the way of a unit of stackline's own begins.
+/// Keywords at which stackline's own units begin.
 const BEGIN: [&str; 4] = ["APP_CALL", "APP_SEND", "APP_CONNECT", "DISPLAY_CALL"];
 
-/// Where ways begin and where they end.
+/// By point: whether lines begin there, and whether they end there.
 fn edges(
     lifelines: &Lifelines,
     roles: &[KeywordRole],
@@ -406,7 +416,7 @@ fn edges(
     )
 }
 
-/// Where the unit that an operation of stackline's own is about arrives at last.
+/// The keyword at which a unit of one of stackline's own operations has arrived.
 fn goal(keyword: &str) -> Option<&'static str> {
     match keyword {
         "APP_CALL" | "APP_INDICATION" | "APP_REPLY" | "APP_REPLIED" | "APP_RESPONSE" => {
@@ -421,7 +431,7 @@ fn goal(keyword: &str) -> Option<&'static str> {
     }
 }
 
-/// How often lines meet each point, and how often one point follows another.
+/// Counts how many lines pass, begin and end at each point, and how often one point follows another.
 fn counted(lifelines: &Lifelines) -> (Vec<OutcomePointCounts>, Followers) {
     let mut met = vec![OutcomePointCounts::default(); lifelines.points.len()];
     let mut followers = Followers::default();
@@ -445,7 +455,7 @@ fn counted(lifelines: &Lifelines) -> (Vec<OutcomePointCounts>, Followers) {
     (met, followers)
 }
 
-/// The point that most lines come to from each, of two the first; where none went on, the next of all.
+/// By point: the one that most lines pass next, of two the smaller; if no line went on, the next in the order of points.
 fn next(followers: &Followers, points: usize) -> Vec<Option<u32>> {
     let mut most: Vec<(u64, Option<u32>)> = (0..points)
         .map(|at| {
@@ -464,6 +474,7 @@ fn next(followers: &Followers, points: usize) -> Vec<Option<u32>> {
     most.into_iter().map(|(_, next)| next).collect()
 }
 
+/// By flow: the end of its run, ns.
 fn runs(index: Option<&Index>) -> BTreeMap<u32, u64> {
     let Some(index) = index else {
         return BTreeMap::new();

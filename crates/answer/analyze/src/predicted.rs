@@ -1,4 +1,5 @@
-//! Predictions beside what was measured. The forms are `model`'s; here each finds its measurement in a run.
+//! Pairs predictions with the measurements of a run, and makes predictions from simulated runs. The closed-form formulas are in
+//! `stackline_model`.
 
 use crate::statistics::{SampleStatistics, to_f64};
 use crate::summary::{RunMetric, Summary};
@@ -7,26 +8,26 @@ pub use stackline_model::prediction::{
     PredictionOutcome,
 };
 
-/// What was measured of something predicted.
+/// The measurement that belongs to a prediction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredCounterpart {
-    /// Of the predicted quantity, in its unit: throughput over runs, response and connect times over calls.
+    /// Statistics of the predicted quantity, in its unit: throughput over runs, response and connect times over calls.
     pub statistics: SampleStatistics,
     /// Measured mean over predicted figure.
     pub ratio: Option<f64>,
 }
 
-/// A prediction, and what came of it where that is known.
+/// A prediction with its measurement, if there is one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Predicted {
     /// The prediction.
     pub prediction: PartPrediction,
-    /// The same part in a run.
+    /// What was measured of the same part.
     pub measured: Option<MeasuredCounterpart>,
 }
 
 impl Predicted {
-    /// What is predicted, where a form holds.
+    /// The predicted metric; `None` if no formula covers the case.
     #[must_use]
     pub fn metric(&self) -> Option<RunMetric> {
         self.prediction
@@ -43,8 +44,9 @@ const fn metric(quantity: PredictedQuantity) -> RunMetric {
     }
 }
 
-/// What simulated runs say of a part that no form covers, which took `wanted` of them: the median, and where nine of ten further ones
-/// lie. `None` where nothing of it was measured, or so little that chance may decide.
+/// A prediction from simulated runs, for a part that no formula covers (`reason` says why): their median, and an interval in which
+/// nine of ten further runs lie. `wanted` is the number of runs asked for. `None` if nothing was measured, or too few runs that
+/// differ.
 #[must_use]
 pub fn by_simulation(reason: &str, summary: &Summary, wanted: u64) -> Option<PredictionOutcome> {
     let quantities = [
@@ -82,7 +84,7 @@ pub fn by_simulation(reason: &str, summary: &Summary, wanted: u64) -> Option<Pre
     Some(PredictionOutcome::Predicted(PredictedFigure {
         quantity,
         value,
-        // What is left out takes time: it makes nothing faster than links and distances allow.
+        // What a simulation leaves out takes time in reality, so only the slower end of the interval is widened.
         interval: match quantity {
             PredictedQuantity::Throughput => {
                 [statistics.min.min(value * (1.0 - LEFT_OUT)), statistics.max]
@@ -100,18 +102,19 @@ pub fn by_simulation(reason: &str, summary: &Summary, wanted: u64) -> Option<Pre
     }))
 }
 
-/// So many runs that the next one lies between the least and the greatest of them in nine of ten cases, `(n - 1) / (n + 1)`.
+/// The number of simulated runs: the next run lies between the least and the greatest of n with probability `(n - 1) / (n + 1)`,
+/// which is 0.9 for 19.
 pub const RUNS: u64 = 19;
-/// Runs that differ by less are taken for equal: fewer of them say as much.
+/// Runs whose standard deviation over the mean is at most this count as equal: then two of them are enough.
 const EQUAL: f64 = 0.002;
-/// What a simulated run leaves out of a real one.
+/// The share of the time that a simulated run may leave out of a real one.
 const LEFT_OUT: f64 = 0.03;
 
-/// What stands in the place of a limit where a figure comes from simulated runs: `diagnose` names limits of runs.
+/// The `limit` of a figure that comes from simulated runs instead of a formula.
 pub const SIMULATED: &str = "simulated";
 
-/// Puts to each prediction the summary of the same measurement, part and stack, each summary once. A world that one of
-/// them was given on the command line is in its text: what is left over comes together by its place in the plan.
+/// Pairs each prediction with the summary of the same measurement, part and stack, each summary once. Texts differ if the world was
+/// given on the command line; so predictions that find no equal text are paired by their place in the plan.
 #[must_use]
 pub fn pair_with_summaries(
     predictions: Vec<PartPrediction>,

@@ -1,44 +1,46 @@
-//! What each host did with the units that came to it: an operation profile. Of each stretch of the way inside a host, how much of
-//! the time units were in it and how many at once; which stretches are waiting rooms, and what units in them waited for.
+//! An operation profile of each host: for each stretch of the units' way inside the host, how much of the time units were in it and
+//! how many at once; which stretches are queues, and for what the units in them waited.
 //!
-//! A host is a row of stretches, such as waiting to be read, being read, waiting to be written, being written. A stretch is a
-//! *waiting room* of the next one when the next is as full as it gets while units are in it. Stretches one after the other that never
-//! hold units at the same time are steps of one server, which is as full as all of them together. What limits a host at a moment is
-//! the stretch that the furthest waiting room waits for: behind a bottleneck nothing waits (as in any queues one after the other).
-//! Units that were given up wait until then. It knows no keyword: points, hosts and moments are all it looks at.
+//! A *stretch* lies between two points of a host that follow each other. A host is a series of stretches, such as waiting to be read,
+//! being read, waiting to be written, being written. A stretch is a *waiting room* (a queue) of the next one if the next is as full
+//! as it usually gets while units are in the first. Consecutive stretches that never hold units at the same time are steps of one
+//! server, which is as full as all of them together. At any moment, what limits a host is the stretch that the last occupied waiting
+//! room waits for: after a bottleneck nothing waits (as in any series of queues). Units that were given up wait until that moment.
+//! Keywords play no role, except those that say a unit was flushed: only points, hosts and times are used.
 
 use crate::lifelines::{Lifeline, LifelineOutcome, LifelinePassage, Lifelines};
 use serde::Serialize;
 use stackline_events::catalogue::{DataFate, fate};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// While units wait, what they wait for is at least so full, on the average.
+/// A stretch is a waiting room if the server after it is at least this full (0 to 1) on average while units are in the stretch.
 const CROWDED: f64 = 0.5;
-/// A stretch that takes less of the mean way than this holds nothing up.
+/// A stretch that takes less than this share of the mean lifeline delays nothing by itself.
 const NEGLIGIBLE: f64 = 0.01;
-/// Steps of one server hold units at the same time for at most this share of the time that the longer of them does.
+/// Two stretches are steps of one server if they hold units at the same time for at most this share of the busier one's time.
 const SELDOM: f64 = 0.05;
-/// Units leave in bursts where the usual gap between them is at most this part of the mean, and there are so many.
+/// Units leave in bursts if the median gap between departures is at most this share of the mean gap.
 const BURST: f64 = 0.02;
+/// With fewer gaps than this, departures are not judged to be bursts.
 const FEW: usize = 20;
-/// A stretch holds at most its usual most for this share of the time that any unit is in it.
+/// The usual most units of a stretch are the number that it does not exceed for this share of its busy time.
 const USUALLY: f64 = 0.95;
 
-/// A host with more stretches has no profile that anybody could read.
+/// A host with more stretches gets no profile: it would be unreadable.
 const MOST_STRETCHES: usize = 64;
 
-/// What one host did with its time.
+/// How one host spent its time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Profile {
-    /// The host.
+    /// The name of the host.
     pub host: String,
-    /// Stretches of the way inside it, in the order of the way.
+    /// The stretches of the units' way inside the host, in the order of the way.
     pub stretches: Vec<HostStretch>,
-    /// From the first passage of all lines to their last, ns: the same of all hosts.
+    /// The time from the first passage of all lines to the last, ns; the same for all hosts.
     pub span_ns: u64,
-    /// Time without any unit in it but those that are held, ns.
+    /// Time without any unit in the host, apart from units that are held ([`HostStretch::holds`]), ns.
     pub idle_ns: u64,
-    /// Units that were given up inside it.
+    /// Units that were given up inside the host.
     pub flushed: u64,
 }
 
@@ -51,27 +53,27 @@ pub struct HostStretch {
     pub to: u32,
     /// Units that entered it.
     pub units: u64,
-    /// Of them, those that were given up in it.
+    /// How many of these were given up in it.
     pub flushed: u64,
-    /// Time of all units in it, ns.
+    /// Sum of the times of all units in it, ns.
     pub unit_ns: u64,
     /// Time with at least one unit in it, ns.
     pub busy_ns: u64,
-    /// Units at once that it hardly ever exceeds.
+    /// The most units at once, without the fullest 5 % of its busy time.
     pub most: u32,
-    /// The stretch that units in it wait for, by its place in the profile; none where units are served in it, itself where they wait
-    /// for what no unit reached.
+    /// The stretch that units in it wait for, as an index into [`Profile::stretches`]. `None` if units are served in this stretch; its
+    /// own index if they wait for a point that no unit reached.
     pub waits_for: Option<usize>,
-    /// Time that it limited its host, ns: units waited for it and nothing waited behind it.
+    /// Time in which it limited its host, ns: units waited for it, and none waited further along the way.
     pub limits_ns: u64,
-    /// Whether units go back from it in bursts: they are held there until something else happens, and nothing works on them.
+    /// Whether units leave it in bursts: they are held there until something else happens, and nothing works on them.
     pub holds: bool,
-    /// Whether it is the last before units leave for the host where their ways end.
+    /// Whether it is the last stretch before units leave for the host where their ways end.
     pub leaves: bool,
 }
 
 impl HostStretch {
-    /// Units in it at once while there are any.
+    /// The mean number of units in it while it is busy.
     #[must_use]
     pub fn at_once(&self) -> f64 {
         self.unit_ns as f64 / self.busy_ns.max(1) as f64
@@ -79,14 +81,14 @@ impl HostStretch {
 }
 
 impl Profile {
-    /// A time as a share of the span.
+    /// A time in ns as a share of the span.
     #[must_use]
     pub fn share(&self, ns: u64) -> f64 {
         ns as f64 / self.span_ns.max(1) as f64
     }
 
-    /// The share of the span that a stretch limited the host, where units wait apart for it: elsewhere those that wait and those that
-    /// are served are not distinguished.
+    /// The share of the span in which a stretch limited the host. `None` if the stretch has no waiting room: then waiting units and those
+    /// being served cannot be distinguished.
     #[must_use]
     pub fn limits(&self, at: usize) -> Option<f64> {
         let has_room = self
@@ -99,23 +101,24 @@ impl Profile {
             .map(|one| self.share(one.limits_ns))
     }
 
-    /// Whether units leave it for the host where their ways end.
+    /// Whether units leave this host for the host where their ways end.
     #[must_use]
     pub fn answers(&self) -> bool {
         self.stretches.iter().any(|stretch| stretch.leaves)
     }
 }
 
-/// The time that a unit was in a stretch.
+/// The time in which one unit was in a stretch.
 #[derive(Clone, Copy, Debug)]
 struct StretchStay {
     from_ns: u64,
     to_ns: u64,
+    /// The number of the stretch, at first in the order of appearance.
     stretch: usize,
 }
 
-/// The profiles of all hosts that have several points of data units, in the order of the way. Units of measurements are left out:
-/// where their time went is asked of their operations.
+/// The profiles of all hosts that units pass at two points or more, in the order of the way. Units of stackline's own measurements
+/// (those with a flow) are left out: segments of their operations show where their time went.
 #[must_use]
 pub fn profiles(lifelines: &Lifelines) -> Vec<Profile> {
     let lines: Vec<&Lifeline> = lifelines
@@ -156,12 +159,13 @@ pub fn profiles(lifelines: &Lifelines) -> Vec<Profile> {
     made
 }
 
+/// The time from the earliest passage to the latest, ns.
 fn lasted(passages: &[LifelinePassage]) -> u64 {
     let times = || passages.iter().map(|passage| passage.at_ns);
     times().max().unwrap_or(0) - times().min().unwrap_or(0)
 }
 
-/// The point that most lines go to from each, where that is on the same host.
+/// By point: the one that most lines pass next, if it is on the same host.
 fn usual_next(lifelines: &Lifelines, lines: &[&Lifeline]) -> BTreeMap<u32, u32> {
     let mut counts: BTreeMap<(u32, u32), u64> = BTreeMap::new();
     for line in lines {
@@ -183,7 +187,7 @@ fn usual_next(lifelines: &Lifelines, lines: &[&Lifeline]) -> BTreeMap<u32, u32> 
         .collect()
 }
 
-/// For each point whether the host that most lines go to from there is the one where they end; where none goes on, it may be.
+/// By point: whether most lines that leave the host there go to the host where they end; also true if no line goes elsewhere.
 fn ends(lifelines: &Lifelines, lines: &[&Lifeline]) -> Vec<bool> {
     let mut votes = vec![(0_u64, 0_u64); lifelines.points.len()];
     let host = |passage: &LifelinePassage| &lifelines.points[passage.point as usize].host;
@@ -210,11 +214,13 @@ fn ends(lifelines: &Lifelines, lines: &[&Lifeline]) -> Vec<bool> {
         .collect()
 }
 
-/// What is gathered of one host.
+/// Collects the data of one host's profile.
 #[derive(Default)]
 struct HostProfileBuilder {
+    /// By stretch (from, to): its number and how many units entered it.
     stretches: BTreeMap<(u32, u32), (usize, u64)>,
     stays: Vec<StretchStay>,
+    /// By number of the stretch: units that were given up in it.
     flushed: BTreeMap<usize, u64>,
 }
 
@@ -234,7 +240,7 @@ impl HostProfileBuilder {
     }
 }
 
-/// Adds what a line was in, inside each host.
+/// Adds the stays of one line in the stretches of each host.
 fn stays<'l>(
     lifelines: &'l Lifelines,
     line: &Lifeline,
@@ -264,7 +270,7 @@ fn stays<'l>(
     };
     let given_up = lifelines.marks_of(line).iter().rev().find(is_flush);
     if let Some(given_up) = given_up {
-        // Where no unit ever went on, its way out is behind that point.
+        // If no unit ever went on from this point, the stretch begins and ends at it.
         let (from, to) = (
             (last.point, last.at_ns),
             next.get(&last.point).copied().unwrap_or(last.point),
@@ -334,7 +340,7 @@ impl HostProfileBuilder {
     }
 }
 
-/// When units enter and leave stretches, in the order of time.
+/// When units enter (+1) and leave (-1) stretches, in the order of time: (ns, change, stretch).
 fn changes(stays: &[StretchStay]) -> Vec<(u64, i32, usize)> {
     let both = |stay: &StretchStay| {
         [
@@ -343,12 +349,12 @@ fn changes(stays: &[StretchStay]) -> Vec<(u64, i32, usize)> {
         ]
     };
     let mut changes: Vec<(u64, i32, usize)> = stays.iter().flat_map(both).collect();
-    // Of one moment those that leave come last: what takes no time was there.
+    // At one moment units enter before others leave, so that a stay of no length is counted too.
     changes.sort_by_key(|(at, change, stretch)| (*at, -*change, *stretch));
     changes
 }
 
-/// Calls `during` with how many units are in each stretch, and for how long.
+/// Calls `during` for each time range without a change, with the number of units in each stretch and its length in ns.
 fn sweep(stretches: usize, changes: &[(u64, i32, usize)], mut during: impl FnMut(&[u32], u64)) {
     let mut inside = vec![0_u32; stretches];
     let mut since = changes.first().map_or(0, |change| change.0);
@@ -361,7 +367,7 @@ fn sweep(stretches: usize, changes: &[(u64, i32, usize)], mut during: impl FnMut
     }
 }
 
-/// Sets how long each stretch was occupied and how many were in it at most.
+/// Sets how long each stretch was busy and how many units it usually held at most.
 fn occupied(stretches: &mut [HostStretch], changes: &[(u64, i32, usize)]) {
     let mut levels: Vec<BTreeMap<u32, u64>> = vec![BTreeMap::new(); stretches.len()];
     sweep(stretches.len(), changes, |inside, ns| {
@@ -387,8 +393,9 @@ fn occupied(stretches: &mut [HostStretch], changes: &[(u64, i32, usize)]) {
     }
 }
 
-/// Says which stretches hold units until others are there: the usual gap between two that leave is far less than the mean.
-/// Where ways begin they are held by whoever makes them, and what works on many at once sends them on.
+/// Sets which stretches hold units until something else happens: the median gap between departures is far less than the mean. Only
+/// stretches with more than two units on average from which units leave the host count, and none where ways begin: there the client
+/// holds them.
 fn holding(stretches: &mut [HostStretch], changes: &[(u64, i32, usize)], first: &BTreeSet<u32>) {
     let mut left: Vec<Vec<u64>> = vec![Vec::new(); stretches.len()];
     changes
@@ -406,7 +413,7 @@ fn holding(stretches: &mut [HostStretch], changes: &[(u64, i32, usize)], first: 
     }
 }
 
-/// The stretch that most units go on to from one, by its place.
+/// The index of the stretch that most units enter after one.
 fn next(stretches: &[HostStretch], at: usize) -> Option<usize> {
     let follows = |(next, one): &(usize, &HostStretch)| *next != at && one.from == stretches[at].to;
     stretches
@@ -417,8 +424,8 @@ fn next(stretches: &[HostStretch], at: usize) -> Option<usize> {
         .map(|(next, _)| next)
 }
 
-/// Of each stretch, the steps of the server whose first step it is: itself, and those that follow it and hold a unit only while none
-/// before them does.
+/// By stretch: the steps of the server that begins with it, which are the stretch itself and those after it that hold a unit only
+/// while the steps before hold none.
 fn servers(stretches: &[HostStretch], changes: &[(u64, i32, usize)]) -> Vec<Vec<usize>> {
     let all = stretches.len();
     let mut both = vec![0; all * all];
@@ -448,7 +455,7 @@ fn servers(stretches: &[HostStretch], changes: &[(u64, i32, usize)]) -> Vec<Vec<
     (0..all).map(steps).collect()
 }
 
-/// Of each stretch how full the server behind it was, from 0 to 1, while units were in it: the mean over these.
+/// By stretch: how full (0 to 1) the server after it was while units were in it, as a mean weighted by the units.
 fn crowds(
     stretches: &[HostStretch],
     servers: &[Vec<usize>],
@@ -473,8 +480,8 @@ fn crowds(
         .collect()
 }
 
-/// Says which stretches are waiting rooms, the last first: what is waited for is never itself a room. Of a server with several steps
-/// the longest is waited for.
+/// Sets which stretches are waiting rooms, the last first, as a stretch that is itself a waiting room is not waited for. Of a server
+/// with several steps, the one that was busy longest is what the units wait for.
 fn rooms(stretches: &mut [HostStretch], servers: &[Vec<usize>], crowds: &[f64], mean_line_ns: f64) {
     for at in (0..stretches.len()).rev() {
         if stretches[at].from == stretches[at].to {
@@ -493,7 +500,7 @@ fn rooms(stretches: &mut [HostStretch], servers: &[Vec<usize>], crowds: &[f64], 
             continue;
         }
         let mean_ns = stretches[at].unit_ns as f64 / stretches[at].units.max(1) as f64;
-        // What is busier than the next holds up more.
+        // A short stretch that is busier than the next one is no mere passage: it may itself be the bottleneck.
         let is_short =
             mean_ns < NEGLIGIBLE * mean_line_ns && stretches[at].busy_ns <= stretches[next].busy_ns;
         if !stretches[longest].holds && (crowds[at] >= CROWDED || is_short) {
@@ -502,7 +509,7 @@ fn rooms(stretches: &mut [HostStretch], servers: &[Vec<usize>], crowds: &[f64], 
     }
 }
 
-/// Sets how long each stretch limited the host. Returns how long any unit was in it.
+/// Sets how long each stretch limited the host, ns. Returns how long any unit that is not held was in the host, ns.
 fn limits(stretches: &mut [HostStretch], changes: &[(u64, i32, usize)]) -> u64 {
     let mut limits = vec![0_u64; stretches.len()];
     let mut busy_ns = 0;
@@ -519,7 +526,7 @@ fn limits(stretches: &mut [HostStretch], changes: &[(u64, i32, usize)]) -> u64 {
             .rev()
             .filter(|at| inside[*at] > 0)
             .find_map(|at| rooms[at]);
-        // Where nobody can wait apart, those that are served and those that wait are together.
+        // Without a waiting room of its own, a stretch holds both the units that wait and those being served.
         let alone = || {
             (0..inside.len())
                 .rev()

@@ -1,8 +1,8 @@
-//! Throughput from one unit to the next, as section 4.2.2 of the paper defines it, on the sender's side and the receiver's.
+//! Throughput of units, at the sender and at the receiver, as section 4.2.2 of Tierney et al. (1996) defines it.
 //!
-//! The sender's moment is the one just before the unit is handed to the network, the receiver's the one when it is there whole.
-//! Between two consecutive moments one unit passes; a burst is what passes in five of these, the average what
-//! passes between the first and the last moment of a run.
+//! The sender's moment is the one just before the unit is handed to the network, the receiver's the one when it has arrived whole.
+//! One unit passes between two consecutive moments. A burst rate is that of five consecutive units; the average is that of all units
+//! between the first and the last moment of a run.
 
 use crate::lifelines::{Lifeline, LifelinePassage, Lifelines};
 use crate::segments::signed_difference_ns;
@@ -10,57 +10,57 @@ use serde::Serialize;
 use stackline_core::trace_index::Index;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Units of one burst.
+/// The number of units in one burst.
 pub const BURST: usize = 5;
 
-/// Which end of the way.
+/// At which end of the way throughput is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TransferSide {
     /// Where units are handed to the network.
     Sender,
-    /// Where they are there whole.
+    /// Where units have arrived whole.
     Receiver,
 }
 
-/// How fast the units of a group went.
+/// The throughput of the units of one group, at one end.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Rates {
-    /// The group.
+    /// Index of the group.
     pub group: u32,
-    /// Whether it is about the responses of calls, and not about their requests or about units that go one way.
+    /// Whether it is about the responses of calls; else about their requests, or about units that go one way.
     pub responses: bool,
-    /// On whose side.
+    /// At which end.
     pub side: TransferSide,
-    /// Units with a moment there.
+    /// How many units have a moment at this end.
     pub units: u64,
     /// Time between the first and the last moment, all runs together, ns.
     pub elapsed_ns: u64,
-    /// Units in that time, each second.
+    /// Units per second over that time.
     pub units_per_s: f64,
-    /// Bytes in that time; absent where a unit's size is not known.
+    /// Bits per second over that time; absent if a unit's size is not known.
     pub average_bit_s: Option<f64>,
-    /// The same of five units that follow each other; absent with fewer, or without sizes.
+    /// The rates of five consecutive units; absent with fewer units or without sizes.
     pub bursts_bit_s: Option<Bursts>,
-    /// How much the times on the way differ from one unit to the next, as a receiver of RTP estimates it (RFC 3550, section 6.4.1), at
-    /// the end of a run, of several runs on average; of receivers alone.
+    /// The interarrival jitter as an RTP receiver estimates it (RFC 3550, section 6.4.1), ns, at the end of a run; the mean over several
+    /// runs. Only at the receiver.
     pub jitter_ns: Option<f64>,
 }
 
-/// Bursts, bit/s.
+/// The rates of bursts, bit/s.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Bursts {
-    /// How many: any five that follow each other are one.
+    /// How many bursts: any five consecutive units are one.
     pub n: u64,
-    /// The slowest.
+    /// The slowest burst.
     pub min: f64,
-    /// Half of them are not above it.
+    /// The median.
     pub median: f64,
-    /// The fastest.
+    /// The fastest burst.
     pub max: f64,
 }
 
-/// The rates of every group. `bytes`: the size of units whose events do not carry it.
+/// The throughput of every group. `bytes` is the size of units whose events do not say it.
 #[must_use]
 pub fn rates(lifelines: &Lifelines, index: Option<&Index>, bytes: Option<u64>) -> Vec<Rates> {
     let senders = Senders::of(lifelines);
@@ -132,8 +132,9 @@ pub fn rates(lifelines: &Lifelines, index: Option<&Index>, bytes: Option<u64>) -
         .collect()
 }
 
-/// Points of calls: a request and its response are one unit in opposite directions.
+/// Which points belong to calls: a request and its response are one unit that goes there and back, so each has its own rate.
 struct CallPoints<'m> {
+    /// By point: its keyword if it is one of a call.
     keywords: Vec<Option<&'m str>>,
 }
 
@@ -174,7 +175,7 @@ impl<'m> CallPoints<'m> {
     }
 }
 
-/// When a unit was there, its size, and how long it had been on its way.
+/// When a unit passed an end (ns), its size (bytes), and how long it had been under way (ns).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct UnitObservation {
     at_ns: u64,
@@ -182,7 +183,7 @@ struct UnitObservation {
     transit_ns: Option<i64>,
 }
 
-/// Which run a line is of: measurement, run.
+/// The run of a line: (measurement, run); `None` without a flow.
 type RateRunKey = Option<(usize, u32)>;
 
 fn run(index: Option<&Index>, line: &Lifeline) -> RateRunKey {
@@ -190,7 +191,7 @@ fn run(index: Option<&Index>, line: &Lifeline) -> RateRunKey {
     Some((flow.measurement, flow.run))
 }
 
-/// The moment when a unit is there whole.
+/// The passage at which a unit has arrived whole; `None` if it has not arrived, and for connections.
 pub(crate) fn find_arrival_passage<'m>(
     lifelines: &'m Lifelines,
     line: &Lifeline,
@@ -207,8 +208,8 @@ pub(crate) struct Senders {
 }
 
 impl Senders {
-    /// Of stackline's own units where they, or responses, are handed over; of others, the last point of those that arrived
-    /// that lies on another host than the last of all.
+    /// Finds the points: for stackline's own units, APP_SEND and APP_REPLY; for other units that arrived, the last point that is on a
+    /// different host from the last of all.
     pub(crate) fn of(lifelines: &Lifelines) -> Self {
         let own = |keyword: &str| matches!(keyword, "APP_SEND" | "APP_REPLY");
         let mut points: BTreeSet<u32> = (0_u32..)
@@ -238,7 +239,7 @@ impl Senders {
         Self { points }
     }
 
-    /// When a unit was handed over.
+    /// The passage at which a unit was handed to the network; of several, the last.
     pub(crate) fn moment<'m>(
         &self,
         lifelines: &'m Lifelines,
@@ -252,16 +253,20 @@ impl Senders {
     }
 }
 
-/// What is summed over runs.
+/// Sums over the runs of a group.
 #[derive(Default)]
 struct RateSums {
     units: u64,
+    /// Differences between consecutive moments.
     gaps: u64,
     elapsed_ns: u64,
+    /// Bits of all units whose size is known.
     bits: Option<f64>,
+    /// Whether the size of some unit is not known.
     sizes_missing: bool,
+    /// Rates of all bursts, bit/s.
     bursts: Vec<f64>,
-    /// One a run.
+    /// The jitter at the end of each run, ns.
     jitters_ns: Vec<f64>,
 }
 
@@ -311,7 +316,7 @@ impl RateSums {
     }
 }
 
-/// The estimate of a receiver, after all of a run: a sixteenth of each new difference. Moments are in the order of their arrival.
+/// The RTP estimate at the end of a run: it moves by a sixteenth towards each new difference. Moments are in the order of arrival.
 fn jitter_ns(moments: &[UnitObservation]) -> Option<f64> {
     let transits: Vec<i64> = moments
         .iter()
@@ -324,7 +329,8 @@ fn jitter_ns(moments: &[UnitObservation]) -> Option<f64> {
         .then(|| differences.fold(0.0, |estimate, new| estimate + (new - estimate) / 16.0))
 }
 
-/// What went between the first and the last moment: a unit goes behind its sender's moment, and before its receiver's.
+/// Bits that passed between the first and the last moment. A unit passes after its moment at the sender and before its moment at the
+/// receiver, so the last or the first unit does not count.
 fn bits(side: TransferSide, moments: &[UnitObservation]) -> Option<f64> {
     let went = match side {
         TransferSide::Sender => &moments[..moments.len() - 1],

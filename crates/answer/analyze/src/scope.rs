@@ -1,24 +1,24 @@
-//! What findings about a run without measurements were looked for in, and what could not be looked for. Plain sentences.
+//! Says in one sentence what was analysed of a run without measurements (a trace, a capture, imported logs), and what could not be.
 
 use crate::findings::{AnalysisInput, is_session};
 
-/// Where a run without measurements comes from.
+/// How a run without measurements was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunOrigin {
     /// `stackline watch`.
     Watch,
-    /// Captures alone.
+    /// Imported packet captures alone.
     Capture,
-    /// Logs of programs, perhaps with captures.
+    /// Imported logs of programs, perhaps with packet captures.
     Import,
-    /// Units that a program recorded itself.
+    /// Units that a stackline program (such as a block server) recorded itself.
     Session,
-    /// Requests of programs that are not ours.
+    /// Requests of other programs, recorded by `stackline trace`.
     Requests,
 }
 
 impl RunOrigin {
-    /// In words, as a heading.
+    /// A sentence for a heading.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -31,7 +31,7 @@ impl RunOrigin {
     }
 }
 
-/// Where a run comes from; `None` when it has measurements, or no events.
+/// How a run was recorded; `None` if it has measurements, or no events.
 #[must_use]
 pub fn origin(input: &AnalysisInput<'_>) -> Option<RunOrigin> {
     if !input.plan.measurements.is_empty() || input.events.is_empty() {
@@ -52,7 +52,7 @@ pub fn origin(input: &AnalysisInput<'_>) -> Option<RunOrigin> {
     )
 }
 
-/// One sentence: what was looked for in a run without measurements, what was not, and why.
+/// One sentence on what was analysed of a run without measurements, what was not, and why; `None` for a run with measurements.
 #[must_use]
 pub fn scope(input: &AnalysisInput<'_>) -> Option<String> {
     let has = |keyword: &str| input.events.names.find(keyword).is_some();

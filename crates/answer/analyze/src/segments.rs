@@ -1,8 +1,7 @@
-//! Where the time went: the time between each two points that follow each other on lines, and from the beginning to each point.
+//! Segments: the time between each two points that follow each other on lifelines, and from the beginning to each point.
 //!
-//! Every line counts with every stretch that it has, whatever became of it, so that the stretches of a line add up to what
-//! lies between its first and its last point. A time below zero is kept: then two clocks disagree, or two things
-//! happened at once.
+//! Every line counts with all its segments, whatever its outcome, so that the segments of a line add up to the time between its
+//! first and its last point. A negative time is kept: then two clocks disagree, or two things happened at once.
 
 use crate::clock_error::clock_error;
 use crate::lifeline_percentiles::{TimeSpread, continuous};
@@ -13,30 +12,30 @@ use stackline_core::trace_index::Index;
 use stackline_events::catalogue::{self, Layer};
 use std::collections::HashMap;
 
-/// What the time between two points was.
+/// The times between two points, over all lines.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LifelineSegment {
     /// Index of the point where it begins.
     pub from: u32,
     /// Index of the point where it ends.
     pub to: u32,
-    /// Whether it is about connections and not about data units.
+    /// Whether it is about connections, and not about data units.
     pub connections: bool,
-    /// Whether it is the wait until the protocol sends again what was lost between the two: no link takes that time.
+    /// Whether it is the wait for the retransmission of what was lost between the two points: no link takes that time.
     pub waits: bool,
     /// The group of lines it is about; `None` for all.
     pub group: Option<u32>,
     /// The times.
     pub ns: TimeSpread,
-    /// Its part of the time of all units or of all connections (of the group), 0 to 1 where no time is below zero.
+    /// Its share of the time of all units, or of all connections (of the group); 0 to 1 if no time is negative.
     pub share: f64,
-    /// How many times are below zero.
+    /// How many of the times are negative.
     pub negative: u64,
-    /// Error of the two hosts' clocks together, ns; `None` where it is not known. Shorter times are not known.
+    /// The error of the two hosts' clocks together, ns; `None` if it is not known. Shorter times are not reliable.
     pub clock_error_ns: Option<u64>,
 }
 
-/// Times from the beginning of lines to a point (Figure 3 of the paper).
+/// Times from the beginning of lines to a point (Figure 3 of Tierney et al. 1996).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Reached {
     /// Index of the point.
@@ -47,8 +46,7 @@ pub struct Reached {
     pub ns: TimeSpread,
 }
 
-/// All segments, those of units before those of connections, in the order of the points; with `grouped`, of each group for
-/// itself.
+/// All segments, those of units before those of connections, in the order of the points; with `grouped`, of each group separately.
 #[must_use]
 pub fn segments(
     lifelines: &Lifelines,
@@ -59,7 +57,7 @@ pub fn segments(
     finished(found, &lifelines.points, index, grouped)
 }
 
-/// The same from stage to stage of the way: `from` and `to` are stages, and `points` stand for them.
+/// The segments between stages: `from` and `to` are numbers of stages, and `points` has one representative point for each stage.
 #[must_use]
 pub fn stage_segments(
     lifelines: &Lifelines,
@@ -76,6 +74,7 @@ pub fn stage_segments(
     finished(found, points, None, false)
 }
 
+/// Sorts segments and computes their figures.
 fn finished(
     mut found: Vec<SegmentTimes>,
     points: &[LifelinePoint],
@@ -125,7 +124,7 @@ fn finished(
     found.into_iter().filter_map(segment).collect()
 }
 
-/// Times from the first point of lines that begin where ways begin to every point of theirs.
+/// Times from the first point of each line to each of its points; lines without their beginning (headless) are left out.
 #[must_use]
 pub fn measure_reach_times(lifelines: &Lifelines, grouped: bool) -> Vec<Reached> {
     let mut times: HashMap<(u32, u32), Vec<i64>> = HashMap::new();
@@ -153,7 +152,7 @@ pub fn measure_reach_times(lifelines: &Lifelines, grouped: bool) -> Vec<Reached>
     keys.into_iter().filter_map(reached).collect()
 }
 
-/// From first to last point of the units that arrived and have a beginning; connections are none.
+/// Times from the first to the last point of the units that arrived, of one group or all; connections are left out.
 #[must_use]
 pub fn measure_total_times(lifelines: &Lifelines, group: Option<u32>) -> Option<TimeSpread> {
     let of = |line: &&Lifeline| {
@@ -170,7 +169,7 @@ pub fn measure_total_times(lifelines: &Lifelines, group: Option<u32>) -> Option<
     TimeSpread::of(&mut times)
 }
 
-/// From the first to the last point of a line, ns.
+/// The time from the first to the last point of a line, ns; 0 with fewer than two points.
 #[must_use]
 pub fn lifeline_duration_ns(lifelines: &Lifelines, line: &Lifeline) -> i64 {
     match lifelines.passages_of(line) {
@@ -186,7 +185,7 @@ const fn has_beginning(line: &Lifeline) -> bool {
     )
 }
 
-/// The times of one segment.
+/// All times of one segment, ns, before statistics are computed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SegmentTimes {
     pub(crate) from: u32,
@@ -211,7 +210,7 @@ impl SegmentTimes {
     }
 }
 
-/// The stretches that `wanted` holds for, of the lines that `of` does.
+/// The segments that satisfy `wanted`, with the times of the lines that satisfy `of`.
 pub(crate) fn stretches(
     lifelines: &Lifelines,
     wanted: impl Fn(&SegmentTimes) -> bool,
@@ -220,7 +219,7 @@ pub(crate) fn stretches(
     collect(lifelines, false, |point| point, wanted, of)
 }
 
-/// The median time from first to last point of the lines that `of` holds for, ns.
+/// The median time from the first to the last point of the lines that satisfy `of`, ns; 0 without any.
 pub(crate) fn median_duration_ns(lifelines: &Lifelines, of: impl Fn(&Lifeline) -> bool) -> f64 {
     let mut times: Vec<i64> = lifelines
         .lines
@@ -231,6 +230,7 @@ pub(crate) fn median_duration_ns(lifelines: &Lifelines, of: impl Fn(&Lifeline) -
     continuous(&mut times, 0.5).unwrap_or(0.0)
 }
 
+/// Collects the times of all segments. `named` maps a point to the number that stands for it (itself, or its stage).
 fn collect(
     lifelines: &Lifelines,
     grouped: bool,
@@ -242,7 +242,7 @@ fn collect(
     let again = SentAgain::of(lifelines);
     let mut found: Vec<SegmentTimes> = Vec::new();
     let mut places: HashMap<(u32, u32, bool, u32, bool), usize> = HashMap::new();
-    // Where the last line through a point went on to: most often the next one does too.
+    // A cache by point: where the last line went on to, and the place of that segment; most often the next line goes there too.
     let mut latest = vec![((u32::MAX, false, 0), UNWANTED); lifelines.points.len()];
     let mut times: Vec<(usize, i64)> = Vec::new();
     for line in lifelines.lines.iter().filter(|line| of(line)) {
@@ -293,13 +293,14 @@ fn collect(
     found
 }
 
-/// When protocols sent the data of lines again.
+/// Finds when protocols retransmitted the data of lines.
 struct SentAgain<'l> {
     lifelines: &'l Lifelines,
-    /// Which points are the network's, and at which a protocol sends.
+    /// By point: whether it is one of the network.
     is_network: Vec<bool>,
+    /// By point: whether it is one of a protocol.
     is_protocol: Vec<bool>,
-    /// Which marks report that it was sent again.
+    /// By point of a mark: whether it reports a retransmission.
     is_again: Vec<bool>,
 }
 
@@ -319,8 +320,8 @@ impl<'l> SentAgain<'l> {
         }
     }
 
-    /// The last time that a line's data were sent again between two of its points, where the first is one of the network: what a link
-    /// lost waits at its sender, and what came before it waits for it. What the first queue dropped waits since its protocol sent it.
+    /// The time of the last retransmission of a line's data between two of its points, if a loss between them is possible: the first is
+    /// a point of the network, or one of the protocol before the network (the first queue dropped it).
     fn within(&self, line: &Lifeline, from: LifelinePassage, to: LifelinePassage) -> Option<u64> {
         let (begins, ends) = (from.point as usize, to.point as usize);
         let is_lost_between =
@@ -336,7 +337,7 @@ impl<'l> SentAgain<'l> {
     }
 }
 
-/// From one moment to another, ns; below zero when the other is earlier.
+/// The time from one moment to another, ns; negative if the other is earlier.
 pub(crate) const fn signed_difference_ns(from_ns: u64, to_ns: u64) -> i64 {
     to_ns.wrapping_sub(from_ns) as i64
 }

@@ -1,13 +1,14 @@
-//! One side of a group over its counted runs: sums, last gauges, shares.
+//! Summarises one side (the initiators or the responders) of a group over its counted runs: sums, shares, and the last run's settings.
 
 use crate::groups::{GroupRun, elapsed_s};
 use crate::statistics::to_f64;
 use crate::summary::{SideSummary, ThreadPlacement};
 use stackline_core::run_record::{HostUsage, RunRecord, SideRecord, TransportRecord};
 
-/// Gets a side of a record.
+/// Selects a side of a record.
 pub(crate) type SideOf = fn(&RunRecord) -> &SideRecord;
 
+/// The summary of one side.
 pub(crate) fn summarise_side(runs: &[GroupRun<'_>], side: SideOf) -> SideSummary {
     let mut out = SideSummary {
         host: host(runs, side),
@@ -46,11 +47,12 @@ fn add(out: &mut SideSummary, side: &SideRecord) {
     }
 }
 
+/// Sets the shares of time in which the transport was busy or limited.
 fn shares(out: &mut SideSummary, runs: &[GroupRun<'_>], side: SideOf, replica_seconds: f64) {
     if out.transport.is_none() {
         return;
     }
-    // A transport that does not report it is in no sum; where none reports it there is no sum.
+    // Transports that do not report a time are left out of its sum; if none reports it, there is no sum.
     let spent = |get: fn(&TransportRecord) -> Option<f64>| -> Option<f64> {
         let transports = runs
             .iter()
@@ -70,7 +72,8 @@ fn shares(out: &mut SideSummary, runs: &[GroupRun<'_>], side: SideOf, replica_se
     out.send_buffer_limited_share = of_busy(spent(|t| t.send_buffer_limited_s));
 }
 
-/// The host summed over runs; the parts of one run see one host over nearly one period, so the longest view counts.
+/// The usage of the host, summed over runs. The parts of one run record the same host over nearly the same period, so only the
+/// longest record of each run counts.
 fn host(runs: &[GroupRun<'_>], side: SideOf) -> Option<HostUsage> {
     let longest = |run: &GroupRun<'_>| {
         let hosts = run
@@ -90,20 +93,20 @@ fn sum(a: HostUsage, b: HostUsage) -> HostUsage {
         steal_s: a.steal_s + b.steal_s,
         idle_s: a.idle_s + b.idle_s,
         swapped_pages: a.swapped_pages + b.swapped_pages,
-        // A sum with an unknown in it is unknown.
+        // If one value is unknown, so is the sum.
         throttled_s: a.throttled_s.zip(b.throttled_s).map(|(a, b)| a + b),
         elapsed_s: a.elapsed_s + b.elapsed_s,
         absent: a.absent.into_iter().chain(b.absent).collect(),
     }
 }
 
-/// CPU seconds the hypervisor took over all CPU seconds of the host.
+/// The share of the host's CPU time that the hypervisor took (steal time).
 pub(crate) fn steal_share(host: &HostUsage) -> f64 {
     let all = host.user_s + host.system_s + host.interrupt_s + host.steal_s + host.idle_s;
     if all > 0.0 { host.steal_s / all } else { 0.0 }
 }
 
-/// The sum over both sides and all runs of what at least one of them reports.
+/// The sum of a count over both sides and all runs; `None` if none reports it.
 pub(crate) fn sum_reported(
     runs: &[GroupRun<'_>],
     get: fn(&SideRecord) -> Option<u64>,
@@ -114,7 +117,7 @@ pub(crate) fn sum_reported(
         .reduce(u64::saturating_add)
 }
 
-/// Lost units over the units sent, or lost calls over the calls made, in the runs that know what was lost.
+/// Lost units over units sent, or lost calls over calls made, in the runs that report losses.
 pub(crate) fn lost_share(runs: &[GroupRun<'_>]) -> Option<f64> {
     let knowing = || {
         runs.iter()

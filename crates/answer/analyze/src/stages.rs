@@ -1,25 +1,25 @@
-//! The stages of the way of data units: the copies of one monitor point on several hosts and ports are one stage, which is
-//! one row of a picture. It changes no line.
+//! Groups monitor points into stages of the units' way: the same point on several hosts or ports is one stage, which is one row of
+//! a picture. Lifelines stay as they are.
 //!
-//! Points of one keyword are one stage as long as no line passes two of them: of two queues that a unit passes one after the
-//! other, each is a stage of its own.
+//! Points of one keyword are one stage as long as no line passes two of them: two queues that a unit passes one after the other are
+//! two stages.
 
 use crate::assemble::order::PointOrderVotes;
 use crate::lifelines::{LifelinePoint, Lifelines};
 use crate::names::point_name;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Stages on more places than this are shown for all of them together.
+/// If a stage is on more hosts or ports than this, segments are also given per stage.
 const MOST_PLACES: usize = 8;
 
-/// Stages in the order of the way, the first first.
+/// The stages, numbered in the order of the way.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stages {
-    /// The stage of each monitor point.
+    /// By monitor point: the number of its stage.
     pub of: Vec<u32>,
-    /// What each is called.
+    /// By stage: its name.
     pub names: Vec<String>,
-    /// Where lines pass it: hosts, or ports of the network.
+    /// By stage: the hosts or ports where lines pass it.
     pub places: Vec<Vec<String>>,
 }
 
@@ -65,7 +65,8 @@ impl Stages {
         stages
     }
 
-    /// A point for each stage, which names how many hosts and ports it is on, where these are too many to be named one by one.
+    /// A representative point for each stage, which says on how many hosts or links the stage is. `None` if no stage is on more than
+    /// `MOST_PLACES`.
     #[must_use]
     pub fn points(&self, lifelines: &Lifelines) -> Option<Vec<LifelinePoint>> {
         let most = self.places.iter().map(Vec::len).max().unwrap_or(0);
@@ -108,7 +109,7 @@ impl Stages {
         }
     }
 
-    /// Where a stage is in a few words: as many places as so many characters hold, or how many there are.
+    /// The places of a stage as text: all of them if they fit into `room` characters, else their number and the first.
     #[must_use]
     pub fn place(&self, stage: u32, room: usize) -> String {
         let places = self
@@ -125,7 +126,7 @@ impl Stages {
     }
 }
 
-/// A port says its host; the place of a delivery is its host.
+/// The place of a point as text: the port if it has one (its name contains the host), else the host with the direction, if any.
 fn place(point: &LifelinePoint) -> String {
     match point.place.as_str() {
         "" => point.host.clone(),
@@ -134,8 +135,7 @@ fn place(point: &LifelinePoint) -> String {
     }
 }
 
-/// How many points of its keyword a line passes before each point, at most: the longest way there, so that on every line it
-/// grows.
+/// By point: how many points of its keyword a line passes before it, at most (the longest path), so that it grows along every line.
 fn depths(lifelines: &Lifelines) -> Vec<u32> {
     let points = &lifelines.points;
     let mut keywords: HashMap<&str, usize> = HashMap::new();
@@ -148,7 +148,7 @@ fn depths(lifelines: &Lifelines) -> Vec<u32> {
         .collect();
     let mut follow: HashSet<(u32, u32)> = HashSet::new();
     let mut last: Vec<(usize, u32)> = vec![(usize::MAX, 0); keywords.len()];
-    // What followed a point last most often does so again.
+    // A cache: the point that last followed each point; most often it does so again.
     let mut latest = vec![u32::MAX; points.len()];
     for (number, line) in lifelines.lines.iter().enumerate() {
         for passage in lifelines.passages_of(line) {
@@ -160,7 +160,7 @@ fn depths(lifelines: &Lifelines) -> Vec<u32> {
             *last = (number, passage.point);
         }
     }
-    // Points are numbered in the order of the way: what is before a point has a lesser number.
+    // Points are numbered in the order of the way, so a point before another has a smaller number; other pairs come from wrong clocks.
     let mut follow: Vec<(u32, u32)> = follow
         .into_iter()
         .filter(|(before, after)| before < after)
@@ -173,7 +173,7 @@ fn depths(lifelines: &Lifelines) -> Vec<u32> {
     depths
 }
 
-/// The place of each stage: as most lines pass them, those of connections before those of units.
+/// The rank of each stage: in the order in which most lines pass them, stages of connections before those of units.
 fn ranks(lifelines: &Lifelines, of: &[u32], stages: usize) -> Vec<u32> {
     let mut counts: HashMap<(u32, u32), u64> = HashMap::new();
     let mut pairs: HashMap<(u32, u32), u64> = HashMap::new();
@@ -203,7 +203,7 @@ fn ranks(lifelines: &Lifelines, of: &[u32], stages: usize) -> Vec<u32> {
         .into_iter()
         .filter(|((a, b), _)| a != b)
         .for_each(|((a, b), n)| votes.cast_often(a, b, n));
-    // What no line decides is in the order of the points.
+    // Stages that no line orders stay in the order of their first points.
     let mut first = vec![u32::MAX; stages];
     let mut connects = vec![false; stages];
     for (point, stage) in of.iter().enumerate() {

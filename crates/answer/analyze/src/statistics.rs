@@ -1,6 +1,6 @@
-//! n, mean, standard deviation, percentiles, and the 95 % interval of the mean.
+//! Statistics of a sample: n, mean, standard deviation, percentiles, and the 95 % interval of the mean.
 //!
-//! What a sample is too small for is absent: one value has no standard deviation and no interval.
+//! A figure for which the sample is too small is absent: one value has no standard deviation and no interval.
 
 use serde::Serialize;
 use stackline_core::run_record::Histogram;
@@ -15,9 +15,9 @@ pub struct SampleStatistics {
     pub mean: f64,
     /// Standard deviation of the sample (n - 1); absent for one value.
     pub sd: Option<f64>,
-    /// The least.
+    /// The least value.
     pub min: f64,
-    /// The largest.
+    /// The largest value.
     pub max: f64,
     /// Half of the values are not above it.
     pub median: f64,
@@ -32,7 +32,7 @@ pub struct SampleStatistics {
 }
 
 impl SampleStatistics {
-    /// Of single values; none of no values. A percentile lies on the line between the two values nearest to rank
+    /// Statistics of single values; `None` without values. Percentiles are interpolated linearly between the two values next to rank
     /// `1 + p (n - 1)`.
     #[must_use]
     pub fn from_values(values: &[f64]) -> Option<Self> {
@@ -68,9 +68,9 @@ impl SampleStatistics {
         }
     }
 
-    /// Of a histogram's values times `scale`; none of an empty one. Mean and deviation come from the exact sums, a
-    /// percentile is the value of rank `p n` rounded up, as wide as the histogram's steps. The interval takes all
-    /// values as independent: for calls of several runs use [`Self::from_runs`].
+    /// Statistics of a histogram's values times `scale`; `None` if it is empty. Mean and deviation come from exact sums; a percentile is
+    /// the value at rank `p n`, rounded up, with the resolution of the histogram. The interval assumes independent values: for calls of
+    /// several runs use [`Self::from_runs`].
     #[must_use]
     pub fn from_histogram(histogram: &Histogram, scale: f64) -> Option<Self> {
         let n = histogram.n();
@@ -84,9 +84,9 @@ impl SampleStatistics {
         Some(Self::of(n, mean, sd, [min, max], percentile))
     }
 
-    /// Of the histograms of several runs. Calls within one run are not independent of each other, so with two runs or
-    /// more the interval comes from the runs' means, each weighted by its number of calls; with one it comes from the
-    /// calls, and the caller reports that.
+    /// Statistics of the histograms of several runs. Calls within one run are not independent of each other, so with two runs or more
+    /// the interval comes from the runs' means, each weighted by its number of calls. With one run it comes from the calls, and the
+    /// caller must report that.
     #[must_use]
     pub fn from_runs(runs: &[Histogram], scale: f64) -> Option<Self> {
         let pooled = Self::from_histogram(&Histogram::merged(runs), scale)?;
@@ -137,7 +137,7 @@ pub(crate) fn cluster_half_width(runs: &[(u64, u64)]) -> Option<f64> {
 /// The 97.5 % quantile of Student's t: 95 % lie within plus and minus it.
 #[must_use]
 pub fn t_quantile(freedom: f64) -> f64 {
-    // Above this the search in statrs loses digits (1.83 at 1e7), and four terms of the series have nine.
+    // Above this, the search in statrs loses digits (1.83 at 1e7), while four terms of the series are exact to nine digits.
     const SERIES: f64 = 100.0;
     if freedom > SERIES {
         return t_series(freedom);
@@ -145,7 +145,7 @@ pub fn t_quantile(freedom: f64) -> f64 {
     StudentsT::new(0.0, 1.0, freedom.max(1.0)).map_or(f64::INFINITY, |t| t.inverse_cdf(0.975))
 }
 
-/// The same as a series in 1 / freedom around the normal quantile (Abramowitz and Stegun 26.7.5).
+/// The same quantile as a series in 1 / freedom around the normal quantile (Abramowitz and Stegun 26.7.5).
 fn t_series(freedom: f64) -> f64 {
     const Z: f64 = 1.959_963_984_540_054;
     let z = |power: i32| Z.powi(power);
@@ -178,14 +178,14 @@ fn between(sorted: &[f64], p: f64) -> f64 {
     (low + (high - low) * share).clamp(low, high)
 }
 
-/// The value of rank `p n`, rounded up, of the `n` values of a histogram; 0 of an empty one.
+/// The value at rank `p n`, rounded up, of the `n` values of a histogram; 0 if it is empty.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "a rank between 1 and n"
 )]
 pub(crate) fn value_at_rank(histogram: &Histogram, n: u64, p: f64) -> u64 {
-    // What a product such as 0.07 * 100 has above a whole number does not count as one more rank.
+    // A product such as 0.07 * 100 may be slightly above a whole number; that must not count as one more rank.
     let rank = (p * to_f64(n) * (1.0 - 1e-12)).ceil() as u64;
     let mut passed = 0;
     let at = histogram.counts.iter().find(|(_, count)| {
@@ -196,7 +196,7 @@ pub(crate) fn value_at_rank(histogram: &Histogram, n: u64, p: f64) -> u64 {
         .map_or(0, |(value, _)| *value)
 }
 
-/// How many values a percentile takes: with fewer none of them would lie above it.
+/// How many values a percentile needs: with fewer, no value would lie above it.
 #[must_use]
 #[expect(
     clippy::cast_possible_truncation,
@@ -204,11 +204,11 @@ pub(crate) fn value_at_rank(histogram: &Histogram, n: u64, p: f64) -> u64 {
     reason = "float to int casts saturate"
 )]
 pub fn values_needed(percent: f64) -> u64 {
-    // 99.99 has no exact binary form: the quotient is 10000 and a little.
+    // 99.99 has no exact binary form, so the quotient is slightly above 10000.
     (100.0 / (100.0 - percent) * (1.0 - 1e-6)).ceil() as u64
 }
 
-/// A percentile of times in ns, in seconds, by rank as [`SampleStatistics::from_histogram`] has it; nothing of too few values.
+/// A percentile, in seconds, of times in ns, by rank as in [`SampleStatistics::from_histogram`]; `None` with too few values.
 pub(crate) fn percentile(times: &Histogram, percent: f64) -> Option<f64> {
     let n = times.n();
     let (least, largest) = times.min_max.unwrap_or((0, u64::MAX));
@@ -216,7 +216,7 @@ pub(crate) fn percentile(times: &Histogram, percent: f64) -> Option<f64> {
     (n > 0 && n >= values_needed(percent)).then(value)
 }
 
-/// The median of single values; of an even number the mean of the two in the middle, of none nothing.
+/// The median of single values (of an even number, the mean of the two in the middle); `None` without values.
 #[must_use]
 pub fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
@@ -226,7 +226,7 @@ pub fn median(mut values: Vec<f64>) -> Option<f64> {
     Some(f64::midpoint(lower, upper))
 }
 
-/// The median of single values; of an even number the greater of the two in the middle, of none 0.
+/// The median of single values (of an even number, the greater of the two in the middle); 0 without values.
 pub(crate) fn upper_median(mut values: Vec<f64>) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(0.0)

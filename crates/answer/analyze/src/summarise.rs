@@ -1,6 +1,6 @@
-//! Records to summaries: one for each part, and one for all parts of `parallel` and `total`.
+//! Makes summaries of run records: one for each part, and one for all parts of `parallel` and `total` together.
 //!
-//! Warm-up runs and, for all parts together, runs that lack a part are left out of everything.
+//! Warm-up runs are left out; a summary of all parts together also leaves out runs that lack a part.
 
 use crate::backlog;
 use crate::core_sharing::core_sharing;
@@ -16,10 +16,10 @@ use stackline_core::plan::{Measurement, MeasurementPart, Plan, Size, UnitCount};
 use stackline_core::run_record::{Histogram, RunRecord};
 use std::collections::BTreeMap;
 
-/// Nanoseconds to seconds.
+/// Seconds in a nanosecond.
 const NANO: f64 = 1e-9;
 
-/// Summaries of all measurements of a plan, in its order; also of those without a run yet (`runs` = 0).
+/// Summaries of all measurements of a plan, in its order, including those without a run yet (`runs` = 0).
 #[must_use]
 pub fn summarise(plan: &Plan, records: &[RunRecord]) -> Vec<Summary> {
     let of = |(index, measurement): (usize, &Measurement)| -> Vec<Summary> {
@@ -52,7 +52,7 @@ fn one(plan: &Plan, index: usize, group: &SummaryGroup<'_>, runs: &[GroupRun<'_>
     summary
 }
 
-/// The description of it in the plan.
+/// A summary with what the plan says about the measurement, without figures.
 fn described(index: usize, measurement: &Measurement, group: &SummaryGroup<'_>) -> Summary {
     let parts = &group.parts;
     let all = |get: fn(&MeasurementPart) -> String| joined(parts.iter().map(|part| get(part)));
@@ -91,7 +91,7 @@ fn host(name: Option<&str>) -> String {
     name.unwrap_or("local").to_owned()
 }
 
-/// Different texts, each once, in their order.
+/// Joins different texts, each once, in their order, with ` + ` between.
 fn joined(texts: impl Iterator<Item = String>) -> String {
     let mut different: Vec<String> = Vec::new();
     for text in texts {
@@ -102,7 +102,7 @@ fn joined(texts: impl Iterator<Item = String>) -> String {
     different.join(" + ")
 }
 
-/// The value all have in common.
+/// The value that all have in common, if there is one.
 fn same(mut values: impl Iterator<Item = Option<u64>>) -> Option<u64> {
     let first = values.next()??;
     values.all(|value| value == Some(first)).then_some(first)
@@ -120,7 +120,7 @@ fn bytes(size: &Size) -> Option<u64> {
     }
 }
 
-/// The measured figures and what they are judged by.
+/// Sets the measured figures, and the metric by which the runs are judged.
 fn figures(summary: &mut Summary, runs: &[GroupRun<'_>]) {
     let over_runs = |get: fn(&GroupRun<'_>) -> Option<f64>| {
         SampleStatistics::from_values(&runs.iter().filter_map(get).collect::<Vec<_>>())
@@ -170,7 +170,7 @@ fn figures(summary: &mut Summary, runs: &[GroupRun<'_>]) {
     summary.run_values = values;
 }
 
-/// Whether what the parts move is one amount each, which no time limit cut short, and nothing but that is done.
+/// Whether each part moves one amount of data, uncut by a time limit, and makes no calls.
 fn is_transfer(group: &SummaryGroup<'_>, runs: &[GroupRun<'_>]) -> bool {
     let whole = |part: &&MeasurementPart| {
         matches!(
@@ -183,7 +183,7 @@ fn is_transfer(group: &SummaryGroup<'_>, runs: &[GroupRun<'_>]) -> bool {
         && records.all(|record| !record.limited && record.calls.n() == 0 && record.data_bytes() > 0)
 }
 
-/// One statistic a mark; a name used on both sides is one mark.
+/// Statistics of each mark; a name that both sides use is one mark.
 fn marks(runs: &[GroupRun<'_>]) -> BTreeMap<String, SampleStatistics> {
     let mut all: BTreeMap<String, Vec<Histogram>> = BTreeMap::new();
     for run in runs {
@@ -200,7 +200,7 @@ fn marks(runs: &[GroupRun<'_>]) -> BTreeMap<String, SampleStatistics> {
         .collect()
 }
 
-/// Both sides, and what was lost between them.
+/// Sets the summaries of both sides, and what was lost, duplicated or reordered between them.
 fn traffic(summary: &mut Summary, runs: &[GroupRun<'_>]) {
     summary.initiator = summarise_side(runs, |record| &record.initiator);
     summary.responder = summarise_side(runs, |record| &record.responder);
@@ -218,7 +218,7 @@ fn traffic(summary: &mut Summary, runs: &[GroupRun<'_>]) {
     of_hosts(summary);
 }
 
-/// What of the hosts is absent; of both where the reason is one and the same, else of one.
+/// Adds why figures of the hosts are absent: once if both sides have the same reason, else with the side's name.
 fn of_hosts(summary: &mut Summary) {
     let reasons = |side: &SideSummary| {
         side.host

@@ -1,4 +1,5 @@
-//! What a summary holds: the results of the counted runs of one part, or of all parts together.
+//! The data of a summary: the results of the counted runs of one part of a measurement, or of all parts together. The counted runs
+//! are those that are not warm-up.
 
 use crate::core_sharing::CoreSharing;
 use crate::statistics::{SampleStatistics, percentile};
@@ -7,7 +8,7 @@ use stackline_core::plan::World;
 use stackline_core::run_record::{Histogram, HostUsage, TransportRecord, Usage};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a run is judged by, and what it costs.
+/// The metrics by which runs are judged and compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunMetric {
@@ -31,7 +32,7 @@ pub enum RunMetric {
 impl RunMetric {
     /// What a run is judged by: the first of these that it has.
     pub const MAIN: [Self; 3] = [Self::Throughput, Self::Response, Self::Connect];
-    /// All of them.
+    /// All metrics.
     pub const ALL: [Self; 6] = [
         Self::Throughput,
         Self::Response,
@@ -70,7 +71,7 @@ impl RunMetric {
     }
 }
 
-/// What is done again and again besides moving data units.
+/// Work that a run repeats, besides moving data units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RepeatedWork {
@@ -80,7 +81,7 @@ pub enum RepeatedWork {
     Connection,
 }
 
-/// One value a counted run, in the order of the runs; empty where a run has none.
+/// For each metric, one value for each counted run that has it, in the order of the runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RunValues {
     /// Throughput in bit/s.
@@ -117,7 +118,7 @@ impl RunValues {
     }
 }
 
-/// CPU per unit of work.
+/// CPU time per unit of work.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CpuCost {
     /// Initiators and responders together.
@@ -131,9 +132,9 @@ pub struct CpuCost {
 /// Where a thread ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ThreadPlacement {
-    /// Core when the clock started.
+    /// The core when the clock started.
     pub start: usize,
-    /// Core when it stopped.
+    /// The core when the clock stopped.
     pub end: usize,
     /// Whether it was pinned.
     pub pinned: bool,
@@ -142,19 +143,19 @@ pub struct ThreadPlacement {
 /// One side over all counted runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SideSummary {
-    /// What the stack really used (last counted run).
+    /// The settings that the stack really used, in the last counted run.
     pub settings: BTreeMap<String, String>,
-    /// CPU and counters, summed.
+    /// CPU time and counters of the side's threads, summed.
     pub usage: Usage,
-    /// CPU seconds over measured seconds and replicas; 1 is a full core a replica.
+    /// CPU seconds over measured seconds times replicas; 1 is a full core for each replica.
     pub cpu_share: Option<f64>,
-    /// The whole host, summed.
+    /// The usage of the whole host, summed.
     pub host: Option<HostUsage>,
-    /// The transport at start and stop of the last counted run.
+    /// The transport's state at the start and at the stop of the last counted run.
     pub transport: Option<(TransportRecord, TransportRecord)>,
-    /// Segments sent again in all counted runs.
+    /// Segments retransmitted in all counted runs.
     pub retransmits: Option<u64>,
-    /// Time with data to send over the measured time, a replica.
+    /// Time with data to send over the measured time times replicas.
     pub busy_share: Option<f64>,
     /// Share of the busy time limited by the receiver's window.
     pub receive_window_limited_share: Option<f64>,
@@ -172,72 +173,72 @@ pub struct SideSummary {
     pub sent_bytes: u64,
 }
 
-/// What a modelled network did in the counted runs.
+/// A modelled network over the counted runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct NetworkSummary {
     /// Its name.
     pub name: String,
-    /// Directions of links at which something was dropped, marked or doubled, and the busiest of the others; most drops
-    /// first, then most marks, most doubled, most bytes.
+    /// Directions of links at which packets were dropped, marked or duplicated, and the busiest of the others; sorted by drops, then
+    /// marks, duplicates and bytes, the most first.
     pub ports: Vec<PortSummary>,
-    /// In the emulated world.
+    /// How punctual the emulation was; only in the emulated world.
     pub emulation: Option<EmulationSummary>,
 }
 
-/// What went through one direction of a link in the counted runs; several links between the same nodes are one.
+/// One direction of a link over the counted runs; several links between the same nodes are summed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PortSummary {
-    /// Its name: `khons>edge`.
+    /// Its name, such as `khons>edge`.
     pub name: String,
-    /// Counted runs it is summed over; a run records the ports alone that were worth it.
+    /// How many counted runs recorded it; a run records only ports where something notable happened, and the busiest.
     pub runs: u32,
-    /// Packets that came to it: those that left and those dropped before that.
+    /// Packets that arrived at it: those that left and those dropped before.
     pub offered: u64,
-    /// Packets that left; those lost on the link are among them.
+    /// Packets that left, including those then lost on the link.
     pub packets: u64,
-    /// Their bytes, network layer.
+    /// Bytes of these packets at the network layer.
     pub bytes: u64,
-    /// Packets marked.
+    /// Packets marked (ECN).
     pub marked: u64,
-    /// Packets doubled.
+    /// Packets duplicated.
     pub duplicated: u64,
     /// Packets dropped or lost.
     pub dropped: u64,
-    /// The same by reason.
+    /// Packets dropped or lost, by reason.
     pub drops: BTreeMap<String, u64>,
-    /// Dropped over offered, 0 to 1; absent when nothing was offered, or the two do not count the same.
+    /// Dropped over offered, 0 to 1; absent if nothing was offered, or one counts packets and the other cells.
     pub drop_share: Option<f64>,
-    /// Whether what was offered and left are cells.
+    /// Whether `offered` and `packets` count cells instead of packets.
     pub cells: bool,
-    /// Whether what was dropped are cells.
+    /// Whether `dropped` counts cells instead of packets.
     pub cells_dropped: bool,
 }
 
-/// How well an emulated network kept its times in the counted runs. Lateness: how long after it was due a frame was
-/// handed to the kernel, in seconds; absent when no frame left.
+/// How punctual an emulated network was in the counted runs. Lateness is how long after it was due a frame was handed to the kernel,
+/// in seconds; it is absent if no frame left.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct EmulationSummary {
     /// Frames that left for a host.
     pub departures: u64,
     /// Median of the runs' median lateness.
     pub lateness_p50_s: Option<f64>,
-    /// In the worst run, 99 of 100 are at most this.
+    /// The largest of the runs' 99th percentiles of the lateness.
     pub lateness_p99_s: Option<f64>,
-    /// The largest of all runs.
+    /// The largest lateness of all runs.
     pub lateness_max_s: Option<f64>,
     /// Frames lost because the machine could not keep up.
     pub lost: u64,
-    /// Share of one processor that the emulator took, 0 to 1, in the run where it was most.
+    /// The share of one processor that the emulator used, 0 to 1, in the run where it was largest.
     pub cpu_share: f64,
-    /// Median round trip through the emulator with nothing emulated in it, in seconds; over runs the median of it.
+    /// The median round-trip time through the emulator without any emulated delay, in seconds; the median over runs.
     pub round_trip_s: Option<f64>,
-    /// Runs whose result is the machine's and not the network's.
+    /// Runs in which the machine could not keep up, so that their results reflect the machine, not the network.
     pub overloaded: u32,
-    /// Why; of texts that differ in numbers only, the last run's.
+    /// The reasons; of texts that differ only in numbers, the last run's.
     pub overload: Vec<String>,
 }
 
-/// Results of the counted runs of one part, or of all parts of a measurement together. Warm-up runs are not in it.
+/// Results of the counted runs of one part, or of all parts of a measurement together. Warm-up runs are left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
     /// Index of the measurement in the plan.
@@ -252,74 +253,74 @@ pub struct Summary {
     pub application: String,
     /// Name of the stack with the options written; several with ` + ` between.
     pub stack: String,
-    /// Names of the options written for it; what else the stack used were defaults.
+    /// Names of the options written in the specification; all other settings of the stack are defaults.
     pub options: BTreeSet<String>,
-    /// Where it ran.
+    /// The world it ran in: live, emulated or simulated.
     pub world: World,
-    /// Initiator host; `local` without one.
+    /// The initiator's host; `local` if none is given.
     pub from: String,
-    /// Responder host; `local` without one.
+    /// The responder's host; `local` if none is given.
     pub to: String,
-    /// Whether it is load and not measured.
+    /// Whether it is background load, which is not measured.
     pub background: bool,
-    /// Pairs at once.
+    /// The number of initiator-responder pairs at once.
     pub replicas: u32,
     /// Values of the swept variables.
     pub variables: Vec<(String, f64)>,
-    /// Counted runs.
+    /// The number of counted runs.
     pub runs: u32,
-    /// Data units, else calls, else connects a run, on average.
+    /// The mean number per run of data units; if none, of calls; if none, of connections.
     pub units: f64,
-    /// Size of a data unit or request in bytes, where it is always the same.
+    /// Size of a data unit or request in bytes, if constant.
     pub unit_bytes: Option<u64>,
-    /// Size of a reply in bytes, where it is always the same.
+    /// Size of a reply in bytes, if constant.
     pub reply_bytes: Option<u64>,
-    /// Whether a run moves one amount of data in bulk, or a whole file, to its end: its measured period is the time that takes.
+    /// Whether each run moves one amount of data, or a whole file, to its end, so that the measured period is the transfer time.
     pub is_transfer: bool,
     /// Measured period of a run in seconds.
     pub elapsed_s: Option<SampleStatistics>,
-    /// Throughput over runs in bit/s, where data units moved.
+    /// Throughput over runs in bit/s, if data units were moved.
     pub throughput_bit_s: Option<SampleStatistics>,
-    /// How equally the parts of `parallel` or `total` that move data units share it, over runs: Jain's index, 1 where all have
+    /// How equally the parts of `parallel` or `total` that move data units share the throughput, over runs: Jain's index, 1 if all have
     /// the same throughput; absent with fewer than two such parts.
     pub fairness: Option<SampleStatistics>,
     /// Response times of all calls in seconds; the interval from the runs' means when there are two or more.
     pub response_s: Option<SampleStatistics>,
-    /// The response times behind it, ns.
+    /// The response times themselves, ns.
     #[serde(skip)]
     pub response_ns: Histogram,
     /// The runs' mean response times in seconds.
     pub response_run_s: Option<SampleStatistics>,
     /// Times of connect plus disconnect in seconds; the interval as for calls.
     pub connect_s: Option<SampleStatistics>,
-    /// The times behind it, ns.
+    /// The connect times themselves, ns.
     #[serde(skip)]
     pub connect_ns: Histogram,
     /// The runs' mean connect times in seconds.
     pub connect_run_s: Option<SampleStatistics>,
-    /// What the next figure, and the CPU per call, are about.
+    /// What `rate_per_s` and `cpu_us_per_call` count: calls or connections.
     pub rate_of: Option<RepeatedWork>,
     /// Calls, else connections, per second over runs.
     pub rate_per_s: Option<SampleStatistics>,
-    /// Where connections with calls come and go in the measured period: a run's mean time of one with all that belongs to it,
-    /// from its connect to the next, over runs, in seconds.
+    /// For runs that open connections and make calls on them in the measured period: a run's mean time of one connection with its calls,
+    /// from its connect to the next, in seconds, over runs.
     pub transaction_s: Option<SampleStatistics>,
-    /// The same connections per second over runs.
+    /// Such connections per second, over runs.
     pub transactions_per_s: Option<SampleStatistics>,
     /// How late paced operations began, in seconds.
     pub lateness_s: Option<SampleStatistics>,
-    /// Where callers could not keep the times they were to call at: the mean wait of a call for those before it, in seconds,
-    /// which is in its response time.
+    /// If callers could not keep their pace: the mean wait of a call for the calls before it, in seconds; it is part of the response
+    /// time.
     pub backlog_s: Option<f64>,
     /// Times since the clock started at each mark, in seconds.
     pub marks: BTreeMap<String, SampleStatistics>,
-    /// What the runs are judged by.
+    /// The metric by which the runs are judged.
     pub main: Option<RunMetric>,
-    /// Standard deviation over the mean of the main metric over runs.
+    /// The standard deviation of the main metric over runs, divided by its mean.
     pub normalised_sd: Option<f64>,
-    /// The values behind it.
+    /// The values of each run.
     pub run_values: RunValues,
-    /// How both ends shared cores, where they are on one machine.
+    /// How both ends shared cores, if they are on one machine.
     #[serde(skip)]
     pub core_sharing: Option<CoreSharing>,
     /// The initiators.
@@ -330,34 +331,34 @@ pub struct Summary {
     pub cpu_s_per_gb: Option<CpuCost>,
     /// CPU microseconds per call, else per connection.
     pub cpu_us_per_call: Option<CpuCost>,
-    /// The same of the whole hosts, with everything else that ran there; one machine counts once in `both`.
+    /// CPU seconds of the whole hosts per GB, including everything else that ran there; in `both`, one machine counts once.
     pub host_cpu_s_per_gb: Option<CpuCost>,
-    /// The same per call, else per connection.
+    /// CPU microseconds of the whole hosts per call, else per connection.
     pub host_cpu_us_per_call: Option<CpuCost>,
-    /// Data units sent that never arrived; absent where the stack does not count them.
+    /// Data units that were sent and never arrived, or lost calls; absent if the stack does not count them.
     pub lost: Option<u64>,
-    /// The same over the units sent, or lost calls over the calls made, 0 to 1.
+    /// Lost units over units sent, or lost calls over calls made, 0 to 1.
     pub lost_share: Option<f64>,
-    /// Arrived more than once.
+    /// Data units that arrived more than once.
     pub duplicated: Option<u64>,
-    /// Arrived after a later one.
+    /// Data units that arrived after a later one.
     pub reordered: Option<u64>,
-    /// What the modelled network did; absent in the live world.
+    /// The modelled network; absent in the live world.
     pub network: Option<NetworkSummary>,
-    /// What could not be measured and why.
+    /// By name of a figure: why it could not be measured.
     pub absent: BTreeMap<String, String>,
-    /// What a reader has to know before believing the figures.
+    /// Warnings about the figures: see [`crate::flags`].
     pub flags: Vec<String>,
 }
 
 impl Summary {
-    /// The measurement without its stack, which stands beside it.
+    /// The measurement's text without its stack, for tables that show the stack separately.
     #[must_use]
     pub fn text_without_stack(&self) -> String {
         without_stack(&self.text)
     }
 
-    /// Counted runs whose result is the machine's and not the emulated network's.
+    /// Counted runs in which the machine could not keep up with the emulated network.
     #[must_use]
     pub fn overloaded(&self) -> u32 {
         let emulation = self
@@ -378,8 +379,8 @@ impl Summary {
         }
     }
 
-    /// How many percent of the times of calls or connections are not above what is returned, in seconds; nothing where there
-    /// are fewer than [`values_needed`](crate::values_needed), and of a metric that is no time.
+    /// A percentile of the times of calls or connections, in seconds; `None` with fewer values than
+    /// [`values_needed`](crate::values_needed), and for metrics that are not times.
     #[must_use]
     pub fn percentile(&self, metric: RunMetric, percent: f64) -> Option<f64> {
         match metric {
@@ -389,7 +390,8 @@ impl Summary {
         }
     }
 
-    /// One value a counted run of a metric; none where it is about other work than was done.
+    /// The values of a metric, one for each counted run that has it; empty if the metric counts work (calls or connections) other than
+    /// [`Summary::rate_of`].
     #[must_use]
     pub fn values(&self, metric: RunMetric) -> &[f64] {
         let other_work = match metric {
@@ -405,7 +407,7 @@ impl Summary {
     }
 }
 
-/// A measurement's text without its clause `over STACK(OPTIONS)`, in whatever order the options were written.
+/// A measurement's text without its clause `over STACK(OPTIONS)`.
 fn without_stack(text: &str) -> String {
     let Some((before, clause)) = text.split_once(" over ") else {
         return text.to_owned();

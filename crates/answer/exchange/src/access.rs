@@ -1,6 +1,6 @@
-//! Logs that servers write of their requests, in: a line a request, as nginx, Apache and Traefik write them (NCSA's combined form, with
-//! times behind it or not), as haproxy and Envoy do, lines of JSON, spans of OTLP/JSON. And which line tells of which
-//! request of a capture: the one that has its method, path and status and whose end is near; where several could be meant, none is.
+//! Reads access logs of servers: one request per line as nginx, Apache and Traefik write it (NCSA's combined format, with or without
+//! durations behind it), as haproxy and Envoy do, JSON lines, or OTLP/JSON spans. [`join`] matches lines with requests of a capture: same
+//! method, path and status, and an end near in time; if several match, none is taken.
 
 mod entry;
 mod json_line;
@@ -18,33 +18,33 @@ use lines::read_text_line;
 use stackline_dissect::left_out::{Bound, LeftOut};
 use std::collections::BTreeMap;
 
-/// A request ends so near to the moment that is logged, or within the log's resolution, if that is more.
+/// A request matches if it ends this close to the logged time, ns; the log's resolution counts if it is larger.
 const NEAR_NS: u64 = 50_000_000;
-/// Where several are near, the time that a line says tells them apart when it is that near to the request's.
+/// If several requests are near, the logged duration must agree with the request's to this, ns.
 const ALIKE_NS: u64 = 5_000_000;
-/// Mistakes in words.
+/// The most mistakes that are kept in words.
 const REPORTED: usize = 5;
-/// Lines of one request that are looked at, at most.
+/// The most near requests of one line that are looked at.
 const MOST_NEAR: usize = Bound::Near.most();
 
-/// What a log holds.
+/// The content of an access log.
 #[derive(Clone, Debug, Default)]
 pub struct Entries {
-    /// Its form.
+    /// The format's name.
     pub form: &'static str,
-    /// Requests.
+    /// The requests it describes.
     pub entries: Vec<AccessLogEntry>,
-    /// Its lines.
+    /// The number of its lines.
     pub lines: u64,
-    /// What is none of its form.
+    /// The lines that could not be read.
     pub mistakes: ImportMistakes,
-    /// How many lines are none for which reason.
+    /// How many lines could not be read, by reason.
     pub reasons: BTreeMap<&'static str, u64>,
-    /// What was left out at bounds.
+    /// What was left out because a limit was reached.
     pub left_out: LeftOut,
 }
 
-/// Reads a log.
+/// Reads an access log.
 #[must_use]
 pub fn read(bytes: &[u8]) -> Entries {
     let mut read = Entries {
@@ -89,7 +89,7 @@ pub fn read(bytes: &[u8]) -> Entries {
         } {
             Ok(entry) => read.entries.push(entry),
             Err(why) => {
-                // The line may hold anything, and what is said of it is kept.
+                // The words must not quote the line: it may hold anything, and they are kept.
                 let (number, bytes) = (
                     read.lines,
                     stackline_core::units::counted(line.len() as u64, "byte"),
@@ -104,6 +104,7 @@ pub fn read(bytes: &[u8]) -> Entries {
     read
 }
 
+/// Adds an entry for each server span.
 fn take_spans(data: &TracesData, entries: &mut Vec<AccessLogEntry>) {
     const SERVER: i32 = 2;
     let spans = data
@@ -143,7 +144,7 @@ fn take_spans(data: &TracesData, entries: &mut Vec<AccessLogEntry>) {
     entries.extend(spans.filter(|span| span.kind == SERVER).filter_map(entry));
 }
 
-/// Gives numbers without a unit the one by which they agree with the requests of a capture.
+/// Gives durations without a unit the unit with which they agree with the capture's requests.
 pub fn settle_units(
     entries: &mut [AccessLogEntry],
     asked: &[CapturedRequest],
@@ -152,20 +153,20 @@ pub fn settle_units(
     units::settle_units(entries, asked, server);
 }
 
-/// Which lines tell of which requests.
+/// Which log lines describe which captured requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessLogMatches {
-    /// Numbers of a line and of a request.
+    /// Pairs of an index of a line and an index of a request.
     pub pairs: Vec<(usize, usize)>,
-    /// Lines of which no request was captured.
+    /// The number of lines whose request was not captured.
     pub alone: u64,
-    /// Lines that could tell of several, or of one that others tell of too.
+    /// The number of lines that match several requests, or a request that other lines match too.
     pub ambiguous: u64,
-    /// What was left out at bounds.
+    /// What was left out because a limit was reached.
     pub left_out: LeftOut,
 }
 
-/// Joins lines with requests; only those of a server where one is named.
+/// Matches lines with requests; if `server` is given, only with that server's requests.
 #[must_use]
 pub fn join(
     entries: &[AccessLogEntry],
@@ -210,7 +211,7 @@ pub fn join(
             [one] => lines_by_request.entry(one).or_default().push(line),
             _ => {
                 joined.ambiguous += 1;
-                // Nobody else can be sure of them either.
+                // Marks these requests as claimed twice, so that other lines do not match them either.
                 near.iter().for_each(|at| {
                     lines_by_request
                         .entry(*at)
@@ -232,7 +233,7 @@ pub fn join(
     joined
 }
 
-/// Requests that an entry may tell of, of those with its method and path, in the order of their ends.
+/// The requests that a log entry may describe. `all` holds those with its method and path, ordered by their ends.
 fn near(entry: &AccessLogEntry, all: &[usize], asked: &[CapturedRequest]) -> Vec<usize> {
     let to = entry.at_ns.saturating_add(NEAR_NS.max(entry.resolution_ns));
     let from = entry.at_ns.saturating_sub(NEAR_NS);
@@ -251,7 +252,7 @@ fn near(entry: &AccessLogEntry, all: &[usize], asked: &[CapturedRequest]) -> Vec
         .take(MOST_NEAR + 1);
     let mut found: Vec<usize> = ends.copied().collect();
     if !entry.is_end {
-        // One that is over later, perhaps much later, began then.
+        // The entry's time may be the request's start, and the request may have ended much later.
         let begins = all[first..]
             .iter()
             .filter(|at| (from..=to).contains(&asked[**at].at_ns.0))
@@ -265,7 +266,7 @@ fn near(entry: &AccessLogEntry, all: &[usize], asked: &[CapturedRequest]) -> Vec
     found
 }
 
-/// The moment that a line of a request names, as near to its end as the log's resolution leaves room for.
+/// The logged time of a matched line, moved as close to the end of the request as the log's resolution allows.
 #[must_use]
 pub fn moment(entry: &AccessLogEntry, request: &CapturedRequest) -> u64 {
     let last = entry

@@ -1,13 +1,13 @@
-//! Captures, pcapng and pcap: each TCP segment with data becomes an event `NET_SEEN` with its stream and byte range, so that it
-//! joins the data units whose bytes it carries; a range that the same capture saw before is a `TCP_RETRANSMIT` too.
+//! Reads captures (pcapng and pcap). Each TCP segment with data becomes an event `NET_SEEN` with its stream and byte range, which joins
+//! it to the data units whose bytes it carries; a range that the same capture saw before becomes a `TCP_RETRANSMIT` too.
 //!
-//! Of each connection there is one `TCP_CONNECTION` besides, with what all of its packets together say (`accounts`), and its requests
-//! as `stackline-requests` tells them: each capture is a door of a host. Captures are read twice: a [`Survey`] of each tells whose door
-//! it is and how its clock differs (`doors`, `clocks`), which makes a [`CapturePlan`]; then a [`CaptureEventReader`] reads all of them together, in the
-//! order of time.
+//! Each connection also gets one `TCP_CONNECTION` event, which sums up all its packets (`connection_accounts`), and its requests as
+//! `stackline-requests` finds them. Captures are read twice: a [`Survey`] of each finds out which host it was taken at and how its clock
+//! differs (`host_addresses`, `clocks`), which makes a [`CapturePlan`]; then a [`CaptureEventReader`] reads all of them together in the
+//! order of time. A capture counts as a door of its host: a place where its packets enter and leave.
 //!
-//! Offsets count from the SYN. Where a capture begins later, they count from the first segment seen, which is reported. Of other
-//! packets only that they were there is kept.
+//! Offsets count from the SYN; where a capture begins later, they count from the first segment seen, which is reported. Packets that are
+//! neither TCP nor UDP are only counted.
 
 mod captured_request;
 mod clock_steps;

@@ -1,6 +1,6 @@
-//! The formats events come in and go out in: each is one file with a table row or two.
+//! The formats of events, for import and export; each is one file with one or two table entries.
 //!
-//! To add one: a file under `formats/` with an [`Importer`] or an [`Exporter`], a line in [`FROM`] or [`TO`], and for what goes out
+//! To add one: a file under `formats/` with an [`Importer`] or an [`Exporter`], an entry in [`FROM`] or [`TO`], and for an output format
 //! a flag of its name on the command line of `export`.
 
 mod capture;
@@ -20,7 +20,7 @@ pub use format::{Exported, Exporter, ImportContext, Importer, LOOKED_AT};
 pub use selection::ExportSelection;
 pub use unsupported::find_unsupported;
 
-/// Every format that is read; the first that recognises a log reads it.
+/// All formats that are read; the first one that recognises a log reads it.
 pub const FROM: &[Importer] = &[
     event_log::FROM,
     capture::FROM,
@@ -32,7 +32,7 @@ pub const FROM: &[Importer] = &[
     text::FROM,
 ];
 
-/// Every format that is written.
+/// All formats that are written.
 pub const TO: &[Exporter] = &[
     text::TO,
     event_log::TO,

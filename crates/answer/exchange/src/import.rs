@@ -1,4 +1,4 @@
-//! Logs of other programs become a run, or are added to one.
+//! Imports logs of other programs into a new or an existing run.
 
 mod import_ending;
 mod log_clocks;
@@ -26,40 +26,40 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What is later than the present by more is reported: clocks of other machines may be a little ahead.
+/// Events later than the present by more than this are reported; less is allowed, since clocks of other machines may be a little ahead.
 const AHEAD: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What is imported, and how.
+/// What to import, and how.
 #[derive(Clone, Debug, Default)]
 pub struct ImportRequest {
-    /// Logs and captures; `-` is standard input.
+    /// Paths of logs and captures; `-` is standard input.
     pub logs: Vec<PathBuf>,
-    /// Names for the hosts of a log, `NAME=LOG`, or for a host by its addresses, `NAME=ADDRESS,ADDRESS`.
+    /// Names for the hosts of logs, `NAME=LOG`, or for hosts by their addresses, `NAME=ADDRESS,ADDRESS`.
     pub hosts: Vec<String>,
-    /// How far a host's clock is ahead, ns.
+    /// How far a host's clock is ahead, ns, by the host's name.
     pub clocks: Vec<(String, i64)>,
-    /// The form of all logs, where it is not to be recognised.
+    /// The format of all logs; `None` to recognise it.
     pub form: Option<String>,
-    /// Logs of servers whose requests are in the captures, `FILE` or `HOST=FILE`.
+    /// Access logs of servers whose requests are in the captures, `FILE` or `HOST=FILE`.
     pub server_logs: Vec<PathBuf>,
-    /// Secrets of TLS sessions.
+    /// A file with secrets of TLS sessions.
     pub keys: Option<PathBuf>,
-    /// All that logs say of requests is kept.
+    /// Whether everything that logs say of requests is kept, without redaction.
     pub keep_contents: bool,
 }
 
-/// What an import came to.
+/// The result of an import.
 #[derive(Debug)]
 pub struct ImportOutcome {
-    /// What is known of the run's events by now.
+    /// The run's index after the import.
     pub index: Index,
-    /// What became of the events.
+    /// How many events were taken and refused.
     pub taken: IntakeResult,
-    /// What became of each log.
+    /// The result for each log.
     pub imports: Vec<TraceImport>,
-    /// What was found in captures, a line each.
+    /// What was found in captures and logs, one line each.
     pub found: Vec<String>,
-    /// How many of the imports are of logs, in the order in which they were given; those behind are logs of servers.
+    /// How many of `imports` are logs, in the order given; the rest are access logs of servers.
     logs: usize,
 }
 
@@ -67,22 +67,22 @@ pub struct ImportOutcome {
 struct ImportedLog<'f> {
     path: &'f Path,
     name: String,
-    /// Which file it is, however it is called; nothing of stdin.
+    /// The canonical path, which identifies the file whatever name was given; `None` for standard input.
     file: Option<PathBuf>,
     host: Option<&'f str>,
     format: Option<&'static Importer>,
 }
 
 impl ImportRequest {
-    /// Refuses what cannot be imported as it is asked for, before anything is read.
+    /// Checks the request before anything is read.
     ///
     /// # Errors
-    /// When a form or a log is not known, or a log is given twice.
+    /// If a format or a log is unknown, or a log is given twice.
     pub fn check(&self) -> Result<()> {
         self.logs().map(drop)
     }
 
-    /// The name of a run of it: after its first log.
+    /// The name for a new run: the first log's file name without its extension.
     #[must_use]
     pub fn run_name(&self) -> String {
         let stem = self.logs.first().and_then(|log| log.file_stem());
@@ -104,7 +104,7 @@ impl ImportRequest {
         })
     }
 
-    /// The names that hosts of logs are given, by log.
+    /// The names of hosts, by the path of their log.
     fn host_names(&self) -> Result<BTreeMap<&str, &str>> {
         let mut hosts: BTreeMap<&str, &str> = BTreeMap::new();
         for host in &self.hosts {
@@ -129,7 +129,7 @@ impl ImportRequest {
         Ok(hosts)
     }
 
-    /// The names that hosts are given by their addresses.
+    /// The names of hosts by their addresses.
     fn hosts_elsewhere(&self) -> HostsElsewhere {
         let named = self.hosts.iter().filter_map(|host| host.split_once('='));
         let each = named.flat_map(|(name, list)| {
@@ -144,7 +144,7 @@ impl ImportRequest {
         let hosts = self.host_names()?;
         let given = self.logs.iter().map(|path| {
             let name = path.display().to_string();
-            // What cannot be found, as a pipe of a shell, is reported when it is opened.
+            // A path that cannot be resolved, such as a shell's pipe, is reported when it is opened.
             let file = (path.as_os_str() != "-")
                 .then(|| fs::canonicalize(path).unwrap_or_else(|_| path.clone()));
             ImportedLog {
@@ -170,10 +170,10 @@ impl ImportRequest {
     }
 }
 
-/// Reads logs into a run.
+/// Reads logs into the run in the directory `run`.
 ///
 /// # Errors
-/// When a log cannot be read, none has an event, or the import is ended; then nothing of it is in the run.
+/// If a log cannot be read, no log has an event, or the import is aborted; the run is then unchanged.
 pub fn import_logs(
     run: &Path,
     request: &ImportRequest,
@@ -181,7 +181,7 @@ pub fn import_logs(
     ending: &ImportEnding,
 ) -> Result<ImportOutcome> {
     let logs = request.logs()?;
-    // From here until the index is written nobody else adds to this run.
+    // From here until the index is written, nobody else adds to this run.
     let mut intake = Intake::until(run, &ending.stop())?;
     let mut index = read_index(run)?.unwrap_or_default();
     let present = started.duration_since(UNIX_EPOCH).unwrap_or_default() + AHEAD;
@@ -215,7 +215,7 @@ pub fn import_logs(
         return Err(without_events(&logs, &imports));
     }
     server_logs::join(request, captured.as_ref(), &mut intake, &mut imports)?;
-    // Hosts of measured runs have been compared already.
+    // A run with measurements already has its clocks compared.
     let is_measured = !index.runs.is_empty() || !index.flows.is_empty();
     if let Some(captured) = &captured {
         captured.record_in(&mut index, &request.clocks);
@@ -243,7 +243,7 @@ pub fn import_logs(
     })
 }
 
-/// What was found in captures and logs, a line each.
+/// What was found in captures and logs, one line each.
 fn found_in(captured: Option<&CaptureImport>, logged: &BTreeMap<&'static str, u64>) -> Vec<String> {
     let captured = captured.map_or_else(Vec::new, CaptureImport::notes);
     captured
@@ -252,7 +252,7 @@ fn found_in(captured: Option<&CaptureImport>, logged: &BTreeMap<&'static str, u6
         .collect()
 }
 
-/// The first flow that neither the run nor the captures have, before those of questions after names.
+/// The first flow number that neither the run nor the captures use, below the range reserved for DNS lookups.
 fn first_free_flow(index: &Index, captured: Option<&CaptureImport>) -> u32 {
     let captured = captured.map_or(&[][..], CaptureImport::flows);
     let flows = index.flows.iter().chain(captured).map(|flow| flow.id);
@@ -260,7 +260,7 @@ fn first_free_flow(index: &Index, captured: Option<&CaptureImport>) -> u32 {
     last.map_or(0, |last| last + 1)
 }
 
-/// What came becomes known of the run.
+/// Adds the results of an import to the run's index.
 fn add_to_index(index: &mut Index, taken: &IntakeResult, imports: &[TraceImport]) {
     for (host, settled) in &taken.settled {
         settled.record_in(index.hosts.entry(host.clone()).or_default());
@@ -279,7 +279,7 @@ fn add_to_index(index: &mut Index, taken: &IntakeResult, imports: &[TraceImport]
 
 const FORMS: &str = "`--as` names the format; `stackline import --help` lists them";
 
-/// Addresses with commas between them; none where it is not that.
+/// Parses addresses separated by commas; empty if the text is not such a list.
 fn addresses(list: &str) -> Vec<IpAddr> {
     let each = list
         .split(',')
@@ -290,7 +290,7 @@ fn addresses(list: &str) -> Vec<IpAddr> {
 /// The largest file of secrets that is read, bytes.
 const LARGEST_SECRETS: u64 = 256 << 20;
 
-/// Secrets of TLS sessions from a file as programs write it (`SSLKEYLOGFILE`).
+/// Reads TLS session secrets from a file as programs write it (`SSLKEYLOGFILE`).
 fn secrets(path: &Path) -> Result<Secrets> {
     let text = guard_files::read_text(path, LARGEST_SECRETS)
         .map_err(|error| Error::input(format!("cannot read {}: {error}", path.display())))?;
@@ -305,7 +305,7 @@ fn secrets(path: &Path) -> Result<Secrets> {
     Ok(secrets)
 }
 
-/// That there was no event in any of the logs; a form that is known and not read is named.
+/// The error that no log had an event; a known format that is not supported is named.
 fn without_events(logs: &[ImportedLog<'_>], imports: &[TraceImport]) -> Error {
     let names: Vec<&str> = logs.iter().map(|log| &log.name[..]).collect();
     let known = logs.iter().find_map(|log| {
@@ -317,7 +317,7 @@ fn without_events(logs: &[ImportedLog<'_>], imports: &[TraceImport]) -> Error {
         file.take(LOOKED_AT as u64).read_to_end(&mut first).ok()?;
         find_unsupported(&first)
     });
-    // What was read of them says why, if anything was.
+    // Notes of the reading may say why.
     let noted = imports.iter().find_map(|import| import.notes.first());
     let cause = noted
         .filter(|_| known.is_none())
@@ -326,7 +326,7 @@ fn without_events(logs: &[ImportedLog<'_>], imports: &[TraceImport]) -> Error {
     Error::input(message).hint(known.unwrap_or(FORMS))
 }
 
-/// Reads one log, and counts what of its events was taken.
+/// Reads one log, and counts which of its events were taken.
 fn read_log(
     log: &ImportedLog<'_>,
     present: Duration,
@@ -351,6 +351,7 @@ fn read_log(
     Ok(import)
 }
 
+/// Opens a log, chooses its format and reads it.
 fn import_as_its_form(
     log: &ImportedLog<'_>,
     present: Duration,
@@ -381,7 +382,7 @@ fn import_as_its_form(
             );
         }
     }
-    // Captures are read twice, where that goes.
+    // Captures are read twice, which needs a regular file.
     context.file = None;
     if !stdin && file.metadata().is_ok_and(|about| about.is_file()) {
         context.file = guard_files::open(log.path).ok();
@@ -412,7 +413,7 @@ fn import_as_its_form(
 }
 
 impl ImportOutcome {
-    /// What has to be known of it, a line each.
+    /// Notes and warnings for the user, one line each.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = self
@@ -429,7 +430,7 @@ impl ImportOutcome {
             ));
         }
         lines.extend(self.hosts_of_several_logs());
-        // What was done to clocks, what is doubtful, and what else is to be known of hosts.
+        // Notes on hosts: clock corrections, doubts, and others.
         let of_hosts = self.index.hosts.values().flat_map(|trace| &trace.notes);
         lines.extend(of_hosts.map(|sentence| format!("note: {sentence}")));
         let left_out = self.left_out().lines();
@@ -460,7 +461,7 @@ impl ImportOutcome {
         left_out
     }
 
-    /// All of it as JSON.
+    /// The result as JSON.
     #[must_use]
     pub fn json(&self, run: &Path) -> serde_json::Value {
         let hosts: BTreeMap<_, _> = self
@@ -480,7 +481,7 @@ impl ImportOutcome {
         })
     }
 
-    /// What became of each log.
+    /// The result of each log, one line each.
     #[must_use]
     pub fn text(&self, run: &Path) -> String {
         let mut text = format!("{}\n", run.display());

@@ -1,7 +1,7 @@
-//! Jaeger's own JSON: what its page downloads and its query service answers, `{"data": [{"traceID", "spans", "processes"}]}`.
+//! Reads Jaeger's JSON, which its page downloads and its query service returns: `{"data": [{"traceID", "spans", "processes"}]}`.
 //!
-//! Its spans become those of OpenTelemetry and are read as these are: `NAME_START` and `NAME_END`, the unit the trace. Its
-//! times are whole microseconds. It writes nothing.
+//! Spans are converted to those of OpenTelemetry and read like them: each becomes `NAME_START` and `NAME_END`, with the trace as unit.
+//! Jaeger's times are whole microseconds. There is no writer.
 
 use crate::otlp::messages::{
     AnyValue, KeyValue, OtlpSpan, Resource, ResourceSpans, ScopeSpans, SpanEvent, TracesData,
@@ -70,10 +70,10 @@ struct JaegerLog {
     fields: Vec<Tag>,
 }
 
-/// Reads a file: one answer, or answers one after the other; of names and tags what [`otlp::read`] keeps.
+/// Reads a file with one response or several in a row; names and tags are redacted as by [`otlp::read`], unless `contents` is set.
 ///
 /// # Errors
-/// When it is none.
+/// If it is not Jaeger JSON.
 pub fn read(bytes: &[u8], contents: bool) -> Result<Imported, Error> {
     let mut imported = Imported::default();
     for answer in serde_json::Deserializer::from_slice(bytes).into_iter::<JaegerResponse>() {
@@ -100,7 +100,7 @@ pub fn read(bytes: &[u8], contents: bool) -> Result<Imported, Error> {
     Ok(imported)
 }
 
-/// A trace as OpenTelemetry has it: the spans of each process together.
+/// Converts a trace to OpenTelemetry's form: the spans of each process together.
 fn spans(trace: JaegerTrace, contents: bool) -> TracesData {
     let mut by_process: BTreeMap<String, Vec<OtlpSpan>> = BTreeMap::new();
     for span in trace.spans {
@@ -120,7 +120,7 @@ fn spans(trace: JaegerTrace, contents: bool) -> TracesData {
     }
 }
 
-/// Jaeger's clients call a host `hostname`, OpenTelemetry's `host.name`.
+/// The resource of a process. Jaeger's clients name the host in `hostname`, OpenTelemetry's in `host.name`.
 fn resource(process: &JaegerProcess) -> Resource {
     let host = |tag: &&Tag| matches!(&tag.key[..], "hostname" | "host.name");
     let mut attributes = vec![text("service.name", &process.service_name)];
@@ -134,6 +134,7 @@ fn resource(process: &JaegerProcess) -> Resource {
     Resource { attributes }
 }
 
+/// Converts a span.
 fn otlp_span(span: JaegerSpan, contents: bool) -> OtlpSpan {
     let parent = span
         .references
@@ -164,7 +165,7 @@ fn otlp_span(span: JaegerSpan, contents: bool) -> OtlpSpan {
     }
 }
 
-/// What happened in a span: its field `event` is its name, or its `message`, if contents are asked for.
+/// Converts a log entry of a span. Its name is its field `event`, or `message` if `contents` is set.
 fn event(log: &JaegerLog, contents: bool) -> SpanEvent {
     let named = log
         .fields
@@ -182,7 +183,8 @@ fn event(log: &JaegerLog, contents: bool) -> SpanEvent {
     }
 }
 
-/// An id in hexadecimal, of which leading zeroes may be left out; nothing where there is none, a byte where it is something else.
+/// The bytes of a hexadecimal id, which may lack leading zeroes. Empty if there is none; one byte, which no valid id has, if it is
+/// invalid.
 fn id(text: &str, bytes: usize) -> Vec<u8> {
     if text.is_empty() {
         return Vec::new();

@@ -1,19 +1,20 @@
-//! Events from and to other tools: their bytes to a table of events, and lifelines to their bytes.
+//! Converts between events and the formats of other tools: reads their logs and captures into event tables, and writes lifelines in their
+//! formats. A lifeline is the sequence of events of one unit, such as a request.
 //!
-//! Readers and writers open no file and decide nothing: what another tool does not say stays absent, what cannot be read is counted and
-//! reported. Text and binary form and Parquet, the forms of stackline itself, are `stackline-events` and `stackline-runs`.
+//! Readers and writers decide nothing: a value that another tool does not record stays absent, and input that cannot be read is counted
+//! and reported. Stackline's own formats (text, binary, Parquet) are in `stackline-events` and `stackline-runs`.
 //!
 //! | module | one idea |
 //! | --- | --- |
-//! | [`import`] | start here: logs of other tools into a run |
-//! | [`formats`] | every form that is read or written, by its name |
-//! | [`otlp`] | spans of OpenTelemetry, both ways |
-//! | [`jaeger`] | traces as Jaeger's page downloads them, in |
-//! | [`netlogger`] | lines of `name=value`: NetLogger's ULM and BP forms, in |
-//! | [`qlog`] | what a QUIC stack logs of itself, in |
-//! | [`capture`] | packets of pcapng and pcap, and requests in them, in |
-//! | [`access`] | what servers log of their requests, in, to requests of captures |
-//! | [`perfetto`] | a trace for Perfetto's viewer, one file a host, out |
+//! | [`import`] | start here: imports the logs of other tools into a run |
+//! | [`formats`] | all formats that are read or written, by name |
+//! | [`otlp`] | OpenTelemetry spans, read and written |
+//! | [`jaeger`] | traces in the JSON that Jaeger's page downloads, read |
+//! | [`netlogger`] | lines of `name=value`: NetLogger's ULM and BP formats, read |
+//! | [`qlog`] | logs of a QUIC stack, read |
+//! | [`capture`] | packets of pcapng and pcap files and the requests in them, read |
+//! | [`access`] | access logs of servers, read and matched with requests of captures |
+//! | [`perfetto`] | traces for Perfetto's viewer, one file per host, written |
 
 pub mod access;
 pub mod capture;
@@ -32,21 +33,21 @@ use stackline_dissect::left_out::{Bound, LeftOut};
 use stackline_events::{EventTable, catalogue};
 use std::fmt;
 
-/// Letters of another program's name that a keyword is made of.
+/// The longest keyword, in characters, that is made of another program's names.
 const LONGEST_KEYWORD: usize = Bound::Keyword.most();
-/// As many mistakes are kept in words; all are counted.
+/// The most mistakes that are kept in words; all are counted.
 const REPORTED: usize = 10;
 
-/// What was read.
+/// The result of reading a log.
 #[derive(Clone, Debug, Default)]
 pub struct Imported {
     /// The events.
     pub table: EventTable,
-    /// What could not be read.
+    /// The parts that could not be read.
     pub mistakes: ImportMistakes,
-    /// What was left out at bounds.
+    /// What was left out because a limit was reached.
     pub left_out: LeftOut,
-    /// Spans that name no trace.
+    /// The number of spans that name no trace.
     pub without_ids: u64,
 }
 
@@ -61,7 +62,7 @@ impl Imported {
 pub struct Error {
     /// One sentence without a full stop.
     pub message: String,
-    /// What a library said.
+    /// The message of the library that failed; may be empty.
     pub cause: String,
 }
 
@@ -86,7 +87,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Where JSON behind so many lines could not be read, and of what kind the mistake is. What the library says quotes values.
+/// The kind and the place of a mistake in JSON that begins after `lines` lines. The library's own message is not used: it quotes values.
 pub(crate) fn json_mistake(cause: &serde_json::Error, lines: usize) -> String {
     let what = match cause.classify() {
         serde_json::error::Category::Io => "it cannot be read",
@@ -98,7 +99,7 @@ pub(crate) fn json_mistake(cause: &serde_json::Error, lines: usize) -> String {
     format!("{what} at line {line}, column {}", cause.column())
 }
 
-/// The byte at which it could not be read.
+/// The byte offset at which JSON could not be read.
 pub(crate) fn json_mistake_place(bytes: &[u8], cause: &serde_json::Error) -> usize {
     let lines = bytes.split_inclusive(|byte| *byte == b'\n');
     let before: usize = lines
@@ -108,10 +109,10 @@ pub(crate) fn json_mistake_place(bytes: &[u8], cause: &serde_json::Error) -> usi
     (before + cause.column()).min(bytes.len())
 }
 
-/// The keyword of another program's event with that name, and its end (`_START`) where a span has two.
+/// The keyword for an event of another program, from its names, with its `end` (`_START`) if it is one end of a span.
 ///
-/// It is never one of our own, with the fields these have: then, and where its other end is one, it begins with `OTHER_`. It is a
-/// monitor's only where it is written as one: `VMSTAT_USER_TIME` is, `cpu.start` is not.
+/// The keyword must not be one of stackline's own, which have their own fields: if it is, or if it would pair with one, it gets the
+/// prefix `OTHER_`. It may be a monitor's keyword only if it is written exactly like one: `VMSTAT_USER_TIME` is, `cpu.start` is not.
 pub(crate) fn keyword_of_others(names: &[&str], end: &str, left_out: &mut LeftOut) -> String {
     const ENDS: [&str; 3] = ["_START", "_END", "_STOP"];
     let keyword = keyword_of(names, left_out) + end;
@@ -127,7 +128,7 @@ pub(crate) fn keyword_of_others(names: &[&str], end: &str, left_out: &mut LeftOu
     }
 }
 
-/// A keyword of names of any kind: `checkout`, `GET /cart` becomes `CHECKOUT_GET_CART`.
+/// Makes a keyword of names: `checkout` and `GET /cart` become `CHECKOUT_GET_CART`.
 fn keyword_of(names: &[&str], left_out: &mut LeftOut) -> String {
     let (mut keyword, all) = (String::new(), names.join("_"));
     left_out.add(

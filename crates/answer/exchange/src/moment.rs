@@ -1,21 +1,21 @@
-//! A date and a time of day as a moment since 1970, by the civil calendar. It reads no clock.
+//! Converts dates and times of day to ns since 1970, by the civil calendar. It reads no clock.
 
 use chrono::NaiveDate;
 
-/// ns since 1970 of a year, month and day with an hour, minute and second (UTC); `None` when there is no such moment.
+/// The ns since 1970 of a date and a time of day (UTC); `None` if there is no such date or time.
 pub(crate) fn since_1970(
     [year, month, day]: [i128; 3],
     [hour, minute, second]: [i128; 3],
 ) -> Option<i128> {
     let part = |part: i128| u32::try_from(part).ok();
-    // A leap second is the sixtieth.
+    // Second 60 is a leap second: it becomes second 59 plus one.
     let leap = i128::from(second == 60);
     let day = NaiveDate::from_ymd_opt(i32::try_from(year).ok()?, part(month)?, part(day)?)?;
     let time = day.and_hms_opt(part(hour)?, part(minute)?, part(second - leap)?)?;
     Some((i128::from(time.and_utc().timestamp()) + leap) * 1_000_000_000)
 }
 
-/// `2024-02-29T12:00:00.5Z` (RFC 3339), with `Z` or an offset such as `+01:00` or `+0100`.
+/// Parses `2024-02-29T12:00:00.5Z` (RFC 3339), with `Z` or an offset such as `+01:00` or `+0100`, to ns since 1970.
 pub(crate) fn of_rfc3339(text: &str) -> Option<i128> {
     let (date, rest) = text.split_once(['T', 't', ' '])?;
     let zone = rest.find(['Z', 'z', '+', '-'])?;
@@ -38,7 +38,7 @@ fn offset_ns(zone: &str) -> Option<i128> {
     Some(if zone.starts_with('-') { -ns } else { ns })
 }
 
-/// The digits behind a decimal point as ns; further ones are left out.
+/// The digits behind a decimal point as ns; digits after the ninth are ignored.
 pub(crate) fn fraction_ns(digits: &str) -> Option<i128> {
     let are_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
     are_digits.then(|| {

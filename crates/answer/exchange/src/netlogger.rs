@@ -1,16 +1,17 @@
-//! NetLogger's lines of `name=value`, in both forms: ULM (Universal Logger Message, draft-abela-ulm), with `DATE`, `HOST`, `PROG`
-//! and `NL.EVNT`, and BP (its later "best practices"), with `ts` and `event`.
+//! Reads NetLogger's lines of `name=value` in both forms: ULM (Universal Logger Message, draft-abela-ulm), with `DATE`, `HOST`, `PROG`
+//! and `NL.EVNT`, and BP (the later "best practices"), with `ts` and `event`.
 //!
-//! A value with blanks is quoted, and `\"` in it is a quotation mark; no other escape exists. The event's data are first what
-//! identifies the unit (the field `id` or `guid`, or the first whose name ends in `id` behind a mark), then the fields as
-//! `name=value`, in their order. The event's name is kept as names of other programs are, their data as they are. What a line does not say stays absent; what is no line of the form is counted.
+//! A value with blanks is quoted, and `\"` in it is a quotation mark; there is no other escape. The event's first data field is what
+//! identifies the unit (the field `guid`, or the first whose name is or ends in `id` behind a separator); the fields follow as
+//! `name=value` in their order. The event's name is redacted like all foreign names, the data is not. Fields that a line lacks stay
+//! absent; lines that are not of the form are counted.
 
 use crate::{Imported, keyword_of_others, moment};
 use stackline_events::EventValue;
 use stackline_redact::foreign_names;
 use std::borrow::Cow;
 
-/// Which of the two.
+/// The two forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetLoggerForm {
     /// `DATE=20000330112320.957943 HOST=h PROG=p LVL=Usage NL.EVNT=X SIZE=49332`.
@@ -19,18 +20,18 @@ pub enum NetLoggerForm {
     Bp,
 }
 
-/// One `name=value`.
+/// A field: its name and its value.
 type NetLoggerField<'l> = (&'l str, Cow<'l, str>);
 
 /// The longest line, in bytes.
 const LONGEST: usize = 1 << 20;
 
-/// Whether a text is of one of the forms, by its first line that says something.
+/// The form of a log, from its first line that is neither empty nor a comment.
 #[must_use]
 pub fn recognise(first: &[u8]) -> Option<NetLoggerForm> {
     let text = String::from_utf8_lossy(first);
     let line = text.lines().find(|line| says_something(line))?;
-    // The line may be cut off behind what was looked at.
+    // The line may be cut off at the end of `first`.
     let names: Vec<&str> = line
         .split_ascii_whitespace()
         .filter_map(|word| Some(word.split_once('=')?.0))
@@ -42,7 +43,7 @@ pub fn recognise(first: &[u8]) -> Option<NetLoggerForm> {
     (names.first()? == &"ts" && has("event")).then_some(NetLoggerForm::Bp)
 }
 
-/// Reads a log. Any bytes will do: what is no line of the form is a mistake. With `contents` names of events are kept as they are.
+/// Reads a log. Lines that are not of the form become mistakes. With `contents`, event names are kept unredacted.
 #[must_use]
 pub fn read(bytes: &[u8], form: NetLoggerForm, contents: bool) -> Imported {
     let mut imported = Imported::default();
@@ -67,6 +68,7 @@ pub fn read(bytes: &[u8], form: NetLoggerForm, contents: bool) -> Imported {
     imported
 }
 
+/// Whether a line is neither empty nor a comment.
 fn says_something(line: &str) -> bool {
     let line = line.trim();
     !line.is_empty() && !line.starts_with('#')
@@ -134,13 +136,13 @@ fn take(
     Ok(())
 }
 
-/// Whether a field of that name says which unit an event is about.
+/// Whether a field of this name identifies the unit of an event.
 fn identifies(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     name == "guid" || name.rsplit(['.', '_', '-']).next() == Some("id")
 }
 
-/// All `name=value` of a line.
+/// All fields of a line.
 fn fields(line: &str) -> Result<Vec<NetLoggerField<'_>>, String> {
     let (mut fields, mut rest) = (Vec::new(), line.trim());
     while !rest.is_empty() {
@@ -164,7 +166,7 @@ fn fields(line: &str) -> Result<Vec<NetLoggerField<'_>>, String> {
     Ok(fields)
 }
 
-/// The first word of a text, for a message.
+/// The first word of a text, for a message; at most 40 characters.
 fn first_of(text: &str) -> String {
     text.split_whitespace()
         .next()
@@ -174,7 +176,7 @@ fn first_of(text: &str) -> String {
         .collect()
 }
 
-/// A value up to its closing quotation mark, and what is behind it.
+/// A quoted value up to its closing quotation mark, and the text behind it.
 fn quoted_value(text: &str) -> Option<(Cow<'_, str>, &str)> {
     let closes = |at: &usize| !text[..*at].ends_with('\\');
     let end = text.match_indices('"').map(|(at, _)| at).find(closes)?;
@@ -187,7 +189,7 @@ fn quoted_value(text: &str) -> Option<(Cow<'_, str>, &str)> {
     Some((value, &text[end + 1..]))
 }
 
-/// `20000330112320.957943`, UTC.
+/// Parses `20000330112320.957943`, UTC, to ns since 1970.
 fn of_digits(text: &str) -> Option<i128> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     if whole.len() != 14 || !whole.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -201,7 +203,7 @@ fn of_digits(text: &str) -> Option<i128> {
     Some(moment + moment::fraction_ns(fraction)?)
 }
 
-/// `1271701603.123456`: seconds since 1970.
+/// Parses `1271701603.123456`, seconds since 1970, to ns since 1970.
 fn of_seconds(text: &str) -> Option<i128> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let seconds = whole

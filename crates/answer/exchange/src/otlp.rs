@@ -1,9 +1,12 @@
-//! OTLP (OpenTelemetry), as protobuf and as JSON, both ways.
+//! Reads and writes OTLP (OpenTelemetry), as protobuf and as JSON.
 //!
-//! Out: a lifeline is a trace, or of requests a part of the trace of the one that they were made for; what lies between two of its events is a span of the host where it ends, and each event is an
-//! event of the span that ends with it, with its data: so lines of any length stay below a collector's limit of 128 events
-//! a span, and what was written is read back event by event. In: each span is two events, `NAME_START` and `NAME_END`, with
-//! what happened in it between them; the unit is the trace, so spans of any instrumented program become lifelines.
+//! Writing: a lifeline (the events of one unit) becomes a trace; lifelines of requests become parts of the trace of the request that
+//! caused them. The time between two events of a lifeline is a span of the host where it ends, and each event is an event of the span
+//! that ends with it, with its data. So lifelines of any length stay below a collector's limit of 128 events a span, and what was written
+//! is read back event by event.
+//!
+//! Reading: each span becomes two events, `NAME_START` and `NAME_END`, with the span's own events between them; the unit is the trace, so
+//! spans of any instrumented program become lifelines.
 
 mod export;
 pub mod messages;
@@ -20,30 +23,30 @@ use stackline_redact::{attribute, foreign_names};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Whose spans ours are.
+/// The scope name of spans that stackline wrote.
 const SCOPE: &str = "stackline";
-/// The attribute that says that an event of a span is one of ours, data field by data field.
+/// The prefix of attributes that hold the data fields of stackline's own events; the field's index follows.
 const DATA: &str = "stackline.data.";
 
-/// As protobuf.
+/// Writes spans as protobuf.
 #[must_use]
 pub fn protobuf(data: &TracesData) -> Vec<u8> {
     data.encode_to_vec()
 }
 
-/// As JSON, on one line: what a collector's file exporter writes.
+/// Writes spans as JSON on one line, as a collector's file exporter does.
 ///
 /// # Errors
-/// When a value cannot be written.
+/// If a value cannot be written.
 pub fn json(data: &TracesData) -> Result<String, Error> {
     serde_json::to_string(data).map_err(|cause| Error::new("cannot write the spans", cause))
 }
 
-/// Reads either form: JSON begins with a brace or a bracket; objects follow one another, mostly one a line. Of names and attributes `stackline-redact` says what is kept, or
-/// all of them where `contents` are asked for.
+/// Reads protobuf or JSON, which begins with a brace or a bracket; JSON objects follow one another, usually one per line. Names and
+/// attributes are redacted by `stackline-redact`, unless `contents` is set.
 ///
 /// # Errors
-/// When it is neither.
+/// If it is neither.
 pub fn read(bytes: &[u8], contents: bool) -> Result<Imported, Error> {
     let begins = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
     if matches!(begins, Some(b'{' | b'[')) {
@@ -61,7 +64,7 @@ fn read_protobuf(bytes: &[u8], contents: bool) -> Result<Imported, Error> {
     Ok(imported)
 }
 
-/// Objects one after the other, or an array of them. Of what cannot be read the next line that begins an object is the end.
+/// Reads objects in a row, or an array of them. After an object that cannot be read, it continues at the next line that begins an object.
 fn read_json(bytes: &[u8], contents: bool) -> Result<Imported, Error> {
     let refused = |mistake: &str| Error::new("this is not OTLP/JSON", mistake);
     let mut imported = Imported::default();
@@ -86,7 +89,7 @@ fn read_json(bytes: &[u8], contents: bool) -> Result<Imported, Error> {
         let mistake = json_mistake(&cause, lines);
         imported.mistake(format!("an object is not OTLP/JSON: {mistake}"));
         first_mistake.get_or_insert(mistake);
-        // An object that was cut is wrong where the next begins.
+        // The error of an object that was cut off lies within the next one, so the search starts a little before it.
         let place = from + json_mistake_place(&bytes[from..], &cause);
         let wrong = place.saturating_sub(2).max(from + 1);
         let next = bytes[wrong..].windows(2).position(|two| two == b"\n{");
@@ -98,7 +101,7 @@ fn read_json(bytes: &[u8], contents: bool) -> Result<Imported, Error> {
     }
 }
 
-/// FNV-1a, 64 bits.
+/// The FNV-1a hash, 64 bits.
 fn fnv(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
@@ -112,6 +115,7 @@ pub(crate) fn hex_of(bytes: &[u8]) -> String {
     })
 }
 
+/// Adds the events of all spans.
 pub(crate) fn import(data: &TracesData, contents: bool, imported: &mut Imported) {
     for resource in &data.resource_spans {
         let attributes = resource
@@ -143,7 +147,7 @@ pub(crate) fn import(data: &TracesData, contents: bool, imported: &mut Imported)
     }
 }
 
-/// An event of ours comes back as it was.
+/// Restores an event that stackline wrote.
 fn import_ours(span: &OtlpSpan, host: &str, imported: &mut Imported) {
     for event in &span.events {
         if event.name.is_empty() || i64::try_from(event.time_unix_nano).is_err() {
@@ -176,7 +180,7 @@ fn import_ours(span: &OtlpSpan, host: &str, imported: &mut Imported) {
     }
 }
 
-/// Whether a span names a trace, or none, and its times can be kept.
+/// Whether a span's trace id is valid or absent, and its times are in order and before 2262.
 fn has_trace_and_times(span: &OtlpSpan) -> bool {
     let times = [span.start_time_unix_nano, span.end_time_unix_nano];
     let late = times
@@ -186,7 +190,7 @@ fn has_trace_and_times(span: &OtlpSpan) -> bool {
     matches!(span.trace_id.len(), 0 | 16) && !late && times[1] >= times[0]
 }
 
-/// Data of foreign spans: unit (the trace), span, its parent, name, then attributes as `name=value`.
+/// Adds the events of a foreign span. Data: the unit (the trace), the span, its parent, the name, then attributes as `name=value`.
 fn import_span(
     span: &OtlpSpan,
     host: &str,
@@ -257,7 +261,7 @@ fn import_span(
     put((&span_name, "_END"), span.end_time_unix_nano, &[]);
 }
 
-/// The trace, the span and its parent, in digits; what is too short to be an id is none.
+/// The ids of the trace, the span and its parent as hexadecimal digits; empty if shorter than 8 bytes.
 fn ids_of(span: &OtlpSpan, host: &str) -> [String; 3] {
     let mut ids = [&span.trace_id, &span.span_id, &span.parent_span_id].map(|id| match id.len() {
         8.. => hex_of(id),
@@ -269,13 +273,14 @@ fn ids_of(span: &OtlpSpan, host: &str) -> [String; 3] {
     ids
 }
 
-/// The unit of a span without a trace: its own, which no other span's is.
+/// The unit of a span without a trace: a hash of its host, name and times, so that each such span has its own.
 fn unit_without_trace(span: &OtlpSpan, host: &str) -> String {
     let times = [span.start_time_unix_nano, span.end_time_unix_nano].map(u64::to_be_bytes);
     let named = [host.as_bytes(), &[0], span.name.as_bytes(), &[0]].concat();
     format!("span-{:016x}", fnv(&[named, times.concat()].concat()))
 }
 
+/// An attribute's value as text.
 pub(crate) fn shown(attribute: &KeyValue) -> Option<String> {
     shown_value(attribute.value.as_ref()?)
 }

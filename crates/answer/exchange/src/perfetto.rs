@@ -1,9 +1,9 @@
-//! A trace for Perfetto's viewer: one file a host (a machine there), a track a keyword, every event an instant with its data,
-//! a flow through the events of each unit, whatever hosts they are on; units are slices where they begin, monitors are counters.
-//! A manifest (version 1) beside the files puts all of them on one time axis. Names and texts are said once a file and packets are
-//! compressed, as the format has it: a trace is not much larger than the run.
+//! Writes a trace for Perfetto's viewer: one file per host (a machine there), one track per keyword, each event an instant with its data,
+//! and a flow through the events of each unit across all hosts. Units are slices at the host where they begin, monitors are counters. A
+//! manifest (version 1) beside the files puts all of them on one time axis. Names and texts are interned once per file and packets are
+//! compressed, so that a trace is not much larger than the run.
 //!
-//! Only the messages and fields that are needed are here, by their numbers in perfetto_trace.proto.
+//! The messages here have only the fields that are needed, with their numbers from perfetto_trace.proto.
 
 mod slices;
 
@@ -20,7 +20,7 @@ use stackline_events::table::EventColumn;
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write as _;
 
-/// What a trace is made of.
+/// A trace file; only tests read one.
 #[cfg(test)]
 #[derive(Clone, PartialEq, Message)]
 struct PerfettoTrace {
@@ -42,14 +42,14 @@ struct PerfettoPacket {
     interned_data: Option<Interned>,
     #[prost(uint32, optional, tag = "13")]
     sequence_flags: Option<u32>,
-    /// Packets, compressed by zlib.
+    /// Packets, compressed with zlib.
     #[prost(bytes = "vec", optional, tag = "50")]
     compressed_packets: Option<Vec<u8>>,
     #[prost(message, optional, tag = "60")]
     track_descriptor: Option<TrackDescriptor>,
 }
 
-/// What is said for the first time with a packet.
+/// Names and texts that are interned with a packet, that is, defined when they first occur.
 #[derive(Clone, PartialEq, Message)]
 struct Interned {
     #[prost(message, repeated, tag = "1")]
@@ -62,7 +62,7 @@ struct Interned {
     texts: Vec<PerfettoInternedName>,
 }
 
-/// A text and its number.
+/// An interned text and its number.
 #[derive(Clone, PartialEq, Message)]
 struct PerfettoInternedName {
     #[prost(uint64, tag = "1")]
@@ -97,7 +97,7 @@ struct TrackDescriptor {
     parent_uuid: Option<u64>,
     #[prost(message, optional, tag = "8")]
     counter: Option<Counter>,
-    /// 3: by the ranks of its children.
+    /// 3 (explicit): by the ranks of its children.
     #[prost(int32, optional, tag = "11")]
     child_ordering: Option<i32>,
     #[prost(int32, optional, tag = "12")]
@@ -124,7 +124,7 @@ struct TrackEvent {
     category_iids: Vec<u64>,
     #[prost(message, repeated, tag = "4")]
     debug_annotations: Vec<Annotation>,
-    /// 1 a slice begins, 2 one ends, 3 an instant, 4 a counter.
+    /// 1: a slice begins, 2: a slice ends, 3: an instant, 4: a counter.
     #[prost(int32, tag = "9")]
     r#type: i32,
     #[prost(uint64, tag = "10")]
@@ -147,26 +147,28 @@ struct Annotation {
     string_value_iid: Option<u64>,
 }
 
-/// The clock that times are in unless they say otherwise, and the wall clock: the same here, as all times are ns since 1970 or
-/// since the run's origin.
+/// Perfetto's ids of the default clock and of the wall clock. They are equal here, since all times are ns since 1970 or since the run's
+/// origin.
 const BOOTTIME: u32 = 6;
 const REALTIME: u32 = 1;
+/// Values of [`TrackEvent`]'s type.
 const BEGIN: i32 = 1;
 const END: i32 = 2;
 const INSTANT: i32 = 3;
 const COUNTER: i32 = 4;
+/// The value of `child_ordering`.
 const EXPLICIT: i32 = 3;
-/// What was said before on this sequence is forgotten.
+/// A flag of a packet: all interned names of this sequence are forgotten.
 const INCREMENTAL_STATE_CLEARED: u32 = 1;
-/// It names what was said before.
+/// A flag of a packet: it refers to names that were interned before.
 const NEEDS_INCREMENTAL_STATE: u32 = 2;
-/// Packets are compressed when they are so many bytes.
+/// Packets are compressed in blocks of about this many bytes.
 const BLOCK: usize = 1 << 20;
 
-/// The manifest's name; it is the first by name.
+/// The manifest's file name. The viewer expects it to sort first.
 pub const MANIFEST: &str = "perfetto_manifest.json";
 
-/// The files of a trace, by name: one a host and the manifest. All times are in the reference host's.
+/// The files of a trace, by name: one per host and the manifest. All times are converted to the reference host's clock.
 #[must_use]
 pub fn files(
     events: &EventTable,
@@ -201,7 +203,7 @@ pub fn files(
         .collect()
 }
 
-/// Which line each event is on, by row: 0 for none.
+/// For each row of the events, the flow of its lifeline (counted from 1); 0 for none.
 fn flows(lifelines: &Lifelines) -> Vec<u64> {
     let rows = lifelines
         .passages
@@ -219,6 +221,7 @@ fn flows(lifelines: &Lifelines) -> Vec<u64> {
     flows
 }
 
+/// The manifest: the files, their hosts, and the common clock.
 fn manifest<'h>(hosts: impl Iterator<Item = (&'h str, String)>, index: &Index) -> Json {
     let hosts: Vec<(&str, String)> = hosts.collect();
     let reference = hosts
@@ -238,25 +241,26 @@ fn manifest<'h>(hosts: impl Iterator<Item = (&'h str, String)>, index: &Index) -
     json!({"perfetto_manifest": {"version": 1, "trace_time": {"clock": "BOOTTIME", "file": reference}, "files": files}})
 }
 
-/// A host's file being made.
+/// The file of one host, while it is written.
 struct PerfettoHostFile<'n> {
     name: &'n str,
     sequence: u32,
-    /// Packets that are not compressed yet, and the file so far.
+    /// Packets that are not compressed yet.
     packets: Vec<u8>,
+    /// The compressed file so far.
     file: Vec<u8>,
-    /// The track of each keyword, and of each counter.
+    /// The track of each keyword and of each counter, by name.
     tracks: BTreeMap<String, u64>,
-    /// Keywords and texts, by their numbers in the table of events.
+    /// Keywords and interned texts, by their numbers in the event table.
     keywords: HashMap<u32, PerfettoKeyword>,
     texts: HashMap<u32, u64>,
-    /// Numbers of categories and of data fields' names.
+    /// The numbers of interned names of events, categories and data fields.
     names: BTreeMap<String, u64>,
-    /// What the next packet has to say.
+    /// Names that the next packet has to define.
     interned: Interned,
 }
 
-/// A keyword that was met.
+/// A keyword that occurred, with its track and interned names.
 #[derive(Clone)]
 struct PerfettoKeyword {
     entry: Option<&'static catalogue::CatalogueEntry>,
@@ -264,7 +268,7 @@ struct PerfettoKeyword {
     track: u64,
     name_iid: u64,
     category_iid: u64,
-    /// Of each data field's name.
+    /// The number of the interned name of each data field.
     fields: Vec<u64>,
 }
 
@@ -307,7 +311,7 @@ impl<'n> PerfettoHostFile<'n> {
         host
     }
 
-    /// What of its name a file may have, and a number, so that names that are alike stay apart.
+    /// The host's name with only the characters that a file name may have, and a number that keeps similar names apart.
     fn file_name(&self) -> String {
         let plain = |c: char| {
             if c.is_ascii_alphanumeric() || "._-".contains(c) {
@@ -323,11 +327,12 @@ impl<'n> PerfettoHostFile<'n> {
         )
     }
 
-    /// Tracks stay distinct across files too.
+    /// The id of the host's own track. Track ids of different files must not collide, so the file's number is in the upper half.
     fn process(&self) -> u64 {
         u64::from(self.sequence) << 32
     }
 
+    /// Adds a packet.
     fn packet(&mut self, packet: PerfettoPacket) {
         let packet = PerfettoPacket {
             trusted_packet_sequence_id: self.sequence,
@@ -339,6 +344,7 @@ impl<'n> PerfettoHostFile<'n> {
         }
     }
 
+    /// Compresses the waiting packets into the file.
     fn compress(&mut self) {
         let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
         // Writing into memory cannot fail.
@@ -359,7 +365,7 @@ impl<'n> PerfettoHostFile<'n> {
         self.file
     }
 
-    /// A packet with an event, and what it names for the first time.
+    /// Adds a packet with an event, and defines the names that it uses for the first time.
     fn event(&mut self, at_ns: u64, event: TrackEvent) {
         let interned = std::mem::take(&mut self.interned);
         self.packet(PerfettoPacket {
@@ -371,7 +377,7 @@ impl<'n> PerfettoHostFile<'n> {
         });
     }
 
-    /// The number of a name among all of a kind; a new one is said with the next packet.
+    /// The number of an interned name; the next packet defines it. It is defined again if it was before.
     fn named(
         &mut self,
         name: &str,
@@ -387,6 +393,7 @@ impl<'n> PerfettoHostFile<'n> {
         iid
     }
 
+    /// Adds a packet that describes a track.
     fn describe(&mut self, descriptor: TrackDescriptor) {
         self.packet(PerfettoPacket {
             track_descriptor: Some(descriptor),
@@ -394,6 +401,7 @@ impl<'n> PerfettoHostFile<'n> {
         });
     }
 
+    /// The track of a name; describes it at the first call.
     fn track(&mut self, name: &str, rank: i32, counter: bool) -> u64 {
         if let Some(track) = self.tracks.get(name) {
             return *track;
@@ -413,7 +421,7 @@ impl<'n> PerfettoHostFile<'n> {
         uuid
     }
 
-    /// A unit from its first event to its last, as a slice of its lane above all other tracks.
+    /// Adds a unit as a slice from its first event to its last, in its lane above all other tracks.
     fn slice(&mut self, slice: &Slice, lifelines: &Lifelines) {
         let track_uuid = self.track(&format!("units, lane {}", slice.lane + 1), -1, false);
         let unit = lifelines.lines[slice.line].unit.to_string();
@@ -434,6 +442,7 @@ impl<'n> PerfettoHostFile<'n> {
         self.event(slice.to_ns, event(END));
     }
 
+    /// Adds an event: an instant, or counters for a monitor's event.
     fn put(&mut self, events: &EventTable, row: usize, index: &Index, units: &[u64]) {
         let clock = index.hosts.get(events.host(row)).map(|host| &host.clock);
         let at_ns = clock.map_or(events.at_ns[row], |clock| {
@@ -467,7 +476,7 @@ impl<'n> PerfettoHostFile<'n> {
         self.keywords.insert(number, known);
     }
 
-    /// A keyword that is met for the first time, and its names.
+    /// Creates the track and the names of a keyword that occurs for the first time.
     fn known(&mut self, keyword: &str, fields: usize) -> PerfettoKeyword {
         let rank = catalogue::ENTRIES
             .iter()
@@ -506,6 +515,7 @@ impl<'n> PerfettoHostFile<'n> {
         }
     }
 
+    /// The data fields of an event.
     fn annotations(&mut self, events: &EventTable, row: usize, names: &[u64]) -> Vec<Annotation> {
         let mut annotations = Vec::with_capacity(names.len());
         for (column, name_iid) in events.data.iter().zip(names.iter().copied()) {
@@ -523,6 +533,7 @@ impl<'n> PerfettoHostFile<'n> {
         annotations
     }
 
+    /// The number of an interned text of the event table.
     fn text(&mut self, text: &str, number: u32) -> u64 {
         let next = self.texts.len() as u64 + 1;
         *self.texts.entry(number).or_insert_with(|| {
@@ -534,7 +545,7 @@ impl<'n> PerfettoHostFile<'n> {
         })
     }
 
-    /// A monitor's numbers, one counter each; its texts (a core, an interface) are part of the counter's name.
+    /// Adds the numbers of a monitor's event, one counter each; its texts (a core, an interface) become part of the counter's name.
     fn counters(
         &mut self,
         events: &EventTable,
@@ -592,7 +603,7 @@ impl<'n> PerfettoHostFile<'n> {
     }
 }
 
-/// The unit a field's name ends with.
+/// The unit with which a counter's name ends, if it is a known one.
 fn unit_name(counter: &str) -> &str {
     counter
         .rsplit('_')

@@ -1,11 +1,10 @@
-//! qlog (draft-ietf-quic-qlog-main-schema): what a QUIC stack, such as quinn, logs of itself, in any of its drafts: one document, records
-//! behind separators (RFC 7464) or in lines.
+//! Reads qlog (draft-ietf-quic-qlog-main-schema), the log of a QUIC stack such as quinn, in any of its drafts: as one document, or as
+//! records that are separated (RFC 7464) or on lines.
 //!
-//! Packets sent, received and lost become `QUIC_*` events, one for each stream frame they carry, with its stream and byte
-//! range; figures of the sender become `QUIC_INFO` too; everything else becomes an event of its own name with its data as JSON. Streams on
-//! which a client asks are requests (`requests`). Times
-//! relative to a reference become ns since 1970; qlog has them as floating-point milliseconds, so they are exact to some hundred ns at
-//! best. Of a document that was cut short the whole events are read.
+//! Packets sent, received and lost become `QUIC_*` events, one for each stream frame they carry, with its stream and byte range. Metrics
+//! of the sender become `QUIC_INFO` too; everything else becomes an event named after the qlog event, with its data as JSON. Streams on
+//! which a client asks are requests (`requests`). Relative times become ns since 1970; qlog has floating-point milliseconds, so they are
+//! exact to some hundred ns at best. Of a document that was cut short, the complete events are read.
 
 mod framing;
 mod packets;
@@ -25,41 +24,42 @@ use std::collections::BTreeMap;
 use streams::{QlogConnection, QlogPassage};
 use values::{nanoseconds, number_of};
 
-/// As many bytes of an event's data are kept as JSON.
+/// The most bytes of an event's data that are kept as JSON.
 const LONGEST_DATA: usize = Bound::Data.most();
+/// A millisecond in ns.
 const MS: i64 = 1_000_000;
 
-/// What a log says.
+/// The content of a log.
 #[derive(Debug, Default)]
 pub struct QlogLog {
-    /// Its events.
+    /// The events.
     pub imported: Imported,
-    /// Its connections, with what passed on their streams.
+    /// The connections, with what was sent and received on their streams.
     pub(crate) connections: Vec<QlogConnection>,
 }
 
 impl QlogLog {
-    /// The requests on its connections, as events, without what the other ends logged.
+    /// The requests on the connections, as events, without the logs of the other ends.
     #[must_use]
     pub fn requests(&self, contents: bool) -> EventTable {
         requests::find_requests(self.connections.clone(), 0, contents).table
     }
 }
 
-/// The end of a connection that logs.
+/// Which end of a connection wrote the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QlogSide {
-    /// It opened the connection.
+    /// The end that opened the connection.
     Client,
-    /// It was connected to.
+    /// The end that was connected to.
     Server,
 }
 
-/// Reads a file. `host` is whose log it is; without one the vantage point's name and side. Of events' data `stackline-redact` says what
-/// is kept, or all where `contents` are asked for.
+/// Reads a file. `host` is the name of the host that logs; without it, the name and side of the vantage point are used. Data is redacted
+/// by `stackline-redact`, unless `contents` is set.
 ///
 /// # Errors
-/// When it is no qlog.
+/// If it is not qlog.
 pub fn read(bytes: &[u8], host: Option<&str>, contents: bool) -> Result<QlogLog, Error> {
     let mut log = QlogLog::default();
     match framing::find_separator(bytes) {
@@ -72,7 +72,7 @@ pub fn read(bytes: &[u8], host: Option<&str>, contents: bool) -> Result<QlogLog,
     Ok(log)
 }
 
-/// All traces of a document.
+/// Reads all traces of a document.
 fn read_document(
     bytes: &[u8],
     host: Option<&str>,
@@ -102,7 +102,7 @@ fn read_document(
     Ok(())
 }
 
-/// The first record says what the file is, each further one is an event. One that was cut off is a mistake and no more.
+/// Reads records: the first one describes the file, each further one is an event. A record that cannot be read is counted as a mistake.
 fn read_sequence<'b>(
     mut records: impl Iterator<Item = &'b [u8]>,
     host: Option<&str>,
@@ -130,7 +130,7 @@ fn read_sequence<'b>(
     Ok(())
 }
 
-/// One event, however its draft writes it.
+/// An event, independent of its draft.
 struct QlogEvent<'j> {
     time: f64,
     name: String,
@@ -139,22 +139,25 @@ struct QlogEvent<'j> {
     group: Option<&'j str>,
 }
 
-/// One trace: whose it is and what its times count from.
+/// Reads the events of one trace.
 struct QlogTraceReader {
     host: String,
+    /// What times count from, ns since 1970.
     reference_ns: i128,
-    /// Whether the reference is the moment of the first event, whatever its time is.
+    /// Whether the first event defines the reference time, whatever its own time is.
     begins_at_reference: bool,
-    /// Whether each time counts from the one before.
+    /// Whether each time counts from the previous event.
     deltas: bool,
     /// The unit of times, ns.
     unit_ns: i64,
-    /// What the places of events that are arrays hold (drafts 0 and 1).
+    /// The field names of events that are arrays (drafts 0 and 1).
     columns: Vec<String>,
+    /// The time of the latest event, in the trace's unit.
     latest: Option<f64>,
+    /// The connection of events that name none.
     group: Option<String>,
     sender: QlogSender,
-    /// The end that logs; where the log does not say it, whoever sends first is the client.
+    /// The end that logs. Where the log does not say it, it is the client if it sends the first packet.
     side: Option<QlogSide>,
     connections: BTreeMap<Option<String>, QlogConnection>,
     contents: bool,
@@ -204,7 +207,7 @@ impl QlogTraceReader {
         }
     }
 
-    /// An event as an object, or as an array in the order of the trace's columns.
+    /// Reads an event that is an object, or an array in the order of the trace's columns.
     fn event_of<'j>(&self, event: &'j Json) -> Option<QlogEvent<'j>> {
         let field = |names: &[&str]| match event {
             Json::Array(values) => self
@@ -232,6 +235,7 @@ impl QlogTraceReader {
         })
     }
 
+    /// Reads an event and adds what becomes of it.
     fn read_event(&mut self, event: &Json, imported: &mut Imported) {
         let Some(event) = self.event_of(event) else {
             imported.mistake("an event lacks a time or a name".to_owned());
@@ -268,7 +272,7 @@ impl QlogTraceReader {
         }
     }
 
-    /// The connection of an event.
+    /// The connection that an event belongs to.
     fn connection(&mut self, event: &QlogEvent<'_>) -> &mut QlogConnection {
         let group = event
             .group
@@ -277,7 +281,7 @@ impl QlogTraceReader {
         self.connections.entry(group).or_default()
     }
 
-    /// A name of somebody's, as it may be kept.
+    /// A foreign name, redacted unless contents are kept.
     fn shown(&self, name: &str) -> String {
         match self.contents {
             true => name.to_owned(),
@@ -285,6 +289,7 @@ impl QlogTraceReader {
         }
     }
 
+    /// The time of an event, ns since 1970.
     fn time_of(&mut self, time: f64) -> Option<u64> {
         let (first, before) = (self.latest.is_none(), self.latest.unwrap_or(0.0));
         let time = if self.deltas { before + time } else { time };
@@ -296,6 +301,7 @@ impl QlogTraceReader {
         u64::try_from(self.reference_ns + since_ns).ok()
     }
 
+    /// Adds a packet that was sent, received or lost.
     fn packet(
         &mut self,
         keyword: &'static str,
@@ -326,6 +332,7 @@ impl QlogTraceReader {
         packet.push(&self.host, at_ns, &kind, &mut imported.table);
     }
 
+    /// Adds an event without special meaning, with its data as JSON.
     fn other(&self, name: &str, at_ns: u64, event: &QlogEvent<'_>, imported: &mut Imported) {
         let keyword = keyword_of_others(&["QLOG", name], "", &mut imported.left_out);
         let mut text = match event.data {
@@ -348,7 +355,7 @@ impl QlogTraceReader {
         imported.table.push(&keyword, &self.host, at_ns, &values);
     }
 
-    /// What the sender did since its last figures, and the connections.
+    /// Reports the sender's last metrics and hands over the connections.
     fn finish(mut self, into: &mut QlogLog) {
         if self.sender.has_unreported() {
             let at_ns = self.sender.until_ns();
@@ -366,7 +373,7 @@ impl QlogTraceReader {
     }
 }
 
-/// The host of a vantage point: its name and its side, as both ends of a connection may be called after one library.
+/// The name of the host at a vantage point: its name and its side, since both ends may be named after one library.
 fn name_host(point: &Json) -> String {
     let text = |field: &str| {
         point[field]
@@ -381,8 +388,8 @@ fn name_host(point: &Json) -> String {
     }
 }
 
-/// What times count from, ns since 1970: a number of units, as drafts up to 8 have it, or an object with texts. A number that is as
-/// large as ms since 1970 are is of ms, whatever the unit of times is.
+/// The reference time, ns since 1970: a number of units in drafts up to 8, later an object with texts. A number in the range of ms since
+/// 1970 is taken as ms, whatever the unit is.
 fn reference_ns(reference: &Json, unit_ns: i64) -> Option<i128> {
     const LIKE_MS: std::ops::Range<f64> = 1e12..1e14;
     if let Some(number) = number_of(reference) {
@@ -397,7 +404,7 @@ fn reference_ns(reference: &Json, unit_ns: i64) -> Option<i128> {
     moment("epoch").or_else(|| moment("wall_clock_time"))
 }
 
-/// Data without what may be a secret; `hidden`: what they are in is left out, but for numbers that say how long something is.
+/// Redacts an event's data. With `hidden`, texts, lists and numbers are dropped, except lengths and names of states.
 fn harmless(field: &str, data: &Json, hidden: bool) -> Json {
     match data {
         Json::Object(object) => {

@@ -1,25 +1,25 @@
-//! What each factor brings alone, with all others at their first level, and the rank that gives it: the question of who changes one
-//! thing today. Where factors depend on each other it differs from what they bring on average over the levels of the others.
+//! The effect of each factor alone, with all others at their first level, and its rank by that: what matters to those who change one
+//! thing. If factors interact, it differs from the effect averaged over the levels of the others.
 
 use crate::answer::FactorAnswer;
 use crate::design::{Design, DesignKind};
 use crate::fit::Estimate;
 
-/// What a factor does alone.
+/// The effect of a factor alone.
 #[derive(Clone, Copy, Debug)]
 pub struct EffectAlone {
-    /// The factor.
+    /// Index of the factor.
     pub factor: usize,
     /// The level that differs most from the first.
     pub level: usize,
-    /// Against the first level: a difference, or the logarithm of a ratio.
+    /// The effect of this level relative to the first: a difference, or the logarithm of a ratio.
     pub estimate: Estimate,
-    /// From 1; those of the same rank cannot be distinguished.
+    /// The rank, from 1; effects of the same rank cannot be distinguished.
     pub rank: usize,
 }
 
 impl FactorAnswer {
-    /// Factors by what they do alone, the largest first; none where the design does not have each level by itself.
+    /// The effects of factors alone, the largest first; empty if the design does not contain each level by itself.
     #[must_use]
     pub fn effects_alone(&self, design: &Design) -> Vec<EffectAlone> {
         if !matches!(design.kind, DesignKind::Full | DesignKind::OneAtATime) {

@@ -1,4 +1,4 @@
-//! What the responses of a design say: effects with intervals, shares of variation, ranks with ties, and reasons to doubt them.
+//! Analyses the responses of a design: effects with intervals, shares of variation, ranks with ties, and reasons to doubt them.
 
 use crate::design::{Design, DesignKind};
 use crate::fit::{Estimate, FactorObservation, Fit, IntervalSource};
@@ -7,7 +7,7 @@ use serde::Serialize;
 use stackline_analyze::statistics::t_quantile;
 use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
 
-/// What adds up: differences, or ratios.
+/// Whether effects add or multiply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EffectScale {
@@ -21,22 +21,22 @@ stackline_core::named_values!(EffectScale,
     Additive = "additive", "Differences";
     Multiplicative = "multiplicative", "Ratios");
 
-/// What a level of a factor does, on average over the levels of the others.
+/// The effect of a factor, averaged over the levels of the others.
 #[derive(Clone, Debug, Serialize)]
 pub struct Effect {
-    /// The factor.
+    /// Index of the factor.
     pub factor: usize,
     /// The level that differs most from the first.
     pub level: usize,
-    /// Against the first level: a difference, or the logarithm of a ratio.
+    /// The effect of this level relative to the first: a difference, or the logarithm of a ratio.
     pub estimate: Estimate,
-    /// Of each further level.
+    /// The effects of all levels from the second on, relative to the first.
     pub levels: Vec<Estimate>,
-    /// Of all squares around the mean, the part that it explains.
+    /// The share of the variation (the sum of squares around the mean) that it explains.
     pub share: f64,
-    /// From 1; those of the same rank cannot be distinguished.
+    /// The rank, from 1; effects of the same rank cannot be distinguished.
     pub rank: usize,
-    /// What the design cannot tell from it.
+    /// Effects or interactions that the design cannot separate from it, as lists of factors.
     pub aliases: Vec<Vec<usize>>,
 }
 
@@ -47,18 +47,18 @@ pub struct Interaction {
     pub factors: Vec<usize>,
     /// Half of the difference between the effects; absent where a factor has more than two levels.
     pub estimate: Option<Estimate>,
-    /// Of all squares around the mean, the part that it explains.
+    /// The share of the variation (the sum of squares around the mean) that it explains.
     pub share: f64,
-    /// Whether it is distinguished from nothing.
+    /// Whether it differs from zero beyond chance.
     pub is_clear: bool,
-    /// What the design cannot tell from it.
+    /// Effects or interactions that the design cannot separate from it, as lists of factors.
     pub aliases: Vec<Vec<usize>>,
 }
 
-/// The answer.
+/// The result of the analysis of one response.
 #[derive(Debug, Serialize)]
 pub struct FactorAnswer {
-    /// What adds up.
+    /// Whether effects add or multiply.
     pub scale: EffectScale,
     /// The mean of all combinations, on that scale.
     pub mean: Estimate,
@@ -66,9 +66,9 @@ pub struct FactorAnswer {
     pub effects: Vec<Effect>,
     /// Interactions, those that explain most first.
     pub interactions: Vec<Interaction>,
-    /// What is left: differences of repeated runs and what the model does not have.
+    /// The share of the variation that no effect explains: differences between repeated runs, and terms that the model lacks.
     pub error_share: f64,
-    /// Degrees of freedom of what is left.
+    /// Degrees of freedom of the residuals.
     pub freedom: f64,
     /// Where the intervals come from.
     pub spread: IntervalSource,
@@ -81,7 +81,7 @@ pub struct FactorAnswer {
 }
 
 impl FactorAnswer {
-    /// What a combination is against another: a difference, or the logarithm of a ratio.
+    /// The response of a combination relative to another: a difference, or the logarithm of a ratio.
     #[must_use]
     pub fn difference(&self, design: &Design, row: &[usize], base: &[usize]) -> Estimate {
         self.fit.difference(design, &self.terms, row, base)
@@ -101,7 +101,7 @@ impl FactorAnswer {
         }
     }
 
-    /// The same of a level of a factor over its first, on average over the levels of the others.
+    /// How many times the response at a level of a factor is that at its first level, averaged over the levels of the others.
     #[must_use]
     pub fn ratio_on_average(
         &self,
@@ -118,13 +118,14 @@ impl FactorAnswer {
         })
     }
 
-    /// What the model says of a combination, on its scale.
+    /// The response of a combination by the model, on the model's scale.
     #[must_use]
     pub fn predicted(&self, design: &Design, row: &[usize]) -> Estimate {
         self.fit.predicted(design, &self.terms, row)
     }
 
-    /// By how much runs half way between all levels differ from what the levels say of there: a difference, or the logarithm of a ratio.
+    /// The curvature: by how much runs at the centre point (halfway between all levels) differ from the mean over the levels, as a
+    /// difference or the logarithm of a ratio. `None` without such runs.
     #[must_use]
     pub fn bend(&self, centre: &[f64]) -> Option<Estimate> {
         let scaled = |value: &f64| {
@@ -148,7 +149,7 @@ impl FactorAnswer {
             .iter()
             .map(|value| (value - mean) * (value - mean))
             .sum();
-        // The spread of the centre is its own where it was run twice.
+        // The spread at the centre point comes from its own runs, if there are two or more.
         let own = (n > 1.0).then(|| t_quantile(n - 1.0) * (squares / (n - 1.0) / n).sqrt());
         let half = own
             .zip(self.mean.half)
@@ -173,10 +174,10 @@ impl FactorAnswer {
     }
 }
 
-/// What a set of runs says. `scale` is the better of the two where none is given.
+/// Analyses a set of runs. Without a `scale`, the one that fits better is chosen.
 ///
 /// # Errors
-/// One sentence: why it says nothing.
+/// If the runs cannot be analysed: one sentence that says why.
 pub fn analyse(
     design: &Design,
     observed: &[FactorObservation],
@@ -222,6 +223,7 @@ pub fn analyse(
     })
 }
 
+/// From the logarithm of a ratio to the ratio, with its interval.
 fn exponential(of: &Estimate) -> (f64, Option<(f64, f64)>) {
     (
         of.value.exp(),
@@ -229,7 +231,7 @@ fn exponential(of: &Estimate) -> (f64, Option<(f64, f64)>) {
     )
 }
 
-/// The terms that the runs tell apart: all of the design, else effects alone where runs are missing.
+/// The terms that can be estimated: all of the design, or only main effects if some combinations were not run.
 fn estimable(design: &Design, observed: &[FactorObservation]) -> Vec<Term> {
     let all = terms(design);
     let rows: std::collections::BTreeSet<usize> = observed.iter().map(|one| one.row).collect();
@@ -256,10 +258,10 @@ fn scaled(observed: &[FactorObservation], scale: EffectScale) -> Vec<FactorObser
         .collect()
 }
 
-/// By less than this the two scales fit alike: then ratios are reported, which people compare.
+/// If the residuals on the two scales differ by less than this share, they fit equally well, and ratios are reported.
 const ALIKE: f64 = 1e-9;
 
-/// On which scale effects alone explain more (the likelihoods of Box and Cox 1964 at 1 and at 0).
+/// The scale on which main effects alone explain more (the likelihoods of Box and Cox 1964 at lambda 1 and 0).
 fn better(design: &Design, observed: &[FactorObservation]) -> EffectScale {
     let mains: Vec<Term> = terms(design).into_iter().filter(Term::is_main).collect();
     let left =
@@ -272,7 +274,7 @@ fn better(design: &Design, observed: &[FactorObservation]) -> EffectScale {
     };
     let n = observed.len() as f64;
     let mean_log = observed.iter().map(|one| one.value.ln()).sum::<f64>() / n;
-    // Residuals of ratios in the unit of the response, by its geometric mean.
+    // The geometric mean brings the residuals of logarithms to the unit of the response.
     let ratios = ratios * (2.0 * mean_log).exp();
     if sums < (1.0 - ALIKE) * ratios {
         EffectScale::Additive
@@ -281,7 +283,7 @@ fn better(design: &Design, observed: &[FactorObservation]) -> EffectScale {
     }
 }
 
-/// Effects of factors, the largest first; those that cannot be distinguished from the first of their rank have its rank.
+/// Effects of factors, the largest first. An effect that cannot be distinguished from the first of a rank gets the same rank.
 fn ranked(design: &Design, terms: &[Term], fit: &Fit, share: impl Fn(f64) -> f64) -> Vec<Effect> {
     let mut effects: Vec<(usize, Effect)> = Vec::new();
     for (at, term) in terms.iter().enumerate().filter(|(_, term)| term.is_main()) {
@@ -346,7 +348,7 @@ fn interactions(terms: &[Term], fit: &Fit, share: impl Fn(f64) -> f64) -> Vec<In
     all
 }
 
-/// Whether several columns together explain more than chance (F, 5 %).
+/// Whether several columns together explain more than chance (F test, 5 %).
 fn is_clear(squares: f64, width: usize, fit: &Fit) -> bool {
     if fit.freedom < 1.0 || fit.residual_squares <= 1e-18 * fit.total_squares {
         return squares > 1e-18 * fit.total_squares;
@@ -355,12 +357,12 @@ fn is_clear(squares: f64, width: usize, fit: &Fit) -> bool {
     FisherSnedecor::new(width as f64, fit.freedom).is_ok_and(|f| 1.0 - f.cdf(ratio) < 0.05)
 }
 
-/// A residual so many times the others' is a run of its own kind.
+/// A residual of more than this many standard deviations is an outlier.
 const FAR: f64 = 4.0;
-/// From this ratio on, standard deviations differ.
+/// If the largest standard deviation of a combination is more than this many times the least, spreads differ.
 const UNEVEN: f64 = 10.0;
 
-/// What speaks against the model.
+/// Reasons to doubt the model, a sentence each.
 fn checks(
     design: &Design,
     terms: &[Term],
@@ -431,7 +433,7 @@ fn checks(
     doubts
 }
 
-/// How likely chance alone makes residuals follow the order of the runs as much.
+/// The probability that chance alone makes the residuals follow the order of the runs as closely; `None` with fewer than 8 runs.
 fn drift(fit: &Fit, observed: &[FactorObservation]) -> Option<f64> {
     let n = observed.len();
     if n < 8 {

@@ -1,33 +1,33 @@
-//! Which combinations of levels are run.
+//! Designs: which combinations of levels are run.
 
 use crate::generators::{FRACTIONS, Fraction, SCREENING, bits};
 use serde::Serialize;
 use stackline_core::units::counted;
 use std::fmt;
 
-/// Combinations, at most.
+/// The most combinations of a full design.
 pub const MOST_ROWS: usize = 4096;
 
-/// What kind of design.
+/// The kind of a design.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DesignKind {
     /// Every combination of levels.
     Full,
-    /// A fraction of two levels each: the words of its defining relation, as bits of factors, without the identity.
+    /// A fraction of a design with two levels each. It has the words of the defining relation, as bits of factors, without the identity.
     Fraction(Vec<u32>),
-    /// Plackett and Burman's: effects alone, with parts of all interactions in them.
+    /// Plackett and Burman's screening design: main effects alone, with parts of all two-factor interactions in them.
     Screening,
-    /// Every factor by itself from where all are at their first level.
+    /// Every level of every factor by itself, with all others at their first level.
     OneAtATime,
-    /// Combinations that somebody else ran: effects alone are looked at.
+    /// Combinations that were run elsewhere: only main effects are analysed.
     Given,
 }
 
-/// What is wanted.
+/// Which design is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
-    /// The best for so many combinations at most.
+    /// The best with at most so many combinations.
     Best(usize),
     /// Every combination.
     Full,
@@ -42,19 +42,19 @@ pub enum Wish {
 /// The combinations that are run: a level of each factor in each row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Design {
-    /// What kind.
+    /// The kind.
     pub kind: DesignKind,
-    /// Levels of each factor.
+    /// The number of levels of each factor.
     pub levels: Vec<usize>,
-    /// Combinations; each of them is run once a replicate.
+    /// The combinations, each as a level for every factor; each is run once per replicate.
     pub rows: Vec<Vec<usize>>,
 }
 
 impl Design {
-    /// A design for factors with so many levels each.
+    /// A design for factors with these numbers of levels.
     ///
     /// # Errors
-    /// One sentence: why there is none of that kind.
+    /// If there is no such design: one sentence that says why.
     pub fn new(levels: &[usize], wish: Wish) -> Result<Self, String> {
         if levels.is_empty() || levels.iter().any(|count| *count < 2) {
             return Err("a design needs factors with at least two levels each".into());
@@ -77,7 +77,8 @@ impl Design {
         }
     }
 
-    /// The design that distinguishes most in so many combinations; the smallest where none fits.
+    /// The design that separates most terms with at most `most` combinations: a fraction, else screening, else one factor at a time, even
+    /// if that is larger.
     fn within(levels: &[usize], most: usize) -> Self {
         let two = levels.iter().all(|count| *count == 2);
         let fractions = FRACTIONS
@@ -170,8 +171,8 @@ impl Design {
                 let low = (0..basic)
                     .filter(|bit| word >> bit & 1 == 1 && number >> bit & 1 == 0)
                     .count();
-                // The fraction that has the combination with all factors at their first level: a product of an even number of them
-                // counts with the other sign.
+                // Chooses the fraction that contains the combination with all factors at their first level: a product of an even number
+                // of factors takes the opposite sign.
                 low.is_multiple_of(2) != word.count_ones().is_multiple_of(2)
             };
             let own = (0..basic).map(|bit| number >> bit & 1);
@@ -222,7 +223,7 @@ impl Design {
         })
     }
 
-    /// Its resolution: the fewest factors that a word of its defining relation has; `None` where nothing is aliased.
+    /// The resolution: the fewest factors in a word of the defining relation; `None` if nothing is aliased.
     #[must_use]
     pub fn resolution(&self) -> Option<u32> {
         match &self.kind {
@@ -232,7 +233,7 @@ impl Design {
         }
     }
 
-    /// The row with those levels.
+    /// The index of the row with these levels, if there is one.
     #[must_use]
     pub fn row_of(&self, levels: &[usize]) -> Option<usize> {
         self.rows.iter().position(|row| row == levels)

@@ -1,4 +1,5 @@
-//! Least squares of responses over the columns of terms, and the interval of any contrast of its coefficients.
+//! Fits responses by least squares to the columns of terms, and gives the interval of any contrast (a linear combination of the
+//! coefficients).
 
 use crate::design::Design;
 use crate::terms::Term;
@@ -8,16 +9,16 @@ use stackline_analyze::statistics::{median, t_quantile};
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 use std::collections::BTreeMap;
 
-/// One run.
+/// The response of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct FactorObservation {
-    /// The row of the design.
+    /// Index of the row of the design.
     pub row: usize,
-    /// What was run together, apart from other blocks; all 0 where there are none.
+    /// The block, a group of runs made at about the same time; 0 for all runs if there are no blocks.
     pub block: u32,
-    /// Its place in the order of all runs.
+    /// The place of the run in the order of all runs.
     pub order: u32,
-    /// The response.
+    /// The value of the response.
     pub value: f64,
 }
 
@@ -26,20 +27,20 @@ pub struct FactorObservation {
 pub struct Estimate {
     /// The estimate.
     pub value: f64,
-    /// Half of its interval's width; absent where nothing says how far runs differ.
+    /// Half the width of the interval; absent if nothing says how much runs differ.
     pub half: Option<f64>,
     /// Degrees of freedom of the interval.
     pub freedom: f64,
 }
 
 impl Estimate {
-    /// Least and most.
+    /// The ends of the interval, if there is one.
     #[must_use]
     pub fn interval(&self) -> Option<(f64, f64)> {
         self.half.map(|half| (self.value - half, self.value + half))
     }
 
-    /// Whether it is not distinguished from zero.
+    /// Whether the interval includes zero; false without an interval.
     #[must_use]
     pub fn may_be_zero(&self) -> bool {
         self.half.is_some_and(|half| self.value.abs() <= half)
@@ -50,13 +51,13 @@ impl Estimate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IntervalSource {
-    /// Of repeated runs, each combination's own (Welch and Satterthwaite).
+    /// From repeated runs, with each combination's own spread (Welch and Satterthwaite).
     Cells,
-    /// Of what the model leaves, the same for all.
+    /// From all residuals of the model, with the same spread for all.
     Pooled,
-    /// Of how far the means of combinations lie from the model, which does not fit.
+    /// From the distances of the combinations' means from the model, as the model does not fit (lack of fit).
     Lack,
-    /// Of effects that are small (Lenth 1989): there are no repeated runs.
+    /// From the small effects (Lenth 1989), as there are no repeated runs.
     Lenth,
     /// Repeated runs are equal: the responses have no spread.
     None,
@@ -67,45 +68,49 @@ pub enum IntervalSource {
 pub struct Fit {
     /// The mean, then the columns of the terms, then blocks.
     coefficients: DVector<f64>,
-    /// How each coefficient is made of the observations.
+    /// The matrix that maps observations to coefficients: (X'X)^-1 X'.
     makes: DMatrix<f64>,
     /// The inverse of X'X.
     inverse: DMatrix<f64>,
-    /// Where each term's columns begin.
+    /// By term: the index of its first column.
     begins: Vec<usize>,
+    /// By term: the number of its columns.
     widths: Vec<usize>,
-    /// What the model leaves.
+    /// The residuals, in the order of the observations.
     pub residuals: Vec<f64>,
-    /// Its squares.
+    /// The sum of squares of the residuals.
     pub residual_squares: f64,
-    /// Squares around the mean.
+    /// The sum of squares of the responses around their mean.
     pub total_squares: f64,
-    /// Runs less coefficients.
+    /// Degrees of freedom of the residuals: the number of runs minus that of coefficients.
     pub freedom: f64,
     /// Where the intervals come from.
     pub spread: IntervalSource,
-    /// Each observation's row; runs, their sum of squares around their mean in each row.
+    /// By observation: its row of the design.
     rows: Vec<usize>,
+    /// By row: the number of its runs, and the sum of squares around their mean. Empty unless all rows are repeated without blocks.
     cells: BTreeMap<usize, (usize, f64)>,
-    /// Half of the width of every effect's interval, in coefficients of orthogonal columns.
+    /// Lenth's margin (half the width of a coefficient's interval) and its degrees of freedom.
     lenth: Option<(f64, f64)>,
 }
 
-/// A column that the others make up leaves less than this of its squares.
+/// A column is a combination of the others if they leave less than this share of its squares.
 const SINGULAR: f64 = 1e-9;
 
-/// Sums of so many numbers are off by less than this, of the largest of them.
+/// A contrast smaller than this share of the coefficients' norm is a rounding error.
 const ROUNDING: f64 = 1e-12;
 
-/// The columns of a fit: the mean, those of each term, and one a block but the first.
+/// The columns of a fit: the mean, those of each term, and one for each block except the first.
 struct FitColumns {
-    /// Where the columns of each term begin, and how many they are.
+    /// By term: the index of its first column.
     begins: Vec<usize>,
+    /// By term: the number of its columns.
     widths: Vec<usize>,
-    /// Of the mean and the terms.
+    /// The number of columns of the mean and the terms.
     count: usize,
-    /// What each combination has in them.
+    /// By row of the design: its entries in these columns.
     rows: Vec<Vec<f64>>,
+    /// The numbers of all blocks, sorted.
     blocks: Vec<u32>,
 }
 
@@ -139,6 +144,7 @@ impl FitColumns {
         }
     }
 
+    /// The number of all columns, with those of blocks.
     fn all(&self) -> usize {
         self.count + self.blocks.len().saturating_sub(1)
     }
@@ -147,7 +153,7 @@ impl FitColumns {
         if column < self.count {
             return self.rows[one.row][column];
         }
-        // Blocks sum to zero as levels do.
+        // The columns of blocks are coded like those of levels: the first block is -1 in all of them, so that they sum to zero.
         match self.blocks.binary_search(&one.block).unwrap_or(0) {
             0 => -1.0,
             own if own == column - self.count + 1 => 1.0,
@@ -157,10 +163,10 @@ impl FitColumns {
 }
 
 impl Fit {
-    /// Fits the terms to what was observed.
+    /// Fits the terms to the observations.
     ///
     /// # Errors
-    /// One sentence: why the runs that there are cannot distinguish the terms.
+    /// If the runs cannot separate the terms: one sentence that says why.
     pub fn new(
         design: &Design,
         terms: &[Term],
@@ -203,7 +209,7 @@ impl Fit {
         Ok(fit)
     }
 
-    /// Decides where intervals come from.
+    /// Decides where intervals come from, and computes the spread.
     fn look_for_spread(&mut self, observed: &[FactorObservation], blocks: usize) {
         let tiny = 1e-24 * (self.total_squares + self.coefficients[0] * self.coefficients[0]);
         let mut cells: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
@@ -247,7 +253,8 @@ impl Fit {
         }
     }
 
-    /// Squares of the means of combinations around the model, and their degrees of freedom; none where it has a term for each.
+    /// Lack of fit: the sum of squares of the combinations' means around the model, and its degrees of freedom; `None` if the model has
+    /// as many terms as there are combinations.
     #[must_use]
     pub fn lack(&self) -> Option<(f64, f64)> {
         let (pure, pure_freedom) = self.pure_error();
@@ -255,7 +262,7 @@ impl Fit {
         (freedom >= 1.0).then(|| ((self.residual_squares - pure).max(0.0), freedom))
     }
 
-    /// How likely chance alone makes the model lack as much (F).
+    /// The probability that chance alone makes the lack of fit as large (F test).
     #[must_use]
     pub fn chance_of_lack(&self) -> f64 {
         let (pure, pure_freedom) = self.pure_error();
@@ -269,7 +276,8 @@ impl Fit {
         FisherSnedecor::new(freedom, pure_freedom).map_or(1.0, |f| 1.0 - f.cdf(ratio))
     }
 
-    /// Lenth's margin of a coefficient, and its degrees of freedom.
+    /// Lenth's margin of a coefficient and its degrees of freedom; `None` with fewer than three effects. The constants are those of
+    /// Lenth 1989.
     fn of_small_effects(&self) -> Option<(f64, f64)> {
         let effects: Vec<f64> = self
             .coefficients
@@ -293,10 +301,10 @@ impl Fit {
         Some((t_quantile(freedom) * error, freedom))
     }
 
-    /// A contrast of coefficients.
+    /// The estimate and interval of a contrast.
     fn contrast(&self, contrast: &DVector<f64>) -> Estimate {
         let value = contrast.dot(&self.coefficients);
-        // What is left of equal numbers is nothing.
+        // The difference of equal numbers is a rounding error, not an effect.
         let value = if value.abs() <= ROUNDING * self.coefficients.norm() {
             0.0
         } else {
@@ -306,7 +314,7 @@ impl Fit {
             IntervalSource::None => (Some(0.0), f64::INFINITY),
             IntervalSource::Cells => self.of_cells(contrast),
             IntervalSource::Lenth => match self.lenth {
-                // Columns of two levels are orthogonal: their coefficients differ alike.
+                // Columns of factors with two levels are orthogonal, so all coefficients have the same variance.
                 Some((margin, freedom)) => (Some(margin * contrast.norm()), freedom),
                 None => (None, 0.0),
             },
@@ -325,7 +333,7 @@ impl Fit {
         }
     }
 
-    /// Each combination's own spread: the variance of a sum, and Satterthwaite's degrees of freedom.
+    /// Half the width of a contrast's interval from each combination's own spread, and Satterthwaite's degrees of freedom.
     fn of_cells(&self, contrast: &DVector<f64>) -> (Option<f64>, f64) {
         let weights = self.makes.transpose() * contrast;
         let mut squares: BTreeMap<usize, f64> = BTreeMap::new();
@@ -347,6 +355,7 @@ impl Fit {
         (Some(t_quantile(freedom) * variance.sqrt()), freedom)
     }
 
+    /// The contrast that is one coefficient.
     fn unit(&self, column: usize) -> DVector<f64> {
         let mut contrast = DVector::zeros(self.coefficients.len());
         contrast[column] = 1.0;
@@ -359,15 +368,15 @@ impl Fit {
         self.contrast(&self.unit(0))
     }
 
-    /// How the response differs between a level of a factor and its first, on average over the levels of the others. `term` is the place
-    /// of its effect among the terms.
+    /// How the response differs between a level of a factor and its first level, averaged over the levels of the others. `term` is the
+    /// index of the factor's main effect.
     #[must_use]
     pub fn effect(&self, term: usize, level: usize) -> Estimate {
         self.contrast(&self.effect_contrast(term, level))
     }
 
     fn effect_contrast(&self, term: usize, level: usize) -> DVector<f64> {
-        // The first level is minus the sum of the others.
+        // The first level's coefficient is minus the sum of the others, so subtracting it adds 1 to every column.
         let mut contrast = DVector::zeros(self.coefficients.len());
         for column in 0..self.widths[term] {
             contrast[self.begins[term] + column] = if column + 1 == level { 2.0 } else { 1.0 };
@@ -375,7 +384,7 @@ impl Fit {
         contrast
     }
 
-    /// By how much one effect is larger than another, regardless of their directions.
+    /// By how much one effect (term, level) is larger than another in absolute value.
     #[must_use]
     pub fn larger(&self, one: (usize, usize), other: (usize, usize)) -> Estimate {
         let [first, second] = [one, other].map(|(term, level)| self.effect_contrast(term, level));
@@ -383,7 +392,7 @@ impl Fit {
         self.contrast(&(first * signs[0] - second * signs[1]))
     }
 
-    /// By how much one row differs more from a base than another does, regardless of their directions.
+    /// By how much one row differs more from a base than another row does, in absolute values.
     #[must_use]
     pub fn larger_row(
         &self,
@@ -398,13 +407,14 @@ impl Fit {
         self.contrast(&(first * signs[0] - second * signs[1]))
     }
 
-    /// An interaction of factors of two levels: half of what the effect of the one differs by between the levels of the other.
+    /// The interaction of factors with two levels: half the difference of the one factor's effects between the levels of the other;
+    /// `None` if a factor has more levels.
     #[must_use]
     pub fn interaction(&self, term: usize) -> Option<Estimate> {
         (self.widths[term] == 1).then(|| self.contrast(&(self.unit(self.begins[term]) * 2.0)))
     }
 
-    /// The squares that a term explains.
+    /// The sum of squares that a term explains.
     #[must_use]
     pub fn squares(&self, term: usize) -> f64 {
         let (begin, width) = (self.begins[term], self.widths[term]);
@@ -416,13 +426,13 @@ impl Fit {
         inverted(&part).map_or(0.0, |inverse| (own.transpose() * inverse * &own)[(0, 0)])
     }
 
-    /// Degrees of freedom of a term.
+    /// The degrees of freedom of a term.
     #[must_use]
     pub fn width(&self, term: usize) -> usize {
         self.widths[term]
     }
 
-    /// What the model says of a row against another.
+    /// By how much the model's response of a row differs from that of another.
     #[must_use]
     pub fn difference(
         &self,
@@ -441,13 +451,13 @@ impl Fit {
         self.contrast(&contrast)
     }
 
-    /// What the model says of a row.
+    /// The model's response of a row.
     #[must_use]
     pub fn predicted(&self, design: &Design, terms: &[Term], row: &[usize]) -> Estimate {
         self.contrast(&self.row_contrast(design, terms, row))
     }
 
-    /// The contrast of what the model says of a row.
+    /// The contrast that gives the model's response of a row.
     fn row_contrast(&self, design: &Design, terms: &[Term], row: &[usize]) -> DVector<f64> {
         let mut contrast = self.unit(0);
         for (term, begin) in terms.iter().zip(&self.begins) {
@@ -458,7 +468,7 @@ impl Fit {
         contrast
     }
 
-    /// How many times what the model says of a row is what it says of another, with its interval (Fieller 1954): both have a spread.
+    /// How many times the model's response of a row is that of another, with its interval by Fieller (1954), as both have a spread.
     #[must_use]
     pub fn ratio(
         &self,
@@ -471,7 +481,7 @@ impl Fit {
         self.fieller(&over, &under)
     }
 
-    /// The same of the mean at a level of a factor, whose effect is that term, over the mean at its first.
+    /// How many times the mean at a level of a factor is that at its first level. `term` is the index of the factor's main effect.
     #[must_use]
     pub fn ratio_on_average(&self, term: usize, level: usize) -> (f64, Option<(f64, f64)>) {
         let mut under = self.unit(0);
@@ -482,7 +492,7 @@ impl Fit {
         self.fieller(&over, &under)
     }
 
-    /// All ratios r for which over - r under is not distinguished from zero; none below zero.
+    /// The ratio of two contrasts, and Fieller's interval: all positive r for which `over - r * under` may be zero.
     fn fieller(&self, over: &DVector<f64>, under: &DVector<f64>) -> (f64, Option<(f64, f64)>) {
         let ratio = over.dot(&self.coefficients) / under.dot(&self.coefficients);
         let apart = |ratio: f64| {
@@ -493,7 +503,7 @@ impl Fit {
             return (ratio, None);
         }
         let is_apart = |ratio: f64| apart(ratio).is_some_and(|apart| apart > 0.0);
-        // From the ratio outwards in growing steps, then by halves.
+        // Goes outwards from the ratio in growing steps until a value is outside, then bisects.
         let bound = |step: f64| {
             let (mut inside, mut outside) = (ratio, ratio * step);
             while !is_apart(outside) {
@@ -515,13 +525,13 @@ impl Fit {
         (ratio, Some((bound(1.0 / 1.001), bound(1.001))))
     }
 
-    /// The coefficients: mean, then each term's.
+    /// The coefficients: the mean, then each term's, then those of blocks.
     #[must_use]
     pub fn coefficients(&self) -> Vec<f64> {
         self.coefficients.iter().copied().collect()
     }
 
-    /// Squares of repeated runs around their combination's mean, and their degrees of freedom.
+    /// Pure error: the sum of squares of repeated runs around their combination's mean, and its degrees of freedom.
     #[must_use]
     pub fn pure_error(&self) -> (f64, f64) {
         let squares = self.cells.values().map(|(_, squares)| squares).sum();
@@ -533,7 +543,7 @@ impl Fit {
         (squares, freedom)
     }
 
-    /// Least and greatest standard deviation of repeated runs.
+    /// The least and the greatest standard deviation of a combination's repeated runs.
     #[must_use]
     pub fn spreads(&self) -> Option<(f64, f64)> {
         let of = |(count, squares): &(usize, f64)| (squares / (count - 1) as f64).sqrt();
@@ -542,7 +552,7 @@ impl Fit {
     }
 }
 
-/// The inverse of a symmetric matrix whose columns are apart.
+/// The inverse of a symmetric matrix; `None` if a column is (nearly) a combination of the others.
 fn inverted(matrix: &DMatrix<f64>) -> Option<DMatrix<f64>> {
     let cholesky = matrix.clone().cholesky()?;
     let apart = (0..matrix.nrows()).all(|at| {
@@ -552,8 +562,8 @@ fn inverted(matrix: &DMatrix<f64>) -> Option<DMatrix<f64>> {
     apart.then(|| cholesky.inverse())
 }
 
-/// How many times as much some responses are as others, as the logarithm of the ratio of their geometric means (Welch); `None` where one
-/// is not above zero.
+/// How many times as large some responses are as others: the logarithm of the ratio of their geometric means, with Welch's interval.
+/// `None` if a response is not positive, or there are fewer than two of either.
 #[must_use]
 pub fn ratio(now: &[f64], then: &[f64]) -> Option<Estimate> {
     let of = |values: &[f64]| {

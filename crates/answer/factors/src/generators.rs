@@ -1,12 +1,14 @@
 //! The columns of fractions and screening designs (Box, Hunter and Hunter 1978, table 12.15; Plackett and Burman 1946). Factors are
 //! letters from A on, without I.
 
-/// A fraction of all combinations.
+/// A fraction of a full design with two levels.
 #[derive(Clone, Copy)]
 pub(crate) struct Fraction {
+    /// The number of factors.
     pub(crate) factors: usize,
+    /// The number of combinations.
     pub(crate) runs: usize,
-    /// What each factor beyond the basic ones is the product of.
+    /// For each factor beyond the basic ones: the basic factors whose product its column is.
     pub(crate) products: &'static [&'static str],
 }
 
@@ -18,7 +20,7 @@ const fn fraction(factors: usize, runs: usize, products: &'static [&'static str]
     }
 }
 
-/// The fractions of least aberration, for each number of factors those with more runs first.
+/// The fractions of minimum aberration; for each number of factors, those with more runs first.
 pub(crate) const FRACTIONS: &[Fraction] = &[
     fraction(3, 4, &["AB"]),
     fraction(4, 8, &["ABC"]),
@@ -47,21 +49,21 @@ pub(crate) const FRACTIONS: &[Fraction] = &[
     fraction(11, 16, &["ABC", "BCD", "ACD", "ABD", "ABCD", "AB", "AC"]),
 ];
 
-/// The first rows of the screening designs; the others are its rotations, the last is all low.
+/// The first rows of the screening designs; the other rows are its rotations, and a last row with all factors low.
 pub(crate) const SCREENING: [&str; 3] = [
     "++-+++---+-",
     "++--++++-+-+----++-",
     "+++++-+-++--++--+-+----",
 ];
 
-/// The factors of a word as bits.
+/// The factors of a word as bits; A is bit 0.
 pub(crate) fn bits(word: &str) -> u32 {
     word.bytes()
         .map(|letter| 1 << letter_number(letter))
         .fold(0, |all, bit| all | bit)
 }
 
-/// A is 0; there is no I, as that is the mean.
+/// The number of a factor's letter: A is 0; the letter I is skipped, as it stands for the mean.
 const fn letter_number(letter: u8) -> u32 {
     let number = (letter - b'A') as u32;
     if letter > b'I' { number - 1 } else { number }

@@ -1,8 +1,9 @@
-//! Designed experiments: which combinations of levels are run, and what the responses say of each factor.
+//! Designed experiments: chooses which combinations of levels are run, and computes the effect of each factor on the response (the
+//! measured figure).
 //!
-//! It knows numbers of levels and no specification, makes no run and reads no clock: designs come out of it, responses go in, effects
-//! with intervals come out. Sources: Box, Hunter and Hunter (designs), Jain 1991 chapters 16 to 22 (analysis), Welch and Satterthwaite
-//! (unequal spread), Lenth 1989 (no replicates).
+//! It works on numbers of levels, not on specifications, and makes no run: it gives designs, takes responses, and gives effects with
+//! intervals. Sources: Box, Hunter and Hunter (designs), Jain 1991 chapters 16 to 22 (analysis), Welch and Satterthwaite (unequal
+//! spread), Lenth 1989 (no replicates).
 //!
 //! | module | one idea |
 //! | --- | --- |
@@ -10,9 +11,9 @@
 //! | `generators` | which columns the fractions and the screening designs are made of |
 //! | `terms` | effects and interactions as columns of a matrix, and which of them a design cannot separate |
 //! | `fit` | least squares, and the interval of any contrast |
-//! | `alone` | what each factor brings by itself, and the rank that gives it |
+//! | `alone` | the effect of each factor by itself, and its rank by that |
 //! | `answer` | effects, shares of variation, ranks with ties, checks of residuals |
-//! | `purchase` | what a set of improvements costs and brings |
+//! | `purchase` | costs and gains of sets of improvements |
 
 #![expect(clippy::cast_precision_loss, reason = "counts of runs and levels")]
 

@@ -1,4 +1,4 @@
-//! What sets of improvements cost and bring: those of which none brings more for as little.
+//! Costs and gains of sets of improvements: the combinations that no other one beats (the Pareto front).
 
 use crate::answer::FactorAnswer;
 use crate::design::Design;
@@ -10,20 +10,20 @@ use serde::Serialize;
 pub struct PricedCombination {
     /// The level of each factor.
     pub levels: Vec<usize>,
-    /// What it costs.
+    /// The sum of the prices of its levels.
     pub cost: f64,
-    /// What it brings against the first levels: a difference, or the logarithm of a ratio; more is better.
+    /// The gain over the first levels: a difference, or the logarithm of a ratio; more is better.
     pub gain: Estimate,
 }
 
-/// Combinations that are looked at, at most.
+/// The most combinations that are compared.
 const MOST: usize = 1 << 16;
 
-/// The combinations of which none brings more for as little, the cheapest first. `costs` has a price for each level of each factor, none
-/// where it cannot be bought.
+/// The combinations such that no other one gains more at the same or lower cost, the cheapest first. `costs` has a price for each
+/// level of each factor, `None` if it cannot be bought.
 ///
 /// # Errors
-/// One sentence: why they cannot be compared.
+/// If there are too many combinations: one sentence.
 pub fn front(
     design: &Design,
     answer: &FactorAnswer,

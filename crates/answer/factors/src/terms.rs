@@ -1,17 +1,17 @@
-//! Effects and interactions as columns, and which of them a design cannot tell apart.
+//! Terms: main effects and interactions as columns of a matrix, and which of them a design cannot separate (aliases).
 
 use crate::design::{Design, DesignKind};
 use serde::Serialize;
 
-/// Interactions of more factors than this are looked at in full designs alone, all together.
+/// A full design of at most this many factors has terms for all interactions; one of more factors only for those of two.
 const MOST_FACTORS: usize = 7;
 
 /// An effect of one factor, or an interaction of several.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Term {
-    /// Its factors, in their order.
+    /// Indices of its factors, in ascending order.
     pub factors: Vec<usize>,
-    /// What the design cannot tell from it, of up to two factors each.
+    /// Terms of at most two factors that the design cannot separate from it.
     pub aliases: Vec<Vec<usize>>,
 }
 
@@ -29,7 +29,7 @@ impl Term {
         self.factors.len() == 1
     }
 
-    /// Columns that it takes.
+    /// The number of its columns.
     #[must_use]
     pub fn width(&self, levels: &[usize]) -> usize {
         self.factors
@@ -38,7 +38,8 @@ impl Term {
             .product()
     }
 
-    /// Its columns of a row: products of each factor's, which sum to zero over its levels (-1 and 1 for two).
+    /// The entries of a row in its columns: products of the columns of its factors, each of which sums to zero over the factor's levels
+    /// (-1 and 1 for two levels).
     pub(crate) fn columns(&self, levels: &[usize], row: &[usize]) -> Vec<f64> {
         let mut columns = vec![1.0];
         for factor in &self.factors {
@@ -52,7 +53,7 @@ impl Term {
     }
 }
 
-/// The columns of a level: its own is 1, those of the first level are all -1.
+/// The columns of a level (effect coding): a level is 1 in its own column, the first level is -1 in all.
 fn coded(levels: usize, level: usize) -> Vec<f64> {
     (1..levels)
         .map(|own| match level {
@@ -63,7 +64,7 @@ fn coded(levels: usize, level: usize) -> Vec<f64> {
         .collect()
 }
 
-/// What a design can tell apart: effects first, then interactions of two, of three...
+/// The terms that a design can estimate: main effects first, then interactions of two factors, of three, and so on.
 #[must_use]
 pub fn terms(design: &Design) -> Vec<Term> {
     let factors = design.levels.len();
@@ -109,7 +110,7 @@ pub fn terms(design: &Design) -> Vec<Term> {
     }
 }
 
-/// Sets of one to so many factors, the small ones first.
+/// All sets of 1 to `most` factors as bits, the small ones first.
 fn subsets(factors: usize, most: usize) -> Vec<u32> {
     let mut all: Vec<u32> = (1_u32..1 << factors)
         .filter(|bits| bits.count_ones() as usize <= most)
@@ -118,6 +119,7 @@ fn subsets(factors: usize, most: usize) -> Vec<u32> {
     all
 }
 
+/// The factors of a set of bits, in ascending order.
 fn listed(bits: u32) -> Vec<usize> {
     (0..32).filter(|bit| bits >> bit & 1 == 1).collect()
 }

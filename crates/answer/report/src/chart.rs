@@ -1,7 +1,6 @@
-//! Curves over two axes as a picture: SVG without scripts, fonts or anything else from outside, for light and dark screens.
+//! Draws curves over two axes as self-contained SVG (no scripts, no external fonts), for light and dark screens.
 //!
-//! What was computed is a line, what was simulated or measured are points in the line's colour. What lies beyond the axes
-//! is cut off. It computes no value of its own.
+//! Computed values are a line; simulated or measured ones are points in the line's colour. What lies beyond the axes is cut off.
 
 use crate::colours;
 use crate::markup_escape::escaped;
@@ -9,16 +8,17 @@ use std::fmt::Write;
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 520.0;
-/// The frame that the curves stand in.
+/// The edges of the frame around the curves, pixels; also for `RIGHT`, `TOP` and `BOTTOM`.
 const LEFT: f64 = 74.0;
 const RIGHT: f64 = WIDTH - 24.0;
 const TOP: f64 = 96.0;
 const BOTTOM: f64 = HEIGHT - 56.0;
-/// Between two entries of the legend, down and across.
+/// Distance between two lines of the legend, pixels.
 const ENTRY: f64 = 16.0;
+/// Entries of the legend on one line.
 const ENTRIES_A_LINE: usize = 2;
 
-/// The dashes of curves, each in its colour.
+/// The dash patterns of the curves, in the order of their colours.
 const DASHES: [&str; 6] = ["", "7 4", "2 3", "9 3 2 3", "12 4", "4 4"];
 
 /// The colour and the dashes of each curve.
@@ -26,7 +26,7 @@ fn pens() -> impl Iterator<Item = (String, &'static str)> {
     colours::LIGHT.into_iter().map(colours::written).zip(DASHES)
 }
 
-/// Colours stand as they are: many programs that draw SVG know no variables.
+/// Colours are literal: many programs that render SVG do not support CSS variables.
 const STYLE: &str = "\
 .paper{fill:#fff}.band{fill:#eaf0f6}text{font:12px system-ui,sans-serif;fill:#1f2933}.head{font-size:15px;font-weight:600}\
 .soft{fill:#52606d}.middle{text-anchor:middle}.end{text-anchor:end}.grid{stroke:#dde3ea}.frame{stroke:#52606d;fill:none}\
@@ -34,12 +34,12 @@ const STYLE: &str = "\
 @media(prefers-color-scheme:dark){.paper{fill:#14181d}.band{fill:#1d2731}text{fill:#e4e7eb}.soft{fill:#9aa5b1}\
 .grid{stroke:#2b333d}.frame{stroke:#9aa5b1}.point{stroke:#14181d}}";
 
-/// How an axis divides its length.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AxisScale {
     /// Evenly.
     Linear,
-    /// Every decade the same; both ends are above zero.
+    /// Every decade has the same length; both ends are above zero.
     Logarithmic,
 }
 
@@ -52,35 +52,35 @@ pub struct Axis {
     pub scale: AxisScale,
     /// Its least value.
     pub from: f64,
-    /// Its largest.
+    /// Its largest value.
     pub to: f64,
 }
 
 /// One curve, with its values in the units of the axes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChartCurve {
-    /// What the legend calls it.
+    /// Its name in the legend.
     pub name: String,
-    /// What was computed, from left to right.
+    /// Computed values (x, y), from left to right.
     pub line: Vec<(f64, f64)>,
-    /// What was simulated or measured.
+    /// Simulated or measured values (x, y).
     pub points: Vec<(f64, f64)>,
 }
 
-/// A picture.
+/// A chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
     /// Its heading.
     pub title: String,
-    /// To the right.
+    /// The horizontal axis.
     pub x: Axis,
-    /// Upwards.
+    /// The vertical axis.
     pub y: Axis,
-    /// A part of the x axis that stands out, and what it is called.
+    /// A highlighted range of the x axis (from, to) with its label.
     pub band: Option<(f64, f64, String)>,
-    /// At most six.
+    /// The curves; at most six are drawn.
     pub curves: Vec<ChartCurve>,
-    /// What lines and points are, below the heading.
+    /// A line of text below the heading, such as what lines and points mean.
     pub below: String,
 }
 
@@ -110,7 +110,7 @@ pub fn chart(chart: &Chart) -> String {
 }
 
 impl Axis {
-    /// How far along a value is: 0 at the beginning, 1 at the end.
+    /// The place of a value on the axis: 0 at its beginning, 1 at its end.
     fn share(&self, value: f64) -> f64 {
         match self.scale {
             AxisScale::Linear => (value - self.from) / (self.to - self.from),
@@ -118,7 +118,7 @@ impl Axis {
         }
     }
 
-    /// Where lines of the grid are, with their names.
+    /// The values of the grid lines, with their labels.
     fn ticks(&self) -> Vec<(f64, String)> {
         match self.scale {
             AxisScale::Linear => {
@@ -165,7 +165,7 @@ fn number(value: f64, step: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// A power of ten: `10⁻⁴`; what is near 1 in plain figures.
+/// The label of a power of ten, such as `10⁻⁴`; from 0.1 to 1000 in plain digits.
 fn decade(power: f64) -> String {
     if (-1.0..=3.0).contains(&power) {
         return number(10_f64.powf(power), 10_f64.powf(power));
@@ -190,7 +190,7 @@ fn x(chart: &Chart, value: f64) -> f64 {
     LEFT + chart.x.share(value) * (RIGHT - LEFT)
 }
 
-/// Far beyond an end it is no farther than a picture's height, so that no number is too large to be drawn.
+/// The y coordinate of a value; clamped to one frame height beyond the frame, so that no coordinate becomes too large for SVG.
 fn y(chart: &Chart, value: f64) -> f64 {
     BOTTOM - chart.y.share(value).clamp(-1.0, 2.0) * (BOTTOM - TOP)
 }
@@ -262,7 +262,7 @@ fn drawn(chart: &Chart, curve: &ChartCurve, colour: &str, dashes: &str, out: &mu
          stroke-dasharray=\"{dashes}\" d=\"{path}\"/>",
         escaped(&curve.name)
     );
-    // A point on the frame is whole; one beyond it is left out.
+    // A point on the frame is drawn whole (the tolerance is for rounding); one beyond it is left out.
     let inside = |axis: &Axis, value: f64| (-1e-9..=1.0 + 1e-9).contains(&axis.share(value));
     for (across, up) in curve
         .points

@@ -1,4 +1,4 @@
-//! One run against another, for people and as JSON. It says "no difference seen" when that is so.
+//! The comparison of two runs as text and as JSON.
 
 mod segments;
 
@@ -14,6 +14,7 @@ use stackline_analyze::{
 };
 use stackline_core::units::three_digits;
 
+/// Alignment of the columns: metric, first mean, second mean, ratio, interval, verdict.
 const ALIGN: [Align; 6] = [
     Align::Left,
     Align::Right,
@@ -23,7 +24,7 @@ const ALIGN: [Align; 6] = [
     Align::Left,
 ];
 
-/// Which column the interval stands in.
+/// The column of the interval.
 const INTERVAL: usize = 4;
 
 /// The comparison as text: what was measured, then a line for each metric: both means, their ratio with its 95 %
@@ -54,7 +55,7 @@ pub fn comparison(comparisons: &[MeasurementComparison]) -> String {
     out
 }
 
-/// The widths; the reason why there is no interval begins where one would stand, and may go on behind it.
+/// The widths of the columns. The reason why there is no interval begins in the interval's column and may be wider than it.
 fn columns(rows: &[Vec<String>]) -> Vec<usize> {
     let cells = |row: &Vec<String>| {
         row[..if row.len() < ALIGN.len() {
@@ -69,7 +70,7 @@ fn columns(rows: &[Vec<String>]) -> Vec<usize> {
     widths
 }
 
-/// What the intervals do not know of; said once, and only where a difference is claimed.
+/// What the intervals do not cover, once for all comparisons, and only if a difference is claimed.
 fn footer(comparisons: &[MeasurementComparison]) -> Vec<String> {
     let claims = |c: &&MeasurementComparison| c.metrics.iter().any(|m| m.verdict.claims());
     let claimed: Vec<&MeasurementComparison> = comparisons.iter().filter(claims).collect();
@@ -127,7 +128,7 @@ fn heading(comparison: &MeasurementComparison, all: &[MeasurementComparison]) ->
     lines
 }
 
-/// Measurement, part where there are several, and stack where the text does not name it.
+/// The measurement, with the part if there are several, and the stack if the text does not name it.
 fn name(label: &Label, all: &[MeasurementComparison]) -> String {
     let several = all
         .iter()
@@ -166,14 +167,14 @@ fn row(m: &MetricComparison) -> Vec<String> {
     cells
 }
 
-/// Whether runs of each side repeat to the last digit, as simulated ones without chance do.
+/// Whether all runs of each side have equal values, as simulated runs without randomness have.
 fn is_deterministic(m: &MetricComparison) -> bool {
     [&m.a, &m.b]
         .iter()
         .all(|side| side.n > 1 && side.min >= side.max)
 }
 
-/// A ratio with enough digits to see what lies beside 1.
+/// A ratio with enough digits to distinguish values near 1.
 fn digits(ratio: f64) -> String {
     if ratio < 10.0 {
         format!("{ratio:.3}")
@@ -202,7 +203,7 @@ pub fn comparison_json(comparisons: &[MeasurementComparison]) -> Value {
     object!({ "comparisons": comparisons.iter().map(one).collect::<Vec<_>>() })
 }
 
-/// How a gate ended, described in `docs/JSON.md`.
+/// The result of a gate as JSON, described in `docs/JSON.md`.
 #[must_use]
 pub fn gate_json(gate: &GateOutcome) -> Value {
     let worse = |one: &Option<WorseBy>| {

@@ -1,14 +1,14 @@
-//! Connections of captures as a table: who, how long, round trips, bytes, what came again, windows and waits.
+//! The TCP connections of packet captures as a table: ends, duration, round trip, bytes, retransmissions, full windows, quiet times.
 
 use crate::grid::{Align, line, widths};
 use serde_json::{Value, json as object};
 use stackline_analyze::captured_connections::CapturedConnection;
 use stackline_core::units;
 
-/// Connections that are listed; the others are counted.
+/// Most connections that are listed; the others are only counted.
 const LISTED: usize = 20;
 
-/// The table; the first connections are those with most data.
+/// The table. `all` begins with the connections with most data.
 #[must_use]
 pub fn connections(all: &[CapturedConnection]) -> String {
     let heads = [
@@ -74,7 +74,7 @@ fn figures(one: &CapturedConnection) -> Vec<String> {
     ]
 }
 
-/// The same as JSON (docs/JSON.md), all of them.
+/// All connections as JSON (docs/JSON.md).
 #[must_use]
 pub fn connections_json(all: &[CapturedConnection]) -> Value {
     object!(all)

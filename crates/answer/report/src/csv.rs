@@ -1,16 +1,18 @@
-//! Summaries as CSV (RFC 4180), for spreadsheets and scripts: a line each, in the units of the JSON. Columns are described in
-//! `docs/JSON.md`; they are added, never renamed or removed. Percentiles that have no column stand in columns at the end.
+//! Summaries as CSV (RFC 4180), for spreadsheets and scripts: one line each, in the units of the JSON. Columns are described in
+//! `docs/JSON.md`; they may be added, but never renamed or removed. Further percentiles have columns at the end.
 
 use crate::figure::Percentile;
 use stackline_analyze::{self as analyze, SampleStatistics, Summary};
 use std::collections::BTreeSet;
 
-/// A column and its value in a row; nothing where it is absent.
+/// A column: its name, and its value for a summary; `None` if absent.
 type CsvColumn = (&'static str, fn(&Summary) -> Option<String>);
-/// What is measured, and one figure of it.
+/// A metric: its name, and its statistics in a summary.
 type CsvMetric = (&'static str, fn(&Summary) -> Option<SampleStatistics>);
+/// A figure of a metric's statistics: its name and its value.
 type CsvFigure = (&'static str, fn(&SampleStatistics) -> Option<f64>);
 
+/// Columns that describe the measurement.
 const DESCRIBED: [CsvColumn; 10] = [
     ("measurement", |s| Some((s.measurement + 1).to_string())),
     ("text", |s| Some(s.text.clone())),
@@ -24,6 +26,7 @@ const DESCRIBED: [CsvColumn; 10] = [
     ("runs", |s| Some(s.runs.to_string())),
 ];
 
+/// Metrics; each has a column for every one of [`FIGURES`].
 const METRICS: [CsvMetric; 6] = [
     ("throughput_bit_s", |s| s.throughput_bit_s),
     ("response_s", |s| s.response_s),
@@ -45,6 +48,7 @@ const FIGURES: [CsvFigure; 9] = [
     ("max", |s| Some(s.max)),
 ];
 
+/// Columns of costs, losses and flags.
 const SPENT: [CsvColumn; 4] = [
     ("cpu_s_per_gb", |s| {
         s.cpu_s_per_gb.map(|cost| cost.both.to_string())
@@ -56,7 +60,7 @@ const SPENT: [CsvColumn; 4] = [
     ("flags", |s| Some(s.flags.join("; "))),
 ];
 
-/// A line of names, then a line for each summary; a variable of a sweep has the column of its name behind those of the text.
+/// A header line, then a line for each summary. Each variable of a sweep has a column after the descriptive ones.
 #[must_use]
 pub fn csv(summaries: &[Summary], percentiles: &[Percentile]) -> String {
     let variables: BTreeSet<&str> = summaries
@@ -103,7 +107,7 @@ pub fn csv(summaries: &[Summary], percentiles: &[Percentile]) -> String {
         .collect()
 }
 
-/// The columns of the percentiles that have none yet: name, metric, percentile.
+/// Columns for requested percentiles that have no fixed column: name, metric, percentile.
 fn further(percentiles: &[Percentile]) -> Vec<(String, analyze::RunMetric, Percentile)> {
     let known = |one: &Percentile| {
         FIGURES
@@ -124,7 +128,7 @@ fn further(percentiles: &[Percentile]) -> Vec<(String, analyze::RunMetric, Perce
     metrics.iter().flat_map(of).collect()
 }
 
-/// Cells with commas between; one with a comma, a quote or a line end stands in quotes, its own quotes doubled.
+/// A line of CSV: cells with a comma, a quote or a line break are quoted, with quotes doubled.
 fn line(cells: &[String]) -> String {
     let quoted = |cell: &String| match cell.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", cell.replace('"', "\"\"")),

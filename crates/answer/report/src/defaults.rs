@@ -1,12 +1,13 @@
-//! Settings that a stack used and nobody wrote: a line a stack where all rows agree, the rows where they do not.
+//! Notes on settings that a stack used by default: one line for each stack if all rows agree, else one for each different value with
+//! its rows.
 
 use stackline_analyze::Summary;
 use std::collections::BTreeMap;
 
-/// What both sides of a row used for one setting; nothing where it was written, or the side says nothing of it.
+/// What the initiator and the responder of a row used for one setting; `None` if the side does not report it.
 type Used<'s> = [Option<&'s str>; 2];
 
-/// Lines, each with the rows (from 1) it holds for; none where it holds for the whole stack that it names.
+/// The notes, each with the rows (from 1) it holds for; without rows it holds for all rows of the stack that it names.
 pub(crate) fn defaults(summaries: &[(usize, &Summary)]) -> Vec<(String, Vec<usize>)> {
     let mut stacks: Vec<&str> = Vec::new();
     for name in summaries.iter().map(|(_, summary)| name(summary)) {
@@ -27,7 +28,7 @@ pub(crate) fn defaults(summaries: &[(usize, &Summary)]) -> Vec<(String, Vec<usiz
         .collect()
 }
 
-/// `tcp` of `tcp(nodelay)`; several stacks together stay as they are written.
+/// The name of a stack without options, such as `tcp` of `tcp(nodelay)`; several stacks together stay as written.
 fn name(summary: &Summary) -> &str {
     let several = summary.stack.contains(" + ");
     summary
@@ -71,8 +72,8 @@ fn of_stack(stack: &str, rows: &[(usize, &Summary)]) -> Vec<(String, Vec<usize>)
     lines
 }
 
-/// Sizes of buffers and segments are tuned by the kernel and differ from run to run; they are in the JSON. Where data units can
-/// be lost the receive buffer decides how many are.
+/// The default settings of a row. Sizes in bytes are left out, as the kernel tunes them from run to run (they are in the JSON);
+/// except the receive buffer where data units can be lost, as it decides how many are.
 fn of_row(summary: &Summary) -> BTreeMap<&str, Used<'_>> {
     let mut out: BTreeMap<&str, Used<'_>> = BTreeMap::new();
     for (at, side) in [&summary.initiator, &summary.responder]

@@ -1,25 +1,26 @@
-//! What a benchmark of a display came to: items a second of each picture at each level, with their intervals.
+//! The result of a display benchmark (how fast pictures are drawn on a remote display): items per second of each picture at each
+//! level, with intervals.
 
 use crate::grid::{Align, line, widths};
 use serde_json::{Value, json};
 use stackline_analyze::SampleStatistics;
 
-/// A rate of a picture.
+/// One rate of a picture.
 #[derive(Clone, Debug)]
 pub struct DisplayRateRow {
-    /// The picture.
+    /// The name of the picture.
     pub picture: &'static str,
-    /// Which rate.
+    /// The name of the rate, such as `stop-and-wait`.
     pub rate: &'static str,
-    /// What is counted a second.
+    /// The unit, such as vectors/s.
     pub unit: &'static str,
-    /// Each trial.
+    /// The value of each trial.
     pub trials: Vec<f64>,
-    /// Why there is none, where there is none.
+    /// Why the rate was not measured, if so.
     pub absent: Option<String>,
 }
 
-/// The table; below it why rates are absent.
+/// The table, and below it why rates are absent.
 #[must_use]
 pub fn display(address: &str, rows: &[DisplayRateRow]) -> String {
     let head = [
@@ -62,7 +63,7 @@ pub fn display(address: &str, rows: &[DisplayRateRow]) -> String {
     out + &notes.concat()
 }
 
-/// A row of the table; none of what was not measured, and says no reason.
+/// A row of the table; `None` if the rate was not measured and has no reason.
 fn cells(row: &DisplayRateRow, rows: &[DisplayRateRow]) -> Option<Vec<String>> {
     let named = |n: String, mean: String, half: String, times: String| {
         vec![
@@ -82,7 +83,7 @@ fn cells(row: &DisplayRateRow, rows: &[DisplayRateRow]) -> Option<Vec<String>> {
             .as_ref()
             .map(|_| named(absent(), absent(), absent(), String::new()));
     };
-    // What is no level is not compared with one.
+    // Construction and display rates are not levels, so they are not compared with the slowest level.
     let is_level = !matches!(row.rate, "construction" | "display");
     let slowest =
         |other: &&DisplayRateRow| other.picture == row.picture && other.rate == "stop-and-wait";
@@ -105,7 +106,7 @@ fn cells(row: &DisplayRateRow, rows: &[DisplayRateRow]) -> Option<Vec<String>> {
     ))
 }
 
-/// Three digits, with thousands apart.
+/// Three significant digits, with thousands separated by spaces.
 fn number(value: f64) -> String {
     if value < 1000.0 {
         return format!("{value:.3}")
@@ -126,7 +127,7 @@ fn number(value: f64) -> String {
     out
 }
 
-/// The same as JSON: every trial.
+/// The result as JSON, with every trial.
 #[must_use]
 pub fn display_json(address: &str, rows: &[DisplayRateRow]) -> Value {
     let row = |row: &DisplayRateRow| {

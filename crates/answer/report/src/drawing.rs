@@ -1,7 +1,7 @@
-//! A network as a picture: SVG without scripts, fonts or anything else from outside, for light and dark screens.
+//! Draws a network as self-contained SVG (no scripts, no external fonts), for light and dark screens.
 //!
-//! Hosts are boxes with their address, switches are dark; a line says its rate above and its delay below and is the
-//! thicker the faster. What else is known of a node or link shows where the mouse rests on it.
+//! Hosts are boxes with their address, switches are dark boxes. A link is a line with its rate above and its delay below, thicker for
+//! higher rates. Other properties of a node or link appear as a tooltip.
 
 mod node_layout;
 mod shape;
@@ -18,13 +18,14 @@ use stackline_core::units;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// A network of more nodes than this is not drawn: nobody could read it.
+/// A network with more nodes than this is not drawn: it would be unreadable.
 pub const MOST_NODES: usize = 500;
 
-/// Widths of a character, in pixels: of names, and of the small text beside them.
+/// Width of a character of a name, pixels.
 const NAME: f64 = 8.0;
+/// Width of a character of the small text, pixels.
 const SMALL: f64 = 6.4;
-/// Between two lines that join the same nodes: room for what they say.
+/// Distance between two lines that join the same nodes, pixels: room for their text.
 const BESIDE: f64 = 36.0;
 const MARGIN: f64 = 24.0;
 const HEADING: f64 = 28.0;
@@ -40,14 +41,14 @@ svg{--paper:#fff;--ink:#1f2933;--soft:#52606d;--line:#8795a1;--host:#e6f0fa;--ed
 .busy4{stroke:#c92a2a}.down{stroke-dasharray:6 5}.arrow{fill:var(--line)}\
 .link text{paint-order:stroke;stroke:var(--paper);stroke-width:4px;stroke-linejoin:round}";
 
-/// How busy a link was, a share of the time: from its first end, and to it.
+/// How busy a link was in each direction, as a share of the time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkUse {
-    /// From its first end.
+    /// From its first end to its second, 0 to 1.
     pub there: f64,
-    /// To it.
+    /// From its second end to its first, 0 to 1.
     pub back: f64,
-    /// Whether it was never used.
+    /// Whether it was down.
     pub is_down: bool,
 }
 
@@ -57,8 +58,8 @@ pub fn drawing(network: &Network) -> Option<String> {
     drawing_in_use(network, &[])
 }
 
-/// The same with how busy its links were, as far as it is known, in their order: a line is the redder the busier its busier direction
-/// was, and says how busy that was in place of its delay.
+/// The network as SVG, with the use of its links (in their order, if known): a line is coloured from green to red by its busier
+/// direction, and shows that share in place of its delay.
 #[must_use]
 pub fn drawing_in_use(network: &Network, uses: &[Option<LinkUse>]) -> Option<String> {
     if network.hosts.len() + network.switches.len() > MOST_NODES {
@@ -75,7 +76,7 @@ pub fn drawing_in_use(network: &Network, uses: &[Option<LinkUse>]) -> Option<Str
     Some(scene.svg(network))
 }
 
-/// From which share on a line is of the next colour.
+/// The shares from which on a line gets the next colour.
 const BUSY: [f64; 4] = [0.1, 0.3, 0.6, 0.9];
 
 /// A node as it is drawn.
@@ -111,7 +112,7 @@ fn text_width(text: &str, character: f64) -> f64 {
 
 /// A link as it is drawn.
 struct DrawnLink {
-    /// Which of the network's.
+    /// Its index in the network's links.
     number: usize,
     class: String,
     ends: (usize, usize),
@@ -120,16 +121,17 @@ struct DrawnLink {
     title: String,
     one_way: bool,
     thickness: f64,
-    /// How far it lies beside the straight one, where several join the same nodes.
+    /// How far it bends away from the straight line if several join the same nodes, pixels.
     beside: f64,
-    /// Where its text stands.
+    /// The place of its text.
     label: RotatedRectangle,
     from: DrawingPoint,
-    /// Where the tangents of its ends meet.
+    /// The control point of its quadratic curve.
     bend: DrawingPoint,
     to: DrawingPoint,
 }
 
+/// All nodes and links with their places.
 struct TopologyScene {
     boxes: Vec<DrawnNode>,
     lines: Vec<DrawnLink>,
@@ -165,7 +167,7 @@ impl TopologyScene {
         scene
     }
 
-    /// Puts everything where these nodes ask for it, and says how much overlaps.
+    /// Places links and texts for nodes at these points; returns the number of overlaps.
     fn stand(&mut self, points: &[DrawingPoint]) -> usize {
         let shape = |(one, middle): (&DrawnNode, &DrawingPoint)| RotatedRectangle {
             middle: *middle,
@@ -193,7 +195,7 @@ impl TopologyScene {
         overlaps + crowded(&self.shapes) + self.crossed(&drawn)
     }
 
-    /// Lines that run through the box of a node they do not join.
+    /// Counts how often a line crosses the box of a node that it does not join.
     fn crossed(&self, drawn: &[RotatedRectangle]) -> usize {
         let through = |(line, drawn): (&DrawnLink, &RotatedRectangle)| {
             let other = |at: usize| at != line.ends.0 && at != line.ends.1;
@@ -269,7 +271,7 @@ const fn corner(shape: &RotatedRectangle) -> (DrawingPoint, DrawingPoint) {
     )
 }
 
-/// Pairs of boxes that nearly touch.
+/// Counts the pairs of boxes that overlap or nearly touch.
 fn crowded(shapes: &[RotatedRectangle]) -> usize {
     let wide = |shape: &RotatedRectangle| RotatedRectangle {
         half: shape.half.plus(DrawingPoint { x: 3.0, y: 3.0 }),
@@ -323,7 +325,7 @@ fn lines(network: &Network) -> Vec<DrawnLink> {
             .copied()
             .zip(nodes.get(&link.ends.1).copied())
     };
-    // What joins a node to itself or to nothing cannot be drawn; no checked network has it.
+    // A link from a node to itself or to an unknown node cannot be drawn; checked networks have none.
     let numbered = network.links.iter().enumerate();
     let drawn = numbered.filter_map(|link| {
         ends(link.1)
@@ -356,7 +358,8 @@ fn lines(network: &Network) -> Vec<DrawnLink> {
     drawn.iter().map(line).collect()
 }
 
-/// 1.5 to 4.5 pixels, by the logarithm of the rate among all rates.
+/// The thickness of a line, 1.5 to 4.5 pixels, by the logarithm of its rate among all rates; 2 if all rates are equal, 4.5 if the
+/// rate is unlimited.
 fn thickness(link: &NetworkLink, rates: &[f64]) -> f64 {
     let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
     let most = rates.iter().copied().fold(0.0, f64::max);
@@ -461,7 +464,7 @@ impl DrawnLink {
         }
     }
 
-    /// Shows how busy it was.
+    /// Makes the line show how busy its link was.
     fn is_used(&mut self, link: &NetworkLink, used: LinkUse) {
         let busier = used.there.max(used.back);
         let level = BUSY.iter().filter(|from| busier >= **from).count();
@@ -484,7 +487,7 @@ impl DrawnLink {
         );
     }
 
-    /// From the edge of the one box to that of the other, straight or in a bow.
+    /// Lays the line from the edge of one box to that of the other, straight or bent.
     fn stretch(&mut self, shapes: &[RotatedRectangle]) {
         let (a, b) = (&shapes[self.ends.0], &shapes[self.ends.1]);
         let v = b.middle.minus(a.middle);
@@ -500,7 +503,7 @@ impl DrawnLink {
         }
     }
 
-    /// Its point at a share of it, and where it leads there.
+    /// The point at a share of the curve, and its direction there.
     fn at(&self, share: f64) -> (DrawingPoint, DrawingPoint) {
         let (first, second) = (self.bend.minus(self.from), self.to.minus(self.bend));
         let (p, q) = (
@@ -513,7 +516,7 @@ impl DrawnLink {
         )
     }
 
-    /// What it takes of the picture; of a bow, its middle half.
+    /// The rectangle that the line covers; of a bent line, only its middle half.
     fn shape(&self) -> RotatedRectangle {
         if self.beside == 0.0 {
             RotatedRectangle::line(self.from, self.to)
@@ -522,7 +525,7 @@ impl DrawnLink {
         }
     }
 
-    /// Puts its text where least is in the way, and says what is.
+    /// Places its text where it overlaps least; returns the place and the number of overlaps with nodes and other texts.
     fn write(
         &mut self,
         nodes: &[RotatedRectangle],
@@ -530,7 +533,7 @@ impl DrawnLink {
         lines: &[&RotatedRectangle],
     ) -> (RotatedRectangle, usize) {
         let v = self.at(0.5).1;
-        // Read from the left, or from below.
+        // Turned so that the text reads from left to right, or from below.
         let upright = if v.x < -1e-3 * v.length() || (v.x < 1e-3 * v.length() && v.y > 0.0) {
             v.times(-1.0)
         } else {
@@ -584,7 +587,7 @@ impl DrawnLink {
         );
     }
 
-    /// At the end of what leads one way only.
+    /// The arrow at the end of a one-way link.
     fn arrow(&self) -> String {
         if !self.one_way {
             return String::new();

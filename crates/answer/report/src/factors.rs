@@ -1,4 +1,4 @@
-//! What a designed experiment came to: as text, as JSON with the whole design and every response, as pictures.
+//! The result of a designed experiment: as text, as JSON with the whole design and every response, and as pictures.
 
 mod canvas;
 mod json;
@@ -15,25 +15,25 @@ use stackline_core::plan::World;
 use stackline_core::units;
 use stackline_factors::{Design, DesignKind, EffectScale, FactorAnswer, FactorObservation};
 
-/// A factor in words.
+/// A factor as text.
 #[derive(Clone, Debug)]
 pub struct FactorWords {
-    /// Without its levels.
+    /// Its name, without levels.
     pub name: String,
-    /// Its levels.
+    /// Its levels as text.
     pub levels: Vec<String>,
-    /// How many times what is written each is, where it is a number.
+    /// By level: how many times the written value it is, if it is a number.
     pub times: Vec<Option<f64>>,
 }
 
 /// The unit of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseUnit {
-    /// bit/s.
+    /// Bits per second.
     BitPerSecond,
-    /// s.
+    /// Seconds.
     Seconds,
-    /// So many of something a second, as `vectors/s`.
+    /// Another rate with its unit, such as `vectors/s`.
     PerSecond(&'static str),
 }
 
@@ -63,37 +63,38 @@ impl ResponseUnit {
     }
 }
 
-/// A response with what it says.
+/// A response (a figure of the runs) and its analysis.
 #[derive(Debug)]
 pub struct Response {
-    /// What it is.
+    /// Its name.
     pub name: String,
     /// Its unit.
     pub unit: ResponseUnit,
-    /// Whether more of it is better.
+    /// Whether a higher value is better.
     pub more_is_better: bool,
-    /// What it says of the factors.
+    /// The analysis of the factors, or why there is none.
     pub answer: Result<FactorAnswer, String>,
-    /// Every run of the design.
+    /// The values of all runs of the design.
     pub observed: Vec<FactorObservation>,
-    /// Runs half way between all levels.
+    /// The values of the runs at the centre point, halfway between all levels.
     pub centre: Vec<f64>,
 }
 
 impl Response {
-    /// How many times as fast a combination is than with everything at its first level, with its interval.
+    /// How many times as fast a combination is as the one with all factors at their first level, with its interval.
     #[must_use]
     pub fn gain_of(&self, answer: &FactorAnswer, design: &Design, row: &[usize]) -> Gain {
         self.in_its_direction(answer.ratio(design, row, &vec![0; row.len()]))
     }
 
-    /// How many times as fast a level of a factor is than its first, on average over the levels of the others.
+    /// How many times as fast a level of a factor is as its first level, averaged over the levels of the others.
     fn gain(&self, answer: &FactorAnswer, factor: usize, level: usize) -> Gain {
         answer
             .ratio_on_average(factor, level)
             .map_or((f64::NAN, None), |ratio| self.in_its_direction(ratio))
     }
 
+    /// Turns a ratio of values into "times as fast": inverted if a lower value is better.
     fn in_its_direction(&self, gain: Gain) -> Gain {
         if self.more_is_better {
             return gain;
@@ -104,85 +105,85 @@ impl Response {
     }
 }
 
-/// How many times as fast, and the 95 % interval.
+/// How many times as fast, and the 95 % interval if known.
 pub type Gain = (f64, Option<(f64, f64)>);
 
-/// The limit if a factor were infinite.
+/// The limit if a factor were infinitely better.
 #[derive(Clone, Debug)]
 pub struct FactorLimit {
-    /// The factor.
+    /// Index of the factor.
     pub factor: usize,
-    /// How many times as fast, and its 95 % interval.
+    /// How many times as fast, and the ends of its 95 % interval.
     pub times: Option<(f64, f64, f64)>,
-    /// The same by the account of one traced run as it is: its time without the factor's; where that is known.
+    /// How many times as fast by subtracting the factor's share from the time of one traced run, if known.
     pub by_account: Option<f64>,
-    /// What limits then.
+    /// What limits the run then.
     pub next: Option<String>,
 }
 
-/// A change that brings most once those before it are made.
+/// The change that gains most after those before it are made.
 #[derive(Clone, Copy, Debug)]
 pub struct ImprovementStep {
-    /// The factor.
+    /// Index of the factor.
     pub factor: usize,
-    /// Its level.
+    /// Index of its level.
     pub level: usize,
-    /// How many times as fast as before it.
+    /// How many times as fast as before this change.
     pub times: f64,
 }
 
 /// A set of improvements.
 #[derive(Clone, Debug)]
 pub struct ImprovementOffer {
-    /// What is bought.
+    /// The levels that are bought.
     pub bought: Vec<String>,
-    /// What it costs.
+    /// Their price.
     pub cost: f64,
     /// How many times as fast.
     pub times: f64,
-    /// Its interval.
+    /// Its 95 % interval.
     pub interval: Option<(f64, f64)>,
-    /// Whether it is the best for what is to be spent.
+    /// Whether it is the best within the amount to spend.
     pub is_best: bool,
 }
 
-/// An experiment.
+/// The result of an experiment.
 #[derive(Debug)]
 pub struct FactorOutcome {
     /// The measurement with all factors at their first level.
     pub measurement: String,
-    /// Where it ran.
+    /// The world the runs were made in.
     pub world: World,
-    /// What was varied.
+    /// The factors.
     pub factors: Vec<FactorWords>,
     /// The combinations.
     pub design: Design,
-    /// Runs of each.
+    /// Runs of each combination.
     pub replicates: u32,
-    /// Runs that were made.
+    /// The number of runs made.
     pub runs: usize,
-    /// Those of them that failed.
+    /// How many of them failed.
     pub failed: usize,
-    /// How long it took.
+    /// How long the experiment took, seconds.
     pub took_s: f64,
-    /// Where it is kept, if it is.
+    /// The directory where it is stored, if any.
     pub directory: Option<String>,
-    /// What it is judged by first.
+    /// The responses, the main one first.
     pub responses: Vec<Response>,
-    /// What to change first, and what brings most then; empty where nobody looked for it.
+    /// What to change first, and what gains most then; empty if not computed.
     pub steps: Vec<ImprovementStep>,
-    /// The limits if factors were infinite.
+    /// The limits if factors were infinitely better.
     pub limits: Vec<FactorLimit>,
-    /// What could be bought, the cheapest first.
+    /// Improvements worth their price, the cheapest first.
     pub offers: Vec<ImprovementOffer>,
-    /// What is to be spent at most.
+    /// The most to be spent.
     pub spend: Option<f64>,
-    /// What a reader has to know.
+    /// Notes for readers.
     pub notes: Vec<String>,
 }
 
 impl FactorOutcome {
-    /// The first level of every factor.
+    /// The combination with every factor at its first level.
     fn base(&self) -> Vec<usize> {
         vec![0; self.factors.len()]
     }
@@ -214,7 +215,7 @@ fn times(value: f64) -> String {
     }
 }
 
-/// From the answer's scale to the response's.
+/// Converts a value from the analysis' scale (perhaps logarithmic) to that of the response.
 fn unscaled(answer: &FactorAnswer, value: f64) -> f64 {
     if answer.scale == EffectScale::Multiplicative {
         value.exp()
@@ -223,7 +224,7 @@ fn unscaled(answer: &FactorAnswer, value: f64) -> f64 {
     }
 }
 
-/// What a level brings by itself, with all others at their first: where that was run, and the model has a term for each combination.
+/// The gain of a level alone, with all other factors at their first level; `None` if the design does not contain that.
 fn alone(
     outcome: &FactorOutcome,
     response: &Response,
@@ -242,7 +243,7 @@ fn alone(
     Some(response.gain_of(answer, &outcome.design, &row))
 }
 
-/// Improvement over change, both in per cent (Lantz, Nowicki and Theimer 1985, section 3.3).
+/// The sensitivity: improvement over change, both as shares (Lantz, Nowicki and Theimer 1985, section 3.3).
 fn sensitivity(outcome: &FactorOutcome, factor: usize, level: usize, gain: f64) -> Option<f64> {
     let times = outcome.factors[factor].times[level]?;
     let change = if times < 1.0 { 1.0 / times } else { times } - 1.0;

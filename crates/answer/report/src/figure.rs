@@ -1,13 +1,13 @@
-//! Numbers as text with their spread and their unit: `18.1 ± 0.2 Gbit/s`, `17.2..18.9 Gbit/s`.
+//! Formats numbers with their spread and unit: `18.1 ± 0.2 Gbit/s`, `17.2..18.9 Gbit/s`.
 
 use stackline_analyze::{RepeatedWork, RunMetric, Summary, values_needed};
 use stackline_core::units;
 use std::collections::BTreeSet;
 
-/// What stands where there is nothing to say.
+/// The text for an absent value.
 pub(crate) const ABSENT: &str = "-";
 
-/// A value of a metric.
+/// A value of a metric with its unit.
 pub(crate) fn value(metric: RunMetric, value: f64) -> String {
     match metric {
         RunMetric::Throughput => units::format_rate(value),
@@ -18,8 +18,8 @@ pub(crate) fn value(metric: RunMetric, value: f64) -> String {
     }
 }
 
-/// A mean and the half width of its interval, in the unit of the mean: three digits of the mean, or up to two more where the half
-/// width would be 0 otherwise. An interval that reaches zero is written from there.
+/// A mean and half the width of its interval, in the unit of the mean: three digits of the mean, or up to two more if the half width
+/// would otherwise be shown as 0. An interval that reaches below zero is written as one from 0.
 pub(crate) fn with_half_width(metric: RunMetric, mean: f64, half: Option<f64>) -> String {
     let text = value(metric, mean);
     let (Some(half), Some((_, unit))) = (half, text.split_once(' ')) else {
@@ -28,7 +28,7 @@ pub(crate) fn with_half_width(metric: RunMetric, mean: f64, half: Option<f64>) -
     let factor = factor(unit);
     let digits = digits(mean / factor, half / factor);
     if half > mean {
-        // No rate and no time is below zero.
+        // Rates and times cannot be negative.
         return format!(
             "{:.digits$} (0..{:.digits$}) {unit}",
             mean / factor,
@@ -42,7 +42,7 @@ pub(crate) fn with_half_width(metric: RunMetric, mean: f64, half: Option<f64>) -
     )
 }
 
-/// From the least to the largest, with one unit where it is the same; of two rates the first has its prefix alone.
+/// A range from the least to the largest value; a common unit is written once, and of two rates the first has only its prefix.
 pub(crate) fn range(metric: RunMetric, low: f64, high: f64) -> String {
     let (first, second) = (value(metric, low), value(metric, high));
     match (first.split_once(' '), second.split_once(' ')) {
@@ -54,20 +54,20 @@ pub(crate) fn range(metric: RunMetric, low: f64, high: f64) -> String {
     }
 }
 
-/// What of a distribution is shown.
+/// A figure of a distribution that is shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Percentile {
-    /// So many percent are not above it.
+    /// The percentile: this many percent of the values are not above it.
     Percent(f64),
-    /// The largest.
+    /// The largest value.
     Max,
 }
 
 impl Percentile {
-    /// What is shown where nothing else is requested.
+    /// What is shown by default.
     pub const USUAL: [Self; 2] = [Self::Percent(50.0), Self::Percent(99.0)];
 
-    /// `median`, `p99.9`, `max`.
+    /// Its name: `median`, `p99.9` or `max`.
     #[must_use]
     pub fn name(self) -> String {
         match self {
@@ -77,7 +77,7 @@ impl Percentile {
         }
     }
 
-    /// `median / p99`.
+    /// The names of several, such as `median / p99`.
     pub(crate) fn names(several: &[Self]) -> String {
         several
             .iter()
@@ -86,7 +86,7 @@ impl Percentile {
             .join(" / ")
     }
 
-    /// Its value among the times of a summary; nothing of too few.
+    /// Its value for the times of a summary; `None` if there are too few.
     pub(crate) fn of(self, metric: RunMetric, summary: &Summary) -> Option<f64> {
         let statistics = || {
             if metric == RunMetric::Connect {
@@ -101,7 +101,7 @@ impl Percentile {
         }
     }
 
-    /// Why it is absent where there are this many times.
+    /// Why it is absent with `n` values; `None` if these are enough.
     pub(crate) fn too_few(self, n: u64) -> Option<String> {
         let Self::Percent(percent) = self else {
             return None;
@@ -111,7 +111,7 @@ impl Percentile {
     }
 }
 
-/// Values of one metric, with one unit where it is the same.
+/// Values of one metric; a common unit is written once.
 pub(crate) fn format_values(metric: RunMetric, values: &[Option<f64>]) -> String {
     let values: Vec<String> = values
         .iter()
@@ -136,7 +136,7 @@ pub(crate) fn format_values(metric: RunMetric, values: &[Option<f64>]) -> String
     )
 }
 
-/// `12 %`, `0.30 %`.
+/// A share in percent: `12 %`, `0.30 %`.
 pub(crate) fn percent(share: f64) -> String {
     format!("{} %", units::three_digits(share * 100.0))
 }
@@ -155,7 +155,7 @@ pub(crate) fn cpu_per(work: RepeatedWork, microseconds: f64) -> String {
     format!("{} us/{what}", fine(microseconds))
 }
 
-/// Three digits also of what is less than one, in a unit that stays.
+/// Three digits, also for values below one, without changing the unit.
 fn fine(value: f64) -> String {
     match value.abs() {
         0.0 => units::three_digits(value),
@@ -174,7 +174,7 @@ fn factor(unit: &str) -> f64 {
         .unwrap_or(1.0)
 }
 
-/// Digits behind the point: three of the mean, or more where the half width would be nothing; at most two more.
+/// Digits after the point: for three digits of the mean, or up to two more if the half width would be shown as 0.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

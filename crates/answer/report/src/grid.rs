@@ -1,28 +1,28 @@
-//! Columns of text under each other, in plain characters; the first of them may be wrapped to make the lines fit.
+//! Lays out text in aligned columns, and wraps text.
 
-/// How a column stands.
+/// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
     Left,
     Right,
 }
 
-/// A name, and figures behind it.
+/// The alignment of a name column followed by columns of figures.
 pub(crate) const fn name_and_figures<const COLUMNS: usize>() -> [Align; COLUMNS] {
     let mut align = [Align::Right; COLUMNS];
     align[0] = Align::Left;
     align
 }
 
-/// Between two columns.
+/// Spaces between two columns.
 const GAP: usize = 2;
 
-/// The width of a text on a terminal; everything printed here is one column a character.
+/// The width of a text on a terminal, in characters; all characters printed here are one column wide.
 pub(crate) fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Breaks a text at spaces into lines not wider than `most` where its words allow that. Spaces before it stay.
+/// Breaks a text at spaces into lines of at most `most` characters, unless a word is longer. Leading spaces are kept.
 pub(crate) fn wrap(text: &str, most: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
@@ -37,7 +37,7 @@ pub(crate) fn wrap(text: &str, most: usize) -> Vec<String> {
     lines
 }
 
-/// The width each column needs.
+/// The width that each column needs.
 pub(crate) fn widths(rows: &[Vec<String>]) -> Vec<usize> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     (0..columns)
@@ -51,12 +51,12 @@ pub(crate) fn widths(rows: &[Vec<String>]) -> Vec<usize> {
         .collect()
 }
 
-/// One line, without spaces at its end.
+/// One line of a table, without trailing spaces.
 pub(crate) fn line(cells: &[String], widths: &[usize], align: &[Align]) -> String {
     line_with_gap(cells, widths, align, GAP)
 }
 
-/// One line with so many spaces between two columns, without spaces at its end.
+/// One line of a table with `gap` spaces between columns, without trailing spaces.
 pub(crate) fn line_with_gap(
     cells: &[String],
     widths: &[usize],
@@ -68,7 +68,7 @@ pub(crate) fn line_with_gap(
         .zip(widths)
         .zip(align)
         .map(|((cell, width), align)| {
-            // The widest that can be formatted.
+            // `format!` allows no larger width.
             let width = (*width).min(usize::from(u16::MAX));
             match align {
                 Align::Left => format!("{cell:<width$}"),
@@ -82,17 +82,17 @@ pub(crate) fn line_with_gap(
         .to_owned()
 }
 
-/// The width of a line of such columns.
+/// The width of a line with columns of these widths.
 pub(crate) fn total(widths: &[usize]) -> usize {
     total_with_gap(widths, GAP)
 }
 
-/// The width of a line of such columns with so many spaces between two of them.
+/// The width of a line with columns of these widths and `gap` spaces between them.
 pub(crate) fn total_with_gap(widths: &[usize], gap: usize) -> usize {
     widths.iter().sum::<usize>() + gap * widths.len().saturating_sub(1)
 }
 
-/// The usual spaces between two columns, or one where a line would be wider than `most` with them.
+/// The usual gap between columns, or one space if a line would be wider than `most` with it.
 pub(crate) fn fitting_gap(widths: &[usize], most: usize) -> usize {
     if total(widths) > most { 1 } else { GAP }
 }

@@ -1,4 +1,4 @@
-//! The stable schema of `--json`, described in `docs/JSON.md`. Fields are added, never renamed or removed.
+//! Summaries as JSON: the stable schema of `--json`, described in `docs/JSON.md`. Fields may be added, but never renamed or removed.
 
 use crate::figure::Percentile;
 use serde_json::{Map, Value, json as object};
@@ -6,7 +6,7 @@ use stackline_analyze::{RunMetric, SampleStatistics, SideSummary, Summary};
 use stackline_core::plan::World;
 use stackline_core::run_record::WakeUp;
 
-/// What holds for all measurements of a run.
+/// Data of a run that hold for all its measurements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReportHeader {
     /// The version of stackline that measured.
@@ -15,19 +15,19 @@ pub struct ReportHeader {
     pub run: String,
     /// Root of all randomness.
     pub seed: u64,
-    /// Where it ran.
+    /// The world it ran in.
     pub world: World,
-    /// What waking a core costs on the initiator's host, where that was measured.
+    /// What waking a core costs on the initiator's host, if measured.
     pub wake_up: Option<WakeUp>,
-    /// Whether everything planned was done.
+    /// Whether all planned runs were made.
     pub complete: bool,
     /// Whether it is still running.
     pub running: bool,
-    /// Why not, where that is known.
+    /// Why it is incomplete, if known.
     pub reason: Option<String>,
 }
 
-/// A run and its summaries; `percentiles` beside those that are always there.
+/// A run and its summaries; `percentiles` are given in addition to the fixed ones.
 #[must_use]
 pub fn json(header: &ReportHeader, summaries: &[Summary], percentiles: &[Percentile]) -> Value {
     object!({
@@ -75,7 +75,7 @@ fn into_map(value: Value) -> Map<String, Value> {
     }
 }
 
-/// The specification of the run.
+/// What the plan says about the measurement.
 fn described(s: &Summary) -> Value {
     let variables: Map<String, Value> = s
         .variables
@@ -99,7 +99,7 @@ fn described(s: &Summary) -> Value {
     })
 }
 
-/// What came of it.
+/// The measured figures.
 fn measured(s: &Summary) -> Value {
     object!({
         "runs": s.runs,
@@ -131,7 +131,7 @@ fn measured(s: &Summary) -> Value {
     })
 }
 
-/// What it took.
+/// CPU time and other costs.
 fn spent(s: &Summary) -> Value {
     object!({
         "cpu": { "initiator": cpu(&s.initiator), "responder": cpu(&s.responder) },
@@ -148,7 +148,7 @@ fn cpu(side: &SideSummary) -> Value {
     object!({ "user_s": side.usage.user_s, "system_s": side.usage.system_s })
 }
 
-/// The object S of the schema, or null.
+/// Statistics as the object S of the schema, or null.
 pub(crate) fn statistics(statistics: Option<&SampleStatistics>) -> Value {
     let Some(s) = statistics else {
         return Value::Null;

@@ -1,12 +1,12 @@
-//! The list of kept runs, and the one figure that stands for a run.
+//! The list of stored runs, and the one figure that represents a run in it.
 
 use crate::figure;
 use crate::grid::{Align, line, width, widths};
 use stackline_analyze::Summary;
 
-/// How wide a row is.
+/// The width of a row, characters.
 const WIDTH: usize = 80;
-/// What a run is about is never cut below this.
+/// The least width of the column that says what a run is about.
 const LEAST_ABOUT: usize = 24;
 
 /// The main figure of a measurement, as in its table: `18.1 ± 0.2 Gbit/s`.
@@ -18,7 +18,7 @@ pub fn headline_figure(summary: &Summary) -> Option<String> {
     Some(figure::with_half_width(metric, figures.mean, half))
 }
 
-/// A table of runs: name, result, size, and what each is about, cut to 80 columns.
+/// A table of runs: name, result, size, and what each is about, cut to 80 characters.
 #[must_use]
 pub fn kept_run_table(runs: &[[String; 4]]) -> String {
     let head = ["run", "result", "size", "about"].map(str::to_owned);

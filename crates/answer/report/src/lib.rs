@@ -1,29 +1,29 @@
-//! Answers as people and programs read them: aligned tables, JSON, plans, pictures, a page.
+//! Formats results for people and programs: aligned tables, JSON, plans, pictures, an HTML page.
 //!
-//! It turns values into text and never measures, reads a file or prints. Every number carries its unit; what is absent
+//! It turns values into text or pictures; it never measures, reads a file or prints. Every number has its unit, and an absent figure
 //! is shown as absent.
 //!
 //! | module | one idea |
 //! | --- | --- |
-//! | [`table`](mod@table) | summaries, one row each, and below what one has to know about them |
+//! | [`table`](mod@table) | summaries, one row each, with notes on them below |
 //! | [`json`](mod@json) | the stable schema of `--json` |
 //! | [`comparison`](mod@comparison) | one run against another |
 //! | [`findings`](mod@findings) | what limits a run, what proves it, what to try |
-//! | [`lifelines`](mod@lifelines) | where the time of data units went, and the slowest of them |
-//! | [`prediction`](mod@prediction) | what closed forms say, beside a run |
-//! | [`paper`](mod@paper) | a paper made again: printed, formula, simulated, measured |
-//! | [`plan`](mod@plan) | what exactly will be done |
+//! | [`lifelines`](mod@lifelines) | where the time of data units went, and the slowest units |
+//! | [`prediction`](mod@prediction) | predictions, and what was measured |
+//! | [`paper`](mod@paper) | the reproduction of a paper: printed, by formula, simulated, measured |
+//! | [`plan`](mod@plan) | what a specification will do, with all defaults |
 //! | [`chart`](mod@chart) | curves over two axes as a picture |
 //! | [`factors`](mod@factors) | which factors of an experiment matter |
 //! | [`drawing`](mod@drawing) | a network as a picture |
-//! | [`ncc`](mod@ncc) | what IMPs and lines did, as the Network Control Center had it |
+//! | [`ncc`](mod@ncc) | IMPs and lines of the ARPANET, as the Network Control Center reported them |
 //! | [`picture`](mod@picture) | lifelines as a picture, for papers |
 //! | [`results_picture`](mod@results_picture) | figures of measurements with their intervals as a picture |
 //! | [`scene`](mod@scene) | pictures as SVG, PNG and PDF |
-//! | [`monitored`](mod@monitored) | what monitors saw over time, as a chart |
+//! | [`monitored`](mod@monitored) | values of monitors over time, as a chart |
 //! | [`page`](mod@page) | a whole run as one file for a browser |
 //! | [`manual_text`](mod@manual_text) | a chapter of a manual as text for a terminal |
-//! | [`topology`](mod@topology) | a network: hosts, links, and what lies between each two hosts |
+//! | [`topology`](mod@topology) | a network: hosts, links, and the path between each two hosts |
 
 pub mod chart;
 mod colours;

@@ -1,11 +1,11 @@
-//! Which lifelines a page or a picture holds when there are more than it may: those that something became of, those that
-//! findings name, and of the others every so many.
+//! Selects lifelines for a page or picture that cannot show all: first those that findings name, then those with an unusual outcome
+//! or marks, then every n-th of the others.
 
 use stackline_analyze::findings::Finding;
 use stackline_analyze::lifelines::{Id, Lifeline, LifelineOutcome, Lifelines};
 use std::collections::HashSet;
 
-/// Indices of the lines that a page holds, in their order, with at most about `most` events.
+/// Indices of the lines that a page shows, in their order, with about `most` events at most.
 pub(crate) fn select_lifelines(
     lifelines: &Lifelines,
     findings: &[Finding],
@@ -26,8 +26,8 @@ pub(crate) fn select_lifelines(
     )
 }
 
-/// Of these lines those that together weigh at most about `most`, in their order: first the named, then those that something
-/// became of, then the others.
+/// Selects of `lines` as many as weigh about `most` together, in their order: first the named, then those with an unusual outcome or
+/// marks, then the others. Each group is thinned out evenly if it does not fit.
 pub(crate) fn thin_lifelines(
     lifelines: &Lifelines,
     lines: Vec<u32>,

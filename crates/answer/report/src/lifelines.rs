@@ -1,4 +1,4 @@
-//! Lifelines as text and JSON: where the time went, what became of units, how fast they came, the slowest of them.
+//! Lifelines (the events of each data unit) as text and JSON: where the time went, outcomes, throughput, the slowest units.
 
 mod gnuplot;
 mod json;
@@ -22,22 +22,22 @@ use stackline_analyze::segments::LifelineSegment;
 use stackline_core::units;
 use stackline_core::units::counted;
 
-/// Lifelines and what is computed from them.
+/// Lifelines with their statistics, and what else is shown.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown<'l> {
     /// The lines.
     pub lifelines: &'l Lifelines,
-    /// What they say.
+    /// The statistics of these lines.
     pub statistics: &'l LifelineStatistics,
-    /// What the time of requests went into, where there are some of programs that are not ours.
+    /// The causes of the time of requests, if requests of other programs were traced.
     pub requests: Option<&'l AccountedTimes>,
-    /// What groups are, as in "server".
+    /// What groups are, such as "server".
     pub by: &'l str,
-    /// Lines put below as they are.
+    /// Notes that are added at the end.
     pub notes: &'l [String],
 }
 
-/// All of it as text.
+/// The whole report as text.
 #[must_use]
 pub fn lifelines(shown: &Shown<'_>) -> String {
     if shown.lifelines.lines.is_empty() {
@@ -83,10 +83,10 @@ pub fn lifelines(shown: &Shown<'_>) -> String {
     texts.join("\n")
 }
 
-/// A point: what, where, which port or direction there, and for which service where hosts ask and answer.
+/// A point as text: keyword, host, port or direction, and service if it has one.
 pub(crate) fn label(point: &LifelinePoint) -> String {
     let mut label = point.keyword.clone();
-    // The host follows from the port.
+    // The name of a port contains its host.
     if !point.place.contains('>') {
         label = format!("{label} {}", point.host);
     }
@@ -118,7 +118,7 @@ fn outcome(lifelines: &Lifelines, outcome: LifelineOutcome) -> String {
     }
 }
 
-/// How many units there are and what became of them: a column for each group where there are several.
+/// A table of outcomes: how many units have each, with a column for each group if there are several.
 fn outcomes(shown: &Shown<'_>) -> Vec<String> {
     let groups = &shown.lifelines.groups;
     let several = groups.len() > 1 && groups.len() <= 8;
@@ -178,7 +178,7 @@ const fn order(outcome: LifelineOutcome) -> (u8, u32) {
     }
 }
 
-/// Lines of columns, the first left.
+/// A table whose first column is left-aligned.
 fn grid(rows: Vec<Vec<String>>) -> Vec<String> {
     let widths = widths(&rows);
     let mut align = vec![Align::Right; widths.len()];
@@ -188,10 +188,10 @@ fn grid(rows: Vec<Vec<String>>) -> Vec<String> {
     rows.iter().map(|row| line(row, &widths, &align)).collect()
 }
 
-/// Causes that are shown.
+/// Most causes that are shown.
 const MOST_CAUSES: usize = 24;
 
-/// What the time of requests went into, by the account that findings have.
+/// A table of the causes of the time of requests, as findings account for it.
 fn requests(times: &AccountedTimes) -> Vec<String> {
     let head = [
         "time spent on requests",
@@ -216,7 +216,7 @@ fn requests(times: &AccountedTimes) -> Vec<String> {
     lines
 }
 
-/// Where the time went: of all lines, or of a group.
+/// A table of segments: of all lines, or of a group. `None` if there are none.
 fn times(shown: &Shown<'_>, group: Option<u32>) -> Option<Vec<String>> {
     let of = |segment: &&LifelineSegment| !segment.connections && segment.group == group;
     let title = group.map_or_else(
@@ -238,14 +238,15 @@ fn times(shown: &Shown<'_>, group: Option<u32>) -> Option<Vec<String>> {
     (rows.len() > 1).then(|| grid(rows))
 }
 
-/// What connecting took: no data unit waits for it as for a part of its way.
+/// A table of the segments of connections, apart from data units, whose way does not include them.
 fn connections(shown: &Shown<'_>) -> Option<Vec<String>> {
     let of = |segment: &&LifelineSegment| segment.connections && segment.group.is_none();
     let rows = stretches(shown, "where connection time went", of);
     (rows.len() > 1).then(|| grid(rows))
 }
 
-/// A table's head and a row for each stretch that is wanted.
+/// The head of a table and a row for each wanted segment; a row names the point where a segment begins if the segment before does not
+/// end there.
 fn stretches(
     shown: &Shown<'_>,
     title: &str,
@@ -270,7 +271,7 @@ fn stretches(
     rows
 }
 
-/// The points and segments that the tables are of: of very many hosts those of the stages, unless lines are grouped.
+/// The points and segments that tables show: those of stages if there are very many hosts and lines are not grouped.
 fn table_of<'s>(shown: &Shown<'s>) -> (&'s [LifelinePoint], &'s [LifelineSegment]) {
     let grouped = shown
         .statistics
@@ -283,7 +284,7 @@ fn table_of<'s>(shown: &Shown<'s>) -> (&'s [LifelinePoint], &'s [LifelineSegment
     }
 }
 
-/// What a segment is called, with its host.
+/// The name of a segment with its host.
 fn name_of(points: &[LifelinePoint], segment: &LifelineSegment) -> String {
     let point = |at: u32| &points[at as usize];
     let label = segment_label(point(segment.from), point(segment.to));
@@ -293,12 +294,12 @@ fn name_of(points: &[LifelinePoint], segment: &LifelineSegment) -> String {
     }
 }
 
-/// Segments such that each begins where the one before ends, as far as possible.
+/// Orders segments such that each begins where the one before ends, as far as possible.
 fn chained(mut segments: Vec<&LifelineSegment>) -> Vec<&LifelineSegment> {
     let mut chained: Vec<&LifelineSegment> = Vec::with_capacity(segments.len());
     while !segments.is_empty() {
         let last = chained.last().map(|segment| segment.to);
-        // Where ways part, the usual one goes on.
+        // Of several segments that go on, the most frequent one is next.
         let goes_on = |segment: &&LifelineSegment| last == Some(segment.from);
         let most = segments
             .iter()
@@ -313,7 +314,7 @@ fn chained(mut segments: Vec<&LifelineSegment>) -> Vec<&LifelineSegment> {
     chained
 }
 
-/// Whether what it says may be the clocks' doing.
+/// Whether a segment's times may be an effect of clock errors: some are negative, or the median is within the error.
 fn is_doubtful(segment: &LifelineSegment) -> bool {
     let error = segment.clock_error_ns.unwrap_or(0) as f64;
     segment.negative > 0 || error > 0.0 && segment.ns.median_ns.abs() <= error
@@ -327,7 +328,7 @@ fn spread(name: String, ns: &TimeSpread, last: &str) -> Vec<String> {
     cells
 }
 
-/// Throughput from unit to unit, of each group.
+/// A table of the throughput of each group; `None` without any.
 fn rates(shown: &Shown<'_>) -> Option<Vec<String>> {
     let rates = &shown.statistics.rates;
     if rates.is_empty() {
@@ -383,7 +384,7 @@ fn rates(shown: &Shown<'_>) -> Option<Vec<String>> {
     Some(lines)
 }
 
-/// When groups were blocked, and whether together.
+/// A table of blocked intervals of each group, and sentences on whether groups were blocked together; `None` without any.
 fn blocked(shown: &Shown<'_>) -> Option<Vec<String>> {
     let some: Vec<_> = shown
         .statistics
@@ -447,7 +448,7 @@ fn blocked(shown: &Shown<'_>) -> Option<Vec<String>> {
     Some(lines)
 }
 
-/// What each host did with its time: stretches of the way inside it, of which several can be busy at once.
+/// A table of how each host spent its time, by stretches of the units' way inside it; several can be busy at once.
 fn operation(shown: &Shown<'_>) -> Option<Vec<String>> {
     let profiles = &shown.statistics.profiles;
     let hosts = profiles
@@ -492,7 +493,7 @@ fn operation(shown: &Shown<'_>) -> Option<Vec<String>> {
     Some(grid(rows))
 }
 
-/// What one has to know before believing the figures.
+/// Notes on figures that clock errors make doubtful, and the given notes.
 fn notes(shown: &Shown<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     let (points, segments) = table_of(shown);

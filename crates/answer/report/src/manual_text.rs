@@ -1,13 +1,13 @@
-//! A chapter of a manual in Markdown as text of 80 columns: paragraphs wrapped, code indented, tables as lists.
+//! Turns a chapter of a Markdown manual into text for a terminal of 80 columns: paragraphs wrapped, code indented, tables as lists.
 
 use crate::grid;
 
 /// Columns of a terminal.
 const WIDTH: usize = 80;
-/// Columns before code, and before the second line of a list's item.
+/// Columns before code, and before the further cells of a table's row.
 const INDENT: usize = 4;
 
-/// What stands between that heading and the next one; nothing if the document has no such heading.
+/// The text between a heading and the next one; `None` if the document has no such heading.
 #[must_use]
 pub fn chapter(document: &str, heading: &str) -> Option<String> {
     let mut lines = document.lines();
@@ -30,7 +30,7 @@ pub fn chapter(document: &str, heading: &str) -> Option<String> {
     Some(format!("{heading}\n\n{}\n", text.written.trim_end()))
 }
 
-/// The words of a heading, where the line is one.
+/// The words of a heading, if the line is one.
 fn heading_of(line: &str) -> Option<&str> {
     let words = line.trim_start_matches('#');
     (words.len() < line.len())
@@ -42,10 +42,11 @@ fn heading_of(line: &str) -> Option<&str> {
 #[derive(Default)]
 struct Text {
     written: String,
-    /// The paragraph, or the item of a list, that is not written yet.
+    /// The current paragraph or list item, which is not written yet.
     paragraph: String,
-    /// Whether the last line was a table's, and how much was written before that table.
+    /// Whether the last line belonged to a table.
     is_table: bool,
+    /// The length of `written` before that table.
     table_begin: usize,
 }
 
@@ -77,8 +78,7 @@ impl Text {
         }
     }
 
-    /// A row of a table: its first cell, and the others below it. What stands above the rule says what columns are: it is
-    /// left out.
+    /// Writes a row of a table: its first cell, and the others below it. The header above the rule (`|---|`) is removed.
     fn push_row(&mut self, row: &str) {
         if row.chars().all(|c| matches!(c, '-' | '|' | ' ' | ':')) {
             self.written.truncate(self.table_begin);
@@ -121,7 +121,7 @@ impl Text {
     }
 }
 
-/// The cells of a row; a bar within code, or behind a backslash, is a character of its cell.
+/// The cells of a row. A `|` within code or after a backslash belongs to its cell.
 fn split_cells(row: &str) -> Vec<String> {
     let (mut cells, mut is_code, mut before) = (vec![String::new()], false, ' ');
     for c in row.chars() {
@@ -142,7 +142,7 @@ fn split_cells(row: &str) -> Vec<String> {
     cells.iter().map(|cell| cell.trim().to_owned()).collect()
 }
 
-/// Without Markdown's marks for emphasis and links; code keeps its marks, which show where it begins.
+/// Removes Markdown's marks for emphasis and links; code keeps its backticks.
 fn plain(text: &str) -> String {
     let text = text.replace("**", "").replace("\\|", "|");
     let (mut plain, mut rest) = (String::new(), text.as_str());

@@ -1,6 +1,6 @@
-//! Text in pictures and tables of markup: what would be markup is escaped. What a run's page holds is not markup at all: `page::markup_safe_data`.
+//! Escapes text for markup such as SVG and HTML. The data of a run's page are not markup at all: see `page::markup_safe_data`.
 
-/// Text between tags.
+/// Escapes a text for use between tags or in a quoted attribute; control characters become spaces.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,5 +1,5 @@
-//! What monitors saw over time as a chart: one field of their events, as `cwnd_bytes`, a curve for each stream, core or interface.
-//! It interpolates nothing: a value stands where its interval ends.
+//! Charts of monitored values over time: one data field of monitor events, such as `cwnd_bytes`, with a curve for each stream, core or
+//! interface. A value is drawn at the end of its interval.
 
 use crate::chart::{Axis, AxisScale, Chart, ChartCurve};
 use stackline_core::trace_index::Index;
@@ -7,13 +7,13 @@ use stackline_events::EventTable;
 use stackline_events::catalogue::{self, CatalogueEntry};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Curves beyond this cannot be distinguished.
+/// Most curves in a chart; more could not be distinguished.
 pub const MOST_CURVES: usize = 6;
 
-/// Fields that say which one of several a monitor means.
+/// Fields that identify what a monitor measured, such as the core.
 const WHICH: [&str; 6] = ["core", "interface", "port", "resource", "stream", "pid"];
 
-/// From which moment to which, seconds since the first event; from the first and to the last without one.
+/// A time range in seconds since the first event; without a bound it reaches to the first or last event.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MonitoredSpan {
     /// The first moment.
@@ -28,12 +28,12 @@ impl MonitoredSpan {
     }
 }
 
-/// A field over time.
+/// The chart of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Monitored {
-    /// The curves with the largest values.
+    /// The chart, with the curves that have the largest values.
     pub chart: Chart,
-    /// Of how many.
+    /// How many curves there are in total.
     pub of_curves: usize,
 }
 
@@ -57,7 +57,7 @@ pub fn fields(events: &EventTable) -> BTreeSet<&'static str> {
     found
 }
 
-/// Draws a field; `None` where no monitor recorded it in that time.
+/// Draws a field; `None` if no monitor recorded it in the time range.
 #[must_use]
 pub fn monitored(
     index: &Index,
@@ -68,7 +68,7 @@ pub fn monitored(
 ) -> Option<Monitored> {
     let mut curves = curves_of(index, events, origin_ns, field, span);
     let of_curves = curves.len();
-    // Of more than can be drawn those with the largest values, in the order of their names.
+    // If there are too many curves, those with the largest values are kept, in the order of their names.
     let mut order: Vec<usize> = (0..curves.len()).collect();
     order.sort_by(|a, b| largest(&curves[*b]).total_cmp(&largest(&curves[*a])));
     order.truncate(MOST_CURVES);
@@ -110,7 +110,7 @@ pub fn monitored(
     Some(Monitored { chart, of_curves })
 }
 
-/// All curves of a field, by their names.
+/// All curves of a field, ordered by name.
 fn curves_of(
     index: &Index,
     events: &EventTable,
@@ -155,7 +155,7 @@ fn largest(curve: &ChartCurve) -> f64 {
     values.fold(0.0, f64::max)
 }
 
-/// Rows of monitors, whose first field is their interval.
+/// The rows of monitor events with their catalogue entries: those whose first field is `interval_ns`.
 fn monitors(events: &EventTable) -> impl Iterator<Item = (usize, &'static CatalogueEntry)> {
     let mut known: BTreeMap<u32, Option<&'static CatalogueEntry>> = BTreeMap::new();
     let entry = |keyword: &str| {
@@ -172,7 +172,7 @@ fn monitors(events: &EventTable) -> impl Iterator<Item = (usize, &'static Catalo
     })
 }
 
-/// The host, and which of its streams, cores or interfaces.
+/// The name of a curve: the host, and its stream, core or interface.
 fn name(events: &EventTable, row: usize, entry: &CatalogueEntry) -> String {
     let which = entry
         .data
@@ -192,7 +192,7 @@ fn name(events: &EventTable, row: usize, entry: &CatalogueEntry) -> String {
     format!("{}{}", events.host(row), which.collect::<String>())
 }
 
-/// What a field is multiplied by to be read, and its unit then.
+/// The factor by which a field's values are multiplied, and the unit they then have, by the ending of its name.
 fn unit(field: &str) -> (f64, &'static str) {
     match field.rsplit('_').next() {
         Some("bytes") => (1e-3, ", kB"),

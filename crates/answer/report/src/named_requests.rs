@@ -1,22 +1,24 @@
-//! Requests by name as a table of 80 columns.
+//! A table of requests by name, 80 characters wide.
 
 use crate::grid::{Align, line, total, widths, wrap};
 use stackline_analyze::findings::NamedRequests;
 use stackline_core::units::format_time;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Names that are shown.
+/// Most names that are shown.
 const MOST: usize = 10;
-/// Processes of a server that are named.
+/// Most processes of a server that are listed.
 const MOST_PIDS: usize = 4;
-/// Columns of the table, letters of a name that are shown at least, and of who takes most at most.
+/// Width of the table, characters.
 const COLUMNS: usize = 80;
+/// Least width of a request's name, characters.
 const SHORTEST_NAME: usize = 16;
+/// Most characters of the cause that takes most time.
 const LONGEST_TAKER: usize = 20;
-/// Of fewer requests the 99th percentile is the longest time, and is called so.
+/// With fewer requests, the 99th percentile is the longest time and is called `max`.
 const PERCENTILE_OF: u64 = 100;
 
-/// The table; empty where there are none.
+/// The table; empty without requests.
 #[must_use]
 pub fn named_requests(all: &[NamedRequests]) -> String {
     if all.is_empty() {
@@ -31,7 +33,7 @@ pub fn named_requests(all: &[NamedRequests]) -> String {
     let header = ["request", "count", "failed", "p50", slowest, "main part"].map(str::to_owned);
     let mut rows = vec![header.to_vec()];
     rows.extend(shown.iter().map(|named| row(named, all, slowest)));
-    // A name has the room that the figures leave.
+    // A name gets the width that the figures leave.
     let beside = total(&widths(&rows)[1..]) + 2;
     let room = COLUMNS.saturating_sub(beside).max(SHORTEST_NAME);
     for (row, named) in rows[1..].iter_mut().zip(all) {
@@ -71,7 +73,7 @@ pub fn named_requests(all: &[NamedRequests]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Which processes answered: `answering processes (pid): nginx on web: 812; python3 on app: 815, 816`.
+/// The processes that answered: `answering processes (pid): nginx on web: 812; python3 on app: 815, 816`.
 fn processes(all: &[NamedRequests]) -> Vec<String> {
     let mut by_server: BTreeMap<&str, BTreeSet<i64>> = BTreeMap::new();
     for named in all.iter().filter(|named| !named.server_pids.is_empty()) {
@@ -101,7 +103,7 @@ fn has_percentile(named: &NamedRequests) -> bool {
     named.count.saturating_sub(named.failed) >= PERCENTILE_OF
 }
 
-/// A row under a column of that name; a longest time under another name says that it is one.
+/// A row of the table; `slowest` is the heading of its column (`p99` or `max`). A longest time under `p99` is marked with `max`.
 fn row(named: &NamedRequests, all: &[NamedRequests], slowest: &str) -> Vec<String> {
     let time =
         |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), |ns| format_time(ns as f64 / 1e9));
@@ -124,7 +126,7 @@ fn row(named: &NamedRequests, all: &[NamedRequests], slowest: &str) -> Vec<Strin
     ]
 }
 
-/// A name, and who answers where others of this name are answered by others, in so many letters.
+/// A request's name in `room` characters, with the server if requests of this name go to several.
 fn label(named: &NamedRequests, all: &[NamedRequests], room: usize) -> String {
     let server = if named.is_alone_among(all) {
         String::new()
@@ -135,7 +137,7 @@ fn label(named: &NamedRequests, all: &[NamedRequests], room: usize) -> String {
     cut(&named.label(), left.max(SHORTEST_NAME)) + &server
 }
 
-/// Who takes most, without its host where there is no room for both and its port says which it is.
+/// The cause that takes most time, without its host if both do not fit and the port identifies it.
 fn short_taker(who: &str) -> String {
     match who.split_once(") on ") {
         Some((program, _)) if who.chars().count() > LONGEST_TAKER => {
@@ -145,7 +147,7 @@ fn short_taker(who: &str) -> String {
     }
 }
 
-/// At most so many letters of a text.
+/// Cuts a text to at most `most` characters.
 fn cut(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();

@@ -1,4 +1,5 @@
-//! The table of a Network Control Center: what each IMP and each line did, and what is out of the ordinary; the same as JSON.
+//! The report of a Network Control Center of the ARPANET: figures of each IMP (packet switch) and each line, and what is unusual; as
+//! text and JSON.
 
 use crate::grid::{Align, line, name_and_figures, widths};
 use serde_json::{Value, json};
@@ -6,12 +7,12 @@ use stackline_analyze::imps::{ImpAnalysis, ImpLineTotals, ImpTotals};
 use stackline_core::units;
 use std::collections::BTreeMap;
 
-/// Packets that went again are out of the ordinary above this share.
+/// A share of retransmitted packets above this is unusual.
 const AGAIN: f64 = 0.05;
-/// A line or a processor that is busy for longer is full.
+/// A line or processor that is busy for more than this share of a report is called full.
 const FULL: f64 = 0.9;
 
-/// The table as text: lines that carried data, the busiest first.
+/// The report as text; of the lines, those that carried data or were down, the busiest first.
 #[must_use]
 pub fn ncc(reports: &ImpAnalysis) -> String {
     let seconds = reports
@@ -37,10 +38,10 @@ pub fn ncc(reports: &ImpAnalysis) -> String {
     out
 }
 
-/// Lines of which the table over time has columns.
+/// Most lines that have columns in the table over time.
 const COLUMNS: usize = 6;
 
-/// How busy it was over time: a row a span of so many seconds, a column each of the lines that were busiest.
+/// The load over time: a row for each span of `span_s` seconds, with a column for each of the busiest lines.
 #[must_use]
 pub fn ncc_each(spans: &BTreeMap<u64, ImpAnalysis>, span_s: f64) -> String {
     let lines = busiest(spans);
@@ -86,7 +87,7 @@ pub fn ncc_each(spans: &BTreeMap<u64, ImpAnalysis>, span_s: f64) -> String {
     out
 }
 
-/// The lines that carried data for the longest, over all spans.
+/// The names of the lines that were busy longest, over all spans.
 fn busiest(spans: &BTreeMap<u64, ImpAnalysis>) -> Vec<&str> {
     let mut busy = BTreeMap::<&str, f64>::new();
     for (name, line) in spans
@@ -183,12 +184,12 @@ fn lines(reports: &ImpAnalysis) -> String {
     table(&head, &align, lines.into_iter().map(row).collect())
 }
 
-/// Whether it was down for a while.
+/// Whether a line was down for some time.
 fn is_down(line: &ImpLineTotals) -> bool {
     line.downs > 0 || line.up_seconds < line.seconds
 }
 
-/// What is out of the ordinary, a sentence each.
+/// What is unusual, a sentence each.
 fn anomalies(reports: &ImpAnalysis) -> Vec<String> {
     let mut found = Vec::new();
     for (name, imp) in &reports.imps {
@@ -235,7 +236,7 @@ fn anomalies(reports: &ImpAnalysis) -> Vec<String> {
     found
 }
 
-/// The same as JSON: times in s, shares from 0 to 1.
+/// The report as JSON: times in seconds, shares from 0 to 1.
 #[must_use]
 pub fn ncc_json(reports: &ImpAnalysis) -> Value {
     let imp = |(name, imp): (&String, &ImpTotals)| {

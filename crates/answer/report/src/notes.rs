@@ -1,7 +1,7 @@
-//! What stands below a table: what a modelled network did, losses, limits, settings nobody wrote, placement, what is absent and why.
+//! The notes below a table: drops of a modelled network, losses, limits, default settings, placement, absent figures.
 //!
-//! A line that holds for every row stands once and alone; else the rows it holds for stand behind it. Each has a weight, by
-//! which a table shows the most important ones.
+//! A note that holds for all rows is given once; else the numbers of its rows follow it. Each has a weight, by which a table shows
+//! the most important ones.
 
 mod network;
 mod placement;
@@ -11,27 +11,27 @@ use crate::figure::percent;
 use stackline_analyze::{SampleStatistics, SideSummary, Summary};
 use stackline_core::units;
 
-/// A window that limits less than this of the busy time is not worth a line.
+/// A window that limits less than this share of the busy time gets no note.
 const WORTH_A_LINE: f64 = 0.05;
 
-/// How much a note matters to who reads the figures, most first.
+/// How important a note is for readers, the most important first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weight {
     /// What limits the run.
     Finding,
-    /// Why a result is the machine's or the caller's.
+    /// Why a result reflects the machine or the caller instead of the network.
     Doubt,
-    /// What was lost, and where.
+    /// Losses, and where they happened.
     Loss,
-    /// What the sending time was limited by.
+    /// What limited the sending time.
     Limit,
-    /// What the stacks used that nobody wrote.
+    /// Default settings of the stacks.
     Settings,
     /// Where threads ran.
     Placement,
     /// Everything else.
     Detail,
-    /// Shown however many others there are: where the run is kept, whether it is complete.
+    /// Always shown: where the run is stored, whether it is complete.
     Always,
 }
 
@@ -59,10 +59,10 @@ impl Note {
     }
 }
 
-/// One way to say something about a summary, perhaps nothing.
+/// A function that makes the notes of one kind for a summary, perhaps none.
 type Say = fn(&Summary) -> Vec<String>;
 
-/// What is said of every row.
+/// Notes that are made for every row.
 const OF_ALL: [(Weight, Say); 7] = [
     (Weight::Loss, lost),
     (Weight::Loss, network::ports),
@@ -73,7 +73,7 @@ const OF_ALL: [(Weight, Say); 7] = [
     (Weight::Detail, lateness),
 ];
 
-/// What is said of parts alone: where they have rows of their own, a row of all of them repeats nothing that cannot be summed.
+/// Notes that are made for parts only: a row of all parts together does not repeat what cannot be summed.
 const OF_PARTS: [(Weight, Say); 4] = [
     (Weight::Doubt, backlog),
     (Weight::Always, placement::pinned_pair),
@@ -81,7 +81,7 @@ const OF_PARTS: [(Weight, Say); 4] = [
     (Weight::Detail, absent),
 ];
 
-/// All that is worth a sentence, in no particular order.
+/// All notes on the summaries, in no particular order.
 pub(crate) fn notes(summaries: &[Summary]) -> Vec<Note> {
     let ran: Vec<(usize, &Summary)> = (1..)
         .zip(summaries)
@@ -129,10 +129,11 @@ fn is_part_of(part: &Summary, whole: &Summary) -> bool {
     part.part_index.is_some() && part.measurement == whole.measurement
 }
 
-/// A whole whose rate is below this part of the sum of its parts' rates needs a word.
+/// A total rate below this share of the sum of its parts' rates gets a note.
 const NEAR_THE_SUM: f64 = 0.9;
 
-/// Whether all parts together have less than their rates add up to: each part counts its own period, all of them the longest.
+/// Whether the rate of all parts together is well below the sum of their rates: each part's rate is over its own period, the total
+/// over the longest.
 fn is_below_the_sum(whole: &Summary, ran: &[(usize, &Summary)]) -> bool {
     let Some(of_all) = whole.throughput_bit_s else {
         return false;
@@ -140,7 +141,7 @@ fn is_below_the_sum(whole: &Summary, ran: &[(usize, &Summary)]) -> bool {
     let parts = ran.iter().filter(|(_, part)| {
         whole.part_index.is_none() && is_part_of(part, whole) && !part.background
     });
-    // A mean over other runs is not comparable.
+    // Means over different runs are not comparable.
     let rates: Option<Vec<f64>> = parts
         .filter_map(|(_, part)| part.throughput_bit_s)
         .map(|rate| (rate.n == of_all.n).then_some(rate.mean))
@@ -150,7 +151,7 @@ fn is_below_the_sum(whole: &Summary, ran: &[(usize, &Summary)]) -> bool {
     })
 }
 
-/// What one kind of note says of the rows, of `all` there are.
+/// The notes of one kind for these rows, equal ones grouped; `all` is the number of all rows.
 fn grouped(rows: &[(usize, &Summary)], all: usize, say: Say) -> Vec<String> {
     let mut lines: Vec<(String, Vec<usize>)> = Vec::new();
     for (row, text) in rows
@@ -179,7 +180,7 @@ fn with_rows(line: String, rows: &[usize], all: usize) -> String {
     )
 }
 
-/// `1, 4-7`.
+/// Numbers of rows as ranges: `1, 4-7`.
 fn ranges(rows: &[usize]) -> String {
     let mut ranges: Vec<(usize, usize)> = Vec::new();
     for row in rows {
@@ -198,7 +199,7 @@ fn ranges(rows: &[usize]) -> String {
     ranges.into_iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
-/// What was measured besides a row's figures: whole transactions, response times where it is judged by throughput, and marks.
+/// Lines below a row with further results: transactions, transfer time, fairness, response times besides throughput, and marks.
 pub(crate) fn results(summary: &Summary) -> Vec<String> {
     let calls = summary
         .response_s
@@ -213,14 +214,14 @@ pub(crate) fn results(summary: &Summary) -> Vec<String> {
         .collect()
 }
 
-/// Times at marks. How far from the start a mark lies that is passed again and again says nothing of a pass: that stays in the JSON.
+/// Times at marks. For a mark that is passed repeatedly, the time from the start means little, so it is only in the JSON.
 fn marks(summary: &Summary) -> impl Iterator<Item = String> {
     let again = |name: &str| summary.marks.contains_key(&format!("{name} -> {name}"));
     let shown = summary.marks.iter().filter(move |(name, _)| !again(name));
     shown.map(|(name, s)| times(&mark(name), "time", s))
 }
 
-/// How long the whole took, where that is what one asks.
+/// The time of a whole transfer, if each run is one.
 fn transfer(summary: &Summary) -> Option<String> {
     let s = summary
         .elapsed_s
@@ -240,7 +241,7 @@ fn transfer(summary: &Summary) -> Option<String> {
     ))
 }
 
-/// How equally parts share; the row itself has their sum.
+/// The fairness of the parts; the row itself has their sum.
 fn fairness(summary: &Summary) -> Option<String> {
     let index = summary.fairness?;
     let least = if index.n > 1 {
@@ -254,7 +255,7 @@ fn fairness(summary: &Summary) -> Option<String> {
     ))
 }
 
-/// Connections with all that is done over them; the row itself counts calls.
+/// Connections with all calls on them; the row itself counts calls.
 fn transactions(summary: &Summary) -> Option<String> {
     let (each, rate) = (summary.transaction_s?, summary.transactions_per_s?);
     let connect = summary.connect_s.map_or_else(String::new, |s| {
@@ -274,7 +275,7 @@ fn transactions(summary: &Summary) -> Option<String> {
     ))
 }
 
-/// `from the start to mark a`, `from mark a to mark b` of the time between two that follow each other, and the time of a pass.
+/// The name of a time at a mark: from the start to a mark, from mark to mark, or of one pass (from a mark back to it).
 fn mark(name: &str) -> String {
     let pair = name.split_once(" -> ");
     pair.map_or_else(
@@ -294,7 +295,7 @@ fn lateness(summary: &Summary) -> Vec<String> {
         .collect()
 }
 
-/// What callers that fell behind measured, and how to measure what they wanted to.
+/// A note on callers that fell behind their pace, and how to avoid that.
 fn backlog(summary: &Summary) -> Vec<String> {
     let Some((wait, response)) = summary.backlog_s.zip(summary.response_s) else {
         return Vec::new();
@@ -389,7 +390,7 @@ fn limited(name: &str, side: &SideSummary) -> Option<String> {
     })
 }
 
-/// Without what a table does not show anyhow: the CPU time of hosts is in the JSON.
+/// Figures that could not be measured, and why; without the CPU time of hosts, which tables do not show.
 fn absent(summary: &Summary) -> Vec<String> {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for (name, reason) in summary

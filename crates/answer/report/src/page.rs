@@ -1,9 +1,9 @@
-//! A run as one page: `report.html`, which needs nothing but a browser.
+//! A run as one self-contained HTML page, `report.html`.
 //!
-//! The files in `crates/answer/report/page` are its markup, style and ES modules; [`module_bundle`] makes one script of these. What a run
-//! holds is in the page as one block of base64 ([`markup_safe_data`]), which no name can break out of, and the page's script puts
-//! it in place as text. A Content-Security-Policy allows this one script and this one style, by their digests, and nothing
-//! else: no network, no other script.
+//! The files in `crates/answer/report/page` are its markup, style and ES modules; [`module_bundle`] makes one script of these. The
+//! run's data are in the page as one block of base64 ([`markup_safe_data`]), so that no name in them can become markup; the page's
+//! script inserts them as text. A Content-Security-Policy allows only this script and this style, by their digests: no network, no
+//! other script.
 
 mod columns;
 mod content;
@@ -26,27 +26,27 @@ use stackline_events::EventTable;
 pub struct Content<'c> {
     /// The run's name.
     pub title: &'c str,
-    /// When it started, as people read it; empty where that is not known.
+    /// When it started, as text; empty if not known.
     pub started: &'c str,
-    /// The run and its summaries, as of [`crate::json()`](fn@crate::json).
+    /// The run and its summaries as JSON, from [`crate::json()`](fn@crate::json).
     pub run: &'c Value,
-    /// Its summaries as of [`crate::table`](fn@crate::table).
+    /// Its summaries as text, from [`crate::table`](fn@crate::table).
     pub printed: &'c str,
     /// The specification as it was given.
     pub specification: &'c str,
-    /// What the machines were like.
+    /// The environment: properties of the machines.
     pub environment: &'c Value,
-    /// What limits it, the weightiest first.
+    /// What limits the run, the most important first.
     pub findings: &'c [Finding],
-    /// What is known about the events.
+    /// Clocks, flows and runs of the events.
     pub index: &'c Index,
-    /// The events, each host's in its own time.
+    /// The events, each host's in the time of its own clock.
     pub events: &'c EventTable,
     /// Their lifelines.
     pub lifelines: &'c Lifelines,
-    /// What the time of requests went into, of programs that are not ours.
+    /// The causes of the time of requests of other programs.
     pub requests: &'c [AccountedRequest],
-    /// How many events on lifelines the page may hold, and how many others.
+    /// The most events on lifelines that the page may hold, and as many others.
     pub most_events: usize,
 }
 
@@ -60,7 +60,7 @@ macro_rules! modules {
     ($($name:literal),* $(,)?) => { &[$(($name, include_str!(concat!("../page/", $name)))),*] };
 }
 
-/// The modules, each behind those that it imports.
+/// The modules, each after those that it imports.
 const MODULES: &[module_bundle::Module] = modules![
     "pack.js",
     "format.js",
@@ -87,7 +87,7 @@ const MODULES: &[module_bundle::Module] = modules![
 /// The page as HTML.
 ///
 /// # Errors
-/// When a module of the page is not written as it has to be: a mistake in this crate, which its tests find.
+/// If a module of the page has unsupported syntax: a mistake in this crate, which its tests find.
 pub fn page(content: &Content<'_>) -> Result<String, String> {
     let script = module_bundle::bundle(MODULES)?;
     let policy = format!(
@@ -96,7 +96,7 @@ pub fn page(content: &Content<'_>) -> Result<String, String> {
         source(STYLE)
     );
     let mut page = String::new();
-    // Split once and filled in, never searched again: what is put in is not parsed.
+    // The markup is split at its placeholders; inserted text is never searched for further ones.
     let mut rest = MARKUP;
     for (place, text) in [
         ("<!--policy-->", policy.as_str()),
@@ -115,7 +115,7 @@ pub fn page(content: &Content<'_>) -> Result<String, String> {
     Ok(page)
 }
 
-/// When an event was, in reference time, ns.
+/// The time of an event in reference time, ns.
 fn reference_ns(index: &Index, events: &EventTable, row: usize) -> u64 {
     let at_ns = events.at_ns[row];
     index
@@ -124,7 +124,7 @@ fn reference_ns(index: &Index, events: &EventTable, row: usize) -> u64 {
         .map_or(at_ns, |host| host.clock.reference_ns(at_ns))
 }
 
-/// How a policy names a text that may stand in the page.
+/// The digest by which a Content-Security-Policy allows an inline script or style.
 fn source(text: &str) -> String {
     format!(
         "sha256-{}",

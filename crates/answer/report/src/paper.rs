@@ -1,6 +1,6 @@
-//! A paper's tables and figures made again: what was printed, what the formulas give, what was simulated and measured.
+//! The reproduction of a paper's tables and figures: what was printed, what formulas give, what was simulated and measured.
 //!
-//! All times are seconds here and milliseconds in the text. Columns that nothing stands in are left out.
+//! All times are seconds in the data and milliseconds in the text. Empty columns are left out.
 
 use crate::figure::ABSENT;
 use crate::grid::{Align, line, widths, wrap};
@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json as object};
 use stackline_core::units;
 
-/// What of a paper was made again.
+/// The reproduction of one paper.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PaperReport {
-    /// What the command calls it.
+    /// Its name on the command line.
     pub name: String,
     /// Author, year and title.
     pub title: String,
-    /// What holds for all of it, such as the costs of the machines that are simulated.
+    /// Notes on the whole, such as the costs of the simulated machines.
     pub notes: Vec<String>,
     /// Times in the same columns, in the order of the paper.
     pub exhibits: Vec<Exhibit>,
@@ -38,7 +38,7 @@ pub struct Exhibit {
     pub digits: usize,
     /// Its lines.
     pub rows: Vec<PaperRow>,
-    /// What one has to know before comparing, one sentence or two each.
+    /// Notes that matter for comparisons, one or two sentences each.
     pub notes: Vec<String>,
 }
 
@@ -47,34 +47,34 @@ pub struct Exhibit {
 pub struct PaperRow {
     /// The protocol, or the step of a breakdown.
     pub subject: String,
-    /// N or D.
+    /// The number of packets (N or D in the paper).
     pub packets: Option<u32>,
     /// The probability that a packet is lost.
     pub loss: Option<f64>,
     /// The retransmission interval Tr: as a multiple, in the paper's words, and in seconds.
     pub interval: Option<(String, f64)>,
-    /// What the paper says; nothing where it has no such figure.
+    /// The printed figure, if the paper has one.
     pub printed: Option<PaperFigure>,
-    /// The formula as the paper prints it, where that is not the right one.
+    /// The value of the formula as printed, if that formula is not correct.
     pub as_printed: Option<f64>,
-    /// The right formula with the paper's rounded costs.
+    /// The value of the correct formula with the paper's rounded costs.
     pub formula: Option<f64>,
-    /// The same with the costs of the host profile that is simulated.
+    /// The value of the correct formula with the costs of the simulated host profile.
     pub profile: Option<f64>,
-    /// The simulation of that profile.
+    /// The simulation with that profile.
     pub simulated: Option<SimulatedTransfers>,
-    /// On this machine.
+    /// The measurement on this machine.
     pub measured: Option<MeasuredTransfers>,
-    /// By how many percent the simulation is off what is printed, or the formula where nothing is simulated.
+    /// By how many percent the simulation, or without one the formula, deviates from the printed figure.
     pub off_percent: Option<f64>,
-    /// Why, where that is much.
+    /// Why it deviates, if by much.
     pub why: Option<String>,
 }
 
 /// A figure of the paper.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PaperFigure {
-    /// It stood in the paper, but not in what is left of it.
+    /// All available copies of the paper lack it.
     Lost,
     /// As printed, in milliseconds, and in seconds.
     Here(&'static str, f64),
@@ -85,13 +85,13 @@ pub enum PaperFigure {
 pub struct SimulatedTransfers {
     /// In seconds.
     pub seconds: f64,
-    /// Its standard error in seconds; none where nothing is drawn.
+    /// Its standard error in seconds; `None` if nothing is random.
     pub error: Option<f64>,
-    /// How many transfers it is from; one where nothing is drawn.
+    /// How many transfers were simulated; one if nothing is random.
     pub transfers: u64,
 }
 
-/// Transfers on this machine, all in seconds. The median is what counts: what the scheduler did to a few does not move it.
+/// Transfers on this machine, all in seconds. The median is shown, as a few transfers that the scheduler delayed do not change it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredTransfers {
     /// How many.
@@ -109,7 +109,7 @@ pub struct MeasuredTransfers {
 }
 
 impl PaperRow {
-    /// How far the simulation is from the formula with the same costs, as a share of it.
+    /// The deviation of the simulation from the formula with the same costs, as a share.
     #[must_use]
     pub fn apart(&self) -> Option<f64> {
         let (simulated, profile) = self.simulated.zip(self.profile)?;
@@ -117,7 +117,7 @@ impl PaperRow {
     }
 }
 
-/// A column: its heading and what that means, how it stands, and its text in a row.
+/// A column: its heading, the heading's meaning, its alignment, and its text in a row.
 struct PaperColumn {
     head: &'static str,
     means: &'static str,
@@ -213,7 +213,7 @@ fn ms(seconds: f64, digits: usize) -> String {
     format!("{:.digits$}", seconds * 1e3)
 }
 
-/// How far from the formula, behind the figure, and how far it may be by chance.
+/// The deviation from the formula, with its standard error, as a text that follows a figure.
 fn apart(row: &PaperRow) -> String {
     let Some(share) = row.apart() else {
         return String::new();
@@ -225,7 +225,7 @@ fn apart(row: &PaperRow) -> String {
         .simulated
         .and_then(|simulated| Some(simulated.error? / simulated.seconds))
     {
-        // Two digits of what is uncertain, or four where it is hardly so.
+        // Two digits after the point, or four if the error is small.
         Some(error) => {
             let digits = if error < 1e-3 { 4 } else { 2 };
             format!(
@@ -264,10 +264,10 @@ pub fn paper(paper: &PaperReport) -> String {
         .collect()
 }
 
-/// Apart by less than this share is the same to rounding: times are whole nanoseconds.
+/// A smaller deviation than this share counts as rounding: simulated times are whole nanoseconds.
 const SAME: f64 = 5e-6;
 
-/// What the headings mean that are there.
+/// The meaning of the headings that occur.
 fn legend(paper: &PaperReport) -> Vec<String> {
     let there = |column: &PaperColumn| paper.exhibits.iter().any(|exhibit| exhibit.has(column));
     let each = COLUMNS

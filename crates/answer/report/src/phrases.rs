@@ -1,10 +1,10 @@
-//! What there is to say of a thing, phrase by phrase: what does not hold, or has no value, is not mentioned.
+//! Helpers to collect phrases that describe something: properties that do not hold or have no value are not mentioned.
 
 /// A list of phrases.
 pub(crate) trait Phrases {
-    /// Says it where it holds.
+    /// Adds the phrase if the condition holds.
     fn when(&mut self, holds: bool, phrase: &str);
-    /// Says it of a value that is there.
+    /// Adds the phrase for a value, if there is one.
     fn with<T>(&mut self, value: Option<T>, phrase: impl FnOnce(T) -> String);
 }
 

@@ -1,8 +1,7 @@
-//! Lifelines as a picture for papers: stages of the way upwards, time to the right, one line a data unit, bars of what was sent
-//! again and dropped on top. Connections are drawn where there is nothing else, or where
-//! they are named.
+//! Lifelines as a picture for papers: time to the right, stages of the way upwards, one line for each data unit, and bars for
+//! retransmissions and drops on top. Connections are drawn only if there is nothing else, or if they are named.
 //!
-//! Of very many lines some are drawn, those first that something became of, and the picture says so. Bars are of all of them.
+//! If there are very many lines, only some are drawn (those with unusual outcomes first), and the picture says so. Bars cover all.
 
 use crate::colours::LIGHT as COLOURS;
 use crate::lifeline_selection::thin_lifelines;
@@ -16,7 +15,7 @@ use stackline_events::catalogue::{self, DataFate};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Range;
 
-/// Lines beyond this are thinned out: they could not be distinguished.
+/// The most lines that are drawn; more could not be distinguished.
 pub const MOST_LINES: usize = 3000;
 
 const INK: u32 = 0x1f2933;
@@ -25,48 +24,48 @@ const RULE: u32 = 0xdde3ea;
 const DROPPED: u32 = 0xc62f1d;
 const AGAIN: u32 = 0xb86e00;
 
-/// What the bars show: what was sent again, what went no further.
+/// The two rows of bars: name, colour, and the fates that they show.
 const BARS: [(&str, u32, &[DataFate]); 2] = [
     ("retransmitted", AGAIN, &[DataFate::SentAgain]),
     ("dropped", DROPPED, &[DataFate::Dropped, DataFate::GivenUp]),
 ];
 
-/// The picture's measures, in pixels of the SVG.
+/// The width of the picture, in pixels of the SVG; the measures below are pixels too.
 const WIDTH: f32 = 960.0;
 const LEFT: f32 = 250.0;
 const RIGHT: f32 = WIDTH - 24.0;
 const ROW: f32 = 30.0;
 const LANE: f32 = 16.0;
-/// Characters of a name.
+/// The most characters of a name.
 const NAME: usize = 36;
-/// Short entries of the legend beside each other.
+/// Entries of the legend on one line, if all names are short.
 const SHORT: usize = 4;
-/// Between two entries of the legend, of short names and of long ones.
+/// The distance between two entries of the legend, with short names and with long ones.
 const ENTRY: (f32, f32) = (170.0, 226.0);
 
-/// Which lines, and of what time.
+/// Which lines are drawn, and which time range.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PictureSelection {
     /// The moment that times count from, reference time, ns.
     pub origin_ns: u64,
-    /// From when, reference time, ns; from the first line on without it.
+    /// Begin of the time range, reference time, ns; by default the begin of the first line.
     pub from_ns: Option<u64>,
-    /// To when, ns.
+    /// End of the time range, ns; by default the end of the last line.
     pub to_ns: Option<u64>,
-    /// Ids of the units; all of them without any.
+    /// Ids of the units to draw; if empty, all.
     pub units: Vec<String>,
-    /// What was sent again or dropped beside all lines: when, reference time, ns, and what became of it.
+    /// Retransmissions and drops that are on no line: reference time in ns, and the fate.
     pub beside: Vec<(u64, DataFate)>,
 }
 
 /// A picture that was drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LifelinePicture {
-    /// What is drawn.
+    /// The shapes of the picture.
     pub scene: VectorScene,
     /// How many lines it shows.
     pub lines: usize,
-    /// Of how many in that time.
+    /// How many lines there are in the time range.
     pub of_lines: usize,
 }
 
@@ -125,7 +124,7 @@ pub fn picture(
     })
 }
 
-/// When something became of data, and what, by the marks of lines.
+/// The times and fates that marks of lines report.
 fn fates_of<'l>(
     lifelines: &Lifelines,
     marks: impl Iterator<Item = &'l LifelinePassage>,
@@ -138,7 +137,7 @@ fn fates_of<'l>(
     marks.filter_map(move |mark| Some((mark.at_ns, (*of_points.get(mark.point as usize)?)?)))
 }
 
-/// A line's first and last moment.
+/// The first and the last time of a line's events, ns.
 fn span(lifelines: &Lifelines, line: &Lifeline) -> (u64, u64) {
     let events = || {
         lifelines
@@ -153,15 +152,15 @@ fn span(lifelines: &Lifelines, line: &Lifeline) -> (u64, u64) {
 /// A line and the number of its colour.
 type DrawnLifeline<'l> = (&'l Lifeline, u32);
 
-/// Where time and stages lie in the picture.
+/// Maps times and stages to places in the picture.
 struct PictureFrame<'l> {
     lifelines: &'l Lifelines,
     stages: Stages,
     from_ns: u64,
     to_ns: u64,
-    /// Row of each stage that is met, the lowest first.
+    /// By stage that lines pass: its row, from the bottom.
     rows: BTreeMap<u32, usize>,
-    /// Entries of the legend that are needed: a name, its colour, whether its line is broken.
+    /// The entries of the legend: a name, its colour, whether its line is dashed.
     legend: Vec<(String, u32, bool)>,
     top: f32,
     bottom: f32,
@@ -326,7 +325,7 @@ impl<'l> PictureFrame<'l> {
         });
     }
 
-    /// What was sent again and what was dropped, above the lines; also on lines that are not drawn.
+    /// Draws the bars for retransmissions and drops above the lines, including those of lines that are not drawn.
     fn bars(&self, fates: &[(u64, DataFate)], shapes: &mut Vec<SceneShape>) {
         for (lane, (name, colour, wanted)) in BARS.into_iter().enumerate() {
             let y = self.top - 4.0 - LANE * (2 - lane) as f32;
@@ -373,7 +372,7 @@ impl<'l> PictureFrame<'l> {
         }
     }
 
-    /// Times count from the left edge.
+    /// Draws the time axis, which counts from the left edge.
     fn axis(&self, shapes: &mut Vec<SceneShape>) {
         let wide = (self.to_ns - self.from_ns) as f64;
         let step = step(wide / 7.0);
@@ -404,7 +403,7 @@ impl<'l> PictureFrame<'l> {
     }
 }
 
-/// The colours that lines have, and what a broken line is.
+/// The entries of the legend: the colours in use, and the meaning of dashed lines.
 fn legend(colouring: &Colouring, lines: &[DrawnLifeline<'_>]) -> Vec<(String, u32, bool)> {
     let kinds: BTreeSet<u32> = lines.iter().map(|(_, colour)| *colour).collect();
     let name = |kind: u32| {
@@ -432,7 +431,7 @@ fn legend(colouring: &Colouring, lines: &[DrawnLifeline<'_>]) -> Vec<(String, u3
     entries
 }
 
-/// Entries of the legend that stand beside each other.
+/// How many entries of the legend are on one line.
 fn columns(legend: &[(String, u32, bool)]) -> usize {
     if legend.iter().all(|(name, ..)| name.chars().count() <= 20) {
         SHORT
@@ -441,7 +440,7 @@ fn columns(legend: &[(String, u32, bool)]) -> usize {
     }
 }
 
-/// Whether a line ends where it should have gone on.
+/// Whether a unit was flushed or lost, so that its line is dashed.
 const fn is_broken(line: &Lifeline) -> bool {
     matches!(
         line.outcome,
@@ -449,7 +448,7 @@ const fn is_broken(line: &Lifeline) -> bool {
     )
 }
 
-/// A round step that is not below a rough one.
+/// The least round step (1, 2 or 5 times a power of ten) that is at least `rough`, and at least 1.
 fn step(rough: f64) -> f64 {
     let power = 10_f64.powf(rough.log10().floor());
     [1.0, 2.0, 5.0, 10.0]
@@ -460,7 +459,7 @@ fn step(rough: f64) -> f64 {
         .max(1.0)
 }
 
-/// As much of a name as there is room for.
+/// A name cut to the available space.
 fn short(name: &str) -> String {
     if name.chars().count() <= NAME {
         name.to_owned()

@@ -1,4 +1,4 @@
-//! What exactly will be done, as text: nothing implied, every default written out.
+//! A plan as text: what exactly will be done, with every default written out.
 
 mod network;
 
@@ -14,7 +14,7 @@ use stackline_core::plan::{
 use stackline_core::units;
 use stackline_core::units::counted;
 
-/// The plan, with a line end behind each line; the stacks of the worlds have the options that were not written.
+/// The plan as lines of text. `worlds` gives the stacks of each world with the defaults of their options.
 #[must_use]
 pub fn plan(plan: &Plan, worlds: &[Available<'_>]) -> String {
     let mut lines = vec![format!(
@@ -63,7 +63,7 @@ fn via(via: &Via) -> String {
     }
 }
 
-/// Whether a host's own line says how it is reached: not one that only networks of modelled worlds have.
+/// Whether a host needs a line that says how it is reached: not if it is used only in modelled networks.
 fn reached(name: &str, plan: &Plan) -> bool {
     let mut using = plan
         .measurements
@@ -182,7 +182,7 @@ fn part(
     lines
 }
 
-/// A host, how it is reached or what it is, where on it: the core that was asked for, if hosts have any.
+/// One end of a part: its host, how it is reached or modelled, and the requested core if the world has processors.
 fn end(name: Option<&str>, core: Option<Option<usize>>, m: &Measurement, plan: &Plan) -> String {
     let host = name.and_then(|name| plan.hosts.get(name));
     let reached = match m.world {
@@ -244,7 +244,7 @@ fn access(access: &DataAccess) -> String {
     }
 }
 
-/// The stack, every option written, and the default of every option that is not.
+/// The stack, with every written option and the default of every other.
 fn stack(stack: &Stack, stacks: &[StackTable]) -> Vec<String> {
     let table = stacks.iter().find(|table| table.name == stack.name);
     let known = table.map_or(&[][..], |table| table.options);
@@ -286,7 +286,7 @@ fn option(name: &str, value: &OptionValue, known: &[OptionTable]) -> String {
     }
 }
 
-/// Both sides' steps, next to each other.
+/// The steps of both sides, next to each other.
 fn sides(part: &MeasurementPart) -> Vec<String> {
     let (initiator, responder) = (&part.procedure.initiator, &part.procedure.responder);
     let (left, right) = (steps(initiator, &part.data), steps(responder, &part.data));

@@ -1,4 +1,4 @@
-//! Predictions as people and programs read them: a line each, then the values on the way; what was assumed at the end.
+//! Predictions as text and JSON: a line each, followed by its intermediate values; the assumptions at the end.
 
 use crate::figure;
 use crate::grid::{Align, line, widths, wrap};
@@ -69,7 +69,7 @@ fn row(at: usize, p: &Predicted, all: &[Predicted], measured: bool) -> Vec<Strin
     cells
 }
 
-/// A ratio with enough digits to see what lies beside 1.
+/// A ratio with enough digits to distinguish values near 1.
 fn ratio(ratio: f64) -> String {
     if ratio < 10.0 {
         format!("{ratio:.3}")
@@ -78,7 +78,7 @@ fn ratio(ratio: f64) -> String {
     }
 }
 
-/// The measurement, and the part where there are several.
+/// The measurement, with the part if there are several.
 fn name(p: &Predicted, all: &[Predicted]) -> String {
     let of_it = all
         .iter()
@@ -148,7 +148,7 @@ fn with_unit(value: f64, unit: FigureUnit) -> String {
     }
 }
 
-/// What was assumed, each once; with the numbers of the lines it is about, where it is not about all.
+/// The assumptions, each once, with the numbers of its lines if it does not hold for all.
 fn assumed(predictions: &[Predicted]) -> Vec<String> {
     let answers: Vec<(usize, &PredictedFigure)> = predictions
         .iter()

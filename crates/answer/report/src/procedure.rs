@@ -6,7 +6,7 @@ use stackline_core::procedure::{
 };
 use stackline_core::units;
 
-/// One line a step, indented by two spaces a level.
+/// One line for each step, indented by two spaces per level.
 pub(crate) fn steps(steps: &[ProcedureStep], data: &DataSpec) -> Vec<String> {
     steps.iter().flat_map(|step| one(step, data)).collect()
 }

@@ -1,6 +1,6 @@
-//! Figures of measurements as a picture: for each a dot at the mean, its 95 % interval, and the least and most of its runs.
+//! The results of measurements as a picture: for each a dot at the mean, the 95 % interval, and the range of its runs.
 //!
-//! Rows of one metric share an axis from zero.
+//! Rows with the same metric share an axis that begins at zero.
 
 use crate::figure;
 use crate::scene::{SceneShape, TextAnchor, VectorScene};
@@ -17,12 +17,12 @@ const AXIS: f32 = 430.0;
 const AXIS_END: f32 = 760.0;
 const ROW: f32 = 30.0;
 const TOP: f32 = 54.0;
-/// Letters of a label that have room before the axis.
+/// The most characters of a label.
 const LABEL: usize = 66;
-/// Rows that one picture shows; it says how many more there are.
+/// The most rows of a picture; it says how many more there are.
 const ROWS: usize = 60;
 
-/// The rows with figures; `None` when nothing was measured.
+/// Draws the summaries that have figures; `None` if nothing was measured.
 #[must_use]
 pub fn results_picture(title: &str, summaries: &[Summary]) -> Option<VectorScene> {
     let measured: Vec<&Summary> = summaries
@@ -65,7 +65,7 @@ pub fn results_picture(title: &str, summaries: &[Summary]) -> Option<VectorScene
     })
 }
 
-/// What the runs of a measurement came to. What single calls took is no part of it: one of thousands would set the axis.
+/// The range of the runs' values of a measurement. Times of single calls are left out: one of thousands would determine the axis.
 struct RunRange {
     least: f64,
     most: f64,
@@ -85,7 +85,7 @@ impl RunRange {
         }
     }
 
-    /// The greatest value that is drawn of it.
+    /// The greatest value that is drawn.
     fn reach(&self) -> f64 {
         self.interval
             .map_or(self.most, |(_, high)| high.max(self.most))
@@ -139,7 +139,7 @@ fn row(shapes: &mut Vec<SceneShape>, summary: &Summary, top: f32, most: f64) {
     ));
 }
 
-/// What a figure is of, where its unit does not say it.
+/// What a figure is about, if its unit does not say it.
 fn words(metric: RunMetric) -> &'static str {
     match metric {
         RunMetric::Response => "a call",

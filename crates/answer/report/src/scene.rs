@@ -1,4 +1,4 @@
-//! What a picture is made of, before it is SVG, PNG or PDF: plain shapes, later ones over earlier ones.
+//! A picture as a list of plain shapes, from which SVG, PNG or PDF is made. Later shapes are drawn over earlier ones.
 
 mod pdf;
 pub mod picture_file;
@@ -8,14 +8,14 @@ mod svg;
 /// A picture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VectorScene {
-    /// What it shows.
+    /// Its title.
     pub(crate) title: String,
     pub(crate) width: f32,
     pub(crate) height: f32,
     pub(crate) shapes: Vec<SceneShape>,
 }
 
-/// One thing in it. Colours are 0xRRGGBB, lengths pixels of the SVG.
+/// A shape. Colours are 0xRRGGBB, lengths are pixels of the SVG.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum SceneShape {
     Rect {
@@ -46,7 +46,7 @@ pub(crate) enum SceneShape {
     },
 }
 
-/// Where a text's place is in it; `y` is the line it stands on.
+/// Which point of a text its `x` is; its `y` is the baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextAnchor {
     Start,

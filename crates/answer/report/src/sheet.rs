@@ -1,6 +1,6 @@
-//! Tables of any columns: what experiments gave, beside what was printed of them.
+//! Tables with arbitrary columns, for results of a paper's experiments beside the printed ones.
 //!
-//! It computes nothing. In the text a cell that nothing is known of is a dash; in JSON it is null.
+//! An absent cell is a dash in the text and null in JSON.
 
 use crate::figure::ABSENT;
 use crate::grid::{Align, line, widths, wrap};
@@ -18,27 +18,27 @@ pub struct Sheet {
     pub columns: Vec<SheetColumn>,
     /// Its lines, each with a cell for each column.
     pub rows: Vec<Vec<SheetCell>>,
-    /// What one has to know before comparing, one sentence or two each.
+    /// Notes that matter for comparisons, one or two sentences each.
     pub notes: Vec<String>,
 }
 
 /// A column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SheetColumn {
-    /// Its heading, with its unit; columns whose heading is the same in JSON are the fault of who made the table.
+    /// Its heading, with its unit.
     pub head: String,
-    /// What programs call it.
+    /// Its key in the JSON; the keys of a table must differ.
     pub key: &'static str,
 }
 
 /// One cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SheetCell {
-    /// Nothing is known.
+    /// The value is not known.
     Absent,
     /// Words.
     Text(String),
-    /// A number, with so many digits behind the point.
+    /// A number, and how many digits after the point are shown.
     Number(f64, usize),
 }
 
@@ -67,7 +67,7 @@ impl SheetCell {
 }
 
 impl Sheet {
-    /// Without rows.
+    /// A table without rows; `columns` has the key and heading of each column.
     #[must_use]
     pub fn new(name: &str, title: &str, columns: &[(&'static str, &str)]) -> Self {
         let columns = columns.iter().map(|(key, head)| SheetColumn {
@@ -83,7 +83,7 @@ impl Sheet {
         }
     }
 
-    /// With one sentence more below it.
+    /// Adds a note.
     #[must_use]
     pub fn note(mut self, words: impl Into<String>) -> Self {
         self.notes.push(words.into());
@@ -120,7 +120,7 @@ impl Sheet {
         lines
     }
 
-    /// Numbers stand to the right.
+    /// The alignment of a column: left for a first column of words, right for all others.
     fn align(&self, at: usize) -> Align {
         let words = self
             .rows

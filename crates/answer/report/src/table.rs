@@ -1,7 +1,7 @@
-//! Summaries as a table of at most 80 columns where words allow it: the text of a measurement, its rows below it, and at the
-//! end what one has to know before believing the figures.
+//! Summaries as a table of at most 80 characters (unless a word is longer): the text of a measurement, its rows below it, and notes
+//! at the end.
 //!
-//! A row is judged by one metric: throughput where data units moved, else response time, else connect time.
+//! A row shows one metric: throughput if data units were moved, else response time, else connect time.
 
 mod label;
 
@@ -14,15 +14,15 @@ use stackline_core::plan::World;
 use stackline_core::units;
 use std::collections::BTreeSet;
 
-/// Lines are not wider than this where their words allow it.
+/// The width of lines, characters, unless a word is longer.
 pub(crate) const WIDTH: usize = 80;
-/// The column of stacks and parts is not squeezed below this; what does not fit stands above its figures.
+/// The least width of the label column (stack or part); a label that does not fit is written above its figures.
 const LEAST_LABEL: usize = 2;
-/// Which column the stack or the part stands in.
+/// The index of the label column.
 const LABEL: usize = 1;
-/// From this share of the mean on that runs differ by, a rate is not one over a mean time.
+/// If runs differ by more than this share of the mean, the legend explains why a rate is not the inverse of the mean time.
 const UNEVEN: f64 = 0.05;
-/// Texts stand left, numbers right.
+/// Labels are left-aligned, numbers right-aligned.
 const ALIGN: [Align; 7] = {
     let mut align = [Align::Right; 7];
     align[LABEL] = Align::Left;
@@ -32,17 +32,17 @@ const ALIGN: [Align; 7] = {
 /// How a table is shown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TableOptions {
-    /// Bold and yellow by escape sequences.
+    /// Whether to use bold and yellow (terminal escape sequences).
     pub colour: bool,
-    /// Notes that are known beside the summaries, such as the wake-up time of this machine.
+    /// Further notes, such as the wake-up time of this machine.
     pub notes: Vec<Note>,
-    /// How many notes stand below, the most important ones; all of them, and what the flags mean, without it.
+    /// The most notes below the table, the most important ones; `None` shows all, and the meaning of the flags.
     pub most_notes: Option<usize>,
-    /// What is shown of the times of calls and connections; median and p99 where it is empty.
+    /// The percentiles of call and connect times to show; if empty, median and p99.
     pub percentiles: Vec<Percentile>,
 }
 
-/// The table, with a line end behind each line.
+/// The table as text, with its notes.
 #[must_use]
 pub fn table(summaries: &[Summary], options: &TableOptions) -> String {
     let mut text = table_rows(summaries, options);
@@ -59,7 +59,7 @@ pub fn table(summaries: &[Summary], options: &TableOptions) -> String {
     text
 }
 
-/// What a table begins with: its rows, which can be printed before its notes are known.
+/// Only the rows of the table, which can be printed before its notes are known.
 #[must_use]
 pub fn table_rows(summaries: &[Summary], options: &TableOptions) -> String {
     let lines = if summaries.is_empty() {
@@ -70,7 +70,7 @@ pub fn table_rows(summaries: &[Summary], options: &TableOptions) -> String {
     lines.into_iter().map(|line| line + "\n").collect()
 }
 
-/// What stands below the rows.
+/// The notes below the rows.
 fn below(summaries: &[Summary], options: &TableOptions) -> Vec<String> {
     let mut notes = [
         notes::notes(summaries),
@@ -102,7 +102,7 @@ fn below(summaries: &[Summary], options: &TableOptions) -> Vec<String> {
     text(others).chain(more).chain(text(always)).collect()
 }
 
-/// Why a percentile that was requested is absent, with the least number of times of any row.
+/// Notes on requested percentiles that are absent because a row has too few values.
 fn too_few(summaries: &[Summary], percentiles: &[Percentile]) -> Vec<Note> {
     let times = |s: &&Summary| matches!(s.main, Some(RunMetric::Response | RunMetric::Connect));
     let Some(n) = summaries
@@ -122,7 +122,7 @@ fn too_few(summaries: &[Summary], percentiles: &[Percentile]) -> Vec<Note> {
         .collect()
 }
 
-/// What the flags in the table mean, each once.
+/// The meaning of the flags in the table, each once.
 fn meanings(summaries: &[Summary]) -> Vec<String> {
     let raised: BTreeSet<_> = summaries
         .iter()
@@ -209,7 +209,7 @@ fn rows(summaries: &[Summary], options: &TableOptions) -> Vec<String> {
     lines
 }
 
-/// The columns that are not empty, with their widths.
+/// The layout of the table: the columns that are not empty, with their widths.
 struct Columns {
     used: Vec<usize>,
     widths: Vec<usize>,
@@ -218,7 +218,7 @@ struct Columns {
 }
 
 impl Columns {
-    /// As wide as what stands in them; the label is made narrower for the line to fit, and then the gaps.
+    /// Columns as wide as their content; if a line would be too wide, the label column is narrowed, then the gaps.
     fn of(head: &[String], cells: &[Vec<String>]) -> Self {
         let used: Vec<usize> = (0..head.len())
             .filter(|at| *at == LABEL || cells.iter().any(|row| !row[*at].is_empty()))
@@ -238,7 +238,7 @@ impl Columns {
         Self { used, widths, gap }
     }
 
-    /// Where labels begin.
+    /// The position where labels begin.
     fn margin(&self) -> usize {
         if self.used[0] == LABEL {
             0
@@ -253,7 +253,7 @@ impl Columns {
         line_with_gap(&chosen, &self.widths, &align, self.gap)
     }
 
-    /// A row; a label that is too long for its column stands above the figures.
+    /// The lines of a row; a label that is too long for its column is written above the figures.
     fn row(&self, cells: &[String]) -> Vec<String> {
         let label = self.used.iter().position(|at| *at == LABEL).unwrap_or(0);
         if grid::width(&cells[LABEL]) <= self.widths[label] {
@@ -306,7 +306,7 @@ fn head(summaries: &[Summary], percentiles: &[Percentile]) -> Vec<String> {
         .to_vec()
 }
 
-/// Whether rows count different things a second: then each says what.
+/// Whether rows have rates of different things (calls, connections): then each says which.
 fn mixed(summaries: &[Summary]) -> bool {
     summaries
         .iter()
@@ -324,7 +324,7 @@ const fn per_second(work: RepeatedWork) -> &'static str {
     }
 }
 
-/// Whether its runs are alike because nothing in them is drawn by chance: between means there is rounding alone.
+/// Whether simulated runs are equal, apart from rounding, because nothing in them is random.
 fn is_deterministic(summary: &Summary) -> bool {
     summary.world == World::Simulated
         && summary.main_statistics().is_some_and(|s| {
@@ -333,7 +333,7 @@ fn is_deterministic(summary: &Summary) -> bool {
         })
 }
 
-/// What is over runs and what over calls.
+/// A line that says which figures are over runs and which over calls.
 fn legend(summaries: &[Summary], percentiles: &[Percentile]) -> Option<String> {
     let any = |metric| summaries.iter().any(|summary| summary.main == Some(metric));
     let over = match (any(RunMetric::Response), any(RunMetric::Connect)) {
@@ -344,7 +344,7 @@ fn legend(summaries: &[Summary], percentiles: &[Percentile]) -> Option<String> {
     };
     let times = over.map(|over| format!("{} over {over}", Percentile::names(percentiles)));
     let runs = any(RunMetric::Throughput).then(|| "a..b lowest and highest".to_owned());
-    // Of runs that are alike both weigh the same.
+    // If runs are alike, both weightings give the same.
     let uneven = |s: &Summary| s.rate_of.is_some() && s.normalised_sd.is_some_and(|sd| sd > UNEVEN);
     let weights = summaries
         .iter()
@@ -374,7 +374,7 @@ fn paint(colour: bool, code: &str, line: String) -> String {
     }
 }
 
-/// How often a second; with what, where the column does not say it.
+/// The rate per second, with its unit if the column's heading does not say it.
 fn rate(summary: &Summary, mixed: bool) -> String {
     let Some((rate, work)) = summary.rate_per_s.zip(summary.rate_of) else {
         return String::new();
@@ -439,13 +439,13 @@ fn cost(summary: &Summary) -> String {
     per_gb.or_else(per).unwrap_or_else(|| ABSENT.to_owned())
 }
 
-/// Flags that every one of several rows has: they stand once.
+/// Flags that all of several rows have, which are shown only once.
 fn flags_everywhere(summaries: &[Summary]) -> BTreeSet<String> {
     let (Some(first), true) = (summaries.first(), summaries.len() > 1) else {
         return BTreeSet::new();
     };
     let everywhere = |flag: &&String| summaries.iter().all(|summary| summary.flags.contains(flag));
-    // The deviation and an overload stand with the figures of each row.
+    // These flags have figures of their own in each row.
     first
         .flags
         .iter()
@@ -455,7 +455,7 @@ fn flags_everywhere(summaries: &[Summary]) -> BTreeSet<String> {
         .collect()
 }
 
-/// How many data units, or calls, were lost: `lost data (46 calls, 3.07 %)`.
+/// The flag for lost data units or calls, such as `lost data (calls: 46, 3.07 %)`.
 fn lost_data(summary: &Summary) -> String {
     let what = match summary.rate_of {
         Some(RepeatedWork::Call) => "calls",
@@ -468,7 +468,7 @@ fn lost_data(summary: &Summary) -> String {
     format!("lost data ({what}: {lost}{share})")
 }
 
-/// The flags of a row on lines of their own, the deviation, overload and losses with their figures.
+/// The flags of a row as lines; deviation, overload and losses with their figures.
 fn flag_line(summary: &Summary, everywhere: &BTreeSet<String>, indent: usize) -> Vec<String> {
     let spread = summary.normalised_sd.map_or_else(String::new, |sd| {
         format!("sd>5% (sd {})", figure::percent(sd))

@@ -1,6 +1,6 @@
-//! A network as a person reads it: hosts, switches, links, and what lies between each pair of hosts; the same as JSON.
+//! A network as text and JSON: hosts, switches, links, and the path between each pair of hosts.
 //!
-//! It routes nothing: the ways are given, by whoever moves the packets.
+//! It computes no routes: paths are given by the code that forwards the packets.
 
 pub(crate) mod path_facts;
 
@@ -19,12 +19,12 @@ use stackline_core::time::Duration;
 use stackline_core::units;
 use std::collections::BTreeSet;
 
-/// More pairs of hosts than this are summed up instead of listed.
+/// If there are more pairs of hosts than this, they are summarised instead of listed.
 const MOST_PAIRS: usize = 66;
-/// Of more hosts than this the pairs are left out: their number grows with the square.
+/// With more hosts than this, pairs are left out: their number grows with the square.
 pub const MOST_HOSTS_IN_PAIRS: usize = 1000;
 
-/// The address of the host of that place in an emulated or simulated network; `None` behind the last of 10.71/16.
+/// The address of a host, by its index, in an emulated or simulated network; `None` if 10.71.0.0/16 has no more.
 #[must_use]
 pub fn address(host: usize) -> Option<String> {
     let third = u8::try_from(host / 250).ok()?;
@@ -52,7 +52,7 @@ pub fn topology(network: &Network, host_paths: &[HostPath]) -> String {
         .collect()
 }
 
-/// What there is, in one line.
+/// One line with the numbers of hosts, switches and links.
 pub(crate) fn heading(network: &Network) -> String {
     let (hosts, switches) = (network.hosts.len(), network.switches.len());
     let counts = [
@@ -94,7 +94,7 @@ fn hosts(network: &Network) -> Vec<String> {
     grid(&["host", "address", ""], &[Align::Left; 3], rows)
 }
 
-/// What is not as nothing written makes it.
+/// The properties of a host's interface that are not the defaults; `None` if all are.
 fn interface(interface: &NetworkInterface) -> Option<String> {
     let mut said = Vec::new();
     said.with(interface.buffer_frames, |frames| {
@@ -119,7 +119,7 @@ fn interface(interface: &NetworkInterface) -> Option<String> {
     (!said.is_empty()).then(|| said.join(", "))
 }
 
-/// What programs take of its processor.
+/// The processor time that programs take on a host; `None` if none is specified.
 fn work(work: &ProgramCosts) -> Option<String> {
     let mut said = Vec::new();
     let some = |time: Duration| (time.0 > 0).then_some(time);
@@ -198,7 +198,7 @@ pub(crate) fn describe_switch(switch: &NetworkSwitch) -> String {
     said.join(", ")
 }
 
-/// What is said of an IMP; what is not is as it was in January 1973.
+/// The properties of an IMP that are not the defaults, which are those of January 1973.
 fn described_imp(imp: &ImpSettings) -> String {
     let machine = match imp.machine {
         ImpMachine::H516 => "Honeywell 516",
@@ -234,7 +234,7 @@ fn links(network: &Network) -> Vec<String> {
         Align::Left,
     ];
     let limited = find_limited_switches(network);
-    // Packets have their own size there, and queues are the channels of lines.
+    // In networks of IMPs, packets have a fixed largest size, and the channels of lines are the queues.
     let imps = network.has_imps();
     let row = |link: &NetworkLink| {
         let loss = path_facts::loss(&link.loss);
@@ -270,7 +270,7 @@ fn links(network: &Network) -> Vec<String> {
     lines
 }
 
-/// `a - b`, or `a > b` when there is no way back.
+/// The ends of a link: `a - b`, or `a > b` if it is one-way.
 pub(crate) fn format_link_ends(link: &NetworkLink) -> String {
     format!(
         "{} {} {}",
@@ -280,7 +280,7 @@ pub(crate) fn format_link_ends(link: &NetworkLink) -> String {
     )
 }
 
-/// The switches that limit what waits at their ports.
+/// The names of the switches that limit the queues at their ports.
 pub(crate) fn find_limited_switches(network: &Network) -> BTreeSet<&str> {
     let limited = |switch: &&NetworkSwitch| switch.queue.is_some() || switch.buffer_bytes.is_some();
     network
@@ -291,7 +291,7 @@ pub(crate) fn find_limited_switches(network: &Network) -> BTreeSet<&str> {
         .collect()
 }
 
-/// Its own queue, else whose it is.
+/// The queue of a link: its own, else the switch's, else unlimited.
 pub(crate) fn queue(link: &NetworkLink, limited: &BTreeSet<&str>) -> String {
     match &link.queue {
         Some(queue) => path_facts::queue(queue),
@@ -305,7 +305,7 @@ pub(crate) fn queue(link: &NetworkLink, limited: &BTreeSet<&str>) -> String {
     }
 }
 
-/// What most links do not have.
+/// Unusual properties of a link: jitter, duplication, how its rate is charged.
 pub(crate) fn describe_peculiarities(link: &NetworkLink) -> Vec<String> {
     let mut said = Vec::new();
     said.with(link.jitter.as_ref(), |jitter| {
@@ -329,7 +329,7 @@ struct PathPair<'a> {
     path: &'a HostPath,
     there: Option<PathCapacity>,
     back: Option<PathCapacity>,
-    /// The path back is the same links.
+    /// Whether the path back uses the same links.
     same: bool,
 }
 
@@ -369,7 +369,7 @@ fn paths(network: &Network, host_paths: &[HostPath]) -> Vec<String> {
             "paths between hosts are omitted for networks of more than {MOST_HOSTS_IN_PAIRS} hosts"
         )];
     }
-    // Where the path back is the same, the pair is one row.
+    // If the path back uses the same links, the pair is one row.
     let pairs: Vec<PathPair<'_>> = pairs(network, host_paths)
         .into_iter()
         .filter(|pair| !pair.same || pair.path.from < pair.path.to)
@@ -427,7 +427,7 @@ fn product(pair: &PathPair<'_>) -> Option<f64> {
         .and_then(|(there, back)| there.bandwidth_delay_bytes(back))
 }
 
-/// Bytes that need not be whole.
+/// A size in bytes, rounded.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -437,7 +437,7 @@ fn bytes(value: f64) -> String {
     units::format_size(value.round() as u64)
 }
 
-/// Least and most over all pairs.
+/// The least and the greatest values over all pairs.
 fn summary(pairs: &[PathPair<'_>]) -> Vec<String> {
     let offers = || pairs.iter().filter_map(|pair| pair.there.as_ref());
     let without = pairs.iter().filter(|pair| pair.there.is_none()).count();
@@ -493,7 +493,7 @@ fn summary(pairs: &[PathPair<'_>]) -> Vec<String> {
     lines
 }
 
-/// The network as data: what was declared, addresses, and both directions of each pair of hosts.
+/// The network as JSON: its declaration, addresses, and both directions of each pair of hosts.
 #[must_use]
 pub fn topology_json(network: &Network, host_paths: &[HostPath]) -> Value {
     let name = |at: usize| network.hosts.get(at).map(|host| host.name.clone());

@@ -1,6 +1,9 @@
-//! What a finding's advice is worth: the run's measurement is simulated as it was and with the change that is advised, seed by seed.
-//! What does not help is not advised; of a simulated run, a finding whose advice helps is sure, and one whose advice does not is no
-//! longer; and what the specification has that could cost time is taken away too, where nothing was found of it.
+//! Estimates what a finding's advice would gain: the run's measurement is simulated as it was and with the advised change, with the
+//! same seeds.
+//!
+//! Advice that does not help is removed. If the run itself was simulated, a finding whose advice helps becomes more certain, and one
+//! whose advice does not becomes less certain. Properties of the specification that could cost time (*suspects*) are tried too,
+//! where nothing was found about them.
 
 use crate::simulated_runs::{SimulationBudget, simulate_records, single_group_plan};
 use stackline_analyze::findings::{
@@ -14,32 +17,34 @@ use stackline_analyze::{Summary, summarise};
 use stackline_core::plan::{Composer, Plan, World};
 use std::collections::BTreeMap;
 
-/// Pairs of runs, so that losses do not decide.
+/// Pairs of simulated runs (with and without a change), so that a single lucky loss does not decide.
 const RUNS: u64 = 5;
-/// Pairs where runs differ among themselves by more than `SPREAD` and all that may be tried fits the budget.
+/// Pairs of runs if runs differ from each other by more than [`SPREAD`] and the budget allows so many for all trials.
 const RUNS_OF_CHANCE: u64 = 25;
-/// The slowest run by the fastest, above which chance decides too much in few runs.
+/// If the slowest run takes more than this many times as long as the fastest, few runs leave too much to chance.
 const SPREAD: f64 = 1.1;
-/// Changes that are tried of one measurement, at most, as a rule.
+/// The number of changes that are expected to be tried for one measurement, to judge whether the budget suffices.
 const TRIALS: u64 = 10;
-/// What helps by less is no advice.
+/// Advice that makes the measurement less than this many times as fast is removed.
 const HELPS: f64 = 1.03;
-/// What made a run so much slower has harmed it, unless it is so much faster on average.
+/// A change harms if it makes a run less than this many times as fast, unless its mean gain is at least [`CERTAIN`].
 const HARMS: f64 = 0.97;
+/// From this mean gain on, advice is kept even if it harms in some runs.
 const CERTAIN: f64 = 1.5;
-/// What helps by so much was the limit.
+/// From this gain on, the change removed what limited the run, which proves the finding.
 const PROVES: f64 = 1.1;
-/// What nobody saw is found where it helps by so much.
+/// From this gain on, a suspect becomes a finding.
 const FINDS: f64 = 1.15;
-/// How sure a finding is at least, and at most, that is proved by simulation, or not.
+/// The least confidence of a finding that simulation proves.
 const PROVED: f64 = 0.9;
+/// The confidence that a finding has at most if its best advice gains nothing.
 const DOUBTED: f64 = 0.5;
-/// So sure a finding is counted as a cause.
+/// From this confidence on, a finding counts as the cause.
 const SURE: f64 = 0.8;
-/// Simulated runs of which all are this far from the measured one say nothing of it.
+/// Simulated runs count for a measured one only if its median is within this factor of their range.
 const NEAR: f64 = 1.25;
 
-/// The findings of a run, the most important first, with what their advice is worth as far as the budget goes.
+/// The findings of a run, the most important first, with the expected gain of their advice as far as the budget allows.
 #[must_use]
 pub fn findings(loaded: &LoadedRun, budget: SimulationBudget) -> Vec<Finding> {
     let mut findings = loaded.findings();
@@ -80,7 +85,7 @@ pub fn findings(loaded: &LoadedRun, budget: SimulationBudget) -> Vec<Finding> {
         let Some(Some(now)) = known.get(&at) else {
             continue;
         };
-        // A faster link always helps something that uses it: it is the limit where nothing else is.
+        // A faster link always helps what uses it, so it is a finding only if nothing else is at fault.
         let fault = |finding: &Finding| {
             finding.measurement == Some(at) && !finding.is_healthy() && finding.confidence >= SURE
         };
@@ -105,7 +110,7 @@ pub fn findings(loaded: &LoadedRun, budget: SimulationBudget) -> Vec<Finding> {
     findings
 }
 
-/// Whether two findings advise one change.
+/// Whether two findings advise the same change.
 fn advise_the_same(finding: &Finding, other: &Finding) -> bool {
     let mut changes = other
         .tries
@@ -117,27 +122,28 @@ fn advise_the_same(finding: &Finding, other: &Finding) -> bool {
     })
 }
 
-/// What is tried, and how much of it.
+/// The plan whose changes are tried, and how much may be simulated.
 struct AdviceTrial<'p> {
     plan: &'p Plan,
     budget: SimulationBudget,
 }
 
-/// What runs of one measurement came to.
+/// The results of simulated runs of one measurement.
 struct Runs {
+    /// Summaries of the measured parts, or for `total` that of all parts.
     parts: Vec<Summary>,
-    /// Of parallel parts: all of them together.
+    /// For `parallel`: the summary of all parts together.
     together: Option<Summary>,
-    /// One a run: until the last of its parts was over.
+    /// For each run: the time until its last part ended, seconds.
     elapsed_s: Vec<f64>,
-    /// One a run: answered calls a second, of all its parts together.
+    /// For each run: answered calls per second, over all its parts.
     calls_s: Vec<f64>,
-    /// Calls that nobody answered, of all runs.
+    /// Unanswered calls of all runs.
     lost_calls: u64,
 }
 
 impl Runs {
-    /// Whether runs of the same text took very different times.
+    /// Whether the runs took very different times.
     fn is_spread(&self) -> bool {
         let (least, greatest) = self
             .elapsed_s
@@ -150,6 +156,7 @@ impl Runs {
 }
 
 impl AdviceTrial<'_> {
+    /// Simulates a measurement of a plan with so many seeds; `None` if that fails, for example if the budget is used up.
     fn runs(&self, plan: &Plan, at: usize, seeds: u64) -> Option<Runs> {
         let plan = single_group_plan(plan, at);
         let records = simulate_records(&plan, seeds, &self.budget).ok()?;
@@ -200,7 +207,7 @@ impl AdviceTrial<'_> {
             .is_some_and(|measurement| measurement.world == World::Simulated)
     }
 
-    /// The measurement simulated as it was; `None` where that is not what was measured.
+    /// The measurement simulated unchanged; `None` if the results are not near those measured, or it cannot be simulated.
     fn as_it_was(&self, at: usize, measured: &[Summary]) -> Option<Runs> {
         let measurement = self.plan.measurements.get(at)?;
         measurement
@@ -225,8 +232,7 @@ impl AdviceTrial<'_> {
         pairs.all(|pair| near(pair) == Some(true)).then_some(now)
     }
 
-    /// The measurement as it was, often enough that what chance does to a run weighs little, if the budget has room for as many runs
-    /// of each change.
+    /// Simulates the measurement unchanged, more often if runs differ by chance and the budget allows as many runs of each change.
     fn enough_runs(&self, at: usize) -> Option<Runs> {
         let before = self.budget.left();
         let few = self.runs(self.plan, at, RUNS)?;
@@ -238,6 +244,7 @@ impl AdviceTrial<'_> {
         Some(few)
     }
 
+    /// Simulates a change, and compares it with the unchanged runs; `None` if it cannot be applied or simulated.
     fn expected(&self, change: &PlanChange, at: usize, now: &Runs) -> Option<ExpectedEffect> {
         let seeds = now.elapsed_s.len();
         let then = self.runs(&change.applied(self.plan, at)?, at, seeds as u64)?;
@@ -246,7 +253,7 @@ impl AdviceTrial<'_> {
             .filter_map(|run| RunEffect::of(metric, &pairs, run))
             .collect();
         effects.sort_unstable_by(|a, b| a.gain.total_cmp(&b.gain));
-        // Of many pairs, nine of ten.
+        // With 20 pairs or more, the interval leaves out the extreme 5 % at each end.
         let rare = effects.len() / 20;
         let (least, greatest) = (effects.get(rare)?.gain, effects.iter().nth_back(rare)?.gain);
         let mean = RunEffect::mean(metric, &effects)?;
@@ -260,7 +267,7 @@ impl AdviceTrial<'_> {
         })
     }
 
-    /// What a finding's advice is worth, and how sure the finding is then.
+    /// Sets the expected gain of a finding's advice, and adjusts the finding's confidence; removes advice that does not help.
     fn judge(&self, finding: &mut Finding, at: usize, now: &Runs) {
         for advice in &mut finding.tries {
             let Some(change) = &advice.change else {
@@ -295,7 +302,7 @@ impl AdviceTrial<'_> {
         leave_out(finding, of_no_use, "does not help on its own");
     }
 
-    /// A finding of what only taking it away shows, in each pair of runs: a few lucky losses are no proof.
+    /// Turns a suspect into a finding if removing it helps in nearly every pair of runs and enough on average; else `None`.
     fn convict(&self, mut finding: Finding, at: usize, now: &Runs) -> Option<Finding> {
         self.judge(&mut finding, at, now);
         let always = |advice: &&Advice| {
@@ -319,7 +326,7 @@ impl AdviceTrial<'_> {
     }
 }
 
-/// Takes advice out of a finding; its evidence says which, and why.
+/// Removes advice from a finding and adds to its evidence which, and why.
 fn leave_out(finding: &mut Finding, which: impl Fn(&Advice) -> bool, why: &str) {
     let (out, kept) = std::mem::take(&mut finding.tries)
         .into_iter()
@@ -331,7 +338,7 @@ fn leave_out(finding: &mut Finding, which: impl Fn(&Advice) -> bool, why: &str) 
     }));
 }
 
-/// Whether what an advice brings is small, and chance decides in a run whether it helps or harms.
+/// Whether the gain of an advice is small and chance decides whether it helps or harms in a run.
 fn is_chance(advice: &Advice) -> bool {
     advice.expected.is_some_and(|expected| {
         let [mean, least, _] = expected.times_as_fast;
@@ -339,40 +346,41 @@ fn is_chance(advice: &Advice) -> bool {
     })
 }
 
-/// Whether a summary is of one part that was measured, or of all where they are summarised together.
+/// Whether a summary takes part in comparisons: one of a measured part, or for `total` (`together`) that of all parts.
 fn is_compared(summary: &Summary, together: bool) -> bool {
     !summary.background && (together || summary.part_index.is_some())
 }
 
-/// How sure a finding is at most whose best advice helps by less than what proves it: from doubt to proof, as the gain goes from what is
-/// no advice to that.
+/// The highest confidence of a finding whose best advice gains less than [`PROVES`]: it rises linearly from [`DOUBTED`] at
+/// [`HELPS`] to [`PROVED`] at [`PROVES`].
 fn most_confidence(gain: f64) -> f64 {
     let progress = ((gain - HELPS) / (PROVES - HELPS)).clamp(0.0, 1.0);
     DOUBTED + progress * (PROVED - DOUBTED)
 }
 
+/// How many times as fast an advice makes the measurement, on average.
 fn gain(advice: &Advice) -> Option<f64> {
     advice.expected.map(|expected| expected.times_as_fast[0])
 }
 
-/// Whether more of it is better.
+/// Whether a higher value of the metric is better.
 fn is_rate(metric: Gauge) -> bool {
     matches!(metric, Gauge::Throughput | Gauge::Calls)
 }
 
-/// Values of runs, before and after.
+/// Values of the same runs without and with a change.
 type ValuePair<'r> = (&'r [f64], &'r [f64]);
 
-/// Runs with a change and without.
+/// A figure without and with a change.
 struct RunEffect {
     now: f64,
     then: f64,
-    /// How many times as fast.
+    /// How many times as fast the change makes it.
     gain: f64,
 }
 
 impl RunEffect {
-    /// Of one run: geometric means over its parts.
+    /// The effect in one run: geometric means over its parts.
     fn of(metric: Gauge, pairs: &[ValuePair<'_>], run: usize) -> Option<Self> {
         let mean = |values: &dyn Fn(&ValuePair<'_>) -> Option<f64>| {
             let sum: f64 = pairs
@@ -386,7 +394,7 @@ impl RunEffect {
         Self::from_figures(metric, now, then)
     }
 
-    /// Of all of them: means over runs, as tables have them.
+    /// The effect over all runs: arithmetic means, as in tables.
     fn mean(metric: Gauge, effects: &[Self]) -> Option<Self> {
         let mean = |figure: fn(&Self) -> f64| {
             effects.iter().map(figure).sum::<f64>() / effects.len() as f64
@@ -408,7 +416,7 @@ impl RunEffect {
     }
 }
 
-/// What is measured, side by side: each part by what a run of it is judged by, or all by how long they took.
+/// The values that are compared: each part by its main metric, or all parts by the elapsed time or the rate of answered calls.
 fn compared<'r>(
     now: &'r Runs,
     then: &'r Runs,
@@ -420,7 +428,7 @@ fn compared<'r>(
         .find(|metric| !first.values(*metric).is_empty())?;
     let gauge = match metric {
         RunMetric::Throughput => Gauge::Throughput,
-        // Those that were answered took no longer for those that were not.
+        // If calls were lost, response times hide that: only answered calls have one. The rate of answered calls shows it.
         RunMetric::Response if now.lost_calls + then.lost_calls > 0 => Gauge::Calls,
         RunMetric::Response if as_a_whole => Gauge::Elapsed,
         RunMetric::Response => Gauge::Response,
@@ -432,7 +440,7 @@ fn compared<'r>(
     if gauge == Gauge::Elapsed {
         return Some((gauge, vec![(&now.elapsed_s, &then.elapsed_s)]));
     }
-    // A part that gets what another lost would hide that all of it takes longer.
+    // If one part gains what another loses, their mean hides the total; so the throughput of all parts together counts.
     if let (Gauge::Throughput, Some(now), Some(then)) = (gauge, &now.together, &then.together) {
         return Some((gauge, vec![(now.values(metric), then.values(metric))]));
     }

@@ -1,5 +1,5 @@
-//! A designed experiment, whatever is run: every level is tried by itself before anything is run, two factors that change the same thing
-//! are refused, and the combinations of a design are laid out. How a combination is carried out is its subject's.
+//! A designed experiment, independent of what is run: checks every level by itself before anything is run, refuses two factors that
+//! change the same thing, and lays out the combinations of a design. The [`ExperimentSubject`] decides what a combination is.
 
 mod budget;
 mod factor_texts;
@@ -16,44 +16,44 @@ use stackline_core::error::{Error, Result};
 use stackline_factors::{Design, DesignKind, Wish};
 use stackline_spec::{Factor, FactorLevel};
 
-/// Combinations where nothing else is asked for.
+/// The most combinations of a design by default.
 pub const MOST_COMBINATIONS: usize = 64;
 
-/// What is varied.
+/// What is varied, such as a specification.
 pub trait ExperimentSubject {
-    /// What levels of factors make of it.
+    /// The subject with given levels of all factors, such as a plan.
     type Combination;
 
-    /// With these factors at these levels.
+    /// The subject with these factors at these levels.
     ///
     /// # Errors
-    /// When that cannot be.
+    /// If the levels cannot be applied.
     fn changed(&self, changes: &LevelChanges<'_>) -> Result<Self::Combination>;
 
-    /// Whether two combinations do the same.
+    /// Whether two combinations are equivalent.
     fn are_same(one: &Self::Combination, other: &Self::Combination) -> bool;
 
-    /// Refuses changes that cannot be written together, whatever they come to.
+    /// Refuses changes that cannot be written together, whether or not they differ.
     ///
     /// # Errors
-    /// When they cannot.
+    /// If they cannot.
     fn go_together(&self, _changes: &LevelChanges<'_>) -> Result<()> {
         Ok(())
     }
 
-    /// That nothing differs at a level.
+    /// The error for a level that changes nothing, with a hint.
     fn without_effect(&self, factor: &Factor, level: &FactorLevel) -> Error {
         nothing_differs(factor, level).hint("choose a level that differs from the specification")
     }
 }
 
-/// That nothing differs at a level, without what to do about it.
+/// The error for a level that changes nothing, without a hint.
 #[must_use]
 pub fn nothing_differs(factor: &Factor, level: &FactorLevel) -> Error {
     Error::input(format!("factor `{}`: {level} changes nothing", factor.name))
 }
 
-/// What is varied, by which factors, in which combinations.
+/// An experiment: what is varied, by which factors, in which combinations.
 #[derive(Debug)]
 pub struct Experiment<S: ExperimentSubject> {
     /// What is varied.
@@ -62,15 +62,16 @@ pub struct Experiment<S: ExperimentSubject> {
     pub factors: Vec<Factor>,
     /// Their combinations.
     pub design: Design,
-    /// All factors at their first level.
+    /// The subject with all factors at their first level.
     pub base: S::Combination,
 }
 
 impl<S: ExperimentSubject> Experiment<S> {
-    /// Tries every level by itself, and whether factors change different things. There are no combinations yet.
+    /// Checks every level by itself, and that factors change different things. The design has no combinations until
+    /// [`Experiment::lay_out`].
     ///
     /// # Errors
-    /// When a level cannot be, changes nothing, or changes what another factor changes.
+    /// If a level cannot be applied, changes nothing, or changes what another factor changes.
     pub fn new(subject: S, factors: Vec<Factor>) -> Result<Self> {
         let design = Design {
             kind: DesignKind::OneAtATime,
@@ -96,7 +97,7 @@ impl<S: ExperimentSubject> Experiment<S> {
         Ok(experiment)
     }
 
-    /// Two factors that change the same thing cannot both have a level.
+    /// Refuses two factors that change the same thing.
     fn refuse_same(&self) -> Result<()> {
         let last = |factor: &Factor| factor.levels.len() - 1;
         for (at, one) in self.factors.iter().enumerate() {
@@ -118,10 +119,10 @@ impl<S: ExperimentSubject> Experiment<S> {
         Ok(())
     }
 
-    /// Chooses the combinations.
+    /// Chooses the combinations of the design.
     ///
     /// # Errors
-    /// When there is no such design.
+    /// If there is no such design.
     pub fn lay_out(&mut self, wish: Wish) -> Result<()> {
         let hint =
             "omit `--design` to get the best design that fits, or give each factor two levels";
@@ -139,7 +140,7 @@ impl<S: ExperimentSubject> Experiment<S> {
     /// The combination of a row.
     ///
     /// # Errors
-    /// When it cannot be.
+    /// If the levels cannot be applied.
     pub fn combination(&self, row: &[usize]) -> Result<S::Combination> {
         self.subject.changed(&self.levels(row))
     }
@@ -147,16 +148,16 @@ impl<S: ExperimentSubject> Experiment<S> {
     /// The combinations of all rows.
     ///
     /// # Errors
-    /// When one cannot be.
+    /// If the levels of a row cannot be applied.
     pub fn combinations(&self) -> Result<Vec<S::Combination>> {
         let rows = self.design.rows.iter();
         rows.map(|row| self.combination(row)).collect()
     }
 
-    /// All factors at their first level, but for some.
+    /// The combination with all factors at their first level, except the given ones (index of the factor, level).
     ///
     /// # Errors
-    /// When that cannot be.
+    /// If the levels cannot be applied.
     pub fn at(&self, changed: &[(usize, FactorLevel)]) -> Result<S::Combination> {
         let mut changes = self.levels(&vec![0; self.factors.len()]);
         for (factor, level) in changed {
@@ -165,7 +166,7 @@ impl<S: ExperimentSubject> Experiment<S> {
         self.subject.changed(&changes)
     }
 
-    /// What its design leaves out of what factors do, for a reader.
+    /// A note for readers on what the design does not estimate, if anything.
     #[must_use]
     pub fn note(&self) -> Option<String> {
         let single = self.design.kind == DesignKind::OneAtATime && self.factors.len() > 1;

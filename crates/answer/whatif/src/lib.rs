@@ -1,17 +1,17 @@
-//! What would be otherwise: the measurement of a kept run simulated as it was and as it is advised to be, what no closed form covers
-//! simulated, and designed experiments in which a specification, or whatever else, is varied.
+//! What-if questions: simulates a kept run with and without an advised change, predicts by simulation what no formula covers, and
+//! runs designed experiments in which parts of a specification are varied.
 //!
-//! It prints nothing and reads no flag. What runs mean is `stackline-analyze`'s, what effects are `stackline-factors`'s, who makes runs
-//! `stackline-runner`.
+//! It prints nothing and reads no command-line flag. Results of runs are computed by `stackline-analyze`, effects by
+//! `stackline-factors`; runs are made by `stackline-runner`.
 //!
 //! | module | one idea |
 //! | --- | --- |
-//! | [`advice`] | what a finding's advice is worth |
-//! | [`experiment`] | a designed experiment, whatever is run |
-//! | [`specification`] | such an experiment over a specification |
-//! | [`predicted`] | what no closed form covers |
-//! | [`simulated_runs`] | a few simulated runs in a moment, kept nowhere |
-//! | [`unattended_runs`] | runs into a run directory that nobody watches |
+//! | [`advice`] | the gain of a finding's advice, by simulation |
+//! | [`experiment`] | a designed experiment, independent of what is run |
+//! | [`specification`] | a designed experiment over a specification |
+//! | [`predicted`] | predictions by simulation where no formula applies |
+//! | [`simulated_runs`] | a few simulated runs, kept only in memory |
+//! | [`unattended_runs`] | runs into a run directory, without a progress display |
 
 pub mod advice;
 pub mod experiment;

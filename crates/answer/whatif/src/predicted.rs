@@ -1,12 +1,12 @@
-//! What no form covers, simulated at once: a few runs of different seeds, kept nowhere.
+//! Predicts by simulation what no formula covers: a few runs with different seeds, kept only in memory.
 
 use crate::simulated_runs::{SimulationBudget, simulate_summaries, single_group_plan};
 use stackline_analyze::predicted::{PartPrediction, PredictionOutcome, RUNS, by_simulation};
 use stackline_core::error::Result;
 use stackline_core::plan::Plan;
 
-/// Puts what simulated runs say in the place of what is not covered, as far as the budget goes. Where they say nothing, why. `simulated` is
-/// the plan as it is carried out in the simulated world.
+/// Replaces predictions that are not covered by those of simulated runs, as far as the budget allows, or adds why that is not
+/// possible. `simulated` makes the plan for the simulated world; it is called only if needed.
 pub fn fill_by_simulation(
     simulated: impl FnOnce() -> Result<Plan>,
     predictions: &mut [PartPrediction],
@@ -55,6 +55,7 @@ pub fn fill_by_simulation(
     }
 }
 
+/// The outcome "not covered", with why simulation did not help.
 fn unknown(reason: &str, why: &str) -> PredictionOutcome {
     PredictionOutcome::NotCovered(format!("{reason}; simulated: {why}"))
 }

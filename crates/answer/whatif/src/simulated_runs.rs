@@ -1,4 +1,4 @@
-//! Runs of a plan in the simulated world within a number of events, kept nowhere: what answers are tried with.
+//! Simulates runs of a plan within a budget of simulated events; the results are kept only in memory.
 
 use stackline_analyze::Summary;
 use stackline_core::error::Blame;
@@ -8,7 +8,7 @@ use stackline_runner::simulate_within;
 use std::cell::Cell;
 use std::sync::atomic::AtomicBool;
 
-/// One measurement of a plan, one simulated run for each seed.
+/// A plan with one measurement of `plan`, as one simulated run without warm-up.
 #[must_use]
 pub fn single_group_plan(plan: &Plan, index: usize) -> Plan {
     let mut one = plan.clone();
@@ -20,26 +20,27 @@ pub fn single_group_plan(plan: &Plan, index: usize) -> Plan {
     one
 }
 
-/// How much is simulated for an answer, in events: time would give another answer on a slower machine.
+/// How much may be simulated for an answer, in simulated events. A limit of time would give other answers on slower machines.
 #[derive(Clone, Debug)]
 pub struct SimulationBudget {
+    /// Events that may still be simulated.
     left: Cell<u64>,
 }
 
 impl SimulationBudget {
-    /// What takes about two seconds: as long as nobody minds to wait for it.
+    /// The default budget: about two seconds of simulation.
     #[must_use]
     pub const fn moment() -> Self {
         Self::of_events(4_000_000)
     }
 
-    /// With `--simulate`: what takes about a minute.
+    /// The budget with `--simulate`: about a minute of simulation.
     #[must_use]
     pub const fn patience() -> Self {
         Self::of_events(120_000_000)
     }
 
-    /// So many.
+    /// A budget of so many events.
     #[must_use]
     pub const fn of_events(events: u64) -> Self {
         Self {
@@ -57,10 +58,10 @@ impl SimulationBudget {
     }
 }
 
-/// What so many runs come to, or as many of them as the budget has events for; else why there is none.
+/// The summaries of `most` simulated runs, or of as many as the budget allows.
 ///
 /// # Errors
-/// Why there is none.
+/// If no run could be made: the reason.
 pub fn simulate_summaries(
     plan: &Plan,
     most: u64,
@@ -69,10 +70,10 @@ pub fn simulate_summaries(
     simulate_records(plan, most, budget).map(|records| stackline_analyze::summarise(plan, &records))
 }
 
-/// The same, each run's records.
+/// The records of `most` simulated runs, or of as many as the budget allows. Each run may use an equal share of the budget.
 ///
 /// # Errors
-/// Why there is none.
+/// If no run could be made: the reason.
 pub fn simulate_records(
     plan: &Plan,
     most: u64,
@@ -88,7 +89,7 @@ pub fn simulate_records(
     match made.err() {
         Some(error) if error.blame != Blame::Interrupted => Err(error.message),
         gave_up => {
-            // The first that takes too much is the last.
+            // The first run that exceeds its share ends the series; its events are charged too.
             budget.spend(gave_up.map_or(0, |_| each));
             if records.is_empty() {
                 Err("no run finished within the limit on simulated events".to_owned())

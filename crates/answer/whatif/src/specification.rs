@@ -1,5 +1,5 @@
-//! A designed experiment over a specification: each combination of levels is a specification of its own, checked and run as any; what the
-//! responses say is `stackline_factors`'s.
+//! A designed experiment over a specification: each combination of levels is a specification of its own, checked and run like any
+//! other. `stackline_factors` analyses the responses (the figures of the runs).
 
 pub mod experiment_runs;
 mod infinite_factor;
@@ -17,34 +17,34 @@ use stackline_factors::{EffectScale, FactorObservation, analyse};
 use stackline_report::factors::{FactorOutcome, Response};
 use subject::SpecExperiment;
 
-/// What is asked of the runs of an experiment.
+/// What an experiment shall answer.
 #[derive(Clone, Debug, Default)]
 pub struct ExperimentQuestions {
-    /// What is looked at; without any all that the runs have.
+    /// The responses to analyse; if empty, all that the runs have.
     pub responses: Vec<RunResponse>,
-    /// What adds up.
+    /// Whether effects add or multiply; `None` lets the analysis choose.
     pub scale: Option<EffectScale>,
-    /// The limit if a factor were infinite is looked for.
+    /// Whether to look for the limit if a factor were infinitely better.
     pub limits: bool,
-    /// Prices of levels.
+    /// The prices of levels, if improvements are to be bought.
     pub prices: Option<Prices>,
-    /// What is to be spent.
+    /// The amount to spend at most.
     pub spend: Option<f64>,
 }
 
-/// How often combinations were run, and how long it all took.
+/// How often combinations were run, and how long everything took.
 #[derive(Clone, Copy, Debug)]
 pub struct ExperimentExtent {
     /// Runs of each combination.
     pub replicates: u32,
-    /// Seconds.
+    /// The whole time, seconds.
     pub took_s: f64,
 }
 
-/// What all runs say, response by response. `notes` are of what went before.
+/// The result of an experiment, response by response. `notes` come from the steps before.
 ///
 /// # Errors
-/// When the runs do not have what is asked for, or too few were made.
+/// If the runs lack a requested response, or too few were made.
 pub fn outcome(
     experiment: &SpecExperiment,
     kept: &FactorsProgress,
@@ -105,7 +105,7 @@ pub fn outcome(
     })
 }
 
-/// What a run is judged by first, then all others; or what is asked for.
+/// The responses in the order of the report: the requested ones, else the main response, then all others.
 fn order_of_responses(
     experiment: &SpecExperiment,
     kept: &FactorsProgress,

@@ -1,4 +1,4 @@
-//! Runs of a plan into a run directory that nobody watches: no bar. What is done with them is the caller's.
+//! Makes the runs of a plan in a run directory without a progress display.
 
 use stackline_analyze::interval_reached;
 use stackline_core::error::{Error, Result};
@@ -11,25 +11,25 @@ use stackline_runs::RunDirectory;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// What is recorded of runs beside their results, what ends them, and who is warned.
+/// What is recorded besides the results, what ends the runs, and where warnings go.
 #[derive(Clone, Debug)]
 pub struct UnattendedOptions<'o> {
-    /// Events are kept.
+    /// Whether events are recorded.
     pub trace: bool,
-    /// Where packets are captured.
+    /// Where packets are captured: ports (such as `khons>edge`), hosts, or `all`.
     pub capture: Vec<String>,
-    /// Worlds end a run by this flag.
+    /// Set to end the current run; worlds may set it too.
     pub ended: &'o Arc<AtomicBool>,
-    /// A user raises this one.
+    /// Set when the user asks to stop.
     pub signalled: &'o Arc<AtomicBool>,
-    /// Takes warnings.
+    /// Prints a warning.
     pub warn: fn(&str),
 }
 
-/// Makes all runs of a plan.
+/// Makes all runs of a plan and returns their records.
 ///
 /// # Errors
-/// When a run cannot be made, or not be kept.
+/// If a run fails or cannot be stored.
 pub fn make_unattended_runs(
     plan: &Plan,
     mut directory: RunDirectory,
@@ -64,6 +64,7 @@ pub fn make_unattended_runs(
     failed.or(unkept.map(Error::from)).map_or(Ok(records), Err)
 }
 
+/// A progress display that shows only warnings.
 struct Quiet(fn(&str));
 
 impl RunProgress for Quiet {

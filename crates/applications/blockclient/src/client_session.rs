@@ -1,5 +1,5 @@
-//! A client, the sets that it has open and their predictions. Sessions have numbers, so that one that is closed, or never was, is
-//! an error and no crash.
+//! Client sessions: a client with its open sets and predictions. C names a session by a number, so that a closed or invalid one gives an
+//! error instead of a crash.
 
 use stackline_blockserver::client::{
     BlockClient, BlockClientEvent, BlockClientOptions, OpenSet, ReceivedBlock,
@@ -11,28 +11,32 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often one that waits looks whether its session was closed.
+/// How often a thread that waits for an event checks whether its session was closed.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Names what may be needed next.
+/// A function that is given a list and returns the blocks that may be needed next.
 pub type ClientPredictor = Box<dyn FnMut(&[u64]) -> Vec<u64> + Send>;
 
-/// A client.
+/// A client with its open sets and predictions.
 pub struct BlockClientSession {
     client: BlockClient,
+    /// The open sets, by their numbers.
     sets: Mutex<BTreeMap<u32, OpenSet>>,
+    /// The prediction of each set that has one.
     predictions: Mutex<BTreeMap<u32, BlockPrediction<ClientPredictor>>>,
     closed: AtomicBool,
 }
 
+/// The open sessions, by their numbers.
 static SESSIONS: Mutex<BTreeMap<u64, Arc<BlockClientSession>>> = Mutex::new(BTreeMap::new());
+/// The number of the next session.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Connects; the session's number.
+/// Connects to a master, and returns the number of the new session.
 ///
 /// # Errors
 /// As [`BlockClient::connect`].
@@ -55,7 +59,7 @@ pub fn connect(master: &str, options: BlockClientOptions) -> Result<u64> {
 /// The session of that number.
 ///
 /// # Errors
-/// When there is none.
+/// If there is no such session.
 pub fn find_session(number: u64) -> Result<Arc<BlockClientSession>> {
     lock(&SESSIONS)
         .get(&number)
@@ -63,10 +67,10 @@ pub fn find_session(number: u64) -> Result<Arc<BlockClientSession>> {
         .ok_or_else(no_session)
 }
 
-/// Closes it. Whoever waits for its blocks gets an error.
+/// Closes a session. A thread that waits for its blocks gets an error.
 ///
 /// # Errors
-/// When there is none.
+/// If there is no such session.
 pub fn close(number: u64) -> Result<()> {
     let session = lock(&SESSIONS).remove(&number).ok_or_else(no_session)?;
     session.closed.store(true, Ordering::Relaxed);
@@ -79,7 +83,7 @@ fn no_session() -> Error {
 }
 
 impl BlockClientSession {
-    /// The client itself.
+    /// The client of this session.
     pub const fn client(&self) -> &BlockClient {
         &self.client
     }
@@ -94,20 +98,21 @@ impl BlockClientSession {
         Ok(set)
     }
 
-    /// A set that is open.
+    /// The open set with that number.
     ///
     /// # Errors
-    /// When it is not.
+    /// If it is not open.
     pub fn set(&self, id: u32) -> Result<OpenSet> {
         let none =
             || Error::input(format!("the set {id} is not open")).hint("open it by name first");
         lock(&self.sets).get(&id).cloned().ok_or_else(none)
     }
 
-    /// From now on what `predict` names is asked for behind each list of the set.
+    /// From here on the blocks that `predict` returns are requested after each list of the set; `None` ends this. `most` is the limit on
+    /// blocks of a list.
     ///
     /// # Errors
-    /// When the set is not open.
+    /// If the set is not open.
     pub fn predict(
         &self,
         set: u32,
@@ -127,10 +132,10 @@ impl BlockClientSession {
         Ok(())
     }
 
-    /// Asks for blocks. A set with a prediction has lists that supersede.
+    /// Requests blocks. Lists of a set with a prediction have to supersede.
     ///
     /// # Errors
-    /// As [`BlockClient::request`].
+    /// As for [`BlockClient::request`]; also if the list of a set with a prediction does not supersede.
     pub fn request(&self, set: u32, blocks: Vec<u64>, supersedes: bool) -> Result<()> {
         let mut predictions = lock(&self.predictions);
         let Some(prediction) = predictions.get_mut(&set) else {
@@ -150,10 +155,10 @@ impl BlockClientSession {
         self.client.request(set, list, true).map(|_| ())
     }
 
-    /// What happens next; nothing when the time is over.
+    /// The next event; `None` if none comes within the time.
     ///
     /// # Errors
-    /// When it was closed meanwhile.
+    /// If the session was closed in the meantime.
     pub fn next(&self, within: Option<Duration>) -> Result<Option<BlockClientEvent>> {
         let until = within.map(|within| Instant::now() + within);
         loop {
@@ -174,7 +179,7 @@ impl BlockClientSession {
         }
     }
 
-    /// A block that came by prediction is kept.
+    /// Passes a block to the prediction of its set, which keeps it if it was only predicted; otherwise returns it.
     fn wanted(&self, block: Box<ReceivedBlock>) -> Option<Box<ReceivedBlock>> {
         match lock(&self.predictions).get_mut(&block.head.set) {
             Some(prediction) => prediction.came(block),

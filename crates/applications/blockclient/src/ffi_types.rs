@@ -1,133 +1,133 @@
-//! Structures as `stackline_blockclient.h` has them. A test compares their sizes and places.
+//! The structures of `stackline_blockclient.h`. A test compares their sizes and field offsets with the header.
 
 use std::ffi::c_char;
 
-/// What a client is like; zero is what is usual.
+/// The options of a client; zero means the default.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FfiClientOptions {
     /// 0 TCP, 1 UDP, 2 RTP, 3 blast.
     pub transport: u32,
-    /// 1: checksums of blocks are not compared.
+    /// 1: the checksums of blocks are not compared.
     pub no_check: u32,
-    /// 1: servers tell what a newer list discards.
+    /// 1: servers report which blocks a newer list discards.
     pub report: u32,
-    /// Zero.
+    /// Must be zero.
     pub reserved: u32,
-    /// Blocks that were asked for longer ago are dropped at the server, ns; 0: never.
+    /// Blocks that were requested longer ago than this are dropped at the server, ns; 0: none.
     pub age_ns: u64,
-    /// Bytes of the receive buffer of each connection; 0: the system's.
+    /// Bytes of the receive buffer of each connection; 0: the system's default.
     pub receive_buffer: u64,
-    /// Bytes a second at which the datagrams of each server leave, of UDP and RTP; 0: as fast as they can.
+    /// Bytes per second at which the datagrams of each server leave, for UDP and RTP; 0: as fast as possible.
     pub pace: u64,
 }
 
-/// A set that is open.
+/// An open set.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FfiDataSet {
     /// Its number.
     pub id: u32,
-    /// Bytes of each block but the last.
+    /// Bytes of each block except the last.
     pub block_size: u32,
-    /// How many blocks it has.
+    /// The number of blocks.
     pub blocks: u64,
-    /// Bytes of all of them.
+    /// Bytes of all blocks together.
     pub bytes: u64,
 }
 
-/// How blocks are played.
+/// How a range of blocks is played.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FfiPlayoutOptions {
-    /// One is due so long after the one before.
+    /// The time between two blocks, ns.
     pub interval_ns: u64,
-    /// It begins when so many are held.
+    /// Playing begins when this many blocks are held.
     pub depth: u32,
-    /// 1: one that is not there when it is due is waited for; 0: it is skipped.
+    /// 1: a block that is missing when it is due is waited for; 0: it is skipped.
     pub wait: u32,
 }
 
-/// What became of blocks that were not there in time.
+/// Counts of blocks that were not there in time.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FfiPlayoutCounts {
-    /// They came behind their turn.
+    /// Blocks that came after their turn.
     pub late: u64,
-    /// They were left out.
+    /// Blocks that were skipped.
     pub skipped: u64,
-    /// All stood still so often.
+    /// How often playing stopped to wait for a block.
     pub stalls: u64,
 }
 
 /// [`FfiClientEvent::kind`]: a block came.
 pub const BLOCK: i32 = 1;
-/// A block will not come; `words` says why.
+/// [`FfiClientEvent::kind`]: a block will not come; `words` says why.
 pub const FAILED: i32 = 2;
-/// A newer list discarded `count` blocks: `units`.
+/// [`FfiClientEvent::kind`]: a newer list discarded `count` blocks, whose units are in `units`.
 pub const FLUSHED: i32 = 3;
-/// The server `words` is gone.
+/// [`FfiClientEvent::kind`]: the server named `words` is gone.
 pub const SERVER_GONE: i32 = 4;
-/// The server `words` is there.
+/// [`FfiClientEvent::kind`]: the server named `words` is there.
 pub const SERVER_CAME: i32 = 5;
-/// The master is gone; sets that are open are read on.
+/// [`FfiClientEvent::kind`]: the master is gone; open sets can still be read.
 pub const MASTER_GONE: i32 = 6;
 
-/// What happened. Times are ns since the Epoch, 0 where there is none.
+/// An event. Times are in ns since the Epoch, 0 where there is none.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct FfiClientEvent {
-    /// What it is.
+    /// The kind of event, [`BLOCK`] to [`MASTER_GONE`]; 0: none.
     pub kind: i32,
-    /// Of which set.
+    /// The number of the set.
     pub set: u32,
     /// The block's number in the set.
     pub number: u64,
-    /// The block's unit: that of its list's first block, and its place there.
+    /// The block's unit: the unit of its list's first block plus its index in the list.
     pub unit: u64,
-    /// Its list.
+    /// The serial number of the list.
     pub serial: u64,
-    /// Whose block it is.
+    /// The number of the server.
     pub server: u16,
-    /// On which disk.
+    /// The number of the disk on that server.
     pub disk: u16,
-    /// Whether it was still wanted.
+    /// Whether the block was still wanted: 1 or 0.
     pub wanted: u8,
-    /// Whether it was in the server's memory.
+    /// Whether the server had the block in its cache: 1 or 0.
     pub cached: u8,
     /// Zero.
     pub reserved: u16,
-    /// When the list was sent.
+    /// When the application sent the list.
     pub app_send: u64,
-    /// When it was at the master.
+    /// When the master received the list.
     pub master_in: u64,
-    /// When it left the master.
+    /// When the master sent the list on.
     pub master_out: u64,
-    /// When it was at the server.
+    /// When the server received the list.
     pub server_in: u64,
-    /// When reading began.
+    /// When reading from disk began.
     pub start_read: u64,
     /// When reading ended.
     pub end_read: u64,
-    /// When writing began.
+    /// When writing to the connection began.
     pub start_write: u64,
-    /// When the block had come whole.
+    /// When the whole block had come; for [`FLUSHED`], when the server discarded the blocks.
     pub app_receive: u64,
-    /// A block before it over the same connection, by its unit, and when its writing ended.
+    /// The unit of an earlier block on the same connection; 0 if none is reported.
     pub before: u64,
-    /// See `before`.
+    /// When the writing of that earlier block ended.
     pub before_end_write: u64,
     /// The block's bytes.
     pub data: *const u8,
-    /// How many they are.
+    /// The number of bytes in `data`.
     pub length: u64,
-    /// Units of discarded blocks.
+    /// The units of discarded blocks.
     pub units: *const u64,
-    /// How many they are.
+    /// The number of entries in `units`.
     pub count: u64,
-    /// A name or a reason.
+    /// A server's name, or a reason.
     pub words: *const c_char,
-    /// What holds `data`, `units` and `words`.
+    /// The memory of `data`, `units` and `words`, which `blockclient_free` frees.
     pub owner: *mut std::ffi::c_void,
 }
 

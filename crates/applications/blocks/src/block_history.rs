@@ -1,34 +1,34 @@
-//! What is known of one block on its way: when it passed which point, and how it ended. It came back with the block, or
-//! with the word that it was discarded.
+//! The history of one block: when it passed each point of its way from disk to application, and how it ended. The time stamps came with the
+//! block itself or with the report that a server discarded it.
 
 use crate::wire::server_messages::{BlockHead, Flushed, NOT_READ};
 use stackline_core::time::Instant;
 
-/// The points of a block's way, in their order.
+/// The points of a block's way, in the order in which it passes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BlockPathPoint {
-    /// The application sends its list.
+    /// The application sends the list that asks for it.
     AppSend,
-    /// The master has it.
+    /// The master receives the list.
     MasterIn,
-    /// The master sends it on.
+    /// The master sends the list on to the server.
     MasterOut,
-    /// The server has it.
+    /// The server receives the list.
     ServerIn,
-    /// Reading begins.
+    /// Reading from disk begins.
     StartRead,
-    /// It is in memory and in the write queue.
+    /// The block is in memory and in the write queue.
     EndRead,
-    /// It is handed to the transport.
+    /// The block is handed to the transport.
     StartWrite,
-    /// The transport has taken it.
+    /// The transport has taken the whole block.
     EndWrite,
-    /// The application has it.
+    /// The application receives the block.
     AppReceive,
 }
 
 impl BlockPathPoint {
-    /// All of them.
+    /// All points in their order.
     pub const ALL: [Self; 9] = [
         Self::AppSend,
         Self::MasterIn,
@@ -41,7 +41,7 @@ impl BlockPathPoint {
         Self::AppReceive,
     ];
 
-    /// The keyword of its event; the names that the paper prints, where it prints them (sections 3.1 and 4.3.1).
+    /// The event keyword of the point: the name that the paper prints, where it prints one (sections 3.1 and 4.3.1).
     #[must_use]
     pub const fn keyword(self) -> &'static str {
         match self {
@@ -57,7 +57,7 @@ impl BlockPathPoint {
         }
     }
 
-    /// Whether it is at the master, at the server, or with the application.
+    /// Which part of the system the point belongs to.
     #[must_use]
     pub const fn place(self) -> BlockPathNode {
         match self {
@@ -68,49 +68,50 @@ impl BlockPathPoint {
     }
 }
 
-/// Where a point is.
+/// A part of the system that a block passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockPathNode {
-    /// With the application.
+    /// The client application.
     Application,
-    /// At the master.
+    /// The master.
     Master,
-    /// At a disk server.
+    /// A disk server.
     Server,
 }
 
-/// The keyword of a block that a newer list discarded.
+/// The event keyword of a block that a server discarded because of a newer list.
 pub const FLUSH: &str = "DPSS_FLUSH";
-/// The keyword of a block of which nothing came when its client asked for others.
+/// The event keyword of a block that had not come when its client asked for others, and did not come later.
 pub const GIVEN_UP: &str = "TV_GIVEN_UP";
 
-/// One block on its way.
+/// What is known of one request for one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct History {
-    /// The unit that the client gave it.
+    /// The unit: the number that the client gave this request.
     pub unit: u64,
-    /// Of which set.
+    /// The number of its set.
     pub set: u32,
-    /// Its number.
+    /// The block's number in the set.
     pub number: u64,
-    /// Of which list.
+    /// The serial number of the list that asked for it.
     pub serial: u64,
-    /// Which server; the highest number where that is not known.
+    /// The number of the server; `u16::MAX` if unknown.
     pub server: u16,
-    /// Its bytes.
+    /// Bytes of the block; 0 if it did not come.
     pub bytes: u32,
-    /// Whether it was in memory.
+    /// Whether the server had it in its cache.
     pub cached: bool,
-    /// When it passed each point.
+    /// When it passed each point, indexed by [`BlockPathPoint`]; `None` where that is unknown or did not happen. Each stamp is of the clock
+    /// of that point's host.
     pub at: [Option<Instant>; 9],
-    /// When it was discarded.
+    /// When a server discarded it, by the server's clock.
     pub flushed: Option<Instant>,
-    /// When its client asked for other blocks of its set while nothing of it had come, and nothing came later.
+    /// When its client sent the next list for its set, if nothing of the block had come by then or later.
     pub given_up: Option<Instant>,
 }
 
 impl History {
-    /// Of a block that came at that moment.
+    /// The history of a block that came at the moment `at`.
     #[must_use]
     pub fn of_block(head: &BlockHead, at: Instant) -> Self {
         let read = |ns| (!head.cached).then_some(Instant(ns));
@@ -139,7 +140,7 @@ impl History {
         }
     }
 
-    /// Of the blocks that were discarded; their numbers by their places in the list.
+    /// The histories of the blocks that a server discarded. `numbers` maps a block's index in its list to its number.
     pub fn of_flushed(
         flushed: &Flushed,
         numbers: impl Fn(u32) -> u64,
@@ -170,7 +171,7 @@ impl History {
         })
     }
 
-    /// Of a block that was asked for then, of which nothing came back: of a set, its number there, of a list.
+    /// The history of a block that was asked for at the moment `at` and of which nothing came back.
     #[must_use]
     pub const fn unanswered(unit: u64, set: u32, number: u64, serial: u64, at: Instant) -> Self {
         let mut stamps = [None; 9];
@@ -189,7 +190,7 @@ impl History {
         }
     }
 
-    /// When it passed a point.
+    /// When the block passed a point, if that is known.
     #[must_use]
     pub const fn passed(&self, point: BlockPathPoint) -> Option<Instant> {
         self.at[point as usize]

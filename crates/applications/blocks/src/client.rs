@@ -1,7 +1,7 @@
-//! What a client knows of the blocks it asked for: which are outstanding, which came in time, which came for nothing.
+//! The client's state machine: which blocks are outstanding, which came in time, and which came after they were superseded.
 //!
-//! It opens no connection and keeps no data. A list that supersedes makes the blocks of older lists of its set unwanted,
-//! unless it names them again; a list that does not is added to them.
+//! It opens no connection and keeps no data. A list that supersedes makes the outstanding blocks of older lists of its set unwanted, unless
+//! it names them again; a list that does not supersede is added to them.
 
 use crate::set::BlockSet;
 use crate::wire::master_messages::{BlockListRequest, MissingBlocksNotice};
@@ -13,62 +13,71 @@ use stackline_core::time::{Duration, Instant};
 /// A block that was asked for and has not come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutstandingBlock {
-    /// The unit of its newest request.
+    /// The unit of the newest request for it.
     pub unit: u64,
-    /// Of which list that was.
+    /// The serial number of the list of that request.
     pub serial: u64,
 }
 
-/// What became of one list until the next one of its set superseded it.
+/// What became of one list, with the lists that were added to it, until the next one of its set superseded it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tally {
-    /// Of which set.
+    /// The number of the set.
     pub set: u32,
     /// The list's serial number.
     pub serial: u64,
     /// When it was sent.
     pub sent: Instant,
-    /// Blocks it asked for.
+    /// Blocks that it asked for.
     pub requested: u32,
-    /// Those that came before they were superseded.
+    /// Blocks that came before they were superseded.
     pub delivered: u32,
-    /// Those of them that came from a server's memory.
+    /// Delivered blocks that the server had in its cache.
     pub cached: u32,
-    /// Bytes of those that came.
+    /// Bytes of the delivered blocks.
     pub bytes: u64,
-    /// Those that no server could send.
+    /// Blocks that no server could send.
     pub missing: u32,
-    /// When the last of them came, after the list was sent.
+    /// The time from sending the list to the arrival of its last delivered block.
     pub last: Duration,
 }
 
-/// What an arrived block is.
+/// Whether a block that came was still outstanding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockArrival {
     /// It was outstanding.
     Wanted,
-    /// It had been superseded, or had come already.
+    /// It had been superseded or dropped, or had come already.
     Unwanted,
 }
 
+/// What the client knows of one open set.
 struct ClientSetState {
+    /// The set's description.
     about: BlockSet,
+    /// The outstanding blocks, by their numbers.
     outstanding: BTreeMap<u64, OutstandingBlock>,
+    /// The counts of the current list; `None` before the first list.
     tally: Option<Tally>,
 }
 
-/// A client.
+/// The state of one client.
 #[derive(Default)]
 pub struct BlockClientMachine {
+    /// The open sets, by their numbers.
     sets: BTreeMap<u32, ClientSetState>,
+    /// The serial number of the newest list; they grow by one.
     serial: u64,
+    /// The unit that the next requested block gets.
     next_unit: u64,
+    /// Blocks that came unwanted.
     unwanted: u64,
+    /// Bytes of the unwanted blocks.
     unwanted_bytes: u64,
 }
 
 impl BlockClientMachine {
-    /// Whose units begin with that number: several clients of one run number their blocks apart.
+    /// A client whose units begin with `first_unit`. Several clients of one run use different ranges, so that their units do not collide.
     #[must_use]
     pub fn new(first_unit: u64) -> Self {
         Self {
@@ -77,7 +86,7 @@ impl BlockClientMachine {
         }
     }
 
-    /// A set was opened.
+    /// Records that a set was opened.
     pub fn opened(&mut self, set: u32, about: BlockSet) {
         self.sets.insert(
             set,
@@ -89,13 +98,13 @@ impl BlockClientMachine {
         );
     }
 
-    /// What a set is.
+    /// The description of an open set.
     #[must_use]
     pub fn about(&self, set: u32) -> Option<&BlockSet> {
         self.sets.get(&set).map(|open| &open.about)
     }
 
-    /// Blocks of a set that are wanted and have not come.
+    /// The outstanding blocks of a set with their numbers.
     #[must_use]
     pub fn outstanding(&self, set: u32) -> Vec<(u64, OutstandingBlock)> {
         let open = self.sets.get(&set).into_iter();
@@ -103,19 +112,19 @@ impl BlockClientMachine {
             .collect()
     }
 
-    /// How many blocks of a set are wanted and have not come.
+    /// The number of outstanding blocks of a set.
     #[must_use]
     pub fn waiting(&self, set: u32) -> usize {
         self.sets.get(&set).map_or(0, |open| open.outstanding.len())
     }
 
-    /// Blocks that came and were not wanted any more, and their bytes.
+    /// The number of blocks that came unwanted, and their bytes.
     #[must_use]
     pub const fn unwanted(&self) -> (u64, u64) {
         (self.unwanted, self.unwanted_bytes)
     }
 
-    /// The message that asks for blocks, each once; what became of the list that it supersedes.
+    /// Builds the message that asks for `blocks`, duplicates removed. Also returns the tally of the list that it supersedes, if any.
     pub fn request(
         &mut self,
         now: Instant,
@@ -160,7 +169,7 @@ impl BlockClientMachine {
         )
     }
 
-    /// The last lists of all sets are over.
+    /// Ends the current lists of all sets, and returns their tallies.
     pub fn finish(&mut self) -> Vec<Tally> {
         self.sets
             .values_mut()
@@ -168,7 +177,7 @@ impl BlockClientMachine {
             .collect()
     }
 
-    /// A block came whole.
+    /// Records that a whole block came.
     pub fn arrived(&mut self, now: Instant, head: &BlockHead) -> BlockArrival {
         let open = self.sets.get_mut(&head.set);
         let found = open
@@ -187,7 +196,7 @@ impl BlockClientMachine {
         BlockArrival::Wanted
     }
 
-    /// The master says that blocks will not come; those of them that were wanted.
+    /// Handles the master's notice that blocks will not come. Returns those that were outstanding from that list.
     pub fn missing(&mut self, missing: &MissingBlocksNotice) -> Vec<u64> {
         let (set, serial) = (missing.set, Some(missing.serial));
         missing
@@ -198,12 +207,13 @@ impl BlockClientMachine {
             .collect()
     }
 
-    /// A server says that a block will not come; whether it was wanted.
+    /// Handles a server's notice that it cannot send a block. Returns whether the block was outstanding from that list.
     pub fn failed(&mut self, failed: &BlockFailedNotice) -> bool {
         self.drop_block(failed.set, failed.number, Some(failed.serial))
     }
 
-    /// A block is no longer waited for, since it is about to be asked for elsewhere; whether it was.
+    /// Withdraws an outstanding block, because the caller is about to ask for it elsewhere: it no longer counts as requested. Returns
+    /// whether it was outstanding.
     pub fn take_back(&mut self, set: u32, number: u64) -> bool {
         let Some(open) = self.sets.get_mut(&set) else {
             return false;
@@ -215,7 +225,8 @@ impl BlockClientMachine {
         was_wanted
     }
 
-    /// A block is no longer waited for; whether it was.
+    /// Gives up an outstanding block, which counts as missing; if `serial` is given, only if the list of that number asked for it. Returns
+    /// whether it was given up.
     pub fn drop_block(&mut self, set: u32, number: u64, serial: Option<u64>) -> bool {
         let Some(open) = self.sets.get_mut(&set) else {
             return false;
@@ -234,7 +245,7 @@ impl BlockClientMachine {
     }
 }
 
-/// Blocks in their order, each once.
+/// The blocks in their order, without the second and later occurrences of a number.
 #[must_use]
 pub fn remove_duplicates(mut blocks: Vec<u64>) -> Vec<u64> {
     if !blocks.is_sorted_by(|one, next| one < next) {

@@ -1,8 +1,7 @@
-//! What a session asks for, list by list: a viewer on its way, a number of blocks, or what was captured of another session
-//! (tv_sim; Tierney et al. 1996, section 2.1.5).
+//! The demand of a session: which blocks each of its lists asks for. The lists come from a simulated viewer of a picture, from simple
+//! patterns, or from a captured session (tv_sim; Tierney et al. 1996, section 2.1.5).
 //!
-//! Each list asks for what is needed now, whatever was asked before. Blocks that have come are not asked for again while
-//! they are kept.
+//! Each list asks for what is needed at its time, whatever was asked before, except the blocks that came and are still kept.
 
 use crate::client::remove_duplicates;
 use crate::pyramid_viewer::PyramidViewer;
@@ -13,25 +12,25 @@ use rand_core::Rng;
 use stackline_core::random::{Generator, Seed};
 use stackline_core::time::Duration;
 
-/// What is asked for.
+/// Where the lists come from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Demand {
-    /// What somebody who looks at the set's picture needs.
+    /// The tiles that a simulated viewer of the set's picture needs.
     Viewer(PyramidViewer),
-    /// So many blocks a list, one after the other, from the first again after the last.
+    /// This many blocks per list, in the order of their numbers; after the last block it begins anew with the first.
     Sequential(u32),
-    /// So many blocks a list, drawn.
+    /// This many different blocks per list, at random.
     Random(u32),
-    /// Lists as they were captured: how long after the beginning, and the blocks.
+    /// Captured lists: when each was sent after the beginning of its session, and its blocks.
     CapturedLists(Vec<(Duration, Vec<u64>)>),
 }
 
 /// When lists are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockListSchedule {
-    /// Between two lists; the paper's viewer sends one every 200 ms.
+    /// The time between two lists; the paper's viewer sends one every 200 ms.
     pub interval: Duration,
-    /// How long lists are sent.
+    /// For how long lists are sent.
     pub duration: Duration,
 }
 
@@ -44,25 +43,32 @@ impl Default for BlockListSchedule {
     }
 }
 
-/// Who asks.
+/// The generator of a session's lists.
 #[derive(Clone, Debug)]
 pub struct Asker {
     demand: Demand,
     schedule: BlockListSchedule,
     generator: Generator,
+    /// The number of blocks in the set.
     blocks: u64,
     set: BlockSet,
+    /// The next block of [`Demand::Sequential`], before the modulo.
     next_block: u64,
+    /// The index of the next list.
     next_list: u64,
-    /// Blocks that are kept, and in which order they came.
+    /// The blocks that are kept.
     kept: BTreeSet<u64>,
+    /// The kept blocks in the order in which they came: the oldest is dropped first.
     order: VecDeque<u64>,
+    /// How many blocks are kept at most.
     keeps: usize,
+    /// The largest number of blocks in a list.
     most: usize,
 }
 
 impl Asker {
-    /// For a set. `keeps` blocks are kept; a list has at most `most` blocks.
+    /// A generator of lists for a set. At most `keeps` blocks are kept; a list has at most `most` blocks. `seed` matters for
+    /// [`Demand::Random`].
     #[must_use]
     pub fn new(
         set: &BlockSet,
@@ -87,7 +93,7 @@ impl Asker {
         }
     }
 
-    /// When the next list is sent, after the beginning; nothing when the last one was.
+    /// When the next list is due, after the beginning of the session; `None` after the last one.
     #[must_use]
     pub fn next_at(&self) -> Option<Duration> {
         match &self.demand {
@@ -99,7 +105,7 @@ impl Asker {
         }
     }
 
-    /// The next list: blocks that are needed and not kept, the most important first.
+    /// The next list: the blocks that are needed and not kept, the most important first.
     pub fn list(&mut self) -> Vec<u64> {
         let at = self.next_at().unwrap_or_default();
         let index = self.next_list;
@@ -139,7 +145,7 @@ impl Asker {
             .collect()
     }
 
-    /// A block came.
+    /// Records that a block came, so that it is kept.
     pub fn came(&mut self, number: u64) {
         if self.keeps == 0 || !self.kept.insert(number) {
             return;

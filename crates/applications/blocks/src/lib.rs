@@ -1,8 +1,11 @@
-//! A parallel block server as pure machines: the master names blocks, disk servers read and send them, clients ask for
-//! lists that supersede one another (DPSS; Tierney et al. 1996).
+//! A parallel block server (DPSS; Tierney et al. 1996) as state machines without I/O. A master translates block numbers into places on
+//! disks, disk servers read and send the blocks, and clients send lists of the blocks they want. A newer list supersedes the older ones.
 //!
-//! Nothing here reads a clock or a disk, opens a socket, starts a thread or draws a number: time and what came are
-//! arguments, what is to be done is the result. `blockserver` carries it out with sockets and threads, and in virtual time.
+//! Nothing here reads a clock or a disk, opens a socket, starts a thread or draws a random number: a call takes the time and an event, and
+//! returns what its caller has to do. `stackline_blockserver` does it with sockets and threads, and in virtual time.
+//!
+//! A *session* is one client's connection to the master and what it asks for. A *unit* is the number that a client gives to one request for
+//! one block, so that the events of that request can be told apart from those of others.
 //!
 //! | module | one idea |
 //! | --- | --- |
@@ -11,16 +14,16 @@
 //! | [`placement`] | on which disk a block is put |
 //! | [`wire`] | messages, as bytes |
 //! | [`limits`] | what a peer may ask for at most |
-//! | [`master`] | sets, sessions, where blocks are |
-//! | [`server`] | read queues, cache, write queues, discarding |
-//! | [`send_window`] | how much a connection may hold before another block begins |
-//! | [`client`] | what is outstanding, what came in time |
-//! | [`block_history`] | when a block passed which point |
-//! | [`score`] | what a session got |
-//! | [`session_record`] | what is kept of a session |
-//! | [`demand`] | what a session asks for, list by list |
-//! | [`playout`] | blocks in their order, at a steady pace |
-//! | [`pyramid_viewer`] | what somebody who looks at a picture needs |
+//! | [`master`] | the sets, the sessions, and the places of all blocks |
+//! | [`server`] | a disk server: read queues, cache, write queues, what a newer list discards |
+//! | [`send_window`] | how many bytes a connection may hold before the next part of a block begins |
+//! | [`client`] | which blocks a client waits for, and which came in time |
+//! | [`block_history`] | when one block passed each point of its way |
+//! | [`score`] | what a session received: blocks in time, throughput, times |
+//! | [`session_record`] | the score and the block histories of a session |
+//! | [`demand`] | which blocks a session asks for, list by list |
+//! | [`playout`] | blocks given out in their order at a steady pace |
+//! | [`pyramid_viewer`] | which tiles a person who looks at a picture needs |
 
 #![no_std]
 

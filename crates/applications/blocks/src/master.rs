@@ -1,6 +1,7 @@
-//! The master: data sets, sessions, where blocks are, which servers are up (Tierney et al. 1996, section 2.1.3).
+//! The state machine of the master: data sets, sessions, the places of blocks, and which disk servers are up (Tierney et al. 1996, section
+//! 2.1.3).
 //!
-//! It says what has to be remembered ([`MasterChange`]) before its answers may be sent, and never touches a block itself.
+//! It names the changes that have to be stored ([`MasterChange`]) before its answers may be sent. It never touches the data of a block.
 
 mod block_map;
 mod disk_servers;
@@ -26,16 +27,16 @@ use block_map::SetBlockMap;
 use disk_space::Space;
 use stackline_core::time::Instant;
 
-/// What is to be done: first remembered, then sent.
+/// What the caller has to do: first store the changes, then send the messages, then close connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Actions {
-    /// What has to be remembered before anything is sent.
+    /// Changes that have to be stored before anything is sent.
     pub changes: Vec<MasterChange>,
-    /// Messages, and the connections they go over.
+    /// Messages to send, each with the connection it goes over.
     pub sends: Vec<(u64, Message)>,
-    /// Connections that are to be closed when all is sent.
+    /// Connections to close after everything is sent.
     pub closes: Vec<u64>,
-    /// What whoever runs the master should know, a sentence each.
+    /// Notes for the operator of the master, a sentence each.
     pub notes: Vec<String>,
 }
 
@@ -62,7 +63,7 @@ impl Actions {
     }
 }
 
-/// Why a request is refused.
+/// Why a request is refused: the code and the words for the requester.
 struct RequestRefusal {
     why: Why,
     words: String,
@@ -79,15 +80,19 @@ impl RequestRefusal {
 
 /// A set and where its blocks are.
 struct SetState {
+    /// The set's description.
     about: BlockSet,
+    /// Where its blocks are.
     rows: SetBlockMap,
+    /// Whether all blocks are written and loading has ended.
     sealed: bool,
-    /// Who writes it.
+    /// The connection of the loader that writes it.
     loader: Option<u64>,
-    /// What it reserved and has not committed.
+    /// Places that this loader reserved and has not committed.
     pending: loading::Pending,
 }
 
+/// A disk server that has joined at some time.
 struct ServerState {
     name: String,
     address: String,
@@ -96,39 +101,41 @@ struct ServerState {
     disks: Vec<Space>,
 }
 
+/// A connection whose greeting is complete.
 struct MasterPeer {
     role: BlockPeerRole,
+    /// The session number, which only this peer is given.
     session: u128,
-    /// Sets that were opened.
+    /// The numbers of the sets that it has open.
     open: Vec<u32>,
-    /// Of a disk server, its number.
+    /// The number of the disk server, if the peer is one.
     server: Option<u16>,
 }
 
-/// The master.
+/// The state of the master.
 #[derive(Default)]
 pub struct Master {
-    /// Who it is: what disks keep of it.
+    /// The master's identity, drawn once. Its disks store it.
     identity: u128,
     sets: BTreeMap<u32, SetState>,
     by_name: BTreeMap<String, u32>,
-    /// The highest number that a set has had: what was said of one that is gone is of no other.
+    /// The highest number that any set has had. Numbers are never used again, so what was said of a deleted set applies to no other.
     last_set: u32,
     servers: BTreeMap<u16, ServerState>,
     peers: BTreeMap<u64, MasterPeer>,
-    /// By server, why its disks are refused: said once.
+    /// By server name, why its disks are refused: so that the note is written once.
     refused: BTreeMap<String, String>,
     /// When the last message came.
     now: Instant,
-    /// By server and disk, up to where blocks were known when the master was started.
+    /// By server and disk: the end, in bytes, of the known blocks when the master was started.
     filled: BTreeMap<(u16, u16), u64>,
 }
 
 impl Master {
-    /// A connection came. `session` is drawn, not to be guessed.
+    /// Records that a peer has connected. `session` is a random number that cannot be guessed.
     ///
     /// # Errors
-    /// [`Why::Limit`] where there are too many.
+    /// [`Why::Limit`] if there are too many connections.
     pub fn connected(
         &mut self,
         connection: u64,
@@ -150,7 +157,8 @@ impl Master {
         Ok(())
     }
 
-    /// A connection is gone: of a server, of a session, of a loader.
+    /// Handles the end of a connection: a loader's reservations are given back, servers forget a session, others learn that a server is
+    /// down.
     pub fn disconnected(&mut self, connection: u64) -> Actions {
         let mut actions = Actions::default();
         let Some(peer) = self.peers.remove(&connection) else {
@@ -187,7 +195,7 @@ impl Master {
         actions
     }
 
-    /// A message came.
+    /// Handles a message from a connection.
     pub fn handle(&mut self, now: Instant, connection: u64, message: Message) -> Actions {
         let mut actions = Actions::default();
         self.now = self.now.max(now);
@@ -247,7 +255,7 @@ impl Master {
     }
 }
 
-/// The moment at which lists leave is that of their sending, not of their translation.
+/// Stamps a list for a server with the moment at which it is sent. The stamp it has until then is the moment of its translation.
 pub fn stamp_master_out(message: &mut Message, now: Instant) {
     if let Message::Requests(list) = message {
         list.stamps[2] = now.0;
@@ -255,7 +263,7 @@ pub fn stamp_master_out(message: &mut Message, now: Instant) {
 }
 
 impl Master {
-    /// The number of a set's name, for tests and lists of people.
+    /// The number of the set with that name.
     #[must_use]
     pub fn set(&self, name: &str) -> Option<u32> {
         self.by_name.get(name).copied()

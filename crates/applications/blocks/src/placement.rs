@@ -1,7 +1,7 @@
-//! On which disk a block is put when it is loaded, and which of its copies is read. Disks are numbered so that neighbours
-//! belong to different servers.
+//! Placement: on which disk a block is put when it is loaded, and which of its copies is read. The disks are numbered so that neighbouring
+//! numbers belong to different servers.
 //!
-//! It moves nothing later: what was placed stands in the master's catalogue.
+//! A block is never moved afterwards: the master records where each was put.
 
 use crate::pyramid::{Pyramid, Tile};
 use crate::wire::codec::{BlockWireField, BlockWireReader, MalformedBlockMessage};
@@ -10,20 +10,20 @@ use alloc::vec::Vec;
 /// How disks are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockPlacementPolicy {
-    /// One after the other.
+    /// By the block's number modulo the number of disks.
     RoundRobin,
-    /// Drawn, from that seed.
+    /// Pseudo-randomly, from this seed and the block's number.
     Random(u64),
-    /// By the block's number alone, so that the same set lies the same everywhere.
+    /// By a hash of the block's number, so that the same set has the same layout everywhere.
     Hash,
-    /// Neighbouring tiles of a picture on different disks: those of any row, column and small rectangle.
+    /// Neighbouring tiles of a picture go to different disks: those of a row, of a column and of a small rectangle.
     Tiles,
-    /// The loader says it block by block.
+    /// The loader names the disk of each block.
     Given,
 }
 
 impl BlockPlacementPolicy {
-    /// The disk for a block among `disks`; of a block that is [`BlockPlacementPolicy::Given`], 0.
+    /// The index of the disk for a block among `disks` disks; 0 for [`BlockPlacementPolicy::Given`], whose disk the loader names.
     #[must_use]
     pub fn disk(self, number: u64, picture: Option<&Pyramid>, disks: usize) -> usize {
         let disks = disks.max(1) as u64;
@@ -41,8 +41,8 @@ impl BlockPlacementPolicy {
     }
 }
 
-/// Which copy of a block is read: the first, since the placement spreads those as evenly as it can; where it cannot be
-/// reached one of the others, spread by the block's number.
+/// Chooses the copy of a block that is read: the first, because the placement spreads first copies as evenly as it can. If the first cannot
+/// be reached, one of the others, chosen by a hash of the block's number. `None` if no copy can be reached.
 pub fn choose_copy<P>(
     number: u64,
     mut places: impl Iterator<Item = P>,
@@ -57,7 +57,7 @@ pub fn choose_copy<P>(
     Some(others.swap_remove(at as usize))
 }
 
-/// Every bit of the number in every bit of the result (the finaliser of SplitMix64).
+/// Hashes a number so that every bit of the result depends on every bit of the input (the finaliser of SplitMix64).
 const fn scattered(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -65,8 +65,9 @@ const fn scattered(number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Column plus so many disks a row: a lattice whose step has no factor in common with the number of disks and is near the
-/// golden section of it, so that neighbours in both directions, and tiles above one another, are far apart.
+/// Assigns tiles to disks by a lattice: column + step * row + (step + 1) * level, modulo the number of disks. The step has no factor in
+/// common with the number of disks and is about 0.382 of it (the golden section), so that horizontal and vertical neighbours and tiles of
+/// adjacent levels are far apart.
 fn declustered(tile: Tile, disks: u64) -> u64 {
     let mut step = (disks * 382 / 1000).max(1);
     while disks > 1 && common(step, disks) != 1 {
@@ -76,6 +77,7 @@ fn declustered(tile: Tile, disks: u64) -> u64 {
         % disks
 }
 
+/// The greatest common divisor.
 const fn common(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { common(b, a % b) }
 }

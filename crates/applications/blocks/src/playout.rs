@@ -1,52 +1,59 @@
-//! Blocks that come in any order, given out in theirs at a steady pace (smooth playout; Tierney et al. 1996, section 2.1).
+//! Playout: blocks that come in any order are given out in the order of their numbers at a steady pace (smooth playout; Tierney et al.
+//! 1996, section 2.1).
 //!
-//! It waits until so many blocks are held, then one is due at each interval. A block that is not there when it is due is
-//! skipped, or waited for until as many are held as at the beginning. It asks for nothing; time is an argument.
+//! It gathers blocks until `depth` of them are held; from then on one block is due at each interval. A block that is missing when it is due
+//! is skipped, or playout stalls until `depth` blocks are held again. It asks for no blocks itself, and the time is an argument.
 
 use alloc::collections::BTreeMap;
 use stackline_core::time::{Duration, Instant};
 
-/// What is done about a block that is due and not there.
+/// What happens when a block is due and has not come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MissingBlockPolicy {
-    /// It is left out: the pace is kept.
+    /// It is skipped: the pace is kept.
     Skip,
-    /// It is waited for: nothing is left out.
+    /// Playout waits for it: nothing is skipped.
     Wait,
 }
 
-/// What is to be done now.
+/// What the caller has to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlayoutStep<T> {
-    /// The block of that number is due.
+    /// Give out the block with this number.
     Give(u64, T),
-    /// The block of that number was due and is left out.
+    /// The block with this number was due and is skipped.
     Skipped(u64),
-    /// Nothing before that moment; without one, before a block comes.
+    /// Wait until that moment; if there is none, until a block comes.
     Wait(Option<Instant>),
-    /// All has been given out.
+    /// All blocks have been given out or skipped.
     Over,
 }
 
-/// Blocks `next..end`.
+/// The playout of the blocks `next..end`.
 #[derive(Clone, Debug)]
 pub struct Playout<T> {
+    /// The next block to give out.
     next: u64,
     end: u64,
+    /// Blocks that came and are not given out yet.
     held: BTreeMap<u64, T>,
+    /// How many blocks are held before playout begins.
     depth: usize,
     interval: Duration,
     missing: MissingBlockPolicy,
-    /// When the next one is due; nothing while blocks are gathered.
+    /// When the next block is due; `None` while blocks are gathered.
     due: Option<Instant>,
-    /// Blocks that came behind their turn, that were left out, and how often all stood still.
+    /// Blocks that came after their turn.
     late: u64,
+    /// Blocks that were skipped.
     skipped: u64,
+    /// How often playout stopped to wait for a block.
     stalls: u64,
 }
 
 impl<T> Playout<T> {
-    /// For the blocks `first..end`, begun when `depth` of them are held (all of them, if they are fewer), one each `interval`.
+    /// A playout of the blocks `first..end` that begins when `depth` of them are held (all that are left, if they are fewer) and gives out
+    /// one per `interval`.
     #[must_use]
     pub const fn new(
         first: u64,
@@ -70,7 +77,7 @@ impl<T> Playout<T> {
         }
     }
 
-    /// A block came. One whose turn is over, or that is held already, is dropped.
+    /// Takes a block that came. One whose turn is over, or that is held already, is dropped.
     pub fn came(&mut self, number: u64, block: T) {
         if number < self.next {
             self.late += 1;
@@ -79,7 +86,7 @@ impl<T> Playout<T> {
         }
     }
 
-    /// What is to be done at that moment; to be asked again until it says to wait, or that all is over.
+    /// What to do at that moment. Call it again until it answers [`PlayoutStep::Wait`] or [`PlayoutStep::Over`].
     pub fn step(&mut self, now: Instant) -> PlayoutStep<T> {
         if self.next >= self.end {
             return PlayoutStep::Over;
@@ -109,7 +116,7 @@ impl<T> Playout<T> {
         }
     }
 
-    /// Begins when enough is held, the next block among it.
+    /// Begins, or begins again, when enough blocks are held and, unless missing blocks are skipped, the next block is among them.
     fn gather(&mut self, now: Instant) -> PlayoutStep<T> {
         let left = usize::try_from(self.end - self.next).unwrap_or(usize::MAX);
         let whole = self.missing == MissingBlockPolicy::Skip || self.held.contains_key(&self.next);
@@ -120,12 +127,13 @@ impl<T> Playout<T> {
         self.step(now)
     }
 
+    /// Goes on to the next block, which is due one interval after this one.
     fn pass(&mut self, due: Instant) {
         self.next += 1;
         self.due = Some(due + self.interval);
     }
 
-    /// Blocks that came behind their turn, that were left out, and how often all stood still.
+    /// The numbers of blocks that came after their turn, of blocks that were skipped, and of stalls.
     #[must_use]
     pub const fn counts(&self) -> (u64, u64, u64) {
         (self.late, self.skipped, self.stalls)

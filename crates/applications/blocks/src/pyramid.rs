@@ -8,37 +8,37 @@ use crate::wire::codec::record;
 record! {
     /// The size of a picture and of its tiles.
     pub struct Pyramid {
-        /// Pixels of the full resolution, to the right.
+        /// Width of the full resolution, pixels.
         pub width: u32,
-        /// Pixels of the full resolution, downwards.
+        /// Height of the full resolution, pixels.
         pub height: u32,
-        /// Pixels of a tile's side.
+        /// Side of a square tile, pixels.
         pub tile: u16,
-        /// Bytes of a pixel.
+        /// Bytes per pixel.
         pub pixel_bytes: u8,
     }
 }
 
-/// Where a tile is.
+/// The position of a tile in a [`Pyramid`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tile {
-    /// Its level, 0 for the full resolution.
+    /// The level, 0 for the full resolution.
     pub level: u8,
-    /// Tiles above it.
+    /// The row within the level, counted from the top.
     pub row: u32,
-    /// Tiles to the left of it.
+    /// The column within the level, counted from the left.
     pub column: u32,
 }
 
 impl Pyramid {
-    /// Columns and rows of tiles at a level; none of a picture whose tiles have no size. From the level on at which one tile covers all
-    /// there is one.
+    /// Columns and rows of tiles at a level, or (0, 0) if the tile size is 0. It is (1, 1) at every level at which one tile covers the
+    /// whole picture.
     #[must_use]
     pub const fn grid(&self, level: u8) -> (u32, u32) {
         if self.tile == 0 {
             return (0, 0);
         }
-        // A tile of 16 bits covers a picture of 32 bits from level 32 on.
+        // No larger shift is needed: at level 32 even a tile of one pixel covers 2^32 pixels, more than a side can have.
         let side = (self.tile as u64) << if level < 32 { level } else { 32 };
         let (columns, rows) = (
             (self.width as u64).div_ceil(side),
@@ -47,7 +47,7 @@ impl Pyramid {
         (columns as u32, rows as u32)
     }
 
-    /// How many levels there are.
+    /// The number of levels, at least 1.
     #[must_use]
     pub const fn levels(&self) -> u8 {
         let mut level = 0;
@@ -57,12 +57,13 @@ impl Pyramid {
         level + 1
     }
 
+    /// The number of tiles at one level.
     const fn tiles_of(&self, level: u8) -> u64 {
         let (columns, rows) = self.grid(level);
         columns as u64 * rows as u64
     }
 
-    /// Tiles of all levels.
+    /// The number of tiles at all levels together.
     #[must_use]
     pub fn tiles(&self) -> u64 {
         (0..self.levels())
@@ -70,13 +71,13 @@ impl Pyramid {
             .fold(0, u64::saturating_add)
     }
 
-    /// Bytes of a tile.
+    /// Bytes of one tile.
     #[must_use]
     pub const fn tile_bytes(&self) -> u64 {
         self.tile as u64 * self.tile as u64 * self.pixel_bytes as u64
     }
 
-    /// The block that holds a tile.
+    /// The number of the block that holds a tile; `None` if the picture has no such tile.
     #[must_use]
     pub fn number(&self, tile: Tile) -> Option<u64> {
         if tile.level >= self.levels() {
@@ -93,7 +94,7 @@ impl Pyramid {
             .checked_add(u64::from(tile.column))
     }
 
-    /// The tile in a block.
+    /// The tile that a block holds; `None` if the picture has no such block.
     #[must_use]
     pub fn tile(&self, number: u64) -> Option<Tile> {
         let mut rest = number;
@@ -112,7 +113,7 @@ impl Pyramid {
         None
     }
 
-    /// Whether so many blocks of that size are its tiles.
+    /// Whether the tiles of this picture are exactly `blocks` blocks of `block_size` bytes each.
     #[must_use]
     pub fn fits(&self, blocks: u64, block_size: u32) -> bool {
         let sized = self.width > 0 && self.height > 0 && self.tile > 0 && self.pixel_bytes > 0;

@@ -1,20 +1,20 @@
-//! What somebody who looks at a picture needs at a moment: synthetic paths over an image pyramid, as a map viewer pans,
-//! zooms, or flies over terrain (TerraVision asks so every 200 ms; Tierney et al. 1996, section 2.1.4).
+//! A simulated person who looks at a large picture: which tiles of the pyramid are needed at each moment while the view pans, zooms, or
+//! flies over terrain (TerraVision asks every 200 ms; Tierney et al. 1996, section 2.1.4).
 //!
-//! It draws nothing and remembers nothing: the same path at the same moment needs the same tiles, nearest first.
+//! Nothing is drawn and no state is kept: the same motion at the same moment needs the same tiles, nearest first.
 
 use crate::pyramid::{Pyramid, Tile};
 use alloc::vec::Vec;
 use libm::{atan2, cos, fabs, log2, sin, sqrt};
 
-/// How somebody moves.
+/// How the view moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ViewerMotion {
-    /// Along the rows at full resolution, turning at the edges.
+    /// Along the rows at full resolution, reversing at the edges.
     Pan,
     /// From the whole picture into its full resolution and out again.
     Zoom,
-    /// Forwards over it, seeing far tiles coarser than near ones.
+    /// Forward over the picture, with far tiles coarser than near ones.
     Flight,
 }
 
@@ -23,14 +23,14 @@ stackline_core::named_values!(ViewerMotion,
     Zoom = "zoom", "Into the picture and out again";
     Flight = "flight", "Forward over the picture, with far tiles coarser than near ones");
 
-/// Somebody who looks at a picture.
+/// A person who looks at a picture.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PyramidViewer {
-    /// How they move.
+    /// How the view moves.
     pub path: ViewerMotion,
-    /// Pixels of the window, to the right and downwards.
+    /// Width and height of the window, pixels.
     pub window: (u32, u32),
-    /// Pixels of the full resolution that pass in a second.
+    /// Pixels of the full resolution that the view passes per second.
     pub speed: f64,
 }
 
@@ -46,7 +46,7 @@ impl Default for PyramidViewer {
 }
 
 impl PyramidViewer {
-    /// Blocks that are needed `seconds` after the beginning, the most important first.
+    /// The blocks that are needed `seconds` after the beginning, the most important first.
     #[must_use]
     pub fn needs(&self, picture: &Pyramid, seconds: f64) -> Vec<u64> {
         let mut tiles = match self.path {
@@ -61,6 +61,7 @@ impl PyramidViewer {
             .collect()
     }
 
+    /// The tiles that a pan needs, each with its distance as the sort key.
     fn pan(&self, picture: &Pyramid, seconds: f64) -> Vec<(f64, Tile)> {
         let (width, height) = (f64::from(picture.width), f64::from(picture.height));
         let (window_width, window_height) = (f64::from(self.window.0), f64::from(self.window.1));
@@ -75,9 +76,10 @@ impl PyramidViewer {
         window(picture, 0, (x, y), (window_width, window_height))
     }
 
+    /// The tiles that a zoom needs, each with its distance as the sort key.
     fn zoom(&self, picture: &Pyramid, seconds: f64) -> Vec<(f64, Tile)> {
         let deepest = f64::from(picture.levels() - 1);
-        // A level takes as long as half a window passes.
+        // The zoom passes one level in the time in which half a window width passes at full resolution.
         let level = deepest
             - bounce(
                 self.speed * seconds / f64::from(self.window.0) * 2.0,
@@ -94,10 +96,11 @@ impl PyramidViewer {
         window(picture, at as u8, from, (width, height))
     }
 
-    /// A wedge in front of somebody: as far as a window's width at full resolution, twice as far at half of it...
+    /// The tiles of a wedge in front of the viewer, each with its distance as the sort key: full resolution up to half a window's width
+    /// away, and each coarser level twice as far.
     fn flight(&self, picture: &Pyramid, seconds: f64) -> Vec<(f64, Tile)> {
         let (width, height) = (f64::from(picture.width), f64::from(picture.height));
-        // Round the middle of the picture, on a circle of a third of its smaller side.
+        // The viewer flies around the middle of the picture, on a circle whose radius is a third of its shorter side.
         let radius = (width.min(height) / 3.0).max(1.0);
         let turn = self.speed * seconds / radius;
         let (x, y) = (
@@ -135,7 +138,7 @@ impl PyramidViewer {
                     if off > core::f64::consts::PI {
                         off = core::f64::consts::TAU - off;
                     }
-                    // A tile whose middle is just outside still reaches in.
+                    // A tile whose centre is just outside the wedge still reaches into it.
                     let reach = side * core::f64::consts::FRAC_1_SQRT_2;
                     let seen = off <= half_angle + atan2(reach, distance.max(reach));
                     if seen && distance + reach > inner && distance - reach < outer {
@@ -148,13 +151,14 @@ impl PyramidViewer {
     }
 }
 
-/// Back and forth between 0 and `length`.
+/// A position that moves back and forth between 0 and `length`.
 fn bounce(distance: f64, length: f64) -> f64 {
     let at = distance % (2.0 * length);
     if at > length { 2.0 * length - at } else { at }
 }
 
-/// Tiles of a level in a window that begins at `from`, in pixels of the full resolution.
+/// The tiles of a level in a window whose corner is `from`, with their squared distances from its centre. `from` and `size` are in pixels
+/// of the full resolution.
 fn window(picture: &Pyramid, level: u8, from: (f64, f64), size: (f64, f64)) -> Vec<(f64, Tile)> {
     let side = f64::from(picture.tile) * libm::exp2(f64::from(level));
     let (columns, rows) = picture.grid(level);

@@ -1,5 +1,5 @@
-//! What a session got: blocks delivered before they were superseded first of all, then throughput, then the time of each
-//! segment (Tierney et al. 1996, sections 4.2.2 and 4.2.3).
+//! The score of a session: above all how many blocks came before a newer list superseded them, then throughput, then the times of the
+//! segments of a block's way (Tierney et al. 1996, sections 4.2.2 and 4.2.3).
 
 use crate::block_history::{BlockPathPoint, History};
 use crate::client::Tally;
@@ -7,9 +7,9 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
 
-/// Blocks of a burst.
+/// The number of consecutive blocks over which a burst rate is measured.
 const BURST: usize = 5;
-/// The segments of a block's way: from, to, in words.
+/// The segments of a block's way: first point, last point, name.
 pub const SEGMENTS: [(BlockPathPoint, BlockPathPoint, &str); 8] = [
     (
         BlockPathPoint::AppSend,
@@ -53,7 +53,7 @@ pub const SEGMENTS: [(BlockPathPoint, BlockPathPoint, &str); 8] = [
     ),
 ];
 
-/// One server's part.
+/// What came from one server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerScore {
     /// Blocks that came from it, wanted or not.
@@ -62,46 +62,47 @@ pub struct ServerScore {
     pub bytes: u64,
     /// Blocks that were discarded there.
     pub flushed: u64,
-    /// Blocks of them that were in memory.
+    /// Blocks of `blocks` that the server had in its cache.
     pub cached: u64,
-    /// Five consecutive blocks at the receiver: most bits in a second.
+    /// The highest rate over five consecutive blocks at the receiver, bit/s.
     pub burst: f64,
-    /// The longest time without a block while some were wanted of it.
+    /// The longest time between two consecutive blocks from this server.
     pub longest_gap: Duration,
+    /// When each block came, and its bytes.
     arrivals: Vec<(Instant, u32)>,
 }
 
-/// What a session got.
+/// What a session received.
 #[derive(Clone, Debug, Default)]
 pub struct Score {
     /// Lists that were sent.
     pub lists: u64,
-    /// Blocks that they asked for.
+    /// Blocks that these lists asked for.
     pub requested: u64,
     /// Blocks that came before the next list of their set.
     pub delivered: u64,
-    /// Their bytes.
+    /// Bytes of the delivered blocks.
     pub useful_bytes: u64,
-    /// Blocks that came and were no longer wanted.
+    /// Blocks that came after they had been superseded, or a second time.
     pub late: u64,
-    /// Their bytes.
+    /// Bytes of the late blocks.
     pub late_bytes: u64,
     /// Blocks that no server could send.
     pub missing: u64,
     /// Blocks of the last lists that had not come when the session ended.
     pub pending: u64,
-    /// When the first list was sent, and the last block came.
+    /// When the first list was sent and when the last block came.
     pub span: Option<(Instant, Instant)>,
-    /// Useful bytes by second since the first list.
+    /// Bytes of wanted blocks, by second since the first list.
     pub by_second: Vec<u64>,
-    /// By server.
+    /// What came from each server, by its number.
     pub servers: BTreeMap<u16, ServerScore>,
-    /// Times of each segment, in its order, ns.
+    /// The times of each of [`SEGMENTS`], ns.
     segments: [Vec<u64>; 8],
 }
 
 impl Score {
-    /// A list was sent.
+    /// Counts a list that was sent.
     pub fn sent(&mut self, now: Instant, blocks: usize) {
         self.lists += 1;
         self.requested += blocks as u64;
@@ -109,14 +110,14 @@ impl Score {
         self.span = Some((first, last));
     }
 
-    /// A list is over.
+    /// Counts a list that is over.
     pub const fn over(&mut self, tally: &Tally) {
         self.delivered += tally.delivered as u64;
         self.missing += tally.missing as u64;
         self.useful_bytes += tally.bytes;
     }
 
-    /// A block came.
+    /// Counts a block that came.
     pub fn came(&mut self, history: &History, wanted: bool) {
         let Some(at) = history.passed(BlockPathPoint::AppReceive) else {
             return;
@@ -147,7 +148,7 @@ impl Score {
             server.longest_gap = Duration(server.longest_gap.0.max(at.since(*before).0));
         }
         server.arrivals.push((at, history.bytes));
-        // From the arrival of one to that of the fifth behind it, five blocks came.
+        // The five newest blocks came in the time since the arrival of the block before them.
         if server.arrivals.len() > BURST {
             let count = server.arrivals.len();
             let since = server.arrivals[count - 1 - BURST].0;
@@ -162,13 +163,13 @@ impl Score {
         }
     }
 
-    /// A block was discarded.
+    /// Counts a block that a server discarded.
     pub fn flushed(&mut self, history: &History) {
         self.servers.entry(history.server).or_default().flushed += 1;
     }
 
-    /// Blocks that were asked for and neither came nor were discarded, and of which no server said that it cannot send them; those
-    /// of the last lists among them.
+    /// The number of blocks that were asked for and neither came nor were discarded, and that no server reported as impossible to send.
+    /// Blocks of the last lists that are still pending are included.
     #[must_use]
     pub fn unanswered(&self) -> u64 {
         let flushed: u64 = self.servers.values().map(|server| server.flushed).sum();
@@ -185,7 +186,7 @@ impl Score {
         })
     }
 
-    /// Times of a segment, ascending, ns.
+    /// The times of one of [`SEGMENTS`], ascending, ns.
     pub fn segment(&mut self, index: usize) -> &[u64] {
         match self.segments.get_mut(index) {
             Some(times) => {

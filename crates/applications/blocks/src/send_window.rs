@@ -1,85 +1,94 @@
-//! How many bytes a connection may hold before another part of a block begins, and how large parts are. What is held can no longer
-//! be discarded, and more of it than the path carries in a round trip only waits in queues of the network.
+//! The send window of one connection: how many bytes it may hold (handed to the transport and not acknowledged) before the next part of a
+//! block begins, and how large a part is. A newer list can no longer discard what the connection holds, and bytes beyond what the path
+//! carries in a round trip only wait in queues of the network.
 //!
-//! A part is what the path carries in two milliseconds, so blocks are whole where it is fast: there a connection holds what it
-//! carries in two round trips and a millisecond, and a little that waits to leave. A slow path, on which a part takes long and
-//! each byte that waits delays what a newer list wants, holds hardly more than one round trip.
+//! A part is what the path carries in two milliseconds, so on a fast path every block is one part. A fast path may hold what it carries in
+//! two round trips and a millisecond, plus a little that waits to leave. On a slow path a part takes long and each waiting byte delays what
+//! a newer list asks for, so there the bound is hardly more than one round trip.
 //!
-//! It knows no transport: whoever does says what was handed over and acknowledged. Source: as BBR's bound of what is in flight
-//! (Cardwell et al. 2016), over whole parts.
+//! The window knows no transport: its caller reports what was handed over and what was acknowledged. The idea is BBR's bound on the data in
+//! flight (Cardwell et al. 2016), applied to whole parts.
 
 use stackline_core::time::{Duration, Instant};
 
-/// Bytes that may wait to leave beside those on their way: what the path carries in a millisecond, within these.
+/// Bytes that may wait to leave, in addition to those in flight: what the path carries in a millisecond, but within this minimum and
+/// maximum.
 const WAITING: (u64, u64) = (4 << 10, 16 << 10);
-/// A part of a block is what the path carries in this time, and so many bytes at least.
+/// A part of a block is what the path carries in this time (ns).
 const PART: Duration = Duration(2_000_000);
+/// The smallest part, bytes.
 const LEAST_PART: u64 = 4 << 10;
-/// Bytes at first, before a rate is known.
+/// The bound before a rate is known, bytes.
 const FIRST: u64 = 64 << 10;
-/// What the path carries in its least round trip is held, and so many eighths of that: more while round trips are about as short
-/// as they can be, so that a higher rate is found; hardly any of a slow path where packets wait in queues already, unless round
-/// trips are of many lengths, so that more of them wait for other reasons.
+/// How much may be held beyond what the path carries in its least round trip, in eighths of that: (fast path, in between, slow path). Eight
+/// while round trips of a fast path are close to their minimum, so that a higher rate is found. On a slow path where packets already queue,
+/// between one and two, by how much the round trips deviate: much deviation means that packets wait for other reasons. Two otherwise.
 const BEYOND: (u64, u64, u64) = (8, 2, 1);
-/// Beside them, what it carries in this time: neither end is always there at once.
+/// The bound also includes what the path carries in this time (ns), because neither end is scheduled at once.
 const SCHEDULING: Duration = Duration(1_000_000);
-/// A rate is measured over so long at least, or a round trip, and the largest of so many counts. That of a slow path over longer:
-/// others that share it let a connection's parts pass at one moment and hold them up at the next.
+/// The shortest time over which a rate is measured (ns); one least round trip if that is longer.
 const LEAST: Duration = Duration(5_000_000);
+/// The same for a slow path (ns). It is longer because competing flows let a connection's parts pass at one moment and hold them up at the
+/// next.
 const LEAST_SLOW: Duration = Duration(40_000_000);
+/// How many of the newest rates are kept. The largest counts.
 const RATES: usize = 3;
-/// It is looked again so soon, and so late.
+/// The shortest and the longest time until [`BlockSendWindow::look_again`] wants another look (ns).
 const LOOKS: (Duration, Duration) = (Duration(100_000), Duration(10_000_000));
 
-/// What a transport knows of the round trips of its path.
+/// The transport's estimates of the round-trip time of its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundTrips {
-    /// Smoothed.
+    /// The smoothed round-trip time.
     pub usual: Duration,
-    /// The shortest.
+    /// The shortest round-trip time.
     pub least: Duration,
-    /// How far they deviate from the usual.
+    /// The mean deviation from the smoothed time.
     pub deviation: Duration,
 }
 
-/// When another part of a block begins.
+/// When the next part of a block may begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartStart {
     /// Now.
     Now,
     /// When the transport has room.
     Room,
-    /// Not before so long; then it is looked again.
+    /// Not before this time has passed; then ask again.
     Later(Duration),
 }
 
-/// Bytes of the next part of a block of which so many are left, where a part has so many; without that all of them.
+/// Bytes of the next part of a block of which `left` bytes are left. `part` is the size of a part, `None` if blocks are sent whole.
 #[must_use]
 pub fn part_length(left: u64, part: Option<u64>) -> u64 {
-    // What is left behind it would hardly be worth a part.
+    // A remainder of less than half a part is not worth a part of its own: it is added to this one.
     part.filter(|part| left >= part + part / 2).unwrap_or(left)
 }
 
-/// What one connection may hold.
+/// The send window of one connection.
 #[derive(Clone, Debug)]
 pub struct BlockSendWindow {
-    /// Bytes handed over, and of them those that are known to be acknowledged.
+    /// Bytes handed to the transport so far.
     handed: u64,
+    /// Bytes of `handed` that are known to be acknowledged.
     acked: u64,
-    /// What the transport had counted as acknowledged before anything was handed over.
+    /// The transport's count of acknowledged bytes before anything was handed over.
     first_acked: u64,
-    /// Since when a rate is measured, and what was acknowledged then.
+    /// The start of the current rate measurement, and the bytes acknowledged by then.
     measured: Option<(Instant, u64)>,
-    /// Whether all was acknowledged before more was allowed, since then: the path carries more than was measured.
+    /// Whether, since the measurement began, everything was acknowledged while the bound held back more. The path then carries more than
+    /// was measured.
     starved: bool,
-    /// Bytes a second.
+    /// The newest measured rates, bytes per second; 0 where there is none yet.
     rates: [u64; RATES],
+    /// The index in `rates` of the next measurement.
     next_rate: usize,
+    /// Bytes that may be held: the next part may begin while fewer are.
     bound: u64,
 }
 
 impl BlockSendWindow {
-    /// Of a transport that counts so many bytes as acknowledged before anything is handed over.
+    /// A window for a transport that counts `first_acked` bytes as acknowledged before anything is handed over.
     #[must_use]
     pub const fn new(first_acked: u64) -> Self {
         let (rates, next_rate) = ([0; RATES], 0);
@@ -95,19 +104,20 @@ impl BlockSendWindow {
         }
     }
 
-    /// So many bytes were handed to the transport.
+    /// Records that this many bytes were handed to the transport.
     pub const fn handed(&mut self, bytes: u64) {
         self.handed += bytes;
     }
 
-    /// Bytes of a part of a block; none while no rate is known: blocks are whole.
+    /// The size of a part, bytes. `None` until a rate is known: blocks are then sent whole.
     #[must_use]
     pub fn part(&self) -> Option<u64> {
         let rate = self.rate();
         (rate > 0).then(|| bytes(rate, PART).max(LEAST_PART))
     }
 
-    /// Whether another part of a block begins now, where the transport has room or not. What it knows of its path is looked at if that decides.
+    /// When the next part of a block may begin. If the window is full, `look` is called first: it should call [`BlockSendWindow::look`]
+    /// with fresh figures of the transport.
     pub fn next_part(&mut self, has_room: bool, look: impl FnOnce(&mut Self)) -> PartStart {
         if !self.may_begin() {
             look(self);
@@ -119,18 +129,20 @@ impl BlockSendWindow {
         }
     }
 
-    /// Whether another part of a block may begin, by what is known.
+    /// Whether the next part of a block may begin, by the last known figures.
     #[must_use]
     pub const fn may_begin(&self) -> bool {
         self.held() < self.bound
     }
 
-    /// There was nothing to hand over: what is acknowledged until there is tells nothing of the path.
+    /// Records that there was nothing to hand over. The current measurement is abandoned: acknowledgements of an idle connection do not
+    /// measure the path.
     pub const fn idle(&mut self) {
         (self.measured, self.starved) = (None, false);
     }
 
-    /// The transport counts so many bytes as acknowledged, and its round trips are those.
+    /// Takes the transport's count of acknowledged bytes and its round-trip times, and computes the rate and the bound anew once the
+    /// measurement has lasted long enough.
     pub fn look(&mut self, now: Instant, acked: u64, trips: RoundTrips) {
         let least = trips.least;
         let held_back = !self.may_begin();
@@ -142,7 +154,7 @@ impl BlockSendWindow {
         if span < least.max(if shared { LEAST_SLOW } else { LEAST }) {
             return;
         }
-        // What was held up by this bound alone may be twice as fast, at least.
+        // A connection that only this bound held back may carry at least twice as much.
         let carried = carried(self.acked - before, span);
         self.rates[self.next_rate] = if self.starved {
             carried.saturating_mul(2)
@@ -152,7 +164,8 @@ impl BlockSendWindow {
         self.starved = false;
         self.next_rate = (self.next_rate + 1) % RATES;
         self.measured = Some((now, self.acked));
-        // Less than what is held beyond one round trip: so what is held then keeps it so.
+        // The threshold is below what `BEYOND` adds, so that the delay which this window itself causes on a slow path keeps counting as
+        // queueing.
         let waits = trips.usual.0 > least.0 + least.0 / 8 + SCHEDULING.0;
         let beyond = match (self.is_slow(), waits) {
             (false, false) => BEYOND.0 * least.0 / 8,
@@ -162,7 +175,7 @@ impl BlockSendWindow {
                 .clamp(BEYOND.2 * least.0 / 8, BEYOND.1 * least.0 / 8),
             _ => BEYOND.1 * least.0 / 8,
         };
-        // What waits to leave a slow path is as much already.
+        // A slow path gets no allowance for scheduling: the bytes that wait to leave already cover it.
         let beside = if self.is_slow() {
             Duration::ZERO
         } else {
@@ -174,7 +187,7 @@ impl BlockSendWindow {
             .saturating_add(bytes(self.rate(), span));
     }
 
-    /// When enough will have been acknowledged for another block, if the path stays as fast.
+    /// After what time enough is acknowledged for another part, if the path keeps its rate.
     #[must_use]
     pub fn look_again(&self) -> Duration {
         let over = self.held().saturating_sub(self.bound) + 1;
@@ -182,27 +195,29 @@ impl BlockSendWindow {
         Duration(u64::try_from(ns).unwrap_or(u64::MAX)).clamp(LOOKS.0, LOOKS.1)
     }
 
-    /// Whether the path carries less in a millisecond than may wait to leave.
+    /// Whether the path carries in a millisecond less than the most that may wait to leave.
     fn is_slow(&self) -> bool {
         let rate = self.rate();
         rate > 0 && bytes(rate, SCHEDULING) < WAITING.1
     }
 
+    /// Bytes handed over and not acknowledged.
     const fn held(&self) -> u64 {
         self.handed - self.acked
     }
 
+    /// The largest of the newest rates, bytes per second; 0 if none is known.
     fn rate(&self) -> u64 {
         self.rates.iter().copied().max().unwrap_or(0)
     }
 }
 
-/// Bytes in a time at so many a second.
+/// The bytes that a rate (bytes per second) carries in a time.
 fn bytes(rate: u64, span: Duration) -> u64 {
     u64::try_from(u128::from(rate) * u128::from(span.0) / 1_000_000_000).unwrap_or(u64::MAX)
 }
 
-/// Bytes a second.
+/// The rate, in bytes per second, of that many bytes in a time.
 fn carried(bytes: u64, span: Duration) -> u64 {
     let rate = u128::from(bytes) * 1_000_000_000 / u128::from(span.0.max(1));
     u64::try_from(rate).unwrap_or(u64::MAX)

@@ -1,12 +1,12 @@
-//! A disk server: read queues, a memory cache, write queues; a newer list of the same session and set discards what an
-//! older one left pending (Tierney et al. 1996, sections 2.1.3 and 4.3.1).
+//! The state machine of a disk server: read queues, a memory cache, write queues. A newer list of the same session and set discards what
+//! older lists left pending (Tierney et al. 1996, sections 2.1.3 and 4.3.1).
 //!
-//! It reads and writes nothing itself. Whoever has a disk asks what to read next ([`DiskServerMachine::next_read`]), whoever has a
-//! connection what to write next ([`DiskServerMachine::next_write`]); both say when they are done. Blocks are handles of type `B`
-//! (a reference to memory, or nothing at all in virtual time): pointers move, data is never copied here.
+//! It does no I/O. The caller asks what a disk should read next ([`DiskServerMachine::next_read`]) and what a connection should write next
+//! ([`DiskServerMachine::next_write`]), and reports when that is done. Blocks are handles of type `B` (a reference to memory, or nothing at
+//! all in virtual time): handles are cloned, block data is never copied here.
 //!
-//! Sessions take turns at a disk, so that one that asks for much does not keep others waiting. A session whose client reads
-//! slowly has at most [`limits::WRITE_QUEUE`] bytes waiting; disks are not read for it until it has taken some.
+//! Sessions take turns at a disk, so that one that asks for much does not delay the others. When [`limits::WRITE_QUEUE`] bytes wait for a
+//! session whose client reads slowly, nothing more is read for it until the client has taken some.
 
 mod cache;
 mod flush;
@@ -24,36 +24,36 @@ use session::{
 };
 use stackline_core::time::Instant;
 
-/// A place on a disk.
+/// The place of a block on a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DiskExtent {
-    /// Which disk.
+    /// The number of the disk.
     pub disk: u16,
-    /// Bytes before it.
+    /// Bytes from the beginning of the disk.
     pub offset: u64,
-    /// Its bytes.
+    /// Bytes of the block.
     pub length: u32,
 }
 
-/// What a disk is to read.
+/// A read that a disk has to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Read {
-    /// Where.
+    /// The place to read.
     pub spot: DiskExtent,
-    /// CRC-32 of what is there.
+    /// The CRC-32 that the data should have.
     pub checksum: u32,
 }
 
-/// What a connection is to write.
+/// What a connection has to write.
 #[derive(Debug)]
 pub enum Write<B> {
-    /// A message alone.
+    /// A message without data.
     Words(Message),
-    /// A block with what precedes it.
+    /// A block's head and its data.
     Block(BlockHead, B),
 }
 
-/// Who has something to do that may be waiting.
+/// Disks and connections that have something to do: the caller wakes the threads that wait for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Woken {
     /// Disks with something to read.
@@ -76,57 +76,63 @@ impl Woken {
     }
 }
 
-/// How often what happened; since the server was started.
+/// Counts of a disk server since it was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskServerCounts {
-    /// Blocks asked for.
+    /// Blocks in the lists that were taken.
     pub requested: u64,
-    /// Blocks read from disks.
+    /// Reads from disks that ended, also in failure.
     pub read: u64,
-    /// Blocks found in memory.
+    /// Requests that the cache answered.
     pub cached: u64,
-    /// Blocks handed to a transport.
+    /// Blocks handed to a transport, without those that were discarded or withdrawn again.
     pub written: u64,
     /// Blocks discarded by a newer list.
     pub flushed: u64,
-    /// Blocks dropped for their age.
+    /// Blocks that were dropped because they waited too long.
     pub aged: u64,
-    /// Blocks that could not be sent.
+    /// Blocks that could not be sent: their disk is gone or the read failed.
     pub failed: u64,
-    /// Blocks of lists that went beyond a bound: none of them was taken.
+    /// Blocks of lists that were refused as a whole because a bound was exceeded.
     pub refused: u64,
 }
 
+/// A read that a disk was given and has not finished.
 struct PendingDiskRead {
     started: Instant,
-    /// Sessions and what they want of it.
+    /// The sessions that wait for it, and what each wants of it.
     wanted: Vec<(u128, WantedBlock)>,
 }
 
+/// The sessions that wait for one disk.
 #[derive(Default)]
 struct DiskReadQueue {
+    /// Whether the disk is there.
     up: bool,
-    /// Sessions with something to read from it, in turn.
+    /// The sessions with something to read from it, in the order of their turns.
     turn: VecDeque<u128>,
 }
 
-/// A disk server.
+/// The state of a disk server.
 pub struct DiskServerMachine<B> {
+    /// The number that the master gave this server.
     id: u16,
     disks: BTreeMap<u16, DiskReadQueue>,
     sessions: BTreeMap<u128, DiskServerSession<B>>,
+    /// The session of each connection.
     by_connection: BTreeMap<u64, u128>,
+    /// Reads that are being done.
     reading: BTreeMap<DiskExtent, PendingDiskRead>,
     cache: Cache<B>,
     counts: DiskServerCounts,
-    /// Bytes of blocks that wait to be written, of all sessions.
+    /// Bytes of blocks that wait to be written, of all sessions together.
     waiting: u64,
-    /// Sessions that disks are not read for, because too much waits for others; the first that is read for again in front.
+    /// Sessions and disks for which reading stopped because too much waits for all sessions together; the first to go on is in front.
     held_back: VecDeque<(u128, u16)>,
 }
 
 impl<B: Clone> DiskServerMachine<B> {
-    /// With that number, so many disks, and so many bytes of cache.
+    /// A server with this number, `disks` disks, and `cache` bytes of cache.
     #[must_use]
     pub fn new(id: u16, disks: u16, cache: u64) -> Self {
         let disks = (0..disks)
@@ -153,12 +159,12 @@ impl<B: Clone> DiskServerMachine<B> {
         }
     }
 
-    /// The number that the master gave it.
+    /// Sets the number that the master gave this server.
     pub const fn set_id(&mut self, id: u16) {
         self.id = id;
     }
 
-    /// How often what happened.
+    /// The counts since the server was started.
     #[must_use]
     pub const fn counts(&self) -> DiskServerCounts {
         self.counts
@@ -166,10 +172,10 @@ impl<B: Clone> DiskServerMachine<B> {
 
     // --- sessions ---
 
-    /// A session's blocks go over that connection from now on; those older than `age_ns` after its list came are dropped.
+    /// From here on the session's blocks go over that connection. Blocks that are still unsent `age_ns` after their list came are dropped.
     ///
     /// # Errors
-    /// [`Why::Limit`] where there are too many.
+    /// [`Why::Limit`] if there are too many sessions.
     pub fn attach(
         &mut self,
         session: u128,
@@ -190,13 +196,13 @@ impl<B: Clone> DiskServerMachine<B> {
         Ok(woken)
     }
 
-    /// A connection is gone, and with it what its session wanted.
+    /// Handles the end of a connection: its session is forgotten.
     pub fn detach(&mut self, connection: u64) -> Woken {
         let session = self.by_connection.remove(&connection);
         session.map_or_else(Woken::default, |session| self.forget(session))
     }
 
-    /// A session is over. Blocks that are being read for it are still kept.
+    /// Forgets a session and all that it wanted. Blocks that are being read for it still go into the cache.
     pub fn forget(&mut self, session: u128) -> Woken {
         if let Some(state) = self.sessions.remove(&session) {
             self.waiting -= state.write_bytes;
@@ -218,10 +224,10 @@ impl<B: Clone> DiskServerMachine<B> {
 
     // --- lists ---
 
-    /// A list that came at `came` is understood.
+    /// Takes a list that came at the moment `came`. A list that supersedes first discards what older ones left.
     ///
     /// # Errors
-    /// [`Why::Limit`] where the session has too much pending, or there are too many sessions; nothing of the list is taken.
+    /// [`Why::Limit`] if too much is pending for the session, or there are too many sessions or open sets; no block of the list is taken.
     pub fn requests(
         &mut self,
         now: Instant,
@@ -243,7 +249,7 @@ impl<B: Clone> DiskServerMachine<B> {
             .get(&list.set)
             .is_some_and(|newest| list.serial < *newest)
         {
-            // It came late, over another way than the one that superseded it.
+            // A newer list, which supersedes it, came earlier by another way.
             return Ok(Woken::default());
         }
         let mut woken = Woken::default();
@@ -285,6 +291,7 @@ impl<B: Clone> DiskServerMachine<B> {
         Ok(woken)
     }
 
+    /// Queues one wanted block: for writing if the cache has it and there is room, else for reading from its disk.
     fn want(&mut self, now: Instant, session: u128, wanted: WantedBlock, woken: &mut Woken) {
         let Some(state) = self.sessions.get_mut(&session) else {
             return;
@@ -317,6 +324,7 @@ impl<B: Clone> DiskServerMachine<B> {
         woken.disk(disk);
     }
 
+    /// Reports to the client that a block cannot be sent.
     fn fail(&mut self, session: u128, wanted: &WantedBlock, why: Why, woken: &mut Woken) {
         self.counts.failed += 1;
         let Some(state) = self.sessions.get_mut(&session) else {
@@ -338,7 +346,8 @@ impl<B: Clone> DiskServerMachine<B> {
 
     // --- disks ---
 
-    /// What a disk is to read next. Blocks that are in memory meanwhile are not read; `woken` says whose they are.
+    /// The next read of a disk. Blocks that have come into the cache meanwhile are not read; `woken` gets the connections that they wait
+    /// for.
     pub fn next_read(&mut self, now: Instant, disk: u16, woken: &mut Woken) -> Option<Read> {
         loop {
             let at = self.disks.get_mut(&disk)?;
@@ -347,7 +356,7 @@ impl<B: Clone> DiskServerMachine<B> {
                 continue;
             };
             if state.write_bytes >= limits::WRITE_QUEUE {
-                // Its turn comes again once its client has taken something.
+                // It gets a turn again once its client has taken something.
                 continue;
             }
             let next = state
@@ -400,7 +409,7 @@ impl<B: Clone> DiskServerMachine<B> {
         }
     }
 
-    /// What was to be read is in memory, or cannot be.
+    /// Handles the end of a read: its data, or why it failed.
     pub fn read_done(&mut self, now: Instant, spot: DiskExtent, result: Result<B, Why>) -> Woken {
         let mut woken = Woken::default();
         let Some(reading) = self.reading.remove(&spot) else {
@@ -435,7 +444,7 @@ impl<B: Clone> DiskServerMachine<B> {
         woken
     }
 
-    /// A disk is gone, or there again. What is wanted of one that is gone fails.
+    /// Handles that a disk is gone or there again. What sessions still wanted from it fails.
     pub fn set_disk(&mut self, disk: u16, up: bool) -> Woken {
         let mut woken = Woken::default();
         if let Some(at) = self.disks.get_mut(&disk) {
@@ -457,14 +466,14 @@ impl<B: Clone> DiskServerMachine<B> {
         woken
     }
 
-    /// A block was written to a disk: what was in memory of that place is out of date.
+    /// Handles that a block was written to a disk: the cache drops what it had of that place.
     pub fn stored(&mut self, spot: DiskExtent) {
         self.cache.forget(&spot);
     }
 
     // --- connections ---
 
-    /// How much a connection has to write: messages and blocks.
+    /// The number of messages and blocks that wait for a connection.
     #[must_use]
     pub fn to_write(&self, connection: u64) -> usize {
         let state = self
@@ -474,7 +483,7 @@ impl<B: Clone> DiskServerMachine<B> {
         state.map_or(0, |state| state.words.len() + state.to_write.len())
     }
 
-    /// What a connection is to write next; `woken` says which disks may go on because of it.
+    /// What a connection has to write next. `woken` gets the disks that may go on reading because of it.
     pub fn next_write(
         &mut self,
         now: Instant,
@@ -532,7 +541,7 @@ impl<B: Clone> DiskServerMachine<B> {
         Some(Write::Block(head, block))
     }
 
-    /// Less waits to be written: a session that was held back may be read for again.
+    /// Handles that less waits to be written: a session that was held back gets a turn at its disk again.
     pub(super) fn go_on(&mut self, woken: &mut Woken) {
         while let Some((session, disk)) = self.held_back.pop_front() {
             let queue = self
@@ -550,13 +559,13 @@ impl<B: Clone> DiskServerMachine<B> {
         }
     }
 
-    /// Bytes of blocks that wait to be written, of all sessions.
+    /// Bytes of blocks that wait to be written, of all sessions together.
     #[must_use]
     pub const fn waiting_bytes(&self) -> u64 {
         self.waiting
     }
 
-    /// Whether a session for which nothing waits gets nothing, because too much waits for others.
+    /// Whether reading is held back for a session for which nothing waits, because too much waits for others.
     #[must_use]
     pub fn is_crowded(&self) -> bool {
         let state = |session| self.sessions.get(session);
@@ -565,7 +574,7 @@ impl<B: Clone> DiskServerMachine<B> {
             .any(|(session, _)| state(session).is_some_and(|state| state.write_bytes == 0))
     }
 
-    /// Whether blocks wait for a connection.
+    /// Whether blocks wait to be written to a connection.
     #[must_use]
     pub fn has_waiting(&self, connection: u64) -> bool {
         let state = self
@@ -575,8 +584,8 @@ impl<B: Clone> DiskServerMachine<B> {
         state.is_some_and(|state| state.write_bytes > 0)
     }
 
-    /// The transport has no room to begin another block: the writing of the next starts now, though it can still be
-    /// discarded or overtaken until [`DiskServerMachine::next_write`] says it.
+    /// Records that the transport has no room for another block. The writing of the next block counts from this moment, though it can still
+    /// be discarded or overtaken until [`DiskServerMachine::next_write`] returns it.
     pub fn waits_for_room(&mut self, now: Instant, connection: u64) {
         let session = self.by_connection.get(&connection).copied();
         if let Some(state) = session.and_then(|session| self.sessions.get_mut(&session)) {
@@ -584,8 +593,8 @@ impl<B: Clone> DiskServerMachine<B> {
         }
     }
 
-    /// The transport has taken a block that [`DiskServerMachine::next_write`] said; `unit` is the block's. Of blocks that it was given at
-    /// the same moment and that it took together, only the last is reported.
+    /// Records that the transport has taken a whole block that [`DiskServerMachine::next_write`] returned; `unit` is the block's unit. Of
+    /// several blocks that it was given at the same moment and took together, only the last is reported to the client.
     pub fn write_done(&mut self, now: Instant, connection: u64, unit: u64) {
         let session = self.by_connection.get(&connection).copied();
         if let Some(state) = session.and_then(|session| self.sessions.get_mut(&session))
@@ -612,6 +621,7 @@ impl<B: Clone> DiskServerMachine<B> {
     }
 }
 
+/// The place of a wanted block.
 const fn spot(wanted: &WantedBlock) -> DiskExtent {
     let entry = &wanted.entry;
     DiskExtent {
@@ -621,6 +631,7 @@ const fn spot(wanted: &WantedBlock) -> DiskExtent {
     }
 }
 
+/// The head that precedes a block; `before` is an earlier block whose end of writing it reports.
 fn head<B>(
     server: u16,
     ready: &ReadyBlock<B>,

@@ -1,4 +1,4 @@
-//! What is kept of a session: its score, and the histories of all its blocks where they are wanted.
+//! The record of a session: its score and, if wanted, the histories of all its blocks.
 
 use crate::block_history::{BlockPathPoint, History};
 use crate::client::Tally;
@@ -12,40 +12,42 @@ use stackline_core::time::Instant;
 /// The record of a session.
 #[derive(Clone, Debug, Default)]
 pub struct BlockSessionRecord {
-    /// What it got.
+    /// The score so far.
     pub score: Score,
-    /// What became of each list.
+    /// What became of each list that is over.
     pub tallies: Vec<Tally>,
-    /// All blocks, where they are wanted, in the order in which their end was known.
+    /// The histories of all blocks, in the order in which their end became known; empty if histories are not kept.
     pub histories: Vec<History>,
+    /// Whether histories are kept.
     keeps: bool,
+    /// The index in `histories` of each block that came, by its unit.
     by_unit: BTreeMap<u64, usize>,
-    /// By server, the newest blocks whose end of writing was not reported yet.
+    /// By server: indices in `histories` of blocks that came and whose end of writing is not reported yet.
     awaiting_end_write: BTreeMap<u16, VecDeque<usize>>,
-    /// Lists by their first unit, where histories are wanted.
+    /// The lists that were sent, by their first unit; empty if histories are not kept.
     lists: BTreeMap<u64, SentListRecord>,
-    /// Units that servers said they cannot send.
+    /// The units of blocks that servers reported as impossible to send.
     failed: BTreeSet<u64>,
 }
 
-/// A list that was sent.
+/// A list of blocks that was sent.
 #[derive(Clone, Debug)]
 pub struct SentListRecord {
-    /// When.
+    /// When it was sent.
     pub at: Instant,
     /// The set whose blocks it asks for.
     pub set: u32,
-    /// Its number among the lists of the session.
+    /// Its serial number among the lists of the session.
     pub serial: u64,
-    /// The numbers of its blocks, in its order.
+    /// The numbers of the blocks, in the list's order.
     pub blocks: Vec<u64>,
 }
 
-/// A block that cannot be sent is one of the newest so many lists.
+/// How many of the newest lists are searched for a block that a server cannot send.
 const NEWEST: usize = 8;
 
 impl BlockSessionRecord {
-    /// With all histories, or without.
+    /// An empty record; `keeps` says whether block histories are kept.
     #[must_use]
     pub fn new(keeps: bool) -> Self {
         Self {
@@ -54,7 +56,7 @@ impl BlockSessionRecord {
         }
     }
 
-    /// A list was sent.
+    /// Records that a list was sent; `first_unit` is the unit of its first block.
     pub fn sent(&mut self, first_unit: u64, list: SentListRecord) {
         self.score.sent(list.at, list.blocks.len());
         if self.keeps {
@@ -62,13 +64,13 @@ impl BlockSessionRecord {
         }
     }
 
-    /// A list is over.
+    /// Records that a list is over because a newer one superseded it.
     pub fn over(&mut self, tally: Tally) {
         self.score.over(&tally);
         self.tallies.push(tally);
     }
 
-    /// The last list of a set is over because the session is.
+    /// Records that the last list of a set is over because the session ended: its outstanding blocks count as pending.
     pub fn ended(&mut self, tally: Tally) {
         self.score.pending += u64::from(
             tally
@@ -78,7 +80,7 @@ impl BlockSessionRecord {
         self.over(tally);
     }
 
-    /// Servers cannot send a block.
+    /// Records that no server can send a block.
     pub fn failed(&mut self, set: u32, number: u64) {
         let unit = |(first, sent): (&u64, &SentListRecord)| {
             let at = sent
@@ -92,7 +94,7 @@ impl BlockSessionRecord {
         self.failed.extend(unit);
     }
 
-    /// A block came.
+    /// Records that a block came; `wanted` says whether it was still outstanding.
     pub fn came(&mut self, head: &BlockHead, at: Instant, wanted: bool) {
         let history = History::of_block(head, at);
         self.score.came(&history, wanted);
@@ -110,8 +112,8 @@ impl BlockSessionRecord {
         self.histories.push(history);
     }
 
-    /// A head tells of an earlier block of its server when the transport had it, and with it those that it was given at the
-    /// same moment before.
+    /// Takes the end of writing that a block's head reports of an earlier block of the same server. It also holds for the blocks before
+    /// that one whose writing began at the same moment.
     fn written(&mut self, head: &BlockHead) {
         let Some(last) = self.by_unit.get(&head.before).copied() else {
             return;
@@ -138,7 +140,7 @@ impl BlockSessionRecord {
             });
     }
 
-    /// Blocks were discarded.
+    /// Records a server's report of discarded blocks.
     pub fn flushed(&mut self, flushed: &Flushed) {
         let numbers = self
             .lists
@@ -155,7 +157,7 @@ impl BlockSessionRecord {
         }
     }
 
-    /// Blocks of which nothing came back, neither they nor a word: they were asked for, and more is not known.
+    /// The histories of blocks of which neither data nor any report came back.
     #[must_use]
     pub fn unanswered(&self) -> Vec<History> {
         let mut ended: BTreeSet<u64> = self.histories.iter().map(|history| history.unit).collect();

@@ -1,4 +1,4 @@
-//! What a data set is: blocks of one size under a name, perhaps the tiles of a picture.
+//! A data set: blocks of one size under a name. The blocks may be the tiles of a picture.
 
 use crate::limits;
 use crate::placement::BlockPlacementPolicy;
@@ -7,28 +7,28 @@ use crate::wire::codec::record;
 use alloc::string::String;
 
 record! {
-    /// A data set.
+    /// A data set as its master describes it.
     pub struct BlockSet {
-        /// Its name: letters, digits, `.`, `_`, `-`; not longer than 100.
+        /// The name: 1 to 100 letters, digits, `.`, `_` and `-`, not beginning with `.`.
         pub name: String,
         /// Bytes of a block; the last one may be shorter.
         pub block_size: u32,
-        /// Bytes of all blocks.
+        /// Bytes of all blocks together.
         pub bytes: u64,
-        /// Copies of each block, on different servers while there are enough.
+        /// The number of copies of each block, on different servers as long as there are enough.
         pub replicas: u8,
-        /// Where blocks are put.
+        /// How the disk of each block is chosen.
         pub placement: BlockPlacementPolicy,
-        /// The picture whose tiles they are.
+        /// The picture whose tiles the blocks are, if they are tiles.
         pub picture: Option<Pyramid>,
     }
 }
 
 impl BlockSet {
-    /// How many blocks it has.
+    /// The number of blocks in the set.
     #[must_use]
     pub const fn blocks(&self) -> u64 {
-        // A set that somebody else describes may have blocks of no size: it has none, and `fault` says so.
+        // A peer may describe a set with a block size of 0. It counts as a set without blocks, and `fault` reports it.
         if self.block_size == 0 {
             0
         } else {
@@ -36,7 +36,7 @@ impl BlockSet {
         }
     }
 
-    /// Bytes of a block; 0 where there is none.
+    /// Bytes of the block with that number; 0 if the set has no such block.
     #[must_use]
     pub fn length(&self, number: u64) -> u32 {
         let before = number.saturating_mul(u64::from(self.block_size));
@@ -48,7 +48,7 @@ impl BlockSet {
         .unwrap_or(0)
     }
 
-    /// What of it cannot be, in words.
+    /// Why this description is invalid, as words for a message; `None` if it is valid.
     #[must_use]
     pub fn fault(&self) -> Option<&'static str> {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');

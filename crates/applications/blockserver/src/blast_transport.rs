@@ -1,7 +1,7 @@
-//! Blocks as blasts (Zwaenepoel 1985): what is said of a block goes over the connection, its data as blasts beside it, out of the
-//! server's memory and straight into the client's. The next block begins when all of one is there: a round trip lies between two.
+//! Sends blocks as blasts (Zwaenepoel 1985): the head of a block goes over the TCP connection, its data as a blast beside it, directly from
+//! the server's memory into the client's. The next block begins when the client has all of this one, so a round trip lies between two.
 //!
-//! It decides nothing: which block is next is the machine's to say, what is sent again `stackline_transfer`'s.
+//! The server's state machine decides which block is next; `stackline_transfer` handles retransmission.
 
 use stackline_blocks::wire::message::Message;
 use stackline_blocks::wire::server_messages::BlockHead;
@@ -13,7 +13,7 @@ use stackline_transfer::{
 use std::io::{ErrorKind, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 
-/// How long a side may take nothing, or say nothing, in the midst of a block.
+/// How long a side may take or send nothing in the middle of a block.
 const PATIENCE: Duration = Duration(60_000_000_000);
 
 fn options(session: u128) -> BlastChannelOptions {
@@ -32,17 +32,17 @@ fn failed(error: Error) -> std::io::Error {
     }
 }
 
-/// The server's end.
+/// The server's end of the blasts to one client.
 #[derive(Debug)]
 pub(crate) struct BlockBlastSender {
     channel: BlastChannel,
 }
 
 impl BlockBlastSender {
-    /// To where a client waits, until it goes or `stop` is thrown.
+    /// Connects to the port where a client waits, until the client goes or `stop` is set.
     ///
     /// # Errors
-    /// When nobody answers there.
+    /// If nobody answers there.
     pub(crate) fn open(
         to: SocketAddr,
         session: u128,
@@ -60,10 +60,10 @@ impl BlockBlastSender {
         })
     }
 
-    /// Sends a block; when it returns, the client has it.
+    /// Sends a block; when this returns, the client has it.
     ///
     /// # Errors
-    /// When the client is gone, or takes nothing for a minute.
+    /// If the client is lost, or takes nothing for a minute.
     pub(crate) fn block(
         &mut self,
         mut connection: &TcpStream,
@@ -75,7 +75,7 @@ impl BlockBlastSender {
     }
 }
 
-/// Whether the other side has closed.
+/// Whether the other side has closed the connection.
 fn is_closed(connection: &TcpStream) -> bool {
     use nix::sys::socket::{MsgFlags, recv};
     use std::os::fd::AsRawFd as _;
@@ -90,16 +90,16 @@ fn is_closed(connection: &TcpStream) -> bool {
     )
 }
 
-/// Where a client waits for a server's blocks.
+/// The port where a client waits for a server's blasts.
 pub(crate) struct Landing {
     listener: BlastChannelListener,
 }
 
 impl Landing {
-    /// At a free port of that address.
+    /// Listens on a free port of that address.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub(crate) fn open(at: IpAddr, session: u128) -> std::io::Result<Self> {
         Ok(Self {
             listener: BlastChannelListener::bind(SocketAddr::new(at, 0), &options(session))
@@ -107,18 +107,18 @@ impl Landing {
         })
     }
 
-    /// Its port.
+    /// The port number.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub(crate) fn port(&self) -> std::io::Result<u16> {
         Ok(self.listener.local().map_err(failed)?.port())
     }
 
-    /// Waits for the server, until `over` says that it will not come.
+    /// Waits for the server, until `over` returns true.
     ///
     /// # Errors
-    /// That it is over.
+    /// If `over` returned true.
     pub(crate) fn accept(
         mut self,
         over: impl Fn() -> bool + Send + Sync + 'static,
@@ -132,18 +132,18 @@ impl Landing {
     }
 }
 
-/// The client's end.
+/// The client's end of the blasts from one server.
 pub(crate) struct Landed {
     channel: BlastChannel,
-    /// Packets of a connection come to its own socket once it is there; the listener's keeps the port.
+    /// The connection has a socket of its own; the listener is kept so that its port stays in use.
     _listener: BlastChannelListener,
 }
 
 impl Landed {
-    /// Fills memory with the data of the next block.
+    /// Fills `into` with the data of the next block.
     ///
     /// # Errors
-    /// When the server is gone, or says nothing for a minute.
+    /// If the server is lost, or sends nothing for a minute.
     pub(crate) fn block(&mut self, into: &mut [u8]) -> std::io::Result<()> {
         match self.channel.receive_into(into).map_err(failed)? {
             got if got == into.len() => Ok(()),

@@ -1,5 +1,5 @@
-//! The ways of blocks as events: one for each point that a block passed, under the paper's keywords (Tierney et al. 1996,
-//! sections 3.1 and 4.3.1). It writes no file.
+//! The histories of blocks as events: one event for each point that a block passed, under the paper's keywords (Tierney et al. 1996,
+//! sections 3.1 and 4.3.1). Writing them to a file is up to the caller.
 
 use stackline_blocks::block_history::{BlockPathNode, BlockPathPoint, FLUSH, GIVEN_UP, History};
 use stackline_blocks::session_record::BlockSessionRecord;
@@ -7,14 +7,14 @@ use stackline_events::catalogue::block_rows::{FROM_DISK, FROM_MEMORY};
 use stackline_events::{EventEmitter, EventValue};
 use std::collections::BTreeMap;
 
-/// Who is called what in events.
+/// The names of the parts in events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockEventNames {
     /// The client.
     pub client: String,
     /// The master.
     pub master: String,
-    /// Servers by their numbers.
+    /// Disk servers, by their numbers.
     pub servers: BTreeMap<u16, String>,
 }
 
@@ -39,7 +39,8 @@ pub fn emit_block_events(
     emit: &mut EventEmitter<'_>,
 ) {
     for history in record.histories.iter().chain(&record.unanswered()) {
-        // The block counter stands first, as every unit's id does; then the paper's other data: block, data set, list.
+        // The unit stands first, as in all events; then the paper's other data: block, set, list. After them the bytes, and whether the
+        // block came from memory or from disk.
         // Behind them what the block's message says: whether it was in memory.
         let source = match history.passed(BlockPathPoint::AppReceive) {
             Some(_) if history.cached => EventValue::Text(FROM_MEMORY),
@@ -56,7 +57,7 @@ pub fn emit_block_events(
         ];
         for point in BlockPathPoint::ALL {
             if let Some(at) = history.passed(point) {
-                // In virtual time points of one moment are common; a nanosecond each keeps their order.
+                // In virtual time several points may have the same time; one more nanosecond for each point keeps their order.
                 let at_ns = at.0 + zero_ns + point as u64;
                 emit(
                     names.of(history, point.place()),

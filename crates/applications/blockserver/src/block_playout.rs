@@ -1,5 +1,5 @@
-//! Plays a range of blocks: asks for them ahead, holds some, and gives them out in their order at a steady pace (smooth playout;
-//! Tierney et al. 1996, section 2.1). Which block is due when is `stackline_blocks::playout`'s to say.
+//! Plays a range of blocks: requests them ahead, holds some, and gives them out in order at a steady pace (smooth playout; Tierney et al.
+//! 1996, section 2.1). `stackline_blocks::playout` decides which block is due when.
 
 use crate::client::{BlockClient, BlockClientEvent, OpenSet, ReceivedBlock};
 use crate::server::now;
@@ -12,39 +12,39 @@ use stackline_core::time::Duration;
 use std::ops::Range;
 use std::time::Instant;
 
-/// Silence after which a block that is waited for is given up.
+/// The silence after which a block that is waited for is given up.
 const SILENCE: std::time::Duration = std::time::Duration::from_secs(30);
-/// How often it is asked whether more is to be asked for.
+/// How often to check whether more blocks have to be requested (ns).
 const ASK: Duration = Duration(100_000_000);
 
-/// How blocks are played.
+/// The options of a playout.
 #[derive(Clone, Debug)]
 pub struct BlockPlayoutOptions {
-    /// Which of the set.
+    /// The numbers of the blocks.
     pub numbers: Range<u64>,
-    /// It begins when so many are held; twice as many are asked for ahead.
+    /// Playing begins when this many blocks are held; twice as many are requested ahead.
     pub depth: usize,
-    /// One is due so long after the one before.
+    /// The time between two blocks.
     pub interval: Duration,
-    /// What is done about one that is due and not there.
+    /// What happens when a block is due and has not come.
     pub missing: MissingBlockPolicy,
 }
 
-/// What became of blocks that were not there in time.
+/// Counts of blocks that were not there in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockPlayoutCounts {
-    /// They came behind their turn.
+    /// Blocks that came after their turn.
     pub late: u64,
-    /// They were left out.
+    /// Blocks that were skipped.
     pub skipped: u64,
-    /// All stood still so often.
+    /// How often playing stopped to wait for a block.
     pub stalls: u64,
 }
 
-/// Gives each block out when it is due; nothing in place of one that is left out.
+/// Calls `give` with each block when it is due, or without a block if it is skipped.
 ///
 /// # Errors
-/// When nothing can be asked for, a block that is waited for cannot be had or does not come for half a minute; what `give` says.
+/// If nothing can be requested, a block that is waited for cannot be had or does not come for half a minute, or the error of `give`.
 pub fn play(
     client: &BlockClient,
     set: &OpenSet,
@@ -53,7 +53,7 @@ pub fn play(
 ) -> Result<BlockPlayoutCounts> {
     let result = play_all(client, set, pace, give);
     if result.is_err() || client.waiting(set.id) > 0 {
-        // What is left of it is wanted by nobody; where nothing can be asked for, nothing comes.
+        // The rest is not wanted any more. If this fails, nothing can be requested, so nothing comes either.
         let _ = client.withdraw(set.id);
     }
     result
@@ -68,7 +68,7 @@ fn cannot_be_read(set: &OpenSet, number: u64, why: Why) -> Error {
     .hint("skip missing blocks, or check `stackline blocks list`")
 }
 
-/// That what is waited for stays away too long.
+/// The error if a block that is waited for does not come.
 fn nothing_comes(awaited: &str, comes: &str, set: &OpenSet) -> Error {
     Error::measurement(format!("{awaited} of {} {comes}", set.about.name))
         .hint("`stackline blocks list` shows which servers are up")
@@ -107,7 +107,7 @@ fn play_all(
             PlayoutStep::Wait(until) => until,
         };
         let most = (turn + ahead).min(end);
-        // In halves, so that there is always some on its way.
+        // Requests go out when half has come, so that some blocks are always on their way.
         if asked < most && (asked < turn + ahead / 2 || asked == pace.numbers.start) {
             client.request(set.id, (asked..most).collect(), false)?;
             asked = most;

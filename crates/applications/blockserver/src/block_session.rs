@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// When a list leaves later than this, the report says that the machine was too slow for the schedule.
+/// The report says that the machine was too slow for the schedule if a list was sent later than this (ns).
 const LATE: Ticks = Ticks(20_000_000);
 /// How long the client waits for servers that are being started.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -1,4 +1,4 @@
-//! What is loaded: which kind a source is, and the blocks of one file. A picture becomes a pyramid of tiles.
+//! Sources of sets: what kind of thing is loaded, and the blocks of a single file. A picture becomes a pyramid of tiles.
 
 mod folder;
 mod picture;
@@ -19,24 +19,24 @@ use std::io::{Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
 
-/// Something to load.
+/// A source that is open for loading.
 pub struct OpenedSource {
     /// Its blocks.
     pub source: Box<dyn BlockSource>,
-    /// Bytes of all of it.
+    /// Bytes of the whole source.
     pub bytes: u64,
     /// Bytes of a block.
     pub block: u32,
-    /// The picture whose tiles they are.
+    /// The picture whose tiles the blocks are, if they are tiles.
     pub picture: Option<Pyramid>,
-    /// What of it is not loaded, for whoever loads it.
+    /// A note for the user about what is not loaded.
     pub note: Option<String>,
 }
 
-/// Opens what was named. `block`: bytes of a block, where that was given; `plain`: a picture is a file like others.
+/// Opens the named source. `block`: bytes of a block, if given; `plain`: treat a picture like any other file.
 ///
 /// # Errors
-/// When it is none of what can be loaded, or cannot be read.
+/// If it is nothing that can be loaded, or cannot be read.
 pub fn open(names: &[String], block: Option<u64>, plain: bool) -> Result<OpenedSource> {
     if let [name] = names {
         if let Some(terrain) = terrain::Terrain::of(name) {
@@ -62,7 +62,7 @@ pub fn open(names: &[String], block: Option<u64>, plain: bool) -> Result<OpenedS
 }
 
 fn file(path: &Path, is_device: bool, block: Option<u64>, plain: bool) -> Result<OpenedSource> {
-    // Not opened if it is something else: a pipe would be waited for.
+    // Anything else is not opened: opening a pipe would block.
     if !is_device && !path.metadata().is_ok_and(|metadata| metadata.is_file()) {
         let error = Error::input(format!(
             "{} is not a file, directory or block device",
@@ -135,7 +135,7 @@ fn block_size(block: Option<u64>) -> Result<u32> {
         })
 }
 
-/// The blocks of a file, one after the other.
+/// The consecutive blocks of a file.
 struct FileBlocks {
     file: File,
     block: u32,

@@ -1,4 +1,4 @@
-//! Memory of a block in whole pages at a page's beginning, as direct reads want it; used again where it can be.
+//! Memory for blocks, in whole pages and page-aligned, as direct I/O requires. Buffers are reused.
 
 use stackline_blocks::master::ALIGNMENT;
 use std::ops::Range;
@@ -6,15 +6,16 @@ use std::sync::{Mutex, PoisonError};
 
 const PAGE: usize = ALIGNMENT as usize;
 
-/// Memory of a block.
+/// Memory for one block.
 #[derive(Debug, Default)]
 pub struct BlockBuffer {
     memory: Vec<u8>,
+    /// Bytes of the block.
     length: usize,
 }
 
 impl BlockBuffer {
-    /// Whole pages for so many bytes; what they hold is left over from before.
+    /// Whole pages for `length` bytes. Their content is undefined: what the buffer last held.
     pub fn pages(&mut self, length: usize) -> &mut [u8] {
         self.length = length;
         let whole = length.next_multiple_of(PAGE);
@@ -25,7 +26,7 @@ impl BlockBuffer {
         &mut self.memory[range]
     }
 
-    /// Where the pages are in the memory.
+    /// The aligned range of `length` bytes in the memory.
     fn range(&self, length: usize) -> Range<usize> {
         let first = self.memory.as_ptr().addr().wrapping_neg() % PAGE;
         first..first + length
@@ -42,15 +43,15 @@ impl BlockBuffer {
     }
 }
 
-/// Buffers that nobody uses.
+/// Buffers that are not in use.
 #[derive(Debug, Default)]
 pub struct BlockBufferPool(Mutex<Vec<BlockBuffer>>);
 
-/// Most buffers that are kept for later.
+/// The largest number of buffers that are kept.
 const KEPT: usize = 64;
 
 impl BlockBufferPool {
-    /// One for a block.
+    /// Takes a buffer from the pool, or a new one.
     pub fn take(&self) -> BlockBuffer {
         self.0
             .lock()
@@ -59,7 +60,7 @@ impl BlockBufferPool {
             .unwrap_or_default()
     }
 
-    /// One that is no longer used.
+    /// Gives a buffer back that is no longer used.
     pub fn give(&self, buffer: BlockBuffer) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() < KEPT {

@@ -12,9 +12,9 @@
 //! # Ok(()) }
 //! ```
 //!
-//! A thread receives from the master and one from each server. What comes waits in a bounded queue: who takes blocks
-//! slowly slows down the servers, and nothing else. When the master is gone, lists go straight to the servers; when a
-//! server is gone, what was wanted of it is asked of replicas, or reported.
+//! One thread receives from the master, and one from each server. Events wait in a bounded queue: an application that takes blocks slowly
+//! slows down the servers, and nothing else. When the master is gone, lists go directly to the servers; when a server is gone, its blocks
+//! are requested from other copies, or reported as failed.
 
 mod event;
 mod event_queue;
@@ -51,33 +51,33 @@ use std::time::Duration;
 
 /// How long the master may take for an answer.
 const ANSWER: Duration = Duration::from_secs(30);
-/// Sets of at most so many blocks are known block by block, so that they can be read without the master.
+/// For sets of at most this many blocks the client fetches the places of all blocks, so that it can read them without the master.
 const MAPPED: u64 = 1 << 18;
-/// Stack of each thread.
+/// Stack size of each thread, bytes.
 const STACK: usize = 256 << 10;
 
-/// How a client is to be.
+/// The options of a client.
 #[derive(Clone, Debug)]
 pub struct BlockClientOptions {
-    /// The key, where sets are to be written.
+    /// The key, if sets are to be written.
     pub key: Option<BlockWriteKey>,
-    /// How blocks travel.
+    /// How blocks travel from the servers.
     pub transport: BlockDataTransport,
-    /// Blocks that were asked for longer ago are dropped at the server, ns.
+    /// Blocks that were requested longer ago than this are dropped at the server, ns.
     pub age: Option<u64>,
-    /// Bytes of the receive buffer of each connection; the system's without.
+    /// Bytes of the receive buffer of each connection; `None`: the system's default.
     pub receive_buffer: Option<usize>,
-    /// Bytes a second at which the datagrams of each server leave, of UDP and RTP; as fast as they can without.
+    /// Bytes per second at which the datagrams of each server leave, for UDP and RTP; `None`: as fast as possible.
     pub pace: Option<u64>,
-    /// Whether the bytes of blocks are thrown away.
+    /// Whether the data of blocks is dropped on arrival.
     pub discard: bool,
-    /// Whether checksums are compared.
+    /// Whether the checksums of blocks are compared.
     pub check: bool,
-    /// Whether servers tell what a newer list discards.
+    /// Whether servers report which blocks a newer list discards.
     pub report: bool,
-    /// The unit of the first block; drawn without, so that those of several clients are apart.
+    /// The unit of the first block; `None`: a random one, so that several clients have different units.
     pub first_unit: Option<u64>,
-    /// A file that lists are written to as they are asked for.
+    /// A file to which all lists are written.
     pub capture: Option<PathBuf>,
 }
 
@@ -98,45 +98,47 @@ impl Default for BlockClientOptions {
     }
 }
 
-/// A set that is open.
+/// An open set.
 #[derive(Clone, Debug)]
 pub struct OpenSet {
-    /// Its number, which its master uses for no other.
+    /// The set's number, which its master never uses for another set.
     pub id: u32,
-    /// Who that master is: together with the number it distinguishes what is read from all else.
+    /// The identity of the master: with the number it identifies the data.
     pub master: u128,
-    /// What it is.
+    /// The set's description.
     pub about: BlockSet,
 }
 
 /// A list that was sent.
 #[derive(Clone, Copy, Debug)]
 pub struct SentList {
-    /// The unit of its first block; those of the others follow.
+    /// The unit of its first block; the following blocks have the following units.
     pub first_unit: u64,
-    /// Its own number among all lists.
+    /// Its serial number among all lists of the client.
     pub serial: u64,
-    /// What became of the list that it superseded.
+    /// What became of the list that it superseded, if any.
     pub before: Option<Tally>,
 }
 
+/// What the client knows.
 #[derive(Default)]
 struct BlockClientState {
     machine: stackline_blocks::BlockClientMachine,
-    /// Where blocks are, of sets that are not too large.
+    /// The places of all blocks, for sets that are small enough.
     rows: BTreeMap<u32, Vec<BlockMapEntry>>,
-    /// Which copies of a block failed.
+    /// The copies (server, disk) of a block that failed.
     failed: BTreeMap<(u32, u64), BTreeSet<(u16, u16)>>,
+    /// The session number that the master gave.
     session: u128,
-    /// Servers as the master has them.
+    /// The servers, as the master described them.
     servers: BTreeMap<u16, ServerInfo>,
-    /// Why servers that the master has cannot be read from.
+    /// Why servers that are up at the master cannot be reached from here.
     away: BTreeMap<u16, String>,
-    /// By server and disk, blocks that were not what was written.
+    /// By server and disk: blocks whose data was damaged.
     damaged: BTreeMap<(u16, u16), Damaged>,
-    /// How often all that was wanted of a set was withdrawn.
+    /// How often everything that was requested of a set was withdrawn.
     withdrawn: BTreeMap<u32, u64>,
-    /// Why the master closed the connection, where it said so.
+    /// The master's words if it closed the connection with a reason.
     sent_away: Option<String>,
 }
 
@@ -144,16 +146,19 @@ struct BlockClientState {
 #[derive(Default)]
 struct Damaged {
     blocks: BTreeSet<(u32, u64)>,
-    /// Those of them of which another copy was asked for.
+    /// The number of these blocks for which another copy was requested.
     covered: u64,
 }
 
+/// What the threads of a client share.
 struct BlockClientShared {
     options: BlockClientOptions,
     known: Mutex<BlockClientState>,
-    /// Sends to the master; nobody where it is gone.
+    /// Sends to the master; `None` if the master is gone.
     master: Mutex<Option<BlockMessageSender>>,
+    /// Where the answer to each pending request is delivered, by request number.
     answers: Mutex<BTreeMap<u32, SyncSender<Message>>>,
+    /// The connections to disk servers, by their numbers.
     links: Mutex<BTreeMap<u16, DiskServerLink>>,
     reaching: server_links::Reaching,
     events: BlockEventQueue,
@@ -162,7 +167,7 @@ struct BlockClientShared {
     closed: AtomicBool,
 }
 
-/// A client.
+/// A client of the block server.
 pub struct BlockClient {
     shared: Arc<BlockClientShared>,
 }
@@ -176,10 +181,10 @@ impl std::fmt::Debug for BlockClient {
 }
 
 impl BlockClient {
-    /// Connects to a master; to write with the options' key, to read without.
+    /// Connects to a master: for reading and writing if the options have a key, otherwise for reading.
     ///
     /// # Errors
-    /// As [`connection::connect`].
+    /// As for [`connection::connect`].
     pub fn connect(master: &str, options: BlockClientOptions) -> Result<Self> {
         if options.pace.is_some()
             && !matches!(
@@ -230,11 +235,11 @@ impl BlockClient {
         Ok(Self { shared })
     }
 
-    /// Opens a set and connects to the servers that are up. One that does not answer within two seconds is reported as gone, and
-    /// connected to when it does.
+    /// Opens a set and connects to its servers that are up. A server that does not answer within two seconds is reported as gone; trying
+    /// continues, and it is reported when it is reached.
     ///
     /// # Errors
-    /// When there is no such set, or the master does not answer.
+    /// If there is no such set, or the master does not answer.
     pub fn open(&self, name: &str) -> Result<OpenSet> {
         let answer = self.shared.ask(|request| {
             OpenSetRequest {
@@ -275,10 +280,10 @@ impl BlockClient {
         })
     }
 
-    /// Where blocks are.
+    /// The places of `count` blocks from `first` on.
     ///
     /// # Errors
-    /// When the master does not answer.
+    /// If the master does not answer.
     pub fn map(&self, set: u32, first: u64, count: u64) -> Result<Vec<BlockMapEntry>> {
         let mut rows = Vec::new();
         while (rows.len() as u64) < count {
@@ -304,15 +309,15 @@ impl BlockClient {
         Ok(rows)
     }
 
-    /// Asks for blocks. A list that `supersedes` discards what is pending of its set.
+    /// Requests blocks. A list that supersedes discards what is pending of its set.
     ///
     /// # Errors
-    /// When the set is not open, the list too long, or neither the master nor a server can be reached.
+    /// If the set is not open, the list is too long, or neither the master nor a server can be reached.
     pub fn request(&self, set: u32, blocks: Vec<u64>, supersedes: bool) -> Result<SentList> {
         self.shared.request(set, blocks, supersedes, false)
     }
 
-    /// The same, without the master: places are known.
+    /// Requests blocks directly from the servers, whose places of blocks are known, without the master.
     ///
     /// # Errors
     /// As for [`BlockClient::request`].
@@ -325,7 +330,7 @@ impl BlockClient {
         self.shared.request(set, blocks, supersedes, true)
     }
 
-    /// What happens next; nothing when the time is over.
+    /// Waits for the next event; `None` if none comes within the time.
     pub fn next(&self, within: Option<Duration>) -> Option<BlockClientEvent> {
         let until = within.map(|within| std::time::Instant::now() + within);
         loop {
@@ -344,7 +349,7 @@ impl BlockClient {
         }
     }
 
-    /// [`BlockClient::next`] gives a block again that it has given.
+    /// Puts a block back that was taken with [`BlockClient::next`], which will return it again.
     pub fn give_back(&self, block: Box<ReceivedBlock>) {
         let withdrawals = lock(&self.shared.known).withdrawals(block.head.set);
         self.shared
@@ -352,7 +357,7 @@ impl BlockClient {
             .put_again(BlockClientEvent::Block(block), withdrawals);
     }
 
-    /// Nothing that was asked for of a set is wanted any more. What has come and was not taken, and what comes yet, is unwanted.
+    /// Withdraws everything that was requested of a set: blocks that are not taken yet, or still come, are unwanted.
     ///
     /// # Errors
     /// As for [`BlockClient::request`].
@@ -360,7 +365,7 @@ impl BlockClient {
         self.shared.withdraw(set)
     }
 
-    /// What somebody should know of servers and disks, a sentence each: those that do not answer, and those with damaged blocks.
+    /// Notes for the user about servers that do not answer and disks with damaged blocks, a sentence each.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let known = lock(&self.shared.known);
@@ -390,7 +395,7 @@ impl BlockClient {
         away.chain(damaged).collect()
     }
 
-    /// Which copies of a block failed: server and disk of each.
+    /// The copies of a block that failed, each as words with server and disk.
     #[must_use]
     pub fn failed_copies(&self, set: u32, number: u64) -> Vec<String> {
         let known = lock(&self.shared.known);
@@ -400,22 +405,22 @@ impl BlockClient {
             .collect()
     }
 
-    /// How many blocks of a set are wanted and have not come.
+    /// The number of blocks of a set that are wanted and have not come.
     #[must_use]
     pub fn waiting(&self, set: u32) -> usize {
         lock(&self.shared.known).machine.waiting(set)
     }
 
-    /// What became of the last list of each set.
+    /// Ends the current lists of all sets, and returns what became of them.
     #[must_use]
     pub fn finish(&self) -> Vec<Tally> {
         lock(&self.shared.known).machine.finish()
     }
 
-    /// What there is.
+    /// All sets and servers of the master.
     ///
     /// # Errors
-    /// When the master does not answer.
+    /// If the master does not answer.
     pub fn list(&self) -> Result<(Vec<SetInfo>, Vec<ServerInfo>)> {
         match self.shared.ask(|request| Ask { request }.into())? {
             Message::Inventory(BlockInventoryReply { sets, servers, .. }) => Ok((sets, servers)),
@@ -423,10 +428,10 @@ impl BlockClient {
         }
     }
 
-    /// Forgets a set.
+    /// Deletes a set.
     ///
     /// # Errors
-    /// When there is none, or this client may not write.
+    /// If there is no such set, or this client may not write.
     pub fn delete(&self, name: &str) -> Result<()> {
         self.shared.done(|request| {
             Delete {
@@ -437,7 +442,7 @@ impl BlockClient {
         })
     }
 
-    /// Whether the master is there, as far as is known.
+    /// Whether the master is connected, as far as is known.
     pub(crate) fn has_master(&self) -> bool {
         lock(&self.shared.master).is_some()
     }
@@ -494,7 +499,7 @@ impl Drop for BlockClient {
     }
 }
 
-/// What a message says that is not the answer.
+/// The error for a message that is not the expected answer, mostly a refusal.
 pub(crate) fn refusal(message: &Message) -> Error {
     let Message::Refused(refused) = message else {
         return Error::environment("the answer does not match the request");
@@ -518,7 +523,7 @@ fn not_open(set: u32) -> Error {
     Error::input(format!("the set {set} is not open"))
 }
 
-/// What can be done without a master.
+/// A hint for errors about a lost master.
 pub(crate) const READ_ON: &str = "open sets can still be read";
 
 fn master_gone(sent_away: Option<&String>) -> Error {
@@ -531,8 +536,8 @@ fn master_gone(sent_away: Option<&String>) -> Error {
 }
 
 impl BlockClientState {
-    /// How often all that was wanted of a set was withdrawn. Whoever reports what became of a block reads this under the
-    /// lock under which it learns it: otherwise a withdrawal in between would not cover it.
+    /// How often everything that was requested of a set was withdrawn. A thread that reports a block has to read this under the same lock
+    /// as what it reports, so that a later withdrawal covers the report.
     fn withdrawals(&self, set: u32) -> u64 {
         self.withdrawn.get(&set).copied().unwrap_or(0)
     }
@@ -561,18 +566,19 @@ impl BlockClientState {
 }
 
 impl BlockClientShared {
-    /// Reports what is not of a set.
+    /// Reports an event that belongs to no set.
     fn report_event(&self, event: BlockClientEvent) {
         self.events.put(event, 0);
     }
 
-    /// Reports what became of a block, known when its set had been withdrawn `withdrawals` times.
+    /// Reports what became of a block; `withdrawals` is the set's count when that was learned.
     fn report_block_event(&self, event: BlockClientEvent, withdrawals: u64) {
         self.events.put(event, withdrawals);
     }
 
     // --- the master ---
 
+    /// Sends a message to the master.
     fn send(&self, message: &Message) -> Result<()> {
         let mut master = lock(&self.master);
         let sent = master
@@ -581,12 +587,13 @@ impl BlockClientShared {
         if sent {
             return Ok(());
         }
-        // Why is known to whoever hears the master, and tells those who wait for answers.
+        // The thread that receives from the master learns why, and wakes those who wait for answers.
         *master = None;
         drop(master);
         Err(self.gone())
     }
 
+    /// Sends a request to the master and waits for its answer.
     fn ask(&self, question: impl FnOnce(u32) -> Message) -> Result<Message> {
         let request = self.next_request.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = mpsc::sync_channel(1);
@@ -614,6 +621,7 @@ impl BlockClientShared {
     }
     // --- blocks ---
 
+    /// Handles a block that has come: checks it, and reports it.
     fn came(&self, head: BlockHead, data: Vec<u8>) {
         let at = now();
         if self.options.check && !self.options.discard && crc32fast::hash(&data) != head.checksum {
@@ -643,7 +651,7 @@ impl BlockClientShared {
         );
     }
 
-    /// A copy of a block cannot be had: another one is asked for, or it is reported.
+    /// Handles that a copy of a block failed: requests another copy, or reports the block as failed.
     fn try_elsewhere(&self, set: u32, number: u64, place: (u16, u16), why: Why) {
         let (again, withdrawals) = {
             let mut known = lock(&self.known);

@@ -1,7 +1,7 @@
-//! A TCP connection that carries messages: how it begins, how messages are read and written.
+//! TCP connections that carry messages: the greeting on both sides, and sending messages.
 //!
-//! Nothing that a peer sends makes it take more memory than the longest message that belongs there, and a greeting that is not
-//! whole within [`limits::GREETING_TIME`], however its bytes come, ends the connection before it was any.
+//! Whatever a peer sends, a connection takes no more memory than the longest message allowed there. A greeting that is not complete within
+//! [`limits::GREETING_TIME`], however slowly its bytes come, ends the connection.
 
 mod receiver;
 
@@ -23,21 +23,21 @@ use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-/// Bytes of memory that a connection keeps for the next message.
+/// The most memory that a connection keeps for the next message, bytes.
 const KEPT: usize = 64 << 10;
-/// After what silence a client asks whether its master's machine is still there.
+/// After what silence TCP keep-alive checks whether the master's machine is still there.
 const KEEPALIVE: Duration = Duration::from_secs(5);
-/// How long connecting may take.
+/// How long connecting to one address may take.
 const CONNECTING: Duration = Duration::from_secs(5);
 
-/// Why nothing more comes.
+/// Why nothing more comes from a connection.
 #[derive(Debug)]
 pub enum BlockConnectionEnd {
-    /// The other side closed it between two messages.
+    /// The peer closed it between two messages.
     Closed,
-    /// Nothing came in time.
+    /// Nothing came within the read timeout.
     Silent,
-    /// It broke, or what came is no message.
+    /// It failed, or the peer sent something that is not a message.
     Broken(String),
 }
 
@@ -61,7 +61,7 @@ impl std::fmt::Display for BlockConnectionEnd {
     }
 }
 
-/// Writes messages.
+/// Sends messages on a connection.
 #[derive(Debug)]
 pub struct BlockMessageSender {
     stream: TcpStream,
@@ -79,7 +79,7 @@ impl BlockMessageSender {
     /// Sends a message.
     ///
     /// # Errors
-    /// When the connection is gone.
+    /// If the connection is lost.
     pub fn message(&mut self, message: &Message) -> io::Result<()> {
         self.with_data(message, &[])
     }
@@ -87,7 +87,7 @@ impl BlockMessageSender {
     /// Sends several messages at once.
     ///
     /// # Errors
-    /// When the connection is gone.
+    /// If the connection is lost.
     pub fn messages(&mut self, messages: &[Message]) -> io::Result<()> {
         self.buffer.clear();
         messages
@@ -100,10 +100,10 @@ impl BlockMessageSender {
         sent
     }
 
-    /// Sends a message and the data behind it, which are not copied here.
+    /// Sends a message followed by data, which is not copied.
     ///
     /// # Errors
-    /// When the connection is gone.
+    /// If the connection is lost.
     pub fn with_data(&mut self, message: &Message, data: &[u8]) -> io::Result<()> {
         self.buffer.clear();
         message.put(&mut self.buffer);
@@ -123,26 +123,26 @@ impl BlockMessageSender {
         Ok(())
     }
 
-    /// There is room only while fewer than so many bytes have not left.
+    /// Makes the connection writable only while fewer than `unsent` bytes have not left.
     ///
     /// # Errors
-    /// Where the system knows no such bound.
+    /// If the system has no such option.
     pub fn wake_below(&self, unsent: u32) -> io::Result<()> {
-        // Linux wakes at half.
+        // Linux wakes a writer at half of this value.
         SockRef::from(&self.stream).set_tcp_notsent_lowat(2 * unsent)
     }
 
-    /// The connection itself.
+    /// The TCP connection.
     #[must_use]
     pub const fn stream(&self) -> &TcpStream {
         &self.stream
     }
 }
 
-/// Both directions of a connection.
+/// The receiving and the sending half of a connection.
 pub type BlockConnectionHalves = (BlockMessageReceiver, BlockMessageSender);
 
-/// The sending half of a connection that is none yet.
+/// For tests: the sending half of a connection without a greeting.
 #[cfg(test)]
 pub(crate) const fn sender(stream: TcpStream) -> BlockMessageSender {
     BlockMessageSender::new(stream)
@@ -156,7 +156,7 @@ fn halves(stream: TcpStream) -> io::Result<BlockConnectionHalves> {
     ))
 }
 
-/// Sets the sizes of a connection's buffers, where they are given, and that small messages leave at once.
+/// Sets the sizes of a connection's buffers, if they are given, and disables Nagle's algorithm.
 fn tune(stream: &TcpStream, send: Option<usize>, receive: Option<usize>) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
@@ -169,10 +169,10 @@ fn tune(stream: &TcpStream, send: Option<usize>, receive: Option<usize>) -> io::
     Ok(())
 }
 
-/// Connects, and says who it is.
+/// Connects in that role, and completes the greeting.
 ///
 /// # Errors
-/// When nobody answers, the other side speaks another version or does not hold the key.
+/// If nobody answers, or the other side speaks another version or does not hold the key.
 pub fn connect(
     address: &str,
     role: BlockPeerRole,
@@ -186,7 +186,7 @@ pub fn connect(
     let stream = reach(address)?;
     tune(&stream, None, receive_buffer).map_err(failed)?;
     if matches!(role, BlockPeerRole::Client | BlockPeerRole::Loader) {
-        // A master whose machine went down is noticed also by who asks it nothing.
+        // Without keep-alive, a client that asks nothing would not notice that the master's machine went down.
         let alive = TcpKeepalive::new()
             .with_time(KEEPALIVE)
             .with_interval(Duration::from_secs(1))
@@ -233,7 +233,7 @@ pub fn connect(
     Ok((receiver, sender))
 }
 
-/// Connects to the first of its addresses that answers.
+/// Connects to the first of the addresses that answers.
 fn reach(address: &str) -> Result<TcpStream> {
     let addresses: Vec<SocketAddr> = address
         .to_socket_addrs()
@@ -258,7 +258,7 @@ fn reach(address: &str) -> Result<TcpStream> {
         .map_err(|error| cannot_be_reached(address, &error))
 }
 
-/// What the other side greets with, or why it does not.
+/// The other side's greeting, or the error that explains why there is none.
 fn welcome_of(
     answer: std::result::Result<Message, BlockConnectionEnd>,
     address: &str,
@@ -288,13 +288,13 @@ fn cannot_be_reached(address: &str, error: &io::Error) -> Error {
         .hint("check that the server is running there and that this is its address")
 }
 
-/// That somebody has taken a connection and says nothing.
+/// The error for a peer that accepts a connection and says nothing.
 pub(crate) fn silent_peer_error(address: &str) -> Error {
     Error::environment(format!("{address} accepts connections but does not answer"))
         .hint("it may be stopped or overloaded; try again")
 }
 
-/// That there is no key where one is needed.
+/// The error if a key is needed and there is none.
 #[must_use]
 pub fn no_key() -> Error {
     Error::input("a key is needed to write blocks or to join as a server")
@@ -313,10 +313,10 @@ fn refusal(address: &str, why: Why, words: &str) -> Error {
     }
 }
 
-/// Takes a connection that came, finds out who it is.
+/// Completes the greeting on an accepted connection. Returns the peer's role and both halves.
 ///
 /// # Errors
-/// [`BlockConnectionEnd`], also where the other side was refused.
+/// [`BlockConnectionEnd`], also if the peer was refused.
 pub fn accept_connection(
     stream: TcpStream,
     key: Option<&BlockWriteKey>,
@@ -379,7 +379,8 @@ pub fn accept_connection(
     Ok((role, (receiver, sender)))
 }
 
-/// Tells the other side why the connection ends, as far as there is room for it, and ends it: whoever waits for it wakes.
+/// Tells the peer why the connection ends, if that fits into the send buffer, and shuts the connection down, which wakes threads that wait
+/// for it.
 pub(crate) fn send_away(stream: &TcpStream, words: &str) {
     let refused = BlockRequestRefused {
         request: 0,

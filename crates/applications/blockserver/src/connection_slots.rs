@@ -1,5 +1,5 @@
-//! Places of connections at a master or a disk server: strangers, readers and those who hold the key have places of their own, so however
-//! many strangers and readers come, who proves the key gets one.
+//! Slots for connections at a master or a disk server. Strangers (whose greeting is not complete), readers, and peers that proved the key
+//! have separate slots, so that a peer with the key is admitted however many strangers and readers connect.
 
 use crate::connection;
 use stackline_blocks::limits;
@@ -10,14 +10,14 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How many connections of each kind there may be.
+/// The limits on connections of each kind.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockConnectionLimits {
-    /// Those that have not said who they are; the oldest gives way.
+    /// Connections whose greeting is not complete; when there are more, the oldest is closed.
     pub strangers: usize,
-    /// Those that only read; the idlest gives way.
+    /// Read-only connections; when there are more, the longest-idle one is closed.
     pub readers: usize,
-    /// Those that have proven the key; one more is refused.
+    /// Connections that have proven the key; further ones are refused.
     pub trusted: usize,
 }
 
@@ -32,23 +32,23 @@ impl Default for BlockConnectionLimits {
 }
 
 impl BlockConnectionLimits {
-    /// Threads that all connections may have: two each of those that are known, and some that are just ending.
+    /// The limit on threads for all connections: two per connection, and some for connections that are ending.
     pub(crate) const fn threads(&self) -> usize {
         2 * (self.strangers + self.readers + self.trusted) + 64
     }
 }
 
-/// That a connection does something is noted at most this often, so that it costs nothing.
+/// The shortest time between two notes that a connection is active: more often is not worth the cost.
 const TOUCH: Duration = Duration::from_millis(500);
 
-/// The places of one master or server.
+/// The slots of one master or server.
 #[derive(Debug)]
 pub(crate) struct BlockConnectionSlots {
     limits: BlockConnectionLimits,
     strangers: Arc<ConnectionSlotPool>,
     readers: Arc<ConnectionSlotPool>,
     trusted: Arc<ConnectionSlotPool>,
-    /// What it is, in words: `the master`.
+    /// The name in messages, for instance `the master`.
     name: String,
 }
 
@@ -68,15 +68,15 @@ impl BlockConnectionSlots {
         }
     }
 
-    /// Those of connections that have just come.
+    /// The slots for connections that have just come.
     pub(crate) const fn strangers(&self) -> &Arc<ConnectionSlotPool> {
         &self.strangers
     }
 
-    /// What ends a connection that has just come and has to give way.
+    /// The function that closes a new connection when it has to give way.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub(crate) fn end_of_stranger(
         &self,
         stream: &TcpStream,
@@ -89,7 +89,7 @@ impl BlockConnectionSlots {
         Ok(move || connection::send_away(&stream, &words))
     }
 
-    /// A place for a connection that has said who it is, or why it gets none.
+    /// A slot for a connection whose greeting is complete, or the reason why there is none.
     pub(crate) fn known(
         &self,
         role: BlockPeerRole,
@@ -119,14 +119,14 @@ impl BlockConnectionSlots {
     }
 }
 
-/// The place of a connection that is known.
+/// The slot of a connection whose greeting is complete.
 pub(crate) struct KnownConnectionSlot {
     place: ConnectionSlot,
     touched: Instant,
 }
 
 impl KnownConnectionSlot {
-    /// The connection did something: others are idler now.
+    /// Notes that the connection is active.
     pub(crate) fn touch(&mut self) {
         if self.touched.elapsed() >= TOUCH {
             self.touched = Instant::now();

@@ -1,9 +1,9 @@
-//! Blocks as UDP datagrams, none of which is ever sent again; with RTP's headers (RFC 3550) where that is asked for.
+//! Sends blocks as UDP datagrams without retransmission, optionally with RTP headers (RFC 3550).
 //!
-//! A block is its `BlockHead` and its data, cut into datagrams of the path's size. Each begins with the unit of the block,
-//! where its bytes belong and how many all are together. The kernel cuts them (UDP_SEGMENT), so that one system call sends
-//! whole blocks, and the data go from the block's memory straight to it. Those of RTP it is given one by one, so that what is
-//! captured on the sender's host, or on loopback, is what a dissector expects.
+//! A block's `BlockHead` and data together are cut into datagrams of the path's MTU. Each datagram begins with the block's unit, the offset
+//! of its bytes, and the total number of bytes. The kernel does the cutting (UDP_SEGMENT), so that one system call sends whole blocks
+//! directly from their memory. RTP datagrams are passed one by one, so that a capture on the sender's host, or on loopback, shows what a
+//! dissector expects.
 
 use nix::errno::Errno;
 use nix::sys::socket::{setsockopt, sockopt};
@@ -16,29 +16,32 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// Bytes of RTP's header.
+/// Bytes of an RTP header.
 pub(crate) const RTP: usize = 12;
-/// Bytes before what is carried: unit, offset, all.
+/// Bytes of this module's header in each datagram: unit (8), offset (4), total (4).
 pub(crate) const PART: usize = 16;
-/// IPv4 and UDP.
+/// Bytes of the IPv4 and UDP headers.
 const HEADERS: usize = 28;
-/// What is taken as the path's size where the system does not say.
+/// The MTU if the system does not report the path's.
 const USUAL_MTU: usize = 1500;
-/// Most bytes and datagrams of one system call.
+/// The limits of one UDP_SEGMENT message: bytes and datagrams.
 const AT_ONCE: (usize, usize) = (65_000, 64);
-/// Most messages of one system call, and parts of one message: a header and data of each datagram, and the rest of a block's head.
+/// The largest number of messages in one system call.
 const MESSAGES: usize = 64;
+/// The largest number of parts in a message: a header and data for each datagram, and the rest of the block's head.
 const MOST_PARTS: usize = 2 * AT_ONCE.1 + 1;
-/// RTP: version 2; a dynamic payload type; ticks of a second.
+/// The RTP version (2), in the header's first byte.
 const VERSION: u8 = 2 << 6;
+/// A dynamic RTP payload type.
 pub(crate) const PAYLOAD_TYPE: u8 = 96;
+/// RTP timestamp units per second.
 const TICKS: u64 = 90_000;
 
-/// What sends blocks.
+/// Sends blocks to one client.
 #[derive(Debug)]
 pub struct BlockDatagramSender {
     socket: UdpSocket,
-    /// Bytes of the headers of a datagram.
+    /// Bytes of RTP's and this module's headers in a datagram.
     header: usize,
     /// Bytes of a block in a datagram.
     carries: usize,
@@ -49,25 +52,26 @@ pub struct BlockDatagramSender {
     messages: MessageBatch,
 }
 
-/// When datagrams may leave.
+/// Decides when paced datagrams may leave.
 #[derive(Clone, Copy, Debug)]
 struct BlockDatagramPacer {
-    /// Bytes a second.
+    /// Bytes per second.
     rate: u64,
-    /// Bytes that leave at once.
+    /// Bytes that may leave at a time.
     burst: usize,
-    /// When the next may.
+    /// When the next bytes may leave.
     next: Instant,
 }
 
 impl BlockDatagramPacer {
-    /// So many bytes leave now; those that come late make up for nothing.
+    /// Records that bytes leave. Lateness is not made up for.
     fn leaves(&mut self, now: Instant, bytes: usize) {
         let takes = Duration::from_secs_f64(bytes as f64 / self.rate as f64);
         self.next = self.next.max(now) + takes;
     }
 }
 
+/// The state of an RTP stream.
 #[derive(Debug)]
 struct Rtp {
     sequence: u16,
@@ -75,10 +79,10 @@ struct Rtp {
 }
 
 impl BlockDatagramSender {
-    /// To that place.
+    /// A sender to that address.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn open(to: SocketAddr, rtp: bool, session: u128) -> io::Result<Self> {
         let any: SocketAddr = if to.is_ipv4() {
             ([0, 0, 0, 0], 0).into()
@@ -93,7 +97,7 @@ impl BlockDatagramSender {
         let datagram = mtu
             .saturating_sub(HEADERS)
             .clamp(header + 64, AT_ONCE.0 / 2);
-        // The kernel cuts what it is given after so many bytes each.
+        // With this option the kernel cuts each message into datagrams of this size.
         if !rtp {
             setsockopt(&socket, sockopt::UdpGsoSegment, &(datagram as i32))?;
         }
@@ -114,8 +118,8 @@ impl BlockDatagramSender {
         })
     }
 
-    /// At so many bytes a second, IP's and UDP's headers included; 0: as fast as they can. Four datagrams leave at once, or what leaves
-    /// in a millisecond where that is more.
+    /// Limits the rate to `rate` bytes per second, IP and UDP headers included; 0: as fast as possible. Four datagrams leave at a time, or
+    /// as many as a millisecond allows if that is more.
     #[must_use]
     pub fn paced(mut self, rate: u64) -> Self {
         let burst = ((self.carries + self.header + HEADERS) * 4).max((rate / 1000) as usize);
@@ -127,16 +131,16 @@ impl BlockDatagramSender {
         self
     }
 
-    /// Whether there is time between what it sends.
+    /// Whether the rate is limited.
     #[must_use]
     pub const fn is_paced(&self) -> bool {
         self.pace.is_some()
     }
 
-    /// Sends blocks with one system call where the system takes them at once; each has its data behind its head.
+    /// Sends blocks, each with its data after its head, with one system call as far as the system takes them.
     ///
     /// # Errors
-    /// What the system says; datagrams that nobody takes are no error.
+    /// The system's error; datagrams that nobody receives are not an error.
     pub fn blocks<B>(
         &mut self,
         blocks: &[(BlockHead, B)],
@@ -148,10 +152,10 @@ impl BlockDatagramSender {
         })
     }
 
-    /// The same, where `pause` waits for so long, or not so long, between what may leave at once.
+    /// Sends blocks; `pause` is called to wait between what may leave at a time, and may wait for less than it is given.
     ///
     /// # Errors
-    /// As for [`BlockDatagramSender::blocks`], and what `pause` says.
+    /// As for [`BlockDatagramSender::blocks`], or the error of `pause`.
     pub fn blocks_with<B, E: From<io::Error>>(
         &mut self,
         blocks: &[(BlockHead, B)],
@@ -181,7 +185,7 @@ impl BlockDatagramSender {
         Ok(())
     }
 
-    /// The pieces in which the kernel is given blocks, whose heads and headers are written.
+    /// Prepares the headers of blocks, and cuts the blocks into pieces that the kernel is given.
     fn plan_calls<B>(
         &mut self,
         blocks: &[(BlockHead, B)],
@@ -219,7 +223,7 @@ impl BlockDatagramSender {
         calls
     }
 
-    /// Bytes of what leaves at once from a call on, one call at least, and the call behind that.
+    /// The bytes that may leave at a time from the call `from` on, at least those of one call, and the index after them.
     fn first_burst(&self, calls: &[BlockDatagramCall], from: usize, most: usize) -> (usize, usize) {
         let bytes = |call: &BlockDatagramCall| {
             let carried = call.to - call.from;
@@ -235,7 +239,7 @@ impl BlockDatagramSender {
         (leaves, until)
     }
 
-    /// Sends those pieces, with as few calls as there is room for.
+    /// Sends pieces with as few system calls as possible.
     fn send<'d>(
         &mut self,
         calls: &[BlockDatagramCall],
@@ -266,7 +270,7 @@ impl BlockDatagramSender {
             done += match writer.send(self.socket.as_fd(), SendFlags::empty()) {
                 Ok(sent) => sent.max(1),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
-                // Nobody listens there now, or there is no room: such is loss.
+                // Nobody listens there at the moment, or there is no buffer: this counts as loss.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => 1,
                 Err(error) if error.raw_os_error() == Some(Errno::ENOBUFS as i32) => 1,
                 Err(error) => return Err(error),
@@ -275,7 +279,7 @@ impl BlockDatagramSender {
         Ok(())
     }
 
-    /// The headers of the datagrams of a call.
+    /// Writes the headers of the datagrams of a piece.
     fn put_headers(&mut self, head: &BlockHead, call: &BlockDatagramCall, all: usize) {
         for at in (call.from..call.to).step_by(self.carries) {
             if let Some(rtp) = &mut self.rtp {
@@ -296,15 +300,16 @@ impl BlockDatagramSender {
     }
 }
 
-/// A piece of a block that the kernel cuts into datagrams.
+/// A piece of a block that is passed to the kernel as one message.
 #[derive(Debug)]
 struct BlockDatagramCall {
-    /// Which block.
+    /// The index of the block.
     number: usize,
-    /// Its bytes, the head included.
+    /// The beginning of its range of bytes; the head counts as the first bytes of the block.
     from: usize,
+    /// The end of its range of bytes.
     to: usize,
-    /// Where its headers begin.
+    /// Where its headers begin in `headers` of the sender.
     headers: usize,
 }
 

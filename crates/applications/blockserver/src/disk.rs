@@ -1,9 +1,9 @@
-//! A disk: a file of blocks in a directory, a plain file, or a block device. It begins with a page that says whose it is.
+//! A disk: a file of blocks in a directory, a plain file, or a block device. Its first page says which master owns it.
 //!
-//! Blocks are written only once that page names the master that gives out the space, and how far it is used is written with the blocks,
-//! before they are acknowledged, by the same sync. A disk that cannot be written is read as before.
+//! Blocks are written only when that page names the master that allocates the space. How far the disk is used is written together with the
+//! blocks, before they are acknowledged, and made durable by the same sync. A disk that cannot be written can still be read.
 //!
-//! Nothing outside of it can be named by anybody: places are offsets in this one file, checked against its size.
+//! Peers name places as offsets, which are checked against the size of this one file: they cannot reach anything else.
 
 mod page;
 
@@ -23,34 +23,35 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What precedes the blocks.
+/// Bytes before the first block.
 const FIRST: u64 = stackline_blocks::master::ALIGNMENT;
-/// The file in a directory.
+/// The name of the file in a directory.
 const NAME: &str = "stackline.blocks";
 
-/// A disk.
+/// A disk of a server.
 #[derive(Debug)]
 pub struct BlockDisk {
-    /// Nothing of a disk that was not there when its server started.
+    /// `None` if the disk was not there when its server was started.
     files: Option<BlockDiskFiles>,
     path: PathBuf,
     file_path: PathBuf,
-    /// Its identity is 0 if it was not there.
+    /// The content of the first page; identity 0 if the disk was not there.
     page: Mutex<Page>,
+    /// Bytes that the disk may take.
     capacity: u64,
-    /// Whether its page names a master and it can be written.
+    /// Whether the page names a master and the disk can be written.
     is_ready: AtomicBool,
     /// Whether it can only be read.
     is_read_only: AtomicBool,
-    /// Up to where blocks were written, whether its page says so yet or not.
+    /// The end of the written blocks, bytes, which the page may not say yet.
     stored: AtomicU64,
 }
 
 #[derive(Debug)]
 struct BlockDiskFiles {
-    /// What is read and written.
+    /// The file that is read and written, possibly with direct I/O.
     data: File,
-    /// What holds the lock: another server cannot have the same disk.
+    /// The file that holds the lock, so that no other server can use the disk; the first page is written through it.
     locked: File,
 }
 
@@ -76,11 +77,11 @@ fn is_taken(path: &Path) -> Error {
 }
 
 impl BlockDisk {
-    /// Opens a disk, or makes an empty file one. `direct`: past the system's page cache. `size`: bytes it may take; of
-    /// a directory all that is free unless it is given.
+    /// Opens a disk, or initialises it if it is an empty file. `direct`: bypass the page cache. `size`: bytes that it may take; `None`: the
+    /// device's size, or all free space.
     ///
     /// # Errors
-    /// When it cannot be opened, or holds something else.
+    /// If it cannot be opened, or holds something else.
     pub fn open(path: &Path, direct: bool, size: Option<u64>) -> Result<Self> {
         let failed = |error: io::Error| cannot_be_used(path, &error);
         let metadata = fs::metadata(path).map_err(|error| match error.kind() {
@@ -169,7 +170,7 @@ impl BlockDisk {
         }
     }
 
-    /// One that is not there: it keeps its place among the disks of a server, which serves the others without it.
+    /// A disk that is not there: it keeps its number among the disks of a server, which serves the others without it.
     #[must_use]
     pub fn missing(path: &Path) -> Self {
         let nobody = Page {
@@ -187,7 +188,7 @@ impl BlockDisk {
         self.page.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is reported of it to the master.
+    /// The description for the master.
     #[must_use]
     pub fn about(&self) -> About {
         let mut path = self.path.display().to_string();
@@ -204,7 +205,7 @@ impl BlockDisk {
         }
     }
 
-    /// Whose it is, as its first page says.
+    /// The owner record from the first page.
     #[must_use]
     pub fn kept(&self) -> DiskOwnerRecord {
         self.page().kept.clone()
@@ -216,10 +217,10 @@ impl BlockDisk {
         self.files.is_some() && !self.is_read_only.load(Ordering::Relaxed)
     }
 
-    /// It is that master's from now on: its first page says so when this returns. Whether it was another one's, with blocks on it.
+    /// Makes it the disk of that master; the first page says so when this returns. Returns whether it was another master's and held blocks.
     ///
     /// # Errors
-    /// What the system says; then it is one that can only be read.
+    /// The system's error; the disk is then read-only.
     pub fn belong_to(&self, master: u128) -> io::Result<bool> {
         let Some(files) = self.files.as_ref().filter(|_| self.is_writable()) else {
             return Ok(false);
@@ -228,7 +229,7 @@ impl BlockDisk {
         let before = page.kept.clone();
         let was_anothers = before.master != 0 && before.master != master && before.used > FIRST;
         if before.master != master {
-            // How far it is used by another, or on a device by nobody knows whom, is of no use to this one.
+            // How far another master uses it, or an unknown owner uses a device, does not matter to this master.
             let used = if before.master == 0 && before.used <= self.capacity {
                 before.used
             } else {
@@ -257,13 +258,13 @@ impl BlockDisk {
         Ok(was_anothers)
     }
 
-    /// Whether a place may be there.
+    /// Whether a place lies within the disk.
     #[must_use]
     pub const fn holds(&self, spot: &DiskExtent) -> bool {
         spot.offset >= FIRST && spot.offset.saturating_add(spot.length as u64) <= self.capacity
     }
 
-    /// Whether it is still there, and the one that was opened.
+    /// Whether its file is still there, and the same that was opened.
     #[must_use]
     pub fn is_there(&self) -> bool {
         let Some(files) = &self.files else {
@@ -273,10 +274,10 @@ impl BlockDisk {
         matches!((now, then), (Ok(now), Ok(then)) if (now.dev(), now.ino()) == (then.dev(), then.ino()))
     }
 
-    /// Reads a block.
+    /// Reads a block and compares its checksum.
     ///
     /// # Errors
-    /// [`Why::Disk`] when it cannot be read, [`Why::Corrupt`] when it is not what was written.
+    /// [`Why::Disk`] if it cannot be read, [`Why::Corrupt`] if it differs from what was written, [`Why::NoBlock`] for a place outside.
     pub fn read(
         &self,
         spot: &DiskExtent,
@@ -308,10 +309,10 @@ impl BlockDisk {
         }
     }
 
-    /// Writes a block; [`BlockDisk::sync`] makes it last.
+    /// Writes a block; [`BlockDisk::sync`] makes it durable.
     ///
     /// # Errors
-    /// [`Why::Full`] or [`Why::Disk`].
+    /// [`Why::Full`], [`Why::Disk`], [`Why::NoBlock`] for a place outside, or [`Why::Foreign`] if the disk has no master yet.
     pub fn write(&self, spot: &DiskExtent, buffer: &mut BlockBuffer) -> Result<(), Why> {
         let files = self
             .files
@@ -324,7 +325,7 @@ impl BlockDisk {
         if !self.is_ready.load(Ordering::Relaxed) {
             return Err(Why::Foreign);
         }
-        // Whole pages, as direct writes want them: the place is rounded up to pages too.
+        // Direct writes need whole pages; places are rounded up to pages too.
         let pages = buffer.pages(spot.length as usize);
         files
             .data
@@ -338,7 +339,7 @@ impl BlockDisk {
         Ok(())
     }
 
-    /// Something could not be written.
+    /// Notes a failed write: if the error shows that the file cannot be written, the disk becomes read-only.
     fn failed(&self, error: &io::Error) -> Why {
         if is_refusal_to_write(error) {
             self.is_read_only.store(true, Ordering::Relaxed);
@@ -346,15 +347,15 @@ impl BlockDisk {
         Why::Disk
     }
 
-    /// What was written of a set outlasts the machine when this returns, and that the disk is used so far and holds that set.
+    /// Makes what was written durable, and first records on the page how far the disk is used and that it holds blocks of that set.
     ///
     /// # Errors
-    /// [`Why::Disk`], also where the disk's name is gone: a file that nobody can open again keeps nothing.
+    /// [`Why::Disk`], also if the file was deleted: nobody could open it again.
     pub fn sync(&self, set: u32) -> Result<(), Why> {
         let files = self.files.as_ref().ok_or(Why::Disk)?;
         let stored = self.stored.load(Ordering::Relaxed);
         {
-            // Written before the sync that makes the blocks last, so that it costs no other.
+            // The page is written before the data is synced, so that one sync covers both.
             let mut page = self.page();
             let kept = DiskOwnerRecord {
                 used: stored.max(page.kept.used),
@@ -385,14 +386,14 @@ impl BlockDisk {
     }
 }
 
-/// What the first page of a disk says; an empty disk gets one.
+/// Reads the first page of a disk; an empty disk gets one.
 fn first_page(file: &File, path: &Path, is_device: bool, is_writable: bool) -> Result<Page> {
     let failed = |error: io::Error| Error::environment(format!("disk {}: {error}", path.display()));
     let mut bytes = [0; page::LENGTH];
     read_up_to(file, &mut bytes).map_err(failed)?;
     match page::parse_page(&bytes) {
         DiskPageContent::Page(page) => Ok(page),
-        // Of a device nobody knows how far it is used.
+        // How far a device is used is unknown for a page of this version.
         DiskPageContent::Old(identity) => {
             let used = if is_device {
                 u64::MAX
@@ -438,7 +439,7 @@ fn first_page(file: &File, path: &Path, is_device: bool, is_writable: bool) -> R
     }
 }
 
-/// The first page of a new disk: it is nobody's yet.
+/// Writes the first page of a new disk, which has no master yet.
 fn new_page(file: &File, path: &Path) -> io::Result<Page> {
     let page = Page {
         identity: crate::key::generate_identity()?,
@@ -456,7 +457,7 @@ fn new_page(file: &File, path: &Path) -> io::Result<Page> {
     Ok(page)
 }
 
-/// Whether a file cannot be written, though it may be read.
+/// Whether the error says that a file cannot be written, though it may be readable.
 fn is_refusal_to_write(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -1,13 +1,13 @@
-//! What a read of a disk takes, as a person writes it.
+//! Parses how long a read of a disk takes, as a person writes it.
 
 use stackline_core::distribution::Distribution;
 use stackline_core::error::{Error, Result};
 use stackline_core::units;
 
-/// A time, or a distribution of times, in seconds.
+/// A time or a distribution of times, in seconds.
 ///
 /// # Errors
-/// When the text is neither.
+/// If the text is neither.
 pub fn parse_disk_time(text: &str) -> Result<Distribution> {
     let wrong = || {
         Error::input(format!("{text} is neither a time nor a distribution of times")).hint(

@@ -1,5 +1,5 @@
-//! A session on the hosts of an emulated network: master, disk servers and client are real processes there. The picture is
-//! loaded before over loopback. Everything ends with this process, and nothing is left behind.
+//! A session on the hosts of an emulated network: master, disk servers and client are real processes there. The picture is loaded before,
+//! over loopback. Everything ends with this process, and nothing is left behind.
 
 mod parts;
 mod ports;
@@ -32,9 +32,9 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The master's port on its host, and those of the servers on theirs.
+/// The master's port on its host, and the port of each disk server on its host.
 const PORTS: (u16, u16) = (7480, 7490);
-/// How long threads and servers may take to come and go.
+/// How long threads and servers may take to start and to end.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A session on an emulated network.
@@ -44,28 +44,28 @@ pub struct EmulatedSession<'s> {
     pub specification: &'s Path,
     /// The network.
     pub network: &'s Network,
-    /// Which host is what.
+    /// The host of each role.
     pub roles: Roles,
-    /// Disks of each server.
+    /// The number of disks of each server.
     pub disks: u16,
-    /// What a read of one takes, in words.
+    /// How long a read takes, in words; `None`: as long as it does.
     pub disk_time: Option<String>,
-    /// Memory of each server for blocks.
+    /// Bytes of the memory cache of each server.
     pub cache: u64,
-    /// The send buffer of each client's connection.
+    /// The send buffer of each client's connection, bytes.
     pub send_buffer: Option<u64>,
     /// The picture that is loaded.
     pub set: BlockSet,
-    /// What the client asks for, but for where.
+    /// What the client requests; the addresses are filled in here.
     pub request: BlockSessionRequest,
-    /// Figures are printed as JSON.
+    /// Whether the figures are printed as JSON.
     pub json: bool,
 }
 
-/// Starts everything, replays, ends everything; the exit code of the client, which prints what the session came to.
+/// Starts everything, replays the session, and ends everything. Returns the exit code of the client, which prints the figures.
 ///
 /// # Errors
-/// When a part cannot be started, with its own words, or the picture not be loaded.
+/// If a part cannot be started (with its own words), or the picture cannot be loaded.
 pub fn replay_emulated(session: &EmulatedSession<'_>, interrupted: &AtomicBool) -> Result<u8> {
     let roles = &session.roles;
     if roles.servers.contains(&roles.client) || roles.servers.contains(&roles.master) {
@@ -111,7 +111,7 @@ pub fn replay_emulated(session: &EmulatedSession<'_>, interrupted: &AtomicBool) 
     Ok(code)
 }
 
-/// Where a disk of a server is.
+/// The directory of a server's disk.
 fn disk_path(scratch: &ScratchDirectory, server: usize, disk: u16) -> PathBuf {
     scratch
         .path()
@@ -119,7 +119,7 @@ fn disk_path(scratch: &ScratchDirectory, server: usize, disk: u16) -> PathBuf {
         .join(format!("disk{disk}"))
 }
 
-/// Loads the picture over loopback, onto the disks that the servers will have.
+/// Loads the picture over loopback onto the disks that the servers will have.
 fn fill(
     session: &EmulatedSession<'_>,
     scratch: &ScratchDirectory,
@@ -176,7 +176,7 @@ fn fill(
     drop(client);
     servers.iter().for_each(server::RunningDiskServer::stop);
     master.stop();
-    // Their disks, and the master's file, are free when the last thread has gone.
+    // The disks and the master's file are free only when the last thread has ended.
     wait(interrupted, || {
         Ok(master.is_over() && servers.iter().all(server::RunningDiskServer::is_over))
     })
@@ -193,7 +193,7 @@ fn new_disk(path: &Path) -> Result<BlockDisk> {
     BlockDisk::open(path, false, None)
 }
 
-/// That nobody has ended it.
+/// Fails if the session was interrupted.
 fn goes_on(interrupted: &AtomicBool) -> Result<()> {
     match interrupted.load(Ordering::Relaxed) {
         true => Err(Error::interrupted()),
@@ -215,7 +215,7 @@ fn wait(interrupted: &AtomicBool, done: impl Fn() -> Result<bool>) -> Result<()>
     Ok(())
 }
 
-/// A session while its parts run.
+/// A session while its processes run.
 struct EmulatedReplay<'s> {
     session: &'s EmulatedSession<'s>,
     program: &'s Path,
@@ -225,7 +225,7 @@ struct EmulatedReplay<'s> {
 }
 
 impl EmulatedReplay<'_> {
-    /// A port of a host.
+    /// The address of a port on a host.
     fn at(&self, host: &str, port: u16) -> Result<SocketAddr> {
         let hosts = &self.session.network.hosts;
         let at = hosts.iter().position(|known| known.name == host);
@@ -234,7 +234,7 @@ impl EmulatedReplay<'_> {
         Ok((Ipv4Addr::from(host_address(node)), port).into())
     }
 
-    /// A process on a host that does what a file says.
+    /// The command for a process on a host that carries out the part in a file.
     fn command(&self, host: &str, part: &BlockPart, name: &str) -> Result<Command> {
         let file = self.scratch.path().join(format!("{name}.json"));
         part.write(&file)?;
@@ -250,7 +250,7 @@ impl EmulatedReplay<'_> {
         Ok(command)
     }
 
-    /// The master and all disk servers.
+    /// Starts the master and all disk servers.
     fn start_servers(&self) -> Result<Vec<PartProcess>> {
         let (session, roles) = (self.session, &self.session.roles);
         let master = self.at(&roles.master, PORTS.0)?;
@@ -285,7 +285,7 @@ impl EmulatedReplay<'_> {
         PartProcess::start(command, host)
     }
 
-    /// The session itself, on the client's host; its exit code.
+    /// Runs the session itself on the client's host, and returns its exit code.
     fn run_client(&self, emulation: &mut Emulation) -> Result<u8> {
         let (session, roles) = (self.session, &self.session.roles);
         let ports = self.scratch.path().join("ports");

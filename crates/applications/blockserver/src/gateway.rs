@@ -1,26 +1,26 @@
-//! Blocks for any HTTP client: a client of the block server that answers HTTP/1.1 (RFC 9110, RFC 9112) on its other side.
+//! An HTTP gateway to the block server: a block client that serves blocks over HTTP/1.1 (RFC 9110, RFC 9112).
 //!
-//! All requests share one client; a block that several wait for is asked for once. It writes nothing, and the only names it
-//! takes are those of sets, which it gives to the master: no file can be named. What it serves: `docs/GATEWAY.md`.
+//! All requests share one block client, and a block that several requests wait for is requested once. The gateway writes nothing, and the
+//! only names it takes are those of sets, which it passes to the master: no file can be named. `docs/GATEWAY.md` lists what it serves.
 //!
 //! | module | one idea |
 //! | --- | --- |
-//! | [`limits`] | what bounds memory and patience |
-//! | `listen` | connections |
-//! | `answer` | a request becomes an answer |
-//! | `route` | paths |
+//! | [`limits`] | all limits on memory and time |
+//! | `listen` | accepts connections and runs the threads |
+//! | `answer` | turns a request into an answer |
+//! | `route` | parses paths |
 //! | `range` | the header Range |
 //! | `server_timing` | the header Server-Timing |
-//! | `entity_tag` | the headers ETag and If-None-Match |
-//! | `fault` | what went wrong, as a status and words |
-//! | `body` | a range or a list of blocks as they come |
-//! | `bounded_body` | a body that gets nothing for too long ends |
-//! | `block_requests` | who waits for which block |
-//! | `memory_limit` | how much is held for all |
-//! | `request_check` | what is no request |
-//! | `session` | the client that all share, and the sets it has open |
-//! | `viewers` | a list supersedes the one before |
-//! | `picture` | pixels as PNG |
+//! | `entity_tag` | the headers ETag, If-Match and If-None-Match |
+//! | `fault` | an error as a status and words |
+//! | `body` | bodies: a block, a range, or a list of blocks as they come |
+//! | `bounded_body` | ends a body that gets nothing for too long |
+//! | `block_requests` | which requests wait for which block |
+//! | `memory_limit` | the limit on memory for all clients together |
+//! | `request_check` | refuses malformed requests |
+//! | `session` | the client that all requests share, and its open sets |
+//! | `viewers` | a viewer's new list supersedes the one before |
+//! | `picture` | tiles as PNG |
 //! | `pages` | the list of sets, and the page that shows a picture |
 
 mod answer;

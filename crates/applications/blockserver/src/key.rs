@@ -1,4 +1,4 @@
-//! The key that writes need: a file with 64 hexadecimal digits that only its owner may read.
+//! The key that writing needs: a file of 64 hexadecimal digits that only its owner may read.
 
 use stackline_blocks::wire::handshake::BlockWriteKey;
 use stackline_core::error::{Error, Result};
@@ -6,10 +6,10 @@ use stackline_guard::{files, secret};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Bytes of the longest file of a key: its digits, and what an editor may put around them.
+/// The largest size of a key file, bytes: the digits, and what an editor may add.
 const LONGEST: u64 = 1024;
 
-/// Where the key is unless another file is named: `$STACKLINE_BLOCKS_KEY`, else in the user's configuration directory.
+/// The default path of the key: `$STACKLINE_BLOCKS_KEY`, else `stackline/blocks.key` in the user's configuration directory.
 #[must_use]
 pub fn usual_place() -> Option<PathBuf> {
     if let Some(named) = std::env::var_os("STACKLINE_BLOCKS_KEY") {
@@ -28,15 +28,15 @@ fn random<const N: usize>() -> io::Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// What a connection draws for itself.
+/// A random nonce for a connection's greeting.
 ///
 /// # Errors
-/// When the kernel has no random bytes.
+/// If the kernel provides no random bytes.
 pub fn generate_nonce() -> io::Result<[u8; 16]> {
     random()
 }
 
-/// A number that cannot be guessed.
+/// A random number of 128 bits that cannot be guessed.
 ///
 /// # Errors
 /// As for [`generate_nonce`].
@@ -44,7 +44,7 @@ pub fn generate_identity() -> io::Result<u128> {
     Ok(u128::from_be_bytes(random()?))
 }
 
-/// A key that is kept nowhere.
+/// A new random key, which is not stored.
 ///
 /// # Errors
 /// As for [`generate_nonce`].
@@ -52,10 +52,10 @@ pub fn generate_key() -> io::Result<BlockWriteKey> {
     Ok(BlockWriteKey(random()?))
 }
 
-/// Makes a key in a new file.
+/// Creates a key in a new file.
 ///
 /// # Errors
-/// When there is a file already, or none can be written.
+/// If the file exists, or cannot be written.
 pub fn create_key_file(path: &Path) -> Result<()> {
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
@@ -73,19 +73,19 @@ pub fn create_key_file(path: &Path) -> Result<()> {
     write_key_file(path, &key).map_err(failed)
 }
 
-/// Writes a key into a new file, which is there whole or not at all.
+/// Writes a key into a new file, completely or not at all.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub fn write_key_file(path: &Path, key: &BlockWriteKey) -> io::Result<()> {
     let digits: String = key.0.iter().map(|byte| format!("{byte:02x}")).collect();
     secret::write_new(path, format!("{digits}\n").as_bytes())
 }
 
-/// Reads a key.
+/// Reads a key from a file.
 ///
 /// # Errors
-/// When there is none, or the file holds something else.
+/// If there is no file, or it holds something else.
 pub fn read_key_file(path: &Path) -> Result<BlockWriteKey> {
     let text = files::read_text(path, LONGEST).map_err(|error| {
         Error::input(format!("cannot read the key {}: {error}", path.display()))
@@ -110,10 +110,10 @@ pub fn read_key_file(path: &Path) -> Result<BlockWriteKey> {
     }
 }
 
-/// The key of that file, or of the usual place where there is one. `say` hears it where other users may read it.
+/// Reads the key from that file, or from the default path if there is one. `say` is called with a warning if other users may read it.
 ///
 /// # Errors
-/// As for [`read_key_file`]; none where no file was named and none is there.
+/// As for [`read_key_file`]; `None` without an error if no file was named and none is at the default path.
 pub fn find_key(named: Option<&Path>, say: impl FnOnce(&str)) -> Result<Option<BlockWriteKey>> {
     let Some(path) = named
         .map(Path::to_owned)

@@ -1,39 +1,40 @@
-//! The parallel block server carried out: sockets and threads for the machines of `stackline-blocks`, live and on hosts of
-//! an emulated network; and the same machines in virtual time.
+//! The parallel block server with I/O: the state machines of `stackline_blocks` are run with sockets and threads (live, and on hosts of an
+//! emulated network) or in virtual time. A master knows where the blocks of each set are, disk servers hold them, clients request lists.
 //!
-//! It decides nothing about blocks, and draws nothing but keys and session numbers. Nothing here is unsafe.
+//! All decisions about blocks are made in `stackline_blocks`; this crate's own randomness is keys, nonces and identities. It has no unsafe
+//! code.
 //!
 //! | module | one idea |
 //! | --- | --- |
 //! | [`client`] | start here: open a set, ask for lists, take blocks |
 //! | [`load`] | puts a set on the servers |
-//! | [`block_source`] | what can be loaded: files, directories, pictures as pyramids of tiles, terrain |
-//! | [`restore`] | a set as the file or the directory that it was |
-//! | [`block_session`] | a session by the clock: what is asked for, what it came to |
-//! | [`network_session`] | which host of a network is what |
+//! | [`block_source`] | what can be loaded: files, directories, pictures as pyramids of tiles, generated terrain |
+//! | [`restore`] | reads a set back into a file or directory |
+//! | [`block_session`] | a measured session: lists at fixed times, and the figures of what came |
+//! | [`network_session`] | which host of a network has which role |
 //! | [`emulated`] | a session whose parts are processes on hosts of an emulated network |
-//! | [`listing`] | what a master knows, as text and JSON |
-//! | [`tile`] | one tile of a picture |
-//! | [`disk_time`] | what a read of a disk takes, as a person writes it |
+//! | [`listing`] | a master's sets and servers, as text and JSON |
+//! | [`tile`] | one tile of a picture, also as PNG |
+//! | [`disk_time`] | parses how long a read of a disk takes |
 //! | [`gateway`] | blocks for any HTTP client |
-//! | [`range_read`] | reads a range back |
-//! | [`prediction`] | asks for what may be needed next, too |
-//! | [`list_replay`] | a session by the clock, its record |
-//! | [`block_events`] | the ways of blocks as events |
-//! | [`list_file`] | lists of a session as a file |
-//! | [`master`] | the master at work |
-//! | [`server`] | a disk server at work |
-//! | [`disk`] | a file of blocks: read, written, checked |
-//! | [`master_store`] | what the master remembers |
-//! | [`key`] | the key that writes need |
+//! | [`range_read`] | reads a range of blocks at full speed |
+//! | [`prediction`] | requests also what may be needed next |
+//! | [`list_replay`] | sends lists at fixed times, and records what comes |
+//! | [`block_events`] | the histories of blocks as events |
+//! | [`list_file`] | the lists of a session as a file |
+//! | [`master`] | runs the master |
+//! | [`server`] | runs a disk server |
+//! | [`disk`] | a disk: blocks are read, written and checked |
+//! | [`master_store`] | the file in which the master stores its state |
+//! | [`key`] | the key that writing needs |
 //! | [`simulated`] | master, servers and a client in virtual time |
-//! | [`connection`] | how connections begin and carry messages |
-//! | [`datagrams`] | blocks as UDP datagrams, also with RTP's headers |
-//! | `blast_transport` | blocks as blasts |
-//! | [`reassembly`] | blocks out of datagrams |
-//! | [`buffer`] | memory of blocks |
-//! | [`connection_slots`] | who gets a place where there are too many connections |
-//! | [`notices`] | what servers say while they run |
+//! | [`connection`] | connections: their greeting, and messages on them |
+//! | [`datagrams`] | sends blocks as UDP datagrams, also with RTP headers |
+//! | `blast_transport` | sends blocks as blasts |
+//! | [`reassembly`] | reassembles blocks from datagrams |
+//! | [`buffer`] | page-aligned memory for blocks |
+//! | [`connection_slots`] | who is admitted, and who gives way, where there are too many connections |
+//! | [`notices`] | what servers print while they run |
 
 mod blast_transport;
 pub mod block_events;

@@ -1,6 +1,6 @@
-//! Lists of a session as a file: a line a list, `SECONDS SET BLOCK BLOCK ...`; what begins with `#` is for people.
+//! The lists of a session as a text file: one line per list, `SECONDS SET BLOCK BLOCK ...`; lines that begin with `#` are comments.
 //!
-//! A client writes it while it asks ([`BlockListWriter`]); a replay reads it.
+//! A client writes the file as it sends lists ([`BlockListWriter`]); a replay reads it ([`read_lists`]).
 
 use stackline_blocks::limits;
 use stackline_core::error::{Error, Result};
@@ -11,12 +11,12 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
 
-/// Longest line, and most bytes of all.
+/// The longest line, bytes.
 const LONGEST: u64 = 1 << 20;
-/// See [`LONGEST`].
+/// The largest file, bytes.
 const MOST: u64 = 256 << 20;
 
-/// Writes lists as they are asked for.
+/// Writes lists as they are sent.
 #[derive(Debug)]
 pub struct BlockListWriter {
     file: BufWriter<File>,
@@ -24,10 +24,10 @@ pub struct BlockListWriter {
 }
 
 impl BlockListWriter {
-    /// Into a new file.
+    /// Creates the file.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// If it cannot be created.
     pub fn create(path: &Path) -> Result<Self> {
         let failed =
             |error| Error::environment(format!("cannot write {}: {error}", path.display()));
@@ -36,11 +36,11 @@ impl BlockListWriter {
         Ok(Self { file, began: None })
     }
 
-    /// A list of that set is sent.
+    /// Appends a list that is sent now.
     pub fn list(&mut self, now: Instant, set: &str, blocks: &[u64]) {
         let began = *self.began.get_or_insert(now);
         let numbers: Vec<String> = blocks.iter().map(ToString::to_string).collect();
-        // What cannot be captured is not: the session goes on.
+        // An error is ignored: the session goes on without the capture.
         let _ = writeln!(
             self.file,
             "{:.6} {set} {}",
@@ -51,13 +51,13 @@ impl BlockListWriter {
     }
 }
 
-/// Lists by the set they are of.
+/// The lists of each set, by its name: the time after the beginning, and the blocks.
 pub type Lists = BTreeMap<String, Vec<(Duration, Vec<u64>)>>;
 
 /// Reads a file of lists.
 ///
 /// # Errors
-/// When it cannot be read, or a line is something else; named by its number.
+/// If it cannot be read, or a line is malformed; the error names the line's number.
 pub fn read_lists(path: &Path) -> Result<Lists> {
     use std::io::Read;
     let failed = |error| Error::input(format!("cannot read {}: {error}", path.display()));

@@ -1,5 +1,5 @@
-//! A session by the clock: a list at each of its times, whatever became of the ones before, and what comes is counted and
-//! thrown away (tv_sim; Tierney et al. 1996, section 2.1.5).
+//! Replays lists at fixed times, whatever became of the lists before, and records the blocks that come; their data is not kept (tv_sim;
+//! Tierney et al. 1996, section 2.1.5).
 
 use crate::client::{BlockClient, BlockClientEvent, OpenSet};
 use crate::server::now;
@@ -10,49 +10,49 @@ use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How often it is looked whether to end.
+/// The longest wait before checking whether the session should end (ns).
 const LOOK: Duration = Duration(50_000_000);
 
-/// What a session is to do.
+/// What a session asks for.
 #[derive(Debug)]
 pub struct BlockReplaySession<'s> {
-    /// Sets that are open, each with what is asked of it.
+    /// The open sets, each with the rule by which its lists are made.
     pub sets: Vec<(OpenSet, Demand)>,
     /// When lists are sent.
     pub schedule: BlockListSchedule,
-    /// Blocks that are kept, and most blocks of a list.
+    /// The number of blocks that the client keeps and does not ask for again.
     pub keeps: usize,
-    /// See `keeps`.
+    /// The largest number of blocks in a list.
     pub most: usize,
     /// Whether a newer list discards the older one.
     pub supersedes: bool,
-    /// Whether all histories are kept.
+    /// Whether the histories of all blocks are recorded.
     pub histories: bool,
-    /// The seed of what is drawn.
+    /// The seed of all random choices.
     pub seed: Seed,
-    /// Set from outside to end it early.
+    /// Set by another thread to end the session early.
     pub interrupted: &'s AtomicBool,
 }
 
-/// What came of a session.
+/// The outcome of a session.
 #[derive(Debug)]
 pub struct BlockReplayOutcome {
-    /// Its record.
+    /// The session's record.
     pub record: BlockSessionRecord,
-    /// When it was over.
+    /// When the session ended.
     pub end: Instant,
-    /// The longest time by which a list was late.
+    /// The longest time by which a list was sent too late.
     pub latest: Duration,
-    /// Whether it was ended early.
+    /// Whether the session was ended early.
     pub interrupted: bool,
-    /// Servers that went, and what was said of it.
+    /// The servers that were lost, and why.
     pub gone: Vec<(String, String)>,
 }
 
-/// Carries a session out; `progress` hears about once a second what there is so far.
+/// Runs a session. `progress` is called about once a second with the record so far.
 ///
 /// # Errors
-/// When a set has no picture to view, or nothing can be asked for any more.
+/// If a set has no picture to view, or no list can be sent any more.
 pub fn run(
     client: &BlockClient,
     session: &BlockReplaySession<'_>,
@@ -121,7 +121,7 @@ pub fn run(
     })
 }
 
-/// Who asks for blocks of each set.
+/// The generators of the lists of all sets, with the sets' numbers.
 fn askers_of(session: &BlockReplaySession<'_>) -> Result<Vec<(u32, Asker)>> {
     let mut askers = Vec::new();
     for (index, (set, demand)) in session.sets.iter().enumerate() {

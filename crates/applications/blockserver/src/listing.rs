@@ -1,11 +1,11 @@
-//! Sets, servers and disks that a master knows, as tables and as JSON.
+//! The sets, servers and disks of a master, as tables and as JSON.
 
 use serde_json::{Value, json};
 use stackline_blocks::placement::BlockPlacementPolicy;
 use stackline_blocks::wire::master_messages::{ServerInfo, SetInfo};
 use stackline_core::units;
 
-/// All of it as JSON.
+/// All sets and servers as JSON.
 #[must_use]
 pub fn listing_json(sets: &[SetInfo], servers: &[ServerInfo]) -> Value {
     let sets: Vec<Value> = sets.iter().map(set_json).collect();
@@ -35,7 +35,7 @@ fn server_json(server: &ServerInfo) -> Value {
     json!({ "id": server.id, "name": server.name, "address": server.address, "up": server.up, "disks": disks })
 }
 
-/// All of it as tables.
+/// All sets and servers as tables.
 #[must_use]
 pub fn listing_text(sets: &[SetInfo], servers: &[ServerInfo]) -> String {
     let mut rows = vec![
@@ -105,10 +105,10 @@ pub fn listing_text(sets: &[SetInfo], servers: &[ServerInfo]) -> String {
     text
 }
 
-/// Bytes of a disk: exact where they are few or round, else three digits.
+/// A size in bytes: exact if it is below 10 MiB or a whole number of MiB, else with three digits.
 fn room(bytes: u64) -> String {
     let exact = bytes < 10 << 20 || bytes.is_multiple_of(1 << 20);
-    // An odd number of bytes is a whole number of no larger unit.
+    // An odd number is not a whole number of any larger unit, so it is rounded.
     units::format_size(if exact { bytes } else { bytes | 1 })
 }
 

@@ -1,7 +1,7 @@
-//! Puts a set's blocks on the servers: places are asked for, blocks written to every copy's disk, made to last, and then
-//! remembered by the master. What the master has acknowledged is never lost.
+//! Loads a set: reserves places, writes blocks to the disk of every copy, makes them durable, and commits them to the master. What the
+//! master has acknowledged is never lost.
 //!
-//! A loader that was ended goes on behind what was acknowledged: blocks that are there are not written again.
+//! A load that was interrupted resumes: blocks that were acknowledged are not written again.
 
 use crate::client::{BlockClient, READ_ON, refusal};
 use crate::connection::{self, BlockConnectionHalves};
@@ -14,39 +14,39 @@ use stackline_core::error::{Error, Result};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How long a server may take to make a batch last.
+/// How long a server may take to make a batch durable.
 const SYNC: Duration = Duration::from_secs(60);
 
-/// How long it is waited for the reason of a server that takes nothing more.
+/// How long to wait for the reason when a server no longer takes data.
 const SAID: Duration = Duration::from_millis(500);
 
-/// What to do when a load ended through no fault of its own.
+/// The hint for a load that was interrupted through no fault of its own.
 const AGAIN: &str = "once the master is up, start the load again: it will resume";
 
-/// Where the blocks of a set come from.
+/// A source of the blocks of a set.
 pub trait BlockSource {
-    /// The bytes of a block.
+    /// Appends the bytes of a block to `into`.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// If they cannot be read.
     fn block(&mut self, number: u64, into: &mut Vec<u8>) -> Result<()>;
 }
 
-/// What was loaded.
+/// The result of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockLoadCounts {
-    /// Blocks that were written now.
+    /// Blocks that this load wrote.
     pub written: u64,
     /// Blocks that an earlier load had written.
     pub before: u64,
 }
 
-/// How a set is loaded.
+/// The options of a load.
 #[derive(Clone, Copy)]
 pub struct BlockLoadOptions<'a> {
-    /// On which disk each block is, where the set's placement says that the loader says it.
+    /// The disk of each block, if the set's placement is that the loader names it.
     pub given: Option<&'a dyn Fn(u64) -> u32>,
-    /// Bytes that are acknowledged at once; what is lost at most when a loader is killed.
+    /// Bytes that are committed at a time: the most that is lost when a loader is killed.
     pub batch: u64,
 }
 
@@ -60,8 +60,8 @@ impl Default for BlockLoadOptions<'_> {
     }
 }
 
-/// Loads a set. `given` says on which disk each block is, where the set's placement says so; `progress` hears how many
-/// blocks are acknowledged.
+/// Loads a set. `given` names the disk of each block if the set's placement requires it; `progress` is called with the number of blocks
+/// that are acknowledged.
 ///
 /// # Errors
 /// As for [`load_with`].
@@ -86,10 +86,10 @@ pub fn load(
     )
 }
 
-/// Loads a set in that way; `progress` hears how many blocks are acknowledged.
+/// Loads a set with these options; `progress` is called with the number of blocks that are acknowledged.
 ///
 /// # Errors
-/// When the set is there, somebody else loads it, it was begun with other content, there is no room, or a server goes.
+/// If the set exists, somebody else loads it, it was begun with other content, there is no space, or a server is lost.
 pub fn load_with(
     client: &BlockClient,
     key: &BlockWriteKey,
@@ -114,7 +114,7 @@ pub fn load_with(
     let result = writers.write_all(client, about, source, options, &mut progress);
     let loaded = writers.loaded;
     if result.is_err() && created.written + loaded.written == 0 {
-        // No block was reported to the master, so nothing is kept of it: not its name either.
+        // Nothing of the set was reported to the master, so the set is deleted and its name is free again.
         let _ = client.delete(&about.name);
     }
     result
@@ -125,7 +125,7 @@ pub fn load_with(
         })
 }
 
-/// Appends a block, as long as it has to be.
+/// Reads a block into `into`, padded with zeros to its length.
 fn whole(
     about: &BlockSet,
     source: &mut dyn BlockSource,
@@ -138,7 +138,7 @@ fn whole(
     Ok(())
 }
 
-/// Whether the source is the one that the load was begun with, as far as one block of each batch can show it.
+/// Checks with one block that the source is the one with which the load was begun. One block of each batch is checked.
 fn same(about: &BlockSet, source: &mut dyn BlockSource, number: u64, checksum: u32) -> Result<()> {
     let mut data = Vec::new();
     whole(about, source, number, &mut data)?;
@@ -160,13 +160,13 @@ struct Writers<'k> {
     set: u32,
     key: &'k BlockWriteKey,
     connections: BTreeMap<u16, BlockConnectionHalves>,
-    /// Blocks that were there when it began.
+    /// Blocks that an earlier load had committed when this one began.
     written_before: u64,
     loaded: BlockLoadCounts,
 }
 
 impl Writers<'_> {
-    /// Writes what of the set is missing, a batch after the other, and seals it.
+    /// Writes all missing blocks of the set, batch by batch, and seals it.
     fn write_all(
         &mut self,
         client: &BlockClient,
@@ -206,7 +206,7 @@ impl Writers<'_> {
                 });
                 let places = client.reserve(set, &missing, &given)?;
                 let written = self.write(about, source, &missing, places)?;
-                // Counted before the answer: where that is lost, the master may have written them down all the same.
+                // Counted before the answer: if the answer is lost, the master may have stored them nevertheless.
                 self.loaded.written += missing.len() as u64;
                 client.commit(|request| Commit {
                     request,
@@ -257,7 +257,7 @@ impl Writers<'_> {
         )
     }
 
-    /// Writes blocks and waits until they last.
+    /// Writes blocks to all their copies, and waits until they are durable.
     fn write(
         &mut self,
         about: &BlockSet,
@@ -322,7 +322,7 @@ impl Writers<'_> {
         Ok(written)
     }
 
-    /// A server takes nothing more: perhaps it has said why.
+    /// The error for a server that no longer takes data: its own reason, if it has sent one.
     fn broke_off(&mut self, server: u16, words: &str) -> Error {
         let name = self.name(server);
         let receiver = self

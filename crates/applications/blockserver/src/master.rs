@@ -1,5 +1,5 @@
-//! The master at work: a thread that receives and one that sends for each connection, one that remembers. All decisions
-//! are the machine's (`stackline_blocks::master`).
+//! Runs the master: two threads per connection, one to receive and one to send, and one thread that stores changes. All decisions are made
+//! by the state machine in `stackline_blocks::master`.
 
 mod outbox;
 
@@ -28,39 +28,40 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// A server that has said nothing for so long is down: its machine hangs, or is not reached any more.
+/// A server that has said nothing for this long is considered down: its machine hangs or cannot be reached.
 const SILENCE: Duration = Duration::from_millis(limits::HEARTBEAT_MS.1);
-/// Stack of each thread.
+/// Stack size of each thread, bytes.
 const STACK: usize = 256 << 10;
 
-/// How a master is to be.
+/// The options of a master.
 #[derive(Clone, Debug)]
 pub struct BlockMasterOptions {
-    /// Where it listens.
+    /// The address on which it listens.
     pub listen: SocketAddr,
-    /// The key that writes need, where there is one.
+    /// The key that writing needs; without one nothing can be written.
     pub key: Option<BlockWriteKey>,
-    /// How many connections it takes.
+    /// The limits on connections.
     pub places: BlockConnectionLimits,
-    /// Hears what happens that somebody should know.
+    /// Called with notices for the operator.
     pub say: fn(&str),
 }
 
-/// Actions whose messages are charged to those they go to.
+/// Actions of the state machine whose messages have been charged to their receivers' outboxes.
 struct MasterJob {
     changes: Vec<MasterChange>,
     sends: Vec<(Arc<Outbox>, u64, Message)>,
     closes: Vec<u64>,
-    /// Whose they are, and the bytes of what is to be remembered.
+    /// The outbox of the requester, and the bytes of the changes, which were charged to it.
     of: Option<(Arc<Outbox>, u64)>,
 }
 
+/// The state that is guarded by one lock.
 struct MasterServiceState {
     machine: Master,
     outboxes: BTreeMap<u64, Arc<Outbox>>,
-    /// Actions that are being remembered.
+    /// The number of jobs whose changes are being stored.
     being_stored: usize,
-    /// Why it ended by itself.
+    /// Why the master ended by itself.
     failure: Option<Error>,
 }
 
@@ -71,16 +72,17 @@ struct MasterServiceShared {
     next: AtomicU64,
     stop: StopSwitch,
     places: BlockConnectionSlots,
-    /// Bytes that wait for all clients, and the most that did.
+    /// Bytes that wait for all clients together.
     waiting: Arc<AtomicU64>,
+    /// The largest value that `waiting` has had.
     most: AtomicU64,
-    /// Clients that were closed because they did not read.
+    /// Clients that were disconnected because they did not read.
     closed: Rarely,
-    /// What has come of messages that are not whole.
+    /// The memory of incomplete messages of all read-only clients.
     incoming: Arc<Incoming>,
 }
 
-/// A master that runs.
+/// A running master.
 #[derive(Clone)]
 pub struct RunningMaster {
     shared: Arc<MasterServiceShared>,
@@ -95,10 +97,10 @@ impl std::fmt::Debug for RunningMaster {
     }
 }
 
-/// Starts a master that remembers in that directory.
+/// Starts a master that stores its state in the directory `data`.
 ///
 /// # Errors
-/// When it cannot listen, or what it remembers cannot be read.
+/// If it cannot listen, or its stored state cannot be read.
 pub fn start(options: BlockMasterOptions, data: &Path) -> Result<RunningMaster> {
     let failed =
         |error: std::io::Error| Error::environment(format!("cannot start the master: {error}"));
@@ -159,7 +161,7 @@ fn thread_of(name: &str) -> thread::Builder {
 }
 
 impl RunningMaster {
-    /// Where it listens.
+    /// The address on which it listens.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
@@ -171,19 +173,19 @@ impl RunningMaster {
         Arc::strong_count(&self.shared) == 1
     }
 
-    /// Why it ended by itself, where it did: what it has to remember cannot be written.
+    /// Why it ended by itself, if it did: its changes cannot be stored.
     #[must_use]
     pub fn failure(&self) -> Option<Error> {
         self.shared.state().failure.clone()
     }
 
-    /// The most bytes that have waited for all clients at once.
+    /// The most bytes that have waited for all clients at the same time.
     #[must_use]
     pub fn most_waiting(&self) -> u64 {
         self.shared.most.load(Ordering::Relaxed)
     }
 
-    /// Ends it: its connections are closed, its threads go.
+    /// Stops the master: its connections are closed and its threads end.
     pub fn stop(&self) {
         self.shared.stop.stop();
         for outbox in self.shared.state().outboxes.values() {
@@ -263,7 +265,7 @@ impl MasterServiceShared {
         let sending = Arc::clone(&outbox);
         if spawn("send", move || sending.send(sender)).is_ok() {
             if role == BlockPeerRole::Server {
-                // Where the system knows no such bound, a server that hangs is one that waits.
+                // If the timeout cannot be set, a server that hangs is just waited for.
                 let _ = receiver.stream().set_read_timeout(Some(SILENCE));
             }
             self.hear(connection, &mut receiver, &outbox, || seat.touch(), peer);
@@ -276,7 +278,7 @@ impl MasterServiceShared {
         outbox.close();
     }
 
-    /// Carries out what comes over a connection, until it is gone.
+    /// Handles the messages of a connection until it ends.
     fn hear(
         &self,
         connection: u64,
@@ -285,7 +287,7 @@ impl MasterServiceShared {
         mut touch: impl FnMut(),
         peer: Option<SocketAddr>,
     ) {
-        // Who does not take answers asks for no others.
+        // A client that does not take its answers cannot make further requests.
         while outbox.wait_below(limits::ANSWERS) {
             let mut message = match receiver.message() {
                 Ok(message) => message,
@@ -312,7 +314,7 @@ impl MasterServiceShared {
         }
     }
 
-    /// The state once no server has too much before it: who asks for more than they take waits.
+    /// The state, once no server has too many lists waiting: a client that requests more than servers take has to wait.
     fn when_servers_have_room(&self) -> MutexGuard<'_, MasterServiceState> {
         loop {
             let state = self.state();
@@ -332,8 +334,8 @@ impl MasterServiceShared {
         }
     }
 
-    /// What has to be remembered is, before anything of it is sent. Nothing is reported of blocks that a master killed now
-    /// would not know.
+    /// Carries out actions: changes are stored before any message is sent. A message that shows which blocks are written also waits for
+    /// changes that are being stored, so that it mentions no block that the master would not know after a crash.
     fn carry_out(
         &self,
         state: &mut MasterServiceState,
@@ -349,14 +351,14 @@ impl MasterServiceShared {
         let job = self.charged(state, actions, asked);
         if waits {
             state.being_stored += 1;
-            // Never more than loaders wait for: who asked is charged with it.
+            // The queue stays bounded: each job is charged to the requester's outbox.
             let _ = self.jobs.send(job);
         } else {
             state.deliver(job);
         }
     }
 
-    /// Charges those that messages go to, and who asked with what is to be remembered; lets go of those for whom too much waits.
+    /// Charges messages to their receivers, and changes to the requester. Disconnects receivers for which too much waits.
     fn charged(
         &self,
         state: &mut MasterServiceState,
@@ -398,7 +400,7 @@ impl MasterServiceShared {
         }
     }
 
-    /// Too much waits for all clients: the one for which most does is closed.
+    /// Disconnects the client for which the most bytes wait, because too much waits for all.
     fn let_go(&self, state: &MasterServiceState) {
         let servers: Vec<u64> = state.machine.connections_of_servers().collect();
         let clients = state
@@ -424,7 +426,7 @@ impl MasterServiceShared {
             if self.stop.is_stopped() {
                 return;
             }
-            // All that waits is remembered at once.
+            // All waiting jobs are stored in one transaction.
             let mut all = vec![first];
             all.extend(waiting.try_iter());
             let changes: Vec<MasterChange> = all
@@ -442,7 +444,8 @@ impl MasterServiceShared {
                 state.deliver(job);
             }
             if let Err(error) = remembered {
-                // What it knows is no longer what it remembers: it ends, and knows the latter when it is started again.
+                // The state in memory is ahead of the stored one, so the master ends; when it is restarted, it continues from the stored
+                // state.
                 (self.options.say)(&error.message);
                 state.failure = Some(error);
                 self.stop.stop();
@@ -455,7 +458,7 @@ impl MasterServiceShared {
     }
 }
 
-/// Whether somebody learns which blocks are written.
+/// Whether a message shows which blocks are written.
 fn reveals_written_blocks(actions: &Actions) -> bool {
     let reveals = |message: &Message| {
         matches!(
@@ -466,7 +469,7 @@ fn reveals_written_blocks(actions: &Actions) -> bool {
     actions.sends.iter().any(|(_, message)| reveals(message))
 }
 
-/// What was not remembered is not done.
+/// Replaces the answers of a job whose changes could not be stored by refusals.
 fn refuse(job: &mut MasterJob, words: &str) {
     for (_, _, message) in &mut job.sends {
         let request = match message {
@@ -502,7 +505,7 @@ impl MasterServiceState {
     }
 }
 
-/// A server that listens everywhere is where it comes from.
+/// If a joining server listens on all addresses, its address becomes the one from which it connects.
 fn complete_address(message: &mut Message, peer: Option<SocketAddr>) {
     if let Message::Join(join) = message
         && let (Ok(address), Some(peer)) = (join.address.parse::<SocketAddr>(), peer)

@@ -1,4 +1,4 @@
-//! What the master remembers, in one file of transactions (redb): what was acknowledged is there after kill -9.
+//! The file in which the master stores its state, with transactions (redb): what was acknowledged survives `kill -9`.
 
 use redb::{
     Database, DatabaseError, ReadTransaction, ReadableDatabase, ReadableTable, StorageError,
@@ -11,26 +11,26 @@ use stackline_blocks::wire::{BlockWireField, BlockWireReader};
 use stackline_core::error::{Error, Result};
 use std::path::{Path, PathBuf};
 
-/// Sets by their number: whether whole, and what they are.
+/// Sets by number: whether sealed (1 byte), then the description.
 const SETS: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("sets");
-/// Blocks by set and number.
+/// Places and checksums of blocks, by set and block number.
 const ROWS: TableDefinition<'_, (u32, u64), &[u8]> = TableDefinition::new("blocks");
-/// Servers by their number: name, identities of disks.
+/// Servers by number: name, identities of the disks.
 const SERVERS: TableDefinition<'_, u16, &[u8]> = TableDefinition::new("servers");
-/// Bytes given away by server and disk.
+/// The end of the allocation in bytes, by server and disk.
 const SPACE: TableDefinition<'_, (u16, u16), u64> = TableDefinition::new("space");
 
-/// Who the master is: `identity` in 16 bytes, and `last set`, the highest number that a set has had, in 4.
+/// The master itself: `identity` (16 bytes) and `last set`, the highest set number so far (4 bytes).
 const MASTER: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("master");
 
-/// Most blocks of one change that is read back.
+/// The largest number of blocks in one change that is read back.
 const AT_ONCE: usize = 4096;
 
-/// Keys of [`MASTER`].
+/// Keys of the table [`MASTER`].
 const IDENTITY: &str = "identity";
 const LAST_SET: &str = "last set";
 
-/// The file.
+/// The open file.
 #[derive(Debug)]
 pub struct MasterStore {
     database: Database,
@@ -52,7 +52,7 @@ fn field<T: BlockWireField>(bytes: &[u8]) -> Result<T, MasterStoreFault> {
     Ok(value)
 }
 
-/// The highest number that a set has had is no lower than that.
+/// Raises the stored highest set number to at least `number`.
 fn raise_last_set(write: &WriteTransaction, number: u32) -> Result<(), MasterStoreFault> {
     let mut master = write.open_table(MASTER)?;
     let last = master
@@ -66,10 +66,10 @@ fn raise_last_set(write: &WriteTransaction, number: u32) -> Result<(), MasterSto
 }
 
 impl MasterStore {
-    /// Opens it, or makes it.
+    /// Opens the file, or creates it.
     ///
     /// # Errors
-    /// When it cannot be opened: a directory that is missing, another master that has it, damage.
+    /// If it cannot be opened: the directory is missing, another master uses the file, or it is damaged.
     pub fn open(path: &Path) -> Result<Self> {
         let database = Database::create(path).map_err(|error| {
             let hint = hint(&error);
@@ -96,7 +96,7 @@ impl MasterStore {
         {
             let mut master = write.open_table(MASTER)?;
             if master.get(IDENTITY)?.is_none() {
-                // Of an older program, or new.
+                // The file is new, or of an older program.
                 master.insert(
                     IDENTITY,
                     &crate::key::generate_identity()?.to_be_bytes()[..],
@@ -107,10 +107,10 @@ impl MasterStore {
         Ok(())
     }
 
-    /// Remembers; when this returns it is on the disk.
+    /// Stores changes in one transaction; when this returns, they are on disk.
     ///
     /// # Errors
-    /// When the disk is full or broken. Nothing of it is remembered then.
+    /// If the disk is full or fails. Then none of the changes is stored.
     pub fn remember(&self, changes: &[MasterChange]) -> Result<()> {
         let remembered = || -> Result<(), MasterStoreFault> {
             let write = self.database.begin_write()?;
@@ -120,7 +120,7 @@ impl MasterStore {
                     MasterChange::Set { id, about, sealed } => {
                         let value = [vec![u8::from(*sealed)], bytes(about)].concat();
                         write.open_table(SETS)?.insert(id, &value[..])?;
-                        // Sets are numbered upwards: the one that is made last has the highest number.
+                        // Sets are numbered upwards, so the newest has the highest number.
                         raise_last_set(&write, *id)?;
                     }
                     MasterChange::Rows { set, blocks } => {
@@ -160,10 +160,10 @@ impl MasterStore {
         })
     }
 
-    /// Everything that was remembered, in an order in which it can be taken.
+    /// Reads everything that is stored, in an order in which it can be restored.
     ///
     /// # Errors
-    /// When the file is damaged.
+    /// If the file is damaged.
     pub fn recall(&self, path: &Path, take: impl FnMut(MasterChange)) -> Result<()> {
         self.changes(take).map_err(|fault| said(path, &*fault))
     }
@@ -219,7 +219,7 @@ impl MasterStore {
     }
 }
 
-/// The rows of all sets, some at a time.
+/// Reads the blocks of all sets, [`AT_ONCE`] at a time.
 fn rows_of(
     read: &ReadTransaction,
     take: &mut impl FnMut(MasterChange),
@@ -258,10 +258,10 @@ fn said(path: &Path, fault: &(dyn std::error::Error + Send + Sync)) -> Error {
     .hint(DAMAGED)
 }
 
-/// What can be done about a file that is there and cannot be understood.
+/// The hint for a file that exists and cannot be understood.
 const DAMAGED: &str = "the file is damaged, or is not a master's file: restore it from a copy. The disks keep their blocks meanwhile; do not start an empty master for these disks, as it would not know their blocks";
 
-/// What can be done where the file cannot be opened, by the cause.
+/// The hint for a file that cannot be opened, by the cause.
 fn hint(error: &DatabaseError) -> &'static str {
     use std::io::ErrorKind;
     match error {

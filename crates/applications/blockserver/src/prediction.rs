@@ -1,8 +1,8 @@
-//! A client that also asks for what may be needed next: behind each list of the application go the blocks that a function
-//! names, and those that came so are given at once when they are asked for (Tierney et al. 1996, section 2.1).
+//! A client that also requests what may be needed next. Each list of the application is followed by the blocks that a function predicts.
+//! Predicted blocks that came are kept, and given out at once when they are requested (Tierney et al. 1996, section 2.1).
 //!
-//! Everything goes in one list that supersedes, so a wrong prediction is discarded with the next one. It keeps blocks of one
-//! set; what was asked for and came is the application's to keep.
+//! Wanted and predicted blocks go in one superseding list, so a wrong prediction is discarded by the next list. A prediction is for one
+//! set. Blocks that the application requested and received are not kept here.
 //!
 //! ```no_run
 //! # use stackline_blockserver::{client::{BlockClient, BlockClientEvent, BlockClientOptions}, prediction::Predicting};
@@ -21,27 +21,30 @@ use stackline_core::error::Result;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
-/// Most blocks that are asked for on suspicion in a list, and that are kept, unless chosen otherwise.
+/// The limit on predicted blocks in a list, and on blocks that are kept, by default.
 const MOST: usize = 64;
 
-/// What may be needed next of one set, and what of it came.
+/// The prediction for one set, with the predicted blocks that came.
 #[derive(Debug)]
 pub struct BlockPrediction<P> {
     set: OpenSet,
     predict: P,
-    /// Most predicted blocks of a list, and most that are kept.
+    /// The limit on predicted blocks in a list, and on blocks that are kept.
     pub most: usize,
+    /// Blocks that the application waits for.
     wanted: BTreeSet<u64>,
+    /// Blocks that came and are not wanted yet.
     kept: BTreeMap<u64, Box<ReceivedBlock>>,
+    /// The numbers of the kept blocks, the oldest first.
     order: VecDeque<u64>,
-    /// Blocks that were there when they were asked for.
+    /// Blocks that were kept when they were requested.
     hits: u64,
-    /// Blocks that came and were not wanted at that moment: by prediction, or of an older list.
+    /// Blocks that came when they were not wanted: predicted ones, or of an older list.
     unasked: u64,
 }
 
 impl<P: FnMut(&[u64]) -> Vec<u64>> BlockPrediction<P> {
-    /// `predict` gets each list, and names what may be needed next, the likeliest first.
+    /// `predict` is given each list, and returns the blocks that may be needed next, the likeliest first.
     pub fn new(set: &OpenSet, predict: P) -> Self {
         Self {
             set: set.clone(),
@@ -55,7 +58,7 @@ impl<P: FnMut(&[u64]) -> Vec<u64>> BlockPrediction<P> {
         }
     }
 
-    /// Blocks are wanted: the list to ask for, which supersedes, and what of them is there already.
+    /// Handles a request of the application. Returns the superseding list to send, and the requested blocks that are kept already.
     pub fn list(&mut self, blocks: Vec<u64>) -> (Vec<u64>, Vec<Box<ReceivedBlock>>) {
         let guessed = (self.predict)(&blocks);
         self.wanted.clear();
@@ -81,7 +84,7 @@ impl<P: FnMut(&[u64]) -> Vec<u64>> BlockPrediction<P> {
         (list, there)
     }
 
-    /// A block of the set came: it is given where it is wanted, and kept where not.
+    /// Handles a block that came: returns it if it is wanted, otherwise keeps it.
     pub fn came(&mut self, block: Box<ReceivedBlock>) -> Option<Box<ReceivedBlock>> {
         let number = block.head.number;
         if self.wanted.remove(&number) {
@@ -99,7 +102,7 @@ impl<P: FnMut(&[u64]) -> Vec<u64>> BlockPrediction<P> {
         None
     }
 
-    /// Blocks that were there when they were asked for, and all that came without being wanted: by prediction, or of an older list.
+    /// The number of blocks that were kept when they were requested, and of blocks that came when they were not wanted.
     #[must_use]
     pub const fn counts(&self) -> (u64, u64) {
         (self.hits, self.unasked)
@@ -110,7 +113,7 @@ impl<P: FnMut(&[u64]) -> Vec<u64>> BlockPrediction<P> {
 #[derive(Debug)]
 pub struct Predicting<'c, P> {
     client: &'c BlockClient,
-    /// What it asks for beside what is wanted.
+    /// The prediction for the set.
     pub prediction: BlockPrediction<P>,
 }
 
@@ -123,7 +126,7 @@ impl<'c, P: FnMut(&[u64]) -> Vec<u64>> Predicting<'c, P> {
         }
     }
 
-    /// Asks for blocks, and behind them for what may be needed next. What is left of the list before is discarded.
+    /// Requests blocks, followed by the predicted ones. What is pending of the previous list is discarded.
     ///
     /// # Errors
     /// As for [`BlockClient::request`].
@@ -137,7 +140,7 @@ impl<'c, P: FnMut(&[u64]) -> Vec<u64>> Predicting<'c, P> {
             .map(|_| ())
     }
 
-    /// What happens next; nothing when the time is over. Blocks that came by prediction are kept, not given.
+    /// The next event; `None` if none comes within the time. Blocks that were only predicted are kept, not returned.
     pub fn next(&mut self, within: Option<Duration>) -> Option<BlockClientEvent> {
         let until = within.map(|within| Instant::now() + within);
         loop {

@@ -1,4 +1,4 @@
-//! Reads a range of blocks back at full speed: many are asked for at once, of all servers, and more as they come.
+//! Reads a range of blocks at full speed: many blocks are requested ahead, from all servers, and more as they come.
 
 use crate::client::{BlockClient, BlockClientEvent, OpenSet};
 use stackline_blocks::limits;
@@ -8,19 +8,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// Bytes that are asked for and have not come.
+/// Bytes that are requested ahead.
 const AHEAD: u64 = 16 << 20;
-/// Silence after which a read is given up.
+/// The silence after which a read fails.
 const SILENCE: Duration = Duration::from_secs(30);
-/// Ranges and places that are named in one sentence.
+/// The limit on ranges and places named in one error message.
 const MOST_NAMED: usize = 8;
-/// How often it is asked whether a read is to go on.
+/// How often `goes_on` is asked.
 const ASK: Duration = Duration::from_millis(100);
 
-/// Reads blocks `first` to `first + count` of a set in whatever order they come. `take` gets each once, whole and checked.
+/// Reads the blocks `first` to `first + count` of a set in the order in which they come. `take` gets each once, whole and checked.
 ///
 /// # Errors
-/// When blocks cannot be had from any server, after all others have come; when nothing comes for half a minute; what `take` says.
+/// If blocks cannot be had from any server (after all others have come), if nothing comes for half a minute, or the error of `take`.
 pub fn read_range(
     client: &BlockClient,
     set: &OpenSet,
@@ -37,10 +37,10 @@ pub fn read_range(
     )
 }
 
-/// The same for the blocks of `numbers`, while `goes_on` says so. However it ends, nothing of it is wanted any more.
+/// Reads the blocks `numbers` while `goes_on` returns true. Afterwards nothing of the range is wanted any more.
 ///
 /// # Errors
-/// As for [`read_range`], and that it was interrupted.
+/// As for [`read_range`], and an interruption.
 pub fn range_while(
     client: &BlockClient,
     set: &OpenSet,
@@ -51,7 +51,7 @@ pub fn range_while(
     let (mut waiting, mut lost) = (BTreeSet::new(), BTreeMap::new());
     let result = read(client, set, numbers, &mut waiting, &mut lost, goes_on, take);
     if !waiting.is_empty() {
-        // Where nothing can be asked for any more, nothing comes.
+        // If this fails, nothing can be requested, so nothing comes either.
         let _ = client.withdraw(set.id);
     }
     result?;
@@ -79,7 +79,7 @@ fn read(
         if !goes_on() {
             return Err(Error::interrupted());
         }
-        // Asked for in halves, so that there is always some on its way.
+        // Requests go out when half has come, so that some blocks are always on their way.
         let on_its_way = waiting.len() as u64;
         if on_its_way <= ahead / 2 && next < end {
             let more = (next + ahead - on_its_way).min(end);
@@ -89,7 +89,7 @@ fn read(
         }
         match client.next(Some(ASK)) {
             Some(BlockClientEvent::Block(block)) if block.head.set == set.id && block.wanted => {
-                // A block may come twice: it was asked for before this read, and came while that asked for it again.
+                // A block may come twice if it was requested before this read and is requested again by it.
                 if waiting.remove(&block.head.number) {
                     take(block.head.number, block.data)?;
                     heard = Instant::now();
@@ -119,7 +119,7 @@ fn read(
     Ok(())
 }
 
-/// Which blocks could not be had, why, and where the copies are that failed.
+/// The error that names the blocks that could not be had, the reasons, and where their damaged copies are.
 fn cannot_be_read(client: &BlockClient, set: &OpenSet, lost: &BTreeMap<u64, Why>) -> Error {
     let name = &set.about.name;
     let mut reasons: BTreeMap<Why, Vec<u64>> = BTreeMap::new();
@@ -157,7 +157,7 @@ fn cannot_be_read(client: &BlockClient, set: &OpenSet, lost: &BTreeMap<u64, Why>
     })
 }
 
-/// `3..5, 9`: both ends included, and not more of them than somebody reads.
+/// Ranges as in `3..5, 9`, both ends included, but not more than [`MOST_NAMED`] of them.
 fn ranges(numbers: &[u64]) -> String {
     let mut ranges: Vec<(u64, u64)> = Vec::new();
     for number in numbers {

@@ -1,6 +1,6 @@
-//! Blocks out of datagrams: parts in any order, some missing for ever. It knows no socket.
+//! Reassembles blocks from datagrams, which come in any order and may be lost. There is no socket here.
 //!
-//! A few blocks are put together at a time; one that is still not whole when room is needed was lost.
+//! A limited number of blocks is reassembled at a time. When room is needed, the oldest incomplete block is given up as lost.
 
 use crate::datagrams::{PART, PAYLOAD_TYPE, RTP};
 use stackline_blocks::limits;
@@ -8,19 +8,22 @@ use stackline_blocks::wire::server_messages::{BLOCK_HEAD, BlockHead};
 use stackline_blocks::wire::{BlockWireField, BlockWireReader};
 use std::collections::BTreeMap;
 
+/// A block of which some datagrams have come.
 #[derive(Debug)]
 struct Partial {
+    /// Bytes of head and data together.
     all: usize,
     head: [u8; BLOCK_HEAD],
-    /// As far as anything came; zeros where it is still missing.
+    /// The data up to the last byte that has come; zeros where it is missing.
     data: Vec<u8>,
+    /// Bytes that have not come.
     missing: usize,
-    /// Where parts began that have come.
+    /// The offsets of the datagrams that have come.
     came: Vec<u32>,
 }
 
 impl Partial {
-    /// Of so many bytes, of whose data so many are kept.
+    /// A block of `all` bytes, with room for `kept` bytes of data.
     fn new(all: usize, kept: usize) -> Self {
         let (head, data) = ([0; BLOCK_HEAD], Vec::with_capacity(kept));
         Self {
@@ -32,7 +35,7 @@ impl Partial {
         }
     }
 
-    /// Puts a part where it belongs; of data that is thrown away nothing.
+    /// Stores a part at its offset; with `discard`, only what belongs to the head.
     fn put(&mut self, at: usize, part: &[u8], discard: bool) {
         let (head, data) = part.split_at(BLOCK_HEAD.saturating_sub(at).min(part.len()));
         if !head.is_empty() {
@@ -42,7 +45,7 @@ impl Partial {
             return;
         }
         let from = (at + head.len()).saturating_sub(BLOCK_HEAD);
-        // Most parts come in order.
+        // Most parts come in order, so they are appended.
         let within = self.data.len().saturating_sub(from).min(data.len());
         if self.data.len() < from {
             self.data.resize(from, 0);
@@ -52,18 +55,20 @@ impl Partial {
     }
 }
 
-/// Puts blocks together.
+/// Reassembles blocks.
 #[derive(Debug, Default)]
 pub struct BlockReassembly {
     rtp: bool,
     discard: bool,
     partial: BTreeMap<u64, Partial>,
+    /// Blocks that were given up.
     lost: u64,
+    /// Valid datagrams that have come.
     parts: u64,
 }
 
 impl BlockReassembly {
-    /// Of datagrams with RTP's headers, or without.
+    /// For datagrams with or without RTP headers.
     #[must_use]
     pub fn new(rtp: bool) -> Self {
         Self {
@@ -72,7 +77,7 @@ impl BlockReassembly {
         }
     }
 
-    /// The same, of which nothing but the heads is kept.
+    /// Keeps only the heads of blocks, not their data.
     #[must_use]
     pub fn discarding(self) -> Self {
         Self {
@@ -81,19 +86,19 @@ impl BlockReassembly {
         }
     }
 
-    /// Blocks of which some part came and some never did.
+    /// The number of blocks of which some parts came and others never did.
     #[must_use]
     pub const fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Datagrams that came.
+    /// The number of valid datagrams that came.
     #[must_use]
     pub const fn parts(&self) -> u64 {
         self.parts
     }
 
-    /// A datagram came; the block that it makes whole.
+    /// Takes a datagram. Returns the block that it completes.
     pub fn datagram(&mut self, mut datagram: &[u8]) -> Option<(BlockHead, Vec<u8>)> {
         if self.rtp {
             let header = datagram.get(..RTP)?;
@@ -118,7 +123,7 @@ impl BlockReassembly {
         }
         self.parts += 1;
         if !self.partial.contains_key(&unit) && self.partial.len() >= limits::MOST_PARTIAL_BLOCKS {
-            // Units are numbered in order: the oldest is the least.
+            // Units increase with time, so the smallest is the oldest.
             self.partial.pop_first();
             self.lost += 1;
         }

@@ -1,4 +1,4 @@
-//! Reads a set back, each block checked, into a file, into a directory that was loaded, or into nothing.
+//! Reads a set, or a part of it, with all checksums compared: into a file, into a directory if one was loaded, or only to check it.
 
 use crate::block_source::{FolderFile, files_of_index, index_bytes};
 use crate::client::{BlockClient, OpenSet};
@@ -13,40 +13,40 @@ use std::ops::Range;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// What of a set is read.
+/// The part of a set that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetPart {
-    /// All of it: a directory that was loaded is made again.
+    /// The whole set; a directory that was loaded is restored.
     Whole,
-    /// Blocks from one number to another, both included.
+    /// The blocks from one number to another, both included.
     Blocks(u64, u64),
     /// One tile of a picture.
     Tile(Tile),
 }
 
-/// A set that is read.
+/// Reads parts of an open set.
 pub struct SetReader<'r> {
     client: &'r BlockClient,
     set: &'r OpenSet,
-    /// How many bytes came.
+    /// Called with the bytes of each block that came.
     came: &'r dyn Fn(u64),
-    /// Whether it is to go on.
+    /// Whether to continue.
     goes_on: &'r dyn Fn() -> bool,
 }
 
 /// What was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetRead {
-    /// Blocks.
+    /// The number of blocks.
     pub blocks: u64,
-    /// Their bytes.
+    /// The number of bytes.
     pub bytes: u64,
-    /// Where they are.
+    /// Where they were written, if they were.
     pub at: Option<PathBuf>,
 }
 
 impl<'r> SetReader<'r> {
-    /// Reads that set while `goes_on` says so, and says what came.
+    /// A reader that calls `came` with the bytes of each block, and continues while `goes_on` returns true.
     #[must_use]
     pub fn new(
         client: &'r BlockClient,
@@ -62,10 +62,10 @@ impl<'r> SetReader<'r> {
         }
     }
 
-    /// The blocks of a part.
+    /// The numbers of the blocks of a part.
     ///
     /// # Errors
-    /// When the set has them not.
+    /// If the set does not have them.
     pub fn numbers(&self, part: SetPart) -> Result<Range<u64>> {
         let blocks = self.set.about.blocks();
         match part {
@@ -82,16 +82,16 @@ impl<'r> SetReader<'r> {
         }
     }
 
-    /// Bytes of blocks.
+    /// Bytes of these blocks together.
     #[must_use]
     pub fn bytes_of(&self, numbers: &Range<u64>) -> u64 {
         self.bytes_before(numbers.end) - self.bytes_before(numbers.start)
     }
 
-    /// Reads a part into a file, or a directory where that was loaded; nothing is written without an `output`.
+    /// Reads a part into a file, or into a directory if one was loaded. Without `output` nothing is written.
     ///
     /// # Errors
-    /// When blocks cannot be read, or not be written.
+    /// If blocks cannot be read, or the output cannot be written.
     pub fn save(&self, part: SetPart, output: Option<&Path>) -> Result<SetRead> {
         let numbers = self.numbers(part)?;
         let (blocks, bytes) = (numbers.end - numbers.start, self.bytes_of(&numbers));
@@ -105,7 +105,7 @@ impl<'r> SetReader<'r> {
         Ok(SetRead { blocks, bytes, at })
     }
 
-    /// The same to a place; where it is then.
+    /// Writes a part to `path`. Returns the path that was written.
     fn save_at(&self, part: SetPart, numbers: Range<u64>, path: &Path) -> Result<PathBuf> {
         if let SetPart::Tile(_) = part {
             let mut pixels = Vec::new();
@@ -116,7 +116,7 @@ impl<'r> SetReader<'r> {
             write_file(path, tile::png_of(&self.set.about, &pixels)?)?;
             return Ok(path.to_owned());
         }
-        // Whoever cannot read the index is given all blocks that cannot be read.
+        // If the index cannot be read, all blocks are read, so that the error names every block that cannot be read.
         let index = match part {
             SetPart::Whole => self
                 .index()
@@ -136,7 +136,7 @@ impl<'r> SetReader<'r> {
         Ok(path)
     }
 
-    /// Bytes of the blocks before that one.
+    /// Bytes of all blocks before that one.
     fn bytes_before(&self, number: u64) -> u64 {
         self.set
             .about
@@ -161,7 +161,7 @@ impl<'r> SetReader<'r> {
         )
     }
 
-    /// Writes blocks where they belong in a file, in whatever order they come; the first one at its beginning.
+    /// Writes blocks into a file at their positions, in the order in which they come; the first of `numbers` is at the beginning.
     fn file(&self, path: &Path, numbers: Range<u64>, bytes: u64) -> Result<()> {
         let before = self.bytes_before(numbers.start);
         write_file_by(path, |file| {
@@ -176,7 +176,7 @@ impl<'r> SetReader<'r> {
         })
     }
 
-    /// The index of a set that is a directory.
+    /// The index of the set if it is a directory, otherwise `None`.
     fn index(&self) -> Result<Option<Vec<u8>>> {
         if self.set.about.picture.is_some() {
             return Ok(None);
@@ -191,7 +191,7 @@ impl<'r> SetReader<'r> {
         Ok(Some(index))
     }
 
-    /// A few blocks in memory; they are not counted.
+    /// Reads a few blocks into memory, without calling `came`.
     fn some(&self, numbers: Range<u64>) -> Result<Vec<u8>> {
         let (bytes, before) = (self.bytes_of(&numbers), self.bytes_before(numbers.start));
         let mut all = vec![0; usize::try_from(bytes).unwrap_or(usize::MAX)];
@@ -209,7 +209,7 @@ impl<'r> SetReader<'r> {
         Ok(all)
     }
 
-    /// Makes a directory again, whole or not at all: beside its place, then moved there.
+    /// Restores a directory completely or not at all: it is built beside its final place and then renamed.
     fn directory(&self, path: &Path, index: &[u8], numbers: Range<u64>) -> Result<()> {
         let parts = files_of_index(index, self.set.about.bytes)?;
         let failed = |error: std::io::Error| unwritten(path, &error);
@@ -241,16 +241,16 @@ impl<'r> SetReader<'r> {
     }
 }
 
-/// The files of a directory while they are filled.
+/// Writes the files of a directory while their blocks come.
 struct FolderFileWriter {
     root: PathBuf,
     parts: Vec<FolderFile>,
-    /// The file that was written last.
+    /// The file that was written last, with its index.
     open: Option<(usize, File)>,
 }
 
 impl FolderFileWriter {
-    /// All files, as long as they will be, in directories of their own.
+    /// Creates all files with their final sizes, and the directories that they are in.
     fn make(root: &Path, parts: Vec<FolderFile>) -> std::io::Result<Self> {
         for part in &parts {
             let path = root.join(&part.path);
@@ -278,14 +278,14 @@ impl FolderFileWriter {
         })
     }
 
-    /// Writes bytes of the set, from its byte `at` on, into the files that they are of.
+    /// Writes bytes of the set, from its byte `at` on, into the files to which they belong.
     fn put(&mut self, mut at: u64, mut data: &[u8]) -> std::io::Result<()> {
         let mut which = self
             .parts
             .partition_point(|part| part.at + part.bytes <= at);
         while let Some(part) = self.parts.get(which).filter(|_| !data.is_empty()) {
             if at < part.at {
-                // The index.
+                // These bytes belong to the index.
                 let skipped = usize::try_from(part.at - at)
                     .unwrap_or(usize::MAX)
                     .min(data.len());
@@ -312,7 +312,7 @@ impl FolderFileWriter {
 
 fn unwritten(path: &Path, error: &std::io::Error) -> Error {
     match error.kind() {
-        // Blocks come in any order.
+        // Blocks come in any order, so the output has to be seekable.
         ErrorKind::NotSeekable => Error::input(format!(
             "cannot write to {} at arbitrary positions",
             path.display()

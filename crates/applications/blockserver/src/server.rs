@@ -1,5 +1,5 @@
-//! A disk server at work: a thread reads each disk (several where depth is asked for), each client has one, one talks to
-//! the master. All decisions are the machine's (`stackline_blocks::server`).
+//! Runs a disk server: one or more threads read each disk, one thread serves each client, one talks to the master. All decisions are made
+//! by the state machine in `stackline_blocks::server`.
 
 mod attached_client;
 mod damage;
@@ -36,53 +36,52 @@ use std::thread;
 use std::time::Duration;
 use wake_bell::Bell;
 
-/// How often a server looks after its disks.
+/// How often the server checks whether its disks are there.
 const LOOK: Duration = Duration::from_millis(500);
-/// How long a server waits before it tries its master again: first, and at most.
+/// How long the server waits before it tries its master again: at first, and at most (it doubles).
 const AGAIN: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(800));
-/// While clients that read nothing take the room of others: how often it is looked for one that gives way, and after what time without a
-/// byte one is idle.
+/// While blocks for clients that do not read take the room of others: how often a client is looked for that has to give way.
 const CROWDED: Duration = Duration::from_millis(500);
-/// See [`CROWDED`].
+/// After what time without a byte taken such a client may be disconnected (ns).
 const IDLE: stackline_core::time::Duration = stackline_core::time::Duration(2_000_000_000);
-/// How often a master hears that its server is still there.
+/// How often the server tells the master that it is alive.
 const HEARTBEAT: Duration = Duration::from_millis(limits::HEARTBEAT_MS.0);
-/// Stack of each thread.
+/// Stack size of each thread, bytes.
 const STACK: usize = 256 << 10;
 
-/// How a server is to be.
+/// The options of a disk server.
 #[derive(Clone, Debug)]
 pub struct DiskServerOptions {
-    /// Its name; the same after it was started again.
+    /// The server's name, which stays the same when it is restarted.
     pub name: String,
-    /// Where it listens.
+    /// The address on which it listens.
     pub listen: SocketAddr,
-    /// Its master.
+    /// The address of its master.
     pub master: String,
-    /// The key that writes need.
+    /// The key that writing needs.
     pub key: BlockWriteKey,
-    /// Bytes of blocks that are kept in memory.
+    /// Bytes of blocks that are cached in memory.
     pub cache: u64,
-    /// Reads at once at each disk.
+    /// The number of reads at the same time on each disk.
     pub depth: usize,
-    /// Bytes of the send buffer of each client's connection; without them it grows as the system lets it, and no block begins
-    /// while [`UNSENT`] have not left.
+    /// Bytes of the send buffer of each client's connection. Without it the system adapts the buffer, and no block begins while [`UNSENT`]
+    /// bytes have not left.
     pub send_buffer: Option<usize>,
-    /// What a read takes at least, s: a slower disk than there is.
+    /// The shortest time that a read takes, s: emulates a slower disk.
     pub read_time: Option<Distribution>,
-    /// Whether disks of other masters are taken over: what those have on them is lost.
+    /// Whether disks of other masters are taken over; their blocks are lost.
     pub adopt: bool,
-    /// How many connections it takes.
+    /// The limits on connections.
     pub places: BlockConnectionLimits,
-    /// Hears what happens that somebody should know.
+    /// Called with notices for the operator.
     pub say: fn(&str),
 }
 
-/// No block, and no part of one, begins while so many bytes have not left a client's connection: with the part that begins then they
-/// are what can no longer be discarded, 64 KiB with parts of 48 KiB.
+/// No block, and no part of one, begins while this many bytes of a client's connection have not left. With one part of 48 KiB that then
+/// begins, 64 KiB can no longer be discarded.
 pub const UNSENT: u32 = 16 << 10;
 
-/// A block in memory; its buffer goes back to the pool with the last who needs it.
+/// A block in memory. Its buffer goes back to the pool when nobody needs it any more.
 #[derive(Debug)]
 pub(crate) struct PooledBlock {
     buffer: BlockBuffer,
@@ -105,24 +104,28 @@ impl Drop for PooledBlock {
 
 type SharedPooledBlock = Arc<PooledBlock>;
 
+/// The state that is guarded by one lock.
 struct DiskServerState {
     machine: DiskServerMachine<SharedPooledBlock>,
-    /// What wakes the threads of connections.
+    /// By connection: what wakes its thread.
     bells: BTreeMap<u64, Arc<Bell>>,
 }
 
+/// A disk of the server.
 struct ServedDisk {
     disk: BlockDisk,
-    /// Whether it was there, and could be written, when it was last looked at.
+    /// Whether the disk was there when it was last checked.
     is_up: AtomicBool,
+    /// Whether the disk could be written when it was last checked.
     is_writable: AtomicBool,
+    /// Wakes the threads that read the disk.
     wake: Condvar,
     damage: Mutex<DiskDamage>,
 }
 
 impl ServedDisk {
     fn new(disk: BlockDisk) -> Self {
-        // The machine takes a disk as there until the opposite is reported.
+        // The state machine considers a disk as there until something else is reported.
         let is_writable = AtomicBool::new(disk.is_writable());
         Self {
             disk,
@@ -142,41 +145,44 @@ struct DiskServerShared {
     state: Mutex<DiskServerState>,
     disks: Vec<ServedDisk>,
     pool: Arc<BlockBufferPool>,
+    /// The number that the master gave the server.
     id: AtomicU16,
+    /// The number of the next connection.
     next: AtomicU64,
     stop: StopSwitch,
     places: BlockConnectionSlots,
-    /// Clients that gave way, and lists that were refused at a bound.
+    /// Clients that were disconnected because others needed the room.
     closed: Rarely,
+    /// Lists that were refused because of a limit.
     refused: Rarely,
-    /// What has come of messages that are not whole.
+    /// The memory of incomplete messages of all read-only clients.
     incoming: Arc<Incoming>,
-    /// Whether disks of other masters are still to be taken over.
+    /// Whether disks of other masters are still to be taken over: only until the first join.
     adopts: AtomicBool,
-    /// Whether a master has taken it, and its disks name that master.
+    /// Whether a master has accepted the server, and its disks store that master.
     has_joined: Mutex<bool>,
     first_join: Condvar,
-    /// Threads that no client has.
+    /// The number of threads that do not belong to a client.
     own_threads: usize,
     options: DiskServerOptions,
 }
 
-/// A server that runs.
+/// A running server.
 #[derive(Clone)]
 pub struct RunningDiskServer {
     shared: Arc<DiskServerShared>,
     address: SocketAddr,
 }
 
-/// The present, as events are stamped with it.
+/// The current time of the clock that stamps events.
 pub(crate) fn now() -> Instant {
     Instant(stackline_events::clock::now_ns())
 }
 
-/// Starts a server with those disks.
+/// Starts a server with these disks.
 ///
 /// # Errors
-/// When it cannot listen.
+/// If it cannot listen.
 pub fn start(options: DiskServerOptions, disks: Vec<BlockDisk>) -> Result<RunningDiskServer> {
     let listener = serve::listen_at(options.listen)?;
     let failed =
@@ -184,7 +190,7 @@ pub fn start(options: DiskServerOptions, disks: Vec<BlockDisk>) -> Result<Runnin
     let address = listener.local_addr().map_err(failed)?;
     let machine = DiskServerMachine::new(0, disks.len() as u16, options.cache);
     let depth = options.depth.max(1);
-    // Disks, and those that accept and talk to the master.
+    // The threads of the disks, and those that accept connections and talk to the master.
     let own_threads = disks.len() * depth + 2;
     let shared = Arc::new(DiskServerShared {
         state: Mutex::new(DiskServerState {
@@ -237,13 +243,13 @@ fn thread_of(name: &str) -> thread::Builder {
 }
 
 impl RunningDiskServer {
-    /// Where it listens.
+    /// The address on which it listens.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// How often what happened.
+    /// The counts since the server was started.
     #[must_use]
     pub fn counts(&self) -> DiskServerCounts {
         self.shared.state().machine.counts()
@@ -255,7 +261,7 @@ impl RunningDiskServer {
         Arc::strong_count(&self.shared) == 1
     }
 
-    /// Ends it: its threads go, its connections are closed.
+    /// Stops the server: its connections are closed and its threads end.
     pub fn stop(&self) {
         self.shared.stop.stop();
         let state = self.shared.state();
@@ -316,6 +322,7 @@ impl DiskServerShared {
 
     // --- disks ---
 
+    /// The work of a thread that reads a disk.
     fn read_disk(&self, disk: usize) {
         let slot = &self.disks[disk];
         let mut generator = Seed::root(disk as u64).child("disk").generator();
@@ -361,7 +368,8 @@ impl DiskServerShared {
         }
     }
 
-    /// Blocks for clients that read nothing take all the room that others need: the one that has taken nothing for longest gives way.
+    /// Disconnects the client that has taken nothing for the longest time, if blocks that clients do not read take all the room that others
+    /// need.
     fn make_way(&self, state: &DiskServerState) {
         let waiting = state
             .bells
@@ -378,7 +386,7 @@ impl DiskServerShared {
         }
     }
 
-    /// A copy is not what was written: said once of each.
+    /// Records and reports a damaged copy, once each.
     fn found_damaged(&self, slot: &ServedDisk, spot: &DiskExtent) {
         let words = slot.damage().found(spot.offset, std::time::Instant::now());
         if let Some(more) = words {
@@ -395,7 +403,7 @@ impl DiskServerShared {
         }
     }
 
-    /// What is reported to a master of each disk.
+    /// The number of damaged copies on each disk, for the master.
     fn damaged(&self) -> Vec<u64> {
         self.disks
             .iter()
@@ -403,7 +411,7 @@ impl DiskServerShared {
             .collect()
     }
 
-    /// Disks that are gone, or there again.
+    /// Checks all disks, and returns those that are gone, there again, or no longer writable.
     fn look_after_disks(&self) -> Vec<DiskChanged> {
         let mut changed = Vec::new();
         for (at, slot) in self.disks.iter().enumerate() {

@@ -1,7 +1,7 @@
-//! Master, disk servers and one client in virtual time: the same machines as live, over simulated `tcp`, with disks that
-//! take as long as is said, and with what processors of 1995 took where that is said.
+//! A master, disk servers and one client in virtual time: the same state machines as live, over simulated `tcp`, with disks and, if wanted,
+//! processors that take as long as the scene says (for instance those of 1995).
 //!
-//! Sets are there from the beginning; loading is not simulated. All hosts have the right time.
+//! The sets are there from the beginning; loading is not simulated. The clocks of all hosts agree.
 
 mod event_export;
 mod scene;
@@ -24,13 +24,13 @@ use stackline_net::Tap;
 use stackline_sim::SimDatagram;
 use stackline_sim::application::Simulation;
 
-/// How long it is waited for connections.
+/// How long (virtual time) connections may take to be established.
 const CONNECTING: Instant = Instant(60_000_000_000);
 
-/// Carries it out. `tap` receives every event of the network, and is given back.
+/// Simulates a scene. `tap` receives every event of the network, and is returned.
 ///
 /// # Errors
-/// When a host, path or option is not there, or nothing can be asked for.
+/// If a host, path or option does not exist, or nothing can be requested.
 pub fn carry_out<T: Tap<SimDatagram>>(
     scene: &BlockScene<'_>,
     tap: T,
@@ -46,7 +46,7 @@ pub fn carry_out<T: Tap<SimDatagram>>(
     }
     let begun = simulation.now();
     site.start(askers(scene)?, scene.histories);
-    // What the last list asked for may come as long as that of any other.
+    // Only blocks that come before the end of the last list's interval count.
     let end = begun + scene.schedule.duration;
     while simulation.next(end)?.is_some() {}
     let totals = simulation.usage();
@@ -69,7 +69,7 @@ pub fn carry_out<T: Tap<SimDatagram>>(
     ))
 }
 
-/// What is asked of each set.
+/// The generators of the lists of all sets.
 fn askers(scene: &BlockScene<'_>) -> Result<Vec<Asker>> {
     let of = |(index, (set, demand)): (usize, &(BlockSet, Demand))| {
         if matches!(demand, Demand::Viewer(_)) && set.picture.is_none() {

@@ -1,4 +1,4 @@
-//! One tile of a picture: the block that it is, and its pixels as PNG.
+//! Tiles of a picture: the block that holds a tile, and a tile's pixels as PNG.
 
 use stackline_blocks::pyramid::{Pyramid, Tile};
 use stackline_blocks::set::BlockSet;
@@ -12,10 +12,10 @@ fn picture(about: &BlockSet) -> Result<&Pyramid> {
     })
 }
 
-/// The block of a tile.
+/// The number of the block that holds a tile.
 ///
 /// # Errors
-/// When the set has no such tile.
+/// If the set has no such tile.
 pub fn find_tile_block(about: &BlockSet, tile: Tile) -> Result<u64> {
     let picture = picture(about)?;
     let Tile { level, row, column } = tile;
@@ -35,7 +35,7 @@ pub fn find_tile_block(about: &BlockSet, tile: Tile) -> Result<u64> {
     })
 }
 
-/// What the bytes of a pixel are: grey, grey with opacity, red, green and blue, these with opacity.
+/// The PNG colour type for the bytes per pixel: grey, grey and alpha, RGB, RGBA.
 pub(crate) const fn find_colour_type(picture: &Pyramid) -> Option<png::ColorType> {
     match picture.pixel_bytes {
         1 => Some(png::ColorType::Grayscale),
@@ -46,7 +46,7 @@ pub(crate) const fn find_colour_type(picture: &Pyramid) -> Option<png::ColorType
     }
 }
 
-/// Pixels of a tile as PNG.
+/// Encodes the pixels of a tile as PNG.
 pub(crate) fn encode_png(
     picture: &Pyramid,
     colours: png::ColorType,
@@ -65,10 +65,10 @@ pub(crate) fn encode_png(
     Ok(bytes)
 }
 
-/// Pixels of a tile of a set as PNG, for a file.
+/// Encodes the pixels of a tile of a set as PNG, for a file.
 ///
 /// # Errors
-/// When the set is no picture, or one of pixels for which PNG has no form.
+/// If the set is not a picture, or PNG has no such pixels.
 pub fn png_of(about: &BlockSet, pixels: &[u8]) -> Result<Vec<u8>> {
     let picture = picture(about)?;
     let colours = find_colour_type(picture).ok_or_else(|| {

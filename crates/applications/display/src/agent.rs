@@ -1,13 +1,13 @@
-//! An agent between a client and its display (Lantz, Nowicki and Theimer 1985, section 2.4, class E): it has the client's picture, and
-//! gives it again to a display that was started again. Whoever calls it moves the bytes.
+//! An agent between a client and its display (Lantz, Nowicki and Theimer 1985, section 2.4, class E). It keeps the client's picture, and
+//! sends it again to a display that was restarted. The caller moves the bytes.
 //!
 //! ```text
-//! from_client(bytes)    what the client sent: what goes on to the display
-//! from_display(bytes)   what the display answered: what goes back to the client
-//! again()               the display is another one: what it has to receive first
+//! from_client(bytes)    bytes from the client; returns those to send to the display
+//! from_display(bytes)   bytes from the display; returns those to send to the client
+//! again()               the display is a new one; returns what it has to receive first
 //! ```
-//! The client sees one display all the time: its requests keep their numbers, and what it waited for when the display was lost is answered
-//! once the picture is there again. Input that came meanwhile is lost.
+//! The client always sees one display: its requests keep their numbers, and answers that it still waited for when the display was lost come
+//! once the picture is restored. Input in the meantime is lost.
 
 use crate::machine::{CREDIT, ClientId, DisplayEndReason, DisplayMachine, DisplayPictureRequests};
 use crate::protocol::{
@@ -16,11 +16,12 @@ use crate::protocol::{
 use crate::symbols::{DisplayClientLimits, DisplayRefusal};
 use std::collections::VecDeque;
 
-/// What the agent itself waits for.
+/// The token of the `Sync` that the agent itself sends after the picture.
 const AGAIN: u32 = u32::MAX;
+/// The bit of the operation that asks for an answer.
 const ANSWER: u8 = 0x80;
 
-/// An answer that the client waits for: of which request, and the token of a `Sync`.
+/// An answer that the client waits for: the number of the request, and the token if it is a `Sync`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Owed {
     request: u32,
@@ -30,31 +31,37 @@ struct Owed {
 /// An agent of one client.
 #[derive(Debug)]
 pub struct DisplayClientAgent {
-    /// What the client has on its display; never drawn here.
+    /// The client's symbols and windows. They are never drawn here.
     picture: DisplayMachine,
     id: ClientId,
+    /// The client's `Hello`, as it was received; empty until then.
     hello: Vec<u8>,
+    /// Whether a display has accepted the client.
     is_known: bool,
+    /// The beginning of a request whose rest has not come.
     rest: Vec<u8>,
+    /// The beginning of an answer whose rest has not come.
     answers: Vec<u8>,
+    /// The number of requests that the client has sent.
     requests: u32,
-    /// What has to be added to the numbers of this display to have the client's.
+    /// What has to be added to this display's number of a request to get the client's.
     offset: i64,
+    /// The answers that the client waits for, in their order.
     owed: VecDeque<Owed>,
-    /// Requests of a batch that this display was given again: the number of the first here, and the client's numbers of all.
+    /// The requests of an unfinished batch that this display was sent again: the first one's number here, and the client's numbers of all.
     kept: (u32, Vec<u32>),
-    /// What the picture here refused, by request, until a display has said so.
+    /// Refusals by the agent's own copy (request, reason) that no display has reported yet.
     refused: VecDeque<(u32, u8)>,
-    /// Of what is owed, what was asked of a display that is gone; while the picture is being given again.
+    /// While the picture is being restored: how many entries of `owed` were asked of the lost display.
     before: Option<usize>,
-    /// Requests when it began.
+    /// The number of requests when restoring began.
     at_again: u32,
-    /// Bytes taken of the client that no display has granted again.
+    /// Bytes received from the client for which no display has granted credit yet.
     taken: u32,
 }
 
 impl DisplayClientAgent {
-    /// Of a client that may take so much, and has to know the secret, where there is one.
+    /// An agent of a client with these limits, which has to send this secret, if it is not empty.
     #[must_use]
     pub fn new(limits: DisplayClientLimits, secret: Vec<u8>) -> Self {
         let mut picture = DisplayMachine::new(limits, secret);
@@ -77,25 +84,25 @@ impl DisplayClientAgent {
         }
     }
 
-    /// Whether the client has said who it is, and whether a display has taken it.
+    /// Whether the client has sent its `Hello`, and whether a display has accepted it.
     #[must_use]
     pub const fn is_known(&self) -> (bool, bool) {
         (!self.hello.is_empty(), self.is_known)
     }
 
-    /// Bytes that the client may still send: more of them wait, as at the display.
+    /// Bytes that the client may still send before the display grants more.
     #[must_use]
     pub const fn room(&self) -> usize {
         (CREDIT as usize).saturating_sub(self.taken as usize + self.rest.len())
     }
 
-    /// What the client sent, as it goes on to the display.
+    /// Handles bytes from the client, and returns those to send to the display.
     ///
     /// # Errors
     /// Why its connection has to end.
     pub fn from_client(&mut self, bytes: &[u8]) -> Result<Vec<u8>, DisplayEndReason> {
         self.rest.extend_from_slice(bytes);
-        // What begins otherwise is ended at once, and not once it is a whole message; so is a long one.
+        // A wrong beginning is refused at once, before a whole message has come; so is a `Hello` that is too long.
         let is_other = |first: &u8| {
             !protocol::begins_hello(*first)
                 || protocol::message_length(&self.rest) > protocol::LONGEST_HELLO
@@ -141,12 +148,12 @@ impl DisplayClientAgent {
         Ok(whole)
     }
 
-    /// Whether the display's secret is right is its own business.
+    /// The agent's own copy has to accept the client too. Whether the display's secret is right, the display decides.
     fn keep_hello(&mut self) -> Result<(), DisplayEndReason> {
         self.picture.receive(self.id, &self.hello, &mut || 0)
     }
 
-    /// A request changes the picture here as it does there; nothing is drawn or answered.
+    /// Carries out a request on the agent's own copy, where nothing is drawn or answered.
     fn keep(&mut self, mut request: Vec<u8>, is_sync: bool) -> Result<(), DisplayEndReason> {
         if is_sync {
             self.picture.passes(self.id);
@@ -165,7 +172,7 @@ impl DisplayClientAgent {
         Ok(())
     }
 
-    /// What was refused first, up to a request.
+    /// Takes the oldest refusal of the agent's own copy, if it is of a request up to this one.
     fn refused_until(&mut self, request: u32) -> Option<(u32, u8)> {
         self.refused
             .front()
@@ -173,15 +180,15 @@ impl DisplayClientAgent {
         self.refused.pop_front()
     }
 
-    /// A display has come to that request: what was refused up to it was reported.
+    /// Drops refusals up to this request: the display has handled it, and has reported them itself.
     fn has_come_to(&mut self, request: u32) {
         while self.refused_until(request).is_some() {}
     }
 
-    /// What the display answered, as it goes back to the client.
+    /// Handles bytes from the display, and returns those to send to the client.
     ///
     /// # Errors
-    /// When it is no display.
+    /// If the bytes are not answers of a display.
     pub fn from_display(&mut self, bytes: &[u8]) -> Result<Vec<u8>, MalformedDisplayMessage> {
         self.answers.extend_from_slice(bytes);
         let (mut out, mut used) = (Vec::new(), 0);
@@ -193,7 +200,7 @@ impl DisplayClientAgent {
         Ok(out)
     }
 
-    /// The client's number of a request that has that number at this display.
+    /// The client's number of the request that has this number at the display.
     fn number(&self, request: u32) -> u32 {
         let again = request
             .checked_sub(self.kept.0)
@@ -214,7 +221,7 @@ impl DisplayClientAgent {
                 token: AGAIN,
                 stamps,
             } if self.before.is_some() => self.catch_up(*stamps, out),
-            // What is answered now to a picture that was accepted once is the agent's business.
+            // Answers to the requests that restore the picture are not for the client.
             _ if self.before.is_some() && !matches!(answer, DisplayAnswer::Input { .. }) => {}
             DisplayAnswer::Done | DisplayAnswer::Synced { .. } => {
                 if let Some(owed) = self.owed.pop_front() {
@@ -224,7 +231,7 @@ impl DisplayClientAgent {
             }
             DisplayAnswer::Refused { request, why } => {
                 let request = self.number(*request);
-                // That a picture was cut is reported beside the answer to its request.
+                // A notice that drawing was cut short comes in addition to the answer to the request.
                 let is_answer = *why != DisplayRefusal::TooMuch as u8;
                 if is_answer
                     && self
@@ -248,7 +255,7 @@ impl DisplayClientAgent {
         }
     }
 
-    /// The picture is there again: what the client still waits for is answered.
+    /// Handles that the picture is restored: answers everything that the client waited for.
     fn catch_up(&mut self, stamps: Stamps, out: &mut Vec<u8>) {
         let before: Vec<Owed> = self.owed.drain(..self.before.take().unwrap_or(0)).collect();
         for Owed { request, token } in before {
@@ -275,8 +282,8 @@ impl DisplayClientAgent {
         }
     }
 
-    /// The display is another one, which knows nothing: what it has to receive before all else. Nothing where the client has not
-    /// said who it is.
+    /// Handles that the display is a new one, which knows nothing: returns what it has to receive first. Empty if the client has not sent
+    /// its `Hello`.
     pub fn again(&mut self) -> Vec<u8> {
         self.answers.clear();
         let mut out = self.hello.clone();

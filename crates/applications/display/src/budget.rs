@@ -1,14 +1,15 @@
-//! The memory of all displays of a service together: each client has a share of it, which grows as long as there is some left.
+//! The memory budget that all displays of a service share. Each client has a share, which can grow while the budget is not used up.
 //!
-//! A share is taken before memory is, and settled to what was taken after it, so that clients at work at once do not take the same bytes.
+//! A share is enlarged before the memory is allocated, and set to the real size afterwards, so that clients that work at the same time do
+//! not count on the same bytes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes that all displays of a service may take, unless that is said otherwise.
+/// The budget of all displays of a service by default, bytes.
 pub const BYTES: usize = 512 << 20;
 
-/// What all take together.
+/// The memory of all displays of a service together; clones share it.
 #[derive(Clone, Debug)]
 pub struct DisplayMemoryBudget(Arc<Total>);
 
@@ -25,7 +26,7 @@ impl Default for DisplayMemoryBudget {
 }
 
 impl DisplayMemoryBudget {
-    /// Of so many bytes.
+    /// A budget of `most` bytes.
     #[must_use]
     pub fn of(most: usize) -> Self {
         Self(Arc::new(Total {
@@ -34,13 +35,13 @@ impl DisplayMemoryBudget {
         }))
     }
 
-    /// Bytes that are taken.
+    /// Bytes that are in use.
     #[must_use]
     pub fn taken(&self) -> usize {
         self.0.taken.load(Ordering::Relaxed)
     }
 
-    /// One more share, of nothing yet.
+    /// A new share of 0 bytes.
     pub(crate) fn share(&self) -> DisplayMemoryShare {
         DisplayMemoryShare {
             budget: self.clone(),
@@ -49,7 +50,7 @@ impl DisplayMemoryBudget {
     }
 }
 
-/// The share of one client, given back when it goes.
+/// The share of one client. It is given back on drop.
 #[derive(Debug)]
 pub(crate) struct DisplayMemoryShare {
     budget: DisplayMemoryBudget,
@@ -63,11 +64,11 @@ impl Default for DisplayMemoryShare {
 }
 
 impl DisplayMemoryShare {
-    /// Takes so many bytes more, or as many as there are: how many.
+    /// Enlarges the share by `bytes`, or by what is left of the budget. Returns by how many bytes.
     pub(crate) fn grow(&mut self, bytes: usize) -> usize {
         let total = &self.budget.0;
         let grown = |taken: usize| bytes.min(total.most.saturating_sub(taken));
-        // Others grow meanwhile.
+        // Other threads change the total at the same time.
         let before = total
             .taken
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
@@ -78,7 +79,7 @@ impl DisplayMemoryShare {
         more
     }
 
-    /// It is so many bytes from now on.
+    /// Sets the share to `bytes`.
     pub(crate) fn settle(&mut self, bytes: usize) {
         let taken = &self.budget.0.taken;
         if bytes < self.bytes {

@@ -1,30 +1,30 @@
-//! A symbol with all that it calls, as pixels. So many items and pixels a picture and no more: calls of calls could be more than there is
-//! time for.
+//! Draws a symbol with everything that it calls as pixels. The items and pixels of one picture are limited, because nested calls can
+//! multiply beyond any time.
 
 use crate::item::{DisplayItem, DisplayItemKind, ONE};
 use crate::pixels::{PixelPoint, Pixels, spline};
 use crate::symbols::{Symbol, Symbols};
 
-/// Items drawn in one picture, at most: what is beyond is left out, and counted.
+/// The limit on items drawn in one picture; the rest is left out.
 pub const MOST_ITEMS: usize = 4_000_000;
-/// Pixels touched in one picture, at most: fifteen windows of the largest size.
+/// The limit on pixels touched in one picture: sixteen windows of the largest size.
 pub const MOST_PIXELS: i64 = 1 << 28;
-/// Calls within calls, at most.
+/// The limit on the nesting of calls.
 pub(crate) const DEEPEST: usize = 64;
 
-/// Where a symbol lies: moved, scaled in 256ths, turned by quarters.
+/// The placement of a symbol: translation, scale and rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SymbolPlacement {
-    /// Where its origin is.
+    /// The point of the window at which the symbol's origin is.
     pub at: PixelPoint,
-    /// 256ths.
+    /// The scale, in 256ths.
     pub scale: i32,
-    /// Quarters of a turn, from x to y.
+    /// Quarter turns, from x towards y.
     pub turns: u8,
 }
 
 impl SymbolPlacement {
-    /// Where a point of the symbol is.
+    /// The window's point for a point of the symbol.
     #[must_use]
     pub const fn point(&self, point: PixelPoint) -> PixelPoint {
         let (x, y) = point;
@@ -37,15 +37,15 @@ impl SymbolPlacement {
             2 => (-x, -y),
             _ => (y, -x),
         };
-        // Of what is scaled beyond any window only the side on which it is counts. [`DEEPEST`] calls within each other stay below what
-        // a number holds.
+        // Coordinates far outside any window are limited, since only the side on which they lie matters. [`DEEPEST`] nested calls then
+        // cannot overflow.
         (
             self.at.0 + limited(scaled(x, self.scale)),
             self.at.1 + limited(scaled(y, self.scale)),
         )
     }
 
-    /// Where a symbol is that is called by an item of this one.
+    /// The placement of a symbol that an item of this one calls.
     #[must_use]
     pub fn of_call(&self, call: &DisplayItem) -> Self {
         let scale =
@@ -73,7 +73,7 @@ const fn limited(value: i64) -> i32 {
     }
 }
 
-/// The points that an item holds.
+/// The points of an item in the window; of a spline, the points of its curve.
 pub(crate) fn points(
     symbol: &Symbol,
     item: &DisplayItem,
@@ -95,7 +95,7 @@ pub(crate) fn points(
     }
 }
 
-/// Draws a symbol. How many items, and whether all were.
+/// Draws a symbol. Returns the number of items drawn, and whether these were all.
 pub fn draw_symbol(
     pixels: &mut Pixels,
     symbols: &Symbols,
@@ -116,7 +116,7 @@ pub fn draw_symbol(
     (MOST_ITEMS - drawing.left, is_whole && !drawing.is_too_deep)
 }
 
-/// Draws items of a symbol that were added to what is drawn already.
+/// Draws items that were added to a symbol that is drawn already. Returns the number of items drawn.
 pub fn draw_added_items(
     pixels: &mut Pixels,
     symbols: &Symbols,
@@ -140,12 +140,12 @@ struct SymbolDrawing<'d> {
     symbols: &'d Symbols,
     left: usize,
     left_pixels: i64,
-    /// Something is called that lies too deep to be drawn.
+    /// Whether a call was left out because it was nested too deeply.
     is_too_deep: bool,
 }
 
 impl SymbolDrawing<'_> {
-    /// Draws items, one after the other; false where there is no more time.
+    /// Draws items in their order. Returns false when a limit is reached.
     fn items(
         &mut self,
         symbol: &Symbol,
@@ -154,14 +154,14 @@ impl SymbolDrawing<'_> {
         depth: usize,
     ) -> bool {
         items.iter().all(|item| match item.kind {
-            // By far the most, and a quarter faster by themselves.
+            // Vectors are by far the most frequent; handling them apart is a quarter faster.
             Some(DisplayItemKind::Vector) => self.vector(item, &place),
             Some(kind) => self.item(symbol, item, kind, place, depth),
             None => true,
         })
     }
 
-    /// Whether there is time for an item more that touches so many pixels.
+    /// Counts an item that touches about `pixels` pixels. Returns false if a limit is reached.
     #[inline]
     const fn has_time(&mut self, pixels: i64) -> bool {
         if self.left == 0 {
@@ -221,7 +221,7 @@ impl SymbolDrawing<'_> {
         true
     }
 
-    /// Pixels that drawing an item touches, about: more than those that are seen of it.
+    /// The approximate number of pixels that drawing an item touches; an upper estimate.
     #[inline]
     fn cost(
         &self,
@@ -240,7 +240,7 @@ impl SymbolDrawing<'_> {
             }
             DisplayItemKind::Text => 128 * bytes(),
             DisplayItemKind::Raster => 8 * bytes(),
-            // Points may lie anywhere: as if each line went across everything.
+            // Points may be anywhere, so each line is counted as if it crossed everything.
             DisplayItemKind::Polyline => points() * FAR,
             DisplayItemKind::Spline => points() * FAR / 4,
             DisplayItemKind::Fill => i64::from(height) * (points() + i64::from(width)),
@@ -249,7 +249,7 @@ impl SymbolDrawing<'_> {
     }
 }
 
-/// Where both corners of an item are.
+/// Both corners of an item in the window.
 #[inline]
 const fn corners(item: &DisplayItem, place: &SymbolPlacement) -> (PixelPoint, PixelPoint) {
     (
@@ -258,11 +258,11 @@ const fn corners(item: &DisplayItem, place: &SymbolPlacement) -> (PixelPoint, Pi
     )
 }
 
-/// From one place to the other, both counted.
+/// The number of pixels from one coordinate to another, both included.
 #[inline]
 fn long(a: i32, b: i32) -> i64 {
     i64::from(a.abs_diff(b)) + 1
 }
 
-/// A line that goes across everything, about: coordinates have 16 bits.
+/// The assumed length of a line that crosses everything, pixels.
 const FAR: i64 = 4096;

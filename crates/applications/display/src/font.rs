@@ -1,17 +1,17 @@
-//! Letters of 8 by 16 pixels as bits, from a font that is inside the program: what it does not have is a box.
+//! A font of 8 by 16 pixels, built into the program. Characters that it lacks are shown as a box.
 
 use noto_sans_mono_bitmap::{FontWeight, RasterHeight, get_raster};
 use std::sync::OnceLock;
 
-/// A letter's cell, pixels.
+/// Width and height of a character, pixels.
 pub const CELL: (i32, i32) = (8, 16);
-/// A pixel of the font that is darker than this is set.
+/// A pixel of the antialiased font is set if its coverage exceeds this value.
 const DARK: u8 = 96;
 const BOX: [u8; 16] = [
     0, 0, 0x7e, 0x42, 0x42, 0x42, 0x42, 0x42, 0x42, 0x42, 0x42, 0x7e, 0, 0, 0, 0,
 ];
 
-/// The rows of a letter from the top, its leftmost pixel the highest bit.
+/// The rows of a character from the top; the leftmost pixel is the highest bit.
 #[must_use]
 pub fn letter(byte: u8) -> &'static [u8; 16] {
     static LETTERS: OnceLock<Vec<[u8; 16]>> = OnceLock::new();

@@ -1,5 +1,5 @@
-//! Which items are at a place of a window: what is drawn last first, each with the symbols whose calls lead to it. Areas are where they are
-//! painted, whatever their stipple leaves out, letters and rasters all of their boxes, and lines a little around.
+//! Hit testing: which items are at a point of a window, the last drawn first, each with the calls that lead to it. An area is hit wherever
+//! it is painted, whatever its stipple leaves out; text and rasters within their bounding box; lines within two pixels.
 
 use crate::draw::{DEEPEST, SymbolPlacement, points};
 use crate::font::CELL;
@@ -7,26 +7,26 @@ use crate::item::{DisplayItem, DisplayItemKind};
 use crate::pixels::{PixelPoint, is_filled};
 use crate::symbols::{Symbol, Symbols};
 
-/// How far from a line is at it, pixels.
+/// The distance within which a line is hit, pixels.
 const NEAR: i64 = 2;
-/// Items and points of items that are looked at for one event, at most.
+/// The limit on items and points that are examined for one event.
 const MOST_LOOKS: usize = 1_000_000;
-/// Points of a curve for each point that it holds.
+/// Points of the drawn curve per point of a spline item.
 const SPLINE: usize = 17;
-/// Items that are found for one event, at most.
+/// The limit on items and calls that are reported for one event.
 pub const MOST_HITS: usize = 32;
 
 /// An item that was hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hit {
-    /// The symbol that has it.
+    /// The symbol that contains the item.
     pub symbol: u32,
-    /// Its id there.
+    /// The item's id in that symbol.
     pub item: u32,
 }
 
-/// The items at a place, the last drawn first: each item, then the calls that lead to it, from the inside. And whether all items that could be
-/// there were looked at.
+/// The items at a point, the last drawn first; each is followed by the calls that lead to it, innermost first. Also whether all candidates
+/// were examined.
 #[must_use]
 pub fn find_hits(
     symbols: &Symbols,
@@ -83,7 +83,7 @@ impl DisplayHitSearch<'_> {
     }
 }
 
-/// What it costs to look whether an item is at a place.
+/// The cost of testing an item, in looks ([`MOST_LOOKS`]).
 fn looks(symbol: &Symbol, item: &DisplayItem) -> usize {
     let points = || symbol.bytes_of(item).len() / 4;
     match item.kind {
@@ -93,6 +93,7 @@ fn looks(symbol: &Symbol, item: &DisplayItem) -> usize {
     }
 }
 
+/// Whether an item, placed like this, is at a point.
 fn is_at(symbol: &Symbol, item: &DisplayItem, place: &SymbolPlacement, at: PixelPoint) -> bool {
     let corner = |x: i16, y: i16| place.point((i32::from(x), i32::from(y)));
     let (from, to) = (corner(item.x0, item.y0), corner(item.x1, item.y1));
@@ -128,7 +129,7 @@ fn is_at(symbol: &Symbol, item: &DisplayItem, place: &SymbolPlacement, at: Pixel
     }
 }
 
-/// Whether a place is at most two pixels from a line.
+/// Whether a point is at most [`NEAR`] pixels from a line.
 fn is_near(from: PixelPoint, to: PixelPoint, at: PixelPoint) -> bool {
     let (dx, dy) = (
         i64::from(to.0) - i64::from(from.0),
@@ -143,7 +144,8 @@ fn is_near(from: PixelPoint, to: PixelPoint, at: PixelPoint) -> bool {
         return px.abs().max(py.abs()) <= NEAR;
     }
     let along = (px * dx + py * dy).clamp(0, square);
-    // The distance from the nearest place of the line, times the square of its length. Calls within calls may lie far away.
+    // The distance from the nearest point of the line, times the square of its length. Nested calls may place things far away, hence 128
+    // bits.
     let off =
         |p: i64, d: i64| i128::from(p) * i128::from(square) - i128::from(along) * i128::from(d);
     let (ex, ey, near) = (

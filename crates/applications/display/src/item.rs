@@ -1,33 +1,33 @@
-//! An item of a symbol in 20 bytes, on the wire and in memory (Lantz et al. 1985, sections 5.3 and 8: 20 bytes an `AddItem`).
+//! An item of a symbol: 20 bytes on the wire and in memory (Lantz et al. 1985, sections 5.3 and 8: 20 bytes per `AddItem`).
 //!
 //! ```text
 //! id 4 | x0 2 | y0 2 | x1 2 | y1 2 | data 4          16 bytes on the wire behind a head of 4, which holds kind and stipple
 //! ```
 
-/// What an item is.
+/// The kinds of items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum DisplayItemKind {
-    /// A line of one pixel from the one corner to the other.
+    /// A line, one pixel wide, from the first corner to the second.
     Vector = 1,
-    /// A rectangle, both corners included, filled with a stipple.
+    /// A rectangle that includes both corners, filled with a stipple.
     Rectangle = 2,
-    /// Letters of 8 by 16 pixels whose first stands at `x0`, `y0` with its upper left corner; the letters follow.
+    /// Characters of 8 by 16 pixels; the upper left corner of the first is at `x0`, `y0`. The extra bytes are the characters.
     Text = 3,
-    /// Lines from point to point; the points follow, relative to `x0`, `y0`.
+    /// Lines from point to point. The extra bytes are the points (x and y, 2 bytes each), relative to `x0`, `y0`.
     Polyline = 4,
-    /// A curve near the points (a quadratic B-spline), which follow.
+    /// A curve near the points (a quadratic B-spline). The extra bytes are the points.
     Spline = 5,
-    /// The area within the points, which follow.
+    /// The area bounded by the points. The extra bytes are the points.
     Fill = 6,
-    /// Bits, rows from the top, each of whole bytes; `x1` by `y1` of them, which follow.
+    /// A bitmap of `x1` by `y1` pixels. The extra bytes are its rows from the top, each a whole number of bytes.
     Raster = 7,
-    /// Another symbol, `data`: moved by `x0`, `y0`, scaled by `x1` of 256ths, turned by `y1` quarters.
+    /// A call of another symbol, whose number is `data`: moved by `x0`, `y0`, scaled by `x1` (in 256ths), rotated by `y1` quarter turns.
     Call = 8,
 }
 
 impl DisplayItemKind {
-    /// By its number on the wire.
+    /// The kind with that number on the wire.
     #[must_use]
     pub const fn of(number: u8) -> Option<Self> {
         Some(match number {
@@ -44,7 +44,7 @@ impl DisplayItemKind {
     }
 }
 
-/// How an area is filled: all of it, or one of four patterns (one for each layer of an NMOS chip).
+/// The patterns with which areas are filled, 8 by 8 pixels: solid, and one for each of the four layers of an NMOS chip.
 pub const STIPPLES: [[u8; 8]; 5] = [
     [0xff; 8],
     [0x88, 0x44, 0x22, 0x11, 0x88, 0x44, 0x22, 0x11],
@@ -56,29 +56,29 @@ pub const STIPPLES: [[u8; 8]; 5] = [
 /// An item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DisplayItem {
-    /// Chosen by the client; unique in its symbol.
+    /// The id, which the client chooses; it is unique in its symbol.
     pub id: u32,
-    /// The called symbol of a call; else the colour, 0 to 255, in the lowest byte.
+    /// For a call the number of the called symbol, otherwise the colour (0 to 255).
     pub data: u32,
-    /// First corner.
+    /// The x coordinate of the first corner.
     pub x0: i16,
-    /// First corner.
+    /// The y coordinate of the first corner.
     pub y0: i16,
-    /// Second corner.
+    /// The x coordinate of the second corner; other kinds use it as [`DisplayItemKind`] says.
     pub x1: i16,
-    /// Second corner.
+    /// The y coordinate of the second corner; other kinds use it as [`DisplayItemKind`] says.
     pub y1: i16,
-    /// What it is; none is an item that was deleted.
+    /// The kind; `None` for an item that was deleted.
     pub kind: Option<DisplayItemKind>,
-    /// Which of [`STIPPLES`] fills it.
+    /// The index in [`STIPPLES`] of the pattern that fills it.
     pub stipple: u8,
-    /// Where its bytes are, if it has some: the store's.
+    /// The index plus one of its extra bytes in the symbol that has it; 0 if it has none.
     pub(crate) bytes: u16,
 }
 
-/// Bytes of an item on the wire behind its head.
+/// Bytes of an item on the wire after the message's header.
 pub const WIRE_BYTES: usize = 16;
-/// A scale of one.
+/// A scale of one, in 256ths.
 pub const ONE: i16 = 256;
 
 impl DisplayItem {
@@ -114,13 +114,13 @@ impl DisplayItem {
         }
     }
 
-    /// The same with a stipple.
+    /// The same item with another stipple.
     #[must_use]
     pub const fn stippled(self, stipple: u8) -> Self {
         Self { stipple, ..self }
     }
 
-    /// The same in a colour.
+    /// The same item in another colour.
     #[must_use]
     pub const fn coloured(self, colour: u8) -> Self {
         Self {
@@ -129,18 +129,18 @@ impl DisplayItem {
         }
     }
 
-    /// As on the wire, without the head.
+    /// The item's encoding on the wire, without the message's header.
     #[inline]
     #[must_use]
     pub fn to_wire(&self) -> [u8; WIRE_BYTES] {
-        // One number: so no byte of it goes through memory by itself.
+        // Assembled as one integer, so that the compiler need not write single bytes to memory.
         let short = |value: i16| u128::from(value as u16);
         let places =
             short(self.x0) << 48 | short(self.y0) << 32 | short(self.x1) << 16 | short(self.y1);
         (u128::from(self.id) << 96 | places << 32 | u128::from(self.data)).to_be_bytes()
     }
 
-    /// From the wire.
+    /// Decodes an item from the wire.
     #[inline]
     #[must_use]
     pub fn from_wire(kind: DisplayItemKind, stipple: u8, wire: &[u8; WIRE_BYTES]) -> Self {
@@ -160,7 +160,7 @@ impl DisplayItem {
         }
     }
 
-    /// Its colour.
+    /// The colour of the item.
     #[must_use]
     pub const fn colour(&self) -> u8 {
         self.data as u8

@@ -1,15 +1,15 @@
-//! The display as a machine: clients' bytes in, answers out; windows that show their symbols; input that finds its client. The caller
-//! moves bytes and tells the time, ns since it began.
+//! The display as a state machine. Bytes of clients go in, answers come out; windows show symbols, and input goes to the client that owns
+//! the window. The caller moves the bytes and supplies the time, in ns since the display began.
 //!
 //! ```text
-//! connect()                      a client is there
-//! receive(client, bytes, watch)  what it sent; `watch` tells the time and hears of each step
-//! output(client)                 what is to be sent to it
-//! draw(client, window)           a window's pixels as they are now
+//! connect()                      a client has connected
+//! receive(client, bytes, watch)  bytes that it sent; `watch` supplies the time and is notified of each step
+//! output(client)                 bytes to send to it
+//! draw(client, window)           draws a window
 //! input(client, window, what)    a key or the pointer
 //! ```
-//! A client cannot see or change what is another's. What it may take is limited; what it does wrong is reported and changes nothing, and
-//! what cannot be read as a message ends its connection.
+//! A client cannot see or change what belongs to another. Its memory and work are limited. An invalid request is refused and changes
+//! nothing; bytes that are not a message end the connection.
 
 mod picture;
 mod window;
@@ -28,41 +28,41 @@ use std::collections::BTreeMap;
 use window::DisplayWindowDamage;
 use work::DisplayRequestWork;
 
-/// Bytes that a client may send before it is granted more.
+/// Bytes that a client may send before it has to be granted more.
 pub const CREDIT: u32 = 1 << 20;
-/// Pixels of all windows of a client together, a byte each: four of the largest.
+/// The limit on the pixels of all windows of a client together, a byte each: four windows of the largest size.
 const MOST_PIXELS: usize = 4 * (LARGEST as usize) * (LARGEST as usize);
-/// Events of input that wait for a client that does not read them.
+/// The limit on input events that wait for a client that does not read them; further ones are dropped and counted.
 const MOST_EVENTS: usize = 256;
-/// Refusals that wait for it: a client that only asks wrong things and reads nothing gets no more.
+/// Bytes of output above which no more refusals are added for a client that does not read them.
 const MOST_WAITING: usize = 1 << 20;
 
-/// A client.
+/// The number of a client, unique in a display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId(pub u64);
 
-/// A step on the way of a request.
+/// A step in the handling of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DisplayRequestStep {
-    /// Its bytes were read.
+    /// Its bytes were received.
     Parsed,
-    /// The display file is as it says, or it is kept for the end of its batch.
+    /// It has changed symbols or windows, or is stored until the end of its batch.
     Stored,
     /// What it changed is drawn.
     Rendered,
 }
 
-/// Who tells the time and hears of each step of each request.
+/// Supplies the time to the display and is notified of each step of each request.
 pub trait DisplayStepObserver {
     /// ns since the display began.
     fn now(&mut self) -> u64;
 
-    /// Whether it wants to hear of steps.
+    /// Whether it wants to be notified of steps.
     fn hears(&self) -> bool {
         false
     }
 
-    /// A request of a client, by its number since `Hello`, passed a step.
+    /// A request of a client, numbered from 1 after `Hello`, has passed a step.
     fn passed(&mut self, step: DisplayRequestStep, client: ClientId, request: u32) {
         let _ = (step, client, request);
     }
@@ -74,21 +74,21 @@ impl<F: FnMut() -> u64> DisplayStepObserver for F {
     }
 }
 
-/// Why a connection ends.
+/// Why the display ends a client's connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DisplayEndReason {
-    /// What it sent is no message.
+    /// It sent something that is not a message.
     Malformed(protocol::MalformedDisplayMessage),
-    /// It did not begin with `Hello`, or not of this version.
+    /// Its first message was not a `Hello` of this version.
     NotHello,
-    /// It does not know the secret.
+    /// Its secret is wrong.
     Stranger,
-    /// It sent more than it was granted.
+    /// It sent more bytes than it was granted.
     Beyond,
 }
 
 impl DisplayEndReason {
-    /// For people.
+    /// The reason in words.
     #[must_use]
     pub fn words(&self) -> String {
         match self {
@@ -102,16 +102,16 @@ impl DisplayEndReason {
     }
 }
 
-/// The symbol that is open.
+/// The symbol that is being defined or edited.
 #[derive(Debug)]
 enum OpenDisplaySymbol {
-    /// It is defined, and there once it is done.
+    /// A new symbol with its number, which is put in place when its definition ends.
     Defined(u32, Symbol),
-    /// It changes as it is.
+    /// The number of an existing symbol, which changes immediately.
     Edited(u32),
 }
 
-/// Requests of a batch, as they came, and their numbers.
+/// The requests of a batch as they were received, and the number of each.
 #[derive(Debug, Default)]
 struct DisplayRequestBatch {
     bytes: Vec<u8>,
@@ -119,34 +119,41 @@ struct DisplayRequestBatch {
 }
 
 impl DisplayRequestBatch {
-    /// Bytes that it takes.
+    /// Bytes of memory that the batch takes.
     const fn memory(&self) -> usize {
         self.bytes.len() + self.numbers.len() * size_of::<u32>()
     }
 }
 
+/// The state of one client.
 #[derive(Debug, Default)]
 struct DisplayClientState {
+    /// Whether its `Hello` was accepted.
     is_known: bool,
     symbols: Symbols,
     windows: BTreeMap<u32, Window>,
     open: Option<OpenDisplaySymbol>,
     batch: Option<DisplayRequestBatch>,
-    /// The beginning of a message whose rest is not here.
+    /// The beginning of a message whose rest has not come.
     rest: Vec<u8>,
+    /// Bytes to send to the client.
     out: Vec<u8>,
-    /// Requests so far, those that are drawn, and bytes since it was granted more.
+    /// The number of requests so far.
     requests: u32,
+    /// The number of the last request whose effect is drawn.
     drawn: u32,
+    /// Bytes received since the last grant of credit.
     taken: u32,
+    /// Input events in `out`.
     events: usize,
+    /// Input events that were dropped and not reported yet.
     dropped: u32,
-    /// What it holds of the memory that all displays of a service have.
+    /// Its share of the memory of all displays of a service.
     share: DisplayMemoryShare,
 }
 
 impl DisplayClientState {
-    /// Bytes of its symbols, of the one that is half defined, and of half a batch.
+    /// Bytes of its symbols, of the symbol being defined, and of an unfinished batch.
     fn symbols_memory(&self) -> usize {
         let open = if let Some(OpenDisplaySymbol::Defined(_, symbol)) = &self.open {
             symbol.memory()
@@ -156,7 +163,7 @@ impl DisplayClientState {
         self.symbols.memory() + open + self.batch.as_ref().map_or(0, DisplayRequestBatch::memory)
     }
 
-    /// Pixels of all its windows, but for one; a byte each.
+    /// Pixels of all its windows except the window `but`.
     fn pixels(&self, but: Option<u32>) -> usize {
         let others = self
             .windows
@@ -168,25 +175,26 @@ impl DisplayClientState {
             .sum()
     }
 
-    /// Bytes of memory that it takes.
+    /// Bytes of memory that the client takes.
     fn memory(&self) -> usize {
         self.symbols_memory() + self.pixels(None)
     }
 }
 
-/// All clients.
+/// The state of a display with all its clients.
 #[derive(Debug)]
 pub struct DisplayMachine {
     clients: BTreeMap<ClientId, DisplayClientState>,
+    /// The number of the newest client.
     next: u64,
     limits: DisplayClientLimits,
-    /// The secret that clients have to know.
+    /// The secret that clients have to send; empty if none is needed.
     token: Vec<u8>,
     budget: DisplayMemoryBudget,
 }
 
 impl DisplayMachine {
-    /// Without clients. Those have to know the secret; with an empty one all may come.
+    /// A display without clients. Clients have to send the secret `token`; if it is empty, all are accepted.
     #[must_use]
     pub fn new(limits: DisplayClientLimits, token: Vec<u8>) -> Self {
         Self {
@@ -198,19 +206,19 @@ impl DisplayMachine {
         }
     }
 
-    /// The same; what its clients take is part of what all displays with that budget take.
+    /// The same display, whose memory counts towards `budget`, which all displays with that budget share.
     #[must_use]
     pub fn within(self, budget: DisplayMemoryBudget) -> Self {
         Self { budget, ..self }
     }
 
-    /// The same; its first client has the number after that one.
+    /// The same display; its first client gets the number `last` + 1.
     #[must_use]
     pub fn after(self, last: u64) -> Self {
         Self { next: last, ..self }
     }
 
-    /// A client is there.
+    /// Adds a client that has connected.
     pub fn connect(&mut self) -> ClientId {
         self.next += 1;
         let id = ClientId(self.next);
@@ -224,12 +232,12 @@ impl DisplayMachine {
         id
     }
 
-    /// A client is gone, and all it had.
+    /// Removes a client and everything that belongs to it.
     pub fn disconnect(&mut self, client: ClientId) {
         self.clients.remove(&client);
     }
 
-    /// What a client sent.
+    /// Handles bytes that a client sent.
     ///
     /// # Errors
     /// Why its connection has to end.
@@ -271,7 +279,7 @@ impl DisplayMachine {
         done
     }
 
-    /// What is to be sent to a client, taken away.
+    /// Takes the bytes that have to be sent to a client.
     pub fn output(&mut self, client: ClientId) -> Vec<u8> {
         let Some(known) = self.clients.get_mut(&client) else {
             return Vec::new();
@@ -280,7 +288,7 @@ impl DisplayMachine {
         std::mem::take(&mut known.out)
     }
 
-    /// All windows: whose they are, and their numbers there.
+    /// All windows, each with its client and the number that the client gave it.
     pub fn windows(&self) -> impl Iterator<Item = (ClientId, u32, &Window)> {
         self.clients.iter().flat_map(|(id, client)| {
             client
@@ -290,7 +298,7 @@ impl DisplayMachine {
         })
     }
 
-    /// Whether something of its windows is not drawn.
+    /// Whether a window of the client has changes that are not drawn.
     #[must_use]
     pub fn is_damaged(&self, client: ClientId) -> bool {
         let known = self.clients.get(&client);
@@ -302,7 +310,7 @@ impl DisplayMachine {
         })
     }
 
-    /// Draws what of its windows is not drawn.
+    /// Draws the changes in all windows of a client.
     pub fn draw_all(&mut self, client: ClientId) {
         if let Some(known) = self.clients.get_mut(&client) {
             known
@@ -312,7 +320,7 @@ impl DisplayMachine {
         }
     }
 
-    /// Draws what of a window is not drawn; it.
+    /// Draws the changes in a window, and returns it.
     pub fn draw(&mut self, client: ClientId, window: u32) -> Option<&Window> {
         let known = self.clients.get_mut(&client)?;
         let shown = known.windows.get_mut(&window)?;
@@ -320,14 +328,14 @@ impl DisplayMachine {
         Some(shown)
     }
 
-    /// A request of a client that changes nothing was carried out elsewhere: those behind it have the numbers that they have there.
+    /// Counts a request that was handled elsewhere (by an agent), so that later requests keep the same numbers here as there.
     pub fn passes(&mut self, client: ClientId) {
         if let Some(known) = self.clients.get_mut(&client) {
             known.requests = known.requests.wrapping_add(1);
         }
     }
 
-    /// Whether a client has said who it is.
+    /// Whether a client's `Hello` was accepted.
     #[must_use]
     pub fn is_known(&self, client: ClientId) -> bool {
         self.clients
@@ -343,15 +351,15 @@ impl DisplayMachine {
             .map_or(0, |known| known.symbols.memory())
     }
 
-    /// Events of input were left out before they came here.
+    /// Counts input events that were dropped before they came here.
     pub fn missed(&mut self, client: ClientId, events: u32) {
         if let Some(known) = self.clients.get_mut(&client) {
             known.dropped = known.dropped.saturating_add(events);
         }
     }
 
-    /// A key or the pointer in a window: its client learns so, with what is there. A pointer that was pressed may have left the window, and
-    /// outside is nothing.
+    /// Reports an input event in a window to its client, with the items at that point. A pointer that was pressed may have left the window;
+    /// outside it there are no items.
     pub fn input(&mut self, client: ClientId, window: u32, input: DisplayInput) {
         let Some(known) = self.clients.get_mut(&client) else {
             return;
@@ -393,9 +401,10 @@ impl DisplayMachine {
     }
 }
 
-/// Bytes of symbols that a client may have once it has sent so many bytes more: what it has, and as much more as the budget of all has.
+/// The bytes of symbols that a client may have after it has sent `bytes` more: what it has, plus what the shared budget still allows.
 fn may_have(client: &mut DisplayClientState, most: usize, bytes: usize) -> usize {
-    // An item takes up to twice the bytes of its request, what waits in a batch is there twice, and an index takes less than its items.
+    // An estimate: an item takes up to twice the bytes of its request, requests in a batch are there twice, and an index takes less than
+    // its items.
     let (now, batch) = (
         client.symbols_memory(),
         client.batch.as_ref().map_or(0, DisplayRequestBatch::memory),
@@ -406,7 +415,7 @@ fn may_have(client: &mut DisplayClientState, most: usize, bytes: usize) -> usize
     most.min(now.saturating_add(more))
 }
 
-/// The scale of a view that shows a symbol as it is.
+/// The scale of a view that shows a symbol at its size, in 256ths.
 pub const FULL_SIZE: u16 = ONE as u16;
 
 #[cfg(test)]

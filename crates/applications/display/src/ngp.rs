@@ -1,19 +1,19 @@
-//! A network graphics protocol below the display's (the NGP of Lantz, Nowicki and Theimer 1985, section 2.3): requests travel in frames, and a
-//! definition that the other end has had is named by its digest instead of being sent again. Both ends of the display's protocol see the
-//! same bytes as without it.
+//! A network graphics protocol (NGP) below the display's protocol (Lantz, Nowicki and Theimer 1985, section 2.3). Requests travel in
+//! frames, and a definition that the other end has is named by its digest instead of being sent again. Both ends of the display's protocol
+//! see the same bytes as without it.
 //!
 //! ```text
 //! frame       what 1 | length 3 | body
-//!   1 hello       to the display: "NGP1", key 16; back: the digests that are there, 16 each
+//!   1 hello       to the display: "NGP1", key 16; back: the digests that it has, 16 each
 //!   2 bytes       requests or answers as they are
-//!   3 definition  DefineSymbol, EndSymbol, items as they are: they are kept under their digest
+//!   3 definition  DefineSymbol, EndSymbol, items as they are: the display's end keeps them by their digest
 //!   4 known       DefineSymbol, EndSymbol, digest 16
 //!   5 missing     back: digest 16        6 again: items as they are
 //!   7 repeated    times 2, a request as it is
 //! ```
-//! A digest is the first half of the items' SHA-256. What is kept belongs to a key, which its client chooses: nobody names what others have
-//! sent. A client that would rather have the newest picture seen than each of them gives reliability up by [`NgpRequestQueue`]. It knows no sockets;
-//! whoever calls it moves the bytes.
+//! A digest is the first half of the SHA-256 of the items. Definitions are kept per key, which the client chooses, so nobody can name what
+//! others have sent. A client that prefers the newest picture to every single one gives up reliability with [`NgpRequestQueue`]. There are
+//! no sockets here; the caller moves the bytes.
 
 mod request_queue;
 
@@ -25,21 +25,24 @@ use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bytes of what is kept of a key, and of all definitions that are held until they are whole.
+/// The limit on the definitions kept per key, bytes.
 pub const KEPT: usize = 8 << 20;
+/// The limit on a definition that the client's end holds back until it is complete, bytes.
 const HELD: usize = 64 << 10;
-/// Digests that are announced, at most.
+/// The largest number of digests announced in a hello.
 const MOST_ANNOUNCED: usize = 1024;
-/// Bytes of frames that wait for a missing definition: more than a client may have on its way.
+/// The limit on frames that wait for a missing definition, bytes: more than a client's credit.
 const WAITING: usize = 4 << 20;
-/// Items shorter than that are sent again.
+/// Definitions with fewer bytes of items are always sent as they are.
 const SHORT: usize = 64;
-/// Bytes before a frame's body, and the longest body.
+/// Bytes of a frame's header.
 const FRAME: usize = 4;
+/// Bytes of the longest frame body.
 const LONGEST: usize = 1 << 20;
 const MAGIC: [u8; 4] = *b"NGP1";
-/// Bytes of `DefineSymbol`, and of `EndSymbol`.
+/// Bytes of a `DefineSymbol` request.
 const DEFINE: usize = HEAD_BYTES + 4;
+/// Bytes of an `EndSymbol` request.
 const END: usize = HEAD_BYTES;
 
 const HELLO: u8 = 1;
@@ -50,7 +53,7 @@ const MISSING: u8 = 5;
 const AGAIN: u8 = 6;
 const REPEATED: u8 = 7;
 
-/// What a client's definitions are kept under.
+/// The key under which a client's definitions are kept.
 pub type NgpDefinitionKey = [u8; 16];
 type NgpDefinitionDigest = [u8; 16];
 
@@ -60,19 +63,19 @@ fn digest(items: &[u8]) -> NgpDefinitionDigest {
     digest
 }
 
-/// Why a connection has to end.
+/// Why a connection has to end, in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken(&'static str);
 
 impl Broken {
-    /// In words.
+    /// The reason in words.
     #[must_use]
     pub const fn words(self) -> &'static str {
         self.0
     }
 }
 
-/// Definitions by their digests, the oldest of which go.
+/// Definitions by their digests. When [`KEPT`] is exceeded, the oldest are dropped.
 #[derive(Clone, Debug, Default)]
 pub struct NgpDefinitionStore {
     definitions: BTreeMap<NgpDefinitionDigest, Arc<[u8]>>,
@@ -104,21 +107,21 @@ impl NgpDefinitionStore {
     }
 }
 
-/// The same for all connections of a key.
+/// The definitions of a key, shared by all its connections.
 pub type SharedStore = Arc<Mutex<NgpDefinitionStore>>;
 
 fn lock(store: &SharedStore) -> MutexGuard<'_, NgpDefinitionStore> {
     store.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Frames that came.
+/// Assembles frames from bytes.
 #[derive(Debug, Default)]
 struct NgpFrameBuffer {
     rest: Vec<u8>,
 }
 
 impl NgpFrameBuffer {
-    /// All that are whole by now.
+    /// Takes bytes, and returns all frames that are complete: their type and body.
     fn take(&mut self, bytes: &[u8]) -> Result<Vec<(u8, Vec<u8>)>, Broken> {
         self.rest.extend_from_slice(bytes);
         let (mut used, mut frames) = (0, Vec::new());
@@ -143,6 +146,7 @@ impl NgpFrameBuffer {
     }
 }
 
+/// Appends a frame whose body is the concatenation of `parts`.
 fn put(out: &mut Vec<u8>, what: u8, parts: &[&[u8]]) {
     let length: usize = parts.iter().map(|part| part.len()).sum();
     let [_, a, b, c] = (length as u32).to_be_bytes();
@@ -156,22 +160,25 @@ fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
         .for_each(|piece| put(out, BYTES, &[piece]));
 }
 
-/// The client's end.
+/// The client's end of a connection.
 #[derive(Debug, Default)]
 pub struct Near {
     frames: NgpFrameBuffer,
+    /// Requests that are not in a frame yet.
     rest: Vec<u8>,
-    /// A definition that is not whole yet begins here in `rest`, and is looked at up to there.
+    /// If a definition that is not complete begins at the start of `rest`: how many of its bytes have been examined.
     held: Option<usize>,
-    /// What was sent, and of that what the other end has.
+    /// The definitions that were sent with this key.
     sent: SharedStore,
+    /// The digests of definitions that the display's end has.
     there: BTreeSet<NgpDefinitionDigest>,
     out: Vec<u8>,
+    /// Whether the display's end has answered the hello.
     is_greeted: bool,
 }
 
 impl Near {
-    /// With what connections of the same key sent.
+    /// A client's end. `sent` is shared with the other connections of the same key.
     #[must_use]
     pub fn new(key: &NgpDefinitionKey, sent: SharedStore) -> Self {
         let mut new = Self {
@@ -182,16 +189,16 @@ impl Near {
         new
     }
 
-    /// Whether the other end has said what it has.
+    /// Whether the display's end has announced what it has.
     #[must_use]
     pub const fn is_greeted(&self) -> bool {
         self.is_greeted
     }
 
-    /// Requests on their way.
+    /// Puts requests into frames. An incomplete definition is held back.
     pub fn send(&mut self, requests: &[u8]) {
         self.rest.extend_from_slice(requests);
-        // Up to there requests go as they are; whole definitions go as such.
+        // `plain` is where requests begin that go as they are; complete definitions get frames of their own.
         let (mut plain, mut at) = (0, self.held.take().unwrap_or(0));
         let mut begins = (at > 0).then_some(0);
         while let Ok(Some((request, wants, length))) = protocol::parse_request(&self.rest[at..]) {
@@ -211,7 +218,7 @@ impl Near {
             };
             at = next;
         }
-        // A definition may become whole; what is no message the display refuses.
+        // What may become a definition is held back. Bytes that are not a message go on, so that the display refuses them.
         let ends = match begins {
             Some(from) => from,
             None if protocol::parse_request(&self.rest[at..]).is_err() => self.rest.len(),
@@ -222,7 +229,7 @@ impl Near {
         self.held = begins.map(|from| at - from).filter(|held| *held > 0);
     }
 
-    /// What waits leaves, up to about so many bytes on the wire.
+    /// Puts waiting requests into frames until about `most` bytes are to be sent.
     pub fn send_waiting(&mut self, waiting: &mut NgpRequestQueue, most: usize) {
         let mut plain = Vec::new();
         while self.out.len() + plain.len() < most
@@ -240,14 +247,14 @@ impl Near {
                     &[&next.times.to_be_bytes(), &next.request],
                 );
             } else {
-                // What is held may become a definition: it goes first.
+                // A definition that is held back has to go first.
                 (0..next.times).for_each(|_| self.send(&next.request));
             }
         }
         self.send(&plain);
     }
 
-    /// A whole definition in `rest`: `DefineSymbol` from there on, its end between the others.
+    /// Puts a definition in `rest` into a frame: its `DefineSymbol` is at `from`, its `EndSymbol` at `end..next`.
     fn define(&mut self, from: usize, end: usize, next: usize) {
         let (head, items, tail) = (
             &self.rest[from..from + DEFINE],
@@ -263,14 +270,14 @@ impl Near {
         let mut sent = lock(&self.sent);
         sent.keep(items);
         self.there.insert(digest);
-        // What is not kept here any more could not be named.
+        // Digests of definitions that are no longer kept here could not be resent, so they are forgotten.
         if self.there.len() > 2 * (sent.definitions.len() + MOST_ANNOUNCED) {
             self.there
                 .retain(|digest| sent.definitions.contains_key(digest));
         }
     }
 
-    /// What came from the display: its answers.
+    /// Handles bytes from the display's end, and returns the answers in them.
     ///
     /// # Errors
     /// Why the connection has to end.
@@ -301,13 +308,13 @@ impl Near {
         Ok(answers)
     }
 
-    /// Whether anything is to be sent.
+    /// Whether there are bytes to send.
     #[must_use]
     pub const fn has_output(&self) -> bool {
         !self.out.is_empty()
     }
 
-    /// What is to be sent, taken away.
+    /// Takes the bytes to send.
     pub fn output(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.out)
     }
@@ -319,21 +326,23 @@ fn put_bytes_if_any(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// The display's end.
+/// The display's end of a connection.
 #[derive(Debug, Default)]
 pub struct Far {
     frames: NgpFrameBuffer,
     store: SharedStore,
-    /// Frames behind one whose definition is missing.
+    /// Frames that wait because a definition before them is missing.
     waiting: VecDeque<(u8, Vec<u8>)>,
+    /// Bytes of the waiting frames' bodies.
     waiting_bytes: usize,
+    /// The digest of the missing definition that was asked for.
     asked: Option<NgpDefinitionDigest>,
     is_greeted: bool,
     out: Vec<u8>,
 }
 
 impl Far {
-    /// What came from the client: its requests. `kept` gives what is kept of a key.
+    /// Handles bytes from the client's end, and returns the requests in them. `kept` gives the definitions of a key.
     ///
     /// # Errors
     /// Why the connection has to end.
@@ -344,7 +353,7 @@ impl Far {
     ) -> Result<Vec<u8>, Broken> {
         let mut requests = Vec::new();
         let mut kept = Some(kept);
-        // Who speaks something else need not be waited for.
+        // A peer that speaks another protocol is refused at its first wrong byte.
         let mut begins = self.frames.rest.iter().chain(bytes).skip(FRAME);
         if !self.is_greeted
             && !MAGIC
@@ -396,7 +405,7 @@ impl Far {
         Ok(requests)
     }
 
-    /// Takes what does not wait.
+    /// Turns waiting frames into requests, up to one whose definition is missing.
     fn go_on(&mut self, requests: &mut Vec<u8>) -> Result<(), Broken> {
         while let Some((what, body)) = self
             .waiting
@@ -449,18 +458,18 @@ impl Far {
         Ok(())
     }
 
-    /// Answers on their way.
+    /// Puts answers into frames.
     pub fn send(&mut self, answers: &[u8]) {
         put_bytes_if_any(&mut self.out, answers);
     }
 
-    /// Whether anything is to be sent.
+    /// Whether there are bytes to send.
     #[must_use]
     pub const fn has_output(&self) -> bool {
         !self.out.is_empty()
     }
 
-    /// What is to be sent, taken away.
+    /// Takes the bytes to send.
     pub fn output(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.out)
     }

@@ -1,6 +1,7 @@
-//! Pixels of a window, a byte each (a colour of the palette), and what is drawn on them: exactly, without smoothing, as a display of 1985.
+//! The pixels of a window, a byte each (an index in the palette), and drawing on them: exactly, without antialiasing, like a display of
+//! 1985.
 //!
-//! Coordinates may lie anywhere; what lies outside is left out.
+//! Coordinates may be outside the window; what lies outside is clipped.
 
 use crate::font::{self, CELL};
 use crate::item::STIPPLES;
@@ -13,14 +14,14 @@ pub struct Pixels {
     bytes: Vec<u8>,
 }
 
-/// A place.
+/// A point: x to the right, y downwards.
 pub type PixelPoint = (i32, i32);
 
-/// Sides of a window, at most.
+/// The largest width and height of a window, pixels.
 pub const LARGEST: u16 = 4096;
 
 impl Pixels {
-    /// All of colour 0.
+    /// Pixels that all have colour 0.
     #[must_use]
     pub fn new(width: u16, height: u16) -> Self {
         let (width, height) = (width.min(LARGEST), height.min(LARGEST));
@@ -32,19 +33,19 @@ impl Pixels {
         }
     }
 
-    /// Width and height.
+    /// Width and height, pixels.
     #[must_use]
     pub const fn size(&self) -> (i32, i32) {
         (self.width, self.height)
     }
 
-    /// Rows from the top.
+    /// The pixels row by row from the top.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The colour at a place; none outside.
+    /// The colour at a point; `None` outside.
     #[must_use]
     pub fn at(&self, point: PixelPoint) -> Option<u8> {
         let (x, y) = point;
@@ -52,24 +53,25 @@ impl Pixels {
             .then(|| self.bytes[y as usize * self.width as usize + x as usize])
     }
 
-    /// All of colour 0 again.
+    /// Sets all pixels to colour 0.
     pub fn clear(&mut self) {
         self.bytes.fill(0);
     }
 
-    /// What is negative is beyond all sides as a number without a sign.
+    /// Whether a point is inside. A negative coordinate becomes a large unsigned number, so one comparison per axis suffices.
     #[inline]
     const fn has(&self, point: PixelPoint) -> bool {
         (point.0 as u32) < self.width as u32 && (point.1 as u32) < self.height as u32
     }
 
-    /// A line of one pixel, both ends included (Bresenham 1965).
+    /// Draws a line one pixel wide, both ends included (Bresenham 1965).
     #[inline]
     pub fn vector(&mut self, from: PixelPoint, to: PixelPoint, colour: u8) {
         if !self.has(from) || !self.has(to) {
             return self.clipped(from, to, colour);
         }
-        // All of it is inside: the place in the rows goes along, and of both next places the right one is taken.
+        // The line is entirely inside, so the index advances without clipping and both candidates for the next pixel are computed without
+        // branches.
         let (dx, dy) = (to.0 - from.0, to.1 - from.1);
         let (right, down) = (
             dx.signum() as isize,
@@ -83,7 +85,7 @@ impl Pixels {
         };
         let (both, back, mut rest) = (right + down, long - short, long / 2);
         let mut at = from.1 as isize * self.width as isize + from.0 as isize;
-        // A range that includes its end asks each time whether it is over: a fifth of the time.
+        // A half-open range: an inclusive one checks its end at each step, which costs a fifth of the time.
         for _ in 0..long + 1 {
             if let Some(pixel) = self.bytes.get_mut(at as usize) {
                 *pixel = colour;
@@ -96,18 +98,18 @@ impl Pixels {
         }
     }
 
-    /// The same of a line that does not lie inside with both its ends.
+    /// Draws a line of which at least one end is outside.
     #[inline(never)]
     fn clipped(&mut self, from: PixelPoint, to: PixelPoint, colour: u8) {
         let ((x0, y0), (x1, y1)) = (from, to);
-        // Of a line that never comes into the window there is nothing to draw.
+        // Lines entirely on one side of the window draw nothing.
         if x0.max(x1) < 0 || y0.max(y1) < 0 || x0.min(x1) >= self.width || y0.min(y1) >= self.height
         {
             return;
         }
         let (dx, dy) = ((x1 - x0).abs(), (y1 - y0).abs());
         let (right, down) = ((x1 - x0).signum(), (y1 - y0).signum());
-        // Each step goes along the longer way, and sometimes along the other too.
+        // Each step goes along the longer axis, and sometimes along the other too.
         let (long, short) = (dx.max(dy), dx.min(dy));
         let (along, aside) = if dx >= dy {
             ((right, 0), (0, down))
@@ -129,7 +131,7 @@ impl Pixels {
         }
     }
 
-    /// A rectangle with both corners, filled with a stipple, whose pattern lies fast on the window.
+    /// Fills a rectangle, both corners included, with a stipple; the pattern is aligned to the window.
     pub fn rectangle(&mut self, a: PixelPoint, b: PixelPoint, colour: u8, stipple: u8) {
         let (left, right) = (a.0.min(b.0).max(0), a.0.max(b.0).min(self.width - 1));
         let (top, bottom) = (a.1.min(b.1).max(0), a.1.max(b.1).min(self.height - 1));
@@ -151,7 +153,7 @@ impl Pixels {
         }
     }
 
-    /// Letters, the first with its upper left corner there.
+    /// Draws text; the upper left corner of the first character is at `at`.
     pub fn text(&mut self, at: PixelPoint, letters: &[u8], colour: u8) {
         let (x, y) = at;
         for (number, byte) in letters.iter().enumerate() {
@@ -165,7 +167,7 @@ impl Pixels {
         }
     }
 
-    /// Rows of so many bits, each of whole bytes; set bits have the colour, those behind a row's width are none of it.
+    /// Draws a bitmap of `width` pixels per row, each row a whole number of bytes. Set bits get the colour; padding bits are ignored.
     pub fn bits(&mut self, corner: PixelPoint, bits: &[u8], width: usize, colour: u8) {
         let (x, top) = corner;
         let row_bytes = width.div_ceil(8).max(1);
@@ -205,7 +207,7 @@ impl Pixels {
             .for_each(|pair| self.vector(pair[0], pair[1], colour));
     }
 
-    /// The area within points, by the even-odd rule: pixels whose middle is inside.
+    /// Fills the area bounded by the points, by the even-odd rule: pixels whose centre is inside.
     pub fn fill(&mut self, points: &[PixelPoint], colour: u8, stipple: u8) {
         let (Some(top), Some(bottom)) = (
             points.iter().map(|p| p.1).min(),
@@ -227,8 +229,8 @@ impl Pixels {
     }
 }
 
-/// Where the edges of an area cross a row, in no order: of each the first pixel whose middle is right of it, at the middle of the row, the
-/// same whichever way the edge goes.
+/// The x coordinates at which the edges of an area cross a row, unordered: for each edge the first pixel whose centre is to the right of it
+/// at the middle of the row. The result does not depend on the edge's direction.
 fn crossings(points: &[PixelPoint], y: i32) -> impl Iterator<Item = i32> {
     let ends = points
         .iter()
@@ -245,7 +247,7 @@ fn crossings(points: &[PixelPoint], y: i32) -> impl Iterator<Item = i32> {
         })
 }
 
-/// Whether a pixel is one that [`Pixels::fill`] paints, where no stipple leaves it out.
+/// Whether [`Pixels::fill`] with a solid stipple paints this pixel.
 #[must_use]
 pub(crate) fn is_filled(points: &[PixelPoint], at: PixelPoint) -> bool {
     crossings(points, at.1)
@@ -255,7 +257,7 @@ pub(crate) fn is_filled(points: &[PixelPoint], at: PixelPoint) -> bool {
         == 1
 }
 
-/// Sets the pixels of a row whose bits are set in a pattern that is repeated, the highest bit first.
+/// Sets those pixels of a row whose bit is set in the repeated 8-bit pattern, highest bit first.
 fn stippled(row: &mut [u8], bits: u8, colour: u8) {
     let mask = spread(bits);
     let paint = u64::from_ne_bytes([colour; 8]) & mask;
@@ -273,7 +275,7 @@ fn stippled(row: &mut [u8], bits: u8, colour: u8) {
     }
 }
 
-/// A byte for each bit, the highest bit first in memory: all ones where it is set.
+/// Expands 8 bits to 8 bytes, highest bit first in memory: 0xff where the bit is set.
 fn spread(bits: u8) -> u64 {
     let mut bytes = [0; 8];
     for (at, byte) in bytes.iter_mut().enumerate() {
@@ -282,7 +284,7 @@ fn spread(bits: u8) -> u64 {
     u64::from_ne_bytes(bytes)
 }
 
-/// Points of a quadratic B-spline through the middles of the lines between its points, from the first point to the last.
+/// The points of a quadratic B-spline from the first point to the last, through the midpoints of the lines between the points.
 #[must_use]
 pub fn spline(points: &[PixelPoint]) -> Vec<PixelPoint> {
     const STEPS: i64 = 16;
@@ -292,7 +294,7 @@ pub fn spline(points: &[PixelPoint]) -> Vec<PixelPoint> {
     if points.len() < 3 {
         return points.to_vec();
     }
-    // In halves of a pixel, so that middles are whole.
+    // In half pixels, so that midpoints are integers.
     let middle = |a: &PixelPoint, b: &PixelPoint| {
         (
             i64::from(a.0) + i64::from(b.0),
@@ -319,7 +321,7 @@ pub fn spline(points: &[PixelPoint]) -> Vec<PixelPoint> {
     out
 }
 
-/// Colours 0 to 255 as red, green and blue: white, black, the four layers of an NMOS chip and what goes with them, then greys.
+/// The palette, as red, green and blue: white, black, the four layers of an NMOS chip, other colours, then greys.
 #[must_use]
 pub fn palette() -> Vec<[u8; 3]> {
     const FIRST: [[u8; 3]; 16] = [
@@ -346,7 +348,7 @@ pub fn palette() -> Vec<[u8; 3]> {
         .collect()
 }
 
-/// The pixels as PNG.
+/// Encodes the pixels as PNG.
 ///
 /// # Errors
 /// A sentence when they cannot be encoded.

@@ -1,154 +1,156 @@
-//! The display's protocol (VGTP) as bytes: each message has a head of 4 bytes, then what its operation says. Numbers are big-endian.
+//! The display's protocol (VGTP): encoding and decoding of requests and answers. Each message has a header of 4 bytes, then the fields of
+//! its operation. Numbers are big-endian.
 //!
 //! ```text
-//! operation 1 (its highest bit: an answer is wanted) | kind, or stipple and kind 1 | length of all of it 2
+//! operation 1 (its highest bit: an answer is wanted) | kind, or stipple and kind 1 | length of the whole message 2
 //! ```
-//! An `AddItem` of a vector or a rectangle has 20 bytes, as in the paper (section 8). Nothing is judged here but the form.
+//! An `AddItem` of a vector or a rectangle has 20 bytes, as in the paper (section 8). Only the form of messages is checked here.
 
 use crate::item::{DisplayItem, DisplayItemKind, WIRE_BYTES};
 
-/// Bytes of a head.
+/// Bytes of a message's header.
 pub const HEAD_BYTES: usize = 4;
-/// Bytes of the longest secret that is said in a `Hello`.
+/// Bytes of the longest secret in a `Hello`.
 pub const LONGEST_SECRET: usize = 255;
 /// Bytes of the longest `Hello`.
 pub const LONGEST_HELLO: usize = HEAD_BYTES + 6 + LONGEST_SECRET;
-/// Bytes of an `AddItem` of an item that holds nothing.
+/// Bytes of an `AddItem` whose item has no extra bytes (text, points, bits).
 pub const PLAIN_BYTES: usize = HEAD_BYTES + WIRE_BYTES;
-/// Bytes of a message, at most.
+/// Bytes of the longest message.
 pub const LONGEST: usize = u16::MAX as usize;
-/// What a client says first, and the version that this is.
+/// The first bytes of a `Hello`'s body.
 pub const MAGIC: [u8; 4] = *b"VGTP";
-/// See `MAGIC`.
+/// The version of the protocol that this program speaks.
 pub const VERSION: u16 = 2;
+/// The bit of the operation that asks for an answer.
 const ANSWER: u8 = 0x80;
 /// The operation of a `Hello`.
 const HELLO: u8 = 1;
 /// The operation of an `AddItem`.
 const ADD: u8 = 6;
 
-/// What a client asks.
+/// A request of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DisplayRequest<'b> {
-    /// The first message; the secret where the server wants one.
+    /// The client's first message.
     Hello {
-        /// The version that it speaks.
+        /// The version of the protocol that the client speaks.
         version: u16,
-        /// The secret, or nothing.
+        /// The display's secret; empty if the client has none.
         token: &'b [u8],
     },
-    /// A symbol is defined: items go to it until `EndSymbol`, and it is there then, or not at all.
+    /// Begins the definition of a symbol: items go to it until `EndSymbol`, which puts the whole symbol in place.
     DefineSymbol(u32),
-    /// A symbol that is there is open from now on: each item changes it at once.
+    /// Opens an existing symbol for editing: each item changes it at once.
     EditSymbol(u32),
-    /// The symbol that is open is done.
+    /// Ends the definition or the editing of the open symbol.
     EndSymbol,
-    /// A symbol goes.
+    /// Deletes a symbol.
     DeleteSymbol(u32),
-    /// An item more, behind the others, with what it holds.
+    /// Adds an item to the open symbol, after the others, with its extra bytes (text, points, bits).
     AddItem(DisplayItem, &'b [u8]),
-    /// Another item in the place of the one with its id.
+    /// Replaces the item with the same id in the open symbol.
     ChangeItem(DisplayItem, &'b [u8]),
-    /// An item goes.
+    /// Deletes an item of the open symbol by its id.
     DeleteItem(u32),
-    /// A window, so wide and high, with a title.
+    /// Creates a window: number, width and height in pixels, title.
     CreateWindow(u32, (u16, u16), &'b [u8]),
-    /// A window shows a symbol, whose origin is there, in 256ths of its size.
+    /// Shows a symbol in a window: window, symbol, where the symbol's origin is, scale in 256ths.
     DisplayView(u32, u32, (i16, i16), u16),
-    /// A window goes.
+    /// Closes a window.
     CloseWindow(u32),
-    /// What follows is seen all at once.
+    /// Begins a batch: the requests in it take effect together when it ends.
     BeginBatch,
-    /// It is seen now.
+    /// Ends a batch.
     EndBatch,
-    /// Everything before is to be drawn; the answer says when each step was done.
+    /// Asks for everything before it to be drawn; the answer carries this token and the time of each step.
     Sync(u32),
 }
 
-/// What a server says.
+/// An answer of a display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DisplayAnswer {
-    /// The client may send so many bytes.
+    /// The answer to `Hello`: the client may send.
     Welcome {
-        /// Bytes after the first message.
+        /// Bytes that the client may send after its `Hello`.
         credit: u32,
         /// The number of the client, which names it in events.
         client: u64,
     },
-    /// A request that wanted an answer is done.
+    /// A request that asked for an answer is done.
     Done,
-    /// A request was not done: its number since the first, and why. Also of those that wanted no answer.
+    /// A request was not done. This is sent also for requests that did not ask for an answer.
     Refused {
-        /// Counted from 1, the first after `Hello`.
+        /// The number of the request; the first one after `Hello` is 1.
         request: u32,
-        /// Why.
+        /// The reason, a number of [`DisplayRefusal`](crate::symbols::DisplayRefusal).
         why: u8,
     },
-    /// The client may send so many bytes more.
+    /// The client may send this many bytes more.
     Credit(u32),
-    /// Everything before a `Sync` is drawn: when it was parsed, stored, drawn and shown, ns since the server began.
+    /// Everything before a `Sync` is drawn.
     Synced {
-        /// What the client called it.
+        /// The token of the `Sync`.
         token: u32,
-        /// ns.
+        /// When it passed each step, ns since the server began.
         stamps: Stamps,
     },
-    /// A key or the pointer, in a window.
+    /// A key was pressed in a window, or the pointer moved or clicked there.
     Input {
-        /// Which.
+        /// The number of the window.
         window: u32,
         /// What happened.
         input: DisplayInput,
-        /// Events before it that were dropped because the client did not read them.
+        /// The number of events before it that were dropped because the client did not read them.
         dropped: u32,
-        /// Items there, the last drawn first: symbol and item.
+        /// The items at that point, the last drawn first: symbol and item id.
         hits: Vec<(u32, u32)>,
     },
 }
 
-/// When a request had passed which step, ns since the server began.
+/// When a request passed each step, ns since the server began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamps {
-    /// Its bytes were there.
+    /// Its bytes were received.
     pub parsed: u64,
-    /// What was before it is in the display file.
+    /// All requests before it have changed the display's symbols and windows.
     pub stored: u64,
-    /// It is drawn.
+    /// The windows are drawn.
     pub rendered: u64,
-    /// It can be seen: whoever looks on has it, or could have.
+    /// The pixels are available to viewers.
     pub presented: u64,
 }
 
-/// What happened in a window.
+/// An input event in a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DisplayInput {
     /// A key was pressed: its character.
     Key(u32),
-    /// The pointer is there.
+    /// The pointer moved to this pixel (x, y).
     Move(i16, i16),
-    /// A button was pressed there.
+    /// A button was pressed at this pixel (x, y).
     Press(i16, i16),
-    /// It was let go.
+    /// The button was released at this pixel (x, y).
     Release(i16, i16),
 }
 
-/// Why bytes are no messages: the connection has to end.
+/// Why bytes cannot be decoded as messages. The connection has to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MalformedDisplayMessage {
-    /// A length below that of a head.
+    /// The length is smaller than that of a header.
     Length,
-    /// An operation that there is not.
+    /// There is no such operation.
     Operation(u8),
-    /// A message of another length than its operation has.
+    /// The length is not one that this operation can have.
     Form(u8),
-    /// A `Hello` that does not begin as one.
+    /// A `Hello` that does not begin with [`MAGIC`].
     Magic,
-    /// A `Welcome` of another version.
+    /// A `Welcome` of another version of the protocol.
     Version(u16),
 }
 
 impl MalformedDisplayMessage {
-    /// For people.
+    /// The reason in words.
     #[must_use]
     pub fn words(self) -> String {
         match self {
@@ -165,17 +167,17 @@ impl MalformedDisplayMessage {
     }
 }
 
-/// Puts a request behind others.
+/// Appends the encoding of a request to `out`.
 #[inline]
 pub fn write_request(out: &mut Vec<u8>, request: &DisplayRequest<'_>, wants_answer: bool) {
     match request {
-        // By far the most: all of it at once.
+        // By far the most frequent request, so it is encoded in one step.
         DisplayRequest::AddItem(item, b"") => out.extend_from_slice(&plain(item, wants_answer)),
         _ => put_any(out, request, wants_answer),
     }
 }
 
-/// Puts requests that add items behind others, where all of them hold nothing: else nothing is put. No answer is wanted.
+/// Appends `AddItem` requests without answers for all `items`, if none of them has extra bytes; otherwise nothing. Returns whether it did.
 #[must_use]
 pub fn put_plain(out: &mut Vec<u8>, items: &[(DisplayItem, Vec<u8>)]) -> bool {
     let is_plain = items.iter().all(|(_, held)| held.is_empty());
@@ -191,7 +193,7 @@ pub fn put_plain(out: &mut Vec<u8>, items: &[(DisplayItem, Vec<u8>)]) -> bool {
     is_plain
 }
 
-/// The message that adds an item that holds nothing.
+/// The `AddItem` message of an item without extra bytes.
 #[inline]
 fn plain(item: &DisplayItem, wants_answer: bool) -> [u8; PLAIN_BYTES] {
     let mut whole = [0; PLAIN_BYTES];
@@ -201,7 +203,8 @@ fn plain(item: &DisplayItem, wants_answer: bool) -> [u8; PLAIN_BYTES] {
     whole
 }
 
-/// The item that a message adds, where it holds nothing, calls nothing and wants no answer: by far the most are so.
+/// Decodes the most frequent messages quickly: an `AddItem` of a vector or a rectangle without extra bytes that asks for no answer. `None`
+/// for any other message.
 #[inline]
 #[must_use]
 pub fn take_plain(message: &[u8; PLAIN_BYTES]) -> Option<DisplayItem> {
@@ -220,13 +223,13 @@ pub fn take_plain(message: &[u8; PLAIN_BYTES]) -> Option<DisplayItem> {
     ))
 }
 
-/// Whether the first message, which is `Hello`, can begin so.
+/// Whether a message that begins with this byte can be a `Hello`.
 #[must_use]
 pub const fn begins_hello(first: u8) -> bool {
     first & !ANSWER == HELLO
 }
 
-/// Bytes that a message has, as far as what is there of it says: its head's, or all of them.
+/// The length of the message that begins here, from its header, or the header's length while that is incomplete.
 #[must_use]
 pub fn message_length(message: &[u8]) -> usize {
     let length = message
@@ -278,6 +281,7 @@ fn put_any(out: &mut Vec<u8>, request: &DisplayRequest<'_>, wants_answer: bool) 
     close(out, begin);
 }
 
+/// Writes the length into the header of the message that begins at `begin`.
 fn close(out: &mut Vec<u8>, begin: usize) {
     out.truncate(begin + LONGEST);
     let length = ((out.len() - begin) as u16).to_be_bytes();
@@ -286,6 +290,7 @@ fn close(out: &mut Vec<u8>, begin: usize) {
     }
 }
 
+/// The operation and the second byte of a request's header.
 const fn numbers(request: &DisplayRequest<'_>) -> (u8, u8) {
     match request {
         DisplayRequest::Hello { .. } => (HELLO, 0),
@@ -313,7 +318,7 @@ const fn kind_byte(item: &DisplayItem) -> u8 {
     item.stipple << 4 | kind
 }
 
-/// The first message of what came. None when not all of it is there.
+/// The first whole message in `bytes`; `None` if it is incomplete.
 fn first_message(bytes: &[u8]) -> Result<Option<&[u8]>, MalformedDisplayMessage> {
     let Some((head, _)) = bytes.split_at_checked(HEAD_BYTES) else {
         return Ok(None);
@@ -325,10 +330,10 @@ fn first_message(bytes: &[u8]) -> Result<Option<&[u8]>, MalformedDisplayMessage>
     Ok(bytes.get(..length))
 }
 
-/// The next request of what came: it, whether an answer is wanted, and its bytes. None when not all of it is there.
+/// Decodes the first request in `bytes`: the request, whether an answer is wanted, and its length in bytes. `None` if it is incomplete.
 ///
 /// # Errors
-/// When it is no message.
+/// [`MalformedDisplayMessage`] if the bytes are not a request.
 pub fn parse_request(
     bytes: &[u8],
 ) -> Result<Option<(DisplayRequest<'_>, bool, usize)>, MalformedDisplayMessage> {
@@ -408,7 +413,7 @@ fn request(
 }
 
 impl DisplayAnswer {
-    /// Puts it behind others.
+    /// Appends the encoding of this answer to `out`.
     pub fn put(&self, out: &mut Vec<u8>) {
         let begin = out.len();
         let (operation, kind) = match self {
@@ -458,10 +463,10 @@ impl DisplayAnswer {
         close(out, begin);
     }
 
-    /// The next answer of what came, and its bytes. None when not all of it is there.
+    /// Decodes the first answer in `bytes`: the answer and its length in bytes. `None` if it is incomplete.
     ///
     /// # Errors
-    /// When it is none.
+    /// [`MalformedDisplayMessage`] if the bytes are not an answer.
     pub fn take(bytes: &[u8]) -> Result<Option<(Self, usize)>, MalformedDisplayMessage> {
         let Some(message) = first_message(bytes)? else {
             return Ok(None);
@@ -560,7 +565,7 @@ impl DisplayInput {
         })
     }
 
-    /// Where the pointer is; none of a key.
+    /// Where the pointer is; `None` for a key.
     #[must_use]
     pub const fn place(self) -> Option<(i16, i16)> {
         match self {

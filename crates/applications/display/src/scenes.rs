@@ -1,22 +1,22 @@
 //! The pictures of the paper's benchmarks (Lantz, Nowicki and Theimer 1985, section 3.1.1): the fully connected polygon of 36 corners, an
 //! array of 5 by 6 NMOS inverters of 26 rectangles, and letters.
 //!
-//! Where the rectangles of an inverter lie is not printed: these are one in Mead and Conway's rules, in four layers.
+//! The paper does not print where the rectangles of an inverter lie: these follow Mead and Conway's design rules, in four layers.
 
 use crate::item::{DisplayItem, DisplayItemKind};
 
-/// Corners of the polygon, and its radius, pixels.
+/// The number of corners of the polygon.
 pub const CORNERS: usize = 36;
-/// See `CORNERS`.
+/// The radius of the polygon, pixels.
 pub const RADIUS: f64 = 350.0;
-/// Inverters of the array.
+/// Columns and rows of the array of inverters.
 pub const ARRAY: (i16, i16) = (6, 5);
-/// From an inverter to the next, pixels.
+/// The distance from one inverter to the next, pixels.
 pub const PITCH: (i16, i16) = (64, 78);
-/// Letters of a line of the text benchmark.
+/// The number of letters in a line of the text benchmark.
 pub const LETTERS: usize = 80;
 
-/// The polygon.
+/// The fully connected polygon: a vector between every two corners.
 #[must_use]
 pub fn polygon() -> Vec<DisplayItem> {
     let corner = |number: usize| {
@@ -38,7 +38,7 @@ fn cut() -> [(i16, i16, i16, i16, u8); 3] {
     [(0, 0, 7, 7, 1), (0, 0, 7, 7, 4), (2, 2, 5, 5, 0)]
 }
 
-/// Lines of 10 pixels, as `x11perf -line10` draws them: so many of them beside and below each other.
+/// `many` lines of 10 pixels, as `x11perf -line10` draws them, side by side and one below the other.
 #[must_use]
 pub fn short_lines(many: u32) -> Vec<DisplayItem> {
     let line = |number: u32| {
@@ -48,7 +48,8 @@ pub fn short_lines(many: u32) -> Vec<DisplayItem> {
     (0..many).map(line).collect()
 }
 
-/// What an inverter has beside its contact cuts: left, top, right, bottom, layer. 20 of them, so that 23 rectangles are defined, as printed.
+/// The rectangles of an inverter without its contact cuts: left, top, right, bottom, layer. They are 20, which with the 3 of a cut makes
+/// the 23 defined rectangles that the paper states.
 const OWN: [(i16, i16, i16, i16, u8); 20] = [
     (0, 0, 63, 7, 4),
     (0, 68, 63, 75, 4),
@@ -71,7 +72,7 @@ const OWN: [(i16, i16, i16, i16, u8); 20] = [
     (26, 35, 31, 40, 1),
     (27, 36, 30, 39, 0),
 ];
-/// Where its two contact cuts are: to the supply and to ground.
+/// The positions of an inverter's two contact cuts: to the supply and to ground.
 const CUTS: [(i16, i16); 2] = [(28, 0), (28, 68)];
 
 fn rectangle(of: (i16, i16, i16, i16, u8), id: u32, at: (i16, i16)) -> DisplayItem {
@@ -84,7 +85,7 @@ fn rectangle(of: (i16, i16, i16, i16, u8), id: u32, at: (i16, i16)) -> DisplayIt
     }
 }
 
-/// An array of inverters of which every rectangle is an item of its own: 780.
+/// The array of inverters with every rectangle as an item of its own: 780 items.
 #[must_use]
 pub fn inverters() -> Vec<DisplayItem> {
     let places = (0..ARRAY.1)
@@ -101,7 +102,7 @@ pub fn inverters() -> Vec<DisplayItem> {
     items
 }
 
-/// The same as symbols: the cut, the inverter that calls it, the array that calls that; their items.
+/// The same array as three symbols: the contact cut, the inverter that calls it, and the array that calls the inverter.
 #[must_use]
 pub fn structured_inverters(numbers: [u32; 3]) -> [Vec<DisplayItem>; 3] {
     let [cut_number, inverter_number, _] = numbers;

@@ -1,26 +1,26 @@
-//! A client's symbols: lists of items in the order in which they are drawn, what they take of memory, and what may not be.
+//! A client's symbols: lists of items in the order in which they are drawn, the memory that they take, and which changes are refused.
 //!
-//! Ids of items grow in nearly all pictures: then an item is found by halving, and takes its 20 bytes and nothing else. Where they do not,
-//! an index is kept beside them, and counted.
+//! The ids of items nearly always increase along the list: then an item is found by binary search and takes only its 20 bytes. Otherwise
+//! the symbol keeps an index, whose memory is counted.
 
 use crate::item::{DisplayItem, DisplayItemKind, STIPPLES};
 use std::collections::{HashMap, HashSet};
 
-/// Units of work that looking at a symbol costs beside those of its items, which cost one each.
+/// The cost of examining one symbol when calls are followed, in units of work; each item costs one unit more.
 const SYMBOL_WORK: u64 = 32;
-/// Units of work that a byte of requests brings: half a symbol.
+/// Units of work that a client earns per byte of its requests: half of what a symbol costs.
 const WORK_A_BYTE: u64 = 16;
-/// Units of work that a client can save up: 125,000 symbols.
+/// The most units of work that a client can accumulate: 125,000 symbols.
 const MOST_WORK: u64 = 4_000_000;
 
-/// What a client may take.
+/// The limits of one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DisplayClientLimits {
-    /// Bytes of items, of what they hold, and of what is half defined.
+    /// Bytes of items, of their extra bytes, and of what is being defined.
     pub bytes: usize,
-    /// Symbols, and windows.
+    /// The number of symbols.
     pub symbols: usize,
-    /// See `symbols`.
+    /// The number of windows.
     pub windows: usize,
 }
 
@@ -34,7 +34,7 @@ impl Default for DisplayClientLimits {
     }
 }
 
-/// Why something is not done.
+/// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum DisplayRefusal {
@@ -44,28 +44,28 @@ pub enum DisplayRefusal {
     NoItem = 2,
     /// The symbol has an item of that id.
     ItemExists = 3,
-    /// It would call itself, by others or at once.
+    /// The symbol would call itself, directly or through others.
     Circle = 4,
-    /// The client has as much as it may have.
+    /// The client has used up its memory.
     Memory = 5,
     /// There is no such window.
     NoWindow = 6,
-    /// There are as many symbols, or windows, as there may be.
+    /// The limit on symbols or windows is reached.
     TooMany = 7,
-    /// The request does not fit what is going on: a symbol is open already, or a batch.
+    /// The request is not allowed in this state, for instance because a symbol or a batch is open already.
     Order = 8,
-    /// What an item holds, or its colour, stipple or scale, is none of its kind.
+    /// The item's extra bytes, colour, stipple or scale are not valid for its kind.
     Bytes = 9,
-    /// A picture has more than is drawn of one: the rest is left out.
+    /// A picture has more items or pixels than are drawn: the rest is left out.
     TooMuch = 10,
-    /// The agent that a client connected to has no display that answers: the connection ends.
+    /// The client's agent has no display that answers. The connection ends.
     NoDisplay = 11,
-    /// It takes more work than the display does for so few bytes of requests, or for one event of input.
+    /// It takes more work than the client has earned by its requests, or than is done for one input event.
     Work = 12,
 }
 
 impl DisplayRefusal {
-    /// For people.
+    /// The reason in words.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -88,7 +88,7 @@ impl DisplayRefusal {
         }
     }
 
-    /// By its number.
+    /// The reason with that number.
     #[must_use]
     pub const fn of(number: u8) -> Option<Self> {
         Some(match number {
@@ -109,47 +109,47 @@ impl DisplayRefusal {
     }
 }
 
-/// A symbol.
+/// A symbol: a list of items.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Symbol {
     items: Vec<DisplayItem>,
-    /// What items hold beside their 20 bytes, by `DisplayItem::bytes` less one.
+    /// The extra bytes of items; the index is [`DisplayItem::bytes`] minus one.
     held: Vec<Box<[u8]>>,
-    /// How much memory that takes.
+    /// Bytes of memory that `held` takes.
     held_bytes: usize,
-    /// Where each item is, where ids do not grow.
+    /// The position of each item by its id, if the ids do not increase along the list.
     index: Option<HashMap<u32, u32>>,
-    /// Items that were deleted and are still in the list.
+    /// Deleted items that are still in the list.
     gone: usize,
-    /// Whether one of its items was ever a call: most symbols need not be looked through for those.
+    /// Whether it ever had a call. If not, its items need not be searched for calls.
     may_call: bool,
 }
 
-/// Bytes of an entry of an index, about.
+/// The approximate size of an index entry, bytes.
 const ENTRY: usize = 16;
-/// Items that hold bytes in one symbol, at most.
+/// The largest number of items with extra bytes in a symbol: [`DisplayItem::bytes`] has 16 bits.
 const MOST_HELD: usize = u16::MAX as usize;
 
 impl Symbol {
-    /// The items, in the order in which they are drawn; those that were deleted have no kind.
+    /// The items in the order in which they are drawn; deleted ones have no kind.
     #[must_use]
     pub fn items(&self) -> &[DisplayItem] {
         &self.items
     }
 
-    /// How many there are.
+    /// The number of items, without deleted ones.
     #[must_use]
     pub fn len(&self) -> usize {
         self.items.len() - self.gone
     }
 
-    /// Whether there is none.
+    /// Whether it has no items.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What an item holds.
+    /// The extra bytes of an item of this symbol.
     #[must_use]
     pub fn bytes_of(&self, item: &DisplayItem) -> &[u8] {
         usize::from(item.bytes)
@@ -158,7 +158,7 @@ impl Symbol {
             .map_or(&[], |bytes| bytes)
     }
 
-    /// Bytes of memory that it takes.
+    /// Bytes of memory that the symbol takes.
     #[must_use]
     pub fn memory(&self) -> usize {
         self.items.len() * size_of::<DisplayItem>()
@@ -166,7 +166,7 @@ impl Symbol {
             + self.index.as_ref().map_or(0, |index| ENTRY * index.len())
     }
 
-    /// Bytes of memory that one more item takes, which holds these.
+    /// Bytes of memory that adding this item with these extra bytes would take.
     #[must_use]
     pub fn growth(&self, item: &DisplayItem, bytes: &[u8]) -> usize {
         let held = if bytes.is_empty() {
@@ -182,11 +182,12 @@ impl Symbol {
         size_of::<DisplayItem>() + held + entries * ENTRY
     }
 
-    /// Whether an id goes on growing, so that the item is found without an index.
+    /// Whether an item with this id can be appended without an index, since the id is higher than all others.
     fn grows(&self, id: u32) -> bool {
         self.index.is_none() && self.items.last().is_none_or(|last| last.id < id)
     }
 
+    /// The position of an item that is not deleted.
     fn place(&self, id: u32) -> Option<usize> {
         match &self.index {
             Some(index) => index.get(&id).map(|at| *at as usize),
@@ -195,16 +196,16 @@ impl Symbol {
         .filter(|at| self.items.get(*at).is_some_and(|item| item.kind.is_some()))
     }
 
-    /// An item by its id.
+    /// The item with that id.
     #[must_use]
     pub fn item(&self, id: u32) -> Option<&DisplayItem> {
         self.place(id).and_then(|at| self.items.get(at))
     }
 
-    /// Adds an item behind the others.
+    /// Appends an item.
     ///
     /// # Errors
-    /// When there is one of that id, its bytes are not of its kind, or too many hold bytes.
+    /// If there is an item with that id, its extra bytes do not fit its kind, or too many items have extra bytes.
     pub fn add(&mut self, item: DisplayItem, bytes: &[u8]) -> Result<(), DisplayRefusal> {
         fits(&item, bytes)?;
         let grows = self.grows(item.id);
@@ -228,8 +229,8 @@ impl Symbol {
         Ok(())
     }
 
-    /// Adds items that hold and call nothing as long as their ids grow, they are drawable, and there are no more than that: how many it
-    /// took. The next, if there is one, is for [`Symbol::add`].
+    /// Appends up to `most` items as long as they are valid vectors or rectangles without extra bytes and their ids increase. Returns how
+    /// many it took; the next one, if any, is for [`Symbol::add`].
     pub fn extend(&mut self, items: impl Iterator<Item = DisplayItem>, most: usize) -> usize {
         if self.index.is_some() {
             return 0;
@@ -244,6 +245,7 @@ impl Symbol {
         self.items.len() - before
     }
 
+    /// Stores the extra bytes of an item, and returns the value for [`DisplayItem::bytes`].
     fn hold(&mut self, bytes: &[u8]) -> Result<u16, DisplayRefusal> {
         if bytes.is_empty() {
             return Ok(0);
@@ -256,10 +258,10 @@ impl Symbol {
         Ok(self.held.len() as u16)
     }
 
-    /// Puts an item in the place of the one of its id.
+    /// Replaces the item with the same id.
     ///
     /// # Errors
-    /// As [`Symbol::add`], and when there is none.
+    /// As for [`Symbol::add`], and if there is no such item.
     pub fn change(&mut self, item: DisplayItem, bytes: &[u8]) -> Result<(), DisplayRefusal> {
         fits(&item, bytes)?;
         let at = self.place(item.id).ok_or(DisplayRefusal::NoItem)?;
@@ -281,10 +283,10 @@ impl Symbol {
         Ok(())
     }
 
-    /// Deletes an item. Its place is given back once half of the list is such places.
+    /// Deletes an item. The list is compacted when more than half of it are deleted items.
     ///
     /// # Errors
-    /// When there is none.
+    /// If there is no such item.
     pub fn delete(&mut self, id: u32) -> Result<(), DisplayRefusal> {
         let at = self.place(id).ok_or(DisplayRefusal::NoItem)?;
         let item = &mut self.items[at];
@@ -303,6 +305,7 @@ impl Symbol {
         Ok(())
     }
 
+    /// Removes the deleted items from the list.
     fn compact(&mut self) {
         let mut held = Vec::new();
         self.items.retain(|item| item.kind.is_some());
@@ -347,7 +350,7 @@ impl Symbol {
     }
 }
 
-/// Whether an item holds and calls nothing and can be drawn.
+/// Whether an item is a valid vector or rectangle.
 fn is_plain(item: &DisplayItem) -> bool {
     matches!(
         item.kind,
@@ -355,10 +358,12 @@ fn is_plain(item: &DisplayItem) -> bool {
     ) && is_drawable(item)
 }
 
+/// Whether its colour and stipple exist.
 fn is_drawable(item: &DisplayItem) -> bool {
     item.data <= 255 && usize::from(item.stipple) < STIPPLES.len()
 }
 
+/// Checks that an item and its extra bytes are valid for its kind.
 fn fits(item: &DisplayItem, bytes: &[u8]) -> Result<(), DisplayRefusal> {
     let Some(kind) = item.kind else {
         return Err(DisplayRefusal::Bytes);
@@ -389,16 +394,16 @@ fn fits(item: &DisplayItem, bytes: &[u8]) -> Result<(), DisplayRefusal> {
 
 /// All symbols of a client.
 ///
-/// A new call makes a circle only where the symbol that gets it is called itself, so what is called is looked through only then, and once as
-/// long as no other symbol gets calls. That costs units of work, which bytes of requests bring.
+/// A new call can close a circle only if the symbol that gets it is itself called, so the called symbols are searched only then, and none
+/// of them twice until another called symbol gets calls. The search costs units of work, which a client earns by the bytes of its requests.
 #[derive(Clone, Debug)]
 pub struct Symbols {
     all: HashMap<u32, Symbol>,
-    /// Bytes of memory that they take.
+    /// Bytes of memory that all symbols take.
     memory: usize,
-    /// How many calls there are of each symbol that is called.
+    /// The number of calls of each called symbol.
     callers: HashMap<u32, u32>,
-    /// Symbols that were found not to lead to that one: they stay so until others that are called get calls.
+    /// A symbol, and the symbols that are known not to lead to it. It is reset when another called symbol gets calls.
     seen: (u32, HashSet<u32>),
     /// Units of work that may still be done.
     work: u64,
@@ -418,13 +423,13 @@ impl Default for Symbols {
 }
 
 impl Symbols {
-    /// A symbol by its number.
+    /// The symbol with that number.
     #[must_use]
     pub fn get(&self, symbol: u32) -> Option<&Symbol> {
         self.all.get(&symbol)
     }
 
-    /// Their numbers, ascending.
+    /// The numbers of all symbols, ascending.
     #[must_use]
     pub fn numbers(&self) -> Vec<u32> {
         let mut numbers: Vec<u32> = self.all.keys().copied().collect();
@@ -432,28 +437,28 @@ impl Symbols {
         numbers
     }
 
-    /// How many there are.
+    /// The number of symbols.
     #[must_use]
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no symbols.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Bytes of memory that they take.
+    /// Bytes of memory that all symbols take.
     #[must_use]
     pub const fn memory(&self) -> usize {
         self.memory
     }
 
-    /// Puts a symbol in the place of what has its number.
+    /// Puts a symbol in place, replacing the one with the same number.
     ///
     /// # Errors
-    /// When it would call itself, or there are too many.
+    /// If it would call itself, or there are too many symbols or too little memory.
     pub fn put(
         &mut self,
         limits: &DisplayClientLimits,
@@ -478,10 +483,10 @@ impl Symbols {
         Ok(())
     }
 
-    /// Deletes a symbol; calls of it draw nothing from then on.
+    /// Deletes a symbol; calls of it draw nothing afterwards.
     ///
     /// # Errors
-    /// When there is none.
+    /// If there is no such symbol.
     pub fn delete(&mut self, number: u32) -> Result<(), DisplayRefusal> {
         let symbol = self.all.remove(&number).ok_or(DisplayRefusal::NoSymbol)?;
         self.memory -= symbol.memory();
@@ -491,15 +496,15 @@ impl Symbols {
         Ok(())
     }
 
-    /// So many bytes of requests have come: as much work may be done for them.
+    /// Adds the units of work that `bytes` of requests earn.
     pub fn earns(&mut self, bytes: usize) {
         self.work = (self.work + WORK_A_BYTE * bytes as u64).min(MOST_WORK);
     }
 
-    /// Adds an item to a symbol.
+    /// Appends an item to a symbol.
     ///
     /// # Errors
-    /// As [`Symbol::add`]; when the symbol is not there, would call itself, or there is no memory for it.
+    /// As for [`Symbol::add`]; also if there is no such symbol, it would call itself, or the client's memory is used up.
     pub fn add(
         &mut self,
         limits: &DisplayClientLimits,
@@ -512,7 +517,7 @@ impl Symbols {
         if self.memory + symbol.growth(&item, bytes) > limits.bytes {
             return Err(DisplayRefusal::Memory);
         }
-        // What grows is the item, what it holds and its entry; all of it is counted only where there is an index.
+        // The item takes 20 bytes; the whole symbol has to be measured only if there are extra bytes or an index.
         let is_plain = symbol.index.is_none() && bytes.is_empty();
         let before = if is_plain { 0 } else { symbol.memory() };
         symbol.add(item, bytes)?;
@@ -528,7 +533,7 @@ impl Symbols {
         Ok(())
     }
 
-    /// Adds items to a symbol as [`Symbol::extend`] does, as far as there is memory: how many it took.
+    /// Appends items to a symbol as [`Symbol::extend`] does, as far as memory allows. Returns how many it took.
     pub fn extend(
         &mut self,
         limits: &DisplayClientLimits,
@@ -544,7 +549,7 @@ impl Symbols {
         taken
     }
 
-    /// Changes an item of a symbol.
+    /// Replaces an item of a symbol.
     ///
     /// # Errors
     /// As [`Symbols::add`].
@@ -573,7 +578,7 @@ impl Symbols {
     /// Deletes an item of a symbol.
     ///
     /// # Errors
-    /// When one or the other is not there.
+    /// If there is no such symbol or item.
     pub fn delete_item(&mut self, number: u32, id: u32) -> Result<(), DisplayRefusal> {
         let before = self.called_by(number, id);
         self.edit(number, |symbol| symbol.delete(id))?;
@@ -583,7 +588,7 @@ impl Symbols {
         Ok(())
     }
 
-    /// Which symbol an item of a symbol calls, where it is a call.
+    /// The symbol that an item calls, if the item is a call.
     fn called_by(&self, number: u32, id: u32) -> Option<u32> {
         let item = self.all.get(&number)?.item(id)?;
         (item.kind == Some(DisplayItemKind::Call)).then_some(item.data)
@@ -615,6 +620,7 @@ impl Symbols {
         edited
     }
 
+    /// Checks that an item, if it is a call, does not make the symbol call itself.
     fn calls_back(&mut self, number: u32, item: &DisplayItem) -> Result<(), DisplayRefusal> {
         match item.kind {
             Some(DisplayItemKind::Call) => self.has_no_circle(std::iter::once(item.data), number),
@@ -622,15 +628,15 @@ impl Symbols {
         }
     }
 
-    /// Says so where one of these symbols is that one, or calls it, by others or at once; or where that cannot be seen with the work that is
-    /// left. No symbol is looked at twice as long as no other one gets calls.
+    /// Checks that none of the symbols in `calls` is the symbol `number` or calls it, directly or through others. Fails also if the
+    /// remaining units of work do not suffice to find out. No symbol is searched twice until another called symbol gets calls.
     fn has_no_circle(
         &mut self,
         mut calls: impl Iterator<Item = u32>,
         number: u32,
     ) -> Result<(), DisplayRefusal> {
         if !self.callers.contains_key(&number) {
-            // Others lead to it only by calls, but it may lead elsewhere from now on.
+            // Nothing calls this symbol, so no search is needed. But it gets calls, so it must not be taken as searched from here on.
             self.seen.1.remove(&number);
             let is_circle = calls.any(|called| called == number);
             return if is_circle {
@@ -643,7 +649,7 @@ impl Symbols {
             self.seen = (number, HashSet::new());
         }
         let mut open: Vec<u32> = calls.collect();
-        // What was begun and not finished is not known to lead nowhere.
+        // Symbols whose search was begun: if the search fails, it is not known where they lead.
         let mut begun = HashSet::new();
         let done = loop {
             let Some(next) = open.pop() else { break Ok(()) };

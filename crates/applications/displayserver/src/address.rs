@@ -1,5 +1,5 @@
-//! Where a display is: a TCP port, a unix socket by its path, streams of PUP or blasts, V's messages, streams through an internet server, a
-//! terminal or pipes; and connecting there.
+//! The addresses of displays, and connecting to them: a TCP port, a unix socket, PUP or blast streams, V's messages, a stream through an
+//! internet server, a terminal, or pipes.
 
 mod absent_service;
 
@@ -25,32 +25,32 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where a display is.
+/// The address of a display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DisplayAddress {
-    /// A host and a port.
+    /// A host and a TCP port.
     Tcp(String),
-    /// A path.
+    /// The path of a unix socket.
     Unix(PathBuf),
     /// The other end of this program's terminal.
     Terminal,
-    /// The other ends of its standard output and input.
+    /// The other ends of this program's standard output and input.
     Pipe,
-    /// A host and a port, by V's messages.
+    /// A host and a UDP port, by V's messages.
     Messages(String),
-    /// A host and a port, by streams of PUP.
+    /// A host and a UDP port, by PUP streams.
     Pup(String),
-    /// A host and a port, by streams of blasts.
+    /// A host and a UDP port, by blast streams.
     Blast(String),
-    /// Through an internet server: its secret, where that is known, its host and port, and what it connects to.
+    /// Through an internet server: its secret, if known, its host and port, and the address that it connects to.
     Vio(DisplayAddressSecret, String, Box<Self>),
-    /// One of the streams with the network graphics protocol on it.
+    /// A stream with the network graphics protocol on it.
     Ngp(Box<Self>, NgpSentDefinitions, NgpChangeDelivery),
 }
 
-/// How addresses of a host and a port are written and connected to.
+/// A kind of address that consists of a prefix, a host and a port.
 pub(crate) struct HostPortScheme {
-    /// What is written before host and port.
+    /// The prefix in the written address.
     pub(crate) prefix: &'static str,
     address: fn(String) -> DisplayAddress,
     connect: fn(&str) -> io::Result<DisplayStream>,
@@ -80,10 +80,10 @@ static PUP: HostPortScheme = HostPortScheme::new("pup:", DisplayAddress::Pup, |p
 static BLAST: HostPortScheme = HostPortScheme::new("blast:", DisplayAddress::Blast, |place| {
     BlastStream::connect(place).map(DisplayStream::Blast)
 });
-/// Those that a prefix names.
+/// The kinds that have a prefix.
 static SCHEMES: [&HostPortScheme; 3] = [&MESSAGES, &PUP, &BLAST];
 
-/// A secret that goes with an address, and is no part of how it is written.
+/// The secret that belongs to an address. It is never written as part of the address.
 #[derive(Clone, Debug, Default)]
 pub struct DisplayAddressSecret(Option<Secret>);
 
@@ -100,11 +100,11 @@ impl PartialEq for DisplayAddressSecret {
 impl Eq for DisplayAddressSecret {}
 
 impl DisplayAddress {
-    /// `unix:PATH`, `HOST:PORT`, `ikp:HOST:PORT`, `pup:HOST:PORT`, `blast:HOST:PORT`, `vio:HOST:PORT/ADDRESS`, `ngp:` or `ngp-newest:` before a
-    /// stream's, `tty`, or `pipe`.
+    /// Parses an address: `unix:PATH`, `HOST:PORT`, `ikp:HOST:PORT`, `pup:HOST:PORT`, `blast:HOST:PORT`, `vio:HOST:PORT/ADDRESS`, `ngp:` or
+    /// `ngp-newest:` before the address of a stream, `tty`, or `pipe`.
     ///
     /// # Errors
-    /// What was expected.
+    /// What was expected, in words.
     pub fn of(text: &str) -> std::result::Result<Self, String> {
         match text {
             "tty" => return Ok(Self::Terminal),
@@ -137,7 +137,7 @@ impl DisplayAddress {
             });
         }
         if let Some(rest) = text.strip_prefix("vio:") {
-            // An argument can be read by every user of the machine.
+            // Command-line arguments can be read by every user of the machine.
             if rest.contains('@') {
                 return Err("omit the secret, as in vio:HOST:PORT/ADDRESS: it is read from a file or the environment".into());
             }
@@ -161,7 +161,7 @@ impl DisplayAddress {
         })
     }
 
-    /// The same, where it is through an internet server: that server's secret is this one.
+    /// The same address; if it goes through an internet server, with that server's secret.
     #[must_use]
     pub fn knowing(self, secret: &Secret) -> Self {
         match self {
@@ -175,7 +175,7 @@ impl DisplayAddress {
         }
     }
 
-    /// Whether it is through an internet server.
+    /// Whether it goes through an internet server.
     #[must_use]
     pub fn is_through_server(&self) -> bool {
         match self {
@@ -185,7 +185,7 @@ impl DisplayAddress {
         }
     }
 
-    /// `HOST:PORT/ADDRESS`.
+    /// Parses `HOST:PORT/ADDRESS`.
     fn through(text: &str) -> Option<Self> {
         let (server, to) = text.split_once('/')?;
         let Ok(Self::Tcp(server)) = Self::of(server) else {
@@ -201,7 +201,7 @@ impl DisplayAddress {
         ))
     }
 
-    /// The same as others connect to it: where it is at all addresses of this machine, by its name.
+    /// The address for clients: if the server listens on all addresses of this machine, with this machine's name.
     #[must_use]
     pub fn for_others(self) -> Self {
         if let Some((scheme, place)) = self.host_port() {
@@ -216,7 +216,7 @@ impl DisplayAddress {
         }
     }
 
-    /// The row of its scheme, its host and port, where it is nothing but those.
+    /// The kind of address, and its host and port, if it consists of nothing else.
     pub(crate) fn host_port(&self) -> Option<(&'static HostPortScheme, &str)> {
         match self {
             Self::Tcp(place) => Some((&TCP, place)),
@@ -227,7 +227,7 @@ impl DisplayAddress {
         }
     }
 
-    /// Host and port, where it has them.
+    /// The host and port, if it has them.
     fn place(&self) -> Option<&str> {
         match self {
             Self::Vio(_, place, _) => Some(place),
@@ -236,7 +236,7 @@ impl DisplayAddress {
         }
     }
 
-    /// Whether its host is one, as far as there is one in it.
+    /// Whether its host can be resolved, or it has none.
     fn has_host(&self) -> bool {
         self.place()
             .is_none_or(|place| place.to_socket_addrs().is_ok())
@@ -245,20 +245,20 @@ impl DisplayAddress {
     /// Connects to a display.
     ///
     /// # Errors
-    /// An [`Error`] that says who does not answer.
+    /// An [`Error`] that says what does not answer.
     pub fn connect(&self) -> Result<DisplayStream> {
         self.connect_to(DisplayServiceKind::Display)
     }
 
-    /// Connects to whoever serves that.
+    /// Connects to a service of that kind.
     ///
     /// # Errors
-    /// As [`Self::connect`].
+    /// As for [`Self::connect`].
     pub fn connect_to(&self, service: DisplayServiceKind) -> Result<DisplayStream> {
         self.reach(service, self)
     }
 
-    /// Connects, and names an address where nobody is there.
+    /// Connects; an error names the address `named`.
     fn reach(&self, service: DisplayServiceKind, named: &Self) -> Result<DisplayStream> {
         let stream = match self {
             Self::Unix(path) => UnixStream::connect(path).map(DisplayStream::Unix),
@@ -283,13 +283,13 @@ impl DisplayAddress {
         stream.map_err(|error| service.absent(named, &error))
     }
 
-    /// Whether it shows with the first bytes only that nobody is there.
+    /// Whether only the first exchange of bytes shows that nobody is there.
     pub(crate) fn shows_late(&self) -> bool {
         matches!(self, Self::Messages(_) | Self::Vio(..))
     }
 }
 
-/// This program's terminal, taking every byte as it is; or its standard input and output, whatever they are.
+/// This program's terminal in raw mode, or its standard input and output, whatever they are.
 fn terminal(is_one: bool) -> Result<DisplayStream> {
     let raw = if is_one {
         RawTerminal::of(io::stdin().as_fd())
@@ -327,7 +327,7 @@ fn tcp(address: &str) -> io::Result<DisplayStream> {
     Err(last)
 }
 
-/// A place by this machine's name, where it is at all its addresses.
+/// The host and port with this machine's name, if the host is the unspecified address.
 fn named(place: &str) -> String {
     match place.parse::<SocketAddr>() {
         Ok(all) if all.ip().is_unspecified() => format!("{}:{}", host(), all.port()),

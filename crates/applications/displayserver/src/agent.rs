@@ -1,4 +1,4 @@
-//! The display's agent on sockets: clients connect to it, it connects to the display for each, and again where that was lost.
+//! The display's agent on sockets: clients connect to it; for each it connects to the display, and again if that connection is lost.
 
 use crate::address::DisplayAddress;
 use crate::listener::{DisplayListener, serve_streams};
@@ -19,42 +19,43 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A display that ends the connection so often before it takes a client does not want it.
+/// If the display ends the connection this often before it accepts the client, it does not want the client.
 const REFUSALS: u32 = 3;
-/// Bytes that are read at once.
+/// Bytes that are read at a time.
 const PIECE: usize = 16 << 10;
-/// How often it is looked whether the display is there again.
+/// The pause before connecting to the display again.
 const AGAIN: Duration = Duration::from_millis(100);
-/// How often it is reported to a client that waits with it for the display that the agent is there.
+/// How often a client that waits for the display gets a sign of life from the agent.
 const WAITS: Duration = Duration::from_secs(3);
-/// How often a client that has sent all it may is looked at.
+/// How often to check whether a client that has used its credit may send more.
 const FULL: Duration = Duration::from_millis(5);
 
 /// What the threads of a client share.
 struct DisplayAgentShared {
     agent: DisplayClientAgent,
-    /// To the display, while there is one, and its connection.
+    /// While there is a display: the channel to its writer, and its connection.
     display: Option<(Sender<Vec<u8>>, DisplayStream)>,
-    /// There was one: until then nothing is read behind what says who the client is, so that the first one gets it as it is.
+    /// Whether there has been a display. Until then nothing after the greeting is read, so that the first display gets the requests
+    /// unchanged.
     is_begun: bool,
-    /// The client is gone.
+    /// Whether the client is gone.
     is_over: bool,
 }
 
-/// How an agent serves its clients.
+/// The options of an agent.
 #[derive(Clone, Debug)]
 pub struct DisplayAgentOptions {
-    /// Where their display is.
+    /// The address of the display.
     pub display: DisplayAddress,
-    /// What each may have.
+    /// The limits of each client.
     pub limits: DisplayClientLimits,
-    /// How long a display that is lost is waited for.
+    /// How long to wait for a display that is lost.
     pub patience: Duration,
-    /// What clients have to know, but for programs of this user at a unix socket; with an empty one all may come.
+    /// The secret that clients have to send, except programs of this user on a unix socket; empty if none is needed.
     pub secret: Vec<u8>,
 }
 
-/// Serves clients for ever.
+/// Serves clients forever.
 pub fn serve(listener: &DisplayListener, service: &DisplayAgentOptions, say: fn(&str)) {
     let (clients, attempts) = (ConnectionSlotPool::new(MOST_CLIENTS), Attempts::default());
     let service = service.clone();
@@ -70,7 +71,7 @@ fn lock(shared: &Mutex<DisplayAgentShared>) -> MutexGuard<'_, DisplayAgentShared
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One client, until it goes or its display stays away.
+/// Serves one client until it ends or its display stays away.
 fn one(
     mut client: DisplayStream,
     service: DisplayAgentOptions,
@@ -128,7 +129,7 @@ fn one(
     done.and(took.map_err(|why| why.words()))
 }
 
-/// Whether a client says who it is in time. Of what it sends behind that nothing is read here: its display gets it.
+/// Reads a client's greeting. Returns whether it was complete in time. Nothing after it is read here: that is for the display.
 fn greet(
     client: &mut DisplayStream,
     agent: &mut DisplayClientAgent,
@@ -142,7 +143,7 @@ fn greet(
         let Some(rest) = deadline.rest() else {
             return Ok(false);
         };
-        // Its head says how long it is.
+        // The header gives the length of the greeting.
         let missing = protocol::message_length(&hello)
             .saturating_sub(hello.len())
             .clamp(1, piece.len());
@@ -161,7 +162,7 @@ fn greet(
     Ok(client.read_within(None).is_ok())
 }
 
-/// Takes what the client sends.
+/// Reads what the client sends.
 fn take(
     mut client: DisplayStream,
     shared: &Mutex<DisplayAgentShared>,
@@ -176,7 +177,7 @@ fn take(
         let mut shared = lock(shared);
         match shared.agent.from_client(&piece[..count]) {
             Ok(bytes) => {
-                // Where it is lost, the picture that is given again has it.
+                // If the display is lost, the bytes are part of the picture that the next display gets.
                 let _ = shared
                     .display
                     .as_ref()
@@ -197,34 +198,34 @@ fn take(
     ended
 }
 
-/// Bytes that may be taken from a client, once there are any; nothing where it is over.
+/// Waits until bytes may be read from a client, and returns how many; `None` if it is gone.
 fn room(shared: &Mutex<DisplayAgentShared>, client: &DisplayStream) -> Option<usize> {
     loop {
         let (room, is_begun, is_over) = {
             let shared = lock(shared);
             (shared.agent.room(), shared.is_begun, shared.is_over)
         };
-        // Who goes is seen where it is read, once it is.
+        // Once the client is being read, its end is seen there.
         if is_over || (!is_begun && client.is_gone()) {
             return None;
         }
         if is_begun && room > 0 {
             return Some(room);
         }
-        // The display is not there yet, or has said nothing for a whole credit: it is no hurry.
+        // The display is not there yet, or has granted no credit for a while: a short pause does not matter.
         thread::sleep(FULL);
     }
 }
 
-/// A word of the agent's own, between the display's answers, which pass whole.
+/// Writes an answer of the agent's own. The display's answers are always written whole, so it comes between two of them.
 fn write_answer(client: &mut DisplayStream, answer: &DisplayAnswer) {
     let mut word = Vec::new();
     answer.put(&mut word);
-    // Who is gone is seen where it is read.
+    // The reading thread notices if the client is gone.
     let _ = client.write_all(&word);
 }
 
-/// Keeps the display: connects, gives it the picture, brings the client its answers; again where it is lost.
+/// Connects to the display, restores the picture there, and passes answers to the client; again whenever the display is lost.
 fn keep(
     shared: &Arc<Mutex<DisplayAgentShared>>,
     display: &DisplayAddress,
@@ -273,7 +274,7 @@ fn keep(
                 "the display at {display} does not accept clients: the secret or the version may be wrong"
             ));
         }
-        // A display that takes nobody is not asked again and again without a pause.
+        // A display that accepts nobody is not tried again without a pause.
         if begun.elapsed() < AGAIN {
             thread::sleep(AGAIN);
         } else {
@@ -285,7 +286,7 @@ fn keep(
     }
 }
 
-/// One connection to the display, until it ends.
+/// Handles one connection to the display until it ends.
 fn answers(
     shared: &Arc<Mutex<DisplayAgentShared>>,
     mut stream: DisplayStream,

@@ -1,5 +1,5 @@
-//! The benchmarks of the paper (section 3.1) at each level: construction (nothing is shown), and with a window that shows the picture as it
-//! comes; display is drawing what is there. Trials of a level take turns with those of the others.
+//! The paper's benchmarks (section 3.1) at each level: construction (nothing is shown), sending a picture to a window that shows it, and
+//! display (drawing what is there). Trials of the levels alternate.
 
 use crate::client::DisplayClient;
 use crate::send_level::{DisplayPicture, DisplaySendLevel, send};
@@ -11,16 +11,17 @@ use stackline_display::protocol::DisplayRequest;
 use stackline_display::scenes::{self, LETTERS};
 use std::time::{Duration, Instant};
 
-/// The window of the benchmarks.
+/// The number of the window.
 pub(crate) const WINDOW: u32 = 1;
+/// Width and height of the window, pixels.
 const SIZE: (u16, u16) = (800, 800);
-/// The symbol that is drawn, beyond those of structured pictures.
+/// The number of the symbol that is drawn; above the symbols of structured pictures.
 pub(crate) const SYMBOL: u32 = 100;
-/// Lines of letters.
+/// The number of lines of text.
 const LINES: usize = 25;
-/// Lines of the picture of short ones.
+/// The number of short lines.
 const SHORT: u32 = 20_000;
-/// A trial that is shorter is repeated until it takes as long.
+/// A trial that is shorter than this is repeated until it takes as long.
 const LEAST: Duration = Duration::from_millis(20);
 
 /// What is measured.
@@ -30,12 +31,12 @@ pub enum DisplayBenchSubject {
     Construction,
     /// A picture is sent to a window that shows it, at a level.
     At(DisplaySendLevel),
-    /// What is there is drawn.
+    /// The existing picture is drawn.
     Display,
 }
 
 impl DisplayBenchSubject {
-    /// Its name.
+    /// The name of the benchmark.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -46,20 +47,20 @@ impl DisplayBenchSubject {
     }
 }
 
-/// Items a second of each trial.
+/// The result: items per second of each trial.
 #[derive(Clone, Debug)]
 pub struct DisplayBenchResult {
-    /// Of which picture.
+    /// The name of the picture.
     pub picture: &'static str,
-    /// What was counted.
+    /// What is counted.
     pub unit: &'static str,
     /// What was measured.
     pub rate: DisplayBenchSubject,
-    /// Items a second, a trial each.
+    /// Items per second, one value per trial.
     pub trials: Vec<f64>,
 }
 
-/// A picture, by its name.
+/// A picture of the benchmarks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DisplayBenchPicture {
     /// The paper's lines.
@@ -79,10 +80,10 @@ stackline_core::named_values!(DisplayBenchPicture,
     Short = "short", "Lines 10 pixels long, as in x11perf; run only if named");
 
 impl DisplayBenchPicture {
-    /// Those of the paper.
+    /// The pictures of the paper.
     pub const OF_PAPER: [Self; 3] = [Self::Vectors, Self::Rectangles, Self::Text];
 
-    /// What is drawn.
+    /// The picture's items and symbols.
     #[must_use]
     pub fn picture(self) -> DisplayPicture {
         let [vectors, rectangles, text, short] = pictures();
@@ -95,7 +96,7 @@ impl DisplayBenchPicture {
     }
 }
 
-/// The pictures, by name.
+/// All pictures with their names.
 #[must_use]
 pub fn pictures() -> [DisplayPicture; 4] {
     let plain =
@@ -148,7 +149,7 @@ pub fn pictures() -> [DisplayPicture; 4] {
     ]
 }
 
-/// What is measured of a picture, of these levels.
+/// The benchmarks of a picture at these levels.
 #[must_use]
 pub fn rates(picture: &DisplayPicture, levels: &[DisplaySendLevel]) -> Vec<DisplayBenchSubject> {
     let fits = |level: &&DisplaySendLevel| {
@@ -164,10 +165,10 @@ pub fn rates(picture: &DisplayPicture, levels: &[DisplaySendLevel]) -> Vec<Displ
         .collect()
 }
 
-/// Measures a picture, so many trials of each rate in turns. `tell` is called before each trial.
+/// Measures a picture, with this many trials of each benchmark, alternating. `tell` is called before each trial.
 ///
 /// # Errors
-/// When the display refuses something, or is lost.
+/// If the display refuses something, or is lost.
 pub fn measure(
     client: &mut DisplayClient,
     picture: &DisplayPicture,
@@ -204,7 +205,7 @@ pub fn measure(
     Ok(all)
 }
 
-/// Seconds of a trial; of one that is short the mean of several.
+/// The seconds of a trial; for short ones the mean of several.
 fn trial_s(
     client: &mut DisplayClient,
     picture: &DisplayPicture,
@@ -224,7 +225,7 @@ fn once(
     rate: DisplayBenchSubject,
 ) -> Result<Duration> {
     let shows = |symbol| DisplayRequest::DisplayView(WINDOW, symbol, (8, 8), FULL_SIZE);
-    // Nothing is there before, and the window shows it, or nothing.
+    // The symbol is empty at first, and the window shows it, or nothing.
     if rate != DisplayBenchSubject::Display {
         client.send(&DisplayRequest::DefineSymbol(SYMBOL))?;
         client.send(&DisplayRequest::EndSymbol)?;
@@ -243,7 +244,7 @@ fn once(
         DisplayBenchSubject::At(level) => send(client, level, picture, SYMBOL)?,
         DisplayBenchSubject::Display => {
             client.send(&shows(SYMBOL))?;
-            // Drawing alone, by the display's own clock.
+            // Only drawing, by the display's own clock.
             let stamps = client.sync(1)?;
             return Ok(Duration::from_nanos(
                 stamps.rendered.saturating_sub(stamps.stored).max(1),

@@ -1,5 +1,5 @@
-//! A connection to a display: requests are gathered and sent together, answers read where they are waited for. It sends no more than
-//! the display allows.
+//! A client's connection to a display: requests are gathered and sent together, answers are read when they are waited for. It sends no more
+//! than the credit that the display has granted.
 
 use crate::address::{DisplayAddress, DisplayServiceKind};
 use crate::server::unit;
@@ -15,55 +15,59 @@ use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
-/// Bytes that are gathered before they are sent.
+/// Requests are sent when this many bytes are gathered.
 const GATHERED: usize = 32 << 10;
-/// Items that hold nothing are put behind each other so many at once: a sixteenth of that, so that little more is gathered.
+/// How many items without extra bytes are encoded at a time: a sixteenth of [`GATHERED`], so that it is exceeded only a little.
 const TOGETHER: usize = 100;
-/// How long an answer may take, and the first one. An agent that waits for its display says meanwhile that it is there.
+/// How long an answer may take. An agent that waits for its display sends signs of life meanwhile.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// How long the first answer may take.
 const HELLO: Duration = Duration::from_secs(30);
 
 /// A client.
 #[derive(Debug)]
 pub struct DisplayClient {
     stream: DisplayStream,
-    /// How long it is waited for what comes.
+    /// How long to wait for bytes from the display.
     patience: Duration,
     out: Vec<u8>,
     rest: Vec<u8>,
-    /// Bytes that it may still send.
+    /// Bytes that the client may still send.
     credit: u64,
     requests: u32,
-    /// Its number at the display, and how many requests were sent.
+    /// The client's number at the display.
     number: u64,
+    /// The number of requests that were sent.
     sent: u32,
+    /// The number of requests that are known to be done.
     done: u32,
+    /// Whether events are recorded.
     is_recorded: bool,
-    /// Input that came while something else was waited for.
+    /// Input that came while another answer was awaited.
     inputs: VecDeque<DisplayInputEvent>,
     refused: Option<(u32, DisplayRefusal)>,
-    /// Where nothing has answered yet, which may be nobody.
+    /// The address, until the first answer has come from there: it may be that nobody is there.
     unseen: Option<DisplayAddress>,
 }
 
-/// Input in a window.
+/// An input event in a window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DisplayInputEvent {
-    /// Which.
+    /// The number of the window.
     pub window: u32,
     /// What happened.
     pub input: DisplayInput,
-    /// The items there, as symbol and item, the last drawn first.
+    /// The items at that point, as symbol and item id, the last drawn first.
     pub hits: Vec<(u32, u32)>,
-    /// Events before it that were not delivered.
+    /// The number of earlier events that were dropped.
     pub dropped: u32,
 }
 
 impl DisplayClient {
-    /// Connects and says who it is.
+    /// Connects to a display, and completes the greeting.
     ///
     /// # Errors
-    /// An [`Error`] when there is no display, or it does not want this client.
+    /// An [`Error`] if there is no display, or it does not accept this client.
     pub fn connect(address: &DisplayAddress, token: &[u8]) -> Result<Self> {
         let stream = address.connect()?;
         stream
@@ -113,14 +117,14 @@ impl DisplayClient {
                     .hint("stop one of its clients, or start another display: `stackline display serve --listen HOST:PORT`"))
             }
             Ok(_) => Err(Error::environment(format!("the server at {address} is not a display"))),
-            // That nobody is there was said with what would be.
+            // This error already says that nobody is there, and what to start.
             Err(error) if error.blame == Blame::Environment => Err(error),
             Err(error) => Err(error
                 .hint("the display may require a different secret (--secret-file), listen for `ngp:` there, or speak a different protocol version")),
         }
     }
 
-    /// The first answer that says something.
+    /// The first answer other than a grant of credit.
     fn greeted(&mut self) -> Result<DisplayAnswer> {
         loop {
             match self.answer()? {
@@ -130,7 +134,7 @@ impl DisplayClient {
         }
     }
 
-    /// Sends a request with the next ones.
+    /// Gathers a request; it is sent with others.
     ///
     /// # Errors
     /// An [`Error`] when the connection is lost.
@@ -138,13 +142,13 @@ impl DisplayClient {
         self.put(request, false)
     }
 
-    /// Adds items, each with what it holds, to the symbol that is open: a request for each, and no answer.
+    /// Adds items, each with its extra bytes, to the open symbol: one request each, without answers.
     ///
     /// # Errors
     /// An [`Error`] when the connection is lost.
     pub fn add(&mut self, items: &[(DisplayItem, Vec<u8>)]) -> Result<()> {
         for some in items.chunks(TOGETHER) {
-            // Where each has an event it has a time of its own.
+            // If events are recorded, each request needs its own time, so they are encoded one by one.
             if !self.is_recorded && put_plain(&mut self.out, some) {
                 self.requests = self.requests.wrapping_add(some.len() as u32);
                 self.flush_much()?;
@@ -171,7 +175,7 @@ impl DisplayClient {
                     self.is_done();
                     return self.take_refusal();
                 }
-                // That a picture was cut is reported beside its answer.
+                // A notice that drawing was cut short comes in addition to the answer.
                 DisplayAnswer::Refused { request, why }
                     if request == number && why != DisplayRefusal::TooMuch as u8 =>
                 {
@@ -182,7 +186,7 @@ impl DisplayClient {
         }
     }
 
-    /// Waits until everything is drawn: when each step was done, and what was refused before.
+    /// Waits until everything is drawn. Returns when each step was done; fails if an earlier request was refused.
     ///
     /// # Errors
     /// As [`DisplayClient::ask`].
@@ -200,10 +204,10 @@ impl DisplayClient {
         }
     }
 
-    /// The next input.
+    /// Waits for the next input event.
     ///
     /// # Errors
-    /// An [`Error`] when the connection is lost, or none came for long.
+    /// An [`Error`] if the connection is lost, or no input comes for too long.
     pub fn input(&mut self) -> Result<DisplayInputEvent> {
         self.flush()?;
         while self.inputs.is_empty() {
@@ -214,7 +218,7 @@ impl DisplayClient {
             .ok_or_else(|| Error::measurement("the display sent nothing"))
     }
 
-    /// All that was sent is answered: answers come in the order of requests.
+    /// Records that everything sent is done, which an answer shows: answers come in the order of the requests.
     fn is_done(&mut self) {
         if self.is_recorded {
             (self.done + 1..=self.sent).for_each(|request| {
@@ -227,7 +231,7 @@ impl DisplayClient {
         self.done = self.sent;
     }
 
-    /// The first refusal of what was sent since this was asked last.
+    /// Fails with the first refusal since the last call.
     fn take_refusal(&mut self) -> Result<()> {
         match self.refused.take() {
             None => Ok(()),
@@ -250,7 +254,7 @@ impl DisplayClient {
         self.flush_much()
     }
 
-    /// Sends what is gathered where that is much.
+    /// Sends the gathered requests if they are many.
     fn flush_much(&mut self) -> Result<()> {
         if self.out.len() >= GATHERED {
             self.flush()
@@ -259,7 +263,7 @@ impl DisplayClient {
         }
     }
 
-    /// Sends what is gathered; waits where the display has not allowed it yet.
+    /// Sends the gathered requests, waiting for credit if necessary.
     ///
     /// # Errors
     /// An [`Error`] when the connection is lost.
@@ -284,7 +288,7 @@ impl DisplayClient {
         written.map_err(|error| self.lost(&error))
     }
 
-    /// The next answer. Credit, input and refusals are kept as well as reported.
+    /// Waits for the next answer. Credit, input and refusals are also recorded in this client.
     fn answer(&mut self) -> Result<DisplayAnswer> {
         loop {
             let taken = DisplayAnswer::take(&self.rest);
@@ -319,7 +323,7 @@ impl DisplayClient {
 
     fn lost(&self, error: &io::Error) -> Error {
         match &self.unseen {
-            // Whoever refuses is there.
+            // An answer that refuses shows that somebody is there.
             Some(address) if error.kind() != io::ErrorKind::PermissionDenied => {
                 DisplayServiceKind::Display.absent(address, error)
             }

@@ -1,4 +1,4 @@
-//! Experiments with a display in virtual time: where it is and what lies between, as a person says it, and which of that matters.
+//! Experiments with a display in virtual time: the testbed as a person describes it, and which of its factors matter.
 
 mod carrier;
 pub mod combinations;

@@ -1,22 +1,23 @@
-//! Answers to wrong secrets in V's messages: they wait, so that guessing is slow, and nobody else waits for them.
+//! Delayed answers to wrong secrets over V's messages, so that guessing is slow, while no other client has to wait.
 
 use stackline_guard::attempts::Attempts;
 use stackline_transfer::ikp::{IkpUdpServer, Ticket};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Wrong secrets whose answers wait; of more the oldest is never answered.
+/// The limit on delayed answers. Beyond it, the oldest request is never answered.
 const MOST: usize = 64;
 
-/// Answers that wait.
+/// Answers that are delayed.
 #[derive(Debug, Default)]
 pub(crate) struct LateDisplayAnswers {
     attempts: Attempts,
+    /// When each answer is due, the request, and the answer.
     waiting: VecDeque<(Instant, Ticket, Vec<u8>)>,
 }
 
 impl LateDisplayAnswers {
-    /// A request said a wrong secret: it gets this answer, later.
+    /// Delays the answer to a request with a wrong secret.
     pub(crate) fn refuse(&mut self, ticket: Ticket, reply: Vec<u8>, now: Instant) {
         if self.waiting.len() >= MOST {
             self.waiting.pop_front();
@@ -25,7 +26,7 @@ impl LateDisplayAnswers {
             .push_back((now + self.attempts.failed(now), ticket, reply));
     }
 
-    /// Sends answers that have waited.
+    /// Sends the answers that are due.
     pub(crate) fn answer(&mut self, messages: &mut IkpUdpServer, now: Instant) {
         while self.waiting.front().is_some_and(|(due, ..)| *due <= now)
             && let Some((_, ticket, reply)) = self.waiting.pop_front()
@@ -35,7 +36,7 @@ impl LateDisplayAnswers {
         }
     }
 
-    /// How long nothing has to be done here: at most so long.
+    /// The time until the next answer is due, but at most `most`.
     pub(crate) fn pause(&self, now: Instant, most: Duration) -> Duration {
         self.waiting.front().map_or(most, |(due, ..)| {
             due.saturating_duration_since(now).min(most)

@@ -1,27 +1,27 @@
-//! The structured display of `stackline_display` on sockets and in virtual time: a server with a thread a client, a view of its windows for browsers, and
-//! clients that draw at one of four levels.
+//! The structured display of `stackline_display` with I/O: on sockets and in virtual time. It has a server with a thread per client, a view
+//! of its windows for browsers, and clients that send pictures at one of four levels.
 //!
 //! | module | one idea |
 //! | --- | --- |
-//! | [`address`] | where a display is, and connecting there |
-//! | [`stream`] | a connection, whatever carries it |
-//! | [`listener`] | where connections come |
-//! | [`messages`] | the same by V's messages: each is answered when it is carried out |
-//! | [`message_stream`] | a client's side of them |
-//! | [`papers`] | what only the papers need: PUP, blasts, V's I/O, the internet server, NGP |
-//! | [`program_check`] | whether programs that are served can be started |
-//! | [`raw_terminal`] | a terminal that takes bytes as they are |
+//! | [`address`] | the addresses of displays, and connecting to them |
+//! | [`stream`] | a connection, over any transport |
+//! | [`listener`] | accepts connections at an address |
+//! | [`messages`] | a display over V's messages, where each request is answered when it is carried out |
+//! | [`message_stream`] | a client's side of V's messages, as a byte stream |
+//! | [`papers`] | what only the papers' experiments need: PUP, blasts, V's I/O, the internet server, NGP |
+//! | [`program_check`] | whether a program can be started |
+//! | [`raw_terminal`] | a terminal in raw mode |
 //! | [`agent`] | an agent between clients and a display, which outlives the display |
-//! | [`server`] | clients' bytes to the machine and back |
-//! | [`transport`] | what carries a connection, as each transport does it |
-//! | [`view`] | the page and the WebSocket by which browsers look on |
+//! | [`server`] | the server: moves bytes between clients and the display's state machine |
+//! | [`transport`] | what a connection can do, for each transport |
+//! | [`view`] | the page and the WebSocket with which browsers look on |
 //! | [`client`] | a connection to a display: requests, credit, answers |
-//! | `late_answers` | answers to wrong secrets by V's messages, which wait |
+//! | `late_answers` | delayed answers to wrong secrets over V's messages |
 //! | [`send_level`] | the four levels at which a picture is sent |
 //! | [`bench`](mod@bench) | the paper's benchmarks at these levels |
 //! | [`terminal`] | programs on pseudo-terminals over TELNET, and the other end |
-//! | [`experiment`] | a display in virtual time as a person says it, and which of that matters |
-//! | [`simulated`] | the same in virtual time, on hosts with processors, in five classes of application |
+//! | [`experiment`] | experiments with a display in virtual time, and which factors matter |
+//! | [`simulated`] | the display in virtual time, on hosts with processors, in five classes of application |
 
 pub mod address;
 pub mod agent;

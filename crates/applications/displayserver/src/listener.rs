@@ -1,4 +1,4 @@
-//! Where connections come: sockets of all addresses that can be connected to.
+//! Listeners for all addresses to which clients can connect as streams.
 
 use crate::address::DisplayAddress;
 use crate::papers::blast_stream::BlastStreamListener;
@@ -20,28 +20,28 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a service that was killed may take to end, and how often it is looked whether it has.
+/// How long to wait until a killed service has released the address.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
+/// How often to check whether it has.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Where connections come.
+/// A listener, by its transport.
 #[derive(Debug)]
 pub enum DisplayListener {
     /// Over TCP.
     Tcp(TcpListener),
-    /// On this machine, for programs of this user; the socket goes with it.
+    /// A unix socket, for programs of this user; its file is removed on drop.
     Unix(UnixListener, PathBuf),
     /// Streams of PUP.
     Pup(PupListener),
     /// Streams of blasts.
     Blast(BlastStreamListener),
-    /// Others with the network graphics protocol on them, and what is kept of their clients.
+    /// Another listener with the network graphics protocol on its streams, and the definitions kept for its clients.
     Ngp(Box<Self>, NgpDefinitionStores),
 }
 
 impl DisplayListener {
-    /// Listens there. That only those who know a secret get in is seen to by whoever serves; at a unix socket only programs of this user
-    /// connect.
+    /// Listens on that address. Checking a secret is up to the server; a unix socket accepts only programs of this user.
     ///
     /// # Errors
     /// An [`Error`] of the environment.
@@ -92,7 +92,7 @@ impl DisplayListener {
         }
     }
 
-    /// The next connection.
+    /// Waits for the next connection.
     ///
     /// # Errors
     /// The kernel's.
@@ -101,7 +101,7 @@ impl DisplayListener {
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept()?;
                 stream.set_nodelay(true)?;
-                // What is urgent is a byte of the stream like all others.
+                // Urgent data stays in the stream like all other bytes.
                 set_socket_oobinline(&stream, true)?;
                 Ok(DisplayStream::Tcp(stream))
             }
@@ -118,7 +118,7 @@ impl DisplayListener {
         }
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     #[must_use]
     pub fn address(&self) -> DisplayAddress {
         match self {
@@ -138,7 +138,7 @@ impl DisplayListener {
         }
     }
 
-    /// Whether only programs of this machine reach it.
+    /// Whether it can be reached only from this machine.
     #[must_use]
     pub fn is_local(&self) -> bool {
         match self {
@@ -161,7 +161,7 @@ impl Drop for DisplayListener {
     }
 }
 
-/// Listens as soon as nobody else does: a service that was killed just now may still be ending.
+/// Listens as soon as the address is free: a service that was just killed may still be ending.
 fn once_free<L>(listen: impl Fn() -> io::Result<L>) -> io::Result<L> {
     let begun = Instant::now();
     loop {
@@ -176,7 +176,7 @@ fn once_free<L>(listen: impl Fn() -> io::Result<L>) -> io::Result<L> {
     }
 }
 
-/// Removes a socket that nobody listens at any more, and nothing else.
+/// Removes the file of a socket on which nobody listens any more, and nothing else.
 fn remove_left_behind(path: &Path) {
     let is_socket =
         std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
@@ -185,7 +185,7 @@ fn remove_left_behind(path: &Path) {
     }
 }
 
-/// What is done with the streams of a listener.
+/// What is done with the connections of a listener.
 struct StreamService<F> {
     strangers: Arc<ConnectionSlotPool>,
     serve: F,
@@ -209,7 +209,7 @@ impl<F: Fn(DisplayStream, ConnectionSlot) + Send + Sync + 'static> ConnectionSer
     }
 }
 
-/// Serves what comes there for ever, each stream in a thread of its own, with its place among those that have not said who they are.
+/// Serves connections forever, each in a thread of its own that gets its slot among strangers.
 pub(crate) fn serve_streams(
     listener: &DisplayListener,
     strangers: Arc<ConnectionSlotPool>,

@@ -1,4 +1,4 @@
-//! A client's side of V's messages, as a stream of bytes each way: what is written goes in messages, and what their replies bring is read.
+//! A client's side of V's messages (`ikp`) as a byte stream: written bytes go in messages, and the replies contain the bytes to read.
 //!
 //! ```text
 //! message   what 1 (0 requests, 1 goodbye) | requests, or nothing where only answers are asked for
@@ -14,52 +14,59 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Requests of a message.
+/// The limit on bytes of requests in a message.
 const MOST: usize = 1000;
-/// What a reply may have.
+/// The longest reply, bytes.
 pub(crate) const REPLY: usize = 1056;
-/// How often it is asked for answers where there are none: at first, and at most.
+/// The time between two messages that ask for answers while there are none: at first, and at most (it doubles).
 const ASK: [Duration; 2] = [Duration::from_micros(200), Duration::from_millis(20)];
 
+/// In a message: requests follow.
 pub(crate) const REQUESTS: u8 = 0;
+/// In a message: the client closes the connection.
 pub(crate) const GOODBYE: u8 = 1;
+/// In a reply: these are all answers.
 pub(crate) const ALL: u8 = 0;
+/// In a reply: more answers wait.
 pub(crate) const MORE: u8 = 1;
+/// In a reply: the connection ends.
 pub(crate) const ENDS: u8 = 2;
 
-/// The address of a name and a port.
+/// The socket address of `HOST:PORT`.
 pub(crate) fn address(text: &str) -> io::Result<SocketAddr> {
     text.to_socket_addrs()?
         .next()
         .ok_or_else(|| io::Error::other("the name has no address"))
 }
 
-/// A failure of a transport in its sentence; hints are of whoever knows what was wanted.
+/// A transport's failure as an error without its hint: the caller knows which hint fits.
 pub(crate) fn failed(kind: io::ErrorKind, error: &dyn Display) -> io::Error {
     let words = error.to_string();
     io::Error::new(kind, words.split("; hint: ").next().unwrap_or_default())
 }
 
-/// Nobody answers.
+/// The error if nobody answers.
 pub(crate) fn silent(error: ikp::IkpTransferError) -> io::Error {
     failed(io::ErrorKind::Other, &error)
 }
 
-/// A client's side, as a stream of bytes each way.
+/// A connection of a client by V's messages.
 #[derive(Debug)]
 pub struct DisplayMessageStream {
     client: ikp::IkpUdpClient,
+    /// Answers that came and are not read yet.
     answers: Vec<u8>,
+    /// Whether the display has more answers.
     has_more: bool,
-    /// How long reading may take.
+    /// The longest time that a read may take.
     patience: Cell<Option<Duration>>,
 }
 
 impl DisplayMessageStream {
-    /// To the display at that address; whether there is one shows with the first message.
+    /// A stream to the display at that address. Whether there is one shows only with the first message.
     ///
     /// # Errors
-    /// The kernel's, or that the address is none.
+    /// The kernel's error, or that the address is invalid.
     pub fn connect(to: &str) -> io::Result<Self> {
         let client = ikp::IkpUdpClient::connect(address(to)?, &IkpTransferOptions::default())
             .map_err(silent)?;
@@ -71,6 +78,7 @@ impl DisplayMessageStream {
         })
     }
 
+    /// Sends a message with requests, and takes the answers of its reply.
     pub(crate) fn exchange(&mut self, what: u8, requests: &[u8]) -> io::Result<()> {
         let mut message = vec![what];
         message.extend_from_slice(requests);

@@ -1,5 +1,5 @@
-//! A display by V's messages (`ikp`, over UDP): a client sends its requests in messages and is blocked until each is carried out; the reply
-//! brings the answers there are. Class B of the paper, live.
+//! A display over V's messages (`ikp`, over UDP): a client sends requests in messages and is blocked until they are carried out; the reply
+//! brings the answers that there are. This is class B of the paper, live.
 
 use crate::late_answers::LateDisplayAnswers;
 use crate::message_stream::{ALL, ENDS, GOODBYE, MORE, REQUESTS, address};
@@ -14,14 +14,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A client that has said nothing for so long is gone.
+/// A client that has sent nothing for this long is removed.
 const IDLE: Duration = Duration::from_secs(600);
-/// How often it is looked for those.
+/// How often to check for such clients.
 const LOOK: Duration = Duration::from_secs(1);
-/// Answers that wait for a client that takes fewer than it asks for.
+/// The limit on bytes of answers for a client that does not fetch them.
 const MOST_WAITING: usize = 1 << 20;
 
-/// A client of this display, which has said who it is.
+/// A client whose greeting is complete.
 struct MessageDisplayClient {
     id: ClientId,
     display: Arc<Mutex<DisplayMachine>>,
@@ -30,7 +30,7 @@ struct MessageDisplayClient {
 }
 
 impl MessageDisplayClient {
-    /// Carries requests out; why the connection ends, where it does.
+    /// Carries out requests. On an error returns why the connection ends.
     fn carry_out(&mut self, server: &DisplayServer, requests: &[u8]) -> Result<(), String> {
         let mut display = self.display.lock().unwrap_or_else(PoisonError::into_inner);
         let done = display.receive(self.id, requests, &mut server.watch());
@@ -41,7 +41,7 @@ impl MessageDisplayClient {
             .and_then(|()| full.map_or(Ok(()), Err))
     }
 
-    /// A reply with as many of its answers as there is room for.
+    /// A reply with as many answers as there is room for.
     fn answers(&mut self, room: usize) -> Vec<u8> {
         let taken = room.saturating_sub(1).min(self.out.len());
         let mut reply = vec![ALL];
@@ -51,10 +51,10 @@ impl MessageDisplayClient {
     }
 }
 
-/// Serves clients there from now on, in a thread of its own. The address.
+/// Serves clients at that address, in a thread of its own. Returns the address.
 ///
 /// # Errors
-/// When nothing can listen there.
+/// If nothing can listen there.
 pub fn serve(server: &DisplayServer, at: &str, say: fn(&str)) -> Result<SocketAddr> {
     let failed = |why: String| {
         cannot_listen(
@@ -94,7 +94,7 @@ pub fn serve(server: &DisplayServer, at: &str, say: fn(&str)) -> Result<SocketAd
     Ok(local)
 }
 
-/// The clients of this display, by address and number.
+/// The clients, by their addresses and numbers.
 struct MessageDisplayClients {
     server: DisplayServer,
     known: HashMap<(SocketAddr, u32), MessageDisplayClient>,
@@ -103,7 +103,7 @@ struct MessageDisplayClients {
 }
 
 impl MessageDisplayClients {
-    /// Forgets who has been silent for too long.
+    /// Removes clients that have been silent for too long.
     fn drop_silent(&mut self, now: Instant) {
         let server = &self.server;
         self.known.retain(|_, known| {
@@ -115,7 +115,7 @@ impl MessageDisplayClients {
         });
     }
 
-    /// Carries a message out and replies.
+    /// Carries out the requests of a message, and replies.
     fn answer(&mut self, mut request: ikp::IkpRequest<'_>, now: Instant) {
         let key = (request.client(), request.number());
         let (what, requests) = request
@@ -123,7 +123,7 @@ impl MessageDisplayClients {
             .split_first()
             .map_or((REQUESTS, &[][..]), |(what, rest)| (*what, rest));
         if what == GOODBYE {
-            // Once it hears that it has gone, its place is free.
+            // The slot is free before the client gets the reply.
             self.forget(&key);
             let _ = request.reply(&[ALL]);
             return;
@@ -152,7 +152,7 @@ impl MessageDisplayClients {
                 (self.say)(&format!("a client was disconnected: {why}"));
                 let mut reply = [&[ENDS], why.as_bytes()].concat();
                 reply.truncate(room);
-                // Guesses wait, one behind the other.
+                // Answers to wrong secrets are delayed, one after the other.
                 if why == DisplayEndReason::Stranger.words() {
                     self.late.refuse(request.later(), reply, now);
                 } else {
@@ -163,7 +163,7 @@ impl MessageDisplayClients {
         }
     }
 
-    /// A new client, whose first message says who it is: nothing is kept of any other.
+    /// Handles the first message of a client, which has to contain its greeting; otherwise nothing is kept.
     fn greeted(&self, requests: &[u8], now: Instant) -> Result<MessageDisplayClient, String> {
         let (id, display) = self.server.newcomer(false);
         let mut known = MessageDisplayClient {
@@ -203,7 +203,7 @@ impl MessageDisplayClients {
     }
 }
 
-/// Packets with forged addresses keep nobody out.
+/// Packets with forged source addresses must not keep clients out.
 fn options() -> IkpTransferOptions {
     IkpTransferOptions {
         strangers_give_way: true,

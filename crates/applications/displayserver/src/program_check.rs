@@ -1,4 +1,4 @@
-//! Programs that are served: whether one can be started is known before anybody asks for it. It starts none.
+//! Checks whether a program that is to be served can be started, before anybody asks for it. It starts none.
 
 use rustix::fs::{Access, access};
 use stackline_core::error::{Error, Result};
@@ -6,13 +6,13 @@ use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Where programs are that are named without a place, unless `PATH` says it.
+/// Where programs without a path are searched if `PATH` is not set.
 const USUAL: &str = "/bin:/usr/bin";
 
-/// Says so where a program cannot be started.
+/// Checks that a program can be started.
 ///
 /// # Errors
-/// That no program is named, there is none of that name, or it is not executable.
+/// If no program is named, there is none of that name, or it is not executable.
 pub fn check(program: &[String]) -> Result<()> {
     let name = program
         .first()
@@ -41,7 +41,7 @@ pub fn check(program: &[String]) -> Result<()> {
     }
 }
 
-/// Where that program may be.
+/// The paths at which a program of that name may be.
 fn places(name: &str) -> Vec<PathBuf> {
     if name.contains('/') {
         return vec![PathBuf::from(name)];

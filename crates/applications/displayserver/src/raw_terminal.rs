@@ -1,18 +1,18 @@
-//! A terminal that takes bytes as they are, and is as it was afterwards.
+//! A terminal in raw mode: it passes bytes unchanged, and gets its old mode back afterwards.
 
 use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcsetattr};
 use std::fs::File;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// Terminals that are not as they were.
+/// The terminals that are in raw mode.
 static CHANGED: Mutex<Vec<Weak<SavedTerminalMode>>> = Mutex::new(Vec::new());
 
-/// A terminal that takes every byte as it is, until this is dropped.
+/// A terminal in raw mode, until this is dropped.
 #[derive(Debug)]
 pub struct RawTerminal(Arc<SavedTerminalMode>);
 
-/// How a terminal was.
+/// A terminal and the mode that it had.
 #[derive(Debug)]
 struct SavedTerminalMode {
     terminal: File,
@@ -40,12 +40,12 @@ fn changed() -> Vec<Arc<SavedTerminalMode>> {
         .collect()
 }
 
-/// All terminals are as they were, for a program that ends in the middle of something.
+/// Restores the mode of all terminals, for a program that ends at any point.
 pub fn restore() {
     changed().iter().for_each(|before| before.restore());
 }
 
-/// All terminals are as they were while this stops, and take bytes as they are again when it goes on.
+/// Runs `stops` (which suspends the program) with all terminals in their old mode, and puts them into raw mode again.
 pub fn restored<T>(stops: impl FnOnce() -> T) -> T {
     let changed = changed();
     changed.iter().for_each(|before| before.restore());
@@ -55,7 +55,7 @@ pub fn restored<T>(stops: impl FnOnce() -> T) -> T {
 }
 
 impl RawTerminal {
-    /// Of that terminal; nothing where it is none.
+    /// Puts a terminal into raw mode; `None` if it is not a terminal.
     #[must_use]
     pub fn of(terminal: BorrowedFd<'_>) -> Option<Self> {
         if !isatty(terminal) {

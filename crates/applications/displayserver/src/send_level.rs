@@ -6,14 +6,14 @@ use stackline_core::error::Result;
 use stackline_display::item::DisplayItem;
 use stackline_display::protocol::DisplayRequest;
 
-/// A level.
+/// A level at which a picture is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DisplaySendLevel {
     /// Each item is answered once it is drawn.
     StopAndWait,
     /// No item is answered; each is drawn as it comes.
     Pipelined,
-    /// All items are a symbol, which is answered once it is drawn.
+    /// All items are one symbol, which is answered once it is drawn.
     Batched,
     /// Symbols that call each other, each answered.
     Structured,
@@ -25,23 +25,23 @@ stackline_core::named_values!(DisplaySendLevel,
     Batched = "batched";
     Structured = "structured");
 
-/// A picture: items with what they hold, and the same as symbols, the last of which is the whole, where it has a structure.
+/// A picture of a benchmark, in two forms: as items, and as symbols that call each other, of which the last is the whole picture.
 #[derive(Clone, Debug)]
 pub struct DisplayPicture {
-    /// What it is called.
+    /// The name of the picture.
     pub name: &'static str,
-    /// What its items are called.
+    /// What is counted in it, for instance vectors.
     pub unit: &'static str,
-    /// Items, and bytes that each holds.
+    /// The items, each with its extra bytes.
     pub items: Vec<(DisplayItem, Vec<u8>)>,
-    /// Symbols by number, in the order in which they are defined.
+    /// Symbols with their numbers, in the order in which they are defined; empty if the picture has no structure.
     pub symbols: Vec<(u32, Vec<DisplayItem>)>,
-    /// Letters in it, where those are counted and not items.
+    /// The number of letters, if letters are counted instead of items; otherwise 0.
     pub letters: usize,
 }
 
 impl DisplayPicture {
-    /// What is counted.
+    /// The number of letters or items in the picture.
     #[must_use]
     pub fn count(&self) -> usize {
         if self.letters > 0 {
@@ -52,10 +52,10 @@ impl DisplayPicture {
     }
 }
 
-/// Sends a picture as that symbol, which a window shows already, or not; it is drawn when this returns.
+/// Sends a picture as the symbol `symbol`, which a window may already show; when this returns, it is drawn.
 ///
 /// # Errors
-/// When the display refuses it, or is lost.
+/// If the display refuses it, or the connection is lost.
 pub fn send(
     client: &mut DisplayClient,
     level: DisplaySendLevel,

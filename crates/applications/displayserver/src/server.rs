@@ -1,7 +1,7 @@
-//! The server: a thread a client moves its bytes to the machine and the machine's to it; whoever looks on reads the windows.
+//! The display server: a thread per client moves bytes between its connection and the display's state machine; viewers read the windows.
 //!
-//! A client that does not read its answers for five seconds loses its connection, and what it had. Whoever has not said who it is has a place
-//! among strangers, of whom the idlest gives way; whoever knows the secret has one among clients.
+//! A client that does not read its answers for five seconds loses its connection and everything it had. A connection whose greeting is not
+//! complete has a slot among strangers, of whom the idlest gives way; one that knows the secret has a slot among clients.
 
 use crate::listener::{DisplayListener, serve_streams};
 use crate::stream::DisplayStream;
@@ -22,23 +22,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Bytes read at once.
+/// Bytes that are read at a time.
 const PIECE: usize = 64 << 10;
-/// How long a client may not read.
+/// How long a client may not read its answers.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
-/// Bytes that the kernel keeps of what a client does not read, before that is noticed.
+/// Bytes that the kernel buffers for a client that does not read, before the server notices.
 pub(crate) const UNREAD: usize = 64 << 10;
-/// How long one may take to say who it is.
+/// How long a client may take to complete its greeting.
 pub(crate) const HELLO: Duration = Duration::from_secs(10);
-/// Clients at once, at most, and those who have not said who they are: of more the idlest gives way.
+/// The limit on clients.
 pub(crate) const MOST_CLIENTS: usize = 64;
+/// The limit on connections whose greeting is not complete: when there are more, the idlest gives way.
 pub(crate) const MOST_STRANGERS: usize = 64;
-/// Events of input that wait to be looked at.
+/// The limit on input events that wait for a client's thread.
 const MOST_INPUTS: usize = 256;
-/// How long a client may take to read why it is sent away.
+/// How long a client may take to read why it is disconnected.
 const LAST: Duration = Duration::from_secs(1);
 
-/// A display that is served.
+/// A display server; clones share it.
 #[derive(Clone, Debug)]
 pub struct DisplayServer {
     inner: Arc<DisplayServerInner>,
@@ -55,30 +56,30 @@ struct DisplayServerInner {
     attempts: Attempts,
 }
 
-/// Each client has a display of its own, so that what one draws keeps no other waiting.
+/// The clients. Each has a display of its own, so that one client's drawing delays no other.
 #[derive(Debug, Default)]
 struct DisplayServerClients {
     last: u64,
     known: BTreeMap<ClientId, KnownDisplayClient>,
 }
 
-/// A client that has said who it is.
+/// A client whose greeting is complete.
 #[derive(Debug)]
 struct KnownDisplayClient {
     display: Arc<Mutex<DisplayMachine>>,
     inputs: Arc<Mutex<Inputs>>,
-    /// Wakes the thread that looks for what input hits, draws, and writes, so that nobody who looks on waits for it.
+    /// Wakes the client's attending thread, which handles input, draws and writes, so that no viewer waits for that.
     waker: SyncSender<()>,
 }
 
-/// Input that waits for that thread.
+/// Input that waits for the attending thread.
 #[derive(Debug, Default)]
 struct Inputs {
     events: VecDeque<(u32, DisplayInput)>,
     dropped: u32,
 }
 
-/// What that thread waits for.
+/// What an attending thread waits for.
 pub(crate) struct Attends {
     id: ClientId,
     woken: Receiver<()>,
@@ -86,13 +87,13 @@ pub(crate) struct Attends {
 }
 
 impl Attends {
-    /// Waits for something to do; false where the client has gone.
+    /// Waits for something to do. Returns false when the client has gone.
     pub(crate) fn woken(&self) -> bool {
         self.woken.recv().is_ok()
     }
 }
 
-/// Tells the time, and records an event for each step of a request where that is wanted (`STACKLINE_EVENTS`).
+/// Supplies the time, and records an event for each step of a request if events are recorded (`STACKLINE_EVENTS`).
 struct DisplayEventRecorder {
     begun: Instant,
     is_on: bool,
@@ -117,19 +118,20 @@ impl DisplayStepObserver for DisplayEventRecorder {
     }
 }
 
-/// What a request is called in events, at both ends.
+/// The unit of a request in events, the same at both ends: the client's number and the request's.
 pub(crate) fn unit(client: u64, request: u32) -> i64 {
     (client << 32 | u64::from(request)) as i64 & i64::MAX
 }
 
 impl DisplayServer {
-    /// Without clients yet. Those have to know the secret, but for programs of this user at a unix socket; with an empty one all may come.
+    /// A server without clients. Clients have to send the secret `token`, except programs of this user on a unix socket; if it is empty,
+    /// all are accepted.
     #[must_use]
     pub fn new(limits: DisplayClientLimits, token: Vec<u8>) -> Self {
         Self::within(limits, token, DisplayMemoryBudget::default())
     }
 
-    /// The same; all clients together take no more memory than that.
+    /// A server whose clients together take no more memory than `budget`.
     #[must_use]
     pub fn within(
         limits: DisplayClientLimits,
@@ -151,7 +153,7 @@ impl DisplayServer {
         }
     }
 
-    /// Takes clients that come there from now on, in threads of its own. `say` gets who is refused, and why.
+    /// Accepts clients from that listener, in threads of its own. `say` is called with the reason when a client is disconnected.
     pub fn listen(&self, listener: DisplayListener, say: fn(&str)) {
         let (server, strangers) = (self.clone(), Arc::clone(&self.inner.strangers));
         thread::spawn(move || {
@@ -170,7 +172,7 @@ impl DisplayServer {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Somebody has come, who may have to say the secret: the number, and a display that nobody else sees yet.
+    /// Creates the display of a new connection, which nobody else sees until it is admitted. Returns its client number and display.
     pub(crate) fn newcomer(&self, is_same_user: bool) -> (ClientId, Arc<Mutex<DisplayMachine>>) {
         let mut clients = self.clients();
         let token = if is_same_user {
@@ -186,7 +188,7 @@ impl DisplayServer {
         (id, Arc::new(Mutex::new(display)))
     }
 
-    /// Whoever has said who it is becomes a client; nothing where there are as many as may be.
+    /// Makes a connection whose greeting is complete a client; `None` if the limit on clients is reached.
     pub(crate) fn admit(
         &self,
         id: ClientId,
@@ -209,12 +211,12 @@ impl DisplayServer {
         Some(Attends { id, woken, inputs })
     }
 
-    /// A client has gone, and all it had.
+    /// Removes a client and its display.
     pub(crate) fn leave(&self, id: ClientId) {
         self.clients().known.remove(&id);
     }
 
-    /// What tells the time of requests, and records their steps.
+    /// The observer that supplies the time to displays and records steps.
     pub(crate) fn watch(&self) -> impl DisplayStepObserver {
         DisplayEventRecorder {
             begun: self.inner.begun,
@@ -222,7 +224,7 @@ impl DisplayServer {
         }
     }
 
-    /// Looks what waiting input hits, and draws what is not drawn, in the client's own thread.
+    /// Handles a client's waiting input, and draws its changes; called by the client's attending thread.
     pub(crate) fn attend(&self, attends: &Attends, display: &Mutex<DisplayMachine>) {
         let Inputs { events, dropped } = std::mem::take(
             &mut *attends
@@ -240,7 +242,7 @@ impl DisplayServer {
         }
     }
 
-    /// Serves a client to its end; why it was sent away, where it was.
+    /// Serves a client until it ends. Returns why it was disconnected, if it was.
     fn client(&self, mut stream: DisplayStream, place: ConnectionSlot) -> Option<String> {
         stream.keeps(UNREAD);
         let writer = stream
@@ -283,7 +285,7 @@ impl DisplayServer {
         };
         let why = thread::scope(|scope| {
             let (display, end) = (&display, EndsAttending(self, id));
-            // Writes input that came, and what is drawn; it ends when its waker goes.
+            // Writes input events and draws changes; it ends when the client's waker is dropped.
             let attending = thread::Builder::new().spawn_scoped(scope, move || {
                 while attends.woken() {
                     self.attend(&attends, display);
@@ -303,7 +305,7 @@ impl DisplayServer {
         why.and_then(sent_away)
     }
 
-    /// A key or the pointer, from whoever looks on.
+    /// Passes a viewer's input to a client.
     pub fn input(&self, client: ClientId, window: u32, input: DisplayInput) {
         let clients = self.clients();
         let Some(known) = clients.known.get(&client) else {
@@ -316,11 +318,11 @@ impl DisplayServer {
             inputs.dropped = inputs.dropped.saturating_add(1);
         }
         drop(inputs);
-        // One that is woken already sees this too.
+        // If the channel is full, the thread is awake already and will see this input too.
         let _ = known.waker.try_send(());
     }
 
-    /// Somebody wants to see what a client has not drawn yet: it is drawn in the client's own thread.
+    /// Asks a client's attending thread to draw its changes, for a viewer.
     pub(crate) fn wants(&self, client: ClientId) {
         let clients = self.clients();
         let _ = clients
@@ -329,7 +331,7 @@ impl DisplayServer {
             .map(|known| known.waker.try_send(()));
     }
 
-    /// The display of each client.
+    /// The clients and their displays.
     #[must_use]
     pub fn displays(&self) -> Vec<(ClientId, Arc<Mutex<DisplayMachine>>)> {
         self.clients()
@@ -339,7 +341,7 @@ impl DisplayServer {
             .collect()
     }
 
-    /// Does something with the display of the client that came last, as it is now.
+    /// Calls a function with the display of the newest client.
     pub fn last<T>(&self, look: impl FnOnce(ClientId, &mut DisplayMachine) -> T) -> Option<T> {
         let (id, display) = self.displays().pop()?;
         let mut display = display.lock().unwrap_or_else(PoisonError::into_inner);
@@ -347,7 +349,7 @@ impl DisplayServer {
     }
 }
 
-/// A client leaves, however its thread ends: the thread that attends it ends with that.
+/// Removes a client on drop, which also ends its attending thread.
 struct EndsAttending<'s>(&'s DisplayServer, ClientId);
 
 impl Drop for EndsAttending<'_> {
@@ -356,19 +358,19 @@ impl Drop for EndsAttending<'_> {
     }
 }
 
-/// How the beginning of a connection went.
+/// The outcome of a greeting.
 enum Greeted {
-    /// It knows the secret.
+    /// The client knows the secret.
     Known,
-    /// It went, or had to.
+    /// The connection ended, or had to give way.
     Gone,
-    /// It did not say who it is in time.
+    /// The greeting was not complete in time.
     Slow,
-    /// What it said ends the connection.
+    /// What the client sent ends the connection.
     Ends(DisplayEndReason),
 }
 
-/// A client gets the answer that there are too many.
+/// Tells a client that there are too many clients, and closes the connection.
 pub(crate) fn too_many(stream: &mut DisplayStream) {
     let mut out = Vec::new();
     DisplayAnswer::Refused {
@@ -377,13 +379,13 @@ pub(crate) fn too_many(stream: &mut DisplayStream) {
     }
     .put(&mut out);
     let _ = stream.write_all(&out);
-    // What it sent and nobody read would take the word with it.
+    // Closing with unread bytes would reset the connection, and the answer would be lost.
     stream.ends_writing();
     hear_out(stream, LAST);
     stream.end();
 }
 
-/// Reads what comes, and does nothing with it, until that is over or so much time has passed.
+/// Reads and drops what comes, until the connection ends or this time has passed.
 pub(crate) fn hear_out(stream: &mut DisplayStream, time: Duration) {
     let (deadline, mut piece) = (Deadline::within(time), [0; 4096]);
     while let Some(rest) = deadline.rest() {
@@ -396,17 +398,17 @@ pub(crate) fn hear_out(stream: &mut DisplayStream, time: Duration) {
     }
 }
 
-/// Whether who is written to has not read for as long as it may.
+/// Whether a write failed because the peer has not read for too long.
 pub(crate) fn is_slow(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
-/// Why such a client is sent away.
+/// The reason with which such a client is disconnected.
 pub(crate) fn unread() -> String {
     format!("it did not read its answers for {} s", PATIENCE.as_secs())
 }
 
-/// A client at work: its display, and the writing side of its connection.
+/// A client that is being served: its display, and the writing side of its connection.
 struct ServedDisplayClient<'s> {
     id: ClientId,
     display: &'s Mutex<DisplayMachine>,
@@ -427,7 +429,7 @@ impl ServedDisplayClient<'_> {
         self.writer().end();
     }
 
-    /// Reads until the client has said who it is, however slowly it does: all of that has one bound of time.
+    /// Reads until the greeting is complete, within one time limit however slowly its bytes come.
     fn greet(&self, stream: &mut DisplayStream) -> Greeted {
         let deadline = Deadline::within(HELLO);
         let mut piece = [0; 4096];
@@ -467,7 +469,7 @@ impl ServedDisplayClient<'_> {
     fn serve(&self, stream: &mut DisplayStream) -> Option<String> {
         let mut piece = vec![0; PIECE];
         loop {
-            // What was asked before is answered all the same.
+            // Earlier requests are answered even if the connection is about to end.
             if let Err(error) = self.answers() {
                 return is_slow(&error).then(unread);
             }
@@ -487,7 +489,7 @@ impl ServedDisplayClient<'_> {
         }
     }
 
-    /// Writes what the machine has for a client. Taking an answer and writing it are one step for whoever does it.
+    /// Writes the display's output to the client. The lock covers taking and writing, so that answers keep their order.
     fn answers(&self) -> std::io::Result<()> {
         let mut writer = self.writer();
         let out = self.display().output(self.id);
@@ -496,7 +498,7 @@ impl ServedDisplayClient<'_> {
             let begun = Instant::now();
             let count = writer.write(rest)?;
             rest = &rest[count..];
-            // The kernel took some before nobody read.
+            // The kernel took some bytes before the peer stopped reading.
             if count == 0 || (!rest.is_empty() && begun.elapsed() >= PATIENCE) {
                 return Err(ErrorKind::TimedOut.into());
             }

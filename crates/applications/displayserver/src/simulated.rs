@@ -1,7 +1,8 @@
-//! The display, its client and the agents between them in virtual time, on hosts with processors of their own (Lantz, Nowicki and Theimer
-//! 1985, sections 2.4 and 3.1): the same protocol and the same display as live, over simulated `tcp`, PUP, blasts, `ikp` and serial lines.
+//! A display, its client and the agents between them in virtual time, on hosts with processors of their own (Lantz, Nowicki and Theimer
+//! 1985, sections 2.4 and 3.1): the same protocol and state machine as live, over simulated `tcp`, PUP, blasts, `ikp` and serial lines.
 //!
-//! What the client and messages take is the hosts' `work`; what the display itself takes is said here, at the speed for which its host's
+//! The hosts' `work` says how long the client and messages take. How long the display's own work takes is part of the scene, for a host
+//! whose
 //! `cpu` is 1.
 
 mod programs;
@@ -28,13 +29,13 @@ use stackline_sim::usage::{UsageTotals, UsageWatch};
 use std::rc::Rc;
 use trial_script::DisplayTrialScript;
 
-/// All is over by then: 30 days.
+/// The limit on the virtual time of a simulation: 30 days.
 const AT_MOST: Instant = Instant(30 * 86_400_000_000_000);
 
-/// Simulates the trials of each rate, one behind another, each rate in a world of its own. What takes no time has no trials.
+/// Simulates the consecutive trials of each benchmark, each benchmark in a world of its own. One that takes no time has no trials.
 ///
 /// # Errors
-/// When a host, path or option is not there, class and carrier do not go together, or the display refuses something.
+/// If a host, path or option does not exist, class and carrier do not go together, or the display refuses something.
 pub fn measure(
     scene: &SimulatedDisplayScene<'_>,
     picture: &DisplayPicture,
@@ -44,10 +45,10 @@ pub fn measure(
     carry_out(scene, picture, rates, trials, None)
 }
 
-/// The same, and keeps the way of each request where a picture is sent at a level: each level is a client of its own.
+/// The same, and records the events of each request of benchmarks that send a picture at a level; each level is a client of its own.
 ///
 /// # Errors
-/// As [`measure`].
+/// As for [`measure`].
 pub fn trace(
     scene: &SimulatedDisplayScene<'_>,
     picture: &DisplayPicture,
@@ -83,11 +84,11 @@ fn carry_out(
     rates.iter().map(one).collect()
 }
 
-/// Simulates a rate of several applications that draw the same picture at the same time, on the network of the first: the trials of each that
+/// Simulates several applications that draw the same picture at the same time on the first one's network. Returns the trials of each that
 /// ended before one of them had made all. Each has a display of its own; their programs share processors and links.
 ///
 /// # Errors
-/// As [`measure`].
+/// As for [`measure`].
 pub fn together(
     scenes: &[SimulatedDisplayScene<'_>],
     picture: &DisplayPicture,
@@ -101,7 +102,7 @@ pub fn together(
         .collect())
 }
 
-/// The rates of trials; what takes no time has no rate, and no trials.
+/// The results of the trials; a benchmark that takes no time has no rate and no trials.
 fn measured(
     picture: &DisplayPicture,
     rate: DisplayBenchSubject,
@@ -119,7 +120,7 @@ fn measured(
     }
 }
 
-/// Applications in one world, until one of them is over. Where it is watched, the points that requests pass are kept too.
+/// Simulates applications in one world until one of them is over; records the points that requests pass, if wanted.
 fn run(
     scenes: &[&SimulatedDisplayScene<'_>],
     picture: &DisplayPicture,
@@ -163,7 +164,7 @@ fn run(
     Ok(sites.iter().map(|site| site.over()).collect())
 }
 
-/// What was done by now, over the serial line of the first application too.
+/// The use of ports and processors so far, including the serial line of the first application.
 fn usage(simulation: &Simulation<'_, ()>, sites: &[Rc<DisplaySite>]) -> UsageTotals {
     let mut usage = simulation.usage();
     if let Some(site) = sites.first() {
@@ -172,7 +173,7 @@ fn usage(simulation: &Simulation<'_, ()>, sites: &[Rc<DisplaySite>]) -> UsageTot
     usage
 }
 
-/// The client's host, the display's and the internet server's, of a class that fits them.
+/// The hosts of the client, the display and the internet server, checked against the class.
 fn nodes(scene: &SimulatedDisplayScene<'_>) -> Result<[NodeIndex; 3]> {
     let node = |name: &str| {
         let at = scene

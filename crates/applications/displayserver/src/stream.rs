@@ -1,4 +1,4 @@
-//! A connection to a display, whatever carries it: read, written, ended.
+//! A connection to a display, over any of the transports.
 
 use crate::message_stream::DisplayMessageStream;
 use crate::papers::blast_stream::BlastStream;
@@ -15,28 +15,28 @@ use std::ops::{Deref, DerefMut};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-/// A connection.
+/// A connection, by its transport.
 #[derive(Debug)]
 pub enum DisplayStream {
-    /// Over TCP.
+    /// A TCP connection.
     Tcp(TcpStream),
-    /// On this machine.
+    /// A unix socket on this machine.
     Unix(UnixStream),
-    /// A terminal, or pipes.
+    /// A serial terminal, or a pair of pipes.
     Terminal(TerminalStream),
-    /// By V's messages.
+    /// V's messages (`ikp`, over UDP).
     Messages(Box<DisplayMessageStream>),
-    /// A stream of PUP.
+    /// A PUP byte stream.
     Pup(Pup),
     /// A stream of blasts.
     Blast(BlastStream),
     /// A stream through an internet server.
     Vio(Vio),
-    /// One with the network graphics protocol on it.
+    /// Another connection with the network graphics protocol on it.
     Ngp(Box<Ngp>),
 }
 
-/// A terminal, or pipes: where it is read and written, and how a terminal was before.
+/// A terminal or pipes: the files that are read and written, and the terminal's mode to restore.
 #[derive(Debug)]
 pub struct TerminalStream {
     pub(crate) input: File,
@@ -121,10 +121,10 @@ impl Write for DisplayStream {
 }
 
 impl DisplayStream {
-    /// The same connection once more.
+    /// A second handle of the same connection.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error; `Unsupported` for V's messages.
     pub fn again(&self) -> io::Result<Self> {
         match self {
             Self::Tcp(stream) => stream.try_clone().map(Self::Tcp),
@@ -134,12 +134,12 @@ impl DisplayStream {
             Self::Vio(stream) => Ok(Self::Vio(stream.again())),
             Self::Blast(stream) => Ok(Self::Blast(stream.again())),
             Self::Ngp(stream) => stream.again().map(|again| Self::Ngp(Box::new(again))),
-            // Who sends is blocked until the reply: nobody reads meanwhile.
+            // The sender is blocked until the reply comes, so a second thread could not read in the meantime.
             Self::Messages(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
-    /// Waits until something can be read; whether something urgent has come.
+    /// Waits until something can be read. Returns whether urgent data (TCP) has come.
     pub(crate) fn waits_urgent(&self) -> bool {
         let Self::Tcp(stream) = self else {
             return false;
@@ -148,7 +148,7 @@ impl DisplayStream {
         poll(&mut asked, None).is_ok() && asked[0].revents().intersects(PollFlags::PRI)
     }
 
-    /// Whether something urgent has come and was not read: what is before it is in its way (RFC 854's Synch).
+    /// Whether urgent data (TCP) has come and is not read: then what precedes it may be dropped (RFC 854's Synch).
     #[must_use]
     pub(crate) fn is_urgent(&self) -> bool {
         matches!(self, Self::Tcp(stream) if shows(stream, PollFlags::PRI))

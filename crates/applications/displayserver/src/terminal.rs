@@ -1,7 +1,7 @@
-//! Terminals over TELNET: a program on a pseudo-terminal for whoever connects (`Telnetd` of the paper, over PUP its `Telser`), and the other
-//! end, which brings a display what such a program says (its user TELNET), or a person.
+//! Terminals over TELNET: a server that gives each connection a program on a pseudo-terminal (`Telnetd` of the paper, over PUP `Telser`),
+//! and the other end, which connects such a program to a display (the paper's user TELNET) or to a person.
 //!
-//! Over streams of PUP it is the PUP TELNET: bytes go as they are, and marks say the rest ([`pup`]).
+//! Over PUP streams it is the PUP TELNET, where bytes go unchanged and marks carry everything else ([`pup`]).
 
 mod admission;
 mod failure;
@@ -42,10 +42,10 @@ use std::time::Duration;
 use telnet_end::{PIECE, TerminalTelnetEnd};
 use typist::Typist;
 
-/// How long a program may take to take what is typed.
+/// How long a program may take to accept what is typed.
 const TYPES: Duration = Duration::from_secs(5);
 
-/// Serves terminals for ever: each connection gets the program on one of its own.
+/// Serves terminals forever: each connection gets the program on a pseudo-terminal of its own.
 pub fn serve(listener: &DisplayListener, service: TerminalServiceOptions, say: fn(&str)) {
     let office = TerminalAdmission::new(service);
     let strangers = ConnectionSlotPool::new(MOST_STRANGERS);
@@ -56,7 +56,7 @@ pub fn serve(listener: &DisplayListener, service: TerminalServiceOptions, say: f
     });
 }
 
-/// One terminal, until its program or its connection ends.
+/// Serves one terminal until its program or its connection ends.
 fn one(mut stream: DisplayStream, office: &TerminalAdmission, place: ConnectionSlot) -> Result<()> {
     if let DisplayStream::Pup(stream) = stream {
         return pup::one(&stream, office, place);
@@ -100,12 +100,12 @@ fn one(mut stream: DisplayStream, office: &TerminalAdmission, place: ConnectionS
     Ok(())
 }
 
-/// Whether the other end wants what is typed to be echoed here (RFC 857).
+/// Whether the other end wants this end to echo what is typed (RFC 857).
 fn echoes(telnet: &Telnet) -> bool {
     telnet.is_on(TelnetOption::Echo, Whose::Own)
 }
 
-/// Whoever wants a terminal answers as TELNET does and says the secret, in time: what was typed behind that.
+/// Negotiates TELNET with a new connection and checks its secret, within a time limit. Returns what was typed after that.
 fn greet(
     telnet: &mut Telnet,
     stream: &mut DisplayStream,
@@ -127,13 +127,13 @@ fn greet(
     guest.typed()
 }
 
-/// What comes over the connection is typed into the terminal.
+/// Types what comes over the connection into the terminal.
 fn type_in(mut stream: DisplayStream, typist: &Typist, pty: &Pty, line: &TerminalTelnetEnd) {
     let (mut piece, mut data) = ([0; PIECE], Vec::new());
-    // A Synch is on its way: what was typed before its mark is dropped but for commands (RFC 854, RFC 1123 3.2.4).
+    // `hurries`: a Synch is under way, so data before its mark is dropped, but commands are not (RFC 854; RFC 1123, section 3.2.4).
     let (mut hurries, mut echoing) = (false, echoes(&line.telnet()));
     loop {
-        // Once its last byte is read nothing says that something was urgent; and nothing is read across the mark.
+        // Checked before reading, since afterwards nothing shows that data was urgent; and a read never crosses the urgent mark.
         let was_urgent = stream.waits_urgent();
         let Ok(count @ 1..) = stream.read(&mut piece) else {
             break;
@@ -144,14 +144,14 @@ fn type_in(mut stream: DisplayStream, typist: &Typist, pty: &Pty, line: &Termina
         }
         let commands = line.telnet().receive(&piece[..count], &mut data);
         resize(pty, line.telnet().resized());
-        // What the program has chosen since stays, unless the other end changes its mind.
+        // The program may have set the echo itself; it is changed only if the other end changes its mind.
         let now = echoes(&line.telnet());
         if echoing != now {
             echoing = now;
             echo(pty, now);
         }
         press(typist, line, &data, commands, &mut hurries);
-        // Who sends urgent bytes without a mark is no TELNET, and types on.
+        // Urgent bytes without a mark are not TELNET's; typing goes on.
         hurries &= stream.is_urgent();
         data.clear();
         if !line.flush()
@@ -163,7 +163,7 @@ fn type_in(mut stream: DisplayStream, typist: &Typist, pty: &Pty, line: &Termina
     typist.finishes();
 }
 
-/// Types what was typed, with the keys that its commands are.
+/// Types what came, with TELNET commands as keys.
 fn press(
     typist: &Typist,
     line: &TerminalTelnetEnd,
@@ -191,11 +191,11 @@ fn press(
     }
 }
 
-/// Brings a display what the program of a terminal says, and it the display's answers: one byte a message where they are typed. Returns when
-/// either ends.
+/// Connects the program of a terminal to a display: the program's output goes to the display, and the display's answers are typed, one byte
+/// per message. Returns when either ends.
 ///
 /// # Errors
-/// When one of them is not there, or the secret is another. The program itself says who it is to the display.
+/// If one of them is not there, or the secret is wrong. The program itself sends the greeting to the display.
 pub fn attach(
     terminal: &DisplayAddress,
     display: &DisplayAddress,
@@ -228,7 +228,7 @@ pub fn attach(
         line.flush()
     };
     let first = match from {
-        // Programs of the same user are asked nothing.
+        // Programs of the same user on a unix socket are not asked for a secret.
         DisplayStream::Unix(_) => Vec::new(),
         _ => knock(terminal, &mut from, secret, hears, |bytes| line.send(bytes))?,
     };
@@ -242,7 +242,7 @@ pub fn attach(
     )
 }
 
-/// Says the secret where it is asked for: what came behind that.
+/// Sends the secret when it is asked for. Returns what came after that.
 fn knock(
     at: &DisplayAddress,
     from: &mut DisplayStream,
@@ -286,15 +286,15 @@ fn knock(
     }
 }
 
-/// Brings a display what comes, as it is, and back its answers: one byte a message where they are typed. Returns when either ends.
+/// Passes everything from `from` to a display and its answers back, one byte per message if `typed`. Returns when either ends.
 ///
 /// # Errors
-/// When one of them is lost.
+/// If one of them is lost.
 pub fn bring(from: DisplayStream, to: DisplayStream, typed: bool) -> Result<()> {
     bring_behind(Vec::new(), from, to, typed)
 }
 
-/// The same, of which that came already.
+/// The same, after the bytes `first`, which were read already.
 fn bring_behind(first: Vec<u8>, from: DisplayStream, to: DisplayStream, typed: bool) -> Result<()> {
     let mut typing = from.again().map_err(lost)?;
     typing.write_within(TYPES).map_err(lost)?;
@@ -312,8 +312,8 @@ fn bring_behind(first: Vec<u8>, from: DisplayStream, to: DisplayStream, typed: b
     )
 }
 
-/// Carries what comes to a display, as `hears` has it, and the display's answers back by `types`. Both say whether the other end is there;
-/// who takes nothing for [`TYPES`] does not keep this from seeing that the display is gone.
+/// Passes data, filtered by `hears`, to a display, and the display's answers back by `types`. Both return whether the other end is there. A
+/// terminal that takes nothing for [`TYPES`] does not prevent noticing that the display is gone.
 fn carry(
     first: Vec<u8>,
     mut from: DisplayStream,
@@ -354,7 +354,7 @@ fn carry(
                     .and_then(|()| requests.are_whole());
             }
             Ok(count) => count,
-            // What it said before is the display's all the same.
+            // What was read before still belongs to the display.
             Err(error) => return to.finish().map_err(lost).and(Err(lost(error))),
         };
         if !hears(&piece[..count], &mut data) {

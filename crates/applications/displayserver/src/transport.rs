@@ -1,4 +1,4 @@
-//! What carries a connection, as each transport does it, and sockets of the kernel as such.
+//! What a connection to a display can do besides reading and writing, for each transport; and its implementation for kernel sockets.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::{Timeout, set_socket_send_buffer_size, set_socket_timeout};
@@ -9,54 +9,55 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// What carries a connection. A transport leaves out what it has nothing of.
+/// A connection. Each transport overrides the functions that it supports; the others do nothing.
 pub trait DisplayTransport: Read + Write {
-    /// Whether the kernel says that the other end is a program of this user: one that came to a unix socket here.
+    /// Whether the kernel says that the peer is a program of the same user: only possible on a unix socket of this machine.
     fn is_same_user(&self) -> bool {
         false
     }
 
-    /// Writing takes no longer than that, or fails.
+    /// Sets the longest time that a write may take before it fails.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     fn write_within(&self, _patience: Duration) -> io::Result<()> {
         Ok(())
     }
 
-    /// Reading takes no longer than that, or fails; without, as long as it takes.
+    /// Sets the longest time that a read may take before it fails; `None`: without limit.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     fn read_within(&self, _patience: Option<Duration>) -> io::Result<()> {
         Ok(())
     }
 
-    /// The kernel keeps about so many bytes of what was written and not read.
+    /// Sets the size of the kernel's send buffer to about this many bytes.
     fn keeps(&self, _bytes: usize) {}
 
-    /// Whether the other end is gone, or says no more, as far as is known without reading.
+    /// Whether the peer has closed the connection or its sending direction, as far as is known without reading.
     fn is_gone(&self) -> bool {
         false
     }
 
-    /// It is reported to the other end that no more is written here; it may write on, where the kernel keeps both ways apart.
+    /// Closes the sending direction: the peer is notified that nothing more is written here, and may still write.
     fn ends_writing(&self) {}
 
-    /// Ends both ways, once what was written is there where the protocol is this program's: whoever reads or writes here notices.
+    /// Ends both directions; threads that read or write here notice. Protocols of this program first wait until what was written has
+    /// arrived.
     fn end(&self) {}
 
-    /// Ends both ways, and waits until what was written is there where the protocol is this program's.
+    /// Ends both directions, for protocols of this program after waiting until what was written has arrived.
     ///
     /// # Errors
-    /// Why it is not.
+    /// If it has not arrived.
     fn finish(&self) -> io::Result<()> {
         self.end();
         Ok(())
     }
 }
 
-/// A stream of the kernel's.
+/// A stream socket of the kernel.
 trait KernelSocket: Read + Write + AsFd {
     fn is_same_user(&self) -> bool {
         false
@@ -101,7 +102,7 @@ impl<S: KernelSocket> DisplayTransport for S {
     }
 }
 
-/// Whether a socket shows one of these at once.
+/// Whether poll reports one of these events for a socket, without waiting.
 pub(crate) fn shows(socket: &impl AsFd, what: PollFlags) -> bool {
     let mut asked = [PollFd::new(socket, what)];
     poll(&mut asked, Some(&Timespec::default())).is_ok() && asked[0].revents().intersects(what)

@@ -1,8 +1,8 @@
-//! The display in a browser: a page, and a WebSocket that brings it the pixels of all windows as they change and takes keys and the
-//! pointer back. Whoever asks needs the secret that the address holds; pages of other origins are sent away.
+//! A display in a browser: a page, and a WebSocket that sends the pixels of all windows as they change and receives keys and the pointer.
+//! Browsers need the secret, which is part of the address; pages of other origins are refused.
 //!
-//! A picture goes as soon as something changed, and two at most before the first of them was shown: the page shows one at each of the
-//! screen's, the second waits there for the next. So a way there and back costs no picture, a slow browser sees fewer, and nothing piles up.
+//! A picture is sent as soon as something changes, and at most two before the first of them was shown: the page shows one per screen
+//! refresh while the second waits there. So a round trip delays no picture, a slow browser sees fewer pictures, and nothing piles up.
 
 mod browser_access;
 mod http;
@@ -35,41 +35,41 @@ use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tungstenite::{Message, WebSocket};
 
-/// Browsers that look on at once, at most.
+/// The limit on browsers that look on.
 const MOST: usize = 16;
-/// Connections of which it is not known yet what they want: a browser opens some ahead, and strangers say nothing at all. One more ends the
-/// oldest.
+/// The limit on connections whose request has not come: a browser opens some ahead, and strangers may send nothing. When there are more,
+/// the oldest is closed.
 const ASKING: usize = 64;
-/// The longest message of a browser.
+/// The longest message from a browser, bytes.
 const MESSAGE: usize = 4 << 10;
-/// Between two looks at what changed, where nothing does.
+/// The time between two checks for changes while nothing changes.
 const SELDOM: Duration = Duration::from_millis(16);
-/// The same while pictures come.
+/// The time between two checks for changes while pictures are being sent.
 const OFTEN: Duration = Duration::from_millis(4);
-/// How long after a picture the next is expected soon.
+/// How long after a picture the next one is expected soon.
 const LIVELY: Duration = Duration::from_millis(250);
-/// Pictures that go before the first of them was shown: one is drawn while the next is on its way.
+/// The limit on pictures that are sent and not shown yet: one is drawn while the next is on its way.
 const AHEAD: u32 = 2;
-/// Bytes of pixels of one picture, at most: what is left of larger changes comes with the next ones.
+/// The limit on pixel bytes in a picture; the rest of larger changes goes with the next ones.
 const PICTURE: usize = 4 << 20;
-/// How long a browser may take to say what it wants, and to take a picture.
+/// How long a browser may take to send its request, and to take a picture.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What one browser has of a window.
+/// What a browser has of a window.
 #[derive(Debug, Default)]
 struct BrowserWindowState {
-    /// Its count of drawings (`Window::drawn`) when it was seen last.
+    /// The window's count of drawings (`Window::drawn`) when it was last sent.
     drawn: u64,
     title: String,
     size: (i32, i32),
-    /// What its rows were, as numbers that others cannot foresee: 8 bytes a row are kept, and not its pixels.
+    /// A keyed hash of each row: 8 bytes per row are kept instead of its pixels, and clients cannot construct collisions.
     rows: Vec<u64>,
 }
 
-/// Shows a display to browsers at that place from now on, in threads of its own. The address to open.
+/// Shows a display to browsers at that address, in threads of its own. Returns the URL to open.
 ///
 /// # Errors
-/// When nothing can listen there.
+/// If nothing can listen there.
 pub fn show(server: &DisplayServer, at: &DisplayAddress, token: &Secret) -> Result<String> {
     let listener = DisplayListener::at(at)?;
     let address = url(listener.address(), &String::from_utf8_lossy(token.bytes()));
@@ -91,7 +91,7 @@ pub fn show(server: &DisplayServer, at: &DisplayAddress, token: &Secret) -> Resu
     Ok(address)
 }
 
-/// What a browser opens for a page that is served there.
+/// The URL of a page that is served at that address.
 #[must_use]
 pub fn url(at: DisplayAddress, token: &str) -> String {
     match at.for_others() {
@@ -100,7 +100,7 @@ pub fn url(at: DisplayAddress, token: &str) -> String {
     }
 }
 
-/// A browser asks for the page, which is answered here, or for the pictures: its WebSocket, and its place among those that look on.
+/// Answers a browser's request. If it opens the WebSocket, returns that and a slot among the viewers.
 fn admitted(
     stream: DisplayStream,
     door: &BrowserAccess,
@@ -140,7 +140,7 @@ pub fn refuse(stream: DisplayStream, why: String) {
     });
 }
 
-/// A browser sees the pictures until it goes.
+/// Sends a browser the pictures until it goes.
 fn look_on(server: &DisplayServer, opened: OpenedWebSocket) {
     let config = WebSocketConfig::default()
         .max_message_size(Some(MESSAGE))
@@ -157,16 +157,16 @@ fn look_on(server: &DisplayServer, opened: OpenedWebSocket) {
     .serve();
 }
 
-/// One browser.
+/// One browser that looks on.
 struct BrowserViewer<'s> {
     server: &'s DisplayServer,
     socket: WebSocket<DisplayStream>,
     seen: BTreeMap<(ClientId, u32), BrowserWindowState>,
-    /// Numbers rows by what they are.
+    /// The keyed hash for rows.
     rows: RandomState,
-    /// When the last picture went.
+    /// When the last picture was sent.
     sent: Instant,
-    /// Pictures that are on their way and were not shown yet.
+    /// Pictures that were sent and not shown yet.
     waits: u32,
 }
 
@@ -179,7 +179,7 @@ impl BrowserViewer<'_> {
         while self.step().is_some() {}
     }
 
-    /// Sends what changed, if no more than one is on its way, and reads what the browser says until the next look.
+    /// Sends changes if fewer than [`AHEAD`] pictures are on their way, and reads from the browser until the next check.
     fn step(&mut self) -> Option<()> {
         if self.waits < AHEAD {
             let changes = self.changes();
@@ -196,7 +196,7 @@ impl BrowserViewer<'_> {
         match self.socket.read() {
             Ok(Message::Text(text)) => self.takes(text.as_str()),
             Ok(Message::Close(_)) => {
-                // The library has its answer ready (RFC 6455, 5.5.1).
+                // The library has prepared the answer to the close frame (RFC 6455, 5.5.1).
                 let _ = self.socket.flush();
                 None
             }
@@ -216,7 +216,7 @@ impl BrowserViewer<'_> {
         }
     }
 
-    /// Says why it ends.
+    /// Closes the WebSocket with that code.
     fn ends(&mut self, code: CloseCode) {
         let _ = self.socket.close(Some(CloseFrame {
             code,
@@ -236,7 +236,7 @@ impl BrowserViewer<'_> {
         self.socket.flush().ok()
     }
 
-    /// What a browser says. What is none of it ends the connection.
+    /// Handles a browser's message. An invalid one ends the connection.
     fn takes(&mut self, text: &str) -> Option<()> {
         let taken = self.one(text);
         if taken.is_none() {
@@ -245,7 +245,7 @@ impl BrowserViewer<'_> {
         taken
     }
 
-    /// A picture is shown, or somebody pressed something.
+    /// Handles a report that a picture was shown, or an input event.
     fn one(&mut self, text: &str) -> Option<()> {
         let said: Value = serde_json::from_str(text).ok()?;
         if said["shown"].as_bool() == Some(true) {
@@ -273,8 +273,8 @@ impl BrowserViewer<'_> {
         Some(())
     }
 
-    /// What of all windows is not seen yet: a list of them where that changed, and parts of their pixels. A display that is busy is left
-    /// for the next time; what it has not drawn is drawn in its client's own thread, so that no client's picture keeps others waiting.
+    /// The changes that the browser has not seen: a list of the windows if it changed, and parts of their pixels. A display that is locked
+    /// is skipped this time. Drawing is left to each client's own thread, so that no client delays a viewer of others.
     fn changes(&mut self) -> Vec<Message> {
         let displays = self.server.displays();
         let before = self.seen.len();
@@ -311,7 +311,7 @@ impl BrowserViewer<'_> {
         list.into_iter().chain(parts).collect()
     }
 
-    /// Whether a client's windows are others than were seen; they are known from now on.
+    /// Records a client's windows, and returns whether they differ from those recorded before.
     fn windows(&mut self, client: ClientId, display: &DisplayMachine) -> bool {
         let now: BTreeMap<u32, _> = display
             .windows()
@@ -336,7 +336,7 @@ impl BrowserViewer<'_> {
     }
 }
 
-/// Why a connection ends whose other end says what it may not (RFC 6455, 7.4.1); nothing where it is gone.
+/// The close code for a peer that violates the protocol (RFC 6455, 7.4.1); `None` if the connection is lost.
 const fn reason(error: &tungstenite::Error) -> Option<CloseCode> {
     match error {
         tungstenite::Error::Capacity(_) => Some(CloseCode::Size),
@@ -354,8 +354,8 @@ fn list(seen: &BTreeMap<(ClientId, u32), BrowserWindowState>) -> String {
     json!({ "windows": seen.iter().map(window).collect::<Vec<_>>() }).to_string()
 }
 
-/// The rows that changed, as a message: client 8, window 4, top 2, rows 2, then their pixels; as many as there is room for, and whether that was
-/// all. None where nothing did.
+/// The changed rows as a message: client 8, window 4, top 2, rows 2, then the pixels of as many rows as there is room for. Also whether
+/// these are all. `None` if nothing changed.
 fn part(
     client: ClientId,
     window: u32,

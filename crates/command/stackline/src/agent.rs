@@ -1,5 +1,5 @@
-//! `stackline agent`: serves a coordinator over stdin and stdout, or many that connect; or is the process through which a coordinator
-//! connects.
+//! `stackline agent`: serves one coordinator over stdin and stdout; or listens and serves many (`--listen`); or passes
+//! the bytes of a coordinator on to a listening agent (`--connect`).
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
@@ -14,7 +14,7 @@ use std::io::{IsTerminal, stdin, stdout};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::AsFd;
 
-/// Serves until the pipe closes, or until Ctrl-C where it listens.
+/// Serves until the pipe closes, or, when it listens, until Ctrl-C.
 pub(crate) fn agent(flags: &flags::AgentFlags) -> Result {
     match (&flags.listen, &flags.connect) {
         (Some(address), _) => listen(address, flags),
@@ -30,7 +30,7 @@ fn serve_pipe(flags: &flags::AgentFlags) -> Result {
         );
     }
     if let Some(net) = &flags.net_namespace {
-        // While this process has one thread.
+        // Done while this process has one thread: a user namespace can be entered only then.
         stackline_emu::enter::enter_network(flags.user_namespace.as_deref(), net)?;
     }
     stackline_live::agent::serve(
@@ -99,7 +99,7 @@ fn connect(address: &str, flags: &flags::AgentFlags) -> Result {
             "copy ~/.config/stackline/agent.secret from its host to the same place here, or set STACKLINE_AGENT_SECRET",
         )
     })?;
-    // Its own reads, without a buffer in which bytes could wait unseen.
+    // Reads from the descriptor directly: Rust's `stdin` has a buffer in which bytes could wait unseen.
     let input = stdin()
         .as_fd()
         .try_clone_to_owned()

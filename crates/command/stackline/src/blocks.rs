@@ -1,5 +1,5 @@
-//! `stackline blocks`: the parallel block server at the command line. What is decided about blocks is decided in
-//! `stackline_blocks`; sockets and disks are `stackline_blockserver`'s.
+//! `stackline blocks`: the command line of the parallel block server. The logic of blocks is in `stackline_blocks`;
+//! sockets and disks are in `stackline_blockserver`.
 
 mod gateway;
 mod get;
@@ -16,7 +16,7 @@ use stackline_blockserver::client::{BlockClient, BlockClientOptions};
 use stackline_blockserver::emulated::BlockPart;
 use stackline_blockserver::{connection, key};
 
-/// Does what the words behind `blocks` say.
+/// Carries out the subcommand of `blocks`.
 pub(crate) fn blocks(flags: &flags::BlocksFlags) -> Result {
     match &flags.command {
         BlocksCommand::Key(flags) => make_key(flags),
@@ -32,7 +32,7 @@ pub(crate) fn blocks(flags: &flags::BlocksFlags) -> Result {
     }
 }
 
-/// Makes a key, and prints where.
+/// Creates a key file and prints its path.
 fn make_key(flags: &flags::BlocksKey) -> Result {
     let path = flags
         .file
@@ -47,7 +47,7 @@ fn make_key(flags: &flags::BlocksKey) -> Result {
     Ok(Exit::Done)
 }
 
-/// Does a part of a session on a host of an emulated network.
+/// Runs one part of a session on a host of an emulated network: master, disk server or client.
 fn part(flags: &flags::BlocksPart) -> Result {
     match BlockPart::read(&flags.file)? {
         BlockPart::Master(part) => serving::master_part(&part),

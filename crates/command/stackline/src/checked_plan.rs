@@ -1,4 +1,4 @@
-//! From the command line to a checked plan: mistakes of a specification are shown where they stand.
+//! Makes a checked plan from the command line. Mistakes of a specification are printed with their places in the text.
 
 use crate::diagnostics;
 use crate::exit::{Blame, Error, Result, already_shown};
@@ -9,18 +9,18 @@ use stackline_runner::spec_source::FlagMistake;
 pub(crate) use stackline_runner::spec_source::SpecSource;
 use stackline_spec::{Checked, Overrides};
 
-/// Reads what the flags name.
+/// Reads the specification that the flags name.
 pub(crate) fn source_of(flags: &SpecTextFlags) -> Result<SpecSource> {
     SpecSource::named_by(flags.expression.as_deref(), flags.spec.as_deref())
 }
 
-/// A specification as flags have it, whose mistakes are shown.
+/// A specification whose mistakes are printed when it is checked.
 pub(crate) trait Specification {
-    /// The plan, and notes of what was made up for it.
+    /// The plan, and notes about what was assumed for it.
     fn plan_of(&self, flags: &SpecTextFlags) -> Result<(Plan, Vec<String>)>;
-    /// The same for those who want to see what is to be done: without a measurement there is nothing.
+    /// Like [`Self::plan_of`], but a specification without measurements is an error: there would be nothing to run.
     fn work(&self, flags: &SpecTextFlags) -> Result<(Plan, Vec<String>)>;
-    /// Its declarations alone; warnings are about measurements, so only errors are reported.
+    /// The declarations alone. Warnings concern measurements, so only errors are printed.
     fn declarations(&self, flags: &SpecTextFlags) -> Result<Plan>;
 }
 
@@ -69,7 +69,7 @@ fn report(
     ))
 }
 
-/// What was wrong with a text of a flag, shown in its value.
+/// The error for a flag with a wrong text; mistakes in its value are printed with their places in it.
 pub(crate) fn mistake_shown(mistake: FlagMistake) -> Error {
     match mistake {
         FlagMistake::Whole(error) => error,
@@ -84,7 +84,7 @@ pub(crate) fn mistake_shown(mistake: FlagMistake) -> Error {
     }
 }
 
-/// What the command line has in the place of what is written.
+/// The settings of the command line that override those of the specification.
 pub(crate) fn overrides(flags: &SpecTextFlags) -> Result<Overrides> {
     let parsed = flags
         .hosts
@@ -104,7 +104,7 @@ pub(crate) fn overrides(flags: &SpecTextFlags) -> Result<Overrides> {
     })
 }
 
-/// `--cpu` holds for every part.
+/// The cores of initiator and responder from `--cpu`, which applies to every part.
 fn cores(cpu: &[usize]) -> Result<Option<(usize, usize)>> {
     match cpu {
         [] => Ok(None),

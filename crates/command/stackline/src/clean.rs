@@ -1,17 +1,18 @@
-//! `stackline clean`: removes what killed processes of this user left on the machine. What is in use is locked, and stays.
+//! `stackline clean`: removes what killed processes of this user left on the machine. What is in use is locked and is
+//! not removed.
 
 use crate::exit::{Exit, Result};
 use crate::flags;
 use crate::output;
 use stackline_guard::scratch;
 
-/// What is removed.
+/// A kind of leftover that is removed.
 struct LeftoverKind {
-    /// Its name in JSON.
+    /// The kind's name in JSON.
     key: &'static str,
-    /// One of it, and several.
+    /// Its name for one and for several.
     names: [&'static str; 2],
-    /// Removes it and counts.
+    /// Removes all of this kind and returns how many there were.
     sweep: fn() -> usize,
 }
 
@@ -33,7 +34,7 @@ const KINDS: [LeftoverKind; 3] = [
     },
 ];
 
-/// Removes it and says what it was.
+/// Removes all leftovers and prints what they were.
 pub(crate) fn clean(flags: &flags::Clean) -> Result {
     let removed = KINDS.map(|kind| (kind.key, kind.names, (kind.sweep)()));
     if flags.json {
@@ -57,7 +58,7 @@ pub(crate) fn clean(flags: &flags::Clean) -> Result {
     Ok(Exit::Done)
 }
 
-/// Removes it without a word, after a process that was killed.
+/// Removes all leftovers silently; called after a process was killed.
 pub(crate) fn sweep() {
     for kind in KINDS {
         (kind.sweep)();

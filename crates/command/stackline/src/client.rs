@@ -1,5 +1,5 @@
-//! `stackline client`: the sources with which a program in C or Python emits events, and a whole program that uses them. It only
-//! prints what was built in.
+//! `stackline client`: prints the source code with which a program in C or Python emits events, or an example program
+//! that uses it. The texts are built into this program.
 
 use crate::exit::{Exit, Result};
 use crate::flags::{ClientFlags, Language};

@@ -1,14 +1,15 @@
-//! Which commands have keepers: those that start programs, or take things of the machine that do not go with a process.
+//! Decides which commands get keepers: processes that clean up when the command is killed. Commands get them that
+//! start programs, or use resources of the machine that are not released when a process ends.
 //!
-//! Others need none. Agents and emulators end when their pipes close, a program on a host with the first process of its number space,
-//! namespaces with their descriptors. What `net up` makes stays on purpose.
+//! Others need none: agents and emulators end when their pipes close, programs on a host end with the first process of
+//! its PID namespace, and namespaces end with their descriptors. What `net up` creates is meant to stay.
 
 use crate::clean;
 use crate::exit::{Error, Result};
 use crate::flags::{BlocksCommand, DisplayCommand, PaperCommand, StacklineCommand};
 use stackline_guard::keeper::{self, Goes, Keeping};
 
-/// Returns in the process that carries the command out.
+/// Forks the keepers that a command needs. Returns in the process that carries the command out.
 pub(crate) fn keep(command: &StacklineCommand) -> Result<()> {
     let Some(goes) = goes(command) else {
         return Ok(());
@@ -22,6 +23,7 @@ pub(crate) fn keep(command: &StacklineCommand) -> Result<()> {
         .map_err(|error| Error::environment(format!("cannot start a process: {error}")))
 }
 
+/// What a command's keeper ends; `None` for a command without one.
 fn goes(command: &StacklineCommand) -> Option<Goes> {
     match command {
         StacklineCommand::Trace(_) => Some(Goes::Everything),
@@ -47,7 +49,8 @@ fn goes_of_a_paper(command: &PaperCommand) -> Option<Goes> {
     }
 }
 
-/// The emulator of a shared network ends with its last program, which may be another command's, or by `net down`.
+/// Whether a keeper leaves a process alone: the emulator of a shared network ends with its last program, which may
+/// belong to another command, or by `net down`.
 fn stays(process: u32) -> bool {
     keeper::runs_this_program(process, "emulate")
 }

@@ -1,15 +1,16 @@
-//! A command line that cannot be read, in the form of every other error: one sentence, then a hint. Help is clap's own.
+//! The error for a command line that cannot be parsed, in the form of all other errors: one sentence, then a hint.
+//! Help is printed by clap itself.
 
 use crate::exit::{Blame, Error};
 use crate::flags::command_line;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// What is wrong with a command line.
+/// The error for a command line that clap refused.
 pub(crate) fn error(refused: &clap::Error) -> Error {
     Error::new(Blame::Input, sentence(refused)).hint(hint(refused))
 }
 
-/// clap's sentence, which it breaks where it lists something.
+/// clap's sentence, on one line; clap breaks it where it lists something.
 fn sentence(refused: &clap::Error) -> String {
     let rendered = refused.to_string();
     let lines = rendered
@@ -19,7 +20,7 @@ fn sentence(refused: &clap::Error) -> String {
     words.join(" ").trim_start_matches("error: ").to_owned()
 }
 
-/// What people type to see which runs are kept.
+/// Words that people type to list the kept runs.
 const LISTS_RUNS: [&str; 3] = ["list", "ls", "history"];
 
 fn hint(refused: &clap::Error) -> String {
@@ -54,7 +55,7 @@ fn hint(refused: &clap::Error) -> String {
         return "`stackline help all` lists the commands".to_owned();
     }
     if let Some(ContextValue::StyledStrs(tips)) = refused.get(ContextKind::Suggested)
-        // Who mistypes a flag means no value that looks like one.
+        // clap's tip to pass a mistyped flag "as a value" is never what was meant.
         && let Some(tip) = tips.iter().map(ToString::to_string).find(|tip| !tip.contains("as a value"))
     {
         return tip;
@@ -66,7 +67,7 @@ fn hint(refused: &clap::Error) -> String {
     let usage = said(ContextKind::Usage).unwrap_or_default();
     match usage.trim_start_matches("Usage:").trim() {
         "" => explains,
-        // Of several, the first.
+        // The first of several usage lines.
         usage => {
             let usage = usage.lines().next().unwrap_or_default().trim();
             format!("usage: `{usage}`; {explains}")
@@ -74,7 +75,8 @@ fn hint(refused: &clap::Error) -> String {
     }
 }
 
-/// The command at this place that a word is nearly, letters in another order included, or begins.
+/// The command at this level whose name nearly equals the word (transposed letters included), or which is the only one
+/// that begins with it.
 fn near_command(word: &str) -> Option<String> {
     let command = known_command().0;
     let shown = || {
@@ -91,25 +93,26 @@ fn near_command(word: &str) -> Option<String> {
         .or_else(|| begins().map(|name| (*name).to_owned()))
 }
 
-/// Whether few letters differ: clap also proposes words that only share some.
+/// Whether few letters differ. clap also proposes words that only share some letters.
 fn is_near(written: &str, meant: &str) -> bool {
     let name = |word: &str| word.trim_start_matches('-').to_owned();
     let name = (name(written), name(meant));
     name.1.starts_with(&name.0) || stackline_spec::nearest(&name.0, [name.1.as_str()]).is_some()
 }
 
-/// The command that was meant, as far as its words are known.
+/// The command that was meant, as far as its words are known: `stackline runs`.
 fn command() -> String {
     known_command().1
 }
 
-/// The word behind that command where it could have a command below it, taken for something else: `runs remve x`.
+/// The word after that command, if it may be a mistyped subcommand that was taken for something else: `runs remve x`.
 fn mistyped_command() -> Option<String> {
     let known = known_command().1.split(' ').count();
     let word = std::env::args_os().nth(known)?.into_string().ok()?;
     (!word.starts_with('-')).then_some(word)
 }
 
+/// The deepest subcommand whose words are known, and its words.
 fn known_command() -> (clap::Command, String) {
     let (mut command, mut path) = (command_line(), "stackline".to_owned());
     for word in std::env::args_os().skip(1) {
@@ -122,8 +125,8 @@ fn known_command() -> (clap::Command, String) {
     (command, path)
 }
 
-/// Whether `--json` stands in a command line that cannot be read, and is meant for this program: words of the programs that it starts
-/// are their own.
+/// Whether `--json` is in a command line that cannot be parsed and belongs to this program. Words after the name of a
+/// program to start belong to that program.
 pub(crate) fn asks_for_json() -> bool {
     let (command, path) = known_command();
     let starts_programs = command
@@ -149,7 +152,8 @@ pub(crate) fn asks_for_json() -> bool {
     false
 }
 
-/// A word where a program should stand that looks like a flag: no program's name begins with `-`.
+/// The error for a word that looks like a flag where the name of a program is expected: no program's name begins with
+/// `-`.
 pub(crate) fn unknown_flag(word: &str, command: &str) -> Error {
     let line = command_line();
     let flags: Vec<String> = line

@@ -1,4 +1,5 @@
-//! `stackline compare`: two kept runs, or the stacks of one, ratio by ratio; two traces, segment by segment.
+//! `stackline compare`: compares two kept runs, or the stacks of one run, by ratios; compares two traces segment by
+//! segment.
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
@@ -16,7 +17,7 @@ use stackline_runs::{StoredRun, directory_of};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Compares the second with the first, or the stacks of one.
+/// Compares the second run with the first, or the stacks of one run with its first stack.
 pub(crate) fn compare(flags: &flags::Compare) -> Result {
     let Compared {
         measurements: comparisons,
@@ -53,7 +54,8 @@ pub(crate) fn compare(flags: &flags::Compare) -> Result {
             run.display()
         ));
     }
-    // Of traces alone the requests count, or the whole way of units, which comes first.
+    // The gate judges measurements where there are any; between traces it judges the requests, or else the first
+    // segment, the whole path of a unit.
     let decisive = match comparisons.is_empty() {
         false => &[][..],
         true if requests.is_empty() => &segments[..segments.len().min(1)],
@@ -103,7 +105,8 @@ fn print(compared: &Compared, gate: Option<&GateOutcome>, json: bool) -> Result<
     Ok(())
 }
 
-/// A gate may judge measurements of two runs whose texts differ, as where an option was changed; it says so.
+/// Notes that the gate compares measurements of two runs whose texts differ, for instance because an option was
+/// changed.
 fn note_unlike_texts(flags: &flags::Compare, comparisons: &[MeasurementComparison]) {
     for comparison in comparisons.iter().filter(|_| flags.after.is_some()) {
         if let (Pairing::Position, Some(a), Some(b)) =
@@ -117,7 +120,7 @@ fn note_unlike_texts(flags: &flags::Compare, comparisons: &[MeasurementCompariso
     }
 }
 
-/// Reports how a gate ended.
+/// Prints the result of a gate and returns its exit code.
 fn report_gate(outcome: &GateOutcome) -> Exit {
     let limit = outcome.limit * 100.0;
     match (outcome.verdict, &outcome.worst) {
@@ -152,22 +155,22 @@ fn report_gate(outcome: &GateOutcome) -> Exit {
     }
 }
 
-/// The directory, where both names are of the same run.
+/// The run's directory, if both names refer to the same run.
 fn itself(before: &Path, after: &Path) -> Option<PathBuf> {
     let real = |name| directory_of(name).and_then(|directory| directory.canonicalize().ok());
     real(before).filter(|run| real(after).as_ref() == Some(run))
 }
 
-/// What two runs have in common.
+/// The comparisons of two runs.
 #[derive(Default)]
 struct Compared {
     measurements: Vec<MeasurementComparison>,
-    /// Requests of foreign programs, by name.
+    /// Requests of traced programs, by name.
     requests: Vec<SegmentComparison>,
     segments: Vec<SegmentComparison>,
 }
 
-/// The measurements of two runs, and their traces where both have one.
+/// Compares the measurements of two runs, and their traces where both have one.
 fn pair(before: &Path, after: &Path) -> Result<Compared> {
     let runs = [
         StoredRun::open_events(before)?,
@@ -176,7 +179,7 @@ fn pair(before: &Path, after: &Path) -> Result<Compared> {
     let [first, second] = runs.each_ref().map(read);
     let comparisons = stackline_analyze::compare(&first, &second);
     let has_events = |run: &StoredRun| event_files(&run.path).is_ok_and(|files| !files.is_empty());
-    // Units of several measurements do not come together.
+    // Units of several measurements cannot be compared with each other.
     let is_one = |run: &StoredRun| run.plan.measurements.len() <= 1;
     if !runs.iter().all(|run| has_events(run) && is_one(run)) {
         return Ok(Compared {
@@ -196,7 +199,7 @@ fn pair(before: &Path, after: &Path) -> Result<Compared> {
         Ok(lifelines)
     };
     let segments = stackline_analyze::compare_segments(&trace(&runs[0])?, &trace(&runs[1])?);
-    // Requests are of traces: a measured run has none, and its events need not be read again.
+    // Only traces have requests; the events of a measured run need not be read again.
     if !runs.iter().all(|run| run.plan.measurements.is_empty()) {
         return Ok(Compared {
             measurements: comparisons,
@@ -216,7 +219,7 @@ fn pair(before: &Path, after: &Path) -> Result<Compared> {
     })
 }
 
-/// The summaries of a run, with warnings of what one has to know of it.
+/// The summaries of a run; prints warnings about it.
 fn read(run: &StoredRun) -> Vec<Summary> {
     incomplete(run, "compared").iter().for_each(output::say);
     let summaries = stackline_analyze::summarise(&run.plan, &run.records);
@@ -224,7 +227,7 @@ fn read(run: &StoredRun) -> Vec<Summary> {
     summaries
 }
 
-/// Warns of measurements in which the machine could not keep up with the network it emulated.
+/// Warns of measurements in which the emulator could not keep up.
 fn overload(path: &Path, summaries: &[Summary]) {
     let overloaded = summaries.iter().filter(|summary| summary.overloaded() > 0);
     let measurements: BTreeMap<usize, &Summary> = overloaded

@@ -1,4 +1,4 @@
-//! The network of a specification that an application is carried out across.
+//! Finds the declared network in which a command is to be carried out.
 
 use crate::checked_plan::{Specification as _, source_of};
 use crate::exit::Result;
@@ -7,7 +7,7 @@ use stackline_core::network::Network;
 use stackline_runner::network_stack::choose_one_network;
 use std::path::Path;
 
-/// The network that is meant: the only one of a specification, or the one of that name.
+/// The network to use: the only one of a specification, or the one named `name`.
 pub(crate) fn network_of(spec: Option<&Path>, name: Option<&str>) -> Result<Network> {
     let text = SpecTextFlags {
         spec: spec.map(Path::to_path_buf),

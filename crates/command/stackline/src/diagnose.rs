@@ -1,4 +1,4 @@
-//! `stackline diagnose`: what limits a kept run, with its evidence and what to try.
+//! `stackline diagnose`: reports what limits a kept run, with evidence and advice.
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
@@ -10,7 +10,7 @@ use stackline_whatif::advice;
 use stackline_whatif::simulated_runs::SimulationBudget;
 use std::path::Path;
 
-/// Diagnoses a run and keeps the findings in its directory.
+/// Diagnoses a run and stores the findings in its directory.
 pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
     let loaded = LoadedRun::whatever(&flags.run, flags.most_events)?;
     let run = &loaded.run;
@@ -75,16 +75,16 @@ pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
     Ok(Exit::Done)
 }
 
-/// What is said of a run that was just traced.
+/// The results for a run that was just traced.
 pub(crate) struct TracedAnswers {
     pub(crate) findings: Vec<Finding>,
-    /// Its requests by name.
+    /// The run's requests, grouped by name.
     pub(crate) requests: Vec<NamedRequests>,
-    /// That not all of its events were looked at.
+    /// The note that not all of its events were read, if so.
     pub(crate) note: Option<String>,
 }
 
-/// Diagnoses a run that was just traced and keeps the findings in its directory.
+/// Diagnoses a run that was just traced and stores the findings in its directory.
 pub(crate) fn after_a_run(path: &Path) -> Result<TracedAnswers> {
     let loaded = LoadedRun::whatever(path, MOST_EVENTS)?;
     let findings = loaded.placed(advice::findings(&loaded, SimulationBudget::moment()));

@@ -1,4 +1,5 @@
-//! Mistakes of a specification as a person reads them: the line, the place underlined, what was expected, a hint.
+//! Prints mistakes of a specification for people: the line with the place underlined, what was expected, and a hint.
+//! Also gives them as JSON.
 
 use crate::flags::SpecTextFlags;
 use crate::output::{self, harmless, steers};
@@ -12,7 +13,7 @@ use std::borrow::Cow;
 use std::io::stderr;
 use std::ops::Range;
 
-/// Prints all of them to stderr, for a text and its name; true when one of them is an error.
+/// Prints all diagnostics of a text to stderr; `name` is the text's name. Returns whether one of them is an error.
 pub(crate) fn print(
     diagnostics: &[Diagnostic],
     name: &str,
@@ -25,7 +26,7 @@ pub(crate) fn print(
     diagnostics.iter().any(|d| d.severity == How::Error)
 }
 
-/// All of them for a program, with lines and columns counted from 1.
+/// All diagnostics as JSON, with lines and columns counted from 1.
 pub(crate) fn json(checked: &Checked, name: &str, text: &str, flags: &SpecTextFlags) -> Value {
     let each = checked.diagnostics.iter().map(|diagnostic| {
         let (name, text) = named(diagnostic.origin, name, text, Some(flags));
@@ -42,7 +43,7 @@ pub(crate) fn json(checked: &Checked, name: &str, text: &str, flags: &SpecTextFl
     serde_json::json!({ "ok": false, "diagnostics": each.collect::<Vec<_>>(), "right": checked.right })
 }
 
-/// What a diagnostic's place is in: its name and its text.
+/// The name and the contents of the text that a diagnostic refers to.
 fn named(
     origin: TextOrigin,
     name: &str,
@@ -64,28 +65,31 @@ fn named(
     }
 }
 
-/// What is shown around a mistake.
+/// The part of a text that is printed with a mistake.
 struct SourceExcerpt {
     name: String,
     text: String,
     span: Range<usize>,
 }
 
-/// Longest line that is shown whole where there is no terminal, and how many bytes around a mistake else.
+/// The longest line that is printed whole where there is no terminal, in bytes.
 const LONGEST_LINE: usize = 400;
+/// Bytes printed before and after a mistake in a longer line.
 const AROUND: usize = 60;
-/// Columns of a terminal that a line number and a border take.
+/// Columns that line number and border take on a terminal.
 const BORDER: usize = 8;
 
-/// How much of a line is shown.
+/// How much of a line is printed.
 #[derive(Clone, Copy)]
 struct LineLengths {
+    /// The longest line that is printed whole, in bytes.
     longest: usize,
+    /// Bytes printed before and after a mistake in a longer line.
     around: usize,
 }
 
 impl LineLengths {
-    /// In a terminal of so many columns, or without one.
+    /// The lengths for a terminal with this many columns, or without a terminal.
     fn within(columns: Option<usize>) -> Self {
         let longest = columns
             .map_or(LONGEST_LINE, |columns| {
@@ -99,9 +103,10 @@ impl LineLengths {
     }
 }
 
-/// The text, of whose lines none is too long to be shown; else what of its line lies around the mistake, and the place in the name.
+/// The text itself, if the line of the mistake and its neighbours are short enough; otherwise the part of the line
+/// around the mistake, with its place in the name.
 fn excerpt(name: &str, text: &str, span: Range<usize>, lengths: LineLengths) -> SourceExcerpt {
-    // Of one byte as what it stands for, so that places stay.
+    // Replaces each control character by as many `?` as it has bytes, so that byte positions stay valid.
     let shown = |text: &str| -> String {
         let one = |c: char| {
             if steers(c) {
@@ -127,7 +132,7 @@ fn excerpt(name: &str, text: &str, span: Range<usize>, lengths: LineLengths) -> 
     let ends = text[span.start..]
         .find('\n')
         .map_or(text.len(), |at| span.start + at);
-    // The lines around it are shown too.
+    // The neighbouring lines are printed too.
     let before = text[..begins.saturating_sub(1)]
         .rfind('\n')
         .map_or(0, |at| at + 1);
@@ -159,7 +164,7 @@ fn excerpt(name: &str, text: &str, span: Range<usize>, lengths: LineLengths) -> 
     }
 }
 
-/// A message that repeats a very long word of the text has the word's beginning.
+/// A text in which very long words are cut.
 fn shortened(text: &str) -> Cow<'_, str> {
     if text.len() <= LONGEST_LINE {
         return text.into();
@@ -175,7 +180,7 @@ fn shortened(text: &str) -> Cow<'_, str> {
     words.concat().into()
 }
 
-/// What a person reads of a text that others may have written.
+/// A text of unknown origin, safe to print: cut, and without control characters.
 fn shown(text: &str) -> String {
     harmless(&shortened(text)).into_owned()
 }

@@ -1,5 +1,5 @@
-//! `stackline display`: the structured display served, looked at, measured. What a display is, is `stackline_display`'s; sockets are
-//! `stackline_displayserver`'s.
+//! `stackline display`: serves, shows and measures the structured display. The display itself is in
+//! `stackline_display`, its sockets are in `stackline_displayserver`.
 
 mod rates;
 mod secrets;
@@ -46,13 +46,13 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long the other way of a connection goes on when one has ended.
+/// How long the other direction of a connection may go on after one has ended.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// How long whoever is stopped while a program begins waits for it, to end it.
+/// How long an interrupted command waits for a program that is just starting, in order to end it.
 const LETS_GO: Duration = Duration::from_secs(2);
 
-/// Does what the words behind `display` say. Events go where `STACKLINE_EVENTS` says.
+/// Carries out the subcommand of `display`. Events are recorded as `STACKLINE_EVENTS` says.
 pub(crate) fn display(flags: &flags::DisplayFlags) -> Result {
     let recorder = EventRecorder::from_env();
     let recorder =
@@ -82,7 +82,7 @@ fn carry_out(flags: &flags::DisplayFlags) -> Result {
     }
 }
 
-/// Serves until somebody wants the end.
+/// Serves a display until it is interrupted.
 fn serve(flags: &DisplayServe) -> Result {
     let limits = limits(flags.memory);
     let secret = secrets::find_or_make_secret(secrets::DISPLAY, flags.secret_file.as_deref())?;
@@ -117,12 +117,12 @@ fn serve(flags: &DisplayServe) -> Result {
     }
     output::print(&format!("page:    {page}\n"))?;
     wait(&stop);
-    // Sockets of unix go with whoever made them.
+    // Unix socket files are not removed when their process ends.
     flags.listen.iter().chain([&flags.view]).for_each(forget);
     Ok(Exit::Done)
 }
 
-/// Stands between clients and a display until somebody wants the end.
+/// Runs an agent between clients and a display until it is interrupted.
 fn agent(flags: &DisplayAgent) -> Result {
     is_stream(&flags.to)?;
     let display = secrets::add_internet_secret(&flags.to)?;
@@ -145,7 +145,7 @@ fn agent(flags: &DisplayAgent) -> Result {
     Ok(Exit::Done)
 }
 
-/// Serves a program on terminals until somebody wants the end.
+/// Serves a program on terminals until it is interrupted.
 fn terminals(flags: &DisplayTerminal) -> Result {
     stackline_guard::keep_descriptors_from_programs();
     program_check::check(&flags.program)?;
@@ -164,7 +164,7 @@ fn terminals(flags: &DisplayTerminal) -> Result {
     Ok(Exit::Done)
 }
 
-/// Brings programs that speak V's messages alone to streams until somebody wants the end.
+/// Runs an internet server, which connects programs that can only send V messages to streams, until it is interrupted.
 fn internet_server(flags: &DisplayInternet) -> Result {
     let served = by_blocks(
         &flags.listen,
@@ -179,7 +179,7 @@ fn internet_server(flags: &DisplayInternet) -> Result {
     until_stopped()
 }
 
-/// Serves a program by its pipes until somebody wants the end.
+/// Serves a program through its pipes until it is interrupted.
 fn v_server(flags: &DisplayVserver) -> Result {
     stackline_guard::keep_descriptors_from_programs();
     program_check::check(&flags.program)?;
@@ -202,7 +202,7 @@ fn v_server(flags: &DisplayVserver) -> Result {
     done
 }
 
-/// Serves instances by V's block I/O.
+/// Serves instances by V's block I/O protocol.
 fn by_blocks(
     listen: &DisplayAddress,
     of: secrets::Of,
@@ -222,6 +222,7 @@ fn by_blocks(
     )
 }
 
+/// Waits until the process is interrupted.
 fn until_stopped() -> Result {
     let stop = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&stop])?;
@@ -229,7 +230,7 @@ fn until_stopped() -> Result {
     Ok(Exit::Done)
 }
 
-/// Brings a display what a program of a V-server says.
+/// Passes the output of a V-server's program to a display.
 fn execute(flags: &DisplayExecute) -> Result {
     let DisplayAddress::Messages(place) = &flags.program else {
         return Err(Error::input(format!(
@@ -240,7 +241,7 @@ fn execute(flags: &DisplayExecute) -> Result {
     };
     is_stream(&flags.to)?;
     let secret = secrets::find_secret(secrets::VSERVER, flags.secret_file.as_deref())?;
-    // Before anybody begins a program: from then on a signal ends that too.
+    // Installed before the program is started, so that a signal ends the program too.
     let stop = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&stop])?;
     let (place, at, to, typed) = (
@@ -261,12 +262,12 @@ fn execute(flags: &DisplayExecute) -> Result {
     let done = unless_stopped(&stop, move || {
         terminal::bring(DisplayStream::Vio(program), display, typed)
     });
-    // The program goes with who asked for it.
+    // The program ends together with the command that asked for it.
     ends.end();
     done.map(|()| Exit::Done)
 }
 
-/// Why a V-server's program is not to be had.
+/// The error that a V-server's program cannot be reached.
 fn not_served(at: &DisplayAddress, error: &std::io::Error) -> Error {
     match error.kind() {
         ErrorKind::PermissionDenied => Error::environment(format!("the V-server at {at} refused the request: {error}"))
@@ -276,7 +277,8 @@ fn not_served(at: &DisplayAddress, error: &std::io::Error) -> Error {
     }
 }
 
-/// Bytes go both ways at once only over a stream that can be connected to.
+/// Checks that the address is a stream that can be connected to: only over such a stream can bytes pass in both
+/// directions at once.
 fn is_stream(display: &DisplayAddress) -> Result<()> {
     match display {
         DisplayAddress::Tcp(_)
@@ -296,7 +298,7 @@ fn is_stream(display: &DisplayAddress) -> Result<()> {
     }
 }
 
-/// The other end of a terminal.
+/// Runs the user's end of a terminal (TELNET).
 fn telnet(flags: &DisplayTelnet) -> Result {
     if matches!(
         flags.terminal,
@@ -332,7 +334,7 @@ fn telnet(flags: &DisplayTelnet) -> Result {
         .map(secrets::add_internet_secret)
         .transpose()?;
     let secret = match &at {
-        // Its server knows whose program this is.
+        // A Unix socket's server knows the user of the connecting process.
         DisplayAddress::Unix(_) => None,
         _ => secrets::find_secret(secrets::TERMINAL, flags.secret_file.as_deref())?,
     };
@@ -361,6 +363,7 @@ fn wait(stop: &AtomicBool) {
     }
 }
 
+/// Removes the socket file of a Unix address.
 fn forget(address: &DisplayAddress) {
     match address {
         DisplayAddress::Unix(path) => drop(std::fs::remove_file(path)),
@@ -369,7 +372,7 @@ fn forget(address: &DisplayAddress) {
     }
 }
 
-/// Brings bytes from a port to where a display shows itself.
+/// Relays bytes from a port to a display's page.
 fn bring(flags: &DisplayView) -> Result {
     let (place, secret) = (&flags.from, "SECRET");
     if place.contains('?') {
@@ -407,7 +410,7 @@ fn bring(flags: &DisplayView) -> Result {
     Ok(Exit::Done)
 }
 
-/// Waits for a display that is just being started, for three seconds.
+/// Waits up to three seconds for a display that is just starting.
 fn is_there(from: &DisplayAddress) -> Result<()> {
     let begun = Instant::now();
     loop {
@@ -420,7 +423,8 @@ fn is_there(from: &DisplayAddress) -> Result<()> {
     }
 }
 
-/// Brings bytes one way until they end. The other way goes on for a moment: what its end said last is lost where that is still writing.
+/// Relays bytes in one direction until they end. The other direction may go on for [`LAST_WORDS`], because what its
+/// end still writes would otherwise be lost.
 fn pass(mut from: DisplayStream, mut to: DisplayStream) {
     let mut piece = vec![0; 64 << 10];
     while let Ok(count) = from.read(&mut piece) {
@@ -434,7 +438,7 @@ fn pass(mut from: DisplayStream, mut to: DisplayStream) {
     to.end();
 }
 
-/// A display of its own on a unix socket, in a thread of this process.
+/// A display on a Unix socket, served by a thread of this process.
 struct OwnDisplay {
     server: DisplayServer,
     address: DisplayAddress,
@@ -456,6 +460,7 @@ impl OwnDisplay {
     }
 }
 
+/// Measures the rates of a display.
 fn bench(flags: &DisplayBench) -> Result {
     if flags.simulated.across.is_some() {
         return simulated::bench(flags);
@@ -468,7 +473,7 @@ fn bench(flags: &DisplayBench) -> Result {
     let address = own.as_ref().map(|own| &own.address).or(flags.to.as_ref());
     let address = address.ok_or_else(|| Error::input("no display address was given"))?;
     let address = secrets::add_internet_secret(address)?;
-    // An agent at a unix socket passes it on.
+    // The secret may be needed by an agent at a Unix socket, which passes it on.
     let secret = secrets::find_secret(secrets::DISPLAY, flags.secret_file.as_deref())?;
     let secret = secret
         .map(|secret| secret.bytes().to_vec())
@@ -478,7 +483,8 @@ fn bench(flags: &DisplayBench) -> Result {
     listen_for_ctrl_c([&stop])?;
     let mut all = Vec::new();
     let bar = trial_bar();
-    // A picture each has a connection, but a terminal is one, which is as it was in the end, whoever wants it.
+    // Each picture gets a connection of its own. A terminal or a pipe is a single connection that is reused, with its
+    // state, for all pictures.
     let (is_only, mut only) = (
         matches!(address, DisplayAddress::Terminal | DisplayAddress::Pipe),
         None,
@@ -525,7 +531,7 @@ fn bench(flags: &DisplayBench) -> Result {
     }
     bar.finish_and_clear();
     if is_only {
-        // Standard output is the display's.
+        // Standard output belongs to the display.
         output::say(&stackline_report::display::display(
             &address.to_string(),
             &rows(&all),
@@ -535,7 +541,7 @@ fn bench(flags: &DisplayBench) -> Result {
     show(&address.to_string(), &rows(&all), flags.json)
 }
 
-/// Shows which trial is made, to a person.
+/// A progress indicator of trials, drawn on a terminal only.
 fn trial_bar() -> ProgressBar {
     let target = if stderr().is_terminal() {
         ProgressDrawTarget::stderr()
@@ -545,7 +551,7 @@ fn trial_bar() -> ProgressBar {
     ProgressBar::with_draw_target(None, target)
 }
 
-/// Lets a picture stay for some time, or until that is stopped.
+/// Keeps a picture shown for some time, or until the process is interrupted.
 fn hold(time: Duration, stop: &AtomicBool) {
     let until = Instant::now() + time;
     while Instant::now() < until && !stop.load(Ordering::Relaxed) {
@@ -553,7 +559,7 @@ fn hold(time: Duration, stop: &AtomicBool) {
     }
 }
 
-/// What that gives. Whoever wants the end before waits neither for a display nor for a trial.
+/// The result of `work`, which runs in a thread, or an error as soon as the process is interrupted.
 fn unless_stopped<T: Send + 'static>(
     stop: &AtomicBool,
     work: impl FnOnce() -> Result<T> + Send + 'static,
@@ -561,7 +567,8 @@ fn unless_stopped<T: Send + 'static>(
     unless_stopped_or_soon(stop, Duration::ZERO, work)
 }
 
-/// What that gives. Whoever wants the end before waits so long at most for it, so that what it has begun elsewhere ends as it is dropped.
+/// The result of `work`, or an error when the process is interrupted. On an interruption it waits up to `soon` for
+/// `work`, so that dropping the result ends what was started elsewhere.
 fn unless_stopped_or_soon<T: Send + 'static>(
     stop: &AtomicBool,
     soon: Duration,
@@ -584,7 +591,7 @@ fn unless_stopped_or_soon<T: Send + 'static>(
     }
 }
 
-/// Writes the only window as it is.
+/// Writes the picture of the display's last window as PNG.
 fn keep(own: &OwnDisplay, name: &str, directory: &Path) -> Result<()> {
     std::fs::create_dir_all(directory)
         .map_err(|error| output::unwritten(directory.display(), &error))?;

@@ -1,4 +1,4 @@
-//! Exit codes and the form of an error: one sentence with its cause, then `hint:`.
+//! Exit codes, and the form of error messages: one sentence with the cause, then `hint:`.
 
 use crate::output;
 use std::path::Path;
@@ -11,19 +11,19 @@ pub(crate) use stackline_core::error::{Blame, Error};
 pub(crate) enum Exit {
     /// 0: done.
     Done,
-    /// 1: the measurement failed on its way.
+    /// 1: the measurement began and failed.
     Failed,
     /// 2: the specification or the command line is wrong.
     Input,
-    /// 3: this machine or network cannot do it.
+    /// 3: this machine or network cannot do what was asked.
     Environment,
     /// 4: worse than `compare --fail-above` permits.
     Worse,
-    /// 5: `compare --fail-above` cannot tell.
+    /// 5: `compare --fail-above` cannot decide.
     Unclear,
     /// 130: interrupted (Ctrl-C, SIGTERM or SIGHUP).
     Interrupted,
-    /// That of the program that was run on a host.
+    /// The exit code of the program that was run.
     Program(u8),
 }
 
@@ -53,15 +53,15 @@ impl From<Blame> for Exit {
     }
 }
 
-/// What every command returns.
+/// The result of every command.
 pub(crate) type Result<T = Exit, E = Error> = stackline_core::error::Result<T, E>;
 
-/// An error that was already shown: it has an exit code and no message.
+/// The error for a failure that was printed already: it has an exit code and no message.
 pub(crate) fn already_shown(blame: Blame) -> Error {
     Error::new(blame, "")
 }
 
-/// An error as the user sees it.
+/// The text of an error as the user sees it.
 pub(crate) fn shown(error: &Error) -> String {
     let hint = error
         .hint
@@ -70,7 +70,7 @@ pub(crate) fn shown(error: &Error) -> String {
     format!("error: {}{hint}", error.message)
 }
 
-/// What the machine refuses where `/proc` is not mounted is refused for that.
+/// Adds to an error of the machine that `/proc` is not mounted, if so: that is then the likely cause.
 fn without_proc(error: Error) -> Error {
     let is_the_machines = error.blame == Blame::Environment && !error.message.is_empty();
     if !is_the_machines || Path::new("/proc/self/fd").exists() {
@@ -81,8 +81,8 @@ fn without_proc(error: Error) -> Error {
 }
 
 impl Exit {
-    /// Shows the error, unless it was shown already, and gives its exit code. Who asked for JSON gets it in that form too,
-    /// where nothing else was printed.
+    /// Prints the error, unless it was printed already, and returns its exit code. With `json` it is also printed as
+    /// JSON, if nothing else was printed on stdout.
     pub(crate) fn from_error(error: Error, json: bool) -> Self {
         let error = without_proc(error);
         let exit = Self::from(error.blame);
@@ -90,7 +90,7 @@ impl Exit {
             output::say(&shown(&error));
             if json && !output::has_printed() {
                 let Error { message, hint, .. } = error;
-                // What cannot be printed was said on stderr.
+                // If stdout cannot be written, stderr has the message already.
                 let _ = output::json(
                     &serde_json::json!({ "ok": false, "error": message, "hint": hint }),
                     true,

@@ -10,7 +10,7 @@ use stackline_runs::StoredRun;
 use std::io::{BufWriter, ErrorKind, IsTerminal, Write, stdout};
 use std::path::Path;
 
-/// Writes a run's events.
+/// Writes a run's events to files or stdout.
 pub(crate) fn export(flags: &flags::Export) -> Result {
     let run = StoredRun::open_events(&flags.run)?;
     incomplete(&run, "exported").iter().for_each(output::say);
@@ -37,7 +37,7 @@ pub(crate) fn export(flags: &flags::Export) -> Result {
     Ok(Exit::Done)
 }
 
-/// A reader that has seen enough is no error.
+/// Writes to stdout. It is not an error if the reader closes the pipe early.
 fn to_stdout(format: &Exporter, run: &Path, chosen: &ExportSelection) -> Result<()> {
     if stdout().is_terminal() {
         let mut text = Vec::new();
@@ -60,7 +60,7 @@ fn to_stdout(format: &Exporter, run: &Path, chosen: &ExportSelection) -> Result<
     }
 }
 
-/// Remembers whether its reader went away.
+/// A writer that remembers whether its reader has closed the pipe.
 struct ExportWriter<W> {
     to: W,
     closed: bool,
@@ -80,7 +80,7 @@ impl<W: Write> Write for ExportWriter<W> {
     }
 }
 
-/// Writes beside the file, which gets its name when all is there.
+/// Writes to a file, completely or not at all.
 fn to_file(
     format: &Exporter,
     run: &Path,

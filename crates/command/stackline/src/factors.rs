@@ -1,4 +1,4 @@
-//! `stackline factors`: a designed experiment over a specification.
+//! `stackline factors`: a designed experiment that varies a specification.
 
 use crate::checked_plan::{Specification as _, overrides, source_of};
 use crate::exit::{Blame, Error, Exit, Result, already_shown};
@@ -22,14 +22,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-/// Runs of each where the specification has fewer, live and emulated, and simulated.
+/// Least runs of each combination, where the specification has fewer: (live and emulated, simulated).
 const RUNS: (u32, u32) = (2, 5);
 
-/// The main job.
+/// Carries out the experiment and prints the effects.
 pub(crate) fn factors(flags: &FactorsFlags) -> Result {
     let subject = subject(flags)?;
     let factors = parse_factors(&flags.factors, &subject.source)?;
-    // Mistakes and doubts of the text itself are shown where they stand.
+    // Checked first, so that mistakes and warnings are printed with their places.
     match subject.programs.is_empty() {
         true => drop(subject.source.work(&flags.text)?),
         false => drop(subject.source.declarations(&flags.text)?),
@@ -86,7 +86,7 @@ pub(crate) fn factors(flags: &FactorsFlags) -> Result {
     show(&outcome, flags.text.json)
 }
 
-/// What is varied, whose mistakes are shown where they stand.
+/// What is varied: the specification, or programs on a network. Its mistakes are printed with their places.
 fn subject(flags: &FactorsFlags) -> Result<SpecSubject> {
     let source = match &flags.on {
         Some(network) => SpecSource::read(network)?,
@@ -110,7 +110,8 @@ fn wish(flags: &FactorsFlags) -> Wish {
     wish.unwrap_or(Wish::Best(MOST_COMBINATIONS))
 }
 
-/// Chooses the combinations, as they are wanted or fit into a time; how often each is run, and what was given up.
+/// Chooses the combinations, as requested or as many as fit into the time budget. Returns how often each is run, and a
+/// note of what was given up.
 fn lay_out(
     flags: &FactorsFlags,
     experiment: &mut SpecExperiment,
@@ -139,7 +140,7 @@ fn lay_out(
     Ok((replicates, Some(budget.given_up(design, replicates))))
 }
 
-/// The factors of the text, then those of the flags.
+/// The factors of the specification, followed by those of the flags.
 pub(crate) fn parse_factors(flags: &[String], source: &SpecSource) -> Result<Vec<Factor>> {
     stackline_whatif::experiment::parse_factors(flags, &source.text, &mut |text, mistakes| {
         crate::diagnostics::print(mistakes, "--factor", text, None);
@@ -147,14 +148,14 @@ pub(crate) fn parse_factors(flags: &[String], source: &SpecSource) -> Result<Vec
     })
 }
 
-/// What levels cost, where that is said.
+/// The costs of levels, where they are given.
 pub(crate) fn prices(flags: &FactorExperiment, factors: &[Factor]) -> Result<Option<Prices>> {
     let cost = flags.cost.as_deref();
     cost.map(|cost| parse_prices(cost, flags.spend, factors))
         .transpose()
 }
 
-/// Prints what an experiment came to.
+/// Prints the results of an experiment.
 pub(crate) fn show(outcome: &FactorOutcome, json: bool) -> Result {
     match json {
         true => output::json(&stackline_report::factors::factors_json(outcome), false)?,
@@ -163,7 +164,7 @@ pub(crate) fn show(outcome: &FactorOutcome, json: bool) -> Result {
     Ok(Exit::Done)
 }
 
-/// Writes the pictures of an experiment, and their page.
+/// Writes the pictures of an experiment, and a page with them.
 pub(crate) fn draw(outcome: &FactorOutcome, directory: &Path) -> Result<()> {
     std::fs::create_dir_all(directory)
         .map_err(|error| output::unwritten(directory.display(), &error))?;
@@ -180,7 +181,7 @@ pub(crate) fn draw(outcome: &FactorOutcome, directory: &Path) -> Result<()> {
     keep("index.html".into(), page.as_bytes())
 }
 
-/// How far the runs are; it draws itself on a terminal alone.
+/// The progress bar of the runs; it draws itself on a terminal only.
 struct Bar(ProgressBar);
 
 impl Bar {

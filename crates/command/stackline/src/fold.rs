@@ -1,11 +1,12 @@
-//! Lines that are wider than the terminal, broken between words; what follows stands below the last column of a table.
+//! Breaks lines that are wider than the terminal between words; continuation lines are aligned with the last column of
+//! a table.
 
 use std::fmt::Write as _;
 
-/// The least room in which a last column is kept beside the others.
+/// Least width in which a table's last column is continued under itself.
 const LEAST_COLUMN: usize = 24;
 
-/// Text whose lines have at most so many columns where their words allow that. Sequences that steer colours take no room.
+/// The text with lines of at most `columns` columns, where its words allow it. Colour sequences have no width.
 pub(crate) fn fold(text: &str, columns: usize) -> String {
     let mut folded = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
@@ -32,7 +33,7 @@ fn fold_line(line: &str, columns: usize, folded: &mut String) {
             gap += 1;
             continue;
         }
-        // A gap is one space more than the empty words in it, but for the one before the first word.
+        // Splitting gives one empty word less than a gap has spaces, except before the first word.
         let spaces = gap + usize::from(!is_first);
         if !is_first && at + spaces + wide > columns {
             let _ = write!(folded, "\n{:hang$}", "");
@@ -47,7 +48,8 @@ fn fold_line(line: &str, columns: usize, folded: &mut String) {
     }
 }
 
-/// Where further lines begin: under the last column if it has room, else two columns further in than the line itself.
+/// The indentation of continuation lines: that of the last column if it is wide enough, otherwise two more than the
+/// line's own.
 fn hanging_indent(line: &str, columns: usize) -> usize {
     let plain: Vec<char> = visible(line).collect();
     let begins = plain.iter().take_while(|c| **c == ' ').count();
@@ -63,7 +65,7 @@ fn width(text: &str) -> usize {
     visible(text).count()
 }
 
-/// What a terminal shows of it: all but `ESC [ ... m`.
+/// The characters that a terminal shows: all except `ESC [ ... m`.
 fn visible(text: &str) -> impl Iterator<Item = char> + '_ {
     let mut steering = false;
     text.chars().filter(move |&c| {

@@ -1,4 +1,5 @@
-//! `stackline help`: a command's help, all commands, a chapter of the language in the width of a terminal, or kinds of findings.
+//! `stackline help`: prints a command's help, all commands, a chapter of the language manual, or the meaning of kinds
+//! of findings.
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{HelpFlags, all_commands, command_line};
@@ -8,7 +9,7 @@ use stackline_report::{manual_text, wrapped};
 
 const LANGUAGE: &str = include_str!("../../../../docs/LANGUAGE.md");
 
-/// The chapters of the language: the word that is asked for, and the heading in the manual.
+/// The chapters of the language manual: the topic for `help`, and the heading.
 const CHAPTERS: [(&str, &str); 17] = [
     ("language", "The stackline language"),
     ("specification", "1. A specification"),
@@ -72,7 +73,7 @@ fn heading(topic: &str) -> Option<&'static str> {
         .map(|(_, heading)| *heading)
 }
 
-/// A chapter, and after the first one the words of the others.
+/// The text of a chapter; the first one is followed by the list of topics.
 fn chapter(word: &str, heading: &str) -> String {
     let text = manual_text::chapter(LANGUAGE, heading).unwrap_or_default();
     if word == "language" {
@@ -89,7 +90,7 @@ fn topics() -> String {
     format!("Chapters:\n{}", rows.collect::<String>())
 }
 
-/// Kinds of findings, each with what it means.
+/// The meanings of these kinds of findings.
 fn meanings(kinds: &[FindingKind]) -> String {
     kinds
         .iter()

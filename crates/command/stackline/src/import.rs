@@ -1,4 +1,4 @@
-//! `stackline import`: logs of other programs become a run, or are added to one.
+//! `stackline import`: makes a run of other programs' logs, or adds them to a run.
 
 use crate::diagnose;
 use crate::exit::{Exit, Result};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
-/// Reads logs into a run.
+/// Imports logs into a run.
 pub(crate) fn import(flags: &flags::ImportFlags) -> Result {
     let request = ImportRequest {
         logs: flags.logs.clone(),
@@ -25,7 +25,8 @@ pub(crate) fn import(flags: &flags::ImportFlags) -> Result {
         keep_contents: flags.keep_contents,
     };
     request.check()?;
-    // Before there is a directory: from then on a signal ends the import and not the program.
+    // Installed before the directory is created: from then on a signal ends the import properly, instead of killing
+    // the program.
     let signalled = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&signalled])?;
     let ending = ImportEnding::by(&signalled);
@@ -52,7 +53,7 @@ pub(crate) fn import(flags: &flags::ImportFlags) -> Result {
             outcome
         }
         (Err(error), made) => {
-            // A run that holds nothing is no run.
+            // A run directory without contents is removed.
             if made.is_some() {
                 let _ = fs::remove_dir_all(&run);
             }

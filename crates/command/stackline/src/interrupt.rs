@@ -1,11 +1,11 @@
-//! Ctrl-C and SIGTERM: they raise flags that a command looks at, instead of ending the program.
+//! Ctrl-C and SIGTERM: they raise flags that a command checks, instead of ending the program.
 
 use crate::exit::Error;
 use stackline_guard::stop::StopSwitch;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The flags are up from the first Ctrl-C or SIGTERM on.
+/// From the first Ctrl-C or SIGTERM on, the flags are raised.
 pub(crate) fn listen_for_ctrl_c<const N: usize>(flags: [&Arc<AtomicBool>; N]) -> Result<(), Error> {
     let flags = flags.map(Arc::clone);
     ctrlc::set_handler(move || {
@@ -16,7 +16,7 @@ pub(crate) fn listen_for_ctrl_c<const N: usize>(flags: [&Arc<AtomicBool>; N]) ->
     .map_err(|e| Error::environment(format!("cannot handle Ctrl-C: {e}")))
 }
 
-/// The switch is thrown by the first Ctrl-C or SIGTERM.
+/// The first Ctrl-C or SIGTERM triggers the switch.
 pub(crate) fn throw_on_ctrl_c(stop: &StopSwitch) -> Result<(), Error> {
     let stop = stop.clone();
     ctrlc::set_handler(move || stop.stop())

@@ -1,4 +1,4 @@
-//! `stackline keywords`: every keyword of stackline's own events, with its fields, as the catalogue has them.
+//! `stackline keywords`: prints the keywords of stackline's own events with their fields, from the catalogue.
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
@@ -22,7 +22,7 @@ pub(crate) fn keywords(flags: &flags::KeywordsFlags) -> Result {
     Ok(Exit::Done)
 }
 
-/// Those of measurements and traces, and those of the block server.
+/// All keywords: those of measurements and traces, and those of the block server.
 pub(crate) fn all() -> impl Iterator<Item = &'static CatalogueEntry> {
     ENTRIES.iter().chain(&BLOCK_ENTRIES)
 }
@@ -38,7 +38,7 @@ fn value(entry: &CatalogueEntry) -> Value {
     json!({ "keyword": entry.keyword, "data": entry.data, "help": entry.help })
 }
 
-/// The keyword and what happened, and below it its fields.
+/// The text for a keyword: its name and description, and its fields on the next line.
 fn line(entry: &CatalogueEntry) -> String {
     format!(
         "{:<16} {}\n{:<16} {}\n",

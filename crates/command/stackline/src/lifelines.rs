@@ -1,4 +1,5 @@
-//! `stackline lifelines`: where the time of each data unit of a kept run went.
+//! `stackline lifelines`: shows where the time of each data unit of a kept run went. A lifeline is the sequence of
+//! events of one unit.
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
@@ -22,7 +23,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// What a run of QUIC logs has in place of lifelines.
+/// The text for a run imported from QUIC logs that has no lifelines.
 const LOGS_OF_QUIC: &str = "\
 These QUIC logs have no stream that a client opened for both directions.
 Only such streams become requests.
@@ -46,7 +47,7 @@ pub(crate) fn lifelines(flags: &flags::LifelinesFlags) -> Result {
         .as_ref()
         .map_or(true, |(made, _)| made.lines.is_empty())
     {
-        // There is no table that would have a note.
+        // There will be no table whose notes could say that the run is incomplete.
         incomplete(&run, "shown").iter().for_each(output::say);
     }
     let (mut made, left_out) = assembled?;
@@ -79,7 +80,7 @@ pub(crate) fn lifelines(flags: &flags::LifelinesFlags) -> Result {
         json["connections"] = stackline_report::connections_json(&connections);
         output::json(&json, false)?;
     } else {
-        // A capture alone has connections and no data units.
+        // A capture alone has connections but no data units.
         let mut texts = Vec::new();
         if !made.lines.is_empty() || connections.is_empty() {
             texts.push(stackline_report::lifelines(&shown));
@@ -95,16 +96,17 @@ pub(crate) fn lifelines(flags: &flags::LifelinesFlags) -> Result {
     Ok(Exit::Done)
 }
 
-/// What the time of requests went into, by the account that findings have: of those whose lines are shown, where some were chosen.
+/// How the time of requests was spent, by the same account that findings use; only the shown requests, if a duration
+/// filter was given.
 fn requests(
     flags: &flags::LifelinesFlags,
     index: Option<&Index>,
     made: &Lifelines,
 ) -> Option<AccountedTimes> {
-    // Flows of programs that are not ours ask a service.
+    // Only flows of traced programs name a service.
     let has_requests = |index: &Index| index.flows.iter().any(|flow| !flow.service.is_empty());
     index.filter(|index| has_requests(index))?;
-    // What of it cannot be read was said already.
+    // Reading errors were reported when the lifelines were assembled.
     let loaded = LoadedRun::open(&flags.run, flags.most_events).ok()?;
     let all = account_requests(&loaded.input());
     let is_chosen = !flags.took.filter().is_any();
@@ -119,7 +121,7 @@ fn requests(
     spread_requests(of_lines)
 }
 
-/// The connections of captures that were imported.
+/// The connections in imported captures.
 fn connections(run: &Path, index: Option<&Index>) -> Result<Vec<CapturedConnection>> {
     let mut all = Vec::new();
     if index.is_some_and(|index| index.imports.iter().any(|import| import.form == "capture")) {
@@ -132,7 +134,7 @@ fn connections(run: &Path, index: Option<&Index>) -> Result<Vec<CapturedConnecti
     Ok(all)
 }
 
-/// Leaves the lines of one measurement.
+/// Keeps only the lifelines of one measurement.
 fn only(made: &mut Lifelines, index: Option<&Index>, measurement: usize) -> Result<()> {
     let of = |flow: u32| {
         index
@@ -153,7 +155,7 @@ fn only(made: &mut Lifelines, index: Option<&Index>, measurement: usize) -> Resu
     Ok(())
 }
 
-/// Leaves the lines that took as long as was chosen.
+/// Keeps only the lifelines whose duration passes the filter.
 fn slow(
     made: &mut Lifelines,
     chosen: stackline_analyze::duration_filter::DurationFilter,
@@ -175,7 +177,7 @@ fn slow(
     Ok(())
 }
 
-/// What one has to know of the events themselves.
+/// Notes about the events and their completeness.
 fn notes(run: &StoredRun, index: Option<&Index>, made: &Lifelines) -> Vec<String> {
     let mut notes = Vec::new();
     if !run.complete {
@@ -187,7 +189,7 @@ fn notes(run: &StoredRun, index: Option<&Index>, made: &Lifelines) -> Vec<String
     notes.extend(missing(run).map(|what| format!("In this run, {what}; the others are shown.")));
     let Some(index) = index else { return notes };
     if index.runs.is_empty() {
-        // Of the clocks of imported logs, mostly.
+        // These are mostly about the clocks of imported logs.
         notes.extend(
             index
                 .hosts

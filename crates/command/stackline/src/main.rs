@@ -1,6 +1,7 @@
-//! The command `stackline`: flags, wiring, exit codes; the only place where everything meets.
+//! The command `stackline`: parses flags, dispatches to the commands and sets the exit code. All crates meet here
+//! only.
 //!
-//! stdout carries results, stderr words and progress. Exit codes: see [`exit`].
+//! Results go to stdout, messages and progress to stderr. Exit codes: see [`exit`].
 
 mod agent;
 mod blocks;
@@ -94,7 +95,7 @@ fn main() -> ExitCode {
         StacklineCommand::Ptrace(flags) => trace::ptrace(&flags),
         StacklineCommand::Measure(flags) => reproduce::measure(&flags),
     };
-    // A mistyped flag of `trace` is read as a program, with what is behind it.
+    // A mistyped flag of `trace` is parsed as a program, and `--json` behind it as an argument of that program.
     let json = || json || command_line_error::asks_for_json();
     done.unwrap_or_else(|error| Exit::from_error(error, json()))
         .into()
@@ -109,7 +110,7 @@ fn of_a_paper(command: &PaperCommand) -> exit::Result {
     }
 }
 
-/// Prints help, or what is wrong with the flags.
+/// Prints help, or the error in the flags.
 fn explained(words: &clap::Error) -> ExitCode {
     if words.use_stderr()
         && words.kind() != clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
@@ -132,7 +133,7 @@ fn explained(words: &clap::Error) -> ExitCode {
     }
 }
 
-/// Whether the command, or the one below it, has `--json`.
+/// Whether the command or its subcommand was given `--json`.
 fn asks_for_json(matches: &ArgMatches) -> bool {
     let here = matches
         .try_get_one::<bool>("json")

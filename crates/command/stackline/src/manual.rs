@@ -1,4 +1,4 @@
-//! `stackline completions` and `stackline man`: what shells complete, and the manual pages, both made of the flags.
+//! `stackline completions` and `stackline man`: shell completions and manual pages, generated from the flags.
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{Completions, Man, command_line};
@@ -8,10 +8,10 @@ use clap_mangen::Man as Page;
 use std::io::Write as _;
 
 const NAME: &str = "stackline";
-/// Columns that lines of examples have; a longer one is a paragraph.
+/// Width of example lines, in columns; a longer line is printed as a paragraph.
 const WIDTH: usize = 78;
 
-/// Prints what a shell has to read to complete commands and flags.
+/// Prints the completion script for a shell.
 pub(crate) fn completions(flags: &Completions) -> Result {
     let mut script = Vec::new();
     clap_complete::generate(flags.shell, &mut command_line(), NAME, &mut script);
@@ -19,7 +19,7 @@ pub(crate) fn completions(flags: &Completions) -> Result {
     Ok(Exit::Done)
 }
 
-/// Writes a manual page for the program and for each command, or prints the one of the program.
+/// Writes a manual page for the program and for each command into a directory, or prints that of the program.
 pub(crate) fn man(flags: &Man) -> Result {
     let Some(directory) = &flags.directory else {
         output::print_for_programs(&String::from_utf8_lossy(&page(
@@ -45,7 +45,8 @@ pub(crate) fn man(flags: &Man) -> Result {
     Ok(Exit::Done)
 }
 
-/// A command and those below it, each with the name of its page, `stackline-net-exec`, and the words that it is called by.
+/// A command and those below it, each with the name of its page (`stackline-net-exec`) and the words by which it is
+/// called.
 fn pages(command: clap::Command) -> Vec<(String, clap::Command)> {
     let name = command.get_name().to_owned();
     let words = command.get_bin_name().unwrap_or(&name).to_owned();
@@ -67,7 +68,7 @@ fn shown_below(command: &clap::Command) -> impl Iterator<Item = &clap::Command> 
         .filter(|below| !below.is_hide_set() && below.get_name() != "help")
 }
 
-/// The page of a command: clap's sections, but examples and notes as they are printed, and how the command is called.
+/// The manual page of a command: clap's sections, except that usage, examples and notes are printed verbatim.
 fn page(command: clap::Command) -> Result<Vec<u8>> {
     let mut command = command.disable_help_subcommand(true);
     if command.find_subcommand("help").is_some() {
@@ -106,7 +107,7 @@ fn page(command: clap::Command) -> Result<Vec<u8>> {
     Ok(text)
 }
 
-/// What help prints behind the flags: its examples, and the rest.
+/// Splits the text after the flags into examples and notes.
 fn examples_and_notes(after: &str) -> (String, String) {
     let Some(examples) = after.strip_prefix("Examples:\n") else {
         return (String::new(), after.to_owned());
@@ -119,7 +120,7 @@ fn examples_and_notes(after: &str) -> (String, String) {
     (lines.join("\n"), notes.join("\n"))
 }
 
-/// The pages above and below a command's own; of the program's, where its language is explained.
+/// The pages above and below a command's own; for the program's page, the help topic on the language.
 fn see_also(command: &clap::Command) -> String {
     let name = command.get_name();
     let above = name.rsplit_once('-').map(|(above, _)| above.to_owned());
@@ -135,7 +136,7 @@ fn see_also(command: &clap::Command) -> String {
     pages.join(", ")
 }
 
-/// A section whose lines stay as they are; none where there is no text.
+/// A section whose lines are printed verbatim; nothing where there is no text.
 fn as_printed(page: &mut Vec<u8>, heading: &str, text: &str) -> std::io::Result<()> {
     let text = text.trim_matches('\n');
     if text.is_empty() {
@@ -143,14 +144,15 @@ fn as_printed(page: &mut Vec<u8>, heading: &str, text: &str) -> std::io::Result<
     }
     writeln!(page, ".SH \"{heading}\"\n.nf")?;
     for line in text.lines() {
-        // A point or an apostrophe would begin a request; a plain hyphen would become another sign.
+        // In roff, a line that begins with `.` or `'` is a request, and a plain hyphen is printed as another
+        // character.
         let line = line.replace('\\', "\\e").replace('-', "\\-");
         let guard = if line.starts_with(['.', '\'']) {
             "\\&"
         } else {
             ""
         };
-        // A paragraph is one long line.
+        // A long line is a paragraph, which roff may fill.
         if line.len() > WIDTH && !line.starts_with(' ') {
             writeln!(page, ".fi\n{guard}{line}\n.nf")?;
         } else {

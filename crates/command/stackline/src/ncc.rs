@@ -1,4 +1,5 @@
-//! `stackline ncc`: what the IMPs of a run reported, as the Network Control Center had it: a table, and the map with how busy lines were.
+//! `stackline ncc`: what the IMPs of a run reported, in the form of the ARPANET's Network Control Center: a table, and
+//! a map of how busy the lines were.
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
@@ -13,7 +14,7 @@ use stackline_runs::events::{EventColumnSelection, read_batches};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Shows what was reported.
+/// Prints what the IMPs reported.
 pub(crate) fn ncc(flags: &flags::Ncc) -> Result {
     let run = StoredRun::open_events(&flags.run)?;
     let events = reported(&run)?;
@@ -40,7 +41,7 @@ pub(crate) fn ncc(flags: &flags::Ncc) -> Result {
     Ok(Exit::Done)
 }
 
-/// What was reported over time.
+/// Prints the reports over time.
 fn each(spans: &BTreeMap<u64, ImpAnalysis>, span_s: f64, as_json: bool) -> Result<()> {
     if !as_json {
         return output::print(&stackline_report::ncc_each(spans, span_s));
@@ -52,7 +53,7 @@ fn each(spans: &BTreeMap<u64, ImpAnalysis>, span_s: f64, as_json: bool) -> Resul
     )
 }
 
-/// Batch by batch: what is kept is one line an IMP and a line.
+/// Reads the events of the reports batch by batch, so that only these are held in memory.
 fn reported(run: &StoredRun) -> Result<EventTable> {
     let fields: Vec<usize> = (0..FIELDS).collect();
     let mut kept = EventTable::default();
@@ -71,14 +72,14 @@ fn reported(run: &StoredRun) -> Result<EventTable> {
     Ok(kept)
 }
 
-/// Draws the network that they are of.
+/// Draws the run's network.
 fn draw(run: &StoredRun, reports: &ImpAnalysis, path: &Path) -> Result<()> {
     let picture =
         map(run, reports).ok_or_else(|| Error::input("the run has no network of IMPs to draw"))?;
     output::file(path, picture)
 }
 
-/// The network of a run with how busy its lines were, where it is one of IMPs that reported.
+/// A drawing of a run's network with the use of its lines, if it is a network of IMPs that reported.
 pub(crate) fn map(run: &StoredRun, reports: &ImpAnalysis) -> Option<String> {
     let network = run
         .plan

@@ -1,4 +1,4 @@
-//! `stackline net`: the networks of a specification.
+//! `stackline net`: shows the networks of a specification, runs programs on them, and keeps them up.
 
 mod declared_networks;
 mod exec;
@@ -25,7 +25,7 @@ use stackline_report::drawing::MOST_NODES;
 use stackline_report::topology::{HostPath, MOST_HOSTS_IN_PAIRS};
 use std::path::Path;
 
-/// Does what the words behind `net` say.
+/// Carries out the subcommand of `net`.
 pub(crate) fn net(flags: &flags::Net) -> Result {
     match &flags.command {
         NetCommand::Show(flags) => show(flags),
@@ -62,7 +62,7 @@ fn show(flags: &flags::NetShow) -> Result {
     Ok(Exit::Done)
 }
 
-/// The networks that are meant: of a specification, or the one of that name that is up, as it is now.
+/// The networks to show: those of a specification, or a network that is up, in its current state.
 fn shown(flags: &flags::NetShow) -> Result<Vec<Network>> {
     let text = flags.text();
     let up = by_name(&text)?.map(|(_, description)| description.network);
@@ -86,7 +86,7 @@ fn shown(flags: &flags::NetShow) -> Result<Vec<Network>> {
     )
 }
 
-/// Writes a picture of the one network there is.
+/// Draws the network; an error when there are several.
 fn draw(networks: &[&Network], path: &Path) -> Result<()> {
     let [network] = networks else {
         let names: Vec<&str> = networks
@@ -110,7 +110,8 @@ fn draw(networks: &[&Network], path: &Path) -> Result<()> {
     output::file(path, picture)
 }
 
-/// Both directions of all pairs of hosts, unless these are too many, as the machine of the simulated and the emulated world goes them.
+/// The paths between all pairs of hosts, in both directions, as the simulated and emulated worlds route packets; empty
+/// when there are too many pairs.
 fn host_paths(network: &Network) -> Vec<HostPath> {
     if network.hosts.len() > MOST_HOSTS_IN_PAIRS {
         return Vec::new();
@@ -132,7 +133,7 @@ fn host_paths(network: &Network) -> Vec<HostPath> {
     pairs.filter(|(from, to)| from != to).map(between).collect()
 }
 
-/// Packets that never travel.
+/// The content of packets that are never sent: routing needs a packet type.
 struct NullPayload;
 
 impl PacketPayload for NullPayload {

@@ -1,4 +1,4 @@
-//! Results on stdout or in a file, words on stderr. A reader that stops early (`| head`) is no error.
+//! Output: results to stdout or a file, messages to stderr. It is not an error when a reader stops early (`| head`).
 
 use crate::fold::fold;
 use stackline_core::error::{Error, Result};
@@ -9,14 +9,15 @@ use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether something went to stdout.
+/// Whether anything was printed on stdout.
 static PRINTED: AtomicBool = AtomicBool::new(false);
 
 pub(crate) fn has_printed() -> bool {
     PRINTED.load(Ordering::Relaxed)
 }
 
-/// Text without what steers a terminal, colours included: it may come from others, as names of hosts in a log and words of a peer do.
+/// The text without control characters, colours included. It may come from outside, as host names in a log and
+/// messages of a peer do.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     if text.contains(steers) {
         text.replace(steers, "\u{fffd}").into()
@@ -25,8 +26,8 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether a terminal would do something else than show it: control characters, and those that change the order in which others are shown
-/// (Unicode Standard Annex 9) or end a line.
+/// Whether a terminal would react to the character instead of showing it: control characters, and characters that
+/// change the order in which others are shown (Unicode Standard Annex 9) or end a line.
 pub(crate) fn steers(c: char) -> bool {
     let reorders = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     (c.is_control() && !matches!(c, '\n' | '\t'))
@@ -34,7 +35,7 @@ pub(crate) fn steers(c: char) -> bool {
         || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
-/// A line that is coloured as a whole keeps its colour; all else is made harmless.
+/// The line without control characters, except that a colour of the whole line is kept.
 fn coloured(line: &str) -> String {
     let painted = line.strip_prefix("\u{1b}[").and_then(|rest| {
         let (code, rest) = rest.split_once('m')?;
@@ -49,30 +50,30 @@ fn coloured(line: &str) -> String {
     }
 }
 
-/// How many columns the terminal at that end has; `None` without one. Some terminals have columns and say nothing of rows.
+/// Number of columns of the terminal at `end`; `None` without one. Some terminals report columns but not rows.
 pub(crate) fn columns(end: impl AsFd) -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(end).ok()?;
     (size.ws_col > 0).then_some(usize::from(size.ws_col))
 }
 
-/// How many rows it has.
+/// Number of rows of the terminal at `end`.
 pub(crate) fn rows(end: impl AsFd) -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(end).ok()?;
     (size.ws_row > 0).then_some(usize::from(size.ws_row))
 }
 
-/// Whether there is a terminal at that end that shows colours and whose user wants them (no-color.org).
+/// Whether the terminal at `end` shows colours and its user wants them (no-color.org).
 pub(crate) fn has_colours(end: impl IsTerminal) -> bool {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     end.is_terminal() && !is_set("NO_COLOR") && !is_dumb_terminal()
 }
 
-/// Whether the terminal only prints: no colours, no cursor.
+/// Whether the terminal has neither colours nor a movable cursor (`TERM=dumb`).
 pub(crate) fn is_dumb_terminal() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
-/// Text as wide as the terminal at that end; as it is where there is none, so that programs find each line whole.
+/// Folds the text to the width of the terminal; unchanged where there is none, so that programs find each line whole.
 fn fitted<'t>(text: Cow<'t, str>, end: impl AsFd) -> Cow<'t, str> {
     match columns(end) {
         Some(columns) => fold(&text, columns).into(),
@@ -80,18 +81,18 @@ fn fitted<'t>(text: Cow<'t, str>, end: impl AsFd) -> Cow<'t, str> {
     }
 }
 
-/// Prints text for people, which ends its own lines.
+/// Prints text for people; the text includes its line breaks.
 pub(crate) fn print(text: &str) -> Result<()> {
     exact(&fitted(harmless(text), stdout()))
 }
 
-/// Prints text for people whose lines may be coloured as a whole.
+/// Prints text for people, in which whole lines may be coloured.
 pub(crate) fn print_coloured(text: &str) -> Result<()> {
     let lines: Vec<_> = text.split('\n').map(coloured).collect();
     exact(&fitted(lines.join("\n").into(), stdout()))
 }
 
-/// Prints text for programs, byte by byte as it is, except to a terminal.
+/// Prints text for programs exactly as it is; on a terminal without control characters.
 pub(crate) fn print_for_programs(text: &str) -> Result<()> {
     if stdout().is_terminal() {
         exact(&harmless(text))
@@ -109,7 +110,7 @@ fn exact(text: &str) -> Result<()> {
     }
 }
 
-/// Prints one JSON value and a line end.
+/// Prints a JSON value and a line break.
 pub(crate) fn json(value: &impl serde::Serialize, pretty: bool) -> Result<()> {
     let text = if pretty {
         serde_json::to_string_pretty(value)
@@ -121,13 +122,13 @@ pub(crate) fn json(value: &impl serde::Serialize, pretty: bool) -> Result<()> {
     print_for_programs(&(text + "\n"))
 }
 
-/// Prints a line to stderr. It is not an error when stderr is closed.
+/// Prints a message and a line break to stderr. It is not an error when stderr is closed.
 pub(crate) fn say(words: &impl Display) {
     let words = words.to_string();
     say_drawn(&fitted(harmless(&words), stderr()));
 }
 
-/// Prints a line to stderr whose foreign parts are harmless already, with the colours it was drawn in.
+/// Prints to stderr a text whose foreign parts are harmless already, with its colours.
 pub(crate) fn say_drawn(text: &str) {
     let _ = stderr().lock().write_all(format!("{text}\n").as_bytes());
 }

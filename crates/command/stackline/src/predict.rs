@@ -1,5 +1,5 @@
-//! `stackline predict`: what closed forms say of a specification, beside a kept run where one is named. What no form covers is
-//! simulated as far as a moment allows; nothing is measured.
+//! `stackline predict`: predicts the results of a specification by closed-form formulas, beside a kept run if one is
+//! named. What no formula covers is simulated within a time budget; nothing is measured.
 
 use crate::checked_plan::{Specification as _, overrides, source_of};
 use crate::exit::{Error, Exit, Result};

@@ -1,4 +1,5 @@
-//! How far a command's runs are: a bar on a terminal, elsewhere a line on stderr after ten seconds and then every minute.
+//! The progress of a command's runs: a bar on a terminal; elsewhere a line on stderr after ten seconds and then every
+//! minute.
 
 use crate::output;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
@@ -11,20 +12,20 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// When the first line is written where there is no terminal: by then one wonders.
+/// Time of the first line where there is no terminal: a user begins to wonder then.
 const FIRST: Duration = Duration::from_secs(10);
-/// How often one is written after it.
+/// Interval between further lines.
 const EACH: Duration = Duration::from_secs(60);
 
-/// A bar with the measurement beside it.
+/// A progress bar with the current measurement's text.
 pub(crate) struct Bar {
     bar: ProgressBar,
-    /// Dropped, it ends the lines.
+    /// Dropping it ends the thread that prints lines.
     lines: Option<Sender<()>>,
 }
 
 impl Bar {
-    /// Of all counted runs of a plan, each made under so many seeds.
+    /// A bar for all counted runs of a plan, each made with `seeds` seeds.
     pub(crate) fn new(plan: &Plan, seeds: u64) -> Self {
         let least: u64 = plan
             .measurements
@@ -40,7 +41,7 @@ impl Bar {
             .map(most)
             .sum::<u64>()
             .saturating_mul(seeds);
-        // Opening and closing of connections comes on top of time limits.
+        // One second is added because opening and closing connections is not part of the time limits.
         let longest = plan
             .most_time()
             .filter(|_| seeds == 1 && !plan.measurements.is_empty())
@@ -57,7 +58,7 @@ impl Bar {
             bar.set_style(style.with_key(
                 "left",
                 move |state: &ProgressState, out: &mut dyn Write| {
-                    // A text that cannot be written is a bar without it.
+                    // If the text cannot be written the bar is drawn without it.
                     let left = if least < most {
                         " at most".to_owned()
                     } else {
@@ -74,7 +75,8 @@ impl Bar {
     }
 }
 
-/// Writes a line after the first time and then after each second one, however long a run takes, until the sender is dropped.
+/// Prints a line after the time `first` and then after every time `each`, however long a run takes, until the sender
+/// is dropped.
 fn say_lines(
     bar: ProgressBar,
     least: u64,
@@ -92,7 +94,7 @@ fn say_lines(
     ended
 }
 
-/// How far it is, and what is being done.
+/// The line: how many runs are done, and which one is being made.
 fn line(bar: &ProgressBar, least: u64, longest: Option<Duration>, since: Duration) -> String {
     let (done, most, now) = (bar.position(), bar.length().unwrap_or(0), bar.message());
     let now = if now.is_empty() {
@@ -100,7 +102,7 @@ fn line(bar: &ProgressBar, least: u64, longest: Option<Duration>, since: Duratio
     } else {
         format!("; now: {now}")
     };
-    // How many it takes until a figure is sure enough, nobody knows before.
+    // With `until`, the number of runs that is needed is not known in advance.
     let (all, left) = match least < most {
         true => (format!("{least} to {most}"), String::new()),
         false => (most.to_string(), left(done, most, since, longest)),
@@ -111,8 +113,8 @@ fn line(bar: &ProgressBar, least: u64, longest: Option<Duration>, since: Duratio
     )
 }
 
-/// The time left: as long for each run as for those that are done, at most what the time limits leave. Nothing until a run is done, since
-/// before that nobody can know, and nothing after the last.
+/// The estimated time left: the runs so far are extrapolated, limited by the time limits. Empty until a run is done,
+/// and after the last.
 fn left(done: u64, all: u64, since: Duration, longest: Option<Duration>) -> String {
     if done == 0 || done >= all {
         return String::new();

@@ -1,5 +1,5 @@
-//! `stackline query`: SQL over runs. The engine is a program of its own, `stackline-query`, because it takes many times as long
-//! to build as everything else; here it is only found and started.
+//! `stackline query`: SQL over runs. The engine is a separate program, `stackline-query`, because it takes much longer
+//! to build than everything else; here it is only found and started.
 
 use crate::exit::{Error, Exit, Result};
 use crate::{flags, output};
@@ -9,10 +9,10 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What the engine is called.
+/// The engine's program name.
 const PROGRAM: &str = "stackline-query";
 
-/// Becomes the engine.
+/// Replaces this process by the engine.
 pub(crate) fn query(flags: &flags::Query) -> Result {
     if flags
         .words
@@ -27,7 +27,7 @@ pub(crate) fn query(flags: &flags::Query) -> Result {
         output::print(&command.render_long_help().to_string())?;
         return Ok(Exit::Done);
     }
-    // The engine takes directories; `last` and the names that runs were given are known here.
+    // The engine takes directories; `last` and names of runs are resolved here.
     let words = flags.words.iter().map(|word| {
         directory_of(Path::new(word))
             .map_or_else(|| word.clone(), |directory| directory.into_os_string())
@@ -36,7 +36,7 @@ pub(crate) fn query(flags: &flags::Query) -> Result {
         .ok()
         .map(|this| this.with_file_name(PROGRAM))
         .filter(|path| path.is_file());
-    // It only returns when it could not be started.
+    // `exec` returns only if the program could not be started.
     let cause = Command::new(beside.unwrap_or_else(|| PathBuf::from(PROGRAM)))
         .args(words)
         .exec();

@@ -1,4 +1,4 @@
-//! `stackline man --reference`: pages of reference in Markdown, made of the tables that the program itself works by.
+//! `stackline man --reference`: reference pages in Markdown, generated from the tables that the program itself uses.
 
 use crate::flags::command_line;
 use crate::keywords;
@@ -9,7 +9,7 @@ use stackline_core::catalogue::StackTable;
 use stackline_runner::spec_source;
 use std::fmt::Write as _;
 
-/// Each page: its file's name and its text.
+/// The pages: file name and text.
 pub(crate) fn reference_pages() -> [(&'static str, String); 4] {
     [
         ("commands.md", commands_page()),
@@ -19,12 +19,12 @@ pub(crate) fn reference_pages() -> [(&'static str, String); 4] {
     ]
 }
 
-/// A page's head, with how it is made.
+/// The head of a page, which says how the page is generated.
 fn head(title: &str, about: &str) -> String {
     format!("# {title}\n\n{about} `stackline man --reference docs/reference` writes this page.\n")
 }
 
-/// A row of a table; a bar in a cell is no border.
+/// A row of a Markdown table; `|` in a cell is escaped.
 fn row(cells: &[&str]) -> String {
     let cells = cells
         .iter()
@@ -82,7 +82,7 @@ fn describe(path: &str, command: &Command, out: &mut String) {
     }
 }
 
-/// A flag as it is written: `-o, --output <FILE>`, `<RUN>`.
+/// A flag in its written form: `-o, --output <FILE>`, `<RUN>`.
 fn spelled(arg: &Arg) -> String {
     let values = arg.get_value_names().unwrap_or_default();
     let takes = arg.get_action().takes_values();

@@ -1,4 +1,4 @@
-//! `stackline report` and `stackline open`: a kept run as a page, its lifelines as pictures.
+//! `stackline report` and `stackline open`: write a kept run as a page, and its lifelines as pictures.
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
@@ -18,7 +18,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Writes the page.
+/// Writes the page or the pictures.
 pub(crate) fn report(flags: &flags::ReportFlags) -> Result {
     let files = picture_files(flags);
     if !flags.took.filter().is_any() && (files.is_empty() || flags.monitor.is_some()) {
@@ -47,7 +47,7 @@ pub(crate) fn report(flags: &flags::ReportFlags) -> Result {
         return print_names(&files);
     }
     if !files.is_empty() {
-        // Figures are drawn of what has no lifelines, where no option asks for these.
+        // With `-o`, a run without lifelines is drawn as figures, unless flags select lifelines.
         let loaded = if flags.output.is_some() {
             LoadedRun::whatever(&flags.run, flags.most_events)?
         } else {
@@ -75,7 +75,7 @@ pub(crate) fn report(flags: &flags::ReportFlags) -> Result {
     Ok(Exit::Done)
 }
 
-/// Whether a file's name is one of a page; a device has no ending.
+/// Whether a file name is that of a page. A file without extension, such as a device, is accepted.
 fn is_page(path: &Path) -> bool {
     path.extension().is_none_or(|ending| {
         ["html", "htm"]
@@ -84,7 +84,7 @@ fn is_page(path: &Path) -> bool {
     })
 }
 
-/// The run, with a word on stderr where it is not whole or not all of its events were read.
+/// The run, after messages on stderr if it is incomplete or not all of its events were read.
 fn noted(loaded: LoadedRun) -> LoadedRun {
     incomplete(&loaded.run, "shown")
         .iter()
@@ -95,7 +95,7 @@ fn noted(loaded: LoadedRun) -> LoadedRun {
     loaded
 }
 
-/// The pictures that are asked for, with what each is written as.
+/// The picture files to write, with their formats.
 fn picture_files(flags: &flags::ReportFlags) -> Vec<(&Path, PictureFileFormat)> {
     let named = flags.output.as_deref();
     [
@@ -118,7 +118,7 @@ const fn chooses_lifelines(flags: &flags::ReportFlags) -> bool {
     flags.from.is_some() || flags.to.is_some() || !flags.units.is_empty()
 }
 
-/// What is drawn of a run: its lifelines, or the figures of one that was not traced.
+/// The drawing of a run: its lifelines, or its figures if it was not traced.
 fn scene(flags: &flags::ReportFlags, loaded: LoadedRun) -> Result<VectorScene> {
     if loaded.lifelines.lines.is_empty() && flags.output.is_some() && !chooses_lifelines(flags) {
         let summaries = stackline_analyze::summarise(&loaded.run.plan, &loaded.run.records);
@@ -130,7 +130,7 @@ fn scene(flags: &flags::ReportFlags, loaded: LoadedRun) -> Result<VectorScene> {
     lifelines_scene(flags, loaded)
 }
 
-/// The wanted lifelines.
+/// The drawing of the selected lifelines.
 fn lifelines_scene(flags: &flags::ReportFlags, mut loaded: LoadedRun) -> Result<VectorScene> {
     let origin_ns = origin_ns(&loaded.index, &loaded.events, &loaded.lifelines);
     let moment = |since: Option<f64>| since.map(|seconds| origin_ns + (seconds * 1e9) as u64);
@@ -176,13 +176,13 @@ fn print_names(files: &[(&Path, PictureFileFormat)]) -> Result {
     Ok(Exit::Done)
 }
 
-/// What a run is called on its page.
+/// The title of a run's page.
 fn title(run: &StoredRun) -> String {
     let name = run.path.file_name();
     name.map_or_else(|| "run".into(), |name| name.to_string_lossy().into_owned())
 }
 
-/// A picture of what monitors saw, as SVG.
+/// A chart of a monitored field over time, as SVG.
 fn monitor(field: &str, flags: &flags::ReportFlags, loaded: &LoadedRun) -> Result<String> {
     let origin_ns = origin_ns(&loaded.index, &loaded.events, &loaded.lifelines);
     let drawn = monitored(
@@ -215,7 +215,7 @@ fn monitor(field: &str, flags: &flags::ReportFlags, loaded: &LoadedRun) -> Resul
     Ok(chart(&drawn.chart))
 }
 
-/// Opens the page of a run in a browser; makes it when there is none yet or events came to the run since.
+/// Opens the page of a run in a browser. The page is written first if there is none, or if events were added since.
 pub(crate) fn open(flags: &flags::OpenFlags) -> Result {
     let run = match &flags.run {
         Some(run) => run.clone(),
@@ -238,7 +238,7 @@ pub(crate) fn open(flags: &flags::OpenFlags) -> Result {
         )?)?;
     }
     output::print(&format!("{}\n", path.display()))?;
-    // It is the desktop's to say which browser; what that says is not for this terminal.
+    // The desktop decides which browser; its output is discarded.
     let mut browser = Command::new("xdg-open");
     browser
         .arg(&path)
@@ -253,7 +253,7 @@ pub(crate) fn open(flags: &flags::OpenFlags) -> Result {
     Ok(Exit::Done)
 }
 
-/// The page of a run.
+/// The text of a run's page.
 fn page(loaded: &LoadedRun, most_events: usize) -> Result<String> {
     let run = &loaded.run;
     let summaries = stackline_analyze::summarise(&run.plan, &run.records);
@@ -262,7 +262,7 @@ fn page(loaded: &LoadedRun, most_events: usize) -> Result<String> {
     let note = loaded.note("report");
     let input = loaded.input();
     let mut about = stackline_report::json(&header, &summaries, &[]);
-    // Of a run without measurements: what it is, and what was looked for.
+    // For a run without measurements: where it came from, and what was looked for.
     about["origin"] = stackline_analyze::scope::origin(&input)
         .map(|origin| origin.words())
         .into();
@@ -318,7 +318,7 @@ fn page(loaded: &LoadedRun, most_events: usize) -> Result<String> {
     stackline_report::page(&content).map_err(Error::measurement)
 }
 
-/// Whether a page is there, and was written after what it is made of: events that are imported later make it stale, and findings.
+/// Whether the page exists and is newer than the events and findings that it is made of.
 fn is_fresh(page: &Path, run: &Path) -> bool {
     let changed = |path: &Path| {
         fs::symlink_metadata(path)

@@ -1,4 +1,4 @@
-//! `stackline reproduce`: the tables and figures of a paper, beside what was printed.
+//! `stackline reproduce`: reproduces the tables and figures of a paper beside the printed values.
 
 mod compare;
 
@@ -11,7 +11,7 @@ use std::io::{IsTerminal, stderr};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Lists the papers, or makes one again.
+/// Lists the papers, or reproduces one.
 pub(crate) fn reproduce(flags: &flags::Reproduce) -> Result {
     let Some(name) = &flags.paper else {
         return list(flags);
@@ -24,7 +24,7 @@ pub(crate) fn reproduce(flags: &flags::Reproduce) -> Result {
     again(paper, flags)
 }
 
-/// `stackline measure`: the process that measures. It has one thread yet.
+/// `stackline measure`: the process that measures for `reproduce`. It still has a single thread.
 pub(crate) fn measure(flags: &flags::Measure) -> Result {
     let paper = find(&flags.paper)?;
     let measure = paper
@@ -45,7 +45,7 @@ fn find(name: &str) -> Result<&'static PaperExperiment> {
         })
 }
 
-/// What there is to reproduce.
+/// Prints the papers that can be reproduced.
 fn list(flags: &flags::Reproduce) -> Result {
     if flags.json {
         let papers = PAPERS
@@ -66,7 +66,7 @@ fn list(flags: &flags::Reproduce) -> Result {
     Ok(Exit::Done)
 }
 
-/// Makes a paper again and prints it.
+/// Reproduces a paper and prints it.
 fn again(paper: &PaperExperiment, flags: &flags::Reproduce) -> Result {
     if flags.world == flags::NetworkWorld::Emulated && paper.compare.is_none() {
         return Err(Error::input(format!(
@@ -136,7 +136,7 @@ fn again(paper: &PaperExperiment, flags: &flags::Reproduce) -> Result {
     Ok(Exit::Done)
 }
 
-/// What the measuring process prints, or why there is nothing.
+/// The output of the measuring process, or why there is none.
 fn measured(paper: &PaperExperiment, runs: u32) -> Result<Vec<u8>, String> {
     let program = std::env::current_exe();
     let child = program.and_then(|program| {
@@ -148,7 +148,7 @@ fn measured(paper: &PaperExperiment, runs: u32) -> Result<Vec<u8>, String> {
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
         let mut child = measuring.spawn()?;
-        // Closed when this process ends, however it does: the child ends with it.
+        // The pipe is closed when this process ends for whatever reason, and the child ends with it.
         let held = child.stdin.take();
         let output = child.wait_with_output();
         drop(held);
@@ -174,12 +174,12 @@ fn bar() -> ProgressBar {
     bar
 }
 
-/// Makes the directory that pictures go into, at once, so that nothing is computed in vain.
+/// Creates the directory for pictures. Done first, so that no computation is wasted if it fails.
 fn directory(path: &Path) -> Result<()> {
     std::fs::create_dir_all(path).map_err(|cause| output::unwritten(path.display(), &cause))
 }
 
-/// Writes each chart into the directory; the paths of the files.
+/// Writes each chart into the directory. Returns the paths.
 fn write(directory: &Path, charts: &[(&str, Chart)]) -> Result<Vec<String>> {
     let each = charts.iter().map(|(name, chart)| {
         let path = directory.join(name);

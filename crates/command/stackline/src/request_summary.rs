@@ -1,11 +1,11 @@
-//! What is said of requests when a run with some has been made: the table by name, what limits first, and where the rest is.
+//! Prints a summary of the requests of a new run: a table by name, the first finding, and where to find the rest.
 
 use crate::diagnose::TracedAnswers;
 use crate::output;
 use stackline_core::plan::Plan;
 use std::path::Path;
 
-/// Says it on stderr: on stdout is what traced programs print, or what an import came to.
+/// Prints the summary to stderr; stdout has the output of traced programs, or the result of an import.
 pub(crate) fn say(answers: &TracedAnswers, path: &Path) {
     if !answers.requests.is_empty() {
         output::say(&stackline_report::named_requests(&answers.requests).trim_end());

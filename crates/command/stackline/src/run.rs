@@ -1,4 +1,4 @@
-//! `stackline run`: check, start agents, carry out, keep, show.
+//! `stackline run`: checks a specification, starts agents, makes the runs, stores them and shows the results.
 
 use crate::checked_plan::{SpecSource, Specification as _, source_of};
 use crate::clean;
@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-/// The main job.
+/// Makes the runs of a specification.
 pub(crate) fn run(flags: &flags::RunFlags) -> Result {
     let source = source_of(&flags.text)?;
     let (plan, notes) = source.work(&flags.text)?;
@@ -36,12 +36,13 @@ pub(crate) fn run(flags: &flags::RunFlags) -> Result {
     only_simulated(flags, &plan)?;
     traced_once(flags)?;
     if flags.trace {
-        // Findings take memory when sorting has given its own back.
+        // Diagnosis needs the memory that sorting events returns to the system.
         stackline_live::keep_large_blocks_apart();
     }
-    // Before there is a directory: from then on a signal ends the runs and not the program.
+    // Installed before the directory is created: from then on a signal ends the runs properly, instead of killing the
+    // program.
     let interrupted = Arc::new(AtomicBool::new(false));
-    // Worlds end a run by the first; only a signal raises the second.
+    // Worlds may raise the first flag themselves to end a run; only a signal raises the second.
     let signalled = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&interrupted, &signalled])?;
     let directory = open(flags, &source, &plan)?;
@@ -57,10 +58,10 @@ pub(crate) fn run(flags: &flags::RunFlags) -> Result {
     let path = writer.path().display().to_string();
     let (failed, known) = carry_out(flags, &plan, &interrupted, &signalled, &mut writer);
     if failed.is_some() {
-        // An agent that was killed leaves what it had switched on in the kernel.
+        // A killed agent leaves its settings in the kernel.
         clean::sweep();
     }
-    // Who is refused has nothing to keep.
+    // If the plan was refused before any run, there is nothing to keep.
     let refused = |fault: &Error| matches!(fault.blame, Blame::Input | Blame::Environment);
     if writer.is_empty() && failed.as_ref().is_some_and(refused) {
         writer.remove();
@@ -84,7 +85,7 @@ pub(crate) fn run(flags: &flags::RunFlags) -> Result {
     };
     notes.extend(known.notes);
     notes.extend(notes_of_records(flags, &header, failed.is_some(), &records));
-    // What may take long, or more memory than there is, comes when the results are out.
+    // Diagnosis may take long, or need too much memory, so it follows the results.
     let findings = || {
         if records.is_empty() {
             Vec::new()
@@ -95,7 +96,7 @@ pub(crate) fn run(flags: &flags::RunFlags) -> Result {
     show(flags, &plan, &records, &header, || {
         notes.into_iter().chain(findings()).collect()
     })?;
-    // A table that was interrupted before its findings were made.
+    // The results were shown, and a signal prevented the diagnosis.
     let undiagnosed = || {
         (flags.trace && signalled.load(Ordering::Relaxed))
             .then(|| already_shown(Blame::Interrupted))
@@ -106,7 +107,7 @@ pub(crate) fn run(flags: &flags::RunFlags) -> Result {
         .map_or(Ok(Exit::Done), Err)
 }
 
-/// What a reader of the records has to know: that some are missing, or that all are equal.
+/// Notes about the records: that some are missing, or that all are equal.
 fn notes_of_records(
     flags: &flags::RunFlags,
     header: &ReportHeader,
@@ -133,7 +134,7 @@ fn notes_of_records(
     notes
 }
 
-/// Whether all runs of each part have the same results; false where there is one of each.
+/// Whether all runs of each part have the same results; false if there is only one of each.
 fn are_equal(records: &[RunRecord]) -> bool {
     let mut firsts = BTreeMap::new();
     let mut several = false;
@@ -157,13 +158,13 @@ fn are_equal(records: &[RunRecord]) -> bool {
         && several
 }
 
-/// What limits a run that was traced, in one line; its findings are kept in its directory. What cannot be read is reported,
-/// and an interruption is not kept waiting.
+/// Diagnoses a traced run and stores the findings in its directory. Returns the first finding as a note. Errors are
+/// printed, and an interruption ends it at once.
 fn diagnosed(flags: &flags::RunFlags, plan: &Plan, run: &str, signalled: &AtomicBool) -> Vec<Note> {
     if !flags.trace {
         return Vec::new();
     }
-    // One that was interrupted before begins nothing.
+    // After an interruption no diagnosis is begun.
     let diagnosing = (!signalled.load(Ordering::Relaxed)).then(|| {
         let path = PathBuf::from(run);
         thread::spawn(move || diagnose::after_a_run(&path))
@@ -198,7 +199,7 @@ fn diagnosed(flags: &flags::RunFlags, plan: &Plan, run: &str, signalled: &Atomic
     }
 }
 
-/// Events are of one making of each run.
+/// Refuses `--trace` with flags that make each run several times: events are kept of one only.
 fn traced_once(flags: &flags::RunFlags) -> Result<()> {
     let what = match (flags.trace, &flags.seeds, flags.check_determinism) {
         (true, Some(Seeds(seeds)), _) => {
@@ -218,7 +219,7 @@ fn traced_once(flags: &flags::RunFlags) -> Result<()> {
     Err(what)
 }
 
-/// What only the simulated world can do is refused for the others.
+/// Refuses flags that only the simulated world supports, and captures without a network.
 fn only_simulated(flags: &flags::RunFlags, plan: &Plan) -> Result<()> {
     let other = plan
         .measurements
@@ -274,14 +275,15 @@ fn open(flags: &flags::RunFlags, source: &SpecSource, plan: &Plan) -> Result<Run
     Ok(directory)
 }
 
-/// What is known beside the records.
+/// What is known besides the records.
 #[derive(Default)]
+/// The cost of waking a thread, if it was measured.
 struct RunFindings {
     wake_up: Option<WakeUp>,
     notes: Vec<Note>,
 }
 
-/// Makes all runs; what went wrong, and what is known.
+/// Makes all runs. Returns the error, if there was one, and what is known.
 fn carry_out(
     flags: &flags::RunFlags,
     plan: &Plan,
@@ -374,14 +376,14 @@ fn show(
     notes: impl FnOnce() -> Vec<Note>,
 ) -> Result<()> {
     let mut summaries = stackline_analyze::summarise(plan, records);
-    // What was not begun is no result.
+    // A measurement that was not begun has no result.
     summaries.retain(|summary| header.complete || summary.runs > 0);
     if flags.text.json {
         output::json(
             &stackline_report::json(header, &summaries, &flags.shown.percentiles),
             false,
         )?;
-        // What comes of them is kept in the run's directory.
+        // The notes are not printed, but making them stores the findings in the run's directory.
         notes();
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! `stackline runs`: the runs that are kept, notes about them, and their removal.
+//! `stackline runs`: lists the kept runs, stores notes about them, and removes them.
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{RunsCommand, RunsFlags, RunsPrune};
@@ -10,13 +10,13 @@ use stackline_runs::{StoredRun, located, runs_root};
 use std::path::Path;
 use std::time::SystemTime;
 
-/// How many are listed where not all are wanted.
+/// How many runs are listed without `--all`.
 const NEWEST: usize = 20;
 
-/// Words that ask for the list itself.
+/// Words that are accepted for the list itself.
 const LIST: [&str; 2] = ["list", "ls"];
 
-/// Lists, annotates or removes.
+/// Carries out the subcommand of `runs`.
 pub(crate) fn runs(flags: &RunsFlags) -> Result {
     match &flags.command {
         None => list(flags),
@@ -25,7 +25,7 @@ pub(crate) fn runs(flags: &RunsFlags) -> Result {
             Ok(Exit::Done)
         }
         Some(RunsCommand::Remove(remove)) => {
-            // All are found before the first is removed: `last` is another run afterwards.
+            // All runs are found before the first is removed: `last` would name another run afterwards.
             let runs = remove.runs.iter().map(|run| found(run));
             remove_all(&runs.collect::<Result<Vec<KeptRun>>>()?)
         }
@@ -42,7 +42,7 @@ fn found(name: &Path) -> Result<KeptRun> {
 fn list(flags: &RunsFlags) -> Result {
     let root = runs_root();
     let wanted = |run: &KeptRun| {
-        // `list` is what other tools call this command.
+        // Other tools call this command `list`.
         let text = flags.text.as_deref().filter(|text| !LIST.contains(text));
         let text = text.unwrap_or_default();
         let mut texts = run.about.iter().chain(&run.note).chain([&run.name]);
@@ -81,7 +81,7 @@ fn list(flags: &RunsFlags) -> Result {
     Ok(Exit::Done)
 }
 
-/// Name, how it ended or what it measured, size, what it is about.
+/// The row of a run: name, how it ended or what it measured, size, what it is about.
 fn row(run: &KeptRun) -> [String; 4] {
     let result = match run.state {
         RunState::Complete => headline(&run.path).unwrap_or_default(),
@@ -102,7 +102,7 @@ fn row(run: &KeptRun) -> [String; 4] {
     [run.name.clone(), result, format_size(run.bytes), about]
 }
 
-/// The first figure of a run that measured something.
+/// The first figure of a run that has measurements.
 fn headline(path: &Path) -> Option<String> {
     let run = StoredRun::open(path).ok()?;
     let summaries = stackline_analyze::summarise(&run.plan, &run.records);
@@ -149,7 +149,7 @@ fn remove_all(runs: &[KeptRun]) -> Result {
     Ok(Exit::Done)
 }
 
-/// `3 runs, 1.2 MB`.
+/// The text `3 runs, 1.2 MB`.
 fn room(runs: &[KeptRun]) -> String {
     let bytes = runs.iter().map(|run| run.bytes).sum();
     format!(

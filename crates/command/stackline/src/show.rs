@@ -1,6 +1,6 @@
-//! The results of a run as table, JSON or CSV: what `run` ends with, and `show` of a kept run.
+//! Prints the results of a run as table, JSON or CSV, at the end of `run` and for `show` of a kept run.
 //!
-//! It measures nothing and keeps nothing.
+//! Nothing is measured or stored here.
 
 use crate::exit::{Exit, Result};
 use crate::flags::{Show, TableFlags, TableNotesFlag};
@@ -13,10 +13,10 @@ use stackline_report::{Note, ReportHeader, TableOptions, Weight};
 use stackline_runs::StoredRun;
 use std::io::stdout;
 
-/// Notes below a table where not all are requested.
+/// Number of notes below a table where not all are requested.
 const FEW: usize = 3;
 
-/// The table of a kept run.
+/// Prints the results of a kept run.
 pub(crate) fn show(flags: &Show) -> Result {
     let run = StoredRun::open(&flags.run)?;
     let header = header(&run);
@@ -41,7 +41,7 @@ pub(crate) fn show(flags: &Show) -> Result {
     Ok(Exit::Done)
 }
 
-/// What holds for all measurements of a kept run.
+/// The facts that apply to all measurements of a kept run.
 pub(crate) fn header(run: &StoredRun) -> ReportHeader {
     ReportHeader {
         stackline: env!("CARGO_PKG_VERSION").into(),
@@ -59,7 +59,7 @@ pub(crate) fn header(run: &StoredRun) -> ReportHeader {
     }
 }
 
-/// What waking a core cost, where a world measured it.
+/// The cost of waking a thread, if it was measured.
 fn wake_up(run: &StoredRun) -> Option<WakeUp> {
     let worlds = run.environment.get("worlds")?.as_object()?.values();
     let hosts = worlds
@@ -70,7 +70,8 @@ fn wake_up(run: &StoredRun) -> Option<WakeUp> {
         .next()
 }
 
-/// Prints results as a table with notes below it, or as CSV: the results are out before the notes are made.
+/// Prints results as a table with notes below, or as CSV. The results are printed before `notes` is called, since that
+/// may take long.
 pub(crate) fn present(
     flags: &TableFlags,
     header: &ReportHeader,

@@ -1,4 +1,4 @@
-//! The commands that only read: `check`, `fmt`, `plan`, `stacks`.
+//! The commands that only read a specification or list stacks: `check`, `fmt`, `plan`, `stacks`.
 
 use crate::checked_plan::{SpecSource, Specification as _, source_of};
 use crate::diagnostics;
@@ -12,7 +12,7 @@ use stackline_core::units::counted;
 use stackline_runner::spec_source;
 use std::fmt::Write;
 
-/// Reports every error; on success it says what there is to do.
+/// Prints every error, or a summary of the specification if there is none.
 pub(crate) fn check(flags: &flags::SpecTextFlags) -> Result {
     let source = source_of(flags)?;
     let (plan, _) = source.plan_of(flags)?;
@@ -35,7 +35,7 @@ pub(crate) fn check(flags: &flags::SpecTextFlags) -> Result {
     Ok(Exit::Done)
 }
 
-/// `, at most 90 s by their time limits`, where all have one.
+/// The text `, at most 90 s given the time limits`, if every measurement has a limit.
 fn at_most(plan: &Plan) -> String {
     let time = plan.most_time().filter(|_| !plan.measurements.is_empty());
     time.map_or_else(String::new, |time| {
@@ -43,7 +43,7 @@ fn at_most(plan: &Plan) -> String {
     })
 }
 
-/// Prints, checks or writes the usual form.
+/// Prints, checks or writes the specification in its canonical format.
 pub(crate) fn fmt(flags: &flags::Fmt) -> Result {
     let source = SpecSource::named_by(flags.expression.as_deref(), flags.spec.as_deref())?;
     let formatted = stackline_spec::format(&source.text).map_err(|mistakes| {
@@ -68,7 +68,7 @@ pub(crate) fn fmt(flags: &flags::Fmt) -> Result {
     Ok(Exit::Done)
 }
 
-/// Shows what would be done.
+/// Prints what would be run.
 pub(crate) fn plan(flags: &flags::SpecTextFlags) -> Result {
     let (plan, notes) = source_of(flags)?.work(flags)?;
     if flags.json {

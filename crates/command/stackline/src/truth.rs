@@ -1,5 +1,5 @@
-//! `stackline truth generate`: simulated runs whose causes are known, with their events, for testing whatever names causes. What costs
-//! time is found by taking each possible cause away and simulating again; nothing is taken from findings.
+//! `stackline truth generate`: makes simulated runs with known causes and their events, for testing programs that find
+//! causes. The cost of a cause is found by removing it and simulating again, independently of the findings.
 
 use crate::exit::{Blame, Error, Exit, Result};
 use crate::flags::{Generate, TruthCommand, TruthFlags as Flags};
@@ -22,29 +22,29 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-/// The file of a run that says what is true of it.
+/// The file in a run that holds its true causes.
 const LABEL: &str = "truth.json";
 
-/// The main job.
+/// Carries out the subcommand of `truth`.
 pub(crate) fn truth(flags: &Flags) -> Result {
     match &flags.command {
         TruthCommand::Generate(flags) => generate(flags),
     }
 }
 
-/// Makes so many labelled runs, one seed after the other; those that were done before an interruption stay.
+/// Makes the labelled runs, one for each seed; those that were complete before an interruption stay.
 fn generate(flags: &Generate) -> Result {
     let interrupted = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&interrupted])?;
     let mut made = 0;
-    // It draws itself on a terminal alone.
+    // The bar draws itself on a terminal only.
     let bar = ProgressBar::new(flags.count);
     for seed in flags.from..flags.from.saturating_add(flags.count) {
         bar.inc(1);
         let scenario = Scenario::draw(seed);
         let label = match label(&scenario, &interrupted) {
             Ok(label) => label,
-            // Such as a connection that gives up after too many losses: there is nothing to label.
+            // Example: a connection that gives up after too many losses. Such a run cannot be labelled.
             Err(error) if error.blame == Blame::Measurement => {
                 output::say(&format_args!("seed {seed} skipped: {}", error.message));
                 continue;
@@ -62,7 +62,7 @@ fn generate(flags: &Generate) -> Result {
     Ok(Exit::Done)
 }
 
-/// What is true of a scenario: what it is made of, and what each change saves.
+/// The label of a scenario: its description, and how much time each change saves.
 fn label(scenario: &Scenario, interrupted: &AtomicBool) -> Result<Value> {
     let first = measured(scenario, interrupted)?;
     let took_s = seconds_for_all(&first);
@@ -91,7 +91,7 @@ fn label(scenario: &Scenario, interrupted: &AtomicBool) -> Result<Value> {
     }))
 }
 
-/// The measured part of a scenario, simulated once and kept nowhere.
+/// The record of a scenario's measured part, simulated once and not stored.
 fn measured(scenario: &Scenario, interrupted: &AtomicBool) -> Result<RunRecord> {
     let (plan, mut records) = (plan(scenario)?, Vec::new());
     simulate(&plan, plan.seed..=plan.seed, interrupted, |some| {
@@ -105,7 +105,7 @@ fn plan(scenario: &Scenario) -> Result<Plan> {
     SpecSource::made("drawn", scenario.to_string()).plan_in(World::Simulated, Overrides::default())
 }
 
-/// The run itself, with its events, and its label beside them.
+/// Makes the run itself with its events, and writes its label beside them.
 fn keep(
     scenario: &Scenario,
     label: &Value,

@@ -1,8 +1,10 @@
-//! What a stack is, as data: its options with their bounds, what excludes what, the smallest path it needs, how it maps
-//! operations. And what a world can do.
+//! What a stack is, as data: its options with their bounds, which options exclude each other, the smallest packet size
+//! (MTU) it needs, and which protocol services it uses for each operation of the language. Also what a world (live,
+//! emulated, simulated) can do.
 //!
-//! The stack's own file fills one [`StackTable`], the world's crate one [`Capabilities`]. `check` judges by them, agents and
-//! the simulator defend themselves by the same [`StackTable::accepts`], answers use the [`StackFacts`] that a plan carries.
+//! The stack's own file fills one [`StackTable`], the world's crate one [`Capabilities`]. `check` judges a
+//! specification by them, agents and the simulator reject requests by the same [`StackTable::accepts`], and reports
+//! and predictions use the [`StackFacts`] that a plan carries.
 
 use crate::error::{Error, Result};
 use crate::network::{ClockModel, LossModel, Network, NetworkInterface};
@@ -17,28 +19,28 @@ pub use crate::stack::{
     ClosedForm, FlowControl, OptionValue, PacketContent, PacketsInFlight, Stack, StackFacts,
 };
 
-/// What an option's value looks like, and its bounds.
+/// The kind of value an option takes, and its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OptionKind {
     /// Present or absent; takes no value.
     Flag,
-    /// A number of bytes from the first to the second, with size units.
+    /// A number of bytes between the two bounds (inclusive), written with size units.
     Bytes(u64, u64),
-    /// A whole number from the first to the second.
+    /// A whole number between the two bounds (inclusive).
     Number(u64, u64),
-    /// A time, with units.
+    /// A time, written with units.
     Time,
-    /// One of these words.
+    /// One of the listed words.
     Word(&'static [&'static str]),
     /// A name that the system resolves, such as a congestion control.
     Name,
 }
 
 impl OptionKind {
-    /// A buffer: Linux takes no more than half of the largest `int` for a socket's.
+    /// The size of a socket buffer: Linux takes no more than half of the largest `int`.
     pub const BUFFER: Self = Self::Bytes(1, 1 << 30);
-    /// A port.
+    /// A port number.
     pub const PORT: Self = Self::Number(1, 65_535);
 
     /// Whether a value is of this kind and within its bounds.
@@ -55,7 +57,7 @@ impl OptionKind {
         }
     }
 
-    /// What values there are, in words: `1 B to 1 GiB`.
+    /// The permitted values as text: `1 B to 1 GiB`.
     #[must_use]
     pub fn values(self) -> String {
         match self {
@@ -78,16 +80,16 @@ impl OptionKind {
 pub struct OptionTable {
     /// Its name in the language.
     pub name: &'static str,
-    /// Its value.
+    /// The kind of its value.
     pub kind: OptionKind,
-    /// What holds when it is not written.
+    /// The value that holds when the option is not written, as text.
     pub default: &'static str,
     /// One line of help.
     pub help: &'static str,
 }
 
 impl OptionTable {
-    /// Name, value, what holds when it is not written, one line of help.
+    /// An option with its name, kind of value, default and line of help.
     #[must_use]
     pub const fn new(
         name: &'static str,
@@ -110,8 +112,8 @@ impl OptionTable {
     }
 }
 
-/// What operations become, as text: a line `OPERATION -> SERVICES` for each operation of the language, with the protocol's own
-/// services that the stack calls for it.
+/// How a stack carries out the operations of the language, as text: a line `OPERATION -> SERVICES` for each operation,
+/// naming the services of the protocol that the stack calls for it.
 #[derive(Clone, Copy, Debug)]
 pub struct ServiceMapping(pub &'static str);
 
@@ -120,12 +122,12 @@ pub struct ServiceMapping(pub &'static str);
 pub struct MappedOperation {
     /// The operation of the language.
     pub operation: &'static str,
-    /// What the stack does for it.
+    /// The services of the protocol that the stack calls for it.
     pub services: &'static str,
 }
 
 impl ServiceMapping {
-    /// Its lines.
+    /// The lines of the mapping, parsed; lines without ` -> ` are left out.
     pub fn operations(self) -> impl Iterator<Item = MappedOperation> {
         self.0.lines().filter_map(|line| {
             let (operation, services) = line.split_once(" -> ")?;
@@ -143,53 +145,55 @@ impl Serialize for ServiceMapping {
     }
 }
 
-/// Everything there is to know of a stack without running it.
+/// Everything that is known of a stack without running it.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct StackTable {
     /// Its name in the language.
     pub name: &'static str,
-    /// One line.
+    /// One line that describes it.
     pub summary: &'static str,
-    /// Least size of a data unit it carries, in bytes.
+    /// The smallest data unit it carries, in bytes.
     pub least_unit: u64,
-    /// Largest.
+    /// The largest data unit it carries, in bytes.
     pub largest_unit: u64,
-    /// Least size of a data unit in bulk, where sequence numbers need room.
+    /// The smallest data unit in a bulk transfer, in bytes: it is larger where each unit has to hold a sequence
+    /// number.
     pub least_bulk_unit: u64,
     /// Whether everything sent arrives, once and in order.
     pub reliable: bool,
-    /// Whether the responder never sends: the initiator can wait for nothing.
+    /// Whether the responder never sends, so that the initiator cannot wait for anything.
     pub one_way: bool,
-    /// Whether both ends have to be on one host.
+    /// Whether both ends have to be on the same host.
     pub one_host: bool,
-    /// Whether file ends work over it.
+    /// Whether data units can come from files and go to files.
     pub files: bool,
-    /// Whether its packets can be marked (ECN), and it reacts to marks.
+    /// Whether its packets can be marked (ECN), and the stack reacts to marks.
     #[serde(skip)]
     pub ecn: bool,
-    /// Whether it goes across IMPs, and across nothing else.
+    /// Whether it runs only across IMPs (the packet switches of the ARPANET).
     #[serde(skip)]
     pub imps: bool,
     /// Its options.
     pub options: &'static [OptionTable],
-    /// Its mapping.
+    /// The services it uses for each operation.
     pub mapping: ServiceMapping,
-    /// Sets of options of which at most one is written. An entry is a name, or `name = word`: that option with that word.
+    /// Sets of options of which at most one may be written. An entry is a name, or `name = word`: that option with
+    /// that word.
     #[serde(skip)]
     pub exclusive: &'static [&'static [&'static str]],
-    /// Options that mean nothing without another one: each with that one.
+    /// Options that have no effect without another one: pairs of an option and the one it needs.
     #[serde(skip)]
     pub needs: &'static [(&'static str, &'static str)],
-    /// Bytes of the network layer that the largest packet of a path has to hold, with these options.
+    /// The least MTU, in bytes of the network layer, that a path must have for the stack with these options.
     #[serde(skip)]
     pub least_mtu: fn(&Stack) -> u64,
-    /// Whether, with these options, it sends raw Ethernet frames and not IP packets.
+    /// Whether, with these options, it sends raw Ethernet frames instead of IP packets.
     #[serde(skip)]
     pub raw_frames: fn(&Stack) -> bool,
-    /// What a record of its transport leaves out, and why.
+    /// The names of transport values that this stack cannot report, and why.
     #[serde(skip)]
     pub unreported: (&'static [&'static str], &'static str),
-    /// What answers have to know of it; `one_host` above is copied into it.
+    /// What reports and predictions need of the stack; [`StackTable::stack`] copies `one_host` into it.
     #[serde(skip)]
     pub facts: StackFacts,
 }
@@ -206,7 +210,7 @@ const fn never(_: &Stack) -> bool {
 }
 
 impl StackTable {
-    /// A reliable stack between hosts, without options: what most tables begin with.
+    /// A reliable stack between hosts, without options: the base that most tables extend.
     pub const RELIABLE: Self = Self {
         name: "",
         summary: "",
@@ -235,8 +239,8 @@ impl StackTable {
         },
     };
 
-    /// Its options of these names, in this order: for a world that has no use for the others. A name it lacks does not
-    /// compile.
+    /// The options with these names, in this order: for a world that supports only some of the stack's options. A name
+    /// that the stack lacks is an error at compile time (an index out of bounds).
     #[must_use]
     pub const fn only<const N: usize>(&self, names: [&str; N]) -> [OptionTable; N] {
         let mut kept = [self.options[0]; N];
@@ -252,7 +256,7 @@ impl StackTable {
         kept
     }
 
-    /// The stack with these options, as a plan has it.
+    /// The stack with these options, in the form that a plan holds.
     #[must_use]
     pub fn stack(&self, options: alloc::collections::BTreeMap<String, OptionValue>) -> Stack {
         let facts = StackFacts {
@@ -266,13 +270,13 @@ impl StackTable {
         }
     }
 
-    /// Its option of that name.
+    /// The option of that name.
     #[must_use]
     pub fn option(&self, name: &str) -> Option<&'static OptionTable> {
         self.options.iter().find(|option| option.name == name)
     }
 
-    /// Two options that are written and exclude each other.
+    /// Two options that are both written although they exclude each other.
     #[must_use]
     pub fn conflict(&self, stack: &Stack) -> Option<(&'static str, &'static str)> {
         self.exclusive.iter().find_map(|set| {
@@ -281,7 +285,7 @@ impl StackTable {
         })
     }
 
-    /// An option that is written without the one it needs, and that one.
+    /// An option that is written without the one it needs, and that other one.
     #[must_use]
     pub fn lack(&self, stack: &Stack) -> Option<(&'static str, &'static str)> {
         let lacks =
@@ -289,10 +293,11 @@ impl StackTable {
         self.needs.iter().find(lacks).copied()
     }
 
-    /// Whether its messages go across such a network: across IMPs, or across switches.
+    /// Checks that the stack can run across a network: a stack for IMPs needs IMPs, every other stack needs switches
+    /// or routers.
     ///
     /// # Errors
-    /// An [`Error`] of the input that says what would.
+    /// An [`Error`] of the input that says why not and what to use instead.
     pub fn goes_across(&self, network: &Network) -> Result<()> {
         let name = &network.name;
         match (self.imps, network.has_imps()) {
@@ -316,10 +321,11 @@ impl StackTable {
         }
     }
 
-    /// Whether a stack is this one with options that it takes.
+    /// Checks that `stack` has only options that this table lists, with permitted values and in permitted
+    /// combinations.
     ///
     /// # Errors
-    /// An [`Error`] of the input that names the first option it does not take.
+    /// An [`Error`] of the input that names the first option that is not accepted.
     pub fn accepts(&self, stack: &Stack) -> Result<()> {
         for (name, value) in &stack.options {
             let Some(option) = self.option(name) else {
@@ -351,7 +357,8 @@ impl StackTable {
     }
 }
 
-/// A host of IMPs is a clock and an interface with a rate: what else could be said of it and its link would be of no effect.
+/// Checks that hosts at IMPs have no properties that would have no effect: such a host has a clock and an interface
+/// with a rate, but no other interface property, and its link has no delay or loss.
 fn hosts_have_interfaces_alone(network: &Network) -> Result<()> {
     if let Some(host) = network
         .hosts
@@ -380,6 +387,7 @@ fn hosts_have_interfaces_alone(network: &Network) -> Result<()> {
     })
 }
 
+/// Whether an entry of `exclusive` or `needs` (`name`, or `name = word`) is written in the stack.
 fn is_written(stack: &Stack, entry: &str) -> bool {
     match entry.split_once(" = ") {
         Some((name, word)) => stack.word(name) == Some(word),
@@ -387,24 +395,25 @@ fn is_written(stack: &Stack, entry: &str) -> bool {
     }
 }
 
-/// That two options exclude each other, in words.
+/// The message that two options exclude each other.
 #[must_use]
 pub fn describe_exclusion(stack: &str, one: &str, other: &str) -> String {
     format!("{stack} takes either {one} or {other}, not both")
 }
 
-/// That an option means nothing without another, in words.
+/// The message that an option has no effect without another.
 #[must_use]
 pub fn describe_missing_option(one: &str, other: &str) -> String {
     format!("the option `{one}` has no effect without `{other}`")
 }
 
-/// What mends that.
+/// The hint for [`describe_missing_option`].
 #[must_use]
 pub fn suggest_completion(one: &str, other: &str) -> String {
     format!("write `{other}` too, or omit `{one}`")
 }
 
+/// Whether two strings are equal, in a form that runs at compile time.
 const fn same(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     let mut at = 0;
@@ -414,37 +423,38 @@ const fn same(one: &str, other: &str) -> bool {
     at == one.len() && at == other.len()
 }
 
-/// What a world can do; what it cannot is refused by `check`, with the place in the text.
+/// What a world can do. `check` refuses what it cannot, with the place in the text.
 #[derive(Clone, Copy, Debug)]
 pub struct Capabilities {
     /// Which world.
     pub world: World,
-    /// Whether measurements cross a declared network; else none can.
+    /// Whether measurements can run across a declared network.
     pub networks: bool,
-    /// Whether data units come from files and virtual memory, or go there.
+    /// Whether data units can come from files and virtual memory, or go there.
     pub files: bool,
-    /// Whether hosts have cores to be placed on, and processors whose time priorities share out.
+    /// Whether hosts have cores that threads can be pinned to, and processors that scheduling priorities divide.
     pub processors: bool,
-    /// Whether hosts can have a share of a processor.
+    /// Whether a host can be limited to a share of a processor.
     pub shares: bool,
-    /// Whether what programs take of a host's processor is what its network says.
+    /// Whether the processor time of programs is what the network declares (`work`, `polls`, `priority`), not real
+    /// time.
     pub work: bool,
-    /// Whether hosts have clocks of their own.
+    /// Whether hosts can have clocks that differ from true time.
     pub own_clocks: bool,
     /// Whether both ends may be on one host.
     pub same_host: bool,
-    /// Whether raw Ethernet frames of ours travel between hosts.
+    /// Whether raw Ethernet frames can be sent between hosts.
     pub ethernet: bool,
-    /// Whether networks of IMPs run there.
+    /// Whether networks of IMPs can run.
     pub imps: bool,
-    /// Most hosts of a network.
+    /// The largest number of hosts in a network.
     pub most_hosts: usize,
-    /// Smallest MTU of a link, in bytes of the network layer.
+    /// The smallest MTU a link may have, in bytes of the network layer.
     pub least_link_mtu: u64,
 }
 
 impl Capabilities {
-    /// A world that can do everything that any world can; each world takes away what it cannot.
+    /// A world that can do everything except `work` and `imps`; each world starts from it and changes what differs.
     pub const EVERYTHING: Self = Self {
         world: World::Live,
         networks: true,
@@ -460,7 +470,7 @@ impl Capabilities {
         least_link_mtu: 0,
     };
 
-    /// Whether a network can be had in this world.
+    /// Checks that this world can run a network.
     ///
     /// # Errors
     /// An [`Error`] of the input that says why not.
@@ -502,6 +512,7 @@ impl Capabilities {
         self.accepts_hosts(network)
     }
 
+    /// Checks the hosts' processor shares, processor times and clocks.
     fn accepts_hosts(&self, network: &Network) -> Result<()> {
         let (world, name) = (self.world, &network.name);
         if let Some(host) = network
@@ -544,12 +555,12 @@ impl Capabilities {
     }
 }
 
-/// A world that a text may ask for.
+/// A world that a specification may ask for.
 #[derive(Clone, Copy, Debug)]
 pub struct Available<'a> {
     /// What it can do.
     pub can: Capabilities,
-    /// Its stacks.
+    /// The stacks that run in it.
     pub stacks: &'a [StackTable],
 }
 

@@ -1,9 +1,10 @@
 //! How far another host's clock is ahead of ours, and how fast it gains, from exchanges of time stamps.
 //!
-//! An exchange (RFC 5905, section 8) has four stamps: sent (T1, ours), received (T2, theirs), answered (T3, theirs), returned (T4,
-//! ours). Neither way takes less than no time, so their clock was at most T2 - T1 ahead of ours at T1 and at least T3 - T4 at T4,
-//! however long either way took. RFC 5905 has the middle of the two as its offset, ((T2 - T1) + (T3 - T4)) / 2, and half their
-//! distance, ((T4 - T1) - (T3 - T2)) / 2, as its largest error.
+//! An exchange (RFC 5905, section 8) has four stamps: sent (T1, our clock), received (T2, their clock), answered (T3,
+//! their clock), returned (T4, our clock). Neither direction can take negative time, so their clock was at most T2 -
+//! T1 ahead of ours at T1 and at least T3 - T4 ahead at T4, however long either direction took. RFC 5905 takes the
+//! middle of the two as the offset, ((T2 - T1) + (T3 - T4)) / 2, and half their distance, ((T4 - T1) - (T3 - T2)) / 2,
+//! as the largest error.
 //!
 //! Here the clock's offset is a straight line in time, and every exchange cuts away lines that it rules out. What is left is a
 //! convex polygon of (offset, drift); the estimate is the middle between the extremes at both ends of the exchanges, and no
@@ -15,12 +16,12 @@
 use crate::trace_index::{ClockCorrection, ClockExchange};
 use alloc::vec::Vec;
 
-/// As fast as any clock that is being corrected drifts: Linux corrects by at most 500 ppm and slews by 500 ppm more, crystals
-/// are within 100 ppm.
+/// The largest drift of a clock that is being corrected: Linux corrects by at most 500 ppm and slews by 500 ppm more,
+/// and crystals are within 100 ppm.
 const FASTEST: f64 = 1_100e-6;
-/// Offsets on a line are searched within so many ns of its first exchange's bounds.
+/// The search for lines begins with offsets up to this many ns beyond the bounds of the first exchange.
 const MARGIN: f64 = 1e9;
-/// A line that may be the clock's: its offset at the origin of its piece, ns, and its drift.
+/// A candidate for the clock's line: its offset at the origin of its piece, ns, and its drift (ns per ns).
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct OffsetLine {
     offset: f64,
@@ -28,30 +29,34 @@ struct OffsetLine {
 }
 
 impl OffsetLine {
+    /// The offset `since` ns after the origin, ns.
     fn at(self, since: f64) -> f64 {
         self.offset + self.drift * since
     }
 }
 
-/// Exchanges that one line explains.
+/// A time between two steps of the clock: exchanges that one line explains.
 #[derive(Clone, Debug)]
 struct OffsetPiece {
-    /// Our clock at its first exchange, and about how far theirs was ahead then, ns.
+    /// Our clock at the piece's first exchange, ns.
     origin_ns: u64,
+    /// The offset estimated from the first exchange, ns; the offsets of `lines` are relative to it.
     base_ns: i128,
-    /// From its first to its last stamp, ns of our clock since the origin.
+    /// Our clock at the piece's last stamp, ns since the origin.
     last: f64,
-    /// The lines that no exchange has ruled out: corners of a convex polygon, in order.
+    /// The lines that no exchange has ruled out: the corners of a convex polygon, in order around it.
     lines: Vec<OffsetLine>,
 }
 
-/// What is known of a clock after some exchanges.
+/// What is known of another host's clock after some exchanges.
 #[derive(Clone, Debug, Default)]
 pub struct Offset {
+    /// The pieces, in the order of time; a new one begins where the clock was stepped.
     pieces: Vec<OffsetPiece>,
 }
 
-/// How far their clock is ahead of ours by one exchange, at least at its end and at most at its beginning, ns.
+/// The bounds that one exchange sets on how far their clock is ahead of ours, ns: at least (at its end), at most (at
+/// its beginning).
 #[must_use]
 pub const fn offset_bounds(exchange: &ClockExchange) -> (i128, i128) {
     let least = exchange.answered_ns as i128 - exchange.returned_ns as i128;
@@ -59,7 +64,7 @@ pub const fn offset_bounds(exchange: &ClockExchange) -> (i128, i128) {
     (least, most)
 }
 
-/// The time that an exchange spent on both ways together, ns: the less, the more it says.
+/// The time that the exchange's two messages spent on the way together, ns: the smaller it is, the tighter the bounds.
 #[must_use]
 pub const fn delay_ns(exchange: &ClockExchange) -> i128 {
     let (least, most) = offset_bounds(exchange);
@@ -67,12 +72,13 @@ pub const fn delay_ns(exchange: &ClockExchange) -> i128 {
 }
 
 impl Offset {
-    /// Takes an exchange, later than all before. One that no clock can have made (its stamps run backwards) is left out and
-    /// false.
+    /// Takes an exchange, which must be later than all before. Returns false and ignores it when its stamps are
+    /// impossible (they run backwards).
     pub fn take(&mut self, exchange: &ClockExchange) -> bool {
         let runs =
             exchange.returned_ns >= exchange.asked_ns && exchange.answered_ns >= exchange.heard_ns;
-        // A clock at the fastest may seem to have spent more time than there was.
+        // A clock that runs at the largest drift may show more time between T2 and T3 than passed here: allow 1/500 of
+        // it.
         let slack = (exchange.returned_ns.saturating_sub(exchange.asked_ns) / 500 + 1) as i128;
         if !runs || delay_ns(exchange) < -slack {
             return false;
@@ -87,13 +93,14 @@ impl Offset {
         true
     }
 
-    /// What is known by now: the line from before the first step, and the steps; `None` before the first exchange.
+    /// The correction that follows from the exchanges so far: the line before the first step, and the steps; `None`
+    /// before the first exchange.
     #[must_use]
     pub fn clock(&self) -> Option<ClockCorrection> {
         let first = self.pieces.first()?;
         let (line, mut error) = first.middle();
         let offset_ns = first.base_ns + round(line.offset);
-        // The line is over our time, the clock's over its own.
+        // The line is over our clock's time; the correction is over theirs.
         let drift_ppm = line.drift / (1.0 + line.drift) * 1e6;
         let at_ns = moment(i128::from(first.origin_ns) + offset_ns);
         let mut clock = ClockCorrection {
@@ -110,16 +117,17 @@ impl Offset {
                 i128::from(piece.origin_ns),
             );
             let reported = begin + piece.base_ns + round(own.offset);
-            // Where the clock as reported so far would be at that moment: the step makes up for the rest.
+            // The correction so far gives this reading at that moment; the step covers the difference.
             let by = whole(reported - begin).saturating_sub(clock.ahead_ns(moment(reported)));
-            // Somewhere between the two exchanges; the line keeps its slope, so later exchanges are off by what drift changed.
+            // The step happened between the two exchanges. The correction keeps the first line's slope, so later
+            // readings are off by the change of drift.
             let turned = (own.drift - line.drift).abs() * piece.last;
             clock.steps.push((moment(reported - (begin - end) / 2), by));
             error = error.max(wrong + turned);
             unknown = unknown.max(by.unsigned_abs());
             before = piece;
         }
-        // When exactly it was set is not known: until the next exchange it may be wrong by all of the step.
+        // The moment of the step is not known: until the next exchange the correction may be wrong by all of it.
         clock.error_ns = Some(
             u64::try_from(round(error))
                 .unwrap_or(u64::MAX)
@@ -131,6 +139,7 @@ impl Offset {
 }
 
 impl OffsetPiece {
+    /// A piece that begins with this exchange.
     fn new(exchange: &ClockExchange) -> Self {
         let (least, most) = offset_bounds(exchange);
         let mut piece = Self {
@@ -148,7 +157,7 @@ impl OffsetPiece {
         piece
     }
 
-    /// Rules lines out; false, and nothing is changed, when none would be left.
+    /// Removes the lines that the exchange rules out. Returns false and changes nothing when none would be left.
     fn take(&mut self, exchange: &ClockExchange) -> bool {
         let (least, most) = offset_bounds(exchange);
         let since = |ns: u64| (i128::from(ns) - i128::from(self.origin_ns)) as f64;
@@ -164,7 +173,8 @@ impl OffsetPiece {
         true
     }
 
-    /// The line midway between the extremes at both ends, and how far any other that is left is from it at most, ns.
+    /// The line midway between the extremes at both ends of the piece, and the largest distance of any remaining line
+    /// from it, ns.
     fn middle(&self) -> (OffsetLine, f64) {
         let range = |since: f64| {
             let all = self.lines.iter().map(|line| line.at(since));
@@ -186,7 +196,7 @@ impl OffsetPiece {
     }
 }
 
-/// The part of a convex polygon where `inside` is not negative (Sutherland and Hodgman 1974, one edge).
+/// The part of a convex polygon where `inside` is at least 0 (Sutherland and Hodgman 1974, one edge).
 fn cut(corners: &[OffsetLine], inside: impl Fn(OffsetLine) -> f64) -> Vec<OffsetLine> {
     let mut kept = Vec::with_capacity(corners.len() + 1);
     for (index, here) in corners.iter().copied().enumerate() {
@@ -215,10 +225,12 @@ const fn round(ns: f64) -> i128 {
     (if ns < 0.0 { ns - 0.5 } else { ns + 0.5 }) as i128
 }
 
+/// The number as `i64`, at the nearest bound when it does not fit.
 fn whole(ns: i128) -> i64 {
     i64::try_from(ns).unwrap_or(if ns < 0 { i64::MIN } else { i64::MAX })
 }
 
+/// The number as a moment, ns: 0 when negative, the largest `u64` when it does not fit.
 fn moment(ns: i128) -> u64 {
     u64::try_from(ns.max(0)).unwrap_or(u64::MAX)
 }

@@ -1,6 +1,6 @@
 //! The distributions of the language, for sizes (bytes) and for delays (seconds).
 //!
-//! SPIMS Appendix B names constant, uniform, normal, exponential and bivalue "et cetera"; the others are today's.
+//! SPIMS Appendix B names constant, uniform, normal, exponential and bivalue "et cetera"; the others are added here.
 
 use crate::random::Generator;
 use alloc::vec::Vec;
@@ -14,26 +14,26 @@ use serde::{Deserialize, Serialize};
 pub enum Distribution {
     /// Always this value.
     Constant(f64),
-    /// Every value from the first to the second alike.
+    /// Uniform between the first and the second value.
     Uniform(f64, f64),
     /// Mean and standard deviation; draws below zero count as zero.
     Normal(f64, f64),
-    /// The mean.
+    /// Exponential with this mean.
     Exponential(f64),
-    /// The first value with the probability given third, else the second.
+    /// The first value with the probability in third place, otherwise the second value.
     Bivalue(f64, f64, f64),
-    /// Scale (the least value) and shape.
+    /// Scale (the smallest value) and shape.
     Pareto(f64, f64),
     /// Mean and standard deviation of the value itself (not of its logarithm).
     Lognormal(f64, f64),
-    /// Least value, most frequent value, largest value.
+    /// Smallest value, most frequent value (mode), largest value.
     Triangular(f64, f64, f64),
-    /// One of these values, each alike.
+    /// One of these values, each with the same probability.
     Empirical(Vec<f64>),
 }
 
-/// Name, parameter names, least number of parameters, and which parameter is a plain number without a unit: what `check` needs
-/// and the manual prints.
+/// For each distribution: its name, the names of its parameters, the least number of parameters, and the position of
+/// the parameter that is a plain number without a unit. `check` and the manual use it.
 pub const TABLE: &[(&str, &[&str], usize, Option<usize>)] = &[
     ("constant", &["value"], 1, None),
     ("uniform", &["low", "high"], 2, None),
@@ -50,15 +50,15 @@ pub const TABLE: &[(&str, &[&str], usize, Option<usize>)] = &[
     ("triangular", &["least", "mode", "most"], 3, None),
 ];
 
-/// The least shape of a Pareto distribution: of this one, one draw of ten is beyond 10^10 times the scale (`10^(1/shape)`), so of a smaller
-/// one nothing ends that anybody waits for.
+/// The smallest permitted shape of a Pareto distribution. With this shape one draw in ten is beyond 10^10 times the
+/// scale (`10^(1/shape)`); with a smaller one, draws are too large for a run to end.
 const LEAST_SHAPE: f64 = 0.1;
 
 impl Distribution {
-    /// Builds one by its name in the language.
+    /// Builds a distribution from its name in the language and its parameters.
     ///
     /// # Errors
-    /// One sentence: what is wrong with the name, the number of parameters or their values.
+    /// One sentence that says what is wrong with the name, the number of parameters or their values.
     pub fn build(name: &str, parameters: &[f64]) -> Result<Self, &'static str> {
         if parameters.iter().any(|p| !p.is_finite() || *p < 0.0) {
             return Err("its parameters must be finite and non-negative");
@@ -88,7 +88,7 @@ impl Distribution {
         }
     }
 
-    /// Draws one value, never below zero.
+    /// Draws one value; values below zero are returned as zero.
     #[must_use]
     pub fn draw(&self, generator: &mut Generator) -> f64 {
         let value = match self {
@@ -122,7 +122,7 @@ impl Distribution {
         value.max(0.0)
     }
 
-    /// Draws a size in whole bytes, at least `least`.
+    /// Draws a size, rounded to whole bytes, at least `least`.
     #[must_use]
     #[expect(
         clippy::cast_possible_truncation,
@@ -133,7 +133,7 @@ impl Distribution {
         ((self.draw(generator) + 0.5) as u64).max(least)
     }
 
-    /// The value every draw gives, if they are all alike.
+    /// The value that every draw gives, if the distribution is constant.
     #[must_use]
     pub fn constant(&self) -> Option<f64> {
         match self {
@@ -142,7 +142,7 @@ impl Distribution {
         }
     }
 
-    /// The mean of what it draws, in its own unit; `None` where it is infinite.
+    /// The mean of the draws, in their own unit; `None` where it is infinite.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
         let mean = match self {
@@ -159,7 +159,7 @@ impl Distribution {
         mean.is_finite().then_some(mean)
     }
 
-    /// The variance of what it draws, in the square of its unit; `None` where it is infinite.
+    /// The variance of the draws, in the square of their unit; `None` where it is infinite.
     #[must_use]
     pub fn variance(&self) -> Option<f64> {
         let variance = match self {
@@ -183,7 +183,7 @@ impl Distribution {
         variance.is_finite().then_some(variance.max(0.0))
     }
 
-    /// Between what it draws: the least and the largest draw, which is infinite for one without a bound.
+    /// The smallest and the largest possible draw; the largest is infinite where there is no upper bound.
     #[must_use]
     pub fn range(&self) -> (f64, f64) {
         match self {
@@ -195,7 +195,7 @@ impl Distribution {
         }
     }
 
-    /// Least and largest draw; for one without bounds what it is around.
+    /// The smallest and the largest draw; for an unbounded distribution, its mean (or scale) twice.
     #[must_use]
     pub fn bounds(&self) -> (f64, f64) {
         match self {
@@ -214,7 +214,7 @@ impl Distribution {
         }
     }
 
-    /// The value that half of the draws do not exceed.
+    /// The median: half of the draws do not exceed it.
     #[must_use]
     pub fn median(&self) -> f64 {
         match self {
@@ -251,7 +251,7 @@ fn rectified_normal(mean: f64, sd: f64) -> f64 {
     mean * below + sd * density
 }
 
-/// The variance of the same: `(m^2 + s^2) Phi(m/s) + m s phi(m/s)` less the square of its mean.
+/// The variance of max(0, X) for X normal: `(m^2 + s^2) Phi(m/s) + m s phi(m/s)` minus the square of its mean.
 fn rectified_normal_variance(mean: f64, sd: f64) -> f64 {
     if sd <= 0.0 {
         return 0.0;
@@ -263,7 +263,7 @@ fn rectified_normal_variance(mean: f64, sd: f64) -> f64 {
     (mean * mean + sd * sd) * below + mean * sd * density - of_rectified * of_rectified
 }
 
-/// The value that this share of a triangular distribution does not exceed.
+/// The quantile of a triangular distribution: `share` of its draws do not exceed the result.
 fn triangular([least, mode, most]: [f64; 3], share: f64) -> f64 {
     if share * (most - least) < mode - least {
         least + libm::sqrt(share * (most - least) * (mode - least))
@@ -283,6 +283,7 @@ const fn count(values: usize) -> f64 {
     clippy::cast_precision_loss,
     reason = "an index below the length"
 )]
+/// One of the values, drawn with equal probability; 0 when there is none.
 fn pick(values: &[f64], generator: &mut Generator) -> f64 {
     let u: f64 = Open01.sample(generator);
     values

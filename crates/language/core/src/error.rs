@@ -1,7 +1,7 @@
-//! The one error that reaches a user: a sentence with its cause, who has to act, perhaps a hint.
+//! The error that reaches a user: one sentence with the cause, who has to act, and perhaps a hint.
 //!
-//! It travels from agents and from the emulator's process to the command unchanged. Libraries that are used by themselves
-//! (`events`, `transfer`) keep errors of their own.
+//! It is passed unchanged from agents and from the emulator's process to the command. Libraries that are used by
+//! themselves (`events`, `transfer`) have error types of their own.
 
 use alloc::format;
 use alloc::string::String;
@@ -12,32 +12,32 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Blame {
-    /// The specification or the command line wants what cannot be: exit code 2.
+    /// The specification or the command line asks for something impossible: exit code 2.
     Input,
-    /// This machine or network cannot do it: exit code 3.
+    /// This machine or network cannot do what was asked: exit code 3.
     Environment,
-    /// The measurement failed on its way: exit code 1.
+    /// The measurement began and failed: exit code 1.
     Measurement,
-    /// It was interrupted; not a failure by itself: exit code 130.
+    /// The user interrupted it, which is not a failure: exit code 130.
     Interrupted,
 }
 
-/// One sentence without a full stop, who has to act, perhaps a hint.
+/// One sentence without a full stop, who has to act, and perhaps a hint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Error {
     /// Who has to act.
     pub blame: Blame,
     /// One sentence with the cause.
     pub message: String,
-    /// What to try.
+    /// What the user can try.
     pub hint: Option<String>,
 }
 
-/// What functions return that fail with an [`Error`] unless they say otherwise.
+/// The result of functions that fail with an [`Error`] unless another error type is given.
 pub type Result<T, E = Error> = core::result::Result<T, E>;
 
 impl Error {
-    /// With that blame.
+    /// An error without a hint.
     pub fn new(blame: Blame, message: impl Into<String>) -> Self {
         Self {
             blame,
@@ -46,35 +46,35 @@ impl Error {
         }
     }
 
-    /// The specification or the command line is wrong.
+    /// An error of the specification or the command line.
     pub fn input(message: impl Into<String>) -> Self {
         Self::new(Blame::Input, message)
     }
 
-    /// The machine or the network cannot do it.
+    /// An error of the machine or the network.
     pub fn environment(message: impl Into<String>) -> Self {
         Self::new(Blame::Environment, message)
     }
 
-    /// The measurement failed on its way.
+    /// An error of a measurement that began and failed.
     pub fn measurement(message: impl Into<String>) -> Self {
         Self::new(Blame::Measurement, message)
     }
 
-    /// It was interrupted.
+    /// The error of an interrupted command.
     #[must_use]
     pub fn interrupted() -> Self {
         Self::new(Blame::Interrupted, "interrupted before completion")
     }
 
-    /// The same with that hint.
+    /// The same error with that hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The same with words before the message.
+    /// The same error with `place: ` before its message.
     #[must_use]
     pub fn within(mut self, place: &str) -> Self {
         self.message = format!("{place}: {}", self.message);
@@ -83,7 +83,7 @@ impl Error {
 }
 
 impl fmt::Display for Error {
-    /// The sentence; the hint is for the caller to place.
+    /// Writes the sentence without the hint, which the caller prints.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }

@@ -1,7 +1,9 @@
-//! The words every other crate speaks: time, units, randomness, plans, the cursor, run records.
+//! The vocabulary that every other crate uses: time, units, randomness, plans, the cursor over a program's operations,
+//! run records.
 //!
-//! It never reads a clock, opens a file or socket, starts a thread or draws unseeded randomness:
-//! `no_std` makes those things unnameable here. Time is an argument; a seed is an argument.
+//! Nothing here reads a clock, opens a file or socket, starts a thread or draws unseeded randomness: the crate is
+//! `no_std`, so such calls do not compile. Time and seeds are arguments.
+//!
 //!
 //! | module | one idea |
 //! | --- | --- |

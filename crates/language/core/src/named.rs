@@ -1,14 +1,15 @@
-//! Enumerations whose values people write by name: on a command line, in a specification of factors, in a file. Each name stands once.
+//! Enumerations whose values people write by name: on a command line, in a specification of factors, in a file. Each
+//! name is written once, in [`NamedValue::NAMED`].
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
 /// An enumeration whose values have names.
 pub trait NamedValue: Copy + PartialEq + 'static {
-    /// Every value with its name and what it is; without words where the name says it.
+    /// Every value with its name and a description; the description is empty where the name says enough.
     const NAMED: &'static [(Self, &'static str, &'static str)];
 
-    /// The name of a value.
+    /// The name of a value; empty when `NAMED` does not list it.
     fn name(self) -> &'static str {
         let is_it = |(value, ..): &&(Self, &'static str, &'static str)| *value == self;
         Self::NAMED
@@ -17,7 +18,7 @@ pub trait NamedValue: Copy + PartialEq + 'static {
             .map_or("", |(_, name, _)| name)
     }
 
-    /// The value of a name.
+    /// The value that has this name.
     fn named(name: &str) -> Option<Self> {
         let has_it = |(_, known, _): &&(Self, &'static str, &'static str)| *known == name;
         Self::NAMED.iter().find(has_it).map(|(value, ..)| *value)
@@ -30,7 +31,7 @@ pub trait NamedValue: Copy + PartialEq + 'static {
     }
 }
 
-/// A value as its name, for `#[serde(with = "by_name")]`.
+/// Serializes a value as its name, for `#[serde(with = "by_name")]`.
 pub mod by_name {
     use super::{NamedValue, UnknownName};
     use alloc::string::String;
@@ -47,10 +48,10 @@ pub mod by_name {
         serializer.serialize_str(value.name())
     }
 
-    /// Reads a value by its name.
+    /// Reads a value from its name.
     ///
     /// # Errors
-    /// Those of the reader, and that no value has the name.
+    /// Those of the reader, and an [`UnknownName`] when no value has the name.
     pub fn deserialize<'d, V: NamedValue, D: Deserializer<'d>>(
         deserializer: D,
     ) -> Result<V, D::Error> {
@@ -59,10 +60,10 @@ pub mod by_name {
     }
 }
 
-/// That no value has the name.
+/// The error that no value has a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownName(
-    /// The names that there are.
+    /// The names that exist, separated by commas.
     pub String,
 );
 
@@ -74,7 +75,7 @@ impl core::fmt::Display for UnknownName {
 
 impl core::error::Error for UnknownName {}
 
-/// Gives an enumeration the names of its values, `Display` and `FromStr`:
+/// Implements [`NamedValue`](crate::named::NamedValue), `Display` and `FromStr` for an enumeration:
 /// `named_values!(Scale, Additive = "additive", "Differences"; Multiplicative = "multiplicative", "Ratios");`
 #[macro_export]
 macro_rules! named_values {

@@ -1,7 +1,8 @@
 //! A declared network as plain data: hosts, switches, links and their properties.
 //!
-//! `spec` reads and checks it; `net` makes the machine of it that the simulated and the emulated world drive; `model`
-//! computes with it. Every value here is already sensible: rates above zero, ends that exist, one connected whole.
+//! `spec` reads and checks it; `net` builds the model that the simulated and the emulated world run; `model` computes
+//! with it. The values are already checked: rates are above zero, the ends of links exist, and the network is
+//! connected.
 
 use crate::distribution::Distribution;
 use crate::plan::ProcessorShare;
@@ -15,19 +16,21 @@ mod step_schedule;
 
 pub use step_schedule::{RateSchedule, StepSchedule};
 
-/// Largest packet of a link that says nothing else, in bytes (Ethernet's).
+/// Largest packet of a link that declares no MTU, in bytes (Ethernet's).
 pub const DEFAULT_MTU: u64 = 1500;
-/// Links that a packet may cross, as its time to live has it in Linux (RFC 1700); more is a loop.
+/// The largest number of links a packet may cross, Linux's default time to live (RFC 1700); a packet that needs more
+/// is in a loop.
 pub const MOST_HOPS: u8 = 64;
-/// An IMP so many lines away cannot be reached: routing takes it for a loop (the program of September 1973).
+/// Lines to an IMP from which on routing holds it for unreachable: a longer path is taken for a loop (the program of
+/// September 1973).
 pub const MOST_IMP_HOPS: usize = 22;
-/// IMPs that the formats of 1973 had numbers for.
+/// The largest number of IMPs: the formats of 1973 have no more numbers.
 pub const MOST_IMPS: usize = 64;
 
-/// One `network NAME { ... }`.
+/// A declared network: one `network NAME { ... }` of a specification.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Network {
-    /// Its name, used by `across`.
+    /// Its name, which `across` refers to.
     pub name: String,
     /// Its hosts.
     pub hosts: Vec<NetworkHost>,
@@ -38,7 +41,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Whether any queue marks packets instead of dropping them: then the TCP of all hosts asks for marks.
+    /// Whether any queue marks packets (ECN) instead of dropping them: if so, the TCP of all hosts negotiates ECN.
     #[must_use]
     pub fn marks(&self) -> bool {
         let of_links = self.links.iter().map(|link| &link.queue);
@@ -46,7 +49,7 @@ impl Network {
         of_links.chain(of_switches).flatten().any(|queue| queue.ecn)
     }
 
-    /// Whether it is a network of IMPs.
+    /// Whether it is a network of IMPs (the packet switches of the ARPANET).
     #[must_use]
     pub fn has_imps(&self) -> bool {
         self.switches.iter().any(|switch| switch.imp.is_some())
@@ -58,8 +61,8 @@ impl Network {
         self.hosts.iter().find(|host| host.name == name)
     }
 
-    /// The name of a port: `khons>edge` is the direction of their link that leads from the one to the other. Links have two
-    /// ports each, in their order.
+    /// The name of a port, the sending end of one direction of a link: `khons>edge` sends from `khons` to `edge`.
+    /// Ports are numbered by link: link n has the ports 2n (first end to second) and 2n + 1.
     #[must_use]
     pub fn port_name(&self, port: u32) -> Option<String> {
         let (first, second) = &self.links.get(port as usize / 2)?.ends;
@@ -71,46 +74,48 @@ impl Network {
     }
 }
 
-/// A host of a network: a name, the interface by which it meets its links, its clock.
+/// A host of a network: a name, the interface that connects it to its links, its clock.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NetworkHost {
     /// Its name.
     pub name: String,
-    /// What lies between the host's memory and its links.
+    /// The interface between the host's memory and its links.
     #[serde(default)]
     pub interface: NetworkInterface,
-    /// How its clock departs from true time.
+    /// How its clock differs from true time.
     #[serde(default)]
     pub clock: ClockModel,
-    /// When it is down, at an interface to an IMP, which then says so to who sends to it.
+    /// When the host is down, for a host at an IMP; the IMP then informs those who send to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub down: Option<Outage>,
-    /// How much of a processor its programs get where it is emulated; all where absent.
+    /// The share of a processor its programs get in the emulated world; a whole machine when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<ProcessorShare>,
-    /// Whether it is a program of its IMP, and how that works.
+    /// Set when the host is a program inside its IMP (a fake host): how that program generates messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fake: Option<FakeHost>,
-    /// What its processor spends on programs where it is simulated.
+    /// What its processor spends on programs in the simulated world.
     #[serde(default, skip_serializing_if = "ProgramCosts::is_nothing")]
     pub work: ProgramCosts,
 }
 
-/// What a simulated processor spends on programs, at the speed for which it was measured (Lantz, Nowicki and Theimer 1985, sections 4 and
-/// 6): what they compute, and what handing data to a transport takes. Copying into the interface goes before all of it.
+/// The time a simulated processor spends on programs, at the speed for which it was measured (Lantz, Nowicki and
+/// Theimer 1985, sections 4 and 6): for computing, and for handing data to a transport. Copying into the interface has
+/// precedence over both.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProgramCosts {
-    /// For each operation of a program: a data unit that it makes or takes, a call, an answer.
+    /// For each operation of a program: producing or consuming a data unit, a call, an answer.
     pub per_operation: Duration,
-    /// Further for each byte of it, ns.
+    /// In addition for each byte of the operation, ns.
     pub ns_per_byte: f64,
-    /// For each message between a program and its transport: system calls, switches between processes, agents on the way.
+    /// For each message between a program and its transport: system calls, switches between processes, intermediate
+    /// agents.
     pub per_message: Duration,
-    /// When the processor goes from one program to another.
+    /// For each switch of the processor from one program to another.
     pub per_switch: Duration,
-    /// Programs look so often for what has come; at once where absent.
+    /// The interval at which programs poll for arrived data; when absent they receive it at once.
     pub polls: Option<Duration>,
-    /// What goes first where both want the processor; whoever came first where absent.
+    /// Which kind of work has precedence when both want the processor; first come, first served when absent.
     pub first: Option<WorkKind>,
 }
 
@@ -121,7 +126,7 @@ impl ProgramCosts {
         *self == Self::default()
     }
 
-    /// Time for an operation on so many bytes, ns, at the measured speed.
+    /// Time for an operation on `bytes` bytes, ns, at the speed that was measured.
     #[must_use]
     #[expect(
         clippy::cast_precision_loss,
@@ -136,14 +141,14 @@ impl ProgramCosts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkKind {
-    /// What it computes.
+    /// Computing: the program's operations.
     Operations,
-    /// What it takes to hand data to a transport and to take it from there.
+    /// Handing data to a transport and receiving it from there.
     Messages,
 }
 
 impl WorkKind {
-    /// Both, with their names in the language.
+    /// Both kinds with their names in the language.
     pub const ALL: [(&str, Self); 2] = [
         ("operations", Self::Operations),
         ("messages", Self::Messages),
@@ -154,18 +159,18 @@ impl WorkKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FakeHost {
-    /// A word at a time: each costs the processor time.
+    /// Generates a word at a time, and each word costs processor time.
     Word,
-    /// A packet at a time, which costs next to nothing.
+    /// Generates a packet at a time, which costs next to nothing.
     Packet,
 }
 
 impl FakeHost {
-    /// All of them, with their names in the language.
+    /// Both with their names in the language.
     pub const ALL: [(&str, Self); 2] = [("word", Self::Word), ("packet", Self::Packet)];
 
-    /// Cycles of the IMP for a word that it generates, and for one that it discards (2.2.1); a packet at a time costs next to nothing a
-    /// word (2.2.1.6).
+    /// Cycles of the IMP for a word that it generates and for a word that it discards (2.2.1). For a packet at a time
+    /// the cost is next to nothing (2.2.1.6), here 1 cycle a word.
     #[must_use]
     pub const fn cycles(self) -> (u64, u64) {
         match self {
@@ -175,40 +180,43 @@ impl FakeHost {
     }
 }
 
-/// A time in which something is down, from the beginning of a run.
+/// A period in which something is down; times count from the beginning of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outage {
-    /// Since then.
+    /// When it goes down.
     pub from: Duration,
-    /// Until then; to the end where absent.
+    /// When it is up again; never, when absent.
     pub to: Option<Duration>,
 }
 
-/// A network interface, and the copying between it and memory (Zwaenepoel 1985, section 2).
+/// A network interface, and the copying between it and the host's memory (Zwaenepoel 1985, section 2).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NetworkInterface {
     /// Frames it can hold in each direction; unlimited when absent.
     pub buffer_frames: Option<u32>,
-    /// Whether the next frame can be copied in while the one before is on the wire (else it waits until that has left).
+    /// Whether its single buffer is occupied until the frame in it has left, so that the next frame can be copied in
+    /// only then. Otherwise copying and transmission overlap.
     pub single_buffered: bool,
-    /// Whether the host's processor does nothing else while what it has copied last is on the wire.
+    /// Whether the host's processor waits, doing nothing else, until the frame it has copied has been transmitted.
     #[serde(default)]
     pub busy_waiting: bool,
-    /// Whether a processor of its own copies, and the host's is free meanwhile (Zwaenepoel 1985, section 2.1.3: Excelan, CMC).
+    /// Whether the interface has its own processor for copying, which leaves the host's free (Zwaenepoel 1985, section
+    /// 2.1.3: Excelan, CMC).
     #[serde(default)]
     pub interface_copies: bool,
-    /// Time the host's processor takes to copy a packet in or out, whatever its size.
+    /// Time to copy a packet in or out, whatever its size, at the speed that was measured.
     pub copy_per_packet: Duration,
-    /// Further time for each byte of it, in ns.
+    /// In addition for each byte of the packet, in ns.
     pub copy_ns_per_byte: f64,
-    /// Speed of the host's processor against the one those times were measured on; 1 when absent.
+    /// Speed of the host's processor relative to the one that the times were measured on; 1 when absent.
     pub cpu_speed: Option<f64>,
-    /// It sends no faster than this, in bit/s of what the link charges; as fast as the link when absent.
+    /// The largest rate at which the interface sends, in bit/s counted as the link charges them; the rate of the link
+    /// when absent.
     pub pace_bit_s: Option<f64>,
 }
 
 impl NetworkInterface {
-    /// How many times as fast its host's processor is as the one that costs were measured on.
+    /// Speed of the host's processor relative to the one that the costs were measured on.
     #[must_use]
     pub fn speed(&self) -> f64 {
         self.cpu_speed
@@ -216,7 +224,7 @@ impl NetworkInterface {
             .unwrap_or(1.0)
     }
 
-    /// The same of what copies: the host's processor, or one of the interface, which is the one that costs were measured on.
+    /// Speed of the processor that copies: the host's, or the interface's own, on which the costs were measured (1).
     #[must_use]
     pub fn copy_speed(&self) -> f64 {
         if self.interface_copies {
@@ -227,20 +235,19 @@ impl NetworkInterface {
     }
 }
 
-/// A host's clock: reads `true + offset + drift x true + steps so far`.
+/// A host's clock. It reads `true + offset + drift x true + steps so far`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClockModel {
-    /// At the beginning, in ns; negative is behind.
+    /// Offset at the beginning, in ns; negative is behind.
     pub offset_ns: i64,
-    /// Parts per million it gains; negative loses.
+    /// Drift in parts per million; a clock with negative drift loses time.
     pub drift_ppm: f64,
-    /// When it is set (true time since the beginning) and by how many ns.
+    /// Its steps: when the clock is set (true time since the beginning) and by how many ns.
     pub steps: Vec<(Duration, i64)>,
 }
 
 impl ClockModel {
-    /// What it reads at a true moment, in ns since the beginning as a right clock would count them; below 0 where it is
-    /// behind.
+    /// The clock's reading at a true moment, in ns since the beginning; below 0 where the clock is behind.
     #[must_use]
     #[expect(
         clippy::cast_possible_truncation,
@@ -260,7 +267,7 @@ impl ClockModel {
             .saturating_add(stepped)
     }
 
-    /// How far below 0 it may read, in ns.
+    /// A bound on how far below 0 the clock's offset and backward steps can bring its reading, in ns.
     #[must_use]
     pub fn behind_ns(&self) -> u64 {
         let set_back = self.steps.iter().map(|(_, by)| by.min(&0).unsigned_abs());
@@ -268,75 +275,77 @@ impl ClockModel {
     }
 }
 
-/// A switch or a router: forwards by destination.
+/// A switch or a router: forwards packets by destination.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NetworkSwitch {
     /// Its name.
     pub name: String,
-    /// Bytes of buffer; unlimited when absent. What is in a buffer counts until its last bit has left.
+    /// Bytes of buffer; unlimited when absent. A packet occupies the buffer until its last bit has left.
     pub buffer_bytes: Option<u64>,
-    /// Whether that is per output port (else one pool for all).
+    /// Whether each output port has a buffer of that size; otherwise all ports share one.
     pub buffer_per_port: bool,
-    /// Bytes of a cell when frames are cut into cells (53 for ATM, 5 of them header; AAL5 adds 8 bytes a frame).
+    /// Bytes of a cell, when the switch cuts frames into cells (53 for ATM, of which 5 are header; AAL5 adds 8 bytes
+    /// to a frame).
     pub cell_bytes: Option<u64>,
-    /// Whether it tells hosts how fast they may send (ATM's available bit rate with explicit rates).
+    /// Whether it assigns rates to the hosts (ATM's available bit rate service with explicit rates).
     #[serde(default)]
     pub abr: bool,
-    /// Whether a frame that will not fit, or one of whose cells was dropped, is refused as a whole.
+    /// Whether a frame is discarded as a whole when it will not fit, or when one of its cells was dropped.
     pub early_packet_discard: bool,
-    /// The queue at each of its output ports, unless the link says another.
+    /// The queue at each of its output ports, unless the link declares another.
     #[serde(default)]
     pub queue: Option<LinkQueue>,
-    /// It is an IMP of the ARPANET, and nothing of the above is said of it.
+    /// Set when it is an IMP of the ARPANET; the properties above do not apply to it then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imp: Option<ImpSettings>,
 }
 
-/// An Interface Message Processor (BBN Report 2499); what is absent is as it was in January 1973.
+/// An Interface Message Processor (BBN Report 2499). A property that is absent has its value of January 1973.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImpSettings {
     /// What kind of machine it is.
     pub machine: ImpMachine,
-    /// Messages that it has room to put together.
+    /// Messages that it can reassemble at once.
     pub reassembly: Option<u32>,
-    /// Messages under way to each other IMP.
+    /// Messages in flight to each other IMP.
     pub window: Option<u32>,
-    /// Packets that each line has or waits for.
+    /// Logical channels of each line: packets that may wait for an acknowledgement.
     pub channels: Option<u16>,
-    /// Packets on their way through it, at most.
+    /// Packets in transit that it can hold.
     #[serde(default)]
     pub buffers: Option<u32>,
-    /// Whether ways are found by the rule of September 1973.
+    /// Whether routes are found by the rule of September 1973.
     #[serde(default)]
     pub september: bool,
-    /// Whether messages are sent before there is room for them.
+    /// Whether messages are sent before buffers are reserved for them at the destination.
     #[serde(default)]
     pub unreserved: bool,
-    /// Whether packets are divided among lines that lead as near.
+    /// Whether packets are divided among lines of equal distance to the destination.
     #[serde(default)]
     pub splits: bool,
 }
 
-/// What holds of an IMP and its lines where nothing else is said, in January 1973.
+/// The values of January 1973, which hold where nothing else is declared.
 impl ImpSettings {
-    /// Messages of several packets that it has room to put together, with 12K of memory (BBN 2499, 2.2.1.4).
+    /// Messages of several packets that an IMP with 12K of memory can reassemble at once (BBN 2499, 2.2.1.4).
     pub const ROOM: u32 = 3;
-    /// Messages under way from it to another (2.3).
+    /// Messages in flight from one IMP to another (2.3).
     pub const WINDOW: u32 = 4;
-    /// Packets that a line has or waits for (2.2.1.5), and one by satellite (2.1.2).
+    /// Logical channels of a line, each holding one unacknowledged packet (2.2.1.5).
     pub const CHANNELS: u16 = 8;
-    /// See `CHANNELS`.
+    /// Logical channels of a line by satellite (2.1.2).
     pub const SATELLITE_CHANNELS: u16 = 32;
-    /// Packets on their way through it; as many more for each satellite's line as that has more channels.
+    /// Packets in transit that it can hold; with each satellite line it holds as many more as that line has more
+    /// channels.
     pub const BUFFERS: u32 = 20;
-    /// A packet without acknowledgement goes again after this.
+    /// A packet that is not acknowledged is retransmitted after this time.
     pub const AGAIN_AFTER: Duration = Duration(125_000_000);
-    /// It tells its neighbours its routing so often (2.1.2).
+    /// Interval between routing messages to its neighbours (2.1.2).
     pub const ROUTING_EVERY: Duration = Duration(640_000_000);
-    /// A line with so long a delay goes by satellite.
+    /// A line with at least this delay is taken for a satellite line.
     pub const SATELLITE_DELAY: Duration = Duration(100_000_000);
 
-    /// Channels of a line with that delay.
+    /// Channels of a line with this delay.
     #[must_use]
     pub fn channels(delay: Duration) -> u16 {
         if delay >= Self::SATELLITE_DELAY {
@@ -347,7 +356,7 @@ impl ImpSettings {
     }
 }
 
-/// Kinds of machines that IMPs were.
+/// The machines that IMPs ran on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ImpMachine {
@@ -356,14 +365,14 @@ pub enum ImpMachine {
     H516,
     /// Honeywell 316.
     H316,
-    /// A 316 that serves terminals too.
+    /// A Terminal IMP: a 316 that serves terminals too.
     Tip,
-    /// One that takes no time.
+    /// A hypothetical machine that needs no processor time.
     Free,
 }
 
 impl ImpMachine {
-    /// All of them, with their names in the language.
+    /// All machines with their names in the language.
     pub const ALL: [(&str, Self); 4] = [
         ("516", Self::H516),
         ("316", Self::H316),
@@ -375,44 +384,45 @@ impl ImpMachine {
 /// A link between two nodes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NetworkLink {
-    /// The nodes it joins.
+    /// The two nodes that it connects.
     pub ends: (String, String),
-    /// Whether it leads from the first to the second only; else it is the same both ways.
+    /// Whether it leads from the first node to the second only; otherwise it has the same properties in both
+    /// directions.
     #[serde(default)]
     pub one_way: bool,
     /// How fast bits go onto it.
     pub rate: LinkRate,
-    /// Propagation delay one way; its mean in the long run where it changes.
+    /// Propagation delay in one direction; its long-run mean where it changes.
     pub delay: Duration,
     /// How the delay changes in time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delays: Option<StepSchedule<Duration>>,
-    /// What is added to the delay of each packet.
+    /// A random time that is added to the delay of each packet.
     #[serde(default)]
     pub jitter: Option<Jitter>,
-    /// What gets lost on it.
+    /// Which packets are lost on it.
     #[serde(default)]
     pub loss: LossModel,
     /// Probability that a packet arrives twice, 0 to 1.
     #[serde(default)]
     pub duplicate: f64,
-    /// Largest packet in bytes (network layer).
+    /// Largest packet in bytes of the network layer; [`DEFAULT_MTU`] when absent.
     pub mtu_bytes: Option<u64>,
-    /// Whose bytes the rate is spent on.
+    /// Which bytes of a packet count against the rate.
     #[serde(default)]
     pub charge: Charge,
-    /// The queue at each end; the switch's own, else an unlimited one, when absent.
+    /// The queue at each end; when absent, the switch's queue, otherwise an unlimited one.
     pub queue: Option<LinkQueue>,
 }
 
 impl NetworkLink {
-    /// Largest packet in bytes.
+    /// Largest packet in bytes of the network layer.
     #[must_use]
     pub fn mtu(&self) -> u64 {
         self.mtu_bytes.unwrap_or(DEFAULT_MTU)
     }
 
-    /// The least that its propagation delay comes to.
+    /// The smallest propagation delay that occurs.
     #[must_use]
     pub fn least_delay(&self) -> Duration {
         let steps = self.delays.iter().flat_map(|delays| &delays.steps);
@@ -424,28 +434,28 @@ impl NetworkLink {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkRate {
-    /// No time is spent on it.
+    /// Transmission takes no time.
     #[default]
     Unlimited,
-    /// bit/s.
+    /// A constant rate, bit/s.
     Constant(f64),
-    /// Changes in time.
+    /// A rate that changes in time.
     Schedule(RateSchedule),
-    /// A Mahimahi trace.
+    /// Transmission opportunities of a Mahimahi trace.
     Trace(DeliveryTrace),
 }
 
-/// Bits that may leave at one opportunity of a Mahimahi trace.
+/// Bits that may leave at one opportunity of a Mahimahi trace: a packet of 1504 bytes.
 const OPPORTUNITY_BITS: f64 = 8.0 * 1504.0;
 
 impl LinkRate {
-    /// Whether it is not the same all the time.
+    /// Whether the rate changes in time.
     #[must_use]
     pub const fn changes(&self) -> bool {
         matches!(self, Self::Schedule(_) | Self::Trace(_))
     }
 
-    /// The mean in bit/s from the beginning to a time; `None` when no time is spent on it.
+    /// The mean rate in bit/s from the beginning until `end`; `None` for an unlimited rate.
     #[must_use]
     pub fn mean_until_bit_s(&self, end: Duration) -> Option<f64> {
         match self {
@@ -454,7 +464,7 @@ impl LinkRate {
         }
     }
 
-    /// The mean in bit/s in the long run; `None` when no time is spent on it.
+    /// The long-run mean rate in bit/s; `None` for an unlimited rate.
     #[must_use]
     pub fn mean_bit_s(&self) -> Option<f64> {
         match self {
@@ -473,11 +483,11 @@ impl LinkRate {
     }
 }
 
-/// Moments at which up to 1504 bytes may leave, as Mahimahi writes them: one number of milliseconds a line, repeated for
-/// ever with the last number as period.
+/// Moments at which up to 1504 bytes may leave, as Mahimahi writes them: one number of milliseconds on each line. The
+/// last number is the period, after which the trace repeats.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeliveryTrace {
-    /// Where it was read.
+    /// The file it was read from.
     pub file: String,
     /// The moments, ascending; not empty, the last above 0.
     pub opportunities_ms: Vec<u32>,
@@ -486,58 +496,58 @@ pub struct DeliveryTrace {
 /// Delay that differs from packet to packet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Jitter {
-    /// What is added, in seconds.
+    /// The distribution of the added delay, in seconds.
     pub distribution: Distribution,
-    /// Whether a packet may overtake another (else it waits for the one before).
+    /// Whether a packet may overtake another; otherwise it waits for the one before.
     pub reorder: bool,
 }
 
-/// What gets lost on a link.
+/// Which packets are lost on a link.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LossModel {
-    /// Nothing.
+    /// No packet.
     #[default]
     None,
-    /// Each packet with this probability, 0 to 1.
+    /// Each packet is lost with this probability, 0 to 1.
     Independent(f64),
-    /// Each bit is wrong with this probability; one wrong bit loses the packet (or the cell).
+    /// Each bit is wrong with this probability; one wrong bit loses the packet (on a link of cells, the cell).
     BitErrors(f64),
-    /// Two states (Gilbert 1960, Elliott 1963), begun in the good one; a packet is lost by its state's probability,
-    /// then the state may change.
+    /// Two states (Gilbert 1960, Elliott 1963), starting in the good one. A packet is lost with the probability of the
+    /// current state; afterwards the state may change.
     GilbertElliott {
-        /// Probability to go from good to bad.
+        /// Probability of a change from good to bad after a packet.
         to_bad: f64,
-        /// Probability to go from bad to good.
+        /// Probability of a change from bad to good after a packet.
         to_good: f64,
-        /// Loss in the good state.
+        /// Probability of a loss in the good state.
         loss_good: f64,
-        /// Loss in the bad state.
+        /// Probability of a loss in the bad state.
         loss_bad: f64,
     },
-    /// Packets of these numbers in each direction, from 1, ascending.
+    /// The packets with these numbers, counted from 1 in each direction, ascending.
     List(Vec<u64>),
-    /// Every n-th packet in each direction.
+    /// Every n-th packet of each direction.
     Every(u64),
-    /// Changes in time; none of the steps is a schedule itself.
+    /// A loss that changes in time; no step of it is itself a schedule.
     Schedule(StepSchedule<Self>),
 }
 
-/// Whose bytes a link's rate is spent on.
+/// Which bytes of a packet count against a link's rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Charge {
-    /// The network-layer packet alone.
+    /// The bytes of the network-layer packet.
     #[default]
     Packet,
-    /// An Ethernet frame: 18 bytes of header and check sequence more, at least 64.
+    /// The bytes of an Ethernet frame: 18 bytes more for header and check sequence, at least 64 in all.
     Frame,
-    /// What Ethernet takes on the wire: the frame and 20 bytes of preamble and gap.
+    /// The bytes Ethernet occupies on the wire: the frame and 20 bytes of preamble and gap.
     Wire,
 }
 
 impl Charge {
-    /// Bytes charged for a packet of so many bytes.
+    /// Bytes charged for a packet of `packet` bytes.
     #[must_use]
     pub const fn bytes(self, packet: u64) -> u64 {
         let framed = if packet + 18 < 64 { 64 } else { packet + 18 };
@@ -549,62 +559,62 @@ impl Charge {
     }
 }
 
-/// The queue before a link.
+/// The queue in front of a link.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkQueue {
-    /// Most bytes in it; unlimited when absent. A packet counts until its last bit has left.
+    /// Most bytes in the queue; unlimited when absent. A packet counts until its last bit has left.
     pub limit_bytes: Option<u64>,
-    /// Most packets in it, likewise.
+    /// Most packets in the queue; unlimited when absent. A packet counts until its last bit has left.
     pub limit_packets: Option<u64>,
-    /// Who is dropped, and when.
+    /// Which packet is dropped, and when.
     pub discipline: Discipline,
-    /// Whether packets that allow it are marked where the discipline would drop them early.
+    /// Whether packets that support ECN are marked where the discipline would drop them early.
     pub ecn: bool,
 }
 
-/// Who is dropped from a queue, and when.
+/// Which packet of a queue is dropped, and when.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Discipline {
-    /// The packet that finds it full.
+    /// The arriving packet, when the queue is full.
     #[default]
     DropTail,
-    /// The oldest, to make room.
+    /// The oldest packet, to make room for the arriving one.
     DropHead,
-    /// Random early detection (Floyd and Jacobson 1993), gentle.
+    /// Random early detection (Floyd and Jacobson 1993) in its gentle form.
     Red {
-        /// Average length below which nothing is dropped, in bytes.
+        /// Average queue length below which nothing is dropped, in bytes.
         min_bytes: u64,
-        /// Average length above which the probability rises from `most` to 1 at twice this, in bytes.
+        /// Average length in bytes above which the drop probability rises from `most`, to 1 at twice this length.
         max_bytes: u64,
-        /// Probability at `max_bytes`.
+        /// Drop probability at `max_bytes`.
         most: f64,
-        /// Weight of the newest length in the average.
+        /// Weight of the newest queue length in the average.
         weight: f64,
     },
-    /// RFC 8289.
+    /// Controlled delay (RFC 8289).
     CoDel {
-        /// Acceptable standing delay.
+        /// Acceptable standing queueing delay.
         target: Duration,
-        /// Within which it has to fall below that.
+        /// Time for which the delay may stay above `target` before packets are dropped.
         interval: Duration,
     },
-    /// RFC 8033.
+    /// Proportional integral controller enhanced (RFC 8033).
     Pie {
-        /// Delay it keeps to.
+        /// The queueing delay it aims at.
         target: Duration,
-        /// How often the probability is adjusted.
+        /// Interval at which the drop probability is adjusted.
         update: Duration,
     },
-    /// RFC 8290.
+    /// Flow queueing with CoDel (RFC 8290).
     FqCoDel {
         /// As for `CoDel`.
         target: Duration,
         /// As for `CoDel`.
         interval: Duration,
-        /// Queues that flows are hashed to.
+        /// Number of queues that flows are hashed to.
         flows: u32,
-        /// Bytes a queue may send in its turn.
+        /// Bytes a queue may send in one turn.
         quantum: u32,
     },
 }

@@ -1,7 +1,8 @@
-//! What will be done, as plain data: `spec` makes it, `stackline plan` prints it, a world carries it out.
+//! A plan: what a specification asks for, as plain data. `spec` makes it, `stackline plan` prints it, a world carries
+//! it out.
 //!
-//! A sweep and a list of stacks are already multiplied out: one [`Measurement`] is one row of results (or several
-//! parts of one). Nothing in it says how a thing is done.
+//! Sweeps and lists of stacks are already expanded: one [`Measurement`] gives one row of results (or one for each of
+//! its parts). A plan says what is measured, not how.
 
 use crate::distribution::Distribution;
 use crate::network::Network;
@@ -15,22 +16,23 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::stack::Stack;
 
-/// All that one specification says.
+/// Everything that one specification asks for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// Root of all randomness, unless the command line gives another.
+    /// Root of all random seeds, unless the command line gives another.
     pub seed: u64,
     /// Declared hosts, by name.
     pub hosts: BTreeMap<String, HostPlan>,
     /// Declared networks.
     pub networks: Vec<Network>,
-    /// In the order they run.
+    /// The measurements, in the order they run.
     pub measurements: Vec<Measurement>,
 }
 
 impl Plan {
-    /// The most time that its runs take on a real clock: what their time limits add up to. Unknown where one has no limit, or
-    /// warms up or repeats for as long as it takes; opening and closing connections comes on top.
+    /// The longest time that the runs take on a real clock: the sum of their time limits. `None` where a measurement
+    /// has no limit, is simulated, warms up for a given time or repeats until an interval is narrow enough. Opening
+    /// and closing connections is not included.
     #[must_use]
     pub fn most_time(&self) -> Option<Duration> {
         let most = |m: &Measurement| match (m.time_limit, m.warmup, m.until) {
@@ -50,18 +52,18 @@ impl Plan {
     }
 }
 
-/// How a host is reached and where on it the work is placed.
+/// How a host is reached and where on it the programs run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostPlan {
     /// How its agent is started.
     pub via: Via,
-    /// Address the others reach it by; derived from `via` when absent.
+    /// Address by which the other hosts reach it; derived from `via` when absent.
     pub address: Option<String>,
-    /// Core its threads are pinned to.
+    /// Core that its threads are pinned to.
     pub cpu: Option<usize>,
-    /// Directory its agent may touch files under.
+    /// The directory under which its agent may read and write files.
     pub files: Option<String>,
-    /// How much of a processor it gets; all where absent.
+    /// The share of a processor it gets; all processors when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<ProcessorShare>,
 }
@@ -100,57 +102,57 @@ pub enum World {
     Live,
     /// Real programs and stacks over a modelled network in real time.
     Emulated,
-    /// Virtual time.
+    /// Modelled hosts and network in virtual time.
     Simulated,
 }
 
 impl World {
-    /// All of them.
+    /// All worlds.
     pub const ALL: [Self; 3] = [Self::Live, Self::Emulated, Self::Simulated];
 }
 
 crate::named_values!(World, Live = "live"; Emulated = "emulated"; Simulated = "simulated");
 
-/// How the parts of a measurement go together.
+/// How the parts of a measurement are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Composer {
-    /// One part alone.
+    /// A single part.
     Basic,
-    /// All parts at once, each measured.
+    /// All parts at the same time, each measured separately.
     Parallel,
-    /// The first part is measured; the others load the system and start again until it is done.
+    /// The first part is measured; the others are load, and start again until it has ended.
     Background,
-    /// The same with the first part at a higher scheduling priority.
+    /// As `Background`, with the first part at a higher scheduling priority.
     PriorityBackground,
-    /// All parts at once, one figure for all.
+    /// All parts at the same time, with one result for all together.
     Total,
 }
 
 /// One measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
-    /// As written, on one line, with swept variables and the stack filled in.
+    /// Its text as written, on one line, with the swept variables and the stack filled in.
     pub text: String,
-    /// Line of the specification it stands on, from 1.
+    /// The line of the specification it begins on, counted from 1.
     pub line: usize,
-    /// Values of the swept variables.
+    /// Names and values of the swept variables.
     pub variables: Vec<(String, f64)>,
-    /// Counted runs; the least number when `until` is given.
+    /// Number of counted runs; the least number when `until` is given.
     pub runs: u32,
-    /// Most time a run may take.
+    /// The longest time a run may take.
     pub time_limit: Option<Duration>,
-    /// Repeat until the 95 % interval's half width is below this share of the mean.
+    /// Set when runs repeat until the 95 % interval's half width is below a share of the mean.
     pub until: Option<StoppingCriterion>,
-    /// What comes before the counted runs and is left out of every total.
+    /// The runs before the counted ones, which no total includes.
     pub warmup: Warmup,
-    /// How the parts go together.
+    /// How the parts are combined.
     pub composer: Composer,
-    /// The world.
+    /// The world that it runs in.
     pub world: World,
-    /// The network, by name.
+    /// The name of the network that it runs across, if one is declared.
     pub across: Option<String>,
-    /// At least one.
+    /// The parts; at least one.
     pub parts: Vec<MeasurementPart>,
 }
 
@@ -159,44 +161,44 @@ pub struct Measurement {
 pub struct StoppingCriterion {
     /// Half width of the 95 % interval over the mean, 0 to 1.
     pub share: f64,
-    /// Runs after which it is given up and flagged.
+    /// Number of runs after which repeating ends although the interval is still too wide; the result is flagged then.
     pub at_most: u32,
 }
 
-/// Uncounted runs.
+/// Runs before the counted ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Warmup {
     /// This many.
     Runs(u32),
-    /// As many as start within this time.
+    /// As many runs as start within this time.
     Time(Duration),
 }
 
-/// One part of a measurement: a pair of hosts, an application type, its data, a stack.
+/// One part of a measurement: a pair of hosts, an application type, its data and a stack.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasurementPart {
-    /// As written, on one line.
+    /// Its text as written, on one line.
     pub text: String,
-    /// Pairs that do the same at once.
+    /// Number of pairs (initiator and responder) that run at the same time.
     pub replicas: u32,
-    /// Initiator host; `None`: a local agent.
+    /// Initiator host; `None` for an agent on this machine.
     pub from: Option<String>,
-    /// Responder host; `None`: a local agent.
+    /// Responder host; `None` for an agent on this machine.
     pub to: Option<String>,
-    /// The application type, compiled.
+    /// The application type: the procedures of initiator and responder.
     pub procedure: Procedure,
-    /// Sizes and counts.
+    /// Sizes and number of data units, and delays.
     pub data: DataSpec,
     /// Where data units come from.
     pub source: DataAccess,
-    /// Where they go.
+    /// Where data units go.
     pub destination: DataAccess,
-    /// The stack.
+    /// The stack with its options.
     pub stack: Stack,
-    /// Cores of initiator and responder; before the hosts' own.
+    /// Cores that initiator and responder are pinned to; they override the hosts' own `cpu`.
     pub cpu: (Option<usize>, Option<usize>),
-    /// Whether it is load and not measured.
+    /// Whether it is background load, which is not measured.
     pub background: bool,
 }
 
@@ -204,9 +206,9 @@ pub struct MeasurementPart {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Size {
-    /// Always these bytes.
+    /// Always this size, in bytes.
     Bytes(u64),
-    /// Drawn anew for each unit, in bytes.
+    /// Drawn for each unit, in bytes.
     Drawn(Distribution),
 }
 
@@ -219,44 +221,46 @@ impl fmt::Display for Size {
     }
 }
 
-/// How many data units.
+/// How many data units are transferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnitCount {
-    /// This many.
+    /// This number of units.
     Units(u64),
-    /// As many as make up exactly these bytes; the last may be shorter.
+    /// As many as make up exactly this number of bytes; the last may be shorter.
     Amount(u64),
-    /// As many as make up the FILE they come from. Who starts a run finds its length and makes it an [`UnitCount::Amount`].
+    /// As many as make up the source FILE. The caller that starts a run finds its length and replaces this by
+    /// [`UnitCount::Amount`].
     WholeFile,
     /// Until the time limit, or until a background load is ended.
     Unlimited,
 }
 
-/// The data specification without its ends.
+/// The data specification without source and destination.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DataSpec {
-    /// First size.
+    /// The first size.
     pub unit: Size,
-    /// Second size; the first when only one is written.
+    /// The second size; equal to the first when only one is written.
     pub reply: Size,
-    /// How many.
+    /// The number of units.
     pub count: UnitCount,
-    /// The timing list, in seconds.
+    /// The delays that the procedure refers to by position, in seconds.
     pub timings: Vec<Distribution>,
-    /// The least size that the stack carries, in bytes: what is drawn below it counts as it.
+    /// The smallest size that the stack carries, in bytes; a smaller draw is raised to it.
     #[serde(default = "any_size")]
     pub least_drawn: u64,
 }
 
-/// As a byte stream carries it.
+/// The default of `least_drawn`: 1 byte, the least that a byte stream carries.
 #[must_use]
 pub const fn any_size() -> u64 {
     1
 }
 
 impl DataSpec {
-    /// The size of the last data unit where units of one size make up an amount and the last is shorter.
+    /// The size of the last data unit, in bytes, where units of a fixed size make up an amount and the last is
+    /// shorter.
     #[must_use]
     pub const fn last_unit(&self) -> Option<u64> {
         match (self.count, &self.unit) {
@@ -268,15 +272,15 @@ impl DataSpec {
     }
 }
 
-/// Where data comes from or goes to.
+/// Where data units come from or go to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DataAccess {
-    /// One buffer, used again for every unit.
+    /// One buffer in memory, reused for every unit.
     #[default]
     Memory,
-    /// A region larger than the caches, walked through.
+    /// A region of memory larger than the caches, used from end to end.
     VirtualMemory,
-    /// A file under the directory the agent was given.
+    /// A file under the directory that the agent was given.
     File(String),
 }

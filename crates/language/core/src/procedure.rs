@@ -1,24 +1,26 @@
-//! A benchmark procedure (SPIMS sections 3 and 7.1) as steps over communication operations.
+//! A benchmark procedure (SPIMS sections 3 and 7.1): for each side of a pair, steps that call communication
+//! operations.
 //!
-//! Sizes and delays are still symbolic here: `unit`, `reply`, a timing of the data specification. The cursor draws them.
+//! A pair is one initiator with one responder. Sizes and delays are still symbolic here (`unit`, `reply`, a timing of
+//! the data specification); the cursor replaces them by values.
 
 use crate::distribution::Distribution;
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-/// Which end of a pair.
+/// One end of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PairSide {
-    /// Starts the communication and holds the clock.
+    /// Starts the communication; its clock gives the measured time.
     Initiator,
-    /// Answers.
+    /// Answers the initiator.
     Responder,
 }
 
 impl PairSide {
-    /// Its place in a pair of things: the initiator's is the first.
+    /// Its index in an array of two: 0 for the initiator, 1 for the responder.
     #[must_use]
     pub const fn index(self) -> usize {
         match self {
@@ -27,7 +29,7 @@ impl PairSide {
         }
     }
 
-    /// The other one.
+    /// The other side.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {
@@ -37,7 +39,7 @@ impl PairSide {
     }
 }
 
-/// How large a data unit is.
+/// The size of a data unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SizeArgument {
@@ -45,27 +47,27 @@ pub enum SizeArgument {
     Unit,
     /// Its second size; the first when there is only one.
     Reply,
-    /// Written in the procedure itself, in bytes.
+    /// A size written in the procedure itself, in bytes.
     Bytes(u64),
 }
 
-/// How often a repeat goes round.
+/// The number of passes of a repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CountArgument {
-    /// As the data specification says.
+    /// The number that the data specification gives.
     Count,
-    /// Written in the procedure itself.
+    /// A number written in the procedure itself.
     Times(u64),
 }
 
-/// How long a delay is, in seconds.
+/// The length of a delay, in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DelayArgument {
-    /// The timing of that position in the timing list; no delay when the list is shorter.
+    /// The entry of that index in the timing list; no delay when the list is shorter.
     Timing(usize),
-    /// Written in the procedure itself.
+    /// A distribution written in the procedure itself.
     Drawn(Distribution),
 }
 
@@ -81,45 +83,46 @@ pub enum OperationCall {
     DisconnectRequest,
     /// Waits until the peer closes it.
     AwaitDisconnectIndication,
-    /// Requests that the peer sends in bulk.
+    /// Requests that the peer send in bulk.
     StartBulkGet,
-    /// Waits for that.
+    /// Waits until the peer requests a bulk get.
     AwaitStartBulkGet,
-    /// Ends a bulk get: everything has arrived.
+    /// Ends a bulk get at the receiver, after everything has arrived.
     StopBulkGet,
     /// Ends a bulk get at the sender.
     AwaitStopBulkGet,
     /// Announces bulk data.
     StartBulkPut,
-    /// Waits for that.
+    /// Waits until the peer announces bulk data.
     AwaitStartBulkPut,
     /// Ends a bulk put: returns when the peer confirms that everything has arrived.
     StopBulkPut,
-    /// Confirms that.
+    /// Waits for the end of a bulk put and confirms that everything has arrived.
     AwaitStopBulkPut,
-    /// Hands one data unit over.
+    /// Sends one data unit.
     DataRequest(SizeArgument),
-    /// Waits for one data unit.
+    /// Waits for one data unit of this size.
     AwaitDataIndication(SizeArgument),
-    /// Sends a request and waits for its response.
+    /// Sends a request of the first size and waits for its response of the second.
     RpcCall(SizeArgument, SizeArgument),
     /// Waits for a request.
     RpcAwaitCallInd(SizeArgument),
-    /// Sends the response.
+    /// Sends the response to a request.
     RpcReturn(SizeArgument),
     /// Starts the clock.
     StartMeasurement,
-    /// Stops it.
+    /// Stops the clock.
     StopMeasurement,
-    /// Waits, counted from now.
+    /// Waits for a time that counts from the call.
     Delay(DelayArgument),
-    /// Waits for the next intended moment, counted from the last intended moment; what follows is timed from it.
+    /// Waits until the next intended moment, which counts from the previous intended moment; the operation that
+    /// follows is timed from it.
     Pace(DelayArgument),
-    /// Reads from the source FILE of this end.
+    /// Reads from the source FILE of this side.
     ReadFile(SizeArgument),
-    /// Writes to the destination FILE of this end.
+    /// Writes to the destination FILE of this side.
     WriteFile(SizeArgument),
-    /// Notes the time since the clock started, under a name.
+    /// Records the time since the clock started, under this name.
     Mark(String),
 }
 
@@ -138,7 +141,8 @@ pub enum OperationArguments {
     Name,
 }
 
-/// Name, arguments, and the side that may use it (`None`: both). The language manual and `check` read this table.
+/// Each operation's name and arguments, and the side that may use it (`None`: both). The language manual and `check`
+/// use this table.
 pub const OPERATIONS: &[(&str, OperationArguments, Option<PairSide>)] = &[
     (
         "ConnectRequest",
@@ -235,7 +239,7 @@ pub const OPERATIONS: &[(&str, OperationArguments, Option<PairSide>)] = &[
 ];
 
 impl OperationCall {
-    /// The sizes it has as its arguments.
+    /// The sizes among its arguments.
     #[must_use]
     pub const fn sizes(&self) -> [Option<SizeArgument>; 2] {
         match self {
@@ -250,7 +254,7 @@ impl OperationCall {
         }
     }
 
-    /// The name in the language.
+    /// The operation's name in the language.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -281,7 +285,7 @@ impl OperationCall {
         }
     }
 
-    /// Whether it has nothing to do with the peer.
+    /// Whether it involves this side alone and not the peer.
     #[must_use]
     pub const fn is_local(&self) -> bool {
         matches!(
@@ -296,7 +300,7 @@ impl OperationCall {
         )
     }
 
-    /// Whether it moves a data unit, or half of a call.
+    /// Whether it transfers a data unit, or the request or response of a call.
     const fn carries(&self) -> bool {
         matches!(
             self,
@@ -308,8 +312,9 @@ impl OperationCall {
         )
     }
 
-    /// Whether it moves the conversation on by itself. A time limit ends a repeat on the side whose first
-    /// operation drives; the other side follows when the stream ends.
+    /// Whether it starts communication (true), waits for the peer to do so (false), or neither (`None`). A time limit
+    /// ends a repeat on the side whose first such operation starts communication; the other side's repeat ends when
+    /// the stream does.
     #[must_use]
     pub const fn drives(&self) -> Option<bool> {
         match self {
@@ -329,17 +334,17 @@ impl OperationCall {
     }
 }
 
-/// A statement of a procedure.
+/// A step of a procedure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProcedureStep {
     /// One operation.
     Call(OperationCall),
-    /// The body, several times.
+    /// The body, repeated.
     Repeat(CountArgument, Vec<Self>),
 }
 
-/// Whether an operation somewhere in the steps passes the test.
+/// Whether any operation in the steps, at any depth, passes the test.
 pub fn contains_call(steps: &[ProcedureStep], test: &impl Fn(&OperationCall) -> bool) -> bool {
     steps.iter().any(|step| match step {
         ProcedureStep::Call(call) => test(call),
@@ -347,7 +352,7 @@ pub fn contains_call(steps: &[ProcedureStep], test: &impl Fn(&OperationCall) -> 
     })
 }
 
-/// Whether data units or calls lie before the start or behind the stop of the clock that these steps have.
+/// Whether data units or calls are transferred before the clock starts or after it stops in these steps.
 #[must_use]
 pub fn moves_outside_clock(steps: &[ProcedureStep]) -> bool {
     let place = |wanted: OperationCall| {
@@ -365,7 +370,7 @@ pub fn moves_outside_clock(steps: &[ProcedureStep]) -> bool {
     moves(start.map(|start| &steps[..start])) || moves(stop.map(|stop| &steps[stop..]))
 }
 
-/// Whether connections come and go in a repeat, so that none lasts from clock start to stop.
+/// Whether connections are opened inside a repeat, so that none lasts from clock start to stop.
 #[must_use]
 pub fn repeats_connections(steps: &[ProcedureStep]) -> bool {
     let connects = |call: &OperationCall| {
@@ -379,7 +384,8 @@ pub fn repeats_connections(steps: &[ProcedureStep]) -> bool {
     )
 }
 
-/// Whether data units begin at either end, from the view of one of them; a call and its response begin at the initiator.
+/// Whether data units begin at both sides, judged from the steps of one side. A call and its response begin at the
+/// initiator.
 #[must_use]
 pub fn both_ways(steps: &[ProcedureStep]) -> bool {
     let sends = |call: &OperationCall| {
@@ -397,7 +403,7 @@ pub fn both_ways(steps: &[ProcedureStep]) -> bool {
     contains_call(steps, &sends) && contains_call(steps, &takes)
 }
 
-/// How many of the responder's statements answer these of the initiator: a call is two.
+/// The number of steps of the responder that correspond to these of the initiator; a call corresponds to two.
 fn exchanges(steps: &[ProcedureStep]) -> usize {
     let of = |step: &ProcedureStep| match step {
         ProcedureStep::Call(call) if call.is_local() => 0,
@@ -408,11 +414,12 @@ fn exchanges(steps: &[ProcedureStep]) -> usize {
     steps.iter().map(of).sum()
 }
 
+/// Whether the step has any operation that involves the peer.
 fn communicates(step: &ProcedureStep) -> bool {
     contains_call(core::slice::from_ref(step), &|call| !call.is_local())
 }
 
-/// The place behind so many statements that communicate.
+/// The index after the first `count` steps that involve the peer.
 fn place_behind(steps: &[ProcedureStep], count: usize) -> usize {
     let places = steps
         .iter()
@@ -422,12 +429,12 @@ fn place_behind(steps: &[ProcedureStep], count: usize) -> usize {
     places.take(count).last().unwrap_or(0)
 }
 
-/// An application type: a pair of benchmark procedures.
+/// An application type: the procedures of an initiator and a responder.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Procedure {
-    /// Its name in the language.
+    /// The application type's name in the language.
     pub name: String,
-    /// Names of the timing list's entries, in order.
+    /// Names of the entries of the timing list, in order.
     pub timings: Vec<String>,
     /// What the initiator does.
     pub initiator: Vec<ProcedureStep>,
@@ -445,8 +452,9 @@ impl Procedure {
         }
     }
 
-    /// The statements of one side that lie within the initiator's clock. The sides match operation by operation, so what the
-    /// responder does meanwhile is found by counting; local operations at its edges count as within. All of it where they do not match.
+    /// The steps of one side that are within the measured interval, between the initiator's clock start and stop. Only
+    /// the initiator has a clock, but the sides match operation by operation, so the responder's steps are found by
+    /// counting. Local operations between are included. All steps where the sides do not match or there is no clock.
     #[must_use]
     pub fn timed(&self, side: PairSide) -> &[ProcedureStep] {
         let Some((start, stop)) = self.clock() else {
@@ -470,8 +478,9 @@ impl Procedure {
         &self.responder[from..from + length]
     }
 
-    /// The steps of one side as its endpoint walks them. Where data units or calls lie outside the clock, the responder's have a
-    /// start and a stop of its own counts in the same place.
+    /// The steps of one side as its endpoint executes them. Where data units or calls are outside the measured
+    /// interval, a start and a stop are inserted at the same place among the responder's steps, so that its counters
+    /// cover the same interval.
     #[must_use]
     pub fn walked(&self, side: PairSide) -> Vec<ProcedureStep> {
         let steps = self.side(side);
@@ -497,7 +506,7 @@ impl Procedure {
         walked
     }
 
-    /// Where the initiator's clock starts and stops.
+    /// The indices of the initiator's clock start and stop.
     fn clock(&self) -> Option<(usize, usize)> {
         let place = |wanted: &OperationCall| {
             self.initiator
@@ -525,7 +534,7 @@ impl Procedure {
         calls
     }
 
-    /// Whether its connections carry data units; `connect_disconnect` is the one of the prelude that does not.
+    /// Whether it transfers data units; of the predefined application types, `connect_disconnect` alone does not.
     #[must_use]
     pub fn carries_data(&self) -> bool {
         self.calls(PairSide::Initiator).iter().any(|call| {

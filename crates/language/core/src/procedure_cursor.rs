@@ -1,10 +1,12 @@
-//! Walks a program and yields the next operation, its sizes and delays drawn.
+//! The cursor: walks the steps of one side of a procedure and yields the next operation, with its sizes and delays
+//! drawn.
 //!
-//! It does nothing itself and reads no clock: a world executes what it yields and reports when the time limit has come or
-//! the stream has ended. Two cursors with one seed yield mirrored sizes, so a byte stream needs no length in it.
+//! It executes nothing and reads no clock: a world executes what it yields, and reports when the time limit has come
+//! or the stream has ended. Two cursors with the same seed yield the same sizes, so a byte stream needs no length
+//! fields.
 //!
-//! A repeat around a single operation of constant size is yielded as one operation with a count: the stack can then loop
-//! with nothing of ours between two system calls.
+//! A repeat around a single operation of constant size is yielded as one operation with a count, so that the stack can
+//! loop without code of ours between two system calls.
 
 use crate::plan::{DataSpec, Size, UnitCount};
 use crate::procedure::{CountArgument, DelayArgument, OperationCall, ProcedureStep, SizeArgument};
@@ -12,16 +14,16 @@ use crate::random::{Generator, Seed};
 use crate::time::Duration;
 use alloc::vec::Vec;
 
-/// What a world does next. Sizes in bytes.
+/// The next operation for a world to execute. Sizes are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CursorOperation {
     /// Open a connection.
     ConnectRequest,
-    /// Wait for one.
+    /// Wait until the peer opens a connection.
     AwaitConnectIndication,
-    /// Close it.
+    /// Close the connection.
     DisconnectRequest,
-    /// Wait until the peer does.
+    /// Wait until the peer closes the connection.
     AwaitDisconnectIndication,
     /// See [`OperationCall::StartBulkGet`].
     StartBulkGet,
@@ -41,16 +43,16 @@ pub enum CursorOperation {
     AwaitStopBulkPut,
     /// Send `times` units of `bytes`.
     DataRequest {
-        /// Size of each.
+        /// Size of each unit.
         bytes: u64,
-        /// How many.
+        /// Number of units.
         times: u64,
     },
     /// Receive `times` units of `bytes`.
     AwaitDataIndication {
-        /// Size of each.
+        /// Size of each unit.
         bytes: u64,
-        /// How many.
+        /// Number of units.
         times: u64,
     },
     /// Send a request, wait for the response, `times` times.
@@ -59,7 +61,7 @@ pub enum CursorOperation {
         request: u64,
         /// Size of the response.
         response: u64,
-        /// How often.
+        /// Number of calls.
         times: u64,
     },
     /// Wait for a request, send the response, `times` times.
@@ -68,7 +70,7 @@ pub enum CursorOperation {
         request: u64,
         /// Size of the response.
         response: u64,
-        /// How often.
+        /// Number of calls.
         times: u64,
     },
     /// Wait for a request.
@@ -83,31 +85,32 @@ pub enum CursorOperation {
     },
     /// Start the clock.
     StartMeasurement,
-    /// Stop it.
+    /// Stop the clock.
     StopMeasurement,
-    /// Wait, from now.
+    /// Wait for this time, counted from the call.
     Delay(Duration),
-    /// Wait for the next intended moment.
+    /// Wait until the next intended moment, this time after the previous one.
     Pace(Duration),
-    /// Read this much from the source file.
+    /// Read from the source file.
     ReadFile {
-        /// How much.
+        /// Number of bytes.
         bytes: u64,
     },
-    /// Write this much to the destination file.
+    /// Write to the destination file.
     WriteFile {
-        /// How much.
+        /// Number of bytes.
         bytes: u64,
     },
-    /// Note the time under the name of that index.
+    /// Record the time under the name with this index in [`Cursor::marks()`].
     Mark(usize),
-    /// A time limit cut a sending repeat short: inform the peer that no more comes.
+    /// Inform the peer that no more data comes, because the time limit has cut a sending repeat short.
     EndStream,
 }
 
 #[derive(Clone, Debug)]
 enum Instruction {
     Fixed(CursorOperation),
+    /// A data unit to send, or (`send` false) to await.
     Data {
         drawn: SizeSelector,
         send: bool,
@@ -120,6 +123,7 @@ enum Instruction {
     Return(SizeSelector),
     ReadFile(SizeSelector),
     WriteFile(SizeSelector),
+    /// A `Pace`, or (`pace` false) a `Delay`, of the distribution with index `timing` in `Cursor::delays`.
     Wait {
         timing: usize,
         pace: bool,
@@ -143,54 +147,62 @@ enum SizeSelector {
     Reply,
 }
 
-/// How long a repeat goes on.
+/// When a repeat ends.
 #[derive(Clone, Copy, Debug)]
 enum RepeatLimit {
     Times(u64),
-    /// So many passes; in the last one a data unit has `last` bytes.
+    /// After `left` passes; in the last one a data unit has `last` bytes.
     Rounded {
         left: u64,
         last: u64,
     },
-    /// Until units of drawn sizes make up these bytes; the last of them is cut.
+    /// When units of drawn sizes make up this number of bytes; the last unit is cut to fit.
     Amount(u64),
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Loop {
     left: RepeatLimit,
-    /// What `unit_bytes` was when the loop began.
+    /// The value of `Cursor::unit_bytes` when the repeat began.
     base: u64,
-    /// Whether its first communication operation drives.
+    /// Whether its first communication operation starts communication (see [`OperationCall::drives`]), so that a time
+    /// limit ends it.
     drives: bool,
 }
 
-/// One walk through a program.
+/// One walk through the steps of a side.
 #[derive(Clone, Debug)]
 pub struct Cursor {
     instructions: Vec<Instruction>,
     at: usize,
+    /// The repeats that are being executed, the innermost last.
     loops: Vec<Loop>,
+    /// Whether the world has reported that the time limit has come.
     limit_reached: bool,
     end_stream: bool,
-    /// How much of its repeat the operation yielded last was.
+    /// How much of its repeat the last yielded operation covers.
     share: RepeatShare,
     unit: SizeSource,
     reply: SizeSource,
+    /// The distributions of delays and their generators: first the timing list, then those written in the procedure.
     delays: Vec<(crate::distribution::Distribution, Generator)>,
+    /// Bytes of all data units of the first size so far.
     unit_bytes: u64,
     marks: Vec<alloc::string::String>,
 }
 
-/// How much of a repeat an operation is.
+/// How much of a repeat one yielded operation covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RepeatShare {
+    /// One pass, or the operation is not in a repeat.
     One,
     /// All passes but the last, whose data unit is shorter.
     AllButLast,
+    /// All passes.
     All,
 }
 
+/// The source of one of the data specification's sizes.
 #[derive(Clone, Debug)]
 enum SizeSource {
     Bytes(u64),
@@ -216,7 +228,8 @@ impl SizeSource {
 }
 
 impl Cursor {
-    /// A cursor at the first operation of `steps`. `seed` is the pair's (measurement, part, run, replica), the same on both sides.
+    /// A cursor at the first of `steps`. `seed` belongs to the pair (measurement, part, run, replica) and is the same
+    /// on both sides.
     #[must_use]
     pub fn new(steps: &[ProcedureStep], data: &DataSpec, seed: Seed) -> Self {
         let mut cursor = Self {
@@ -248,13 +261,15 @@ impl Cursor {
         &self.marks
     }
 
-    /// The time limit has come: every repeat that drives ends after its present pass, and none begins.
+    /// Reports that the time limit has come: every repeat that drives ends after its current pass, and no further one
+    /// begins.
     pub fn limit_reached(&mut self) {
         self.limit_reached = true;
     }
 
-    /// The peer sends no more data units where one was awaited. `closed`: nor anything else on this connection, so every
-    /// running repeat is left; else only the one around the awaited unit. Returns false when none is running.
+    /// Reports that the peer sends no more data units where one was awaited. With `closed` it sends nothing at all any
+    /// more on this connection, so every running repeat ends; otherwise only the one around the awaited unit does.
+    /// Returns false when no repeat ends.
     pub fn leave(&mut self, closed: bool) -> bool {
         let depth = if closed {
             self.loops.len()
@@ -265,7 +280,8 @@ impl Cursor {
         depth > 0
     }
 
-    /// The limit came before the next operation: leaves the innermost repeat at once if it is one that drives.
+    /// Reports that the limit came before the next operation could begin. If the innermost repeat drives, it ends at
+    /// once. Returns whether it did.
     pub fn cut(&mut self) -> bool {
         let drives = self.loops.last().is_some_and(|running| running.drives);
         if drives {
@@ -275,8 +291,8 @@ impl Cursor {
         drives
     }
 
-    /// The operation yielded last was sent or called fewer times than it says, because the limit came in between: the
-    /// shorter pass that would follow it is none.
+    /// Reports that the last yielded operation was executed fewer times than its count because the limit came: the
+    /// shorter last pass is skipped.
     pub fn cut_short(&mut self) {
         if self.share == RepeatShare::AllButLast {
             self.leave_repeats(1);
@@ -296,7 +312,7 @@ impl Cursor {
         }
     }
 
-    /// The next operation; `None` at the end of the program. Allocates nothing.
+    /// The next operation; `None` at the end of the steps. Does not allocate.
     pub fn advance(&mut self) -> Option<CursorOperation> {
         loop {
             if self.end_stream {
@@ -357,6 +373,7 @@ impl Cursor {
         }
     }
 
+    /// Draws a size, in bytes, and counts units of the first size.
     fn size(&mut self, drawn: SizeSelector) -> u64 {
         match drawn {
             SizeSelector::Fixed(bytes) => bytes,
@@ -369,7 +386,7 @@ impl Cursor {
         }
     }
 
-    /// Most bytes that the next data unit may have, by the total it helps to make up.
+    /// The most bytes that the next data unit may have, given what is left of the repeat it counts for.
     fn room(&self) -> u64 {
         let made_up = |running: &Loop| match running.left {
             RepeatLimit::Times(_) => None,
@@ -401,7 +418,8 @@ impl Cursor {
         }
     }
 
-    /// The operation that so many passes of what is here are together, and how many instructions a pass takes.
+    /// The repeat's body as one operation with a count of `times`, and the number of instructions of a pass; `None`
+    /// when sizes vary or the body has other operations.
     fn repeated(&self, times: u64) -> Option<(CursorOperation, usize)> {
         let constant = |drawn: &SizeSelector| match (drawn, &self.unit, &self.reply) {
             (SizeSelector::Fixed(bytes), ..)
@@ -461,8 +479,8 @@ impl Cursor {
         })
     }
 
-    /// A repeat around one operation (or a request and its response) whose sizes never change, as one operation; the loop
-    /// is then done, but for a last pass that is shorter.
+    /// Yields a repeat around one operation (or a request and its response) of constant sizes as one operation. The
+    /// repeat has then ended, except for a shorter last pass.
     fn whole_repeat(&mut self) -> Option<CursorOperation> {
         let (times, share) = match self.loops.last()?.left {
             RepeatLimit::Times(times) => (times, RepeatShare::All),
@@ -473,7 +491,8 @@ impl Cursor {
         self.share = share;
         self.at += length;
         match self.loops.last_mut() {
-            // What was yielded is all passes but one: its end is the end of the last but one.
+            // All passes but the last were yielded. `EndRepeat` comes next and takes one off, which leaves the last
+            // pass.
             Some(Loop {
                 left: RepeatLimit::Rounded { left, .. },
                 ..
@@ -598,7 +617,8 @@ impl Cursor {
         self.instructions.push(instruction);
     }
 
-    /// Which timing it is; none where the list does not give it: that is no delay, and nothing to yield.
+    /// The index of the delay's distribution; `None` when the timing list is shorter, which means no delay and nothing
+    /// to yield.
     fn compile_delay(
         &mut self,
         argument: &DelayArgument,
@@ -653,7 +673,7 @@ fn limit(count: CountArgument, data: &DataSpec) -> RepeatLimit {
     }
 }
 
-/// Whether the first communication operation of a body drives.
+/// Whether the first communication operation of a body starts communication (see [`OperationCall::drives`]).
 fn drives(body: &[ProcedureStep]) -> bool {
     first_drive(body).unwrap_or(false)
 }

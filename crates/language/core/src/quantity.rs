@@ -5,15 +5,15 @@ use alloc::borrow::ToOwned as _;
 use alloc::string::String;
 use core::time::Duration;
 
-/// What a size looks like.
+/// The error for a size that cannot be parsed.
 const SIZE: &str = "expected a whole number followed by B, kB, MB, GB, KiB, MiB or GiB, or by k, M or G (powers of 1024)";
-/// What a time looks like.
+/// The error for a time that cannot be parsed.
 const TIME: &str = "expected a number with a unit (us, ms, s, min or h), as in 100ms";
 
-/// Bytes, more than none.
+/// Parses a size in bytes, at least 1.
 ///
 /// # Errors
-/// What a size looks like.
+/// A sentence that says how a size is written.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     let factor = match text[digits.len()..].trim() {
@@ -30,18 +30,18 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| SIZE.to_owned())
 }
 
-/// The same, or none at all.
+/// Parses a size in bytes, or `0`.
 ///
 /// # Errors
-/// What a size looks like.
+/// A sentence that says how a size is written.
 pub fn parse_size_or_none(text: &str) -> Result<u64, String> {
     if text == "0" { Ok(0) } else { parse_size(text) }
 }
 
-/// `100ms`, `1.5 s`, `2min` or `2m`: some time.
+/// Parses a time above zero: `100ms`, `1.5 s`, `2min` or `2m`.
 ///
 /// # Errors
-/// What a time looks like.
+/// A sentence that says how a time is written.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let split = text
         .find(|letter: char| letter.is_ascii_alphabetic())
@@ -60,10 +60,10 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| TIME.into())
 }
 
-/// A time with its unit, seconds without one.
+/// Parses a time in seconds, at least 0 and below 1e9; a number without a unit is in seconds.
 ///
 /// # Errors
-/// What a moment looks like.
+/// A sentence that says how a time is written.
 pub fn parse_moment(text: &str) -> Result<f64, String> {
     let text = text.trim();
     let (number, unit) =

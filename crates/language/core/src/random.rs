@@ -1,4 +1,5 @@
-//! A named tree of seeds: every place that draws has its own generator, so one more draw here changes nothing there.
+//! A named tree of seeds: every place that draws has its own generator, so drawing more in one place does not change
+//! another.
 //!
 //! `Seed::root(42).child("run").index(3).child("unit").generator()` is the same generator in every world.
 
@@ -6,7 +7,7 @@ use rand_core::SeedableRng;
 pub use rand_xoshiro::Xoshiro256PlusPlus as Generator;
 use serde::{Deserialize, Serialize};
 
-/// A node of the tree.
+/// A node of the tree of seeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Seed(pub u64);
@@ -18,7 +19,7 @@ impl Seed {
         Self(mix(number))
     }
 
-    /// The child of that name.
+    /// The child node of that name.
     #[must_use]
     pub fn child(self, name: &str) -> Self {
         // FNV-1a over the name, then mixed with the parent.
@@ -28,13 +29,13 @@ impl Seed {
         Self(mix(self.0 ^ mix(hash)))
     }
 
-    /// The numbered child.
+    /// The child node of that number.
     #[must_use]
     pub const fn index(self, number: u64) -> Self {
         Self(mix(self.0 ^ mix(number.wrapping_add(0x5851_f42d_4c95_7f2d))))
     }
 
-    /// The generator at this node; asking again gives the same sequence again.
+    /// The generator at this node; each call returns it from the beginning of its sequence.
     #[must_use]
     pub fn generator(self) -> Generator {
         Generator::seed_from_u64(self.0)

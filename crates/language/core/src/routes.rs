@@ -1,7 +1,7 @@
-//! The way packets take through a declared network.
+//! The routes that packets take through a declared network.
 //!
-//! The shortest path: a hop costs its propagation delay and the time of a packet of 1500 bytes. The network machine spreads
-//! flows over paths of equal cost; here it is one of them.
+//! A route is the shortest path, where a link costs its propagation delay and the transmission time of a packet of
+//! 1500 bytes. The simulated and emulated networks spread flows over paths of equal cost; here one of them is chosen.
 
 use crate::network::{LinkRate, Network, NetworkLink};
 use crate::time::Duration;
@@ -10,14 +10,14 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-/// Bits of the packet that hops are compared with.
+/// Size in bits of the packet whose transmission time is part of a link's cost.
 const PROBE_BITS: f64 = 8.0 * 1500.0;
 
-/// A link, and whether it is gone from its first to its second end.
+/// A link of a route, and whether it is crossed from its first end to its second.
 pub type RouteStep<'n> = (&'n NetworkLink, bool);
 
-/// The links of the shortest path; `None` when a node is not there or no links lead from one to the other. Of paths of the
-/// same cost, the one over the link declared first.
+/// The links of the shortest path; `None` when a node does not exist or no path leads from one to the other. Of paths
+/// of equal cost, the one over the link declared first.
 #[must_use]
 pub fn find_shortest_route<'n>(
     network: &'n Network,
@@ -40,12 +40,12 @@ pub fn find_shortest_route<'n>(
     Some(links)
 }
 
-/// For each node, where its links lead to, in the order of the text.
+/// For each node, the nodes its links lead to, in the order of declaration.
 fn leaving<'n>(
     network: &'n Network,
     nodes: &BTreeMap<&str, usize>,
 ) -> Vec<Vec<(usize, RouteStep<'n>)>> {
-    // Of two nodes of one name, a mistake that is reported elsewhere, the first has a number and is not found.
+    // Two nodes of one name are an error that is reported elsewhere: the map keeps the number of the second.
     let mut leaving = vec![Vec::new(); nodes.values().max().map_or(0, |last| last + 1)];
     for link in &network.links {
         let (Some(first), Some(second)) = (
@@ -62,7 +62,7 @@ fn leaving<'n>(
     leaving
 }
 
-/// For each node that is reached, the one before it and the link between (Dijkstra 1959).
+/// For each node that can be reached, the node before it and the link between (Dijkstra 1959).
 fn tree<'n>(
     leaving: &[Vec<(usize, RouteStep<'n>)>],
     start: usize,
@@ -86,10 +86,10 @@ fn tree<'n>(
     by
 }
 
-/// In nanoseconds, so that equal costs are equal however they are added up.
+/// The cost of a link in whole nanoseconds, so that equal costs compare equal in whatever order they are added.
 fn cost_ns(link: &NetworkLink) -> u64 {
     let rate = match &link.rate {
-        // A way that is shut for a while is still the way.
+        // A link whose rate is 0 for some time keeps its route: its largest rate counts.
         LinkRate::Schedule(schedule) => Some(
             schedule
                 .steps

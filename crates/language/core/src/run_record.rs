@@ -1,6 +1,6 @@
-//! What one run of one part yielded, as plain data: worlds make it, `events` keeps it, `analyze` reads it.
+//! What one run of one part yielded, as plain data: worlds make it, `runs` stores it, `analyze` reads it.
 //!
-//! What a world could not measure is `None` with its reason in `absent`, never zero.
+//! A value that a world could not measure is `None`, with the reason in `absent`; it is never recorded as zero.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -8,7 +8,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-/// Values in ascending order with how often each occurred; times in ns. The widths come from a histogram of 3 digits.
+/// Values in ascending order with how often each occurred; times are in ns. Worlds round values to three significant
+/// digits.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Histogram {
     /// `(value, occurrences)`, value ascending.
@@ -22,20 +23,20 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// How many values.
+    /// Number of values.
     #[must_use]
     pub fn n(&self) -> u64 {
         self.counts.iter().map(|(_, n)| n).sum()
     }
 
-    /// Adds another's values.
+    /// Adds the values of another histogram.
     pub fn merge(&mut self, other: &Self) {
         if !other.counts.is_empty() {
             *self = Self::merged([&*self, other]);
         }
     }
 
-    /// The values of all of them; takes time in proportion to what they hold, however many they are.
+    /// A histogram of the values of all; it takes time in proportion to the number of entries.
     #[must_use]
     pub fn merged<'h>(all: impl IntoIterator<Item = &'h Self>) -> Self {
         let mut whole = Self::default();
@@ -59,33 +60,33 @@ impl Histogram {
 /// Data units that did not arrive once and in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnitLosses {
-    /// Never arrived.
+    /// Units that never arrived.
     pub lost: u64,
-    /// Arrived again.
+    /// Units that arrived more than once.
     pub duplicated: u64,
-    /// Arrived after one sent later.
+    /// Units that arrived after one that was sent later.
     pub reordered: u64,
 }
 
-/// CPU time and what the kernel counted, over the measured period, for the threads of one side.
+/// CPU time and counters of the kernel for the threads of one side, over the measured interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
     /// User CPU seconds.
     pub user_s: f64,
     /// System CPU seconds.
     pub system_s: f64,
-    /// Context switches asked for (waiting).
+    /// Context switches because the thread waited.
     pub voluntary_switches: u64,
-    /// Context switches forced.
+    /// Context switches because the thread was preempted.
     pub involuntary_switches: u64,
-    /// Page faults without disk.
+    /// Page faults without disk access.
     pub minor_faults: u64,
-    /// Page faults with disk: paging.
+    /// Page faults with disk access (paging).
     pub major_faults: u64,
 }
 
 impl Usage {
-    /// What was used since an earlier moment.
+    /// The difference to an earlier reading.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         Self {
@@ -102,13 +103,13 @@ impl Usage {
         }
     }
 
-    /// CPU seconds in user mode and in the kernel.
+    /// CPU seconds in user mode and in the kernel together.
     #[must_use]
     pub fn cpu_s(&self) -> f64 {
         self.user_s + self.system_s
     }
 
-    /// Adds another's.
+    /// Adds the usage of another side or replica.
     pub fn add(&mut self, other: &Self) {
         self.user_s += other.user_s;
         self.system_s += other.system_s;
@@ -119,31 +120,32 @@ impl Usage {
     }
 }
 
-/// The whole host over the measured period (resolution: one tick, 10 ms a core).
+/// CPU time of the whole host over the measured interval (resolution: one tick, 10 ms on each core).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostUsage {
     /// CPU seconds in user mode, all cores.
     pub user_s: f64,
-    /// In the kernel, without interrupts.
+    /// CPU seconds in the kernel without interrupts.
     pub system_s: f64,
-    /// In interrupts.
+    /// CPU seconds in interrupts.
     pub interrupt_s: f64,
-    /// Taken by the hypervisor.
+    /// CPU seconds taken by the hypervisor.
     pub steal_s: f64,
-    /// Idle.
+    /// CPU seconds idle.
     pub idle_s: f64,
     /// Pages swapped in and out.
     pub swapped_pages: u64,
-    /// Time a control group above the process was throttled, over its processors.
+    /// Seconds for which a control group above the process was throttled, divided by its number of processors.
     pub throttled_s: Option<f64>,
-    /// Length of the period.
+    /// Length of the measured interval, s.
     pub elapsed_s: f64,
-    /// What of this could not be measured and why.
+    /// Names of values that could not be measured, with the reasons.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub absent: BTreeMap<String, String>,
 }
 
 impl HostUsage {
+    /// Its real numbers with their names, for [`RunRecord::not_finite`].
     fn reals(&self) -> [(&'static str, f64); 7] {
         let Self {
             user_s,
@@ -167,54 +169,55 @@ impl HostUsage {
     }
 }
 
-/// What the transport said of the measured connection. Times in seconds, from `TCP_INFO` where there is one. What a transport
-/// does not report is absent.
+/// The transport's values for the measured connection, from `TCP_INFO` where there is one. Times are in seconds. A
+/// value that a transport does not report is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TransportRecord {
-    /// Segments sent again.
+    /// Segments retransmitted.
     pub retransmits: u64,
     /// Smoothed round trip time.
     pub rtt_s: f64,
-    /// Its variation.
+    /// Variation of the round-trip time.
     pub rtt_var_s: Option<f64>,
     /// Congestion window in segments.
     pub cwnd_segments: Option<u64>,
-    /// Segment size in bytes.
+    /// Maximum segment size in bytes.
     pub mss_bytes: u64,
-    /// Time with data to send.
+    /// Time in which there was data to send.
     pub busy_s: Option<f64>,
-    /// Time limited by the receiver's window.
+    /// Time in which the receiver's window limited sending.
     pub receive_window_limited_s: Option<f64>,
-    /// Time limited by the send buffer.
+    /// Time in which the send buffer limited sending.
     pub send_buffer_limited_s: Option<f64>,
     /// Bytes acknowledged by the peer.
     pub bytes_acked: Option<u64>,
     /// Bytes received.
     pub bytes_received: u64,
-    /// The rest of its time, where the stack says what kept the sender from sending more.
+    /// The rest of the sender's time, where the stack reports what limited it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<SenderLimitTimes>,
 }
 
-/// What kept a sender from sending more, s: no moment is in two of them, nor limited by the receiver's window or the send buffer.
+/// What kept a sender from sending more, in seconds. The times do not overlap one another, nor the times limited by
+/// the receiver's window or the send buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SenderLimitTimes {
-    /// Everything that was handed over is on its way.
+    /// All data that was handed over has been sent: the application is slow.
     pub application_s: f64,
-    /// The congestion window in slow start.
+    /// The congestion window, in slow start.
     pub slow_start_s: f64,
-    /// The congestion window otherwise.
+    /// The congestion window, outside slow start.
     pub congestion_window_s: f64,
-    /// What was lost is sent again.
+    /// Lost segments are being retransmitted.
     pub recovery_s: f64,
-    /// A timer had to expire before something lost was sent again.
+    /// A timer had to expire before a lost segment was retransmitted.
     pub timeout_s: f64,
     /// Nagle's algorithm.
     pub nagle_s: f64,
 }
 
 impl SenderLimitTimes {
-    /// Each time with another's beside it.
+    /// Combines each time with the same time of another record.
     fn zip(self, other: Self, with: fn(f64, f64) -> f64) -> Self {
         Self {
             application_s: with(self.application_s, other.application_s),
@@ -226,13 +229,13 @@ impl SenderLimitTimes {
         }
     }
 
-    /// Both together.
+    /// The sums of both records.
     #[must_use]
     pub fn with(self, more: Self) -> Self {
         self.zip(more, |a, b| a + b)
     }
 
-    /// What was spent since.
+    /// The differences to an earlier reading.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         self.zip(before, |a, b| a - b)
@@ -240,6 +243,7 @@ impl SenderLimitTimes {
 }
 
 impl TransportRecord {
+    /// Its real numbers with their names, for [`RunRecord::not_finite`].
     fn reals(&self) -> impl Iterator<Item = (&'static str, f64)> {
         [
             ("transport.rtt_s", Some(self.rtt_s)),
@@ -258,7 +262,7 @@ impl TransportRecord {
         .filter_map(|(name, value)| Some((name, value?)))
     }
 
-    /// A connection's that reports the same and has done nothing yet.
+    /// The record of a fresh connection that reports the same values: counters are 0, gauges are kept.
     #[must_use]
     pub fn without_counts(&self) -> Self {
         let none = |time: Option<f64>| time.map(|_| 0.0);
@@ -274,7 +278,7 @@ impl TransportRecord {
         }
     }
 
-    /// The same connection's with another's: counters summed, gauges of this one. A sum with an unknown in it is unknown.
+    /// Combines two records: counters are summed, gauges are those of `self`. A sum with an unknown term is unknown.
     #[must_use]
     pub fn with(self, more: &Self) -> Self {
         let times = |a: Option<f64>, b: Option<f64>| Some(a? + b?);
@@ -294,47 +298,48 @@ impl TransportRecord {
     }
 }
 
-/// The note of a side whose clock stopped before the peer had everything: its bytes are not those of its time.
+/// The note of a side whose clock stopped while data was in transit: its bytes are not those of the measured time.
 pub const IN_TRANSIT: &str = "not confirmed: the clock stopped with data units in transit";
 
-/// The note of a side that cannot say which data units lay within the clock.
+/// The note of a side that cannot say which data units were within the measured interval.
 pub const UNPLACED: &str = "not attributed: some data units were lost, so it is unknown which others were within the measured interval";
 
-/// What one side of one part saw in one run, all its replicas together.
+/// What one side of one part recorded in one run, all its replicas together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SideRecord {
-    /// CPU and counters of its threads.
+    /// CPU time and kernel counters of its threads.
     pub usage: Usage,
-    /// Its host.
+    /// CPU time of its whole host.
     pub host: Option<HostUsage>,
-    /// The transport when the clock started and when it stopped (counters summed over replicas, gauges of the first).
+    /// The transport's values when the clock started and when it stopped (counters summed over replicas, gauges of the
+    /// first).
     pub transport: Option<(TransportRecord, TransportRecord)>,
-    /// What the stack really used: `congestion = bbr`, `nodelay = off`, ...
+    /// The settings that the stack really used: `congestion = bbr`, `nodelay = off`, ...
     pub settings: BTreeMap<String, String>,
-    /// Core at the start and at the end of the measured period, and whether it was pinned (first replica).
+    /// Core at the start and at the end of the measured interval, and whether it was pinned (first replica).
     pub cpu: Option<(usize, usize, bool)>,
-    /// Data units that arrived, and their bytes.
+    /// Data units that arrived.
     pub received_units: u64,
-    /// Bytes of them.
+    /// Bytes of the data units that arrived.
     pub received_bytes: u64,
     /// Data units sent.
     pub sent_units: u64,
-    /// Bytes of them.
+    /// Bytes of the data units sent.
     pub sent_bytes: u64,
     /// Data units sent that never arrived (datagram stacks).
     pub lost: Option<u64>,
-    /// Arrived more than once.
+    /// Data units that arrived more than once.
     pub duplicated: Option<u64>,
-    /// Arrived after a later one.
+    /// Data units that arrived after one that was sent later.
     pub reordered: Option<u64>,
-    /// Marks: times since the clock started, by name.
+    /// Times since the clock started, ns, by the name of the mark.
     pub marks: BTreeMap<String, Histogram>,
-    /// Notes worth a flag: `zerocopy copied`, `gso refused`.
+    /// Notes that become flags of the result: `zerocopy copied`, `gso refused`.
     pub notes: Vec<String>,
 }
 
 impl SideRecord {
-    /// Whether its bytes are those that were moved while the clock ran.
+    /// Whether its bytes are those that were transferred while the clock ran.
     #[must_use]
     pub fn bytes_are_timed(&self) -> bool {
         !self
@@ -343,7 +348,7 @@ impl SideRecord {
             .any(|note| note == IN_TRANSIT || note == UNPLACED)
     }
 
-    /// Adds what another replica of the same side saw: counters are summed, gauges stay the first's.
+    /// Adds the record of another replica of the same side: counters are summed, gauges stay those of the first.
     pub fn add(&mut self, one: Self) {
         self.usage.add(&one.usage);
         self.transport = match (self.transport, one.transport) {
@@ -371,7 +376,7 @@ impl SideRecord {
         }
     }
 
-    /// Every value that is not a count, by name.
+    /// Its real numbers with their names, for [`RunRecord::not_finite`].
     fn reals(&self) -> impl Iterator<Item = (String, f64)> {
         let Usage {
             user_s, system_s, ..
@@ -395,55 +400,57 @@ impl SideRecord {
     }
 }
 
-/// What went through one direction of a link of a modelled network.
+/// What passed through one direction of a link of a modelled network.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortRecord {
-    /// Its name: `khons>edge`.
+    /// The direction's name: `khons>edge`.
     pub name: String,
     /// Packets that left (on links of cells, cells that left a cell switch).
     pub packets: u64,
-    /// Their bytes, network layer.
+    /// Bytes of the packets that left, network layer.
     pub bytes: u64,
     /// Packets marked.
     pub marked: u64,
-    /// Packets doubled.
+    /// Packets duplicated.
     pub duplicated: u64,
-    /// Packets dropped or lost, by reason; only what there was.
+    /// Packets dropped or lost, by reason; reasons that did not occur are left out.
     pub drops: BTreeMap<String, u64>,
 }
 
-/// How well an emulated network kept its times. Lateness: how long after it was due a frame was handed to the kernel, ns.
+/// How well an emulated network kept its times. The lateness of a frame is how long after its due time it was handed
+/// to the kernel, ns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EmulationRecord {
     /// Frames that left for a host.
     pub departures: u64,
-    /// Median lateness.
+    /// Median lateness, ns.
     pub lateness_p50_ns: u64,
-    /// 99 of 100 are at most this.
+    /// 99th percentile of the lateness, ns.
     pub lateness_p99_ns: u64,
-    /// The largest.
+    /// Largest lateness, ns.
     pub lateness_max_ns: u64,
     /// Frames lost because the machine could not keep up.
     pub lost: u64,
     /// Share of one processor that the emulator took, 0 to 1.
     pub cpu_share: f64,
-    /// Median round trip through the emulator with nothing emulated in it, measured at its start.
+    /// Median round-trip time through the emulator without any emulated delay, measured at its start, ns.
     pub round_trip_ns: Option<u64>,
-    /// Why the result is the machine's and not the network's, when it is.
+    /// Set when the machine was overloaded and the result shows that instead of the network: the reason.
     pub overload: Option<String>,
 }
 
 /// What a modelled network did during a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NetworkRecord {
-    /// Its name.
+    /// The network's name.
     pub name: String,
-    /// Directions of links at which something was dropped, marked or doubled, and the busiest of the others.
+    /// Link directions at which something was dropped, marked or duplicated, and the busiest of the others.
     pub ports: Vec<PortRecord>,
-    /// In the emulated world.
+    /// How the emulator kept its times; present in the emulated world alone.
     pub emulation: Option<EmulationRecord>,
 }
 
+/// The sum, or the one that is known.
 fn plus(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a + b),
@@ -458,29 +465,29 @@ pub struct RunRecord {
     pub measurement: usize,
     /// Index of the part.
     pub part: usize,
-    /// Index of the run, from 0; warm-up runs count apart.
+    /// Index of the run, from 0; warm-up runs are counted separately.
     pub run: u32,
-    /// Left out of every total.
+    /// Whether it is a warm-up run, which no total includes.
     pub warmup: bool,
-    /// Pairs at once.
+    /// Number of pairs that ran at the same time.
     pub replicas: u32,
-    /// Measured period in ns: the longest of the replicas' own (each from its own clock start to stop).
+    /// Measured time in ns: the longest of the replicas' own (each from its own clock start to stop).
     pub elapsed_ns: u64,
-    /// From the first replica's clock start to the last one's stop, in ns, where one host holds all their clocks.
+    /// From the first replica's clock start to the last one's stop, in ns, where all their clocks are on one host.
     pub span_ns: u64,
     /// Whether the time limit ended it.
     pub limited: bool,
-    /// Response times of calls in ns, from the intended moment where there is one.
+    /// Response times of calls in ns, measured from the intended moment where there is one.
     pub calls: Histogram,
-    /// Times of connect plus disconnect in ns, within the measured period.
+    /// Times of connecting plus disconnecting in ns, within the measured interval.
     pub connects: Histogram,
-    /// How late paced operations began, in ns.
+    /// How long after their intended moments paced operations began, in ns.
     pub lateness: Histogram,
-    /// The initiators.
+    /// The record of the initiators.
     pub initiator: SideRecord,
-    /// The responders.
+    /// The record of the responders.
     pub responder: SideRecord,
-    /// What could not be measured and why.
+    /// Names of values that could not be measured, with the reasons.
     pub absent: BTreeMap<String, String>,
     /// What the modelled network did, the same for all parts of a run; absent in the live world.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -488,7 +495,7 @@ pub struct RunRecord {
 }
 
 impl NetworkRecord {
-    /// Keeps of `ports` those at which something went wrong, and the `busiest` of the others.
+    /// Keeps the ports at which something was dropped, marked or duplicated, and the `busiest` of the others by bytes.
     #[must_use]
     pub fn notable(name: &str, ports: Vec<PortRecord>, busiest: usize) -> Self {
         let wrong =
@@ -517,8 +524,8 @@ impl NetworkRecord {
 }
 
 impl RunRecord {
-    /// The name of a value that is no finite number; there is none in a record that a world made. JSON has no such
-    /// values, so a record with one could be written and never read.
+    /// The name of a value that is not a finite number, if there is one. Worlds never record such a value; JSON cannot
+    /// represent it, so the record could be written but not read.
     #[must_use]
     pub fn not_finite(&self) -> Option<String> {
         let times = [
@@ -552,19 +559,19 @@ impl RunRecord {
             .map(|(name, _)| name)
     }
 
-    /// Bytes of data units that arrived at either side.
+    /// Bytes of the data units that arrived at either side.
     #[must_use]
     pub fn data_bytes(&self) -> u64 {
         self.initiator.received_bytes + self.responder.received_bytes
     }
 }
 
-/// What waking a sleeping thread costs, in seconds one way: half of a round trip between two threads.
+/// The time to wake a sleeping thread, in seconds: half of a round trip between two threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WakeUp {
-    /// Both on one core (median).
+    /// Median with both threads on one core.
     pub same_core_s: Option<f64>,
-    /// One on each of two cores (median); absent where there is only one.
+    /// Median with the threads on two cores; absent on a machine with one core.
     pub other_core_s: Option<f64>,
 }
 

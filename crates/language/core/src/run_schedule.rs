@@ -1,41 +1,46 @@
-//! The schedule of a plan: which run comes next, whether it counts, and with which seed. The same in every world.
+//! The schedule of a plan: which run comes next, whether it is counted, and its seed. It is the same in every world.
 //!
-//! It carries nothing out and reads no clock: a world takes the next run, reports how long each run took in its own time and
-//! whether a measurement that repeats `until` an interval has enough.
+//! It executes nothing and reads no clock: a world takes the next run, reports how long each run took in its own time
+//! and whether a measurement that repeats `until` its interval is narrow enough has enough runs.
 
 use crate::plan::{Measurement, Plan, Warmup};
 use crate::random::Seed;
 use crate::time::Duration;
 
-/// One run to be made.
+/// One run to execute.
 #[derive(Clone, Copy, Debug)]
 pub struct ScheduledRun<'p> {
     /// Index of the measurement in the plan.
     pub index: usize,
     /// The measurement.
     pub measurement: &'p Measurement,
-    /// Index of the run, from 0; warm-up runs count apart.
+    /// Index of the run, from 0; warm-up runs are counted separately.
     pub run: u32,
-    /// Whether it counts; false in the warm-up.
+    /// Whether it is counted; false for a warm-up run.
     pub counted: bool,
-    /// Root of the run's randomness.
+    /// Root of the run's random seeds.
     pub seed: Seed,
 }
 
-/// Where in the plan one is.
+/// The position in a plan.
 #[derive(Clone, Debug)]
 pub struct PlanSchedule<'p> {
     plan: &'p Plan,
     seed: Seed,
+    /// Index of the current measurement.
     index: usize,
+    /// Number of its warm-up runs so far.
     warm: u32,
+    /// Time that its warm-up runs have taken.
     warm_for: Duration,
+    /// Whether its warm-up is over.
     warmed: bool,
+    /// Number of its counted runs so far.
     run: u32,
 }
 
 impl<'p> PlanSchedule<'p> {
-    /// At the first run of the first measurement.
+    /// A schedule at the first run of the first measurement.
     #[must_use]
     pub const fn new(plan: &'p Plan, seed: u64) -> Self {
         Self {
@@ -49,15 +54,15 @@ impl<'p> PlanSchedule<'p> {
         }
     }
 
-    /// A run took so long, in the time of its world.
+    /// Reports how long a run took, in the time of its world.
     pub fn record_time(&mut self, time: Duration) {
         if !self.warmed {
             self.warm_for += time;
         }
     }
 
-    /// The next run; `None` when all is done. `enough`: whether the measurement of that index has enough runs for its
-    /// interval.
+    /// The next run; `None` when the plan is done. `enough` says whether the measurement with that index has enough
+    /// runs for its interval.
     pub fn next(&mut self, enough: impl Fn(usize) -> bool) -> Option<ScheduledRun<'p>> {
         loop {
             let measurement = self.plan.measurements.get(self.index)?;
@@ -81,7 +86,7 @@ impl<'p> PlanSchedule<'p> {
     const fn warm_more(&self, measurement: &Measurement) -> bool {
         match measurement.warmup {
             Warmup::Runs(runs) => self.warm < runs,
-            // The first of them begins at once.
+            // The first warm-up run always begins, whatever the time is.
             Warmup::Time(time) => time.0 > 0 && (self.warm == 0 || self.warm_for.0 < time.0),
         }
     }

@@ -1,36 +1,38 @@
-//! What the socket buffers of Linux hold. A buffer is asked for in bytes; the kernel takes twice as many for memory, and counts
-//! in it what each packet takes with its description, not what it carries.
+//! How much data the socket buffers of Linux hold. A program asks for a size in bytes; the kernel reserves twice as
+//! much memory and charges each packet with its metadata, not only with the data it carries.
 //!
-//! It knows nothing of connections. Source: Linux 6.18, `net/core/sock.c` (`SO_SNDBUF`, `SO_RCVBUF`, least values),
-//! `tcp_win_from_space`, `__tcp_select_window`.
+//! Source: Linux 6.18, `net/core/sock.c` (`SO_SNDBUF`, `SO_RCVBUF`, least values), `tcp_win_from_space`,
+//! `__tcp_select_window`.
 
-/// Least memory of a receive buffer and of a send buffer, in bytes.
+/// Least memory of a receive buffer, in bytes.
 const LEAST_RECEIVE: u64 = 2304;
+/// Least memory of a send buffer, in bytes.
 const LEAST_SEND: u64 = 2 * LEAST_RECEIVE;
-/// What a packet takes beside its data.
+/// Memory that a packet occupies besides its data, in bytes.
 const DESCRIPTION: u64 = 768;
-/// A window is so many 256ths of the memory.
+/// Windows are computed in units of 1/256 of the memory.
 const PARTS: u64 = 256;
-/// With less memory than this, windows are sent unscaled, and are whole segments.
+/// With less memory than this (bytes), windows are not scaled and are rounded down to whole segments.
 const SCALED: u64 = 2 << 16;
 
-/// Memory of a receive buffer for which `asked` bytes were asked.
+/// Memory in bytes of a receive buffer for which a program asked `asked` bytes.
 #[must_use]
 pub const fn receive_memory(asked: u64) -> u64 {
     at_least(asked.saturating_mul(2), LEAST_RECEIVE)
 }
 
-/// Memory of a send buffer for which `asked` bytes were asked.
+/// Memory in bytes of a send buffer for which a program asked `asked` bytes.
 #[must_use]
 pub const fn send_memory(asked: u64) -> u64 {
     at_least(asked.saturating_mul(2), LEAST_SEND)
 }
 
+/// The larger of both.
 const fn at_least(bytes: u64, least: u64) -> u64 {
     if bytes < least { least } else { bytes }
 }
 
-/// The part of the memory that is offered to a sender whose packets carry `payload` bytes, in 256ths.
+/// The part of the memory that can hold data when packets carry `payload` bytes, in units of 1/256; at least 1.
 const fn part(payload: u64) -> u64 {
     at_least(
         (payload as u128 * PARTS as u128 / (payload as u128 + DESCRIPTION as u128)) as u64,
@@ -38,8 +40,9 @@ const fn part(payload: u64) -> u64 {
     )
 }
 
-/// The window that receive memory offers to packets that carry `payload` bytes, at least one of them: a packet waits for its
-/// reader when an acknowledgement leaves. (In a kernel it is one, or none.)
+/// The window in bytes that a receive buffer with this memory offers to packets that carry `payload` bytes, at least
+/// one packet. One packet is assumed to wait for its reader when an acknowledgement is sent. (A kernel may also offer
+/// no window.)
 #[must_use]
 pub const fn offered_window(memory: u64, payload: u64) -> u64 {
     let payload = at_least(payload, 1);
@@ -53,7 +56,7 @@ pub const fn offered_window(memory: u64, payload: u64) -> u64 {
     at_least(whole, payload)
 }
 
-/// Memory that offers a window of so many bytes.
+/// The memory in bytes for which [`offered_window`] is `window` bytes.
 #[must_use]
 pub const fn for_window(window: u64, payload: u64) -> u64 {
     let payload = at_least(payload, 1);

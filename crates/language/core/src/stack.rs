@@ -1,6 +1,6 @@
-//! A stack as a plan has it: its name, the options that are written, and the facts that answers need.
+//! A stack as a plan holds it: its name, the options that are written, and facts that reports and predictions need.
 //!
-//! Which options there are and what they accept is the table's, in `catalogue`.
+//! Which options exist and which values they accept is in `catalogue`.
 
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 /// A stack and its options.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Stack {
-    /// Its name.
+    /// The stack's name.
     pub name: String,
-    /// Options in the order of their names.
+    /// The options that are written, ordered by name.
     pub options: BTreeMap<String, OptionValue>,
-    /// What answers have to know of it, out of its table.
+    /// Facts from the stack's table.
     #[serde(default)]
     pub facts: StackFacts,
 }
@@ -53,13 +53,13 @@ impl Stack {
         }
     }
 
-    /// Whether a flag is set.
+    /// Whether the option is written.
     #[must_use]
     pub fn flag(&self, name: &str) -> bool {
         self.options.contains_key(name)
     }
 
-    /// A number or a number of bytes.
+    /// The option's value, when it is a number or a number of bytes.
     #[must_use]
     pub fn number(&self, name: &str) -> Option<u64> {
         match self.options.get(name) {
@@ -68,7 +68,7 @@ impl Stack {
         }
     }
 
-    /// A time in seconds.
+    /// The option's value in seconds, when it is a time.
     #[must_use]
     pub fn seconds(&self, name: &str) -> Option<f64> {
         match self.options.get(name) {
@@ -77,7 +77,7 @@ impl Stack {
         }
     }
 
-    /// A word.
+    /// The option's value, when it is a word.
     #[must_use]
     pub fn word(&self, name: &str) -> Option<&str> {
         match self.options.get(name) {
@@ -91,87 +91,88 @@ impl Stack {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OptionValue {
-    /// A flag that is set.
+    /// A flag, which has no value.
     Set,
     /// Bytes, or a whole number.
     Number(u64),
-    /// Seconds.
+    /// A time in seconds.
     Seconds(f64),
     /// A word or a name.
     Word(String),
 }
 
-/// How the packets of a stack show which data units they carry, so that events of the network can be joined to them.
+/// How the packets of a stack show which data units they carry, so that network events can be associated with units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PacketContent {
-    /// They do not, or not to us.
+    /// They do not show it, or only encrypted.
     #[default]
     Unknown,
-    /// By TCP's sequence numbers.
+    /// By TCP sequence numbers.
     Stream,
-    /// A datagram is a data unit and carries its number.
+    /// Each datagram is a data unit and carries its number.
     Datagrams,
-    /// By the headers of blasts.
+    /// By the headers of the blast protocol.
     Blasts,
 }
 
-/// Which closed form predicts a stack.
+/// Which closed-form model predicts a stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClosedForm {
-    /// None.
+    /// No model.
     #[default]
     None,
-    /// TCP as Linux has it.
+    /// TCP as implemented by Linux.
     Tcp,
-    /// TCP as smoltcp has it.
+    /// TCP as implemented by smoltcp.
     SmolTcp,
-    /// Plain datagrams.
+    /// UDP datagrams.
     Udp,
     /// QUIC.
     Quic,
-    /// The Host-Host protocol over IMPs.
+    /// The Host-Host protocol (NCP) over IMPs.
     Messages,
 }
 
-/// What bounds the data on its way from a sender to a receiver.
+/// What limits the data in flight from a sender to a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FlowControl {
     /// The options `send_buffer` and `receive_buffer`.
     #[default]
     Buffers,
-    /// The same; without them the kernel's settings of TCP.
+    /// The same options; when they are not written, the kernel's TCP settings.
     KernelBuffers,
-    /// What the receiver grants: the option `buffer`, and these bytes when it is not written.
+    /// The credit that the receiver grants: the option `buffer`, or this number of bytes when it is not written.
     Grant(u64),
 }
 
-/// A bound on packets that are not acknowledged.
+/// A limit on unacknowledged packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PacketsInFlight {
-    /// This many.
+    /// This number of packets.
     Fixed(u64),
-    /// As many as the option `n` says.
+    /// The number that the option `n` gives.
     OptionN,
-    /// Messages of so many bytes: one on each of as many links as the option `links` says, at least 1.
+    /// Messages of this number of bytes: one on each of as many connections as the option `links` gives, at least 1.
     Links(u64),
 }
 
-/// What answers have to know of a stack; a plan carries it, so that a run can be explained elsewhere.
+/// Facts of a stack that reports and predictions need; a plan carries them, so that a run can be explained on another
+/// machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StackFacts {
     /// Whether both ends have to be on one host.
     pub one_host: bool,
-    /// How packets show what they carry.
+    /// How packets show which data units they carry.
     pub packets: PacketContent,
-    /// What predicts it.
+    /// Which model predicts it.
     pub form: ClosedForm,
-    /// What bounds the data on its way.
+    /// What limits the data in flight.
     pub flow_control: FlowControl,
-    /// A bound on packets on their way.
+    /// The limit on unacknowledged packets, if there is one.
     pub in_flight: Option<PacketsInFlight>,
 }

@@ -1,6 +1,6 @@
-//! Our own instant and duration: integer nanoseconds, `Copy`, writable as constants, exact in a golden file.
+//! Instant and duration as integer nanoseconds: `Copy`, usable in constants, and exact when written to a file.
 //!
-//! They never come from a clock here; a world reads its clock and passes the instant down.
+//! They never come from a clock here; a world reads its clock and passes the instant on.
 
 use core::fmt;
 use core::ops::{Add, AddAssign, Sub};
@@ -32,10 +32,10 @@ impl Instant {
 }
 
 impl Duration {
-    /// No time at all.
+    /// The duration zero.
     pub const ZERO: Self = Self(0);
 
-    /// From seconds; negative and not-a-number become zero, too large becomes the largest.
+    /// From seconds, rounded to nanoseconds; negative values and NaN become zero, too large ones the largest duration.
     #[must_use]
     #[expect(
         clippy::cast_possible_truncation,
@@ -46,7 +46,7 @@ impl Duration {
         Self((seconds * 1e9 + 0.5) as u64)
     }
 
-    /// In seconds.
+    /// The duration in seconds.
     #[must_use]
     #[expect(
         clippy::cast_precision_loss,

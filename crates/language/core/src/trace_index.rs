@@ -1,5 +1,6 @@
-//! What is known about a run's events beside the events: which runs and flows there are, whose clock is how wrong, what was
-//! lost, what tracing cost. Plain data: worlds make it, `runs` keeps it as `events/index.json`, `analyze` reads it.
+//! The index of a run's events: which runs and flows there are, how far each host's clock is off, which events were
+//! lost, and what tracing cost. Plain data: worlds make it, `runs` stores it as `events/index.json`, `analyze` reads
+//! it.
 
 use crate::run_schedule::ScheduledRun;
 use alloc::collections::BTreeMap;
@@ -10,73 +11,73 @@ use serde::{Deserialize, Serialize};
 /// The index of a run directory's events.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Index {
-    /// One of each run that was traced, in the order they were made.
+    /// The runs that were traced, in the order they were made.
     pub runs: Vec<RunSpan>,
-    /// Every flow: one initiator with one responder in one run.
+    /// The flows; a flow is one initiator with one responder in one run.
     pub flows: Vec<RunFlow>,
-    /// Every host that has a file of events.
+    /// The hosts that have a file of events, by name.
     pub hosts: BTreeMap<String, HostTrace>,
-    /// The host whose clock lifelines are drawn in.
+    /// The host whose clock lifelines (the life of a data unit from host to host) are drawn in.
     pub reference: String,
-    /// Logs that were imported, in that order.
+    /// The logs that were imported, in that order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub imports: Vec<TraceImport>,
-    /// What was left out where a bound was reached, by the bound's name.
+    /// How many events or other items were left out because of a limit, by the limit's name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub left_out: BTreeMap<String, u64>,
 }
 
-/// A log that was imported.
+/// A log that was imported into a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceImport {
-    /// Its name, as it was given.
+    /// The log's name as the user gave it.
     pub source: String,
-    /// Where it was, from the root and without links; empty where it is no file.
+    /// The absolute path of the file without symbolic links; empty where it is not a file.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub path: String,
-    /// The form it was read as.
+    /// The format it was read as.
     pub form: String,
-    /// Its length.
+    /// Its length in bytes.
     pub bytes: u64,
-    /// Its lines, where it has lines.
+    /// Number of lines, where the format has lines.
     pub lines: u64,
-    /// Events it gave.
+    /// Number of events that it gave.
     pub events: u64,
-    /// The same by host.
+    /// Number of events by host.
     pub hosts: BTreeMap<String, u64>,
-    /// What in it is no event, by cause.
+    /// Number of entries that are not events, by cause.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub refused: BTreeMap<String, u64>,
-    /// The first of these in words, and other notes.
+    /// Messages about the first of these entries, and other notes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// What was left out where a bound was reached, by the bound's name.
+    /// How many events or other items were left out because of a limit, by the limit's name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub left_out: BTreeMap<String, u64>,
 }
 
-/// When a run was made, in the time of the reference host.
+/// When a run was made, in the time of the reference host's clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunSpan {
     /// Index of the measurement in the plan.
     pub measurement: usize,
-    /// Index of the run; warm-up runs count apart.
+    /// Index of the run; warm-up runs are counted separately.
     pub run: u32,
-    /// Left out of every total.
+    /// Whether it is a warm-up run, which no total includes.
     pub warmup: bool,
-    /// When it began, ns.
+    /// When the run began, ns.
     pub from_ns: u64,
-    /// When it was over, ns.
+    /// When the run ended, ns.
     pub to_ns: u64,
-    /// When the time of its network began, ns, where that is not when it began.
+    /// When its network's time began, ns, where this differs from `from_ns`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network_ns: Option<u64>,
 }
 
-/// One initiator with one responder in one run.
+/// A flow: one initiator with one responder in one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunFlow {
-    /// Its number, in units' and streams' ids.
+    /// The flow's number, which is part of the ids of its units and streams.
     pub id: u32,
     /// Index of the measurement in the plan.
     pub measurement: usize,
@@ -84,21 +85,21 @@ pub struct RunFlow {
     pub part: usize,
     /// Index of the run.
     pub run: u32,
-    /// Left out of every total.
+    /// Whether it belongs to a warm-up run.
     pub warmup: bool,
-    /// Which of the pairs at once.
+    /// Index of the pair among those that ran at the same time.
     pub replica: u32,
-    /// The initiator's and the responder's host.
+    /// The hosts of the initiator and of the responder.
     pub hosts: (String, String),
     /// The stack with its options, as text.
     pub stack: String,
-    /// Host and port that answer, `web:80`, where the programs are not stackline's own.
+    /// Host and port of the service, `web:80`, where the traced programs are not stackline's own.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub service: String,
 }
 
 impl RunFlow {
-    /// The host that answers: the second, but where the service is known to be at the first.
+    /// The host of the service: the second host, unless the service is known to be at the first.
     #[must_use]
     pub fn service_host(&self) -> &str {
         let host = self.service.rsplit_once(':').map(|(host, _)| host);
@@ -113,77 +114,79 @@ impl RunFlow {
 /// What is known of one host's events.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostTrace {
-    /// Its clock against the reference's.
+    /// Its clock relative to the reference host's.
     pub clock: ClockCorrection,
-    /// Events kept.
+    /// Number of events recorded.
     pub recorded: u64,
-    /// Events there was no room for.
+    /// Number of events lost because there was no room.
     pub lost: u64,
-    /// What tracing cost there: CPU seconds by what took them (`drain`, `monitors`, `kernel`).
+    /// CPU seconds that tracing cost on it, by what used them (`drain`, `monitors`, `kernel`).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub cost_s: BTreeMap<String, f64>,
-    /// What of this host could not be traced and why.
+    /// What could not be traced on this host, with the reasons.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub absent: BTreeMap<String, String>,
-    /// Why its clock may be wrong, where its events cannot decide that.
+    /// Why its clock may be wrong, where its events cannot decide it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_doubt: Option<String>,
-    /// Notes for the report.
+    /// Notes that the report shows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// A host's clock against the reference host's. Its own clock minus `offset_ns + drift_ppm * 1e-6 * (t - at_ns)` is reference
-/// time; what it was set by since comes
-/// off too. A host that shares the reference's clock has all zeroes.
+/// A host's clock relative to the reference host's. A reading t of it, minus `offset_ns + drift_ppm * 1e-6 * (t -
+/// at_ns)` and minus the steps up to t, is reference time. A host that shares the reference's clock has zero
+/// everywhere.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClockCorrection {
-    /// How far it is ahead at `at_ns`, ns.
+    /// How far the clock is ahead at `at_ns`, ns.
     pub offset_ns: i64,
-    /// The moment of its own clock that is meant, ns.
+    /// The reading of this host's clock at which the offset holds, ns.
     pub at_ns: u64,
-    /// How much faster it goes, parts of a million.
+    /// How much faster it runs than the reference, parts per million.
     pub drift_ppm: f64,
-    /// Largest error that all exchanges leave room for, ns; `None` when nothing is known of it.
+    /// Largest error that is consistent with all exchanges, ns; `None` when it is unknown.
     pub error_ns: Option<u64>,
-    /// Exchanges with it: before, during and after.
+    /// The exchanges of time stamps with the host: before, during and after the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exchanges: Vec<ClockExchange>,
-    /// Steps that were detected: the moment and the size of each.
+    /// Steps that were detected: the moment (ns of this host's clock) and the size (ns) of each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<(u64, i64)>,
-    /// What its kernel says of its synchronisation.
+    /// What its kernel says about its synchronisation.
     pub kernel: Option<KernelClock>,
 }
 
-/// One exchange as in NTP (RFC 5905, section 8): sent, received there, answered there, received here.
+/// One exchange of time stamps as in NTP (RFC 5905, section 8): request sent, request received, answer sent, answer
+/// received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockExchange {
-    /// When it was sent, the reference's clock, ns.
+    /// When the request was sent, ns of the reference's clock.
     pub asked_ns: u64,
-    /// When that arrived, its clock, ns.
+    /// When the request arrived, ns of this host's clock.
     pub heard_ns: u64,
-    /// When the answer left, its clock, ns.
+    /// When the answer was sent, ns of this host's clock.
     pub answered_ns: u64,
-    /// When that arrived, the reference's clock, ns.
+    /// When the answer arrived, ns of the reference's clock.
     pub returned_ns: u64,
 }
 
-/// What adjtimex returns.
+/// The clock state that the system call adjtimex returns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KernelClock {
     /// Whether the kernel believes that its clock is synchronised.
     pub synchronised: bool,
-    /// Estimated error, us.
+    /// Estimated error, microseconds.
     pub estimated_error_us: i64,
-    /// Largest error, us.
+    /// Largest error, microseconds.
     pub largest_error_us: i64,
-    /// Frequency correction in force, parts of a million.
+    /// Frequency correction in force, parts per million.
     pub frequency_ppm: f64,
 }
 
 impl Index {
-    /// Numbers the flows of a run that is about to be made: the first flow of each part; its replicas follow.
+    /// Adds the flows of a run that is about to start. Returns the number of the first flow of each part; its replicas
+    /// have the numbers after it.
     pub fn begin(&mut self, scheduled: &ScheduledRun<'_>) -> Vec<u32> {
         let mut firsts = Vec::new();
         for (part, plan) in scheduled.measurement.parts.iter().enumerate() {
@@ -207,7 +210,7 @@ impl Index {
         firsts
     }
 
-    /// The flow of that number.
+    /// The flow with that number.
     #[must_use]
     pub fn flow(&self, id: u32) -> Option<&RunFlow> {
         self.flows
@@ -218,7 +221,8 @@ impl Index {
 }
 
 impl HostTrace {
-    /// What is known after a later run too: counts summed, the later clock, which has all steps, with the exchanges of both.
+    /// Combines the record with that of a later run: counts are summed, the exchanges of both are kept, and the clock
+    /// is the later one, which has all steps.
     #[must_use]
     pub fn then(self, later: Self) -> Self {
         let mut both = later;
@@ -238,11 +242,11 @@ impl HostTrace {
     }
 }
 
-/// What the files of events of hosts that no FROM and TO names are called.
+/// The names in event files of hosts that the specification does not name with FROM and TO.
 pub const UNNAMED: (&str, &str) = ("initiator", "responder");
 
 impl ClockCorrection {
-    /// How far it is ahead at a moment of its own, ns.
+    /// How far the clock is ahead of the reference at a reading of its own, ns.
     #[must_use]
     #[expect(
         clippy::cast_possible_truncation,
@@ -260,7 +264,7 @@ impl ClockCorrection {
         self.offset_ns.saturating_add(gained).saturating_add(set)
     }
 
-    /// A moment of this host's clock in reference time.
+    /// A reading of this host's clock, converted to reference time, ns.
     #[must_use]
     pub fn reference_ns(&self, at_ns: u64) -> u64 {
         let corrected = i128::from(at_ns) - i128::from(self.ahead_ns(at_ns));

@@ -1,12 +1,12 @@
 //! Sizes, rates and times as people write and read them.
 //!
-//! Sizes: kB = 1000, KiB = 1024. Rates are bit/s with SI prefixes. Times are seconds with SI prefixes.
-//! Every function that prints puts the unit with the number.
+//! Sizes: kB = 1000 bytes, KiB = 1024 bytes. Rates are bit/s with SI prefixes. Times are seconds with SI prefixes.
+//! Every function that formats a value includes the unit.
 
 use alloc::format;
 use alloc::string::String;
 
-/// Units of size, in bytes. Spelling is exact but for the case of the first letter of `kB`/`KB`.
+/// Units of size, in bytes. Names are case-sensitive, except that `kB` may be written `KB`.
 pub const SIZE_UNITS: &[(&str, f64)] = &[
     ("B", 1.0),
     ("byte", 1.0),
@@ -69,7 +69,7 @@ pub const RATE_UNITS: &[(&str, f64)] = &[
     ("GiB", 8.0 * 1_073_741_824.0),
 ];
 
-/// Units of rate that stand without `/s`, in bit/s.
+/// Units of rate that are written without `/s`, in bit/s.
 pub const BIT_RATES: &[(&str, f64)] = &[
     ("bps", 1.0),
     ("kbps", 1e3),
@@ -79,7 +79,7 @@ pub const BIT_RATES: &[(&str, f64)] = &[
     ("Tbps", 1e12),
 ];
 
-/// The factor of `name` in one of the tables above.
+/// The factor of the unit `name` in one of the tables above.
 #[must_use]
 pub fn find_factor(table: &[(&str, f64)], name: &str) -> Option<f64> {
     table
@@ -108,7 +108,7 @@ pub fn format_rate(bits_per_second: f64) -> String {
     format!("{} {prefix}bit/s", three_digits(value))
 }
 
-/// A size in bytes as text, binary units when it is a whole number of them: `64 KiB`, `1500 B`, `1.50 MB`.
+/// A size in bytes as text, in binary units when it is a whole number of them: `64 KiB`, `1500 B`, `1.50 MB`.
 #[must_use]
 #[expect(clippy::cast_precision_loss, reason = "only for reading")]
 pub fn format_size(bytes: u64) -> String {
@@ -131,13 +131,13 @@ pub fn format_size(bytes: u64) -> String {
     format!("{} {prefix}B", three_digits(value))
 }
 
-/// So many of something: `1 run`, `2 runs`.
+/// A number with its noun: `1 run`, `2 runs`.
 #[must_use]
 pub fn counted(n: u64, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-/// A count per second: `12.5 k/s`.
+/// A frequency in 1/s as text: `12.5 k/s`.
 #[must_use]
 pub fn per_second(value: f64) -> String {
     let (value, prefix) = scale(value, &["", "k", "M", "G"], 1000.0);
@@ -145,7 +145,7 @@ pub fn per_second(value: f64) -> String {
     format!("{}{gap}{prefix}/s", three_digits(value))
 }
 
-/// Three significant digits without an exponent: `4.81`, `18.1`, `245`, `1200`.
+/// About three significant digits without an exponent: `4.81`, `18.1`, `245`, `1200`.
 #[must_use]
 pub fn three_digits(value: f64) -> String {
     match value.abs() {
@@ -156,6 +156,7 @@ pub fn three_digits(value: f64) -> String {
     }
 }
 
+/// Divides `value` by `step` as often as there are prefixes and it stays at least about 1. Returns it with its prefix.
 fn scale<'p>(value: f64, prefixes: &[&'p str], step: f64) -> (f64, &'p str) {
     let mut value = value;
     let mut index = 0;

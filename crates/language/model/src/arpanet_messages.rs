@@ -1,36 +1,37 @@
-//! Messages of several packets through stores and forwards: how many must be under way to keep a path full, what a line carries, how
-//! many buffers it needs, what a terminal needs (BBN Report 2499, 1973). It knows times and bits, no network of ours.
+//! Formulas for messages of several packets in a store-and-forward network (BBN Report 2499, 1973): how many must be
+//! in flight to keep a path full, how much a line carries, how many buffers it needs, and what a terminal needs. Input
+//! and output are times and bits.
 
 use stackline_core::time::Duration;
 
 /// Data bits of a full packet of the ARPANET (2.1.2).
 pub const PACKET_DATA_BITS: f64 = 1008.0;
-/// All bits of a full packet there.
+/// All bits of a full packet of the ARPANET, with its overhead.
 pub const PACKET_BITS: f64 = 1160.0;
-/// Packets of a full message there.
+/// Packets of a full message of the ARPANET.
 pub const PACKETS: f64 = 8.0;
-/// Seconds a mile: what reproduces Table 1, in all its 192 entries.
+/// Propagation delay in seconds per mile; the value that reproduces all 192 entries of Table 1.
 pub const SECONDS_A_MILE: f64 = 5.4e-6;
-/// Miles of a satellite link.
+/// Length of a satellite link, in miles.
 pub const SATELLITE_MILES: f64 = 45_000.0;
 
 /// A line of a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MessageHop {
-    /// bit/s.
+    /// Rate of the line, bit/s.
     pub bit_s: f64,
-    /// Propagation, one way, s.
+    /// Propagation delay in one direction, s.
     pub delay_s: f64,
-    /// Whether whole messages are stored before it as if it were a path of its own (the satellite of Table 1).
+    /// Whether whole messages are stored before this line, as if it were a path of its own (the satellite of Table 1).
     pub apart: bool,
 }
 
 /// A message.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MessageShape {
-    /// Its packets.
+    /// Number of packets.
     pub packets: f64,
-    /// Bits of each, on a line.
+    /// Bits of each packet on a line, with overhead.
     pub packet_bits: f64,
 }
 
@@ -42,16 +43,17 @@ impl MessageShape {
     };
 }
 
-/// Seconds that a line between IMPs is taken by so many packets with so many bytes of data: each has its overhead, and a routing message
-/// goes each 640 ms (2.1.2).
+/// Seconds for which a line between IMPs is occupied by `packets` packets with `bytes` bytes of data in all: each
+/// packet has overhead, and a routing message is sent every 640 ms (2.1.2).
 #[must_use]
 pub fn line_s(bytes: f64, packets: f64, bit_s: f64) -> f64 {
     let routing = PACKET_BITS / 0.64;
     (8.0 * bytes + packets * (PACKET_BITS - PACKET_DATA_BITS)) / (bit_s - routing).max(1.0)
 }
 
-/// Messages that must be under way for the most that a path can carry: round trip / time of one message on the slowest line (2.1.3,
-/// `F = (H(T + 2L) + 7T) / 8T` where all lines are alike). A hop that is `apart` counts as a path of its own (Table 1, lower half).
+/// Messages that must be in flight so that a path carries the most it can: round trip / time of one message on the
+/// slowest line (2.1.3, `F = (H(T + 2L) + 7T) / 8T` where all lines are alike). A hop that is `apart` counts as a path
+/// of its own (Table 1, lower half).
 #[must_use]
 pub fn in_flight(path: &[MessageHop], shape: MessageShape) -> f64 {
     let whole = path.iter().filter(|hop| !hop.apart);
@@ -70,19 +72,21 @@ pub fn in_flight(path: &[MessageHop], shape: MessageShape) -> f64 {
             .sum::<f64>()
 }
 
-/// What so many messages in flight leave of the most: a share, at most 1 (2.1.3; the rule of 50 % is one message where two are needed).
+/// The share of a path's full rate that `in_flight` messages achieve, at most 1 (2.1.3; the rule of 50 % is one
+/// message where two are needed).
 #[must_use]
 pub fn full_rate_share(in_flight: f64, needed: f64) -> f64 {
     (in_flight / needed).min(1.0)
 }
 
-/// Messages in flight that keep several paths full at once that share nothing: the sum of each (2.2.1.5).
+/// Messages in flight that keep several independent paths full at once: the sum over the paths (2.2.1.5).
 #[must_use]
 pub fn of_paths(needed: &[f64]) -> f64 {
     needed.iter().sum()
 }
 
-/// Data of hosts that a line carries, bit/s: 16 % are overhead, 2 kbit/s routing (2.1.2). Prints as 40 and 191 for 50 and 230.4.
+/// The data of hosts that a line carries, bit/s: 16 % are overhead, 2 kbit/s routing (2.1.2). Printed as 40 and 191
+/// kbit/s for lines of 50 and 230.4 kbit/s.
 #[must_use]
 pub fn useful(bit_s: f64) -> f64 {
     0.84 * bit_s - 2000.0
@@ -91,24 +95,25 @@ pub fn useful(bit_s: f64) -> f64 {
 /// The parts of the time until a packet is acknowledged (2.1.2), s.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Acknowledgement {
-    /// The packet's way.
+    /// Propagation of the packet.
     pub propagation: f64,
-    /// Its bits go onto the line.
+    /// Transmission of the packet onto the line.
     pub transmission: f64,
-    /// The other end looks at it.
+    /// Processing of the packet at the other end.
     pub processing: f64,
-    /// The acknowledgement waits for what is being sent, and for what goes before it.
+    /// Waiting of the acknowledgement for the packet being sent, and for those with precedence.
     pub latency: f64,
-    /// Its way.
+    /// Propagation of the acknowledgement.
     pub back: f64,
-    /// The bits of what carries it.
+    /// Transmission of the packet that carries the acknowledgement.
     pub carrier: f64,
-    /// This end looks at it.
+    /// Processing of the acknowledgement at this end.
     pub release: f64,
 }
 
 impl Acknowledgement {
-    /// Over a line whose packets are alike both ways: an acknowledgement waits for half a packet on average, and goes in another.
+    /// For a line with the same packets in both directions: an acknowledgement waits for half a packet on average, and
+    /// is carried in another.
     #[must_use]
     pub fn over(bit_s: f64, delay_s: f64, packet_bits: f64, processing: f64) -> Self {
         let transmission = packet_bits / bit_s;
@@ -123,7 +128,7 @@ impl Acknowledgement {
         }
     }
 
-    /// All of it.
+    /// The whole time, s.
     #[must_use]
     pub fn total(&self) -> f64 {
         self.propagation
@@ -135,36 +140,37 @@ impl Acknowledgement {
             + self.release
     }
 
-    /// Packets that must be held for full use of a line whose packets have so many bits on average: linear in its rate and its length
-    /// (2.1.2, Figure 2).
+    /// Packets that must be buffered to keep a line busy whose packets have `packet_bits` bits on average. Linear in
+    /// the line's rate and length (2.1.2, Figure 2).
     #[must_use]
     pub fn buffers(&self, bit_s: f64, packet_bits: f64) -> f64 {
         self.total() * bit_s / packet_bits
     }
 }
 
-/// What a processor would do alone of which something else has a share (2.2.1.1, Table 3B; 2.2.2.1, Table 6A): rate / share.
+/// The rate that a processor would achieve alone, from its rate when it has only a share of the time (2.2.1.1, Table
+/// 3B; 2.2.2.1, Table 6A).
 #[must_use]
 pub fn unshared_rate(rate: f64, share: f64) -> f64 {
     rate / share
 }
 
-/// A terminal on a path: what it prints, and what the way of a message and its allocate costs (2.1.4).
+/// A terminal at the end of a path, and what a message and its allocate cost on the way (2.1.4).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TerminalModel {
     /// Rate of the terminal, bit/s; ten bits a character.
     pub baud: f64,
-    /// What a line of the path carries, bit/s.
+    /// The data that a line of the path carries, bit/s.
     pub line_bit_s: f64,
-    /// What the host takes until it sends again, s.
+    /// Time until the host sends again, s.
     pub host_s: f64,
 }
 
-/// Least and most characters of a message.
+/// Smallest and largest number of characters of a message.
 pub const CHARACTERS: (u32, u32) = (2, 990);
 
 impl TerminalModel {
-    /// On 50 kbit/s, with a host that takes 100 ms.
+    /// A terminal on lines of 50 kbit/s, with a host that takes 100 ms.
     #[must_use]
     pub const fn at(baud: f64) -> Self {
         Self {
@@ -174,14 +180,15 @@ impl TerminalModel {
         }
     }
 
-    /// Time that it takes to print so many characters, s.
+    /// Time to print this number of characters, s.
     #[must_use]
     pub fn prints(&self, characters: f64) -> f64 {
         10.0 * characters / self.baud
     }
 
-    /// From the allocate for so many characters to the last of them at the terminal's IMP, over so many hops and miles, s. Where the
-    /// paper prints none this is reconstructed: 72 bits of leaders, packets stored at each hop, an allocate of 232 bits.
+    /// Time from the allocate for a number of characters until the last of them is at the terminal's IMP, over `hops`
+    /// hops and `miles` miles, s. Where the paper prints no formula this is reconstructed: 72 bits of leaders, packets
+    /// stored at each hop, an allocate of 232 bits.
     #[must_use]
     pub fn round_trip(&self, characters: f64, hops: f64, miles: f64) -> f64 {
         let bits = 8.0 * characters + 72.0;
@@ -191,8 +198,8 @@ impl TerminalModel {
         self.host_s + sent / self.line_bit_s + 2.0 * miles * SECONDS_A_MILE
     }
 
-    /// The least buffer, in characters, that lets it print without a pause; none where more than a message would be needed. A double
-    /// buffer has two of them.
+    /// The smallest buffer, in characters, with which the terminal prints without a pause; `None` where more than a
+    /// message would be needed. A double buffer has two of these.
     #[must_use]
     pub fn buffer(&self, hops: f64, miles: f64) -> Option<u32> {
         let suffices = |characters: &u32| {
@@ -203,8 +210,8 @@ impl TerminalModel {
     }
 }
 
-/// What a line gains if a second one drains its queue while routing has turned to the other: a queue of so many packets in each period
-/// of routing (2.2.1.5: 25 %).
+/// The gain of a line if a second one drains its queue while routing prefers the second: a queue of `queue_packets`
+/// packets in each period of routing (2.2.1.5: 25 %).
 #[must_use]
 pub fn split_gain(queue_packets: f64, packet_bits: f64, bit_s: f64, period: Duration) -> f64 {
     queue_packets * packet_bits / bit_s / period.seconds()

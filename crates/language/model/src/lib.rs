@@ -1,8 +1,9 @@
-//! Closed forms: what a path, a window, a loss rate and a procedure let one expect, before anything is run.
+//! Closed-form models: what throughput and response time to expect from a path, a window, a loss rate and a procedure,
+//! before anything is run.
 //!
-//! Functions with units and their source, and [`predict()`] that puts them together for a plan. It runs nothing, draws
-//! nothing and never guesses: where no form holds, it says why. Every function is total: legal input gives a number or
-//! `None`, never NaN.
+//! The crate has functions with units and sources, and [`predict()`], which combines them for a plan. It runs and
+//! draws nothing and does not guess: where no formula applies, it gives the reason. Every function is total: valid
+//! input gives a number or `None`, never NaN.
 //!
 //! | module | one idea |
 //! | --- | --- |
@@ -43,7 +44,7 @@ pub use prediction::{
     PredictionOutcome,
 };
 
-/// A count as a number to compute with.
+/// A count as a floating-point number.
 #[expect(
     clippy::cast_precision_loss,
     reason = "nobody sends as many as 2^53 bytes"

@@ -1,22 +1,25 @@
-//! Throughput of TCP under random loss, and loss by bits against loss by packets.
+//! Throughput of TCP under random loss, and the loss of packets caused by bit errors.
 //!
-//! Segments are payload bytes, times seconds, rates bit/s; `p` is the probability that a packet is lost. The forms hold
-//! for 0 < p < 1 and a round trip that takes time; elsewhere they are `None`: without loss it is not loss that limits.
+//! Segments are in bytes of payload, times in seconds, rates in bit/s; `p` is the probability that a packet is lost.
+//! The formulas hold for 0 < p < 1 and a positive round-trip time; elsewhere they return `None`: loss is then not the
+//! limit.
 
 use crate::{count_to_f64, is_positive};
 
-/// C of the CUBIC curve, in segments per cubic second (RFC 9438 section 5.1).
+/// The constant C of CUBIC's window curve, in segments per cubic second (RFC 9438 section 5.1).
 pub const CUBIC_C: f64 = 0.4;
-/// What CUBIC keeps of its window at a loss (RFC 9438 section 4.6).
+/// The factor by which CUBIC reduces its window at a loss (RFC 9438 section 4.6).
 pub const CUBIC_BETA: f64 = 0.7;
-/// What Reno keeps (RFC 5681 section 3.2).
+/// The factor by which Reno reduces its window at a loss (RFC 5681 section 3.2).
 pub const RENO_BETA: f64 = 0.5;
 
+/// Whether the formulas hold for this loss and round-trip time.
 fn holds(p: f64, rtt_s: f64) -> bool {
     p > 0.0 && p < 1.0 && is_positive(rtt_s)
 }
 
-/// The chance that one of the bits of `bytes` is wrong: `1 - (1 - b)^(8 n)`, for a bit error rate `b` of 0 to 1.
+/// The probability that at least one bit of `bytes` bytes is wrong: `1 - (1 - b)^(8 n)`, for a bit error rate `b` of 0
+/// to 1.
 #[must_use]
 pub fn of_bit_errors(bit_error_rate: f64, bytes: u64) -> f64 {
     if bit_error_rate >= 1.0 {
@@ -47,7 +50,7 @@ pub fn cubic_window(rtt_s: f64, p: f64) -> Option<f64> {
     Some(cubic_curve_window(rtt_s, p)?.max(mathis_window(p, 1)?))
 }
 
-/// What PFTK needs to know.
+/// The input of the PFTK formula.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reno {
     /// Payload bytes of a segment.
@@ -56,7 +59,7 @@ pub struct Reno {
     pub rtt_s: f64,
     /// First retransmission timeout in seconds.
     pub timeout_s: f64,
-    /// Packets one acknowledgement is for.
+    /// Packets that one acknowledgement covers.
     pub packets_per_ack: u32,
     /// Largest window in bytes.
     pub window_bytes: Option<f64>,

@@ -1,12 +1,10 @@
-//! What a link loses in the long run.
-//!
-//! It draws nothing.
+//! The long-run loss probability of a link. Nothing is drawn here.
 
 use crate::count_to_f64;
 use stackline_core::network::LossModel;
 
-/// The probability that a packet which puts `bytes` on the wire is lost, 0 to 1. Lists count over the first `packets`
-/// of the direction (in the long run a finite list is nothing).
+/// The probability that a packet with `bytes` bytes on the wire is lost, 0 to 1. A list of lost packets is averaged
+/// over the first `packets` packets of the direction (over an unlimited number it is 0).
 #[must_use]
 pub fn loss_probability(loss: &LossModel, bytes: u64, packets: Option<u64>) -> f64 {
     let p = match loss {
@@ -19,7 +17,7 @@ pub fn loss_probability(loss: &LossModel, bytes: u64, packets: Option<u64>) -> f
             loss_good,
             loss_bad,
         } => {
-            // It begins in the good state and stays there when nothing leads out of it.
+            // The model begins in the good state and stays there if `to_bad` is 0.
             let bad = if *to_bad > 0.0 {
                 to_bad / (to_bad + to_good)
             } else {
@@ -42,7 +40,7 @@ pub fn loss_probability(loss: &LossModel, bytes: u64, packets: Option<u64>) -> f
     p.clamp(0.0, 1.0)
 }
 
-/// Whether losses come in bursts, of which their mean says nothing.
+/// Whether losses come in bursts or change over time, so that their mean alone does not describe them.
 pub(crate) const fn in_bursts(loss: &LossModel) -> bool {
     match loss {
         LossModel::GilbertElliott { .. } | LossModel::Schedule(_) => true,

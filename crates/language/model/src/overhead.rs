@@ -1,6 +1,6 @@
-//! What headers, frames and cells take of a rate.
+//! The share of a rate that headers, frames and cells take.
 //!
-//! A packet is a network-layer packet; the network charges it by its own rule ([`Charge`]) or in cells.
+//! A packet is a network-layer packet. A link charges it by its own rule ([`Charge`]) or in cells.
 
 use stackline_core::network::Charge;
 
@@ -8,14 +8,14 @@ use stackline_core::network::Charge;
 pub const IPV4: u64 = 20;
 /// TCP header without options, in bytes (RFC 9293 section 3.1).
 pub const TCP: u64 = 20;
-/// The timestamps option, padded to whole words, in bytes (RFC 7323 appendix A).
+/// TCP timestamps option, padded to whole words, in bytes (RFC 7323 appendix A).
 pub const TCP_TIMESTAMPS: u64 = 12;
 /// UDP header, in bytes (RFC 768).
 pub const UDP: u64 = 8;
-/// QUIC short header with a connection id of 8 and a packet number of 2 bytes, and a STREAM frame with its id, offset
-/// and no length (RFC 9000 sections 17.3.1 and 19.8): 1 + 8 + 2 + 1 + 1 + 4.
+/// QUIC short header with a connection id of 8 bytes and a packet number of 2 bytes, and a STREAM frame with id and
+/// offset but no length (RFC 9000 sections 17.3.1 and 19.8): 1 + 8 + 2 + 1 + 1 + 4 bytes.
 pub const QUIC_SHORT_AND_STREAM: u64 = 17;
-/// Tag of the AEAD that seals a QUIC packet, in bytes (RFC 9001 section 5.3).
+/// Authentication tag of a QUIC packet's encryption, in bytes (RFC 9001 section 5.3).
 pub const QUIC_TAG: u64 = 16;
 /// Header of an ATM cell, in bytes (ITU-T I.361).
 pub const CELL_HEADER: u64 = 5;
@@ -40,8 +40,8 @@ pub const fn quic_headers() -> u64 {
     udp_headers() + QUIC_SHORT_AND_STREAM + QUIC_TAG
 }
 
-/// Bytes that a frame takes in cells of `cell_bytes`, the AAL5 trailer with it: for ATM `ceil((n + 8) / 48) * 53`.
-/// A cell that is no larger than its header carries nothing; then the frame counts as it is.
+/// Bytes that a frame occupies in cells of `cell_bytes`, with the AAL5 trailer: for ATM `ceil((n + 8) / 48) * 53`. A
+/// cell that is no larger than its header can carry nothing; the frame's own bytes are returned then.
 #[must_use]
 pub const fn in_cells(frame_bytes: u64, cell_bytes: u64) -> u64 {
     let payload = cell_bytes.saturating_sub(CELL_HEADER);
@@ -52,11 +52,11 @@ pub const fn in_cells(frame_bytes: u64, cell_bytes: u64) -> u64 {
     }
 }
 
-/// Bytes a link's rate is spent on for a packet of `packet_bytes`.
+/// Bytes that count against a link's rate for a packet of `packet_bytes`.
 #[must_use]
 pub const fn charged_bytes(packet_bytes: u64, charge: Charge, cell_bytes: Option<u64>) -> u64 {
     match cell_bytes {
-        // The packet itself is what AAL5 cuts; no Ethernet frame is around it.
+        // AAL5 cuts the packet itself into cells; there is no Ethernet frame around it.
         Some(cell) => in_cells(packet_bytes, cell),
         None => charge.bytes(packet_bytes),
     }

@@ -1,7 +1,7 @@
-//! The way from one host to another as numbers: its hops, and the interfaces at both ends.
+//! The path from one host to another in numbers: its hops, and the interfaces at both ends.
 //!
-//! The shortest path, the cost of a hop being its propagation delay and the time of a packet of 1500 bytes. What varies
-//! in time stands here with its long-run mean, and is named beside it.
+//! It is the shortest path, where a hop costs its propagation delay and the transmission time of a packet of 1500
+//! bytes. Values that vary in time are represented by their long-run mean, and are listed in `unsteady` or `left_out`.
 
 use crate::overhead::charged_bytes;
 use crate::{count_to_f64, is_positive, mean_loss};
@@ -13,45 +13,45 @@ use stackline_core::network::{
 };
 use stackline_core::routes;
 
-/// One direction of one link.
+/// A hop: one direction of one link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HopModel {
-    /// Where it begins and where it ends.
+    /// The nodes at which it begins and ends.
     pub ends: (String, String),
-    /// Mean rate in bit/s of what `charge` counts; no time is spent on it when absent.
+    /// Mean rate in bit/s, counted in the bytes that `charge` counts; transmission takes no time when absent.
     pub rate_bit_s: Option<f64>,
     /// Propagation delay in seconds, with the mean of its jitter.
     pub delay_s: f64,
     /// Largest packet in bytes of the network layer.
     pub mtu_bytes: u64,
-    /// What gets lost on it.
+    /// The loss model of the link.
     pub losses: LossModel,
     /// Probability that a packet of full size is lost, in the long run, 0 to 1.
     pub loss: f64,
-    /// What is added to the delay of each packet.
+    /// The random time that is added to the delay of each packet.
     pub jitter: Option<Jitter>,
-    /// Bytes its queue holds; unlimited when absent.
+    /// Bytes that its queue can hold; unlimited when absent.
     pub queue_bytes: Option<f64>,
-    /// Whether its queue drops others than packets that find it full.
+    /// Whether its queue drops packets other than those that arrive when it is full.
     pub drops_early: bool,
-    /// Whose bytes the rate is spent on.
+    /// Which bytes count against the rate.
     pub charge: Charge,
-    /// Bytes of a cell when frames go over it in cells.
+    /// Size of a cell in bytes, when frames are sent in cells.
     pub cell_bytes: Option<u64>,
-    /// Whether it begins at a switch that sends cells on as they come, before their frame is whole.
+    /// Whether it begins at a switch that forwards cells before their frame is complete.
     pub cut_through: bool,
     /// Whether it joins two IMPs.
     pub joins_imps: bool,
 }
 
 impl HopModel {
-    /// Bytes the rate is spent on for a packet.
+    /// Bytes that count against the rate for a packet.
     #[must_use]
     pub const fn charged_bytes(&self, packet_bytes: u64) -> u64 {
         charged_bytes(packet_bytes, self.charge, self.cell_bytes)
     }
 
-    /// Seconds a packet takes to go onto it; `None` at rate zero, when it never does.
+    /// Transmission time of a packet, s; `None` at rate zero, when it is never transmitted.
     #[must_use]
     pub fn serialisation_s(&self, packet_bytes: u64) -> Option<f64> {
         match self.rate_bit_s {
@@ -61,7 +61,7 @@ impl HopModel {
         }
     }
 
-    /// Seconds the first cell of a packet takes, or the whole packet where there are no cells.
+    /// Transmission time of the first cell of a packet, s; of the whole packet where there are no cells.
     #[must_use]
     pub fn cell_s(&self, packet_bytes: u64) -> Option<f64> {
         let share = self.cell_bytes.map_or(1.0, |cell| {
@@ -70,8 +70,8 @@ impl HopModel {
         Some(self.serialisation_s(packet_bytes)? * share)
     }
 
-    /// Probability that a packet of that size is lost, lists counted over the first `packets`. In cells each of them is
-    /// lost by itself, and one of them loses the packet.
+    /// Probability that a packet of this size is lost; lists are averaged over the first `packets` packets. Cells are
+    /// lost independently, and the loss of one loses the packet.
     #[must_use]
     pub fn loss_of(&self, packet_bytes: u64, packets: Option<u64>) -> f64 {
         let charged = self.charged_bytes(packet_bytes);
@@ -88,24 +88,24 @@ impl HopModel {
     }
 }
 
-/// A way from one host to another.
+/// A path from one host to another.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PathModel {
-    /// Its hops, in order.
+    /// The path's hops, in order.
     pub hops: Vec<HopModel>,
-    /// The interface of the host it begins at.
+    /// The interface of the sending host.
     pub sender: NetworkInterface,
-    /// The interface of the host it ends at.
+    /// The interface of the receiving host.
     pub receiver: NetworkInterface,
-    /// What the numbers leave out.
+    /// Effects that the numbers do not include, as sentences for the user.
     pub left_out: Vec<&'static str>,
-    /// What on it no number says, as it is not the same from one packet to the next.
+    /// Properties that change over time or from packet to packet, as sentences for the user.
     pub unsteady: Vec<&'static str>,
 }
 
 impl PathModel {
-    /// The shortest path between two hosts; `None` when one is not there or no links lead from one to the other.
-    /// Of paths of the same cost, the one over the link declared first.
+    /// The shortest path between two hosts; `None` when a host does not exist or no path leads from one to the other.
+    /// Of paths of equal cost, the one over the link declared first.
     #[must_use]
     pub fn between(network: &Network, from: &str, to: &str) -> Option<Self> {
         let (sender, receiver) = (network.host(from)?, network.host(to)?);
@@ -136,6 +136,7 @@ impl PathModel {
         Some(path)
     }
 
+    /// Records what the numbers do not say about a link.
     fn note(&mut self, link: &NetworkLink) {
         let unsteady = [
             (link.rate.changes(), "a rate on the path changes over time"),
@@ -188,7 +189,7 @@ impl PathModel {
         self.hops.iter().map(|hop| hop.delay_s).sum()
     }
 
-    /// The hop on which packets of that size take longest, the first of equal ones; `None` when none takes time.
+    /// The hop on which packets of this size take longest, the first of equal ones; `None` when no hop takes time.
     #[must_use]
     pub fn bottleneck(&self, packet_bytes: u64) -> Option<&HopModel> {
         let time = |hop: &HopModel| hop.serialisation_s(packet_bytes).unwrap_or(f64::INFINITY);
@@ -204,7 +205,8 @@ impl PathModel {
             })
     }
 
-    /// Probability that a packet of that size is lost on one of its hops, lists counted over the first `packets`.
+    /// Probability that a packet of this size is lost on one of the hops; lists are averaged over the first `packets`
+    /// packets.
     #[must_use]
     pub fn loss_of(&self, packet_bytes: u64, packets: Option<u64>) -> f64 {
         1.0 - self
@@ -239,7 +241,7 @@ fn hop(network: &Network, link: &NetworkLink, forward: bool) -> HopModel {
         drops_early: queue_of(link, switch(from))
             .is_some_and(|queue| queue.discipline != Discipline::DropTail),
         charge: link.charge,
-        // A switch of cells takes cells in and gives cells out.
+        // On a link at either side of a cell switch, frames are sent in cells.
         cell_bytes: [from, to]
             .into_iter()
             .find_map(|name| switch(name)?.cell_bytes),
@@ -252,14 +254,14 @@ fn hop(network: &Network, link: &NetworkLink, forward: bool) -> HopModel {
     hop
 }
 
-/// The queue of a link, else of the switch it begins at.
+/// The queue of a link; otherwise that of the switch it begins at.
 fn queue_of<'n>(link: &'n NetworkLink, switch: Option<&'n NetworkSwitch>) -> Option<&'n LinkQueue> {
     link.queue
         .as_ref()
         .or(switch.and_then(|switch| switch.queue.as_ref()))
 }
 
-/// The least of what the link's queue (else the switch's) and the switch's buffer hold.
+/// The smallest of the limits of the queue (the link's, otherwise the switch's) and the switch's buffer, in bytes.
 fn queue_bytes(link: &NetworkLink, switch: Option<&NetworkSwitch>) -> Option<f64> {
     let of_queue = |queue: &LinkQueue| {
         let packets = queue

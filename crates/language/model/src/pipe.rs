@@ -1,28 +1,29 @@
-//! A path as a pipe: how much it holds, what fills it, what a window or a buffer makes of it.
+//! A path as a pipe: how many bytes it holds, what fills it, and how a window or a buffer limits it.
 //!
-//! Rates in bit/s, times in seconds, windows and buffers in bytes. A limit that is not there is `None`.
+//! Rates are in bit/s, times in seconds, windows and buffers in bytes. A limit that does not exist is `None`.
 
 use crate::is_positive;
 
-/// What a path holds in one round trip: `rate * rtt / 8` bytes (RFC 7323 section 1.1).
+/// The bandwidth-delay product, which the path holds in one round trip: `rate * rtt / 8` bytes (RFC 7323 section 1.1).
 #[must_use]
 pub fn bandwidth_delay_bytes(rate_bit_s: f64, rtt_s: f64) -> f64 {
     (rate_bit_s * rtt_s / 8.0).max(0.0)
 }
 
-/// One window a round trip: `8 W / RTT` bit/s (RFC 7323 section 1.1); `None` when no time passes, so it is no limit.
+/// The throughput of one window in each round trip: `8 W / RTT` bit/s (RFC 7323 section 1.1); `None` when the round
+/// trip takes no time, so that the window is not a limit.
 #[must_use]
 pub fn window_limited_bit_s(window_bytes: f64, rtt_s: f64) -> Option<f64> {
     is_positive(rtt_s).then(|| 8.0 * window_bytes.max(0.0) / rtt_s)
 }
 
-/// What headers leave of a rate: `rate * share` bit/s.
+/// The rate that is left for payload: `rate * share` bit/s.
 #[must_use]
 pub fn rate_limited_bit_s(rate_bit_s: f64, useful_share: f64) -> f64 {
     (rate_bit_s * useful_share).max(0.0)
 }
 
-/// The least of several limits, with its place; the first of equal ones; `None` when there is none.
+/// The smallest of several limits with its index, the first of equal ones; `None` when there is no limit.
 #[must_use]
 pub fn find_least_limit(limits: &[Option<f64>]) -> Option<(usize, f64)> {
     let there = limits
@@ -35,44 +36,46 @@ pub fn find_least_limit(limits: &[Option<f64>]) -> Option<(usize, f64)> {
     })
 }
 
-/// A buffer with which one flow keeps its bottleneck busy when it takes its window to `keep` of it after a loss:
-/// `BDP (1 - keep) / keep` bytes. With Reno's half this is the bandwidth-delay product (Villamizar and Song 1994), with
-/// CUBIC's 0.7 it is 0.43 of it. `None` unless 0 < `keep` <= 1.
+/// The buffer with which one flow keeps its bottleneck busy when it reduces its window by the factor `keep` after a
+/// loss: `BDP (1 - keep) / keep` bytes. With Reno's 0.5 this is the bandwidth-delay product (Villamizar and Song
+/// 1994), with CUBIC's 0.7 it is 0.43 of it. `None` unless 0 < `keep` <= 1.
 #[must_use]
 pub fn buffer_to_fill_bytes(bandwidth_delay_bytes: f64, keep: f64) -> Option<f64> {
     (keep > 0.0 && keep <= 1.0).then(|| bandwidth_delay_bytes * (1.0 - keep) / keep)
 }
 
-/// A buffer for `flows` flows that are not in step: `BDP / sqrt(n)` bytes (Appenzeller, Keslassy and McKeown 2004,
-/// section 3). `None` without flows.
+/// The buffer for `flows` unsynchronised flows: `BDP / sqrt(n)` bytes (Appenzeller, Keslassy and McKeown 2004, section
+/// 3). `None` without flows.
 #[must_use]
 pub fn buffer_for_flows_bytes(bandwidth_delay_bytes: f64, flows: u32) -> Option<f64> {
     (flows > 0).then(|| bandwidth_delay_bytes / libm::sqrt(f64::from(flows)))
 }
 
-/// How long the last byte of a full buffer waits: `8 B / rate` seconds; `None` at rate zero.
+/// The waiting time of the last byte of a full buffer: `8 B / rate` seconds; `None` at rate zero.
 #[must_use]
 pub fn queueing_delay_s(buffer_bytes: f64, rate_bit_s: f64) -> Option<f64> {
     is_positive(rate_bit_s).then(|| 8.0 * buffer_bytes.max(0.0) / rate_bit_s)
 }
 
-/// The share of a bottleneck one flow uses in the long run when its window grows by a constant a round trip to what
-/// path and buffer hold, and falls to `keep` of that at each loss (derived from the sawtooth's area; 3/4 for Reno
-/// without a buffer, as Villamizar and Song 1994 found). 1 when the buffer bridges the fall. `None` where the path
-/// holds nothing or `keep` is not between 0 and 1.
+/// The share of a bottleneck that one flow uses in the long run when its window grows by a constant in each round trip
+/// until path and buffer are full, and falls by the factor `keep` at each loss (from the area under the sawtooth; 3/4
+/// for Reno without a buffer, as Villamizar and Song 1994 found). It is 1 when the buffer covers the fall. `None`
+/// where the path holds nothing or `keep` is not between 0 and 1.
 #[must_use]
 pub fn sawtooth_share(bandwidth_delay_bytes: f64, buffer_bytes: f64, keep: f64) -> Option<f64> {
     let (pipe, top) = peak(bandwidth_delay_bytes, buffer_bytes, keep)?;
     if keep * top >= pipe {
         return Some(1.0);
     }
-    // Rounds below the pipe's size each take one round trip; above it, sending goes at the bottleneck's rate.
+    // While the window is smaller than the pipe each round takes one round-trip time; above, data leave at the
+    // bottleneck's rate.
     let below = pipe - keep * top;
     let above = (top * top - pipe * pipe) / (2.0 * pipe);
     Some(((1.0 - keep * keep) * top * top / 2.0 / (pipe * (below + above))).min(1.0))
 }
 
-/// The same for CUBIC's curve, which comes back to its last top fast and lingers there (RFC 9438 section 4.2).
+/// Like [`sawtooth_share`] for CUBIC's curve, which returns to its last maximum quickly and stays near it (RFC 9438
+/// section 4.2).
 #[must_use]
 pub fn cubic_share(bandwidth_delay_bytes: f64, buffer_bytes: f64, keep: f64) -> Option<f64> {
     let (pipe, top) = peak(bandwidth_delay_bytes, buffer_bytes, keep)?;
@@ -86,6 +89,7 @@ pub fn cubic_share(bandwidth_delay_bytes: f64, buffer_bytes: f64, keep: f64) -> 
     Some((area / pipe + rest).min(1.0))
 }
 
+/// The pipe's size and the largest window, in bytes; `None` where the formulas do not hold.
 fn peak(pipe: f64, buffer: f64, keep: f64) -> Option<(f64, f64)> {
     (is_positive(pipe) && buffer >= 0.0 && keep > 0.0 && keep < 1.0)
         .then_some((pipe, pipe + buffer))

@@ -1,6 +1,6 @@
-//! A plan to predictions: each measured part across a network, by the forms that cover what it does.
+//! Predictions for a plan: for each measured part across a network, by the formulas that cover its workload.
 //!
-//! Parts that run at once share each link's rate in equal parts; each is taken to want all of its share.
+//! Parts that run at the same time share each link's rate equally; each is assumed to use all of its share.
 
 mod bulk;
 mod error_interval;
@@ -23,8 +23,8 @@ use stackline_core::catalogue::ClosedForm;
 use stackline_core::network::Network;
 use stackline_core::plan::{Composer, Measurement, MeasurementPart, Plan};
 
-/// Predictions for every measured part of a plan, in its order; for `parallel` also one for all measured parts together,
-/// for `total` only that, as results are summarised.
+/// Predictions for every measured part of a plan, in its order; for `parallel` also one for all measured parts
+/// together, for `total` only that one. This matches how results are summarised.
 #[must_use]
 pub fn predict(plan: &Plan) -> Vec<PartPrediction> {
     plan.measurements
@@ -34,6 +34,7 @@ pub fn predict(plan: &Plan) -> Vec<PartPrediction> {
         .collect()
 }
 
+/// The predictions for one measurement.
 fn of(plan: &Plan, index: usize, measurement: &Measurement) -> Vec<PartPrediction> {
     let network = measurement
         .across
@@ -74,6 +75,7 @@ fn of(plan: &Plan, index: usize, measurement: &Measurement) -> Vec<PartPredictio
     all
 }
 
+/// A prediction for these parts of a measurement, with its labels.
 fn described(
     index: usize,
     measurement: &Measurement,
@@ -93,10 +95,10 @@ fn described(
     }
 }
 
-/// Characters of a measurement's text that a prediction keeps: each of its parts has one.
+/// Longest text of a measurement that a prediction keeps, in characters: each of its parts has a copy.
 const LABEL: usize = 1000;
 
-/// A measurement's text, cut where it is long.
+/// A measurement's text, cut when it is too long.
 fn label(text: &str) -> String {
     match text.char_indices().nth(LABEL) {
         None => text.to_string(),
@@ -104,7 +106,7 @@ fn label(text: &str) -> String {
     }
 }
 
-/// Different texts, each once, in their order.
+/// The different texts, each once, in their order.
 fn joined(texts: impl Iterator<Item = String>) -> String {
     let mut distinct: Vec<String> = Vec::new();
     for text in texts {
@@ -196,7 +198,7 @@ fn answer(
     }
 }
 
-/// All parts together: their bytes over the longest of their periods.
+/// The prediction for all parts together: their bytes divided by the longest of their times.
 fn together(parts: &[PartPrediction]) -> PredictionOutcome {
     let moved: Option<Vec<(f64, f64)>> = parts.iter().map(|part| part.answer()?.moved).collect();
     let Some(moved) = moved.filter(|moved| !moved.is_empty()) else {
@@ -235,7 +237,7 @@ fn together(parts: &[PartPrediction]) -> PredictionOutcome {
     })
 }
 
-/// The sum is as unsure as its parts are.
+/// The interval of the sum: each part contributes in proportion to its own interval.
 fn together_within(answers: &[&PredictedFigure], longest_s: f64) -> [f64; 2] {
     [0, 1].map(|end| {
         let of = |answer: &&PredictedFigure| {
@@ -245,6 +247,7 @@ fn together_within(answers: &[&PredictedFigure], longest_s: f64) -> [f64; 2] {
     })
 }
 
+/// The time of the part's transfer, s.
 fn period(answer: &PredictedFigure) -> f64 {
     answer.moved.map_or(0.0, |(_, seconds)| seconds)
 }

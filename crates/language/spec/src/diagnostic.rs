@@ -1,25 +1,25 @@
-//! What is wrong with a text: where, what was expected, and what would help.
+//! Diagnostics: what is wrong with a text, where, what was expected, and what would help.
 //!
-//! It collects and bounds the list; it never prints, and never decides what a mistake is.
+//! This file collects and limits the list; it does not print it or decide what a mistake is.
 
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// Diagnostics after which the others are only counted.
+/// Number of diagnostics after which further ones are only counted.
 const MOST: usize = 100;
 
-/// How bad it is.
+/// How serious a diagnostic is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// There is no plan.
+    /// The text gives no plan.
     Error,
-    /// There is a plan, but perhaps not the one that was meant.
+    /// The text gives a plan, which may not be the intended one.
     Warning,
 }
 
-/// Which text a span points into.
+/// The text that a span refers to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TextOrigin {
     /// The specification.
@@ -27,28 +27,28 @@ pub enum TextOrigin {
     File,
     /// The text of [`Overrides::over`](crate::Overrides::over).
     Over,
-    /// The argument whose host is the one of that index in [`Overrides::hosts`](crate::Overrides::hosts).
+    /// The argument of the host with that index in [`Overrides::hosts`](crate::Overrides::hosts).
     Host(usize),
 }
 
-/// One mistake or doubt.
+/// An error or a warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// Error or warning.
     pub severity: Severity,
-    /// One sentence.
+    /// What is wrong, in one sentence.
     pub message: String,
-    /// The bytes it is about.
+    /// The bytes of the text that it is about.
     pub span: Range<usize>,
-    /// The text the span points into.
+    /// The text that the span refers to.
     pub origin: TextOrigin,
-    /// What stands under the span: what was expected there.
+    /// The text below the span: what was expected there.
     pub label: String,
     /// What to write instead.
     pub hint: Option<String>,
 }
 
-/// Bytes of one of the texts.
+/// A range of bytes in one of the texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TextSpan {
     pub(crate) start: usize,
@@ -57,7 +57,7 @@ pub(crate) struct TextSpan {
 }
 
 impl TextSpan {
-    /// From the start of `self` to the end of `last`.
+    /// The span from the start of `self` to the end of `last`.
     pub(crate) fn to(self, last: Self) -> Self {
         Self {
             end: last.end.max(self.start),
@@ -101,7 +101,7 @@ impl Diagnostic {
         }
     }
 
-    /// A hint `did you mean ...`, when there is a near candidate, else the hint `otherwise`.
+    /// Adds the hint `did you mean ...` when a candidate is near, otherwise the hint `otherwise`.
     pub(crate) fn did_you_mean<'c>(
         self,
         word: &str,
@@ -115,7 +115,7 @@ impl Diagnostic {
     }
 }
 
-/// Everything found so far.
+/// The diagnostics found so far.
 #[derive(Debug, Default)]
 pub(crate) struct DiagnosticReport {
     list: Vec<Diagnostic>,
@@ -123,7 +123,7 @@ pub(crate) struct DiagnosticReport {
 }
 
 impl DiagnosticReport {
-    /// Adds it, unless it is there already or there are very many.
+    /// Adds a diagnostic, unless it is a duplicate or there are [`MOST`] already.
     pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
         if self.list.contains(&diagnostic) {
             return;
@@ -135,17 +135,17 @@ impl DiagnosticReport {
         }
     }
 
-    /// The value, or `None` and the mistake reported.
+    /// The value, or `None` after the mistake was added.
     pub(crate) fn keep<T>(&mut self, result: Result<T, Diagnostic>) -> Option<T> {
         result.map_err(|mistake| self.push(mistake)).ok()
     }
 
-    /// Whether further ones are only counted, so nobody needs to search for hints.
+    /// Whether further diagnostics are only counted, so that searching for hints is pointless.
     pub(crate) const fn full(&self) -> bool {
         self.list.len() >= MOST
     }
 
-    /// Errors so far, of all kinds.
+    /// Number of errors so far, of all kinds.
     pub(crate) fn errors(&self) -> usize {
         self.more
             + self
@@ -155,11 +155,11 @@ impl DiagnosticReport {
                 .count()
     }
 
-    /// In the order of the text, the command line's first.
+    /// The diagnostics in the order of the text; those of the command line come first.
     pub(crate) fn finish(mut self) -> Vec<Diagnostic> {
         self.list
             .sort_by_key(|d| (core::cmp::Reverse(d.origin), d.span.start, d.span.end));
-        // What is said of one place for several switches alike is said once.
+        // A message that applies to several switches declared at one place is given once.
         self.list.dedup_by(|next, first| next == first);
         if self.more > 0
             && let Some(last) = self.list.last_mut()

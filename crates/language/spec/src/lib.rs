@@ -1,10 +1,12 @@
-//! The stackline language: text to a checked [`Plan`](stackline_core::plan::Plan), or diagnostics; the formatter; the prelude.
+//! The stackline language: turns a text into a checked [`Plan`](stackline_core::plan::Plan) or diagnostics; also the
+//! formatter and the prelude (the predefined application types).
 //!
-//! It never does what a text says, opens no file and reads no clock: `no_std` makes those things unnameable here.
-//! The files a text may name, of an empirical distribution or a trace, are read through a function that is given.
+//! Nothing here carries out what a text says, opens a file or reads a clock: the crate is `no_std`, so such calls do
+//! not compile. Files that a text names (an empirical distribution, a trace) are read through a function that the
+//! caller gives.
 //!
-//! The way of a text: `token` (characters to tokens), `parse` (tokens to a `tree`), `check` (tree to plan);
-//! `layout` and `format` print tokens again. `docs/LANGUAGE.md` is the manual.
+//! The stages: `token` (characters to tokens), `parse` (tokens to a `tree`), `check` (tree to plan); `token_layout`
+//! and `format` print tokens again. `docs/LANGUAGE.md` is the manual.
 
 #![no_std]
 
@@ -35,7 +37,7 @@ use diagnostic::DiagnosticReport;
 use stackline_core::plan::{HostPlan, Via};
 use token_layout::Marked;
 
-/// Reads a specification and resolves it to a plan. All its mistakes come out at once.
+/// Parses a specification and resolves it to a plan. All mistakes are reported at once.
 #[must_use]
 pub fn check(source: &str, context: &CheckContext<'_>, overrides: &Overrides) -> Checked {
     let mut report = DiagnosticReport::default();
@@ -63,8 +65,9 @@ pub fn check(source: &str, context: &CheckContext<'_>, overrides: &Overrides) ->
     }
 }
 
-/// Looks for the small change at the first mistake of a wrong text that would make it right, until `enough` says so: then there is
-/// the right text, and the mistake has a hint where it had none that is as good.
+/// Searches for a small change at the first mistake of a wrong text that makes the text right, until `enough` returns
+/// true. If one is found, `right` is the corrected text, and the mistake gets a hint unless it has one that is as
+/// good.
 pub fn repair(
     source: &str,
     context: &CheckContext<'_>,
@@ -76,10 +79,10 @@ pub fn repair(
     checked.right = repair::repair(source, &mut checked.diagnostics, judge, enough);
 }
 
-/// Reads a host as the command line gives it: `khons=local`, `khons=ssh:user@10.0.0.5`, `khons=tcp:10.0.0.5:7777`.
+/// Parses a host as given on the command line: `khons=local`, `khons=ssh:user@10.0.0.5`, `khons=tcp:10.0.0.5:7777`.
 ///
 /// # Errors
-/// One sentence: what is wrong with it.
+/// One sentence that says what is wrong with it.
 pub fn host_argument(text: &str) -> Result<(String, HostPlan), String> {
     let Some((name, place)) = text.split_once('=') else {
         return Err(alloc::format!(

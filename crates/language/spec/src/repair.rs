@@ -1,7 +1,8 @@
-//! What would make a wrong text right: small changes at its first mistake are tried, and the first that leaves no mistake is
-//! what the hint says. So a hint of this kind works when it is followed.
+//! Finds a change that makes a wrong text right: small changes at the first mistake are tried, and the first one that
+//! leaves no mistake becomes the hint. A hint of this kind therefore works when it is followed.
 //!
-//! It knows habits from other programs ([`foreign_words`]) and slips of the pen. It never decides whether a text is right.
+//! It knows habits from other programs ([`foreign_words`]) and typing errors. It does not decide whether a text is
+//! right: `judge` does.
 
 mod candidate_edits;
 mod foreign_words;
@@ -14,18 +15,18 @@ use alloc::vec::Vec;
 pub(crate) use foreign_words::translate_word;
 use stackline_core::units::RATE_UNITS;
 
-/// Longer texts are not tried.
+/// Longest text for which repairs are tried, in bytes.
 const LONGEST: usize = 1 << 14;
 /// Most texts that are tried for one mistake.
 const TRIALS: usize = 240;
-/// Most changes in one text.
+/// Most changes that are combined in one text.
 const CHANGES: usize = 3;
-/// Of the changes after which a later mistake is the first, so many are continued.
+/// Number of changes with which the search continues, if they move the first mistake further down.
 const CONTINUED: usize = 2;
-/// A longer hint would be no hint.
+/// Longest hint; a longer one would not help.
 const LONGEST_HINT: usize = 72;
 
-/// Beginnings of hints that name what there is, or guess; what was found to work is better.
+/// Beginnings of hints that list names or guess; a change that was found to work is better.
 const VAGUE: &[&str] = &[
     "write its values",
     "the ",
@@ -35,7 +36,8 @@ const VAGUE: &[&str] = &[
     "did you mean",
     "declare",
 ];
-/// What mistakes of spelling and form say. What a text means otherwise is not guessed.
+/// Beginnings of messages about spelling and form. Only such mistakes are repaired: the meaning of a text is not
+/// guessed.
 const OF_FORM: &[&str] = &[
     "unexpected ",
     "unknown ",
@@ -51,8 +53,8 @@ const OF_FORM: &[&str] = &[
     "begins with its number of runs",
 ];
 
-/// The text that would be right. The first mistake gets a hint where it has none that is as good. `judge` has the mistakes of a
-/// text.
+/// Searches for the right text and returns it. The first mistake gets a hint, unless it has one that is as good.
+/// `judge` returns the mistakes of a text.
 pub(crate) fn repair(
     source: &str,
     diagnostics: &mut [Diagnostic],
@@ -91,7 +93,7 @@ pub(crate) fn repair(
     Some(right)
 }
 
-/// What stands between backticks.
+/// The parts of a hint between backticks.
 fn quoted(hint: &str) -> impl Iterator<Item = &str> {
     hint.split('`').skip(1).step_by(2)
 }
@@ -103,7 +105,7 @@ struct RepairSearch<'j, J> {
 }
 
 impl<J: Fn(&str) -> Vec<Diagnostic>> RepairSearch<'_, J> {
-    /// A right text, with at most so many changes from the first mistake on.
+    /// A right text, with at most `changes` changes from the first mistake on.
     fn from(&mut self, text: &str, mistake: &Diagnostic, changes: usize) -> Option<String> {
         let mut later = Vec::new();
         for edit in candidate_edits::find_edits(text, mistake) {
@@ -127,7 +129,7 @@ impl<J: Fn(&str) -> Vec<Diagnostic>> RepairSearch<'_, J> {
     }
 }
 
-/// What differs, in the right text, with the word before and the word behind it.
+/// The part of the right text that differs, with the word before and the word behind it.
 fn changed(wrong: &str, right: &str) -> String {
     let before = wrong
         .char_indices()
@@ -147,7 +149,7 @@ fn changed(wrong: &str, right: &str) -> String {
             .rfind(char::is_whitespace)
             .map_or(0, |at| at + 1)
     };
-    // A word that is cut is shown whole, and the one before it.
+    // A word of which only a part differs is shown whole, with the word before it.
     let cut = wrong[before..].starts_with(char::is_alphanumeric)
         && right[..before].ends_with(char::is_alphanumeric);
     let left = if cut {
@@ -156,7 +158,7 @@ fn changed(wrong: &str, right: &str) -> String {
         begin(before)
     };
     let mut close = word_behind(right, end);
-    // A number without its unit would be another one.
+    // A number is shown with its unit: without it, it would be another number.
     let unit = &right[close..word_behind(right, close)];
     if right[..close].ends_with(|c: char| c.is_ascii_digit())
         && is_unit(unit.trim().trim_end_matches([';', '}']))
@@ -179,7 +181,7 @@ fn is_unit(word: &str) -> bool {
     rate || spelling::is_unit(word)
 }
 
-/// Where the word ends that stands behind a place, or is cut by it.
+/// The end of the word that follows a position, or that the position is in.
 fn word_behind(text: &str, at: usize) -> usize {
     let rest = &text[at..];
     let space = rest.len() - rest.trim_start().len();

@@ -1,6 +1,6 @@
-//! Words of the language: which are its own, and when two spellings are the same name.
+//! The words of the language, and when two spellings are the same name.
 //!
-//! It handles spellings only, never what a name stands for.
+//! It handles spellings only, not what a name stands for.
 
 use crate::prelude::PRELUDE;
 use alloc::string::{String, ToString};
@@ -14,9 +14,9 @@ pub(crate) const ITEMS: &[&str] = &["factor", "host", "network", "procedure", "s
 pub(crate) const CLAUSES: &[&str] = &["over", "in", "across", "on"];
 /// Words between the number of runs and the measurement.
 pub(crate) const HEADS: &[&str] = &["timelimit", "until", "warmup"];
-/// How parts go together.
+/// The words that say how parts are combined.
 pub(crate) const COMPOSERS: &[&str] = &["parallel", "background", "priority background", "total"];
-/// Short names of application types, with what they stand for.
+/// Short names of application types, with the names they stand for.
 pub(crate) const ALIASES: &[(&str, &str)] = &[
     ("rr", "request_response"),
     ("conn_disc", "connect_disconnect"),
@@ -33,7 +33,7 @@ const OTHERS: &[&str] = &[
     "priority_background",
 ];
 
-/// One spelling for all of a name: lower case, `_` for `-`.
+/// The common form of all spellings of a name: lower case, with `_` for `-`.
 pub(crate) fn fold(name: &str) -> String {
     name.chars()
         .map(|c| {
@@ -46,14 +46,14 @@ pub(crate) fn fold(name: &str) -> String {
         .collect()
 }
 
-/// Application types of the prelude: each of its procedures begins a line.
+/// The names of the predefined application types: each procedure of the prelude begins a line.
 pub(crate) fn prelude() -> impl Iterator<Item = &'static str> {
     PRELUDE
         .lines()
         .filter_map(|line| line.strip_prefix("procedure ")?.split(['(', ' ']).next())
 }
 
-/// The key of an application type: folded, short names written out.
+/// The key of an application type's name: in the common form, with short names replaced.
 pub(crate) fn application_key(name: &str) -> String {
     let folded = fold(name);
     ALIASES
@@ -62,7 +62,7 @@ pub(crate) fn application_key(name: &str) -> String {
         .map_or(folded, |(_, long)| (*long).to_string())
 }
 
-/// How an application type's name is printed: `_` for `-`, the prelude's in lower case.
+/// An application type's name as it is printed: with `_` for `-`, predefined ones in lower case.
 pub(crate) fn application_text(name: &str) -> String {
     let folded = fold(name);
     let ours =
@@ -70,7 +70,7 @@ pub(crate) fn application_text(name: &str) -> String {
     if ours { folded } else { name.replace('-', "_") }
 }
 
-/// The name in the table of operations that `name` is a spelling of.
+/// The operation of which `name` is a spelling, as in the table of operations.
 pub(crate) fn operation(name: &str) -> Option<&'static str> {
     let bare = |text: &str| -> String {
         text.chars()
@@ -92,13 +92,13 @@ pub(crate) fn operation(name: &str) -> Option<&'static str> {
         .find(|name| bare(name) == key)
 }
 
-/// Whether a distribution has that name.
+/// Whether there is a distribution with that name.
 pub(crate) fn is_distribution(name: &str) -> bool {
     let folded = fold(name);
     folded == "empirical" || TABLE.iter().any(|(name, ..)| *name == folded)
 }
 
-/// Whether a word means something by itself, so nothing declared may have it as its name.
+/// Whether a word has a meaning of its own, so that nothing declared may have it as its name.
 pub(crate) fn is_reserved(name: &str) -> bool {
     let folded = fold(name);
     let word = folded.as_str();
@@ -109,7 +109,7 @@ pub(crate) fn is_reserved(name: &str) -> bool {
         || is_unit(name)
 }
 
-/// Whether it is a unit, which no variable may be called.
+/// Whether the word is a unit, which cannot be the name of a variable.
 pub(crate) fn is_unit(name: &str) -> bool {
     SIZE_UNITS
         .iter()

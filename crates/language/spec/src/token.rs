@@ -1,14 +1,14 @@
-//! Text to tokens. Comments and line breaks are kept beside the tokens, for the formatter.
+//! Splits a text into tokens. Comments and line breaks are kept beside the tokens, for the formatter.
 //!
-//! It never gives up: what it cannot read becomes a diagnostic and is left out.
+//! It always reaches the end of the text: what cannot be read becomes a diagnostic and is left out.
 
 use crate::diagnostic::{Diagnostic, DiagnosticReport, TextOrigin, TextSpan};
 use alloc::format;
 use alloc::vec::Vec;
 
-/// Largest number that may be written; whole numbers up to it are exact.
+/// The largest number that may be written; whole numbers up to it are exact.
 const LARGEST: f64 = 1e15;
-/// Most bytes of a text.
+/// The longest text, in bytes.
 const LONGEST: usize = 1 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,22 +40,22 @@ pub(crate) enum TokenKind {
 pub(crate) struct SpecToken {
     pub(crate) kind: TokenKind,
     pub(crate) span: TextSpan,
-    /// Line breaks between what comes before (token or comment) and this.
+    /// Line breaks between the previous token or comment and this token.
     pub(crate) breaks: usize,
-    /// The line it stands on, from 1.
+    /// The line of the token, from 1.
     pub(crate) line: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Comment {
-    /// Index of the token that follows it.
+    /// Index of the token that follows the comment.
     pub(crate) before: usize,
     pub(crate) span: TextSpan,
-    /// Line breaks before it; 0: it stands behind a token.
+    /// Line breaks before the comment; 0 when it is on the line of a token.
     pub(crate) breaks: usize,
 }
 
-/// Tokens, the last being [`TokenKind::End`], and comments in order.
+/// The tokens, the last of which is [`TokenKind::End`], and the comments in order.
 #[derive(Debug, Default)]
 pub(crate) struct Tokens {
     pub(crate) list: Vec<SpecToken>,
@@ -71,7 +71,7 @@ struct SpecLexer<'a> {
     tokens: Tokens,
 }
 
-/// Reads a whole text.
+/// Splits a whole text.
 pub(crate) fn lex(text: &str, origin: TextOrigin, report: &mut DiagnosticReport) -> Tokens {
     let mut lexer = SpecLexer {
         text,
@@ -122,7 +122,7 @@ impl<'a> SpecLexer<'a> {
         self.at = end;
     }
 
-    /// One token, comment or piece of white space; false at the end.
+    /// Reads one token, comment or piece of white space; false at the end.
     fn step(&mut self, report: &mut DiagnosticReport) -> bool {
         let Some(first) = self.rest().chars().next() else {
             return false;
@@ -270,7 +270,7 @@ const fn is_letter(c: char) -> bool {
     c.is_ascii_alphabetic() || c == '_'
 }
 
-/// Letters, digits and `_`; `-` and `.` when a letter or digit follows.
+/// Length of the name at the beginning: letters, digits and `_`, and `-` or `.` when a letter or digit follows.
 fn name_length(text: &str) -> usize {
     let bytes = text.as_bytes();
     let plain = |at: usize| {
@@ -290,7 +290,8 @@ fn name_length(text: &str) -> usize {
     at
 }
 
-/// Digits, a fraction when a digit follows the point, an exponent when digits follow the `e`.
+/// Length of the number at the beginning: digits, a fraction when a digit follows the point, and an exponent when
+/// digits follow the `e`.
 fn number_length(text: &str) -> usize {
     let bytes = text.as_bytes();
     let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);

@@ -1,4 +1,4 @@
-//! The tree of a text: what was written, with where it stands. Nothing here is checked or resolved.
+//! The syntax tree: what was written, with its places in the text. Nothing in it has been checked or resolved.
 
 mod factor;
 mod network;
@@ -18,7 +18,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use stackline_core::plan::{Composer, World};
 
-/// Indices of tokens.
+/// A range of token indices.
 pub(crate) type TokenIndices = Range<usize>;
 
 #[derive(Clone, Debug, Default)]
@@ -54,7 +54,7 @@ pub(crate) struct HostItem {
     pub(crate) share: Option<SpecValue>,
 }
 
-/// How an agent is reached that is no child process.
+/// How an agent that is not a child process is reached.
 #[derive(Debug)]
 pub(crate) struct ViaItem {
     /// `ssh`, `tcp` or `exec`.
@@ -73,9 +73,9 @@ pub(crate) struct ProcedureItem {
 
 #[derive(Debug)]
 pub(crate) enum Statement {
-    /// Times (`None`: `count`), body.
+    /// A number of passes (`None` for `count`), and the body.
     Repeat(Option<SpecValue>, Vec<Self>, TextSpan),
-    /// Canonical name, arguments.
+    /// The operation's canonical name, and its arguments.
     Call(&'static str, Vec<Argument>, TextSpan),
 }
 
@@ -86,7 +86,7 @@ pub(crate) enum Argument {
     Drawn(DistributionItem),
 }
 
-/// A number, or a variable, perhaps with a unit.
+/// A number or a variable, with or without a unit.
 #[derive(Clone, Debug)]
 pub(crate) struct SpecValue {
     pub(crate) base: Base,
@@ -118,7 +118,7 @@ impl SpecUnit {
         }
     }
 
-    /// The base unit of its kind.
+    /// The base unit of the same kind.
     pub(crate) const fn base(self) -> Self {
         match self {
             Self::None => Self::None,
@@ -129,7 +129,7 @@ impl SpecUnit {
         }
     }
 
-    /// How the base unit is written behind a number.
+    /// The base unit in its written form behind a number.
     pub(crate) const fn text(self) -> &'static str {
         match self {
             Self::None => "",
@@ -153,11 +153,11 @@ pub(crate) struct DistributionItem {
 pub(crate) struct Specification {
     pub(crate) span: TextSpan,
     pub(crate) line: usize,
-    /// Its tokens without terminator and sweeps.
+    /// Its tokens, without terminator and sweeps.
     pub(crate) at: TokenIndices,
-    /// Number of runs, limits.
+    /// The tokens of number of runs and limits.
     pub(crate) head_at: TokenIndices,
-    /// Limits behind a part.
+    /// The tokens of limits that are written behind a part.
     pub(crate) late_at: Vec<TokenIndices>,
     pub(crate) runs: SpecValue,
     pub(crate) time_limit: Option<SpecValue>,
@@ -171,7 +171,7 @@ pub(crate) struct Specification {
     pub(crate) readable: Readable,
 }
 
-/// How much of a specification could be read.
+/// How much of a specification could be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Readable {
     Whole,
@@ -184,12 +184,12 @@ pub(crate) enum Readable {
 #[derive(Debug)]
 pub(crate) struct PartItem {
     pub(crate) span: TextSpan,
-    /// Replicas, hosts, application and data.
+    /// The tokens of replicas, hosts, application and data.
     pub(crate) head_at: TokenIndices,
     pub(crate) replicas: Option<SpecValue>,
     pub(crate) from: Option<Word>,
     pub(crate) to: Option<Word>,
-    /// Hosts that are written behind the application type.
+    /// The tokens of hosts that are written behind the application type.
     pub(crate) late_at: Vec<TokenIndices>,
     pub(crate) application: Word,
     pub(crate) data: Option<DataItem>,
@@ -225,12 +225,12 @@ pub(crate) enum AccessItem {
     Memory,
     VirtualMemory,
     File(Word),
-    /// A FILE from its beginning to its end, once.
+    /// A FILE, read once from beginning to end.
     WholeFile(Word),
 }
 
 impl AccessItem {
-    /// The name of its FILE.
+    /// The name of its FILE, if it has one.
     pub(crate) const fn file(&self) -> Option<&Word> {
         match self {
             Self::File(name) | Self::WholeFile(name) => Some(name),
@@ -277,12 +277,12 @@ pub(crate) enum OptionText {
 pub(crate) struct Sweep {
     pub(crate) name: Word,
     pub(crate) values: Vec<(SweepStep, f64, TextSpan)>,
-    /// Base unit of its values; none when they have no unit.
+    /// The base unit of its values, if they have a unit.
     pub(crate) unit: SpecUnit,
     pub(crate) span: TextSpan,
 }
 
-/// How a value of a sweep follows the one before.
+/// How a value of a sweep follows the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SweepStep {
     /// After a comma.

@@ -3,7 +3,8 @@
 use rand_core::Rng;
 use stackline_core::random::Generator;
 
-/// True with this probability. Draws exactly once; 0 is never true, 1 always.
+/// Draws a trial that is true with this probability. It takes exactly one number from the generator; probability 0 is
+/// never true, 1 always.
 #[inline]
 pub(crate) fn draw_bernoulli(probability: f64, generator: &mut Generator) -> bool {
     // The 53 bits that a float can represent, in [0, 1).

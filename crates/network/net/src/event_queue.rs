@@ -8,23 +8,26 @@ use alloc::vec::Vec;
 use stackline_core::time::Instant;
 
 /// One bucket for each bit in which a key can first differ from the last one out, and one for equal keys.
+// Keys are instants in ns (64 bits).
 const BUCKETS: usize = 65;
 
-/// Items in the order of their instants.
+/// A priority queue of items in the order of their instants; items of one instant leave in the order of entry.
 #[derive(Clone, Debug)]
 pub struct EventQueue<T> {
     buckets: Vec<EventBucket<T>>,
     /// Bit `b` is set when bucket `b` holds something.
     occupied: u128,
-    /// How many items of the first bucket have been taken.
+    /// How many items of the first bucket have been taken already; they stay in it until it is empty.
     taken: usize,
     /// The instant of the item taken last.
     last: u64,
+    /// The number of items that have not been taken.
     length: usize,
 }
 
 #[derive(Clone, Debug)]
 struct EventBucket<T> {
+    /// Keys (instants in ns) and items, in the order of entry.
     items: Vec<(u64, T)>,
     /// The least key in it.
     least: u64,
@@ -69,6 +72,8 @@ impl<T: Copy> EventQueue<T> {
         self.length += 1;
     }
 
+    /// Puts an item into the bucket given by the highest bit in which its key differs from `last`; equal keys go to
+    /// bucket 0.
     #[inline]
     fn place(&mut self, key: u64, item: T) {
         let number = (64 - (key ^ self.last).leading_zeros()) as usize;
@@ -108,7 +113,8 @@ impl<T: Copy> EventQueue<T> {
         Some((Instant(key), item))
     }
 
-    /// Moves the items of the earliest bucket to lower buckets, those of the earliest instant to the first.
+    /// Refills bucket 0: the least key of the earliest bucket becomes `last`, and that bucket's items move to lower
+    /// buckets, those with the least key to bucket 0.
     fn spread(&mut self) {
         let first = self.occupied.trailing_zeros() as usize;
         let bucket = &mut self.buckets[first];

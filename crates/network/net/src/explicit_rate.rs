@@ -1,41 +1,45 @@
-//! Rates that a cell switch tells the hosts: ATM's available bit rate with explicit rates (ATM Forum Traffic Management 4.0,
-//! section 5.10). Each output port shares nine tenths of its link equally among the circuits that it has seen in the last
-//! half second; a management cell brings the share back to the circuit's host, which sends no faster.
+//! Rates that a cell switch signals to hosts: ATM's available bit rate with explicit rates (ATM Forum Traffic
+//! Management 4.0, section 5.10). A "circuit" is the cells of one host to another. Each output port shares nine tenths
+//! of its link equally among the circuits that it has seen in the last half second; a management cell brings the share
+//! back to the circuit's host, which sends no faster.
 //!
-//! A share that a circuit does not use is not given to others, and the bytes of management cells (one of 32) are in the tenth
-//! that is left. It decides nothing about which cells are dropped.
+//! A share that a circuit does not use is not given to others, and the bytes of management cells (one of 32) are in the
+//! tenth that is left. The module does not decide which cells are dropped.
 
 use crate::packet::NodeIndex;
 use crate::tap::PortIndex;
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
 
-/// Of its link, what a port shares out.
+/// The share of a link's rate that a port divides among circuits.
 const TARGET: f64 = 0.9;
-/// A circuit that was silent for so long is no longer counted, and its host begins anew (ADTF).
+/// A circuit that was silent for this long is no longer counted, and its host begins again at the initial rate (ADTF,
+/// the ACR decrease time factor).
 pub(crate) const FORGOTTEN: Duration = Duration(500_000_000);
-/// Of its link, what a host begins with (ICR).
+/// The share of its link's rate with which a host begins (ICR, the initial cell rate).
 const FIRST: f64 = 1.0 / 32.0;
 
-/// Cells of one host to another.
+/// A circuit: the cells of one host to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Circuit {
-    /// The host's own port.
+    /// The sending host's port.
     pub(crate) source: PortIndex,
-    /// Where the cells go.
+    /// The receiving host.
     pub(crate) to: NodeIndex,
 }
 
-/// What an output port of a switch knows of the circuits through it.
+/// The circuits that an output port of a switch divides its rate among.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shares {
+    /// Each circuit, and when its last cell came.
     seen: Vec<(Circuit, Instant)>,
-    /// The earliest moment at which one of them may have to be forgotten.
+    /// The earliest moment at which a circuit may have to be forgotten.
     look_at: Instant,
 }
 
 impl Shares {
-    /// A cell of a circuit comes to a port of so many bit/s. Returns the circuits that are to hear of a rate, and the rate.
+    /// Notes that a cell of a circuit has come to a port with a link of `bit_s` bit/s. If this changes the shares,
+    /// returns the circuits to signal and the rate of each in bit/s.
     pub(crate) fn cell(
         &mut self,
         now: Instant,
@@ -75,16 +79,17 @@ impl Shares {
     }
 }
 
-/// Rates that were granted to a host's port.
+/// The rates that switches have granted to a host's port.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Granted {
-    /// By circuit and by the port that granted it.
+    /// The receiving host of the circuit, the port that granted the rate, and the rate in bit/s.
     rates: Vec<(NodeIndex, PortIndex, f64)>,
+    /// When the port last asked for its rate: when it last sent.
     last: Instant,
 }
 
 impl Granted {
-    /// A management cell has come.
+    /// Stores the rate of a management cell that has arrived.
     pub(crate) fn note_rate(&mut self, to: NodeIndex, by: PortIndex, bit_s: f64) {
         match self
             .rates
@@ -96,8 +101,9 @@ impl Granted {
         }
     }
 
-    /// What the port may send at that moment over a link of so many bit/s: of each circuit the least that was granted to it, all
-    /// circuits together. After a silence it begins anew.
+    /// The rate in bit/s at which the port may send at that moment over a link of `link_bit_s`: the sum over circuits
+    /// of the least rate granted to each, at least the initial rate and at most the link's. After a silence of
+    /// [`FORGOTTEN`] all grants are forgotten.
     pub(crate) fn rate(&mut self, now: Instant, link_bit_s: f64) -> f64 {
         if self.last + FORGOTTEN < now {
             self.rates.clear();

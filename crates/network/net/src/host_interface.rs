@@ -1,49 +1,58 @@
 //! A host's interface and the copying between it and memory (Zwaenepoel 1985, section 2).
 //!
-//! One processor, the host's or the interface's own, copies one packet at a time, without interruption; arriving packets go before departing ones. A
-//! departing packet is copied once the interface has a free buffer, and holds it until its last bit is on the wire. An
-//! arriving packet holds a buffer until it has been copied out, and is dropped when none is free. A processor that
-//! waits busily does nothing else until the packet it copied last has left.
+//! One processor, the host's or the interface's own, copies one packet at a time, without interruption; arriving
+//! packets go before departing ones. A departing packet is copied once the interface has a free buffer, and holds it
+//! until its last bit is on the wire. An arriving packet holds a buffer until it has been copied out, and is dropped
+//! when none is free. A processor that waits busily does nothing else until the packet it copied last has left.
 
 use alloc::collections::VecDeque;
 use stackline_core::network::NetworkInterface;
 use stackline_core::time::{Duration, Instant};
 
-/// The direction of a packet.
+/// The direction of a packet, seen from the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InterfaceDirection {
+    /// From the wire into memory.
     In,
+    /// From memory onto the wire.
     Out,
 }
 
 /// What the interface does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextStep {
-    /// A copy lasts until then.
+    /// A copy has begun that ends then.
     CopyUntil(Instant),
-    /// A buffer becomes free then.
+    /// No copy can begin before then: all buffers are in use, or the processor waits busily for a departure.
     WaitUntil(Instant),
-    /// Nothing.
+    /// There is nothing to do, or a copy is already running.
     Rest,
 }
 
-/// One host's interface; packets by their slot.
+/// One host's interface (network card); packets are named by their slot in the network.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Card {
+    /// The cost of a copy, in ns.
     per_packet_ns: f64,
+    /// The cost of a byte in a copy, in ns.
     per_byte_ns: f64,
+    /// Buffers for departing packets.
     out_buffers: usize,
+    /// Buffers for arriving packets.
     in_buffers: usize,
+    /// After copying a packet out, the processor waits busily until that packet is on the wire.
     busy_waits: bool,
-    /// A processor of the interface copies; the host's spends nothing.
+    /// The interface has a processor of its own that copies; the host's processor spends nothing.
     own_processor: bool,
+    /// Packets that wait to be copied into memory: slot and bytes.
     arrived: VecDeque<(u32, u64)>,
+    /// Packets that wait to be copied into the interface: slot and bytes.
     leaving: VecDeque<(u32, u64)>,
     /// The packet being copied, its direction, and when the copy ends.
     copying: Option<(u32, InterfaceDirection, Instant)>,
     /// When each output buffer in use becomes free, ascending.
     on_the_wire: VecDeque<Instant>,
-    /// Time the processor has spent, with all of what it is doing now, in ns.
+    /// Time that the processor has spent, in ns, including the whole of the work that it is doing now.
     spent_ns: u64,
     /// When that work ends.
     free_at: Instant,
@@ -87,14 +96,14 @@ impl Card {
         self.leaving.push_back((slot, bytes));
     }
 
-    /// The packet whose copy has ended by now.
+    /// Ends the current copy if it is over by now, and returns its packet.
     pub(crate) fn copied(&mut self, now: Instant) -> Option<(u32, InterfaceDirection)> {
         let (slot, direction, _) = self.copying.filter(|(.., until)| *until <= now)?;
         self.copying = None;
         Some((slot, direction))
     }
 
-    /// The packet copied last is on the wire until then.
+    /// The packet that was copied last keeps its buffer until `departure`, when its last bit is on the wire.
     pub(crate) fn occupied_until(&mut self, departure: Instant) {
         self.on_the_wire.push_back(departure);
         if self.busy_waits {
@@ -102,6 +111,7 @@ impl Card {
         }
     }
 
+    /// The processor works until that instant: adds the time beyond work already counted.
     const fn spends_until(&mut self, until: Instant) {
         self.spent_ns += until.0.saturating_sub(self.free_at.0);
         if until.0 > self.free_at.0 {

@@ -8,14 +8,17 @@ use stackline_core::time::{Duration, Instant};
 /// Jitter and duplication on one direction of a link. Each draws from its own generator.
 #[derive(Clone, Debug)]
 pub struct JitterProcess {
+    /// The distribution of the added delay, and the generator that it is drawn with.
     jitter: Option<(Jitter, Generator)>,
+    /// The probability that a packet arrives twice.
     duplicate: f64,
     duplicates: Generator,
+    /// The latest arrival so far; without reordering nothing arrives before it.
     last: Instant,
 }
 
 impl JitterProcess {
-    /// `duplicate` is the probability that a packet arrives twice.
+    /// A process with that jitter; `duplicate` is the probability that a packet arrives twice.
     #[must_use]
     pub fn new(jitter: Option<&Jitter>, duplicate: f64, seed: Seed) -> Self {
         Self {
@@ -41,6 +44,7 @@ impl JitterProcess {
         }
     }
 
+    /// That instant, or the latest arrival if it is later.
     fn in_order(&mut self, at: Instant) -> Instant {
         self.last = self.last.max(at);
         self.last

@@ -1,9 +1,10 @@
 //! The network model: hosts' interfaces, links, queues, losses, cells, switches, topology. Written once for two clocks:
 //! `sim` gives it virtual time and its own packets, `emu` gives it real time and the frames of real programs.
 //!
-//! It reads no clock, does no I/O, starts no thread and needs no ticks: a departure is computed when a packet arrives.
-//! What cannot be computed then (the next packet of a queue that decides at departure) waits for the deadline that the
-//! network reports. The same seed and the same packets at the same instants give the same events, to the byte.
+//! The crate reads no clock, does no I/O, starts no thread and needs no ticks: a departure is computed when a packet
+//! arrives. Only a queue that decides at departure (drop-head, CoDel, FQ-CoDel) cannot do this: its next packet is
+//! chosen when the link becomes free, at the deadline that the network reports. The same seed and the same packets at
+//! the same instants give the same events, to the byte.
 //!
 //! | module | one idea |
 //! | --- | --- |

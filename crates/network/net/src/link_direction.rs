@@ -25,7 +25,7 @@ use stackline_core::network::{
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
 
-/// When the first and the last segment of a train are at some place.
+/// The instants at which the first and the last segment of a train pass some place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TrainSpan {
     pub(crate) first: Instant,
@@ -51,7 +51,7 @@ impl TrainSpan {
     }
 }
 
-/// Segments waiting or being sent, as future departures.
+/// Segments that wait or are being sent, as departures that are already computed.
 #[derive(Clone, Copy, Debug)]
 struct DepartingTrain {
     span: TrainSpan,
@@ -74,7 +74,7 @@ enum QueueKind {
 /// The queue's decision about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QueueDecision {
-    /// It leaves then; true if it is to be marked.
+    /// It leaves at that instant; true if it is to be marked.
     Leaves(Instant, bool),
     /// It is dropped.
     Refused(DropReason),
@@ -84,13 +84,13 @@ pub(crate) enum QueueDecision {
 #[derive(Debug)]
 pub(crate) struct LinkDirection {
     delay: Duration,
-    /// How that changes in time: rare, so boxed.
+    /// How the propagation delay changes in time: rare, so boxed.
     delays: Option<Box<StepSchedule<Duration>>>,
     pub(crate) mtu: u64,
     /// Frames go over it in cells.
     pub(crate) cells: Option<Cells>,
     loss: Option<Box<LossProcess>>,
-    /// The shared buffer of its switch.
+    /// The index of the buffer that its switch shares among ports.
     pub(crate) shared_buffer: Option<usize>,
     pub(crate) early_discard: bool,
     pub(crate) free_at: Instant,
@@ -104,7 +104,7 @@ pub(crate) struct LinkDirection {
     charge: Charge,
     transmitter: Transmitter,
     jitter: Option<Box<JitterProcess>>,
-    /// Whether a packet may overtake another, and when the last one arrives.
+    /// Whether packets may overtake each other; `arrived` is when the last one arrives.
     overtakes: bool,
     arrived: Instant,
     queue_kind: QueueKind,
@@ -113,18 +113,18 @@ pub(crate) struct LinkDirection {
     ecn: bool,
     /// Least time a byte takes, in ns; 0 without pacing.
     pace: f64,
-    /// Of a port of a switch that tells hosts their rates: the circuits through it.
+    /// At a port of a switch that signals rates to hosts: the circuits through it.
     pub(crate) shares: Option<Box<Shares>>,
-    /// Of a host's port on such a switch: the rates that were granted to it.
+    /// At a host's port on such a switch: the rates that were granted to it.
     pub(crate) granted: Option<Box<Granted>>,
-    /// The queue's length is never used, so it is not kept.
+    /// The queue's length is never used, so `leaving`, `backlog` (bytes) and `waiting` (packets) are not kept.
     untracked: bool,
     leaving: VecDeque<DepartingTrain>,
     backlog: u64,
     waiting: u64,
 }
 
-/// Settings a direction takes from the node it leaves.
+/// Settings that a direction takes from the nodes at its ends.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PortConfig<'p> {
     pub(crate) queue: Option<&'p LinkQueue>,
@@ -132,7 +132,7 @@ pub(crate) struct PortConfig<'p> {
     pub(crate) shared_buffer: Option<usize>,
     pub(crate) cells: Option<Cells>,
     pub(crate) early_discard: bool,
-    /// The switch at either end tells hosts their rates.
+    /// The switch at either end signals rates to hosts (ATM's available bit rate).
     pub(crate) abr: bool,
     pub(crate) interface: Option<&'p NetworkInterface>,
     /// The tap records queue lengths.
@@ -243,7 +243,7 @@ impl LinkDirection {
         }
     }
 
-    /// Whether packets wait by their slot.
+    /// Whether the discipline decides at departure, so that packets wait by their slot.
     pub(crate) const fn holds(&self) -> bool {
         matches!(
             self.queue_kind,
@@ -265,14 +265,14 @@ impl LinkDirection {
         }
     }
 
-    /// Time that so many charged bytes take at the current rate; `None` when they take none.
+    /// Time that `bytes` charged bytes take at the current rate; `None` when they take none.
     #[expect(clippy::cast_precision_loss, reason = "less than 2^52 bytes")]
     pub(crate) fn airtime(&self, now: Instant, bytes: u64) -> Option<Duration> {
         let bit_s = self.transmitter.bit_s(now).filter(|bit_s| *bit_s > 0.0)?;
         Some(Duration::from_seconds(bytes as f64 * 8.0 / bit_s))
     }
 
-    /// Bytes waiting or being sent.
+    /// The bytes that wait or are being sent.
     pub(crate) fn backlog(&mut self, now: Instant) -> u64 {
         self.settle(now);
         self.backlog + self.held().0
@@ -287,7 +287,7 @@ impl LinkDirection {
         }
     }
 
-    /// Removes what has left by now.
+    /// Removes segments that have left by now from `leaving`, `backlog` and `waiting`.
     fn settle(&mut self, now: Instant) {
         while let Some(train) = self.leaving.front_mut() {
             if train.span.first > now {
@@ -335,7 +335,7 @@ impl LinkDirection {
         Some(self.send(arrival.first, segments))
     }
 
-    /// Sends it on the link behind what is already there.
+    /// Sends segments on the link behind all earlier ones; returns when they leave.
     pub(crate) fn send(&mut self, from: Instant, segments: SegmentSizes) -> TrainSpan {
         let start = from.max(self.free_at);
         let charged = self.charged(segments);
@@ -428,7 +428,7 @@ impl LinkDirection {
         QueueDecision::Leaves(self.send(at, SegmentSizes::one(bytes as u32)).last, mark)
     }
 
-    /// The link's rate at that moment; nothing where it is unlimited.
+    /// The link's rate in bit/s at that moment; `None` where it is unlimited.
     pub(crate) fn transmitter_bit_s(&self, at: Instant) -> Option<f64> {
         self.transmitter.bit_s(at)
     }
@@ -645,7 +645,7 @@ impl LinkDirection {
         self.loss.is_none()
     }
 
-    /// Whether the link loses the next packet, or cell, of that size, which leaves at `at`.
+    /// Whether the link loses the next packet or cell, of that size, which leaves at `at`; the reason if it does.
     pub(crate) fn lost(&mut self, at: Instant, bytes: u64) -> Option<DropReason> {
         self.loss.as_mut()?.lost(at, bytes)
     }

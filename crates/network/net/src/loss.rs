@@ -1,5 +1,6 @@
-//! Which packets a link loses. It is called once for each packet (or cell), in the order of departure, and draws as
-//! often for a large packet as for a small one: the same sequence of packets loses the same ones in every world.
+//! Which packets a link loses: independent losses, bit errors, Gilbert-Elliott states, given or every n-th packet. The
+//! process is called once for each packet (or cell), in the order of departure, and draws as often for a large packet
+//! as for a small one: the same sequence of packets loses the same ones in every world.
 
 use crate::bernoulli;
 use crate::tap::DropReason;
@@ -16,6 +17,8 @@ pub struct LossProcess {
     generator: Generator,
 }
 
+/// The models of loss. `Independent` has the probability of a loss; `List` loses packets by number; `Every` loses each
+/// `nth` packet, and its `left` counts down to the next loss.
 #[derive(Clone, Debug)]
 enum LossKind {
     None,
@@ -28,7 +31,7 @@ enum LossKind {
 }
 
 impl LossProcess {
-    /// In its first state; everything it draws comes from the seed.
+    /// A process in its first state; everything it draws comes from the seed.
     #[must_use]
     pub fn new(loss: &LossModel, seed: Seed) -> Self {
         let kind = match loss {
@@ -64,13 +67,14 @@ impl LossProcess {
         }
     }
 
-    /// Whether it never loses anything, so that it need not be called.
+    /// Whether the process never loses anything, so that it need not be called.
     #[must_use]
     pub const fn is_none(&self) -> bool {
         matches!(self.kind, LossKind::None)
     }
 
-    /// Whether the next packet, of so many bytes, that leaves at `at`, is lost, and how.
+    /// Decides whether the next packet is lost, and returns the reason if it is. `bytes` is its size, `at` its
+    /// departure.
     #[inline]
     pub fn lost(&mut self, at: Instant, bytes: u64) -> Option<DropReason> {
         let generator = &mut self.generator;
@@ -93,10 +97,12 @@ impl LossProcess {
     }
 }
 
-/// A loss that changes in time. Each step goes on where it was when it holds again.
+/// A loss model that changes in time. Each step has its own process, which continues where it was when the step holds
+/// again.
 #[derive(Clone, Debug)]
 struct SteppedLoss {
     schedule: StepSchedule<LossModel>,
+    /// By step: its process.
     processes: Vec<LossProcess>,
 }
 
@@ -131,9 +137,9 @@ const fn every(nth: u64, left: &mut u64) -> bool {
 /// The probability that a packet has a wrong bit.
 #[derive(Clone, Debug)]
 struct BitErrors {
-    /// Logarithm of the probability that a bit is correct.
+    /// The natural logarithm of the probability that a bit is correct.
     right: f64,
-    /// Size and probability of the last packet: most are of one size.
+    /// The size of the last packet: its probability is kept, since most packets are of one size.
     bytes: u64,
     probability: f64,
 }
@@ -147,6 +153,7 @@ impl BitErrors {
         }
     }
 
+    /// The probability that a packet of that many bytes has at least one wrong bit.
     fn of(&mut self, bytes: u64) -> f64 {
         if bytes != self.bytes {
             self.bytes = bytes;
@@ -161,13 +168,13 @@ impl BitErrors {
     }
 }
 
-/// A good and a bad state.
+/// The Gilbert-Elliott model: a good and a bad state with a loss probability each.
 #[derive(Clone, Debug)]
 struct GilbertElliott {
     bad: bool,
-    /// Probability of leaving the good and the bad state.
+    /// The probability of leaving the good state and the bad state, after each packet.
     leave: [f64; 2],
-    /// Probability of a loss in them.
+    /// The probability of a loss in the good state and in the bad state.
     lose: [f64; 2],
 }
 
@@ -181,14 +188,14 @@ impl GilbertElliott {
     }
 }
 
-/// Packets of given numbers.
+/// Loses the packets with given numbers, counted from 1.
 #[derive(Clone, Debug)]
 struct ListedLoss {
-    /// Ascending.
+    /// The numbers of the packets to lose, ascending.
     numbers: Vec<u64>,
-    /// Place of the next of them.
+    /// The index of the next number.
     next: usize,
-    /// Packets so far.
+    /// The number of packets so far.
     passed: u64,
 }
 

@@ -1,4 +1,6 @@
-//! The whole machine: packets enter at hosts and leave at hosts; everything between is computed.
+//! The network as a machine: packets enter at hosts and leave at hosts; everything between is computed. A "slot" is the
+//! index of a packet in the table of packets in transit (`flights`); a "direction" or "port" is one direction of a
+//! link.
 //!
 //! ```text
 //! handle(now, packet)    a host hands a packet to its interface
@@ -36,51 +38,52 @@ use stackline_core::time::{Duration, Instant};
 /// acknowledgement) does not wait for the last.
 pub const GRANULE: Duration = Duration(1_000_000);
 
-/// Why the machine has to be polled.
+/// Why [`PacketNetwork::poll`] has to be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetworkPollCause {
-    /// A packet reaches a node, a link is free for the next of its queue, or a host's processor for the next copy.
+    /// A packet reaches a node, a link becomes free for the next packet of its queue, or a host's processor becomes
+    /// free for the next copy.
     Packet,
 }
 
 /// A packet that has reached its host.
 #[derive(Clone, Debug)]
 pub struct Delivery<P> {
-    /// When its last bit is in the host's memory.
+    /// The instant at which its last bit is in the host's memory.
     pub due: Instant,
-    /// The packet; `to` is the host.
+    /// The packet; its `to` is the host that it has reached.
     pub packet: NetworkPacket<P>,
 }
 
-/// The fixed properties of the way between two hosts.
+/// The fixed properties of the path between two hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteProperties {
-    /// Directions of links, in order.
+    /// The directions of links that the path uses, in order.
     pub ports: Vec<PortIndex>,
-    /// Largest packet that fits all of them, in bytes of the network layer.
+    /// The largest packet that fits all links of the path, in bytes of the network layer.
     pub mtu: u64,
     /// Sum of the propagation delays.
     pub delay: Duration,
 }
 
-/// An event and where it happens; packets by their slot.
+/// A pending event and where it happens; packets are named by their slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ForwardingEvent {
-    /// The packet's first segment reaches that node.
+    /// The packet's first segment reaches `node`.
     At { node: NodeIndex, slot: u32 },
     /// The whole packet reaches its host.
     Complete { slot: u32 },
-    /// The link is free for the next waiting packet.
+    /// The link becomes free for the next packet that waits before it.
     Free { port: PortIndex },
-    /// One of a frame's cells has crossed that direction.
+    /// Cell number `index` (from 0) of the frame in `slot` has crossed the direction `port`.
     Cell {
         port: PortIndex,
         slot: u32,
         index: u32,
     },
-    /// A host's processor or interface is free.
+    /// A copy of a host's interface ends, or the instant comes for which its next copy waited.
     CopyDone { node: NodeIndex },
-    /// A management cell reaches a host.
+    /// Management cell `number`, which carries a rate, reaches a host (see `explicit_rate`).
     Rate { number: u32 },
 }
 
@@ -88,14 +91,17 @@ enum ForwardingEvent {
 #[derive(Debug)]
 struct PacketInTransit<P> {
     packet: NetworkPacket<P>,
-    /// When its segments arrive at the next node (or did).
+    /// When its first and its last segment arrive at the next node (or arrived at the last one).
     arrival: TrainSpan,
-    /// The direction it crossed last.
+    /// The direction that it crossed last.
     last_port: Option<PortIndex>,
+    /// Links crossed so far; a packet with `MOST_HOPS` of them is dropped.
     hops: u8,
-    /// Cells not yet arrived or lost.
+    /// Cells of the frame that have neither arrived nor been lost.
     cells_left: u32,
+    /// A cell of the frame was lost: the frame is discarded when no cell is left.
     incomplete: bool,
+    /// The frame exceeds the MTU of a link behind a cell switch: the rest of its cells are dropped too.
     too_large: bool,
     /// The direction that refuses the rest of its cells.
     refused_at: Option<PortIndex>,
@@ -119,34 +125,42 @@ impl<P> PacketInTransit<P> {
 /// A network and everything in it.
 #[derive(Debug)]
 pub struct PacketNetwork<P, T = ()> {
+    /// The names of all nodes, hosts first, by [`NodeIndex`].
     names: Vec<String>,
     topology: Topology,
+    /// By [`PortIndex`].
     directions: Vec<LinkDirection>,
-    /// Nodes that forward single cells.
+    /// By [`NodeIndex`]: whether the node forwards single cells.
     cell_switch: Vec<bool>,
+    /// By host: its interface; `None` where the interface costs no time and drops nothing.
     cards: Vec<Option<Card>>,
+    /// The buffers of those switches whose ports share one.
     shared_buffers: Vec<SharedBuffer>,
     events: EventQueue<ForwardingEvent>,
+    /// The packets in transit, by slot; `None` is an unused slot.
     flights: Vec<Option<PacketInTransit<P>>>,
+    /// The unused slots of `flights`.
     free: Vec<u32>,
     /// Packets handed over so far.
     accepted: u64,
-    /// Packets handed over between hosts that no path joins.
+    /// Packets dropped because no path leads to their host.
     lost: u64,
     /// Frames discarded because a cell was lost.
     incomplete_frames: u64,
-    /// Management cells on their way: whose rate, by which port, bit/s.
+    /// Management cells in transit, by number: the circuit whose rate they carry, the port that grants it, and the rate
+    /// in bit/s.
     management: BTreeMap<u32, (Circuit, PortIndex, f64)>,
+    /// The number of the management cell sent last.
     managed: u32,
-    /// Packets to drop, found while a queue was searched.
+    /// Slots of packets that a queue wants dropped, collected while the queue is borrowed; empty between events.
     to_drop: Vec<(u32, DropReason)>,
-    /// Packets that lost their place to a new one.
+    /// Slots of packets that gave their place in a shared buffer to a new one, or were refused; empty between events.
     displaced: Vec<u32>,
     tap: T,
 }
 
 impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
-    /// The node of that name.
+    /// The node with that name.
     #[must_use]
     pub fn node(&self, name: &str) -> Option<NodeIndex> {
         (0..)
@@ -156,7 +170,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
             .map(|(node, _)| node)
     }
 
-    /// The path from one host to another for packets of that flow; `None` when there is none.
+    /// The path that packets of that flow take from one host to another; `None` when there is none.
     #[must_use]
     pub fn path(&self, from: NodeIndex, to: NodeIndex, flow: u32) -> Option<RouteProperties> {
         let mut path = RouteProperties {
@@ -179,8 +193,9 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         Some(path)
     }
 
-    /// Changes a link from now on: its rate, its delay, its loss, the limits of its queue. Paths stay as they are, and what
-    /// waits already leaves when it would have left.
+    /// Changes the rate, the delay, the loss and the queue limits of a link from now on. `plan` is the network as
+    /// built, `link` an index into its links, `new` the new values. Paths stay as they are, and packets that wait
+    /// already leave when they would have left.
     pub fn change(&mut self, plan: &Plan, link: usize, new: &NetworkLink, seed: Seed) {
         let Some(before) = plan.links.get(link) else {
             return;
@@ -196,24 +211,24 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         }
     }
 
-    /// What went through each direction of each link, by [`PortIndex`].
+    /// The counters of each direction of each link, in the order of [`PortIndex`].
     pub fn counters(&self) -> impl Iterator<Item = PortCounters> {
         self.directions.iter().map(LinkDirection::counters)
     }
 
-    /// Packets between hosts that no path joins.
+    /// The number of packets that were dropped because no path leads to their host.
     #[must_use]
     pub const fn without_path(&self) -> u64 {
         self.lost
     }
 
-    /// Frames of which a cell was lost or dropped.
+    /// The number of frames that were discarded because a cell was lost or dropped.
     #[must_use]
     pub const fn incomplete_frames(&self) -> u64 {
         self.incomplete_frames
     }
 
-    /// Packets handed over that have neither arrived nor been dropped.
+    /// The number of packets handed over that have neither arrived nor been dropped.
     #[must_use]
     pub fn under_way(&self) -> usize {
         self.flights.len() - self.free.len()
@@ -243,14 +258,15 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         self.host_sends(now, slot);
     }
 
-    /// Time in ns that the processors of hosts have spent by now on copying, and on busy waiting; hosts whose interface
-    /// costs nothing are left out.
+    /// The time in ns that the processor of each host has spent by now on copying and on busy waiting. Hosts whose
+    /// interface costs nothing are left out.
     pub fn processors(&self, now: Instant) -> impl Iterator<Item = (NodeIndex, u64)> {
         let hosts = (0..).zip(&self.cards);
         hosts.filter_map(move |(host, card)| Some((NodeIndex(host), card.as_ref()?.spent_ns(now))))
     }
 
-    /// The same of one host; 0 where its interface costs nothing.
+    /// The time in ns that the processor of one host has spent by now on copying and on busy waiting; 0 where its
+    /// interface costs nothing.
     #[must_use]
     pub fn copied_ns(&self, host: NodeIndex, now: Instant) -> u64 {
         let card = self.cards.get(host.0 as usize).and_then(Option::as_ref);
@@ -265,7 +281,8 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         card.map_or(now, |card| card.begins(now))
     }
 
-    /// The next packet that reaches its host not after `until`.
+    /// Processes all events up to `until` and returns the first packet that reaches its host; `None` when none does by
+    /// then.
     pub fn poll(&mut self, until: Instant) -> Option<Delivery<P>> {
         while let Some((now, event)) = self.events.take(until) {
             let arrived = match event {
@@ -309,7 +326,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         Some(Delivery { due, packet })
     }
 
-    /// Gives a packet a slot.
+    /// Stores a packet in a free slot and returns the slot.
     #[inline]
     fn insert(&mut self, flight: PacketInTransit<P>) -> u32 {
         if let Some(slot) = self.free.pop() {
@@ -330,7 +347,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         flight
     }
 
-    /// Ends a packet's way: counts it at its direction and emits a drop.
+    /// Drops a packet: removes it, counts the drop at its direction and emits the event.
     fn drop_at(&mut self, at: Instant, port: PortIndex, slot: u32, reason: DropReason) {
         let Some(flight) = self.remove(slot) else {
             return;

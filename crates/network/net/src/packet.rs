@@ -1,4 +1,5 @@
-//! What travels: a packet, or several of one flow that segmentation offload left together.
+//! What travels through the network: a packet, or several segments of one flow that segmentation offload left together
+//! (a "train").
 //!
 //! A train of segments is one [`NetworkPacket`] until a loss, a mark, the edge of a queue or its own length cuts it.
 
@@ -28,13 +29,13 @@ pub enum EcnMarking {
 /// The sizes of a packet's segments, in bytes of the network layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentSizes {
-    /// How many, at least one.
+    /// The number of segments, at least one.
     pub count: u32,
-    /// Headers that every one of them has on the wire (network and transport layer).
+    /// Bytes of headers that every segment has on the wire (network and transport layer).
     pub header: u32,
-    /// What each but the last carries behind them.
+    /// Bytes that each segment but the last carries behind its headers.
     pub full: u32,
-    /// What the last one carries.
+    /// Bytes that the last segment carries behind its headers.
     pub last: u32,
 }
 
@@ -50,7 +51,7 @@ impl SegmentSizes {
         }
     }
 
-    /// Bytes of the segment of that index.
+    /// The bytes of the segment with that index, headers included.
     #[must_use]
     pub const fn bytes_of(&self, index: u32) -> u64 {
         let carried = if index + 1 == self.count {
@@ -61,14 +62,14 @@ impl SegmentSizes {
         self.header as u64 + carried as u64
     }
 
-    /// Bytes of all of them.
+    /// The bytes of all segments, headers included.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         let all_but_one = (self.count - 1) as u64 * (self.header as u64 + self.full as u64);
         all_but_one + self.header as u64 + self.last as u64
     }
 
-    /// The first `at` of them and the rest; `at` is above 0 and below `count`.
+    /// The sizes of the first `at` segments and of the rest; `at` is above 0 and below `count`.
     #[must_use]
     pub const fn split(self, at: u32) -> (Self, Self) {
         (
@@ -104,18 +105,19 @@ pub struct NetworkPacket<P> {
     pub from: NodeIndex,
     /// The host it is for.
     pub to: NodeIndex,
-    /// Which flow of these two it belongs to, for hashing; the same for all packets of a flow.
+    /// The number of its flow between the two hosts, the same for all packets of a flow; it chooses among equal paths
+    /// and among flow queues.
     pub flow: u32,
     /// Whether it may be marked, or has been.
     pub ecn: EcnMarking,
-    /// Its size.
+    /// The number and the sizes of its segments.
     pub segments: SegmentSizes,
     /// What the world attached to it.
     pub payload: P,
 }
 
 impl<P> NetworkPacket<P> {
-    /// Bytes of the network layer, all segments.
+    /// The bytes of all segments, as the network layer counts them.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.segments.bytes()
@@ -144,7 +146,7 @@ impl<P: PacketPayload> NetworkPacket<P> {
         }
     }
 
-    /// Marks it if allowed; false if not.
+    /// Sets the congestion mark if the sender supports ECN. Returns false if it does not.
     pub fn mark(&mut self) -> bool {
         match self.ecn {
             EcnMarking::NotCapable => false,

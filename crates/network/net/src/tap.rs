@@ -8,7 +8,7 @@ use stackline_core::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortIndex(pub u32);
 
-/// Where something happened.
+/// The place of a network event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetworkLocation {
     /// At the sending end of one direction of a link, or on it.
@@ -26,13 +26,13 @@ pub enum DropReason {
     SharedBufferFull,
     /// A newer packet took its place at the head of the queue.
     Displaced,
-    /// Random early detection, by probability.
+    /// Random early detection dropped it by probability.
     RedEarly,
-    /// Random early detection, average too long.
+    /// Random early detection dropped it because the average queue was too long.
     RedForced,
     /// It waited too long (CoDel).
     CoDel,
-    /// Proportional integral controller (PIE).
+    /// The proportional integral controller (PIE) dropped it.
     Pie,
     /// The link lost it.
     Lost,
@@ -51,7 +51,7 @@ pub enum DropReason {
 }
 
 impl DropReason {
-    /// All of them.
+    /// All reasons, in the order of their discriminants, by which [`PortCounters::drops`] is indexed.
     pub const ALL: [Self; 14] = [
         Self::QueueFull,
         Self::SharedBufferFull,
@@ -94,11 +94,11 @@ impl fmt::Display for DropReason {
 /// What happened to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetworkEvent {
-    /// It joined the queue before a link; the queue's bytes including it.
+    /// It joined the queue before a link; the value is the queue's length in bytes, this packet included.
     Enqueue(u64),
     /// Its last bit has left the queue.
     Dequeue,
-    /// It was marked.
+    /// It got a congestion mark (ECN).
     Mark,
     /// It was duplicated.
     Duplicate,
@@ -125,7 +125,7 @@ pub trait Tap<P> {
     );
 }
 
-/// No tap.
+/// No tap: events are not recorded.
 impl<P> Tap<P> for () {
     const ON: bool = false;
     const LENGTHS: bool = false;
@@ -137,17 +137,19 @@ impl<P> Tap<P> for () {
 pub struct PortCounters {
     /// Packets that left (each segment is one).
     pub packets: u64,
-    /// Their bytes, network layer.
+    /// Bytes of these packets, as the network layer counts them.
     pub bytes: u64,
     /// Packets marked.
     pub marked: u64,
     /// Packets duplicated.
     pub duplicated: u64,
-    /// Time that its rate was spent for what left.
+    /// The time during which the link was transmitting.
     pub busy: Duration,
-    /// Frames of which the first cell that was lost or dropped was so here; such a frame never arrives.
+    /// Frames that lost their first cell here (lost on the link or dropped before it); such a frame never arrives
+    /// whole.
     pub spoilt: u64,
-    /// Packets dropped or lost, in the order of [`DropReason::ALL`]; of a direction that leaves a cell switch, cells.
+    /// Packets dropped or lost, by reason in the order of [`DropReason::ALL`]; at a direction that leaves a cell
+    /// switch, cells instead of packets.
     pub drops: [u64; DropReason::ALL.len()],
 }
 

@@ -1,9 +1,9 @@
 //! Nodes, the directions of links between them, and static shortest paths.
 //!
 //! Switches forward packets; hosts do not. A hop costs its propagation delay and the time that a packet of 1500 bytes
-//! takes on it. Where several next hops cost the same, a flow keeps to one of them. A host with one neighbour needs no
-//! routes of its own: its packets go to that neighbour first. Routes to a node are found when a packet is first on its way
-//! there.
+//! takes on it. Where several next hops cost the same, a flow keeps to one of them. A node with one neighbour (a
+//! "leaf") needs no routes of its own: its packets go to that neighbour first. All other nodes are "core" nodes; routes
+//! to one of them are computed when the first packet is on its way there.
 
 use crate::packet::NodeIndex;
 use crate::tap::PortIndex;
@@ -23,42 +23,49 @@ const TYPICAL_BYTES: f64 = 1500.0;
 pub(crate) struct TopologyEdge {
     pub(crate) from: NodeIndex,
     pub(crate) to: NodeIndex,
-    /// In ns, at least 1.
+    /// The cost of a packet of 1500 bytes on it, in ns, at least 1.
     cost: u64,
-    /// Whether this direction exists: a one-way link has no way back.
+    /// Whether this direction can be used: a one-way link has no way back.
     there: bool,
 }
 
 /// Neighbours and next hops.
 #[derive(Clone, Debug)]
 pub(crate) struct Topology {
-    /// By port.
+    /// All directions, by port.
     pub(crate) edges: Vec<TopologyEdge>,
-    /// Ports that lead out of each node, and into it.
+    /// By node: the ports that lead out of it.
     out: Vec<Vec<PortIndex>>,
+    /// By node: the ports that lead into it.
     into: Vec<Vec<PortIndex>>,
-    /// For each node with one neighbour: that neighbour, and the equal cheapest links to it and from it, as ranges of `hops`.
+    /// By node: its neighbour if it is a leaf.
     leaf_of: Vec<Option<NodeIndex>>,
+    /// By leaf: the equal cheapest links to its neighbour, as a range (start, count) of `hops`.
     leaving: Vec<(u32, u32)>,
+    /// By leaf: the equal cheapest links from its neighbour, as a range (start, count) of `hops`.
     entering: Vec<(u32, u32)>,
-    /// Row and column of the nodes with several neighbours.
+    /// By node: its number among the core nodes, the nodes that are not leaves.
     core: Vec<Option<u32>>,
-    /// The routes to each core node to which a packet was on its way: a table for all pairs would grow with their square.
+    /// By core node: the routes to it, computed when the first packet needs them. A table for all pairs would grow with
+    /// the square of their number.
     columns: RefCell<Vec<Option<Box<RouteColumn>>>>,
+    /// The ports that `leaving` and `entering` are ranges of.
     hops: Vec<PortIndex>,
+    /// The number of hosts; nodes from this number on are switches.
     hosts: usize,
 }
 
-/// The routes to one core node.
+/// The routes from all core nodes to one core node.
 #[derive(Clone, Debug)]
 struct RouteColumn {
-    /// By core node: its equal next hops, a range of `hops`.
+    /// By core node: its equal next hops, as a range (start, count) of `hops`.
     ranges: Vec<(u32, u32)>,
+    /// The ports that `ranges` refers to.
     hops: Vec<PortIndex>,
 }
 
 impl Topology {
-    /// Of a checked plan; links whose ends it lacks lead nowhere.
+    /// The topology of a checked plan; links whose ends are unknown lead nowhere.
     pub(crate) fn new(plan: &Network) -> Self {
         let names = plan
             .hosts
@@ -129,12 +136,13 @@ impl Topology {
         )
     }
 
+    /// The ports of a range of `hops`.
     fn range(&self, start_and_count: (u32, u32)) -> Option<&[PortIndex]> {
         let (start, count) = start_and_count;
         self.hops.get(start as usize..(start + count) as usize)
     }
 
-    /// The links of each leaf to its neighbour and back.
+    /// Fills `leaving` and `entering` for every leaf.
     fn fill_leaves(&mut self) {
         for (leaf, into) in self
             .into
@@ -182,7 +190,7 @@ impl Topology {
         column
     }
 
-    /// Cost from each core node to the target.
+    /// The cost from each core node to the target in ns; `u64::MAX` where no path leads there.
     fn distances(&self, target: NodeIndex) -> Vec<u64> {
         let mut distance = vec![u64::MAX; self.into.len()];
         let mut open = BinaryHeap::from([Reverse((0, target))]);
@@ -207,7 +215,7 @@ impl Topology {
     }
 }
 
-/// Appends the cheapest of some ports to `hops`; their range.
+/// Appends the cheapest of `ports` to `hops` and returns their range (start, count).
 fn cheapest(edges: &[TopologyEdge], ports: &[PortIndex], hops: &mut Vec<PortIndex>) -> (u32, u32) {
     let cost = |port: &PortIndex| edges[port.0 as usize].cost;
     let least = ports.iter().map(cost).min();
@@ -216,6 +224,7 @@ fn cheapest(edges: &[TopologyEdge], ports: &[PortIndex], hops: &mut Vec<PortInde
     (start as u32, (hops.len() - start) as u32)
 }
 
+/// The two directions of a link; neither can be used when an end is unknown or both ends are one node.
 fn directions(link: &NetworkLink, nodes: &BTreeMap<&str, u32>) -> [TopologyEdge; 2] {
     let ends = nodes
         .get(link.ends.0.as_str())
@@ -241,6 +250,8 @@ fn directions(link: &NetworkLink, nodes: &BTreeMap<&str, u32>) -> [TopologyEdge;
     ]
 }
 
+/// The cost of a hop in ns: propagation delay plus the time of a packet of [`TYPICAL_BYTES`], at the highest rate of a
+/// schedule or the mean rate of a trace. It is bounded so that the sum over a path does not overflow.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -264,6 +275,7 @@ fn cost(link: &NetworkLink) -> u64 {
         .clamp(1, u64::MAX / 4096)
 }
 
+/// The mean rate in bit/s of a trace with opportunities of 1504 bytes at these times in ms.
 fn mean_of_trace(opportunities_ms: &[u32]) -> f64 {
     let period_ms = f64::from(opportunities_ms.last().copied().unwrap_or(1).max(1));
     #[expect(
@@ -274,7 +286,7 @@ fn mean_of_trace(opportunities_ms: &[u32]) -> f64 {
     bytes * 8000.0 / period_ms
 }
 
-/// The one neighbour of each node that has only one, both ways.
+/// By node: its only neighbour, counting links in both directions; `None` when it has none or several.
 fn leaves(edges: &[TopologyEdge], count: usize) -> Vec<Option<NodeIndex>> {
     let mut neighbours: Vec<Vec<NodeIndex>> = vec![Vec::new(); count];
     for edge in edges.iter().filter(|edge| edge.there) {
@@ -297,6 +309,7 @@ fn leaves(edges: &[TopologyEdge], count: usize) -> Vec<Option<NodeIndex>> {
         .collect()
 }
 
+/// The port that a flow uses among equal ones.
 fn pick(equal: &[PortIndex], flow: u32) -> Option<PortIndex> {
     match equal {
         [] => None,
@@ -305,7 +318,7 @@ fn pick(equal: &[PortIndex], flow: u32) -> Option<PortIndex> {
     }
 }
 
-/// Neighbouring flow numbers take different ways.
+/// A hash of the flow number (multiplicative, golden ratio), so that neighbouring flow numbers take different paths.
 const fn spread(flow: u32) -> u32 {
     let mixed = flow.wrapping_mul(0x9e37_79b1);
     mixed ^ (mixed >> 15)

@@ -1,8 +1,9 @@
 //! When the last bit of a packet has gone onto the link: at a constant rate, one that changes in steps, or at the moments
 //! of a recorded trace.
 //!
-//! It holds no packet and waits for nothing: it maps a start to an end. Fractions of a nanosecond are kept while it is
-//! busy, so a long train of packets takes the time of its bytes together, without a rounding error for each packet.
+//! A transmitter holds no packet and waits for nothing: it maps the start of a transmission to its end. While it is
+//! busy it keeps fractions of a nanosecond, so a long train of packets takes the time of its bytes together, without a
+//! rounding error for each packet.
 
 mod mahimahi_trace;
 mod rate_schedule;
@@ -25,7 +26,7 @@ enum TransmitterKind {
 }
 
 impl Transmitter {
-    /// Idle at instant zero.
+    /// A transmitter that is idle at instant zero.
     #[must_use]
     pub fn new(rate: &LinkRate) -> Self {
         Self(match rate {
@@ -38,8 +39,8 @@ impl Transmitter {
         })
     }
 
-    /// When the last of `bytes` charged bytes has gone onto the link if the first may go at `start`, which is not
-    /// before the last instant returned; the greatest instant if they never will.
+    /// The instant at which the last of `bytes` charged bytes has gone onto the link, if the first may go at `start`.
+    /// `start` is not before the last instant returned. The greatest instant means that they never will.
     #[inline]
     pub fn finish(&mut self, start: Instant, bytes: u64) -> Instant {
         match &mut self.0 {
@@ -50,7 +51,7 @@ impl Transmitter {
         }
     }
 
-    /// The rate at that instant in bit/s (of a trace its mean); `None` when it is unlimited.
+    /// The rate at that instant in bit/s (of a trace: its mean rate); `None` when the rate is unlimited.
     #[must_use]
     pub fn bit_s(&self, at: Instant) -> Option<f64> {
         match &self.0 {
@@ -62,17 +63,18 @@ impl Transmitter {
     }
 }
 
-/// A constant rate: one multiplication a packet, in nanoseconds with 64 binary places.
+/// A constant rate, computed with one multiplication a packet. Times are fixed-point: nanoseconds with 64 binary
+/// places.
 #[derive(Clone, Debug)]
 struct Constant {
     bit_s: f64,
-    /// Time of a byte, rounded down.
+    /// The time of a byte in 2^-64 ns, rounded down.
     per_byte: u128,
-    /// The most bytes whose time does not overflow.
+    /// The largest number of bytes whose time does not overflow.
     most: u64,
-    /// When the last bit went.
+    /// The end of the last transmission in 2^-64 ns.
     end: u128,
-    /// The same, rounded up, as returned.
+    /// `end` in ns, rounded up, as [`Self::finish`] returned it.
     last_end: u64,
 }
 

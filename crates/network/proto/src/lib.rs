@@ -1,8 +1,8 @@
-//! Protocols as pure machines: each is one end of a connection. It takes arriving packets and the time, and yields
-//! packets to send and the deadline of its next call.
+//! Protocols as pure state machines: each machine is one end of a connection. It takes arriving packets and the time,
+//! and yields packets to send and the deadline of its next call.
 //!
-//! Nothing here reads a clock, does I/O, starts a thread or draws a number: the same inputs at the same instants give
-//! the same outputs. Data is counted, not carried: the bytes stay with the caller.
+//! No machine reads a clock, does I/O, starts a thread or draws a random number: the same inputs at the same instants
+//! give the same outputs. Data is counted, not carried: the bytes stay with the caller.
 //!
 //! | module | one idea |
 //! | --- | --- |

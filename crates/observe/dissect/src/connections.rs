@@ -1,5 +1,6 @@
-//! Streams and offsets of all connections of a capture, and which ranges were there before. Nothing is known of them
-//! beforehand but perhaps their ids.
+//! Assigns each TCP segment of a capture its stream and offset, and finds the ranges that were seen before (retransmissions). Nothing is
+//! known of the connections beforehand, except perhaps their stream ids.
+//! A stream is one direction of a connection; its id is twice the number of the flow (the connection), plus 1 for the direction back.
 
 use crate::left_out::{Bound, LeftOut};
 use crate::segment::DissectedSegment;
@@ -7,49 +8,50 @@ use crate::sequence_position::Position;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// Who sends and who receives.
+/// The sender's and the receiver's address, in this order.
 pub type SegmentEnds = (SocketAddr, SocketAddr);
 
-/// Ranges that are remembered of one stream; when there are more holes the lowest are closed.
+/// How many separate ranges are remembered of one stream; beyond this, the lowest gap is treated as filled.
 const MOST_RANGES: usize = Bound::Ranges.most();
 
-/// Where a segment is.
+/// The place of a segment in its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Location {
     /// The id of its stream.
     pub stream: i64,
-    /// Of its first byte.
+    /// The offset of its first byte, in bytes from the start of the stream.
     pub offset: u64,
-    /// Whether all of its bytes, and at least one, were there before: it was sent again. A probe is not.
+    /// Whether the segment has data and all of it was seen before: it was retransmitted. False for a probe.
     pub repeated: bool,
-    /// How many of its bytes were not there before.
+    /// How many of its bytes were not seen before.
     pub fresh: u64,
-    /// Whether it asks for an acknowledgement alone: a keep-alive of one byte (RFC 1122, 4.2.3.6), or a probe of a closed window
+    /// Whether the segment only asks for an acknowledgement: a keep-alive of one byte (RFC 1122, 4.2.3.6), or a probe of a closed window
     /// (RFC 9293, 3.8.6.1).
     pub is_probe: bool,
 }
 
-/// Most streams of a capture; what comes on further ones has no place.
+/// The most streams of one capture; segments of further streams get no location.
 const MOST_STREAMS: usize = Bound::Streams.most();
 
-/// Most connections whose beginnings are remembered for other captures of them.
+/// The most connections whose start is remembered, so that other captures can recognise them.
 const MOST_BEGUN: usize = Bound::Begun.most();
 
-/// Streams over all captures that are read together: the same connection has the same streams in each of them.
+/// The ids of streams across all captures that are read together: a connection has the same ids in each of them.
 #[derive(Clone, Debug, Default)]
 pub struct StreamRegistry {
-    /// Streams that are known beforehand.
+    /// Stream ids that are known beforehand.
     given: BTreeMap<SegmentEnds, i64>,
-    /// The latest streams of captures, and the sequence number of their first byte where their SYN was seen.
+    /// Per direction, the stream that a capture saw last, and the sequence number of its first byte if a SYN was seen.
     latest: BTreeMap<SegmentEnds, (i64, Option<u32>)>,
-    /// Streams by the sequence number of their first byte.
+    /// Stream ids by the sequence number of the first byte: this identifies a connection in another capture.
     begun: BTreeMap<(SegmentEnds, u32), i64>,
+    /// The number that the next new flow gets.
     next_flow: u32,
     left_out: LeftOut,
 }
 
 impl StreamRegistry {
-    /// Those streams; others get flows from that one on.
+    /// A registry with the given stream ids; connections that are not in it get flow numbers from `first_flow` on.
     #[must_use]
     pub fn new(given: BTreeMap<SegmentEnds, i64>, first_flow: u32) -> Self {
         Self {
@@ -59,19 +61,19 @@ impl StreamRegistry {
         }
     }
 
-    /// What was left out, as there was more than is remembered.
+    /// What was left out because a limit was reached.
     #[must_use]
     pub const fn left_out(&self) -> &LeftOut {
         &self.left_out
     }
 
-    /// The first flow that is free.
+    /// The first flow number that is not in use.
     #[must_use]
     pub const fn next_flow(&self) -> u32 {
         self.next_flow
     }
 
-    /// The id of a stream that begins with a SYN, and where it belongs to one that another capture saw.
+    /// The id for a stream that begins with a SYN, if another capture saw the same SYN, or if it is given beforehand and not used yet.
     fn of_syn(&self, ends: &SegmentEnds, first: u32) -> Option<i64> {
         let before = || {
             self.given
@@ -82,7 +84,7 @@ impl StreamRegistry {
         self.begun.get(&(*ends, first)).copied().or_else(before)
     }
 
-    /// The id of a stream whose beginning this capture missed, and its first byte's sequence number where another one saw it.
+    /// The id for a stream whose start is not in this capture, and the sequence number of its first byte if another capture saw it.
     fn of_middle(&self, ends: &SegmentEnds) -> Option<(i64, Option<u32>)> {
         let other = || {
             self.latest
@@ -93,11 +95,13 @@ impl StreamRegistry {
         self.latest.get(ends).copied().or_else(other).or_else(given)
     }
 
+    /// The id of the forward stream of a new flow.
     fn next(&mut self) -> i64 {
         self.next_flow = self.next_flow.saturating_add(1);
         i64::from(self.next_flow - 1) << 1
     }
 
+    /// Remembers a stream for the other captures.
     fn keep(&mut self, ends: SegmentEnds, id: i64, first: Option<u32>) {
         if self.latest.len() < MOST_BEGUN || self.latest.contains_key(&ends) {
             self.latest.insert(ends, (id, first));
@@ -114,33 +118,37 @@ impl StreamRegistry {
     }
 }
 
-/// All connections of one capture.
+/// The connections of one capture.
 #[derive(Debug, Default)]
 pub struct CaptureConnections {
+    /// The streams by sender and receiver.
     open: BTreeMap<SegmentEnds, CaptureStream>,
     left_out: LeftOut,
 }
 
+/// One direction of a connection.
 #[derive(Debug)]
 struct CaptureStream {
     id: i64,
     position: Position,
-    /// Ranges that were there, by where they begin, apart from one another.
+    /// The byte ranges that were seen (start to end), disjoint and not adjacent.
     ranges: BTreeMap<u64, u64>,
+    /// Whether the start of the stream is known, from its SYN or from another capture.
     began: bool,
-    /// What its sender says of the other direction: all before that number is there, and there is no room for more.
+    /// The latest acknowledgement number that the sender of this stream announced for the other direction.
     acknowledged: Option<u32>,
+    /// Whether the sender of this stream announced a zero receive window.
     is_closed: bool,
 }
 
 impl CaptureConnections {
-    /// What was left out, as there was more than is remembered.
+    /// What was left out because a limit was reached.
     #[must_use]
     pub const fn left_out(&self) -> &LeftOut {
         &self.left_out
     }
 
-    /// Where a segment that was captured is; `None` when there are more streams than can be remembered.
+    /// The place of a captured segment; `None` if the capture has more streams than are remembered.
     pub fn locate(
         &mut self,
         known: &mut StreamRegistry,
@@ -165,7 +173,7 @@ impl CaptureConnections {
         }
         if !there || (syn && !self.is_again(&ends, first)) {
             let (id, begin) = self.begin(known, segment, first);
-            // Where another capture saw the beginning, offsets count from there.
+            // Where another capture saw the start of the stream, offsets count from there.
             let begin = begin.filter(|begin| first.wrapping_sub(*begin) < 1 << 31);
             let position = Position::new(begin.unwrap_or(first));
             known.keep(ends, id, if syn { Some(first) } else { begin });
@@ -185,7 +193,7 @@ impl CaptureConnections {
         let wants_nothing = bytes == 1 && other.is_some_and(|other| other.refuses(sequence));
         let stream = self.open.get_mut(&ends)?;
         stream.announce(segment);
-        // Where the capture begins in the middle, what comes from before its first segment is there too.
+        // Where the capture begins in the middle of a connection, bytes from before its first segment get offset 0.
         let offset = stream.position.offset(first).unwrap_or(0);
         let is_probe = wants_nothing && offset + 1 >= stream.position.farthest();
         let fresh = stream.keep(offset, offset.saturating_add(bytes));
@@ -203,14 +211,15 @@ impl CaptureConnections {
         })
     }
 
-    /// Whether a SYN is one that is sent again.
+    /// Whether a SYN is a retransmission of the one that opened the stream.
     fn is_again(&self, ends: &SegmentEnds, first: u32) -> bool {
         self.open.get(ends).is_some_and(|stream| {
             stream.began && stream.ranges.is_empty() && stream.position.begins_at(first)
         })
     }
 
-    /// The id of a stream that begins, or begins here, and where its first byte is, if another capture saw that.
+    /// The id of a stream that this capture sees first in this segment, and the sequence number of its first byte if another capture saw
+    /// it.
     fn begin(
         &self,
         known: &mut StreamRegistry,
@@ -226,7 +235,7 @@ impl CaptureConnections {
             return (id, None);
         }
         if opens {
-            // Of simultaneous opens, or where a SYN says nothing of an acknowledgement, the first was the initiator's.
+            // In a simultaneous open, or where a SYN carries no acknowledgement, the first SYN is taken as the initiator's.
             return (
                 other
                     .filter(|id| id & 1 == 1)
@@ -242,12 +251,12 @@ impl CaptureConnections {
         {
             return known;
         }
-        // The answer tells who opened; else whoever serves at the lower port was connected to.
+        // A SYN with an acknowledgement comes from the responder. Otherwise the side with the lower port is taken as the server.
         let is_back = segment.syn || from.port() < to.port();
         (known.next() | i64::from(is_back), None)
     }
 
-    /// Streams whose first captured segment was no SYN.
+    /// The streams whose first captured segment was not a SYN.
     pub fn without_beginning(&self) -> impl Iterator<Item = (SegmentEnds, i64)> {
         self.open
             .iter()
@@ -257,7 +266,7 @@ impl CaptureConnections {
 }
 
 impl CaptureStream {
-    /// What a segment of its sender says of the other direction.
+    /// Notes the acknowledgement and the window that a segment announces for the other direction.
     fn announce(&mut self, segment: &DissectedSegment) {
         if let Some(number) = segment.acknowledged.filter(|_| !segment.reset) {
             self.acknowledged = Some(number);
@@ -265,13 +274,13 @@ impl CaptureStream {
         }
     }
 
-    /// Whether its sender has the byte of that number already, or no room for it.
+    /// Whether the sender of this stream has already acknowledged the byte with this sequence number, or has no room for it.
     fn refuses(&self, sequence: u32) -> bool {
         let behind = |number: u32| number.wrapping_sub(sequence.wrapping_add(1)) < 1 << 31;
         self.is_closed || self.acknowledged.is_some_and(behind)
     }
 
-    /// Remembers a range; how many bytes of it are new.
+    /// Remembers a range; returns how many bytes of it are new.
     fn keep(&mut self, from: u64, to: u64) -> u64 {
         let covered = self
             .ranges
@@ -283,7 +292,7 @@ impl CaptureStream {
         }
         let (own, mut known) = ((from, to), 0);
         let (mut from, mut to) = own;
-        // Everything that touches it becomes one with it.
+        // Every range that overlaps or touches the new one is merged with it.
         while let Some((begin, end)) = self.ranges.range(..=to).next_back().map(|(b, e)| (*b, *e)) {
             if end < from {
                 break;
@@ -297,6 +306,7 @@ impl CaptureStream {
         own.1 - own.0 - known
     }
 
+    /// Joins the two lowest ranges, as if the bytes between them had been seen.
     fn close_the_lowest_hole(&mut self) {
         if let (Some((begin, _)), Some((_, end))) =
             (self.ranges.pop_first(), self.ranges.pop_first())

@@ -1,41 +1,41 @@
-//! What the two sides of a connection say to each other: requests and what answers them, by byte ranges of both streams.
+//! Finds what the two sides of a connection say to each other: requests and their responses, as byte ranges of both streams.
 //!
-//! A dissector is a machine: bytes of both sides in, [`DissectorEvent`] out. It knows no time and no packet, keeps nothing of contents
-//! but a head of bounded length, and never guesses: an exchange of which bytes were not seen is void. What it calls an exchange is made
-//! by `stackline-redact`, which decides what of that is kept.
+//! A [`Dissector`] is a state machine for one protocol: it takes the bytes of both sides and emits [`DissectorEvent`]s. It knows neither
+//! time nor packets, keeps no content but a message head of bounded length, and does not guess: an exchange with bytes that were not
+//! captured becomes void. An exchange is a request with its response; `stackline-redact` makes its name and decides what of it is kept.
 //!
 //! | module | one idea |
 //! | --- | --- |
-//! | [`connection`] | one connection: reassembled, recognised, its exchanges found |
-//! | [`reassembly`] | segments in any order to bytes in theirs, gaps named |
+//! | [`connection`] | one connection: reassembles it, recognises its protocol, finds its exchanges |
+//! | [`reassembly`] | puts segments in order and names the gaps |
 //! | [`protocol_recognition`] | the list of protocols, and which of them a connection speaks |
 //! | [`opening`] | how a connection begins |
-//! | [`turn_dissector`] | the generic one: a request is what one side says until the other speaks |
+//! | [`turn_dissector`] | for unknown protocols: a request is what one side says until the other side speaks |
 //! | [`http1`] | HTTP/1.0 and 1.1 |
 //! | [`http2`] | HTTP/2, and gRPC within it |
-//! | `http3` | HTTP/3, of streams of QUIC that are opened |
-//! | `http_message_head` | what header fields of HTTP/2 and HTTP/3 say of a message |
-//! | `records` | records: heads that announce bodies |
-//! | `record_dialogue` | what protocols of records share: both sides, numbers of exchanges, a protocol that takes over |
-//! | `correlated_exchanges` | requests whose answers repeat a number, in any order |
-//! | `socks_set_up` | what a SOCKS proxy is asked before another protocol begins |
-//! | `tunnel` | a connection behind a CONNECT |
-//! | `text_lines` | lines of words that begin records |
+//! | `http3` | HTTP/3, on decrypted QUIC streams |
+//! | `http_message_head` | what the header fields of HTTP/2 and HTTP/3 say about a message |
+//! | `records` | splits a stream into records: heads that announce the length of a body |
+//! | `record_dialogue` | what record protocols share: both sides, numbers of exchanges, the change to another protocol |
+//! | `correlated_exchanges` | requests whose responses repeat an id, in any order |
+//! | `socks_set_up` | what a client asks of a SOCKS proxy before another protocol begins |
+//! | `tunnel` | the protocol within an HTTP CONNECT tunnel |
+//! | `text_lines` | lines of text that begin records |
 //! | [`memcached`] | memcached, text and binary |
 //! | [`nats`] | NATS |
 //! | [`mongodb`] | MongoDB |
 //! | [`kafka`] | Kafka |
 //! | [`mqtt`] | MQTT 3.1.1 and 5 |
 //! | [`amqp`] | AMQP 0-9-1 |
-//! | [`websocket`] | WebSocket, behind an upgrade of HTTP/1.1 |
-//! | [`dns`] | DNS, of datagrams and of connections |
+//! | [`websocket`] | WebSocket, after an HTTP/1.1 upgrade |
+//! | [`dns`] | DNS over UDP and TCP |
 //! | [`mysql`] | MySQL and MariaDB |
 //! | [`postgres`] | PostgreSQL |
-//! | `pending_requests` | requests that wait for their answers, and more than are known |
-//! | `statement_texts` | texts of prepared statements |
-//! | [`resp`] | RESP2 and RESP3, of Redis |
-//! | `varint` | numbers of QUIC and HTTP/3 |
-//! | [`tls`] | TLS: its handshake, then by turns, or what is within where its secrets are known |
+//! | `pending_requests` | requests that wait for their responses, with a limit on their number |
+//! | `statement_texts` | the texts of prepared statements |
+//! | [`resp`] | RESP2 and RESP3, the protocol of Redis |
+//! | `varint` | the variable-length integers of QUIC and HTTP/3 |
+//! | [`tls`] | TLS: its handshake, then turns of encrypted data, or the protocol within where the secrets are known |
 
 pub mod amqp;
 pub mod connection;
@@ -81,41 +81,41 @@ pub use stackline_redact::{LONGEST_NAME, RedactedName};
 use std::fmt;
 use tls::session_secrets::Secrets;
 
-/// Bytes of a message's head that are held until it is whole; of a longer one nothing is known.
+/// The most bytes of a message head that are held until it is complete; a longer head is not read.
 pub const LONGEST_HEAD: usize = Bound::Head.most();
 const _: () = assert!(
     Bound::Name.most() == LONGEST_NAME,
     "name truncation and its count agree"
 );
-/// Exchanges of one connection that wait for their answers; of further ones no answer is known.
+/// The most exchanges of one connection that wait for their responses; requests beyond it get no response.
 pub const MOST_WAITING: usize = Bound::Waiting.most();
-/// Why nothing is known of a request that is one more.
+/// The reason of the void for a request beyond [`MOST_WAITING`].
 const TOO_MANY: &str = "more than 4,096 requests were waiting on its connection";
 
-/// Why a request has no answer: there was none.
+/// The reason of the void for a request that nothing answered.
 pub const UNANSWERED: &str = "nothing answered it";
-/// The same, where a connection carries several at once.
+/// The same, on a connection that carries several exchanges at once.
 pub const ENDED_BEFORE: &str = "the connection ended before its response";
-/// Whoever asked, or was asked, wanted no more of it.
+/// The reason of the void for a request whose stream the client or the server reset.
 pub const RESET_BEFORE: &str = "its stream was reset before its response";
 
-/// Whether a whole request was seen, and that nothing answered it.
+/// Whether a reason means that the whole request was seen and no response came.
 #[must_use]
 pub fn is_unanswered(why: &str) -> bool {
     [UNANSWERED, ENDED_BEFORE, RESET_BEFORE].contains(&why)
 }
 
-/// Which message of an exchange.
+/// The two messages of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ExchangeRole {
-    /// The one that begins it.
+    /// The message that begins the exchange.
     Request,
-    /// What answers it.
+    /// The message that answers the request.
     Response,
 }
 
 impl ExchangeRole {
-    /// Who sends such a message, where the initiator of the connection asks.
+    /// Which side sends this message if the initiator of the connection is the one that asks.
     const fn sender(self) -> EventStreamDirection {
         match self {
             Self::Request => EventStreamDirection::There,
@@ -124,95 +124,95 @@ impl ExchangeRole {
     }
 }
 
-/// What kind of exchange it is.
+/// The kinds of exchanges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ExchangeKind {
     /// A request and its response.
     Call,
-    /// A set-up of security or of a session before any call: TLS, a login.
+    /// The set-up of security or of a session before any call: a TLS handshake, a login.
     Handshake,
-    /// Something that is sent without a request, or not answered: a push, a notification.
+    /// A message without a request or without a response: a push, a notification.
     OneWay,
 }
 
-/// What a dissector finds. Numbers of exchanges count from 0 on each connection, in the order in which they begin.
+/// What a dissector finds. The exchanges of a connection are numbered from 0 in the order in which they begin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DissectorEvent {
-    /// A message begins with the byte at that offset of its side's stream.
+    /// A message begins at an offset of its sender's stream.
     Begins {
-        /// Of which exchange.
+        /// The number of the exchange.
         exchange: u64,
-        /// Which message of it.
+        /// Which message of the exchange it is.
         role: ExchangeRole,
-        /// What kind of exchange.
+        /// The kind of the exchange.
         kind: ExchangeKind,
-        /// Who sends it.
+        /// The side that sends the message.
         side: EventStreamDirection,
-        /// The offset of its first byte.
+        /// The offset of its first byte, in bytes.
         at: u64,
     },
-    /// What the message is: of a request a name (`GET /item/7`, `SELECT 1`), of a response its status (`200`, `ERROR 42P01`).
-    /// Where it is said again, more is known: the later one counts.
+    /// The name of a message: for a request, what it asks (`GET /item/7`, `SELECT 1`), for a response its status (`200`, `ERROR 42P01`).
+    /// The event may be repeated when more is known; the last one counts.
     Named {
-        /// Of which exchange.
+        /// The number of the exchange.
         exchange: u64,
-        /// Which message of it.
+        /// Which message of the exchange it is.
         role: ExchangeRole,
-        /// What of it is kept, and the whole; at most [`LONGEST_NAME`] bytes each.
+        /// The part of the name that is kept, and the whole name; at most [`LONGEST_NAME`] bytes each.
         name: RedactedName,
     },
-    /// Its request says for which span of which trace it is made (W3C Trace Context).
+    /// The request names the trace and the span that it belongs to (W3C Trace Context).
     InTrace {
-        /// Which exchange.
+        /// The number of the exchange.
         exchange: u64,
-        /// What it says.
+        /// The trace context of the request.
         context: Traceparent,
     },
-    /// The exchange goes on with what an earlier one began, in another round trip: both are one request.
+    /// The exchange continues an earlier one in another round trip: together they are one request.
     GoesOn {
-        /// Which exchange.
+        /// The number of the exchange that continues.
         exchange: u64,
-        /// The one before it.
+        /// The number of the earlier exchange.
         of: u64,
     },
-    /// A part of a message that goes on is whole: an event of a stream, a message of a call.
+    /// A part of a longer message is complete: an event of an event stream, a message of a streaming call.
     Part {
-        /// Of which exchange.
+        /// The number of the exchange.
         exchange: u64,
-        /// Who sends it.
+        /// The side that sends the part.
         side: EventStreamDirection,
-        /// Behind its last byte.
+        /// The offset just after its last byte.
         at: u64,
     },
-    /// The message is whole.
+    /// A message is complete.
     Ends {
-        /// Of which exchange.
+        /// The number of the exchange.
         exchange: u64,
-        /// Which message of it.
+        /// Which message of the exchange it is.
         role: ExchangeRole,
-        /// Who sends it.
+        /// The side that sends the message.
         side: EventStreamDirection,
-        /// Behind its last byte.
+        /// The offset just after its last byte.
         at: u64,
     },
-    /// Of the exchange nothing more can be known: bytes of it were not seen, or are not of the protocol.
+    /// Nothing more can be known of the exchange: bytes of it were not captured, or are not of the protocol.
     Void {
-        /// Which.
+        /// The number of the exchange.
         exchange: u64,
-        /// Why, in a few words.
+        /// The reason, in a few words.
         why: &'static str,
     },
-    /// Something was left out at a bound, so often.
+    /// Something was left out at a limit, and how often.
     LeftOut(Bound, u64),
 }
 
-/// Begins to open a connection of TLS.
+/// Creates the dissector for a TLS connection from the known secrets.
 pub type OpenTls = fn(Secrets) -> Box<dyn Dissector>;
 
-/// Tells messages of one protocol.
+/// Finds the messages of one protocol on one connection.
 pub trait Dissector: fmt::Debug + Send {
-    /// Bytes of one side, which follow all that it said before. The beginning of `bytes` is that of a segment, or of what was held
-    /// back before one.
+    /// Takes the next bytes of one side, in order; `at` is the stream offset of the first one. `bytes` begins where a segment begins, or
+    /// where bytes begin that were held back before one.
     fn bytes(
         &mut self,
         side: EventStreamDirection,
@@ -221,7 +221,7 @@ pub trait Dissector: fmt::Debug + Send {
         found: &mut Vec<DissectorEvent>,
     );
 
-    /// So many bytes follow of which it is not known what they hold: a capture cut or lost them.
+    /// The next `count` bytes of one side are unknown: the capture cut or lost them.
     fn unseen(
         &mut self,
         side: EventStreamDirection,
@@ -230,33 +230,33 @@ pub trait Dissector: fmt::Debug + Send {
         found: &mut Vec<DissectorEvent>,
     );
 
-    /// The side says nothing more.
+    /// The side sends nothing more; `at` is the offset of the end of its stream.
     fn end(&mut self, side: EventStreamDirection, at: u64, found: &mut Vec<DissectorEvent>);
 
-    /// The protocol's name, such as `HTTP/1.1`; it may become another one while it goes on.
+    /// The protocol's name, such as `HTTP/1.1`; it may change during the connection.
     fn protocol(&self) -> &'static str;
 
-    /// The name of the protocol of one exchange, where a connection speaks several.
+    /// The protocol of one exchange, on a connection that speaks several.
     fn protocol_of(&self, _kind: ExchangeKind, _number: u64) -> &'static str {
         self.protocol()
     }
 
-    /// Whether a message that is not whole yet is known to be one: then silence is not its end. [`turn_dissector`] is never sure.
+    /// Whether the dissector knows where messages end, so that silence does not end one. [`turn_dissector`] does not know it.
     fn is_exact(&self) -> bool {
         true
     }
 
-    /// What TLS within it is opened with, and how.
+    /// Hands over the secrets with which TLS inside this protocol can be decrypted, and the function that creates the TLS dissector.
     fn know_secrets(&mut self, _secrets: Secrets, _open: OpenTls) {}
 
-    /// Bytes that it holds of what was said, and of exchanges that are not whole. It is bounded, whatever was said.
+    /// How many bytes the dissector holds, of data and of incomplete exchanges. It has an upper limit, whatever is sent.
     fn held(&self) -> usize {
         0
     }
 }
 
 impl DissectorEvent {
-    /// A message begins, which the side sends whose role it is.
+    /// The event that a message begins; its sender is the side of the role.
     const fn begins(exchange: u64, role: ExchangeRole, kind: ExchangeKind, at: u64) -> Self {
         Self::Begins {
             exchange,
@@ -275,12 +275,12 @@ impl DissectorEvent {
         }
     }
 
-    /// That a request is made for a span of a trace, if it says so.
+    /// The event that a request belongs to a trace, if it names one.
     fn in_trace(exchange: u64, context: Option<Traceparent>) -> Option<Self> {
         context.map(|context| Self::InTrace { exchange, context })
     }
 
-    /// As [`DissectorEvent::begins`]: the message is whole.
+    /// The event that a message is complete; its sender is the side of the role.
     const fn ends(exchange: u64, role: ExchangeRole, at: u64) -> Self {
         Self::Ends {
             exchange,
@@ -290,7 +290,7 @@ impl DissectorEvent {
         }
     }
 
-    /// A message that answers nothing and is not answered, whole.
+    /// The events of a complete message that neither answers a request nor is answered.
     const fn one_way(
         exchange: u64,
         role: ExchangeRole,
@@ -305,7 +305,7 @@ impl DissectorEvent {
         ]
     }
 
-    /// Which exchange it is about, if it is about one.
+    /// The number of the exchange that the event is about, if it is about one.
     #[must_use]
     pub const fn exchange(&self) -> Option<u64> {
         match self {
@@ -321,7 +321,7 @@ impl DissectorEvent {
     }
 }
 
-/// The trace that a header of a request names, where it is one that is kept and says one.
+/// The trace context in a request header, if this is a header whose value is kept and it is valid.
 fn trace_context(name: &[u8], value: &[u8]) -> Option<Traceparent> {
     let text = std::str::from_utf8(value).ok()?;
     stackline_redact::http::is_kept_header(name)
@@ -329,7 +329,7 @@ fn trace_context(name: &[u8], value: &[u8]) -> Option<Traceparent> {
         .flatten()
 }
 
-/// Numbers of exchanges that another dissector found, behind those of so many before it.
+/// Adds `before` to the exchange numbers of events that another dissector found, as so many exchanges came before its own.
 fn renumber(found: &mut [DissectorEvent], before: u64) {
     for found in found {
         match found {

@@ -1,13 +1,13 @@
-//! The packet of IP within a packet of a link: behind headers of links, tags of VLANs, labels and tunnels. The innermost packet is
-//! what programs sent, so it is the one that counts; a tunnel whose inside is not readable counts as what carries it.
+//! Finds the innermost IP packet in a link-layer frame: behind link headers, VLAN tags, MPLS labels and tunnels. The innermost packet is
+//! what programs sent, so it is the one that counts; if the inside of a tunnel cannot be read, the packet that carries it counts.
 //!
-//! Links are those of <https://www.tcpdump.org/linktypes.html>; tunnels are of RFC 2003 (IP in IP), 2784 and 2637 (GRE), 7348 (VXLAN),
-//! 8926 (GENEVE), 3032 (MPLS), 2516 (PPPoE).
+//! Link types are numbered as in <https://www.tcpdump.org/linktypes.html>. Tunnels: RFC 2003 (IP in IP), 2784 and 2637 (GRE), 7348
+//! (VXLAN), 8926 (GENEVE), 3032 (MPLS), 2516 (PPPoE).
 
 use super::segment::PacketReadError;
 use pcap_parser::Linktype;
 
-/// Headers that are looked through, at most: a packet of tunnels in tunnels is refused as damaged.
+/// The most headers that are looked through; deeper nesting ends the search.
 const DEEPEST: usize = 8;
 
 const LINUX_SLL2: i32 = 276;
@@ -16,32 +16,34 @@ const RADIOTAP: i32 = 127;
 const PPP: i32 = 9;
 const PPP_WITH_DIRECTION: i32 = 204;
 const PPP_HDLC: i32 = 50;
-/// Raw IP, as it is numbered by systems beside 101.
+/// Link types of raw IP that some systems use instead of 101.
 const RAW: [i32; 2] = [12, 14];
 
-/// Ports of UDP whose data are tunnels.
+/// UDP ports of VXLAN: the one of IANA, and the one Linux uses by default.
 const VXLAN: [u16; 2] = [4789, 8472];
+/// The UDP port of GENEVE.
 const GENEVE: u16 = 6081;
 
-/// What comes next in a packet.
+/// The kind of header that comes next in a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NextHeader {
-    /// A type of Ethernet.
+    /// The header that an EtherType names.
     Ether(u16),
-    /// A number of PPP.
+    /// The header that a PPP protocol number names.
     Ppp(u16),
-    /// IP, of the version that it says.
+    /// An IPv4 or IPv6 header; its version field says which.
     Ip,
+    /// An Ethernet header.
     Ethernet,
 }
 
-/// Where the innermost packet of IP begins in a packet of a link.
+/// The offset of the innermost IP packet in a frame, in bytes.
 ///
 /// # Errors
-/// Why none was found.
+/// The reason why no IP packet was found.
 pub(crate) fn find_ip(link: Linktype, data: &[u8]) -> Result<usize, PacketReadError> {
     let (mut at, mut next) = behind_link(link, data)?;
-    // The farthest packet of IP so far.
+    // The offset of the innermost IP packet found so far.
     let mut found = None;
     for _ in 0..DEEPEST {
         let step = match next {
@@ -72,7 +74,7 @@ pub(crate) fn find_ip(link: Linktype, data: &[u8]) -> Result<usize, PacketReadEr
     found.ok_or(PacketReadError::CutOff)
 }
 
-/// How many bytes a link's own header has, and what follows.
+/// The length of the link's own header in bytes, and the kind of header that follows it.
 fn behind_link(link: Linktype, data: &[u8]) -> Result<(usize, NextHeader), PacketReadError> {
     let cut = PacketReadError::CutOff;
     let kind = |at| number(data, at).ok_or(cut);
@@ -80,7 +82,7 @@ fn behind_link(link: Linktype, data: &[u8]) -> Result<(usize, NextHeader), Packe
         1 => Ok((0, NextHeader::Ethernet)),
         113 => Ok((16, NextHeader::Ether(kind(14)?))),
         LINUX_SLL2 => Ok((20, NextHeader::Ether(kind(0)?))),
-        // The family of addresses, whose numbers differ between systems: the version says it.
+        // A four-byte address family, whose numbers differ between systems: the IP version tells the family instead.
         0 | 108 => Ok((4, NextHeader::Ip)),
         101 | 228 | 229 => Ok((0, NextHeader::Ip)),
         raw if RAW.contains(&raw) => Ok((0, NextHeader::Ip)),
@@ -100,6 +102,7 @@ fn behind_link(link: Linktype, data: &[u8]) -> Result<(usize, NextHeader), Packe
     }
 }
 
+/// Reads the PPP protocol number at `at`: the offset behind it, and the kind of header that follows.
 fn behind_ppp(data: &[u8], at: usize) -> Result<(usize, NextHeader), PacketReadError> {
     let first = *data.get(at).ok_or(PacketReadError::CutOff)?;
     // The number may be compressed to one byte, which is odd (RFC 1661, 6.5).
@@ -110,7 +113,7 @@ fn behind_ppp(data: &[u8], at: usize) -> Result<(usize, NextHeader), PacketReadE
     Ok((at + 2, NextHeader::Ppp(kind)))
 }
 
-/// A frame of IEEE 802.11 with data: behind its header stands LLC with SNAP.
+/// Reads the header of an IEEE 802.11 data frame and the LLC/SNAP header behind it.
 fn wireless(data: &[u8], at: usize) -> Result<(usize, NextHeader), PacketReadError> {
     let cut = PacketReadError::CutOff;
     let control = data.get(at..at + 2).ok_or(cut)?;
@@ -120,7 +123,7 @@ fn wireless(data: &[u8], at: usize) -> Result<(usize, NextHeader), PacketReadErr
         control[1] & 2 != 0,
         control[1] & 0x40 != 0,
     );
-    // Management, control, data without data; and what is encrypted.
+    // Management and control frames, data frames without data, and encrypted frames.
     if kind != 2 || subtype & 4 != 0 || is_protected {
         return Err(PacketReadError::NotIp);
     }
@@ -130,7 +133,7 @@ fn wireless(data: &[u8], at: usize) -> Result<(usize, NextHeader), PacketReadErr
     }
     if subtype & 8 != 0 {
         head += 2;
-        // With its order bit there is a field for high throughput.
+        // With the order bit set there is an HT control field of 4 bytes.
         head += if control[1] & 0x80 != 0 { 4 } else { 0 };
     }
     let snap = data.get(at + head..at + head + 8).ok_or(cut)?;
@@ -141,9 +144,10 @@ fn wireless(data: &[u8], at: usize) -> Result<(usize, NextHeader), PacketReadErr
     Ok((at + head + 8, NextHeader::Ether(kind)))
 }
 
+/// Reads an Ethernet header: the offset behind it, and the kind of header that follows.
 fn ethernet(data: &[u8], at: usize) -> Result<(usize, NextHeader), PacketReadError> {
     let kind = number(data, at + 12).ok_or(PacketReadError::CutOff)?;
-    // A length instead of a type: IEEE 802.3 with LLC and SNAP.
+    // Below 1536 the field is a length and not a type: IEEE 802.3 with LLC and SNAP.
     if kind < 1536 {
         let snap = data.get(at + 14..at + 22).ok_or(PacketReadError::CutOff)?;
         if snap[..3] != [0xaa, 0xaa, 3] {
@@ -155,16 +159,17 @@ fn ethernet(data: &[u8], at: usize) -> Result<(usize, NextHeader), PacketReadErr
     Ok((at + 14, NextHeader::Ether(kind)))
 }
 
+/// Reads what an EtherType names: the offset behind it, and the kind of header that follows.
 fn ether(data: &[u8], at: usize, kind: u16) -> Result<(usize, NextHeader), PacketReadError> {
     let cut = PacketReadError::CutOff;
     match kind {
         0x0800 | 0x86dd => Ok((at, NextHeader::Ip)),
-        // Tags of VLANs (IEEE 802.1Q, 802.1ad, and what was used before).
+        // VLAN tags (IEEE 802.1Q, 802.1ad, and older numbers).
         0x8100 | 0x88a8 | 0x9100 | 0x9200 => {
             let kind = number(data, at + 2).ok_or(cut)?;
             Ok((at + 4, NextHeader::Ether(kind)))
         }
-        // A session of PPPoE: version, code 0, session, length.
+        // A PPPoE session header of 6 bytes: version, code 0, session, length.
         0x8864 => behind_ppp(data, at + 6),
         0x8847 | 0x8848 => {
             let mut at = at;
@@ -175,7 +180,8 @@ fn ether(data: &[u8], at: usize, kind: u16) -> Result<(usize, NextHeader), Packe
                     break;
                 }
             }
-            // What is below the last label nobody says: IP has its version, else it is a pseudowire of Ethernet (RFC 4448).
+            // Nothing names the content below the last MPLS label: IP shows its version, anything else is an Ethernet pseudowire (RFC
+            // 4448).
             match data.get(at).ok_or(cut)? >> 4 {
                 4 | 6 => Ok((at, NextHeader::Ip)),
                 0 => Ok((at + 4, NextHeader::Ethernet)),
@@ -188,6 +194,7 @@ fn ether(data: &[u8], at: usize, kind: u16) -> Result<(usize, NextHeader), Packe
     }
 }
 
+/// Maps a PPP protocol number to the kind of header that follows.
 const fn ppp(at: usize, kind: u16) -> Result<(usize, NextHeader), PacketReadError> {
     match kind {
         0x21 | 0x57 => Ok((at, NextHeader::Ip)),
@@ -200,7 +207,7 @@ fn is_ip(data: &[u8], at: usize) -> bool {
         .is_some_and(|first| matches!(first >> 4, 4 | 6))
 }
 
-/// What a packet of IP carries as a tunnel.
+/// Where the content of a tunnel begins, and with which kind of header, if the IP packet at `at` carries one.
 fn tunnel(data: &[u8], at: usize) -> Option<(usize, NextHeader)> {
     let (protocol, at) = behind_ip(data, at)?;
     match protocol {
@@ -209,7 +216,7 @@ fn tunnel(data: &[u8], at: usize) -> Option<(usize, NextHeader)> {
         17 => {
             let (from, to) = (number(data, at)?, number(data, at + 2)?);
             let head = data.get(at + 8..at + 16)?;
-            // The flags say that there is a number of a network; what is reserved is 0.
+            // The flags say that there is a VXLAN network identifier; reserved bytes are 0.
             let is_vxlan = head[0] == 8 && head[1..4] == [0; 3] && head[7] == 0;
             if (VXLAN.contains(&to) || VXLAN.contains(&from)) && is_vxlan {
                 return Some((at + 16, NextHeader::Ethernet));
@@ -225,7 +232,7 @@ fn tunnel(data: &[u8], at: usize) -> Option<(usize, NextHeader)> {
     }
 }
 
-/// The protocol that a whole packet of IP carries, and where.
+/// The protocol number that an unfragmented IP packet carries, and the offset of its content.
 fn behind_ip(data: &[u8], at: usize) -> Option<(u8, usize)> {
     if data.get(at)? >> 4 == 4 {
         let header = data.get(at..at + 20)?;
@@ -235,7 +242,7 @@ fn behind_ip(data: &[u8], at: usize) -> Option<(u8, usize)> {
     }
     let mut protocol = *data.get(at + 6)?;
     let mut at = at + 40;
-    // Options of hops and of the destination, and routes (RFC 8200).
+    // Hop-by-hop options, routing headers and destination options (RFC 8200).
     for _ in 0..DEEPEST {
         if !matches!(protocol, 0 | 43 | 60) {
             break;
@@ -247,14 +254,15 @@ fn behind_ip(data: &[u8], at: usize) -> Option<(u8, usize)> {
     Some((protocol, at))
 }
 
+/// Where the content of a GRE packet begins, and with which kind of header.
 fn gre(data: &[u8], at: usize) -> Option<(usize, NextHeader)> {
     let (flags, kind) = (number(data, at)?, number(data, at + 2)?);
     let has = |bit: u16| flags & bit != 0;
     let words = |bits: &[u16]| bits.iter().filter(|bit| has(**bit)).count() * 4;
     match flags & 7 {
-        // A checksum, a key and a number are 4 bytes each; routes are no longer used.
+        // Checksum, key and sequence number have 4 bytes each, if present; source routes are obsolete.
         0 if !has(0x4000) => Some((at + 4 + words(&[0x8000, 0x2000, 0x1000]), ether_kind(kind)?)),
-        // PPTP: length and call, then numbers, then PPP.
+        // PPTP: payload length and call id, then optional sequence numbers, then PPP.
         1 if kind == 0x880b => {
             let at = at + 8 + words(&[0x1000, 0x0080]);
             let framed = data.get(at..)?.starts_with(&[0xff, 0x03]);
@@ -264,6 +272,7 @@ fn gre(data: &[u8], at: usize) -> Option<(usize, NextHeader)> {
     }
 }
 
+/// The EtherTypes that are accepted within GRE and GENEVE.
 const fn ether_kind(kind: u16) -> Option<NextHeader> {
     match kind {
         0x0800 | 0x86dd | 0x6558 | 0x8847 | 0x8100 => Some(NextHeader::Ether(kind)),
@@ -271,6 +280,7 @@ const fn ether_kind(kind: u16) -> Option<NextHeader> {
     }
 }
 
+/// Two bytes in network byte order at an offset.
 fn number(data: &[u8], at: usize) -> Option<u16> {
     let bytes = data.get(at..at.checked_add(2)?)?;
     Some(u16::from_be_bytes([bytes[0], bytes[1]]))

@@ -1,61 +1,67 @@
-//! Fragments of packets of IP to whole packets (RFC 791, RFC 8200 4.5). Memory is bounded; of what overlaps nothing is made (RFC 5722).
+//! Reassembles fragments of IP packets (RFC 791; RFC 8200, 4.5). Memory is bounded; a packet whose fragments overlap is not reassembled
+//! (RFC 5722).
 
 use crate::left_out::{Bound, LeftOut};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// Packets of which fragments wait for the others; of more the oldest goes.
+/// The most packets whose fragments are waiting for the others; beyond it, the oldest is dropped.
 const MOST: usize = Bound::Fragments.most();
-/// The longest packet that fragments make.
+/// The longest packet that fragments can make, in bytes.
 const LONGEST: usize = 65_535;
 
-/// Whose packet a fragment is of.
+/// Identifies the packet that a fragment belongs to: source, destination, identification, protocol.
 type FragmentKey = (IpAddr, IpAddr, u32, u8);
 
-/// A packet of which some fragments are there.
+/// A packet of which some fragments have arrived.
 #[derive(Debug, Default)]
 struct FragmentedPacket {
-    /// In the order in which packets began.
+    /// A running number that orders packets by age.
     number: u64,
-    /// The headers before the part that was divided, with the protocol that follows them: of the first fragment.
+    /// The headers before the part that was fragmented, from the first fragment, with the protocol that follows them.
     headers: Option<Vec<u8>>,
+    /// The fragments' data by their offset in bytes.
     parts: BTreeMap<usize, Vec<u8>>,
+    /// The length of the fragmented part in bytes; known from the last fragment.
     length: Option<usize>,
+    /// Whether fragments overlap or disagree about the length.
     is_damaged: bool,
 }
 
-/// A fragment.
+/// One fragment of a packet.
 struct Fragment<'p> {
     key: FragmentKey,
     headers: Vec<u8>,
+    /// The offset of `data` in the fragmented part, in bytes.
     at: usize,
     is_last: bool,
     data: &'p [u8],
 }
 
-/// What came of a fragment.
+/// The result of adding a fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FragmentOutcome {
-    /// It waits for the others.
+    /// The packet still lacks other fragments.
     Waits,
-    /// It was the last to come: the whole packet.
+    /// This fragment completed the packet: the whole packet.
     Whole(Vec<u8>),
-    /// It is not a fragment that can be read.
+    /// The packet is not a readable fragment.
     Unreadable,
 }
 
-/// Puts fragments together.
+/// Collects fragments and puts packets together.
 #[derive(Debug, Default)]
 pub struct FragmentReassembly {
     packets: BTreeMap<FragmentKey, FragmentedPacket>,
+    /// How many fragments were taken so far; numbers the packets.
     begun: u64,
-    /// Fragments that wait.
+    /// The number of fragments that wait.
     waiting: u64,
     left_out: LeftOut,
 }
 
 impl FragmentReassembly {
-    /// Takes a packet from the header of IP on.
+    /// Takes a fragment, from its IP header on.
     pub fn add(&mut self, packet: &[u8]) -> FragmentOutcome {
         let Some(fragment) = Fragment::read(packet) else {
             return FragmentOutcome::Unreadable;
@@ -77,18 +83,19 @@ impl FragmentReassembly {
         FragmentOutcome::Whole(whole)
     }
 
-    /// Fragments whose others did not come.
+    /// How many fragments are waiting for others that did not arrive.
     #[must_use]
     pub const fn waiting(&self) -> u64 {
         self.waiting
     }
 
-    /// What was left out, as there was more than a bound has room for.
+    /// What was left out because a limit was reached.
     #[must_use]
     pub const fn left_out(&self) -> &LeftOut {
         &self.left_out
     }
 
+    /// Drops the oldest packet if there is no room for a new one.
     fn make_room(&mut self, key: &FragmentKey) {
         if self.packets.len() < MOST || self.packets.contains_key(key) {
             return;
@@ -124,6 +131,7 @@ impl FragmentedPacket {
         self.parts.insert(fragment.at, fragment.data.to_vec());
     }
 
+    /// The whole packet, with a corrected length field, if all fragments are there.
     fn whole(&self) -> Option<Vec<u8>> {
         let (mut packet, length) = (self.headers.clone()?, self.length?);
         let mut at = 0;
@@ -188,7 +196,7 @@ impl<'p> Fragment<'p> {
             let bytes: [u8; 16] = header[at..at + 16].try_into().ok()?;
             Some(IpAddr::from(bytes))
         };
-        // The number of what follows stands at `next`, and that begins at `at`.
+        // `next` is the offset of the protocol number of the header at `at`.
         let (mut next, mut at) = (6, 40);
         while matches!(packet.get(next)?, 0 | 43 | 60) {
             next = at;

@@ -1,6 +1,7 @@
-//! Which bytes of which stream a real program's packet carries: from its IPv4, TCP and UDP headers, and those of our own stacks
-//! over UDP. What is foreign, cut short or says nothing of a stream is nothing. A flow is known by its responder's address and
-//! port, or is learned from its first packet.
+//! Finds which bytes of which stream a packet carries, from its IPv4, TCP or UDP header, or from the headers of this project's own
+//! protocols over UDP. A packet that is foreign, cut short or carries no part of a stream yields `None`. A flow (a connection) is known
+//! by its responder's address and port, or is learned from its first packet.
+//! A unit is a numbered piece of data of the workload; its id and the stream's come from [`stackline_events::unit_ids`].
 
 mod flow_learning;
 
@@ -18,81 +19,84 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 pub use flow_learning::Began;
 use flow_learning::Learning;
 
-/// Which bytes of which stream a packet carries, as far as it is known.
+/// Which bytes of which stream a packet carries, as far as this is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameStreamRange {
-    /// The data unit, where its number is in the packet itself.
+    /// The data unit's id, where the packet itself carries the unit's number.
     pub unit: Option<i64>,
-    /// See [`stackline_events::unit_ids`].
+    /// The stream's id; see [`stackline_events::unit_ids`].
     pub stream: Option<i64>,
-    /// Of its first byte of data, counted from the first byte after connecting.
+    /// The offset of its first data byte, counted from the first byte after connecting.
     pub offset: Option<u64>,
-    /// Bytes of data.
+    /// The number of data bytes.
     pub bytes: Option<u64>,
-    /// Whether packets with some of them were there before: at its host's own port that means that they are sent again.
+    /// Whether the packet begins before the farthest byte seen of its stream. At the sending host's own port this means a retransmission.
     pub repeated: bool,
 }
 
+/// IP protocol numbers, and the SYN bit of the TCP flags.
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 const SYN: u8 = 2;
 
-/// How a flow's packets say where they belong.
+/// How the packets of a flow say which part of a stream they carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Carries {
-    /// TCP's sequence numbers.
+    /// By TCP sequence numbers.
     Stream,
-    /// Datagrams that are data units and begin with their numbers, from 0 on one connection.
+    /// By numbers: each datagram is a data unit and begins with its number, from 0 on one connection.
     Units {
-        /// Whether units begin at either end.
+        /// Whether both ends send units, so that the numbering covers both directions.
         both_ways: bool,
     },
-    /// Datagrams that are calls and their responses, numbered from 1.
+    /// By numbers: each datagram is a call or its response, numbered from 1.
     Calls,
-    /// Packets of `proto::blast`.
+    /// By the packet headers of [`stackline_proto::blast`].
     Blasts {
-        /// Whether they are encrypted.
+        /// Whether the packets are encrypted.
         sealed: bool,
     },
-    /// Nothing that a packet would say.
+    /// Packets do not say it.
     Nothing,
 }
 
-/// A flow, and how its packets are known.
+/// A flow, and how its packets are recognised.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowAt {
-    /// Where its responder listens.
+    /// The address at which its responder listens.
     pub responder: SocketAddrV4,
-    /// Its number.
+    /// The flow's number.
     pub flow: u32,
-    /// How its packets say where they belong.
+    /// How its packets say which part of a stream they carry.
     pub carries: Carries,
 }
 
-/// Who sends and who receives.
+/// The sender's and the receiver's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct FrameEnds {
     from: SocketAddrV4,
     to: SocketAddrV4,
 }
 
-/// The flows of a run, and how far each connection has come.
+/// Locates packets: the flows of a run, and how far each connection has come.
 #[derive(Clone, Debug, Default)]
 pub struct FrameLocator {
+    /// The flows by their responder's address.
     flows: BTreeMap<SocketAddrV4, (u32, Carries)>,
+    /// How far each direction of a TCP connection has come.
     streams: HashMap<FrameEnds, Position>,
-    /// Bytes of a blast's packet but the last.
+    /// The data bytes of a full packet of a blast: the largest seen so far, since only the last packet is shorter.
     blasts: HashMap<FrameEnds, u64>,
-    /// Flows are learned instead.
+    /// Set if flows are learned from packets instead of given.
     learning: Option<Learning>,
     left_out: LeftOut,
 }
 
-/// Connections that are remembered: there are no offsets of further ones.
+/// The most connections that are remembered; packets of further ones get no offset.
 const MOST_CONNECTIONS: usize = Bound::Flows.most();
 
 impl FrameLocator {
-    /// Of those flows.
+    /// A locator for the given flows.
     #[must_use]
     pub fn new(flows: &[FlowAt]) -> Self {
         let flows = flows
@@ -105,7 +109,7 @@ impl FrameLocator {
         }
     }
 
-    /// Of all flows, numbered from 0 in the order in which they begin.
+    /// A locator that learns flows: they are numbered from 0 in the order in which they begin.
     #[must_use]
     pub fn learning() -> Self {
         Self {
@@ -114,18 +118,18 @@ impl FrameLocator {
         }
     }
 
-    /// The flow that the packet before began, where flows are learned; once.
+    /// The flow that the previous packet began, if flows are learned. Returns it once.
     pub fn began(&mut self) -> Option<Began> {
         self.learning.as_mut()?.began.take()
     }
 
-    /// What was left out, as there was more than is remembered.
+    /// What was left out because a limit was reached.
     #[must_use]
     pub const fn left_out(&self) -> &LeftOut {
         &self.left_out
     }
 
-    /// The range of a packet of `segments`, from its IPv4 header on.
+    /// The range that a packet carries; `packet` begins at its IPv4 header. `segments` is how many segments offload joined in it.
     pub fn range(&mut self, packet: &[u8], segments: u32) -> Option<FrameStreamRange> {
         let Ipv4Content {
             protocol,
@@ -166,6 +170,7 @@ impl FrameLocator {
         })
     }
 
+    /// The range of a TCP segment.
     fn of_stream(&mut self, ends: FrameEnds, segment: &[u8]) -> Option<Dissected> {
         let header = segment.first_chunk::<20>()?;
         let sequence = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
@@ -212,6 +217,7 @@ impl FrameLocator {
         ))
     }
 
+    /// The range of a data packet of a blast.
     fn of_blast(
         &mut self,
         ends: FrameEnds,
@@ -245,12 +251,12 @@ impl FrameLocator {
     }
 }
 
-/// The direction, number and numbering of a unit, and what else is known.
+/// The unit's direction, its number and whether numbering covers both directions; and the rest of the range.
 type Dissected = (Option<(EventStreamDirection, u64, bool)>, FrameStreamRange);
 
-/// The number in a datagram that is data, and its bytes.
+/// The unit number at the start of a datagram, if it is not a control packet, and the datagram's length.
 fn of_unit(data: &[u8], segments: u32) -> Option<(Option<u64>, FrameStreamRange)> {
-    // Control begins with a token, which has this bit.
+    // A control packet begins with a token, whose top bit is set.
     if data.len() == CONTROL && data[7] & 0x80 != 0 {
         return None;
     }
@@ -264,7 +270,7 @@ fn of_unit(data: &[u8], segments: u32) -> Option<(Option<u64>, FrameStreamRange)
     Some((number.filter(|_| segments <= 1), range))
 }
 
-/// What of an IPv4 packet is behind its ports: TCP's from the header on, UDP's data.
+/// The part of an IPv4 packet above IP: for TCP from the TCP header on, for UDP the data.
 struct Ipv4Content<'p> {
     protocol: u8,
     ends: FrameEnds,
@@ -272,7 +278,7 @@ struct Ipv4Content<'p> {
 }
 
 impl<'p> Ipv4Content<'p> {
-    /// A packet that begins with the ports, which a later fragment does not.
+    /// Reads a packet. `None` for a later fragment, since it does not begin with the ports.
     fn read(packet: &'p [u8]) -> Option<Self> {
         let header = packet.first_chunk::<20>()?;
         let (version, words) = (header[0] >> 4, usize::from(header[0] & 15));
@@ -280,7 +286,7 @@ impl<'p> Ipv4Content<'p> {
         if version != 4 || words < 5 || fragment != 0 {
             return None;
         }
-        // One that is longer than its length field can say has 0 there.
+        // A packet that is longer than its length field can say has 0 there.
         let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
         let total = if total == 0 {
             packet.len()

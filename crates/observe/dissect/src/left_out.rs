@@ -1,37 +1,37 @@
-//! What is left out where a bound is reached: every bound of what reads foreign traffic, in one table, and how often each was reached.
+//! The limits of everything that reads foreign traffic, in one table, and a count of what was left out at each.
 //!
-//! Memory is bounded, so something must give way when there is more than a bound has room for. It never gives way without a count:
-//! whoever drops, cuts or refuses at a bound adds to a [`LeftOut`], which goes up to the notes of the run and the last lines of a
-//! command. A new bound is a row of the table below, a place that counts, and a case in the tests that goes one beyond it.
+//! Memory is bounded, so something must be dropped when there is more than a limit allows. It is always counted: code that drops, cuts or
+//! refuses at a limit adds to a [`LeftOut`], which ends up in the notes of the run and in the last lines of a command. To add a limit,
+//! add a row to the table below, count where it is reached, and add a test case that goes one beyond it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 macro_rules! bounds {
     ($($bound:ident $name:literal $most:expr, $what:literal, $why:literal;)*) => {
-        /// A bound of what reads foreign traffic.
+        /// A limit of the readers of foreign traffic.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Bound {
             $(#[doc = concat!($what, ": ", $why, ".")] $bound,)*
         }
 
         impl Bound {
-            /// All of them.
+            /// All limits.
             pub const ALL: &[Self] = &[$(Self::$bound,)*];
 
-            /// The name that it has in JSON.
+            /// The limit's name in JSON.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$bound => $name,)* }
             }
 
-            /// How much there is room for.
+            /// The largest number that is allowed.
             #[must_use]
             pub const fn most(self) -> usize {
                 match self { $(Self::$bound => $most,)* }
             }
 
-            /// What is left out beyond it, and why; `{}` stands for how much there is room for.
+            /// What is left out beyond the limit, and why; `{}` stands for the limit's number.
             const fn words(self) -> (&'static str, &'static str) {
                 match self { $(Self::$bound => ($what, $why),)* }
             }
@@ -40,7 +40,7 @@ macro_rules! bounds {
 }
 
 bounds! {
-    // --- files of packets ---
+    // --- capture files ---
     Block "block" 4 << 20, "captures that were not read to the end", "a block is larger than {} bytes";
     Interfaces "interfaces" 1 << 16, "capture interfaces", "a section has more than {}";
     InterfaceName "interface-name" 100, "interface names that were truncated", "they are longer than {} characters";
@@ -50,7 +50,7 @@ bounds! {
     Begun "begun" 1 << 20, "stream start positions that were not kept for other captures", "there are more than {}";
     Ranges "ranges" 1024, "gaps that are treated as filled", "a stream has more than {} of them";
     Flows "flows" 1 << 20, "emulated-network connections without offsets", "there are more than {}";
-    // --- what the sides of a connection say ---
+    // --- messages of a connection ---
     BehindHole "behind-hole" 1 << 20, "gaps that were skipped", "more than {} bytes were waiting behind them";
     Head "head" 16 << 10, "message headers", "they are longer than {} bytes";
     HeaderLines "header-lines" 128, "HTTP/1 headers", "they have more than {} lines";
@@ -81,7 +81,7 @@ bounds! {
     Sockets "sockets" 1 << 17, "socket calls", "more than {} sockets were open";
     Parents "parents" 4096, "requests whose cause is not reported", "a host had more than {} at the same time";
     Spans "spans" 1 << 17, "requests whose parent request is not reported", "more than {} began and ended while it was open";
-    // --- what a run keeps of them ---
+    // --- what a run keeps of requests ---
     Named "named" 1 << 20, "connections without a row in the index", "there are more than {}";
     Asked "asked" 1 << 20, "requests that were not matched with a log line", "there are more than {}";
     Numbers "numbers" (1 << 23) - 1, "packets of connections whose requests are not reported", "there are more than {} connections";
@@ -98,12 +98,12 @@ bounds! {
     Within "within" 4, "objects within a log line", "they are nested more than {} levels deep";
 }
 
-/// How often each bound was reached.
+/// How much was left out at each limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut(BTreeMap<Bound, u64>);
 
 impl LeftOut {
-    /// So much more was left out.
+    /// Adds `count` to what was left out at a limit.
     pub fn add(&mut self, bound: Bound, count: u64) {
         if count > 0 {
             let known = self.0.entry(bound).or_default();
@@ -111,7 +111,7 @@ impl LeftOut {
         }
     }
 
-    /// What others left out.
+    /// Adds the counts of another [`LeftOut`].
     pub fn merge(&mut self, other: &Self) {
         other
             .0
@@ -119,24 +119,24 @@ impl LeftOut {
             .for_each(|(bound, count)| self.add(*bound, *count));
     }
 
-    /// How much was left out at a bound.
+    /// How much was left out at a limit.
     #[must_use]
     pub fn of(&self, bound: Bound) -> u64 {
         self.0.get(&bound).copied().unwrap_or(0)
     }
 
-    /// Whether nothing was.
+    /// Whether nothing was left out.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Each bound that was reached, and how much was left out at it.
+    /// Each limit that was reached, and how much was left out at it.
     pub fn iter(&self) -> impl Iterator<Item = (Bound, u64)> + '_ {
         self.0.iter().map(|(bound, count)| (*bound, *count))
     }
 
-    /// By the names of bounds, as runs keep it.
+    /// The counts by the limits' names, as runs store them.
     #[must_use]
     pub fn names(&self) -> BTreeMap<String, u64> {
         self.iter()
@@ -144,7 +144,7 @@ impl LeftOut {
             .collect()
     }
 
-    /// What [`LeftOut::names`] gave. Names that are not known are of another version, and are left out.
+    /// The inverse of [`LeftOut::names`]. Unknown names come from another version and are ignored.
     #[must_use]
     pub fn of_names(names: &BTreeMap<String, u64>) -> Self {
         let mut left_out = Self::default();
@@ -157,7 +157,8 @@ impl LeftOut {
         left_out
     }
 
-    /// A line of each: `left out: requests that were reported before they ended (1,204): more than 8,192 were open on one connection`.
+    /// A line for each limit: `left out: requests that were reported before they ended (1,204): more than 8,192 were open on one
+    /// connection`.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let line = |(bound, count): (Bound, u64)| {
@@ -173,13 +174,13 @@ impl LeftOut {
 }
 
 impl Bound {
-    /// Whether what fills it to the brim leaves nothing out, and one beyond is counted and has words. For tests of whoever reaches it.
+    /// For tests: checks that nothing is left out when the limit is exactly reached, and that one more is counted and has words.
     ///
     /// # Panics
-    /// When it is not so.
+    /// If one of these does not hold.
     #[doc(hidden)]
     pub fn assert_reported(self, fill: impl Fn(usize) -> LeftOut) {
-        // Where filling takes long, what is left out is exactly the one beyond.
+        // For large limits only the run beyond is made: it must leave out exactly one.
         let takes_long = self.most() >= 1 << 18
             && !matches!(self, Self::Block | Self::BehindHole | Self::Moments);
         if !takes_long {
@@ -207,7 +208,7 @@ impl Bound {
     }
 }
 
-/// `8,192`.
+/// A number with thousands separators, such as `8,192`.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

@@ -1,20 +1,21 @@
-//! Bytes of a packet to protocol, stream, offset and unit; files of packets both ways.
+//! Reads packets: from the bytes of a captured packet to its protocol, its stream, the offset in that stream and the data unit; and reads
+//! and writes capture files.
 //!
-//! It opens no file and decides nothing: what is foreign, cut short or says nothing of a stream is nothing.
+//! The crate opens no file itself and makes no decisions. Packets that are foreign, cut short or carry no part of a stream yield `None`.
 //!
 //! | module | one idea |
 //! | --- | --- |
-//! | [`pcapng`] | files of packets: written as pcapng, read as pcapng and pcap |
-//! | `encapsulation` | the packet of IP within a packet of a link: links, tags, labels, tunnels |
-//! | [`segment`] | a packet of any link to its TCP segment |
-//! | [`connections`] | streams and offsets of all connections of a capture, and what came again |
-//! | [`conversation`] | what two sides say to each other: requests and responses by byte ranges, protocol by protocol |
-//! | [`quic`] | datagrams of QUIC to its handshake, and to what is said where its secrets are known |
-//! | [`frame_locator`] | IPv4 packets of flows that are known beforehand, ours over UDP among them, or that are learned, to streams, offsets and units |
-//! | [`fragments`] | fragments of packets of IP to whole packets |
-//! | [`left_out`] | every bound, and how much was left out at it |
-//! | [`sequence_position`] | sequence numbers of one way of a connection to offsets |
-//! | [`stream_holes`] | how long holes in a direction were open: losses before the place of the capture |
+//! | [`pcapng`] | capture files: written as pcapng, read as pcapng and pcap |
+//! | `encapsulation` | where the innermost IP packet begins in a link-layer frame: link headers, VLAN tags, MPLS labels, tunnels |
+//! | [`segment`] | from a packet of any link type to its TCP segment or UDP datagram |
+//! | [`connections`] | the stream and offset of each TCP segment of a capture, and which bytes were sent again |
+//! | [`conversation`] | what the two sides of a connection say: requests and responses as byte ranges, protocol by protocol |
+//! | [`quic`] | QUIC: the handshake from datagrams, and the requests where the secrets of the session are known |
+//! | [`frame_locator`] | from IPv4 packets of flows that are given beforehand or learned, including this project's own protocols over UDP, to streams, offsets and units |
+//! | [`fragments`] | reassembly of IP fragments |
+//! | [`left_out`] | every limit of the readers, and how much was left out at each |
+//! | [`sequence_position`] | TCP sequence numbers of one direction to stream offsets |
+//! | [`stream_holes`] | gaps in one direction and how long they were open: they show losses before the capture point |
 
 pub mod connections;
 pub mod conversation;

@@ -1,4 +1,4 @@
-//! Files of packets: pcapng is written, pcapng and pcap are read.
+//! Capture files: writes pcapng, reads pcapng and pcap.
 
 mod reader;
 mod writer;

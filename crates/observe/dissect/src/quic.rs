@@ -1,19 +1,19 @@
-//! Connections of QUIC (RFC 9000, RFC 9001, RFC 9369): datagrams of both sides in, what they are and hold out.
+//! Reads QUIC connections (RFC 9000, RFC 9001, RFC 9369): takes the datagrams of both sides and returns what they are and contain.
 //!
-//! What is not protected by secrets of the session is always read: versions, ids, the hellos of the handshake, Retry, the spin bit. With
-//! secrets of TLS ([`crate::conversation::tls::session_secrets`]) packets of data are opened too, and what their streams say becomes
-//! exchanges. It knows no time and no address. What cannot be opened is counted, never guessed.
+//! What is readable without the session's secrets is always read: versions, connection ids, the hellos of the handshake, Retry, the spin
+//! bit. With the TLS secrets ([`crate::conversation::tls::session_secrets`]) data packets are decrypted too, and their streams yield
+//! exchanges. The module knows neither time nor addresses. Packets that cannot be decrypted are counted.
 //!
 //! | module | one idea |
 //! | --- | --- |
 //! | [`dissector`] | start here: one connection |
-//! | [`packet_header`] | where packets of a datagram begin and end, and what of their headers is in clear |
-//! | `packet_keys` | keys of packets, and packets opened with them |
-//! | `frames` | what an opened packet holds |
-//! | `handshake` | the hellos within Initial packets, and the keys of all others |
-//! | [`closed_streams`] | which streams are over |
-//! | `stream_calls` | streams of which each carries one call |
-//! | `streams` | streams put together, and what is said on them |
+//! | [`packet_header`] | where the packets of a datagram begin and end, and the unprotected part of their headers |
+//! | `packet_keys` | packet protection keys, and decryption with them |
+//! | `frames` | the frames of a decrypted packet |
+//! | `handshake` | the hellos in Initial packets, and the keys of all other packets |
+//! | [`closed_streams`] | which streams have ended |
+//! | `stream_calls` | streams that carry one call each |
+//! | `streams` | reassembled streams and the dissectors on them |
 
 pub mod closed_streams;
 pub mod dissector;

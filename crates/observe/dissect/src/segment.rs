@@ -1,72 +1,71 @@
-//! A captured packet of any kind of link to its TCP segment or UDP datagram.
+//! From a captured packet of any link type to its TCP segment or UDP datagram.
 
 use crate::encapsulation;
 use etherparse::{LaxNetSlice, LaxSlicedPacket, TcpOptionElement, TcpSlice, TransportSlice};
 use pcap_parser::Linktype;
 use std::net::{IpAddr, SocketAddr};
 
-/// Linux cooked, second version.
+/// The link type of Linux cooked captures, version 2.
 const LINUX_SLL2: Linktype = Linktype(276);
 
-/// A TCP segment.
+/// The header of a TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DissectedSegment {
-    /// Who sends and who receives.
+    /// The sender's and the receiver's address.
     pub ends: (SocketAddr, SocketAddr),
     /// The sequence number of its first byte.
     pub sequence: u32,
-    /// Of data, also where the capture cut the packet.
+    /// The number of data bytes, including those that the capture cut off.
     pub bytes: u64,
-    /// Whether it opens the stream.
+    /// Whether the SYN flag is set: the segment opens the stream.
     pub syn: bool,
-    /// Whether it ends the stream.
+    /// Whether the FIN flag is set: the segment ends the stream.
     pub fin: bool,
-    /// Whether it breaks the connection off.
+    /// Whether the RST flag is set: the segment aborts the connection.
     pub reset: bool,
-    /// The sequence number up to which the other direction has arrived.
+    /// The acknowledgement number: the next byte that is expected of the other direction.
     pub acknowledged: Option<u32>,
-    /// The sequence number behind the farthest byte of the other direction that arrived ahead of others (RFC 2018).
+    /// The highest right edge of the selective acknowledgements (RFC 2018) beyond the acknowledgement number.
     pub selectively_acknowledged: Option<u32>,
-    /// What the sender is ready to receive, as its header says: without the scale.
+    /// The receive window as the header says it, without scaling.
     pub window: u16,
-    /// By how many bits windows of the sender are scaled, where a SYN says it.
+    /// By how many bits the sender's windows are scaled, if a SYN says it.
     pub window_scale: Option<u8>,
-    /// The largest segment it accepts, where a SYN says it.
+    /// The maximum segment size that the sender accepts, in bytes, if a SYN says it.
     pub largest_segment: Option<u16>,
-    /// How many more hops it was allowed.
+    /// The time to live (or hop limit).
     pub ttl: u8,
-    /// Of the packet from the network layer's header on.
+    /// The length of the packet in bytes, from the IP header on.
     pub length: u64,
 }
 
-/// A UDP datagram.
+/// The header of a UDP datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DissectedDatagram {
-    /// Who sends and who receives.
+    /// The sender's and the receiver's address.
     pub ends: (SocketAddr, SocketAddr),
-    /// Of data, also where the capture cut the packet.
+    /// The number of data bytes, including those that the capture cut off.
     pub bytes: u64,
-    /// How many more hops it was allowed.
+    /// The time to live (or hop limit).
     pub ttl: u8,
 }
 
-/// What a packet carries, beside the bytes of it that were captured.
+/// What a packet carries: the header, and the data bytes that were captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketTransport<'p> {
-    /// Part of a stream.
+    /// A TCP segment: part of a stream.
     Tcp(DissectedSegment, &'p [u8]),
-    /// A message by itself.
+    /// A UDP datagram: a message by itself.
     Udp(DissectedDatagram, &'p [u8]),
 }
 
-/// What a packet carries of which those bytes were captured from the network layer's header on, and which had that length from
-/// there on.
+/// What an IP packet carries. `data` is what was captured from the IP header on; `length` is the packet's whole length in bytes.
 #[must_use]
 pub fn of_ip(data: &[u8], length: u64) -> Option<PacketTransport<'_>> {
     carried(&LaxSlicedPacket::from_ip(data).ok()?, data, length)
 }
 
-/// The TCP segment of a packet of which those bytes were captured, and which had that length.
+/// The TCP segment in a frame. `data` is what was captured of the frame; `length` is the frame's whole length in bytes.
 pub(crate) fn of_packet(link: Linktype, data: &[u8], length: u64) -> Option<DissectedSegment> {
     match carried_by(link, data, length)? {
         PacketTransport::Tcp(segment, _) => Some(segment),
@@ -74,9 +73,9 @@ pub(crate) fn of_packet(link: Linktype, data: &[u8], length: u64) -> Option<Diss
     }
 }
 
-/// Whether the machine of the capture sent a packet, where its link's header says it.
+/// Whether the capturing machine sent the packet, if the link header says it.
 pub(crate) fn is_outgoing(link: Linktype, data: &[u8]) -> Option<bool> {
-    /// Types of packets (packet(7)).
+    /// `PACKET_OUTGOING` of packet(7).
     const OUTGOING: u8 = 4;
     let kind = match link {
         Linktype::LINUX_SLL => *data.get(1)?,
@@ -86,33 +85,33 @@ pub(crate) fn is_outgoing(link: Linktype, data: &[u8]) -> Option<bool> {
     Some(kind == OUTGOING)
 }
 
-/// A packet from the header of IP on.
+/// The bytes of a frame from the innermost IP header on.
 pub(crate) fn ip_of(link: Linktype, data: &[u8]) -> Option<&[u8]> {
     data.get(encapsulation::find_ip(link, data).ok()?..)
 }
 
-/// Why nothing is known of what a packet carries.
+/// Why a packet could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PacketReadError {
-    /// Its kind of link is not known.
+    /// The link type is not known.
     Link,
-    /// It does not carry IP.
+    /// The frame does not carry IP.
     NotIp,
-    /// It is a fragment of a packet of IP.
+    /// The packet is an IP fragment.
     Fragment,
-    /// It carries neither TCP nor UDP.
+    /// The packet carries neither TCP nor UDP.
     Protocol,
-    /// It ends within its headers, or these are damaged.
+    /// The packet ends within its headers, or these are damaged.
     CutOff,
 }
 
-/// What a packet carries of which those bytes were captured, and which had that length.
+/// What a frame carries. `data` is what was captured of the frame; `length` is the frame's whole length in bytes.
 pub(crate) fn carried_by(link: Linktype, data: &[u8], length: u64) -> Option<PacketTransport<'_>> {
     let (packet, at) = sliced(link, data).ok()?;
     carried(&packet, &data[at..], length.saturating_sub(at as u64))
 }
 
-/// Why [`carried_by`] finds nothing.
+/// The reason why [`carried_by`] returns `None`.
 pub(crate) fn unread(link: Linktype, data: &[u8]) -> PacketReadError {
     let packet = match sliced(link, data) {
         Ok((packet, _)) => packet,
@@ -127,7 +126,7 @@ pub(crate) fn unread(link: Linktype, data: &[u8]) -> PacketReadError {
     }
 }
 
-/// The headers of the innermost packet of IP, as far as they were captured, and how many bytes stand before it.
+/// The headers of the innermost IP packet, as far as they were captured, and the offset of that packet in the frame.
 fn sliced(link: Linktype, data: &[u8]) -> Result<(LaxSlicedPacket<'_>, usize), PacketReadError> {
     let at = encapsulation::find_ip(link, data)?;
     let packet = data.get(at..).ok_or(PacketReadError::CutOff)?;
@@ -135,13 +134,13 @@ fn sliced(link: Linktype, data: &[u8]) -> Result<(LaxSlicedPacket<'_>, usize), P
     Ok((packet, at))
 }
 
-/// What the header of the network layer says.
+/// The fields of an IP header.
 struct NetworkHeader {
     from: IpAddr,
     to: IpAddr,
-    /// Its own bytes, with its extensions.
+    /// The length of the IP header with its extensions, in bytes.
     bytes: usize,
-    /// Of the packet; 0 where it is longer than the header can say.
+    /// The length of the packet in bytes; 0 if it is longer than the header's field can say.
     total: u64,
     ttl: u8,
 }
@@ -174,19 +173,19 @@ impl NetworkHeader {
         }
     }
 
-    /// Bytes of a packet before the data of its segment.
+    /// The length of the IP and TCP headers, in bytes.
     fn before(&self, tcp: &TcpSlice<'_>) -> u64 {
         (self.bytes + tcp.header_slice().len()) as u64
     }
 
-    /// The segment behind it, with so many bytes of data.
+    /// The TCP segment behind this header; `bytes` is the length of its data.
     fn segment(&self, tcp: &TcpSlice<'_>, bytes: u64) -> DissectedSegment {
         let option = |wanted: fn(&TcpOptionElement) -> Option<u16>| {
             let mut options = tcp.options_iterator().filter(|_| tcp.syn()).flatten();
             options.find_map(|element| wanted(&element))
         };
         let scale = |element: &TcpOptionElement| match element {
-            // RFC 7323: a larger one counts as 14.
+            // RFC 7323, 2.3: a larger shift count is treated as 14.
             TcpOptionElement::WindowScale(bits) => Some(u16::from(*bits).min(14)),
             _ => None,
         };
@@ -219,10 +218,10 @@ impl NetworkHeader {
     }
 }
 
-/// Options of a segment that has a time stamp alone begin so.
+/// The TCP options of a segment with a time stamp only begin with these bytes: two NOPs and kind 8.
 const TIME_STAMP: [u8; 3] = [1, 1, 8];
 
-/// Behind the farthest byte that a segment acknowledges selectively.
+/// The highest right edge of a segment's selective acknowledgements, if it lies beyond the acknowledgement number.
 fn farthest_selective(tcp: &TcpSlice<'_>) -> Option<u32> {
     let options = tcp.options();
     let is_bare = options.len() < 10 || options.len() == 12 && options.starts_with(&TIME_STAMP);
@@ -240,11 +239,12 @@ fn farthest_selective(tcp: &TcpSlice<'_>) -> Option<u32> {
         .flatten()
         .chain([first])
         .map(|(_, end)| end);
-    // A block before the acknowledgement says what came twice (RFC 2883).
+    // A block below the acknowledgement number reports a duplicate (RFC 2883).
     let ahead = |end: &u32| end.wrapping_sub(behind).cast_signed();
     ends.filter(|end| ahead(end) > 0).max_by_key(ahead)
 }
 
+/// Reads the transport header of a sliced packet; `data` and `length` count from the IP header on.
 fn carried<'p>(
     packet: &LaxSlicedPacket<'p>,
     data: &[u8],
@@ -254,7 +254,7 @@ fn carried<'p>(
     match packet.transport.as_ref()? {
         TransportSlice::Tcp(tcp) => {
             let bytes = if header.total == 0 {
-                // Segments that offload joined into more than the header can say.
+                // Segmentation offload joined segments into a packet longer than the header's field can say.
                 length.saturating_sub((data.len() - tcp.payload().len()) as u64)
             } else {
                 header.total.saturating_sub(header.before(tcp))

@@ -1,23 +1,23 @@
-//! TCP's sequence numbers to offsets in the stream: offset 0 is the byte behind a SYN. A sequence number is the one nearest
-//! to the farthest byte so far, so that offsets go on beyond 2^32, and back for a retransmission.
+//! Converts TCP sequence numbers to stream offsets: offset 0 is the byte after the SYN. A sequence number is resolved to the offset
+//! nearest to the farthest byte so far, so that offsets continue beyond 2^32 and go back for a retransmission.
 
-/// How far one way of a connection has come.
+/// How far one direction of a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     /// The sequence number of offset 0.
     first: u32,
-    /// The farthest offset.
+    /// The farthest offset seen so far.
     farthest: u64,
 }
 
 impl Position {
-    /// At the beginning of a stream, whose first byte has that sequence number.
+    /// The start of a stream whose first byte has the sequence number `first`.
     #[must_use]
     pub const fn new(first: u32) -> Self {
         Self { first, farthest: 0 }
     }
 
-    /// Whether the stream's first byte has that sequence number.
+    /// Whether the stream's first byte has this sequence number.
     #[must_use]
     pub const fn begins_at(&self, first: u32) -> bool {
         self.first == first
@@ -29,7 +29,7 @@ impl Position {
         self.farthest
     }
 
-    /// The offset of a sequence number; `None` before the stream.
+    /// The offset of a sequence number; `None` if it lies before the start of the stream.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "sequence numbers wrap around"
@@ -41,7 +41,7 @@ impl Position {
             .checked_add_signed(i64::from(sequence.wrapping_sub(expected).cast_signed()))
     }
 
-    /// Bytes up to that offset are there.
+    /// Notes that bytes up to the offset `to` were seen.
     pub fn advance(&mut self, to: u64) {
         self.farthest = self.farthest.max(to);
     }

@@ -1,16 +1,17 @@
-//! Holes in what was seen of a direction, and how long each was open: what fills one late was lost before it came here, and sent again.
+//! Tracks gaps in one direction of a connection and how long each was open: bytes that fill a gap late were lost before the capture point
+//! and retransmitted.
 
 use crate::left_out::{Bound, LeftOut};
 use std::collections::VecDeque;
 
-/// Holes that are remembered; of more the oldest is forgotten.
+/// The most gaps that are remembered; beyond it, the oldest is forgotten.
 const MOST: usize = Bound::Repeated.most();
-/// Without a round trip to compare with: what fills a hole sooner came out of order.
+/// Without a known round-trip time: a gap that is filled sooner than this (ns) was only reordering.
 const REORDERED_NS: u64 = 3_000_000;
-/// Nothing is mended sooner than this.
+/// A gap that is filled sooner than this (ns) is never taken as a loss.
 const SOONEST_NS: u64 = 200_000;
 
-/// Bytes that were not there when bytes behind them were.
+/// A gap: bytes that had not been seen when later bytes arrived.
 #[derive(Clone, Copy, Debug)]
 struct StreamHole {
     from: u64,
@@ -18,16 +19,17 @@ struct StreamHole {
     since_ns: u64,
 }
 
-/// Holes of a direction.
+/// The gaps of one direction.
 #[derive(Clone, Debug, Default)]
 pub struct StreamHoles {
+    /// The offset just after the farthest byte seen.
     end: u64,
     has_begun: bool,
     holes: VecDeque<StreamHole>,
 }
 
 impl StreamHoles {
-    /// Bytes from `from` to before `end` were seen; how long the hole was open that they fill some of, ns.
+    /// Notes that the bytes from `from` to before `end` were seen. If they fill a gap or a part of it, returns how long it was open, ns.
     pub fn pass(&mut self, from: u64, end: u64, at_ns: u64, left_out: &mut LeftOut) -> Option<u64> {
         let before = self.end;
         self.end = before.max(end);
@@ -68,8 +70,8 @@ impl StreamHoles {
     }
 }
 
-/// Whether what fills a hole that was open for so long was lost and sent again, and did not come out of order: nobody mends a loss
-/// before a round trip is over.
+/// Whether bytes that filled a gap after `open_ns` were lost and retransmitted rather than reordered: a retransmission takes about a
+/// round-trip time, so less than three quarters of it means reordering.
 #[must_use]
 pub fn is_mended_loss(open_ns: u64, round_trip_ns: Option<u64>) -> bool {
     let least = round_trip_ns.map_or(REORDERED_NS, |trip| trip / 4 * 3);

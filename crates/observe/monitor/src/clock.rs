@@ -1,4 +1,4 @@
-//! Clocks of the kernel: the monotonic one, the CPU time of a thread, how well the wall clock is synchronised. It only reads.
+//! Reads clocks of the kernel: the monotonic clock, the CPU time of a thread, and how well the wall clock is synchronised.
 
 use nix::time::{ClockId, clock_gettime};
 use stackline_core::time::NANOS_PER_SECOND;
@@ -8,10 +8,10 @@ use std::io;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// A clock, another, and the first again.
+/// Three readings in a row: of one clock, of another, and of the first again.
 type ClockReading = (u64, Instant, u64);
 
-/// Readings of two clocks of which the closest pair is taken.
+/// How often two clocks are read; the closest pair counts.
 const READINGS: usize = 50;
 
 /// The monotonic clock, ns since boot.
@@ -27,8 +27,8 @@ pub fn monotonic_ns() -> u64 {
     })
 }
 
-/// What has to be added to the monotonic clock, in ns, to get the clock of events. Both count alike, so it is measured once, by
-/// the closest of many readings: whoever is interrupted between two readings would be wrong by half of that.
+/// What has to be added to the monotonic clock to get the clock of events, ns. Both run at the same speed, so it is measured once,
+/// from the closest of many readings: an interruption between two readings would cause an error of half its length.
 #[must_use]
 pub fn monotonic_to_events_ns() -> i128 {
     static OFFSET: OnceLock<i128> = OnceLock::new();

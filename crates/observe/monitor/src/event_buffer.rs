@@ -1,4 +1,4 @@
-//! Events that wait to be taken. The sampling thread and the threads that poll switches fill it; it never grows without bound.
+//! A bounded buffer of events that were not taken yet. The sampling thread and the threads that poll switches fill it.
 
 use stackline_events::catalogue::rows::EventsLost;
 use stackline_events::event_log::EventLogNames;
@@ -6,10 +6,10 @@ use stackline_events::{EventLog, EventSink, clock};
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Most bytes of events that wait; events beyond are counted as lost.
+/// The most bytes of events that wait; further events are dropped and counted as lost.
 const MOST_BYTES: usize = 256 << 20;
 
-/// The buffer of one host.
+/// The buffer of the events of one host.
 #[derive(Debug)]
 pub(crate) struct EventBuffer {
     host: String,
@@ -21,6 +21,7 @@ struct BufferedEvents {
     log: EventLog,
     /// Lost events that no `EVENTS_LOST` has recorded yet.
     unrecorded: u64,
+    /// All lost events.
     lost: u64,
 }
 
@@ -57,7 +58,7 @@ impl BufferedEvents {
 }
 
 impl EventBuffer {
-    /// For events of that host.
+    /// Creates an empty buffer for the events of a host.
     pub(crate) fn of(host: &str) -> Self {
         Self {
             host: host.into(),
@@ -69,12 +70,12 @@ impl EventBuffer {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds what `record` records; when the buffer is full it is counted as lost.
+    /// Adds the events that `record` writes; if the buffer is full, they are counted as lost.
     pub(crate) fn add(&self, record: impl FnOnce(&mut EventLog)) {
         self.lock().add(&self.host, record);
     }
 
-    /// The same, and gives all events to a sink at once. Returns how many it took; after an error they are lost.
+    /// As [`Self::add`], and then gives all events to a sink. Returns how many the sink took; after an error they are lost.
     pub(crate) fn add_into(
         &self,
         sink: &mut dyn EventSink,

@@ -1,4 +1,4 @@
-//! What the kernel writes for whoever looks, read and nothing more: for the fuzz target. Its interface may change.
+//! Entry points for the fuzz target: they run the parsers of kernel files and trace records. The interface may change.
 
 use crate::kernel_trace::format::TraceEventFormat;
 use crate::kernel_trace::pages::{Layout, TracePageRecords};
@@ -8,7 +8,7 @@ use crate::parse::{
 use stackline_os::tcp_info::TcpInfo;
 use stackline_os::{cgroup_formats, mounts};
 
-/// A text of `/proc`, `/sys` or tracefs.
+/// Parses a text as each of the files of `/proc`, `/sys` and tracefs.
 pub fn text(text: &str) {
     let _ = (
         block::parse(text),
@@ -37,7 +37,8 @@ pub fn text(text: &str) {
     let _ = (TraceEventFormat::parse(text), Layout::parse(text));
 }
 
-/// A page of the kernel's trace whose layout and records' format texts say, and the structure of a socket.
+/// Parses a page of the kernel's trace ring, with the texts that describe its layout and its records' format; and the page as a
+/// `struct tcp_info`.
 pub fn bytes(layout: &str, format: &str, page: &[u8]) {
     let _ = TcpInfo::parse(page);
     let Some(layout) = Layout::parse(layout) else {

@@ -1,4 +1,5 @@
-//! What the whole host used between two moments: CPU time, swapping, throttling. It reads three kinds of short files.
+//! What the whole host used between two moments: CPU time, swapping, throttling. It reads `/proc/stat`, `/proc/vmstat` and files of
+//! control groups.
 
 use crate::clock::monotonic_ns;
 use crate::parse::{name_values, stat};
@@ -16,7 +17,7 @@ pub struct HostSample {
 }
 
 impl HostSample {
-    /// Reads them now.
+    /// Reads the counters now.
     #[must_use]
     pub fn now() -> Self {
         let mut usage = HostUsage::default();
@@ -38,7 +39,7 @@ impl HostSample {
         }
     }
 
-    /// From this sample to a later one.
+    /// What the host used from this sample to a later one.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "nanoseconds of one measurement")]
     pub fn until(&self, later: &Self) -> HostUsage {

@@ -24,7 +24,7 @@ impl SampledFile {
         })
     }
 
-    /// Its present text.
+    /// Reads its present text.
     pub(crate) fn text(&mut self) -> Result<&str, String> {
         let mut length = 0;
         loop {

@@ -1,8 +1,8 @@
-//! Trace events of TCP through a trace instance of our own: retransmissions, congestion states, drops with their reasons, full
-//! queues and resets, each with its exact time.
+//! Trace events of TCP, through a tracefs instance of this process: retransmissions, congestion states, drops with their reasons,
+//! full queues and resets, each with its exact time.
 //!
-//! It names the connection of an event where the kernel does, and counts events that the kernel lost. It does not decide
-//! which connections are watched.
+//! It names the connection of an event if the kernel does, and counts events that the kernel lost. It does not decide which
+//! connections are watched.
 
 mod decode;
 pub(crate) mod format;
@@ -20,11 +20,11 @@ pub(crate) use rings::KernelTraceRings;
 use std::collections::{BTreeMap, HashMap};
 pub use undecoded::UndecodedTrace;
 
-/// Kernel memory for each core's records, KiB.
+/// Kernel memory for the records of each core, KiB.
 const RING_KIB: u32 = 512;
-/// The longest filter that is set: the kernel takes less than a page.
+/// The longest filter that is set, bytes: the kernel takes less than a page (4 KiB).
 const LONGEST_FILTER: usize = 4_000;
-/// Most sockets whose connection is kept; when there are more, all are cleared.
+/// The most sockets whose connection is kept; when there are more, all are forgotten.
 const MOST_SOCKETS: usize = 1 << 16;
 
 /// The kernel's number of a trace event, such as `raw_syscalls/sys_enter`.
@@ -39,14 +39,15 @@ pub(crate) fn tracepoint_id(name: &str) -> Result<u64, String> {
 pub(crate) struct KernelTrace {
     rings: KernelTraceRings,
     undecoded: UndecodedTrace,
+    /// The events that are switched on, by the number their records begin with.
     events: HashMap<u16, (Tracepoint, &'static str, TraceEventFormat)>,
-    /// The connection of each socket.
+    /// The connection of each socket, by the kernel's address of the socket.
     sockets: HashMap<u64, AddressPair>,
 }
 
 impl KernelTrace {
-    /// Switches the events on. With ports, the kernel leaves out other connections where an event has ports. The second value
-    /// lists the events that this kernel lacks.
+    /// Switches the events on. If ports are given, the kernel leaves out other connections, for events whose records have ports. The
+    /// second value lists the events that this kernel lacks, with the reasons.
     pub(crate) fn start(ports: &[u16]) -> Result<(Self, BTreeMap<String, String>), String> {
         let mut trace = Self {
             rings: KernelTraceRings::create(RING_KIB)?,
@@ -95,7 +96,7 @@ impl KernelTrace {
         self.rings.filter(name, &filter)
     }
 
-    /// Sets other ports from now on.
+    /// Replaces the ports of all filters.
     pub(crate) fn set_ports(&self, ports: &[u16]) -> Result<(), String> {
         self.events
             .values()
@@ -110,13 +111,13 @@ impl KernelTrace {
         self.undecoded.each(|at_ns, _, record| {
             events.extend(decode(&self.events, record).map(|event| (at_ns, event)));
         });
-        // Each core has a ring, and the event that names a socket's connection may be in another's.
+        // Events are sorted, as each core has its own ring, and the event that names a socket's connection may be in another one.
         events.sort_by_key(|(at_ns, _)| *at_ns);
         self.name_connections(events);
         Ok(self.undecoded.lost)
     }
 
-    /// Fills in the connections of events that name a socket only.
+    /// Fills in the connections of events that name only a socket.
     fn name_connections(&mut self, events: &mut [(u64, TraceEvent)]) {
         for (_, event) in events {
             match (event.socket, event.pair) {

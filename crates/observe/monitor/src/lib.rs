@@ -1,27 +1,27 @@
-//! What this machine is and does while something is measured: counters, events of its kernel, switches by SNMP, and the
-//! facts that explain a result.
+//! Observes this machine while something is measured: counters, trace events of its kernel, packets, switches by SNMP, and the facts
+//! about the host that explain a result.
 //!
 //! | module | one idea |
 //! | --- | --- |
-//! | `watch` | the thread that samples all monitors until it is stopped |
+//! | `watch` | the thread that samples all monitors until it is stopped; a monitor samples one thing of this machine |
 //! | `watch_config` | what to watch, and what was observed |
-//! | [`capture`] | packets of a network namespace, as the kernel sees them |
-//! | `event_buffer` | events that wait to be taken |
-//! | `monitors` | one file a monitor, and the list of them |
-//! | `kernel_trace` | trace events of TCP, through a trace instance of our own |
-//! | [`observe`] | what other programs do at their sockets and on cores, from trace events |
-//! | [`containers`] | containers, by what their runtimes keep, and whose a process is |
+//! | [`capture`] | captures the packets of a network namespace |
+//! | `event_buffer` | a bounded buffer of events that were not taken yet |
+//! | `monitors` | the list of monitors, one file each |
+//! | `kernel_trace` | trace events of TCP, through a tracefs instance of this process |
+//! | [`observe`] | what other programs do at their sockets and on cores, from trace events or by ptrace |
+//! | [`containers`] | the containers of this machine, from the files of their runtimes, and the container of a process |
 //! | `switches` | counters of switches by SNMP |
-//! | [`snmp`] | how a switch is accessed, and requests to it |
+//! | [`snmp`] | the access to a switch, and requests to it |
 //! | [`environment`] | the facts about a host that go with a result (SPIMS section 5) |
 //! | `host_usage` | what the host used between two moments |
-//! | [`clock`] | clocks of the kernel |
+//! | [`clock`] | reads clocks of the kernel |
 //! | [`network_addresses`] | the addresses of a process's network namespace |
-//! | `parse` | text of `/proc` to plain data |
+//! | `parse` | parses files of `/proc` |
 //! | `kernel_file` | reading small files of the kernel |
 //! | `sys` | the only unsafe code: ptrace, capabilities |
 //!
-//! It changes nothing on the machine but trace instances of its own, and never decides what its events mean.
+//! It changes nothing on the machine except its own trace instances, and does not interpret its events.
 
 mod address_pair;
 pub mod capture;
@@ -49,8 +49,8 @@ pub use host_usage::HostSample;
 pub use watch::MonitorSession;
 pub use watch_config::{Config, EVERY, INTERVALS, Observed, WatchedConnections, WatchedPorts};
 
-/// Removes the trace instances that killed processes of this user left, with what they have switched on: how many. None where tracefs
-/// cannot be had.
+/// Removes the trace instances that killed processes of this user left behind, with the events they had switched on. Returns how
+/// many; 0 if tracefs is not available.
 #[must_use]
 pub fn sweep_trace_instances() -> usize {
     kernel_trace::sweep()

@@ -1,10 +1,10 @@
-//! The addresses of a process's network namespace, as the kernel lists them (proc(5)). It does not enter the namespace.
+//! Reads the addresses of a process's network namespace from `/proc` (proc(5)). It does not enter the namespace.
 
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// All addresses there.
+/// All addresses of the network namespace of a process.
 ///
 /// # Errors
 /// When the process is not there, or its namespace may not be seen.
@@ -20,7 +20,7 @@ pub fn addresses_of(pid: u32) -> io::Result<Vec<IpAddr>> {
     Ok(all)
 }
 
-/// Of a routing trie: a leaf `|-- ADDRESS`, and below it what it is.
+/// The local addresses of a routing trie (`fib_trie`): a leaf `|-- ADDRESS`, with its kind on a line below.
 fn addresses_of_4(text: &str) -> impl Iterator<Item = Ipv4Addr> {
     let mut leaf = None;
     text.lines().filter_map(move |line| {
@@ -33,7 +33,7 @@ fn addresses_of_4(text: &str) -> impl Iterator<Item = Ipv4Addr> {
     })
 }
 
-/// Of a list of an address each line, in 32 digits.
+/// The addresses of a list (`if_inet6`) with one address a line, in 32 hexadecimal digits.
 fn addresses_of_6(text: &str) -> impl Iterator<Item = Ipv6Addr> {
     let line = |line: &str| {
         let digits = line.split_ascii_whitespace().next()?;

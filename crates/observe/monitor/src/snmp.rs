@@ -1,4 +1,4 @@
-//! SNMP v2c and v3: how a switch is accessed, and requests to it. It does not interpret the replies.
+//! SNMP v2c and v3: the access to a switch, and requests to it. It does not interpret the replies.
 
 use snmp2::{Error, Oid, SyncSession, v3};
 use std::fmt;
@@ -6,16 +6,16 @@ use std::time::Duration;
 
 /// The port that SNMP agents listen on.
 pub const PORT: u16 = 161;
-/// Shorter passwords are refused (RFC 3414, section 11.2).
+/// The fewest characters of a password; shorter ones are refused (RFC 3414, section 11.2).
 pub const SHORTEST_PASSWORD: usize = 8;
 /// The longest time to wait for a reply.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
-/// How often an unanswered request is sent before the switch is given up.
+/// How often an unanswered request is sent before polling the switch is given up.
 pub(crate) const TRIES: u32 = 3;
-/// Rows of one request; with all columns some 2 kB.
+/// The rows of one request; with all columns a reply has about 2 kB.
 pub(crate) const ROWS: u32 = 8;
 
-/// A text that is never printed.
+/// A password or community that is never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SnmpSecret(pub String);
 
@@ -78,7 +78,7 @@ pub struct SnmpSwitch {
     pub access: SnmpAccess,
 }
 
-/// Opens a session, for v3 with its engine and time.
+/// Opens a session; for v3, the switch's engine ID and time are asked for.
 pub(crate) fn open(switch: &SnmpSwitch) -> Result<Box<SyncSession>, String> {
     let at = &switch.address;
     let session = match &switch.access {
@@ -144,7 +144,7 @@ fn security(
     Ok(security.with_key_extension_method(v3::KeyExtension::Reeder))
 }
 
-/// Sends a request again when there was no reply, or when the reply gave the engine time that SNMP v3 needs.
+/// Sends a request again if there was no reply, or if the reply contained the engine time that SNMP v3 needs.
 pub(crate) fn retry<T>(mut request: impl FnMut() -> Result<T, Error>) -> Result<T, String> {
     let mut tries = 0;
     loop {
@@ -163,7 +163,7 @@ pub(crate) fn retry<T>(mut request: impl FnMut() -> Result<T, Error>) -> Result<
 /// An object's name and value in a reply.
 pub(crate) type Binding = (Vec<u64>, ObjectValue);
 
-/// A value, as far as it is used.
+/// A value of a reply, as far as it is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ObjectValue {
     Number(u64),
@@ -171,7 +171,7 @@ pub(crate) enum ObjectValue {
     Other,
 }
 
-/// The values behind each of the names, [`ROWS`] of them.
+/// The [`ROWS`] values that follow each of the given names.
 pub(crate) fn bulk(session: &mut SyncSession, columns: &[Vec<u64>]) -> Result<Vec<Binding>, Error> {
     let names: Vec<Oid<'_>> = columns
         .iter()

@@ -1,9 +1,10 @@
-//! The sockets among a process's descriptors (proc(5)). It opens none of them.
+//! Lists the sockets among a process's descriptors (proc(5)). It opens none of them.
 
 use std::collections::BTreeSet;
 use std::fs::{DirEntry, read_dir, read_link};
 
-/// Their numbers (inodes); none where the process is not there, or is another user's. `process` is a number, or `self`.
+/// The inode numbers of a process's sockets; empty if the process does not exist or belongs to another user. `process` is a process
+/// ID, or `self`.
 #[must_use]
 pub fn sockets_of(process: &str) -> BTreeSet<u64> {
     let number = |entry: DirEntry| {

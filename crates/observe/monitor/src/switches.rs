@@ -1,7 +1,7 @@
-//! Counters of switches by SNMP: IF-MIB's 64-bit counters of each port (RFC 2863), polled with GETBULK over v2c or v3.
+//! Polls the port counters of switches by SNMP: IF-MIB's 64-bit counters of each port (RFC 2863), with GETBULK over v2c or v3.
 //!
-//! A switch may answer late, and updates its counters in its own time. So each switch has a thread of its own, and a port is
-//! recorded when its counters changed, over the interval since they changed before.
+//! A switch may answer late, and updates its counters when it likes. Therefore each switch has a thread of its own, and a port is
+//! recorded when its counters have changed, over the interval since their previous change.
 
 use crate::clock::thread_cpu_s;
 use crate::event_buffer::EventBuffer;
@@ -18,11 +18,11 @@ use std::time::{Duration, Instant};
 
 /// The longest time that a poll may go on after the watch ends, and that the last poll takes.
 const LAST: Duration = Duration::from_secs(1);
-/// Most ports of a switch.
+/// The most ports of a switch that are recorded.
 const MOST_PORTS: usize = 4_096;
-/// `ifName`, the name of a port.
+/// The object `ifName`: the name of a port.
 const NAME: [u64; 11] = [1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 1];
-/// The counters, each with the field of `SWITCH_PORT` that it is added to, from 0.
+/// The objects of 64-bit counters (ifXTable), each with the index of the field of `SWITCH_PORT` to which it is added.
 const COLUMNS: [([u64; 11], usize); 8] = [
     ([1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 6], 0),
     ([1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 7], 1),
@@ -33,7 +33,7 @@ const COLUMNS: [([u64; 11], usize); 8] = [
     ([1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 12], 5),
     ([1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 13], 5),
 ];
-/// The 32-bit counters of the older table: discards and errors.
+/// The objects of 32-bit counters (ifTable): discards and errors, with the index of their field.
 const OLDER: [([u64; 10], usize); 4] = [
     ([1, 3, 6, 1, 2, 1, 2, 2, 1, 13], 2),
     ([1, 3, 6, 1, 2, 1, 2, 2, 1, 14], 3),
@@ -41,7 +41,7 @@ const OLDER: [([u64; 10], usize); 4] = [
     ([1, 3, 6, 1, 2, 1, 2, 2, 1, 20], 7),
 ];
 
-/// A thread that polls a switch until `stop` is set, and its end.
+/// A thread that polls a switch until `stop` is set.
 #[derive(Debug)]
 pub(crate) struct Poller {
     /// The entry of [`crate::Observed::absent`] for this switch.
@@ -50,7 +50,7 @@ pub(crate) struct Poller {
 }
 
 impl Poller {
-    /// Starts it.
+    /// Starts the thread.
     pub(crate) fn start(
         switch: SnmpSwitch,
         interval: Duration,
@@ -71,7 +71,7 @@ impl Poller {
             .map_err(|error| error.to_string())
     }
 
-    /// Waits for its end, after `stop` was set: the CPU seconds it used, and why it ended early.
+    /// Waits for the thread's end, after `stop` was set. Returns the CPU seconds it used, and why it ended early, if it did.
     pub(crate) fn finish(self) -> (f64, Option<String>) {
         self.thread.thread().unpark();
         self.thread
@@ -105,21 +105,22 @@ fn poll(
         if last {
             return Ok(());
         }
-        // The owner unparks this thread at the end.
+        // The owner unparks this thread when `stop` is set.
         while began.elapsed() < interval && !stop.load(Ordering::Acquire) {
             std::thread::park_timeout(interval.saturating_sub(began.elapsed()));
         }
     }
 }
 
-/// The counters of one port, by the fields of `SWITCH_PORT`.
+/// The name and counters of one port, by the fields of `SWITCH_PORT`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct SwitchPortRow {
     name: Option<String>,
     counts: [Option<u64>; 8],
 }
 
-/// Reads all columns to their ends; `request` returns several rows behind each of the names it is given.
+/// Reads all columns to their ends; `request` returns several rows behind each of the names it is given. The result has the port's
+/// index as key.
 fn walk(
     mut request: impl FnMut(&[Vec<u64>]) -> Result<Vec<Binding>, String>,
 ) -> Result<BTreeMap<u64, SwitchPortRow>, String> {
@@ -137,7 +138,7 @@ fn walk(
         .collect();
     let mut rows: BTreeMap<u64, SwitchPortRow> = BTreeMap::new();
     let mut at: Vec<Vec<u64>> = columns.iter().map(|(column, _)| column.clone()).collect();
-    // A switch that repeats itself comes to this end.
+    // The loop is bounded, as a faulty switch may repeat itself.
     for _ in 0..MOST_PORTS {
         let mut advanced = false;
         for (name, value) in request(&at)? {
@@ -175,7 +176,7 @@ fn walk(
     }
 }
 
-/// The ports as they were recorded last, with when they changed, by index.
+/// The ports as they were last recorded, by index, with when their counters last changed, ns.
 #[derive(Default)]
 struct RecordedSwitchPorts(BTreeMap<u64, (u64, SwitchPortRow)>);
 
@@ -211,7 +212,7 @@ impl RecordedSwitchPorts {
                     }
                     .write(log, at_ns);
                 }
-                // The first sample of a port, or another port with its index.
+                // It is the first sample of a port, or another port has taken the index.
                 _ => {}
             }
             self.0.insert(index, (at_ns, row));

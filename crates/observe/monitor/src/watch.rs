@@ -1,7 +1,7 @@
-//! A watch: one thread that samples all monitors every interval, and a thread for each switch, until it is stopped.
+//! A watch: one thread that samples all monitors at an interval, and one thread for each switch, until it is stopped. A monitor
+//! samples one thing of this machine.
 //!
-//! Every interval ends with its event and is the true one: a late sample makes a longer interval. It never decides what an event
-//! means.
+//! An interval is recorded as the event at its end, with its true length: a late sample makes a longer interval.
 
 use crate::clock::thread_cpu_s;
 use crate::event_buffer::EventBuffer;
@@ -16,24 +16,26 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Watches until it is stopped or dropped.
+/// A watch that runs until it is stopped or dropped.
 #[derive(Debug)]
 pub struct MonitorSession {
     stop: Arc<AtomicBool>,
     buffer: Arc<EventBuffer>,
+    /// Ports to watch further, which the TCP monitor takes.
     more_ports: Arc<Mutex<WatchedPorts>>,
     thread: Option<JoinHandle<Observed>>,
+    /// The threads of switches, or why they could not be started.
     pollers: Vec<Result<Poller, String>>,
 }
 
 impl MonitorSession {
-    /// Starts. When it returns, everything that can be watched is; the rest will be in [`Observed::absent`].
+    /// Starts the watch. When this returns, everything that can be watched is watched; the rest will be in [`Observed::absent`].
     #[must_use]
     pub fn start(config: Config) -> Self {
         Self::begin(config, None)
     }
 
-    /// Starts, and hands the events to a sink after every sample.
+    /// Starts the watch, and hands its events to a sink after every sample.
     #[must_use]
     pub fn start_into(config: Config, sink: impl EventSink + 'static) -> Self {
         Self::begin(config, Some(Box::new(sink)))
@@ -77,7 +79,7 @@ impl MonitorSession {
         }
     }
 
-    /// Watches connections with these ports too, from the start on as far as their events are still held.
+    /// Also watches connections with these ports: from their beginning, as far as their events are still held.
     pub fn follow(&self, ports: &WatchedPorts) {
         let mut more = self
             .more_ports
@@ -93,7 +95,7 @@ impl MonitorSession {
         self.buffer.take()
     }
 
-    /// Takes a last sample and ends.
+    /// Takes a last sample and ends the watch.
     #[must_use]
     pub fn stop(mut self) -> Observed {
         self.end()
@@ -140,7 +142,7 @@ impl Drop for MonitorSession {
     }
 }
 
-/// The sampling thread.
+/// The state of the sampling thread.
 struct MonitorSampler {
     interval: Duration,
     stop: Arc<AtomicBool>,
@@ -149,6 +151,7 @@ struct MonitorSampler {
     monitors: RunningMonitors,
     observed: Observed,
     began: Instant,
+    /// How many samples were more than one interval late.
     late: u32,
 }
 
@@ -187,7 +190,7 @@ impl MonitorSampler {
             if now >= due || last {
                 self.sample();
                 self.late += u32::from(now > due + self.interval);
-                // A late sample is not made up for: the next follows half an interval later at the earliest.
+                // Late samples are not caught up on: the next one follows half an interval later at the earliest.
                 due = (due + self.interval).max(now + self.interval / 2);
             }
             if last {
@@ -222,7 +225,7 @@ impl MonitorSampler {
         self.sink = Some(sink);
     }
 
-    /// Calls every monitor and adds up their CPU time. A monitor that fails is given up, with its reason.
+    /// Calls every monitor and adds up its CPU time. A monitor that fails is removed, and its reason recorded.
     fn each(&mut self, mut act: impl FnMut(&mut dyn Monitor) -> Result<(), String>) {
         let Observed { absent, cost_s, .. } = &mut self.observed;
         let mut spent_s = thread_cpu_s();

@@ -1,4 +1,4 @@
-//! What to watch, and what was observed: the plain types of a watch.
+//! The configuration of a watch, and its result: plain types.
 
 use crate::snmp::SnmpSwitch;
 use stackline_events::EventLog;
@@ -7,27 +7,27 @@ use std::time::Duration;
 
 /// The default interval between two samples.
 pub const EVERY: Duration = Duration::from_millis(100);
-/// The shortest and the longest interval.
+/// The shortest and the longest interval that is possible.
 pub const INTERVALS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(60));
 
 /// Ports of watched connections, by the end they belong to: of two processes on one machine, each then records its own end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WatchedPorts {
-    /// Ports at this end, of sockets that listen here.
+    /// Ports of this end, of sockets that listen here.
     pub local: BTreeSet<u16>,
-    /// Ports at the other end, of sockets connected to.
+    /// Ports of the other end, of sockets that connect to them.
     pub remote: BTreeSet<u16>,
 }
 
 /// Which TCP connections are watched. Those of other network namespaces never are, as far as addresses show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WatchedConnections {
-    /// Those of this process. Ports are learned from its sockets at each sample, so a connection that opens and closes
+    /// The connections of this process. Ports are learned from its sockets at each sample, so a connection that opens and closes
     /// between two samples is recognised by the port its process listens on or has connected to before.
     Process,
-    /// Those with these ports; the kernel filters out all others. See also [`crate::MonitorSession::follow`].
+    /// The connections with these ports; the kernel filters out all others. See also [`crate::MonitorSession::follow`].
     Ports(WatchedPorts),
-    /// All of this network namespace.
+    /// All connections of this network namespace.
     All,
 }
 
@@ -51,7 +51,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Everything, every 100 ms, of this process's own connections.
+    /// The default: all monitors but that of system calls, every 100 ms, and the connections of this process.
     #[must_use]
     pub fn of(host: &str) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Config {
 /// What a watch observed.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
-    /// The events that were not taken before, in no order. Behind a sink this log goes on with the sink's names.
+    /// The events that were not taken yet, in no order. With a sink, this log continues with the names that the sink has received.
     pub event_log: EventLog,
     /// Number of events the sink took.
     pub handed_over: u64,
@@ -82,7 +82,7 @@ pub struct Observed {
     pub lost: u64,
     /// The sink's first error.
     pub sink_error: Option<String>,
-    /// CPU seconds by consumer.
+    /// The CPU time of the watch by consumer, s.
     pub cost_s: BTreeMap<String, f64>,
     /// What could not be watched, and why.
     pub absent: BTreeMap<String, String>,

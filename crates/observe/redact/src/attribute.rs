@@ -1,6 +1,6 @@
-//! Attributes of spans (OpenTelemetry's semantic conventions, Jaeger's tags) and of logs, by their keys: statements, targets and URLs
-//! as [`crate::sql`] and [`crate::http`] keep them, headers, bodies, texts of errors, who is meant and what is called a secret not at
-//! all. Others are kept: a program's author wrote them to be read.
+//! Redacts attributes of spans (OpenTelemetry's semantic conventions, Jaeger's tags) and of logs, by their keys: statements, targets and
+//! URLs as [`crate::sql`] and [`crate::http`] do; headers, bodies, error texts, identities and secrets are dropped. Other values are
+//! kept, as the program's author wrote them to be read.
 
 use crate::sql::{Backslash, Dialect, mask_statement};
 use crate::{LEFT_OUT, LONGEST_TEXT, foreign_names, http, redis, secret_words};
@@ -16,7 +16,7 @@ const STATEMENTS: [&str; 7] = [
     "query",
     "statement",
 ];
-/// Keys whose value is a target or a URL.
+/// Keys whose value is a request target or a URL.
 const TARGETS: [&str; 17] = [
     "http.url",
     "http.target",
@@ -36,7 +36,7 @@ const TARGETS: [&str; 17] = [
     "location",
     "redirect",
 ];
-/// Keys whose value is a query of a URL.
+/// Keys whose value is the query of a URL.
 const QUERIES: [&str; 2] = ["url.query", "http.query"];
 /// Keys whose value is a name of unknown kind.
 const NAMES: [&str; 10] = [
@@ -51,7 +51,7 @@ const NAMES: [&str; 10] = [
     "transaction",
     "transaction.name",
 ];
-/// Beginnings of keys whose value is left out.
+/// Prefixes of keys whose value is dropped.
 const LEFT_OUT_BELOW: [&str; 20] = [
     "http.request.header.",
     "http.response.header.",
@@ -74,7 +74,7 @@ const LEFT_OUT_BELOW: [&str; 20] = [
     "process.environment_variable.",
     "code.function.argument",
 ];
-/// Keys whose value is left out.
+/// Keys whose value is dropped.
 const LEFT_OUT_AT: [&str; 24] = [
     "db.connection_string",
     "db.user",
@@ -101,7 +101,7 @@ const LEFT_OUT_AT: [&str; 24] = [
     "payload",
     "headers",
 ];
-/// Parts of a key that say that its value is somebody's, or what somebody sent.
+/// Parts of a key that mark its value as personal, or as user input.
 const PERSONAL: [&str; 32] = [
     "auth",
     "bodies",
@@ -136,7 +136,7 @@ const PERSONAL: [&str; 32] = [
     "users",
     "variables",
 ];
-/// Parts of a key in a row that say something else than each of them.
+/// Pairs of parts that are harmless although one part by itself is not.
 const HARMLESS: [[&str; 2]; 6] = [
     ["content", "length"],
     ["content", "type"],
@@ -145,7 +145,7 @@ const HARMLESS: [[&str; 2]; 6] = [
     ["key", "type"],
     ["user", "agent"],
 ];
-/// Words of a key that say that its value is a secret.
+/// Words of a key that mark its value as a secret.
 const SECRETS: [&str; 17] = [
     "password",
     "passwd",
@@ -166,7 +166,7 @@ const SECRETS: [&str; 17] = [
     "otp",
 ];
 
-/// The rules of quoting of the server that `db.system` names.
+/// The quoting rules of the server that `db.system` names.
 #[must_use]
 pub fn dialect(system: &str) -> Dialect {
     match system {
@@ -178,7 +178,7 @@ pub fn dialect(system: &str) -> Dialect {
     }
 }
 
-/// What is kept of an attribute's text. `system` is the span's `db.system`, empty where it has none.
+/// Redacts the text of an attribute. `system` is the span's `db.system`, empty if it has none.
 #[must_use]
 pub fn redact_attribute<'v>(key: &str, value: &'v str, system: &str) -> Cow<'v, str> {
     let parts = parts(key);
@@ -202,7 +202,7 @@ pub fn redact_attribute<'v>(key: &str, value: &'v str, system: &str) -> Cow<'v, 
     }
 }
 
-/// Parts of a key, in small letters: between signs, and where capital letters begin a word.
+/// Splits a key into lower-case parts: at separators, and where capital letters begin a word.
 fn parts(key: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let letters: Vec<char> = key.chars().collect();
@@ -224,7 +224,7 @@ fn parts(key: &str) -> Vec<String> {
     parts
 }
 
-/// Whether a key says that its value is the query of a URL.
+/// Whether a key marks its value as the query of a URL.
 fn is_query(parts: &[String]) -> bool {
     let of_url = parts
         .iter()
@@ -232,7 +232,7 @@ fn is_query(parts: &[String]) -> bool {
     of_url && parts.last().is_some_and(|part| part == "query")
 }
 
-/// Whether parts of a key say that its value is somebody's, or what somebody sent.
+/// Whether parts of a key mark its value as personal or as user input.
 fn is_personal(parts: &[String]) -> bool {
     let is_pair = |at: usize| {
         parts
@@ -245,7 +245,7 @@ fn is_personal(parts: &[String]) -> bool {
     })
 }
 
-/// What is kept of a statement, of whatever server.
+/// Redacts a statement by its server's rules.
 fn statement(value: &str, system: &str) -> String {
     if matches!(system, "redis" | "valkey" | "keydb") {
         let words: Vec<Vec<u8>> = value
@@ -258,7 +258,7 @@ fn statement(value: &str, system: &str) -> String {
     mask_statement(dialect(system), value.as_bytes())
 }
 
-/// A target, or a route with places to be filled (`/item/{id}`).
+/// Redacts a target, or a route with placeholders (`/item/{id}`).
 fn target(value: &str) -> String {
     match value {
         "" => String::new(),
@@ -269,7 +269,7 @@ fn target(value: &str) -> String {
     }
 }
 
-/// A text of any kind: of URLs in it the path is kept, addresses of people and tokens are not.
+/// Redacts a free text: URLs keep their path only; personal addresses and tokens with an `@` are dropped.
 fn free(value: &str) -> Cow<'_, str> {
     let looked_at = &value[..value.floor_char_boundary(LONGEST_TEXT)];
     if !looked_at.contains("://") && !looked_at.contains('@') {
@@ -285,13 +285,13 @@ fn free(value: &str) -> Cow<'_, str> {
     words.collect::<Vec<_>>().join(" ").into()
 }
 
-/// Whether a key says that its value is a secret or somebody's, be it a text or not.
+/// Whether a key marks its value, text or not, as secret or personal.
 #[must_use]
 pub fn names_secret(key: &str) -> bool {
     is_secret(key) || is_personal(&parts(key))
 }
 
-/// Whether a key says that its value is a secret.
+/// Whether a key marks its value as a secret.
 pub(crate) fn is_secret(key: &str) -> bool {
     let key = key.to_ascii_lowercase();
     let words = || key.split(|letter: char| !letter.is_ascii_alphanumeric());

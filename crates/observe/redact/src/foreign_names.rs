@@ -1,19 +1,19 @@
-//! Names of unknown kind, as other programs' files have them (of spans, of events, of services): libraries put targets, URLs and
-//! statements there. What looks like one is kept as [`crate::http`] and [`crate::sql`] keep it, words that look like tokens or
-//! addresses of people not at all; the rest is kept, as a program's author wrote it to be read.
+//! Redacts names of unknown kind in other programs' files (of spans, events, services): libraries put targets, URLs and statements there.
+//! These are redacted as in [`crate::http`] and [`crate::sql`]; words that look like tokens or personal addresses are dropped. The rest
+//! is kept, as the program's author wrote it to be read.
 
 use crate::sql::{self, Dialect};
 use crate::{LEFT_OUT, LONGEST_TEXT, attribute, http, secret_words};
 
-/// Verbs that begin a statement behind other words too, written in capital letters.
+/// Verbs that, in capital letters, begin a statement even behind other words.
 const VERBS: [&str; 16] = [
     "ALTER", "CALL", "CREATE", "DELETE", "DROP", "EXEC", "EXECUTE", "GRANT", "INSERT", "MERGE",
     "REPLACE", "SELECT", "SET", "UPDATE", "UPSERT", "WITH",
 ];
-/// The same, written in any letters.
+/// Verbs that do so in any letters.
 const USUAL_VERBS: [&str; 4] = ["DELETE", "INSERT", "SELECT", "UPDATE"];
 
-/// What is kept of a name.
+/// Redacts a name.
 #[must_use]
 pub fn redact_foreign_name(name: &str) -> String {
     let (mut out, mut rest) = (
@@ -30,7 +30,7 @@ pub fn redact_foreign_name(name: &str) -> String {
         };
         plain(&rest[..at], statement.filter(|begin| *begin < at), &mut out);
         let is_followed = rest[at..end].contains(['?', '#', ';', '%']);
-        // Values may have blanks in them.
+        // Values may contain blanks, so everything behind belongs to the URL.
         let url = if is_followed {
             &rest[at..]
         } else {
@@ -44,7 +44,7 @@ pub fn redact_foreign_name(name: &str) -> String {
     }
 }
 
-/// Where words of a text begin and end.
+/// The start and the end of each word of a text.
 fn words(text: &str) -> impl Iterator<Item = (usize, usize)> + '_ {
     text.split(char::is_whitespace)
         .filter(|word| !word.is_empty())
@@ -54,7 +54,7 @@ fn words(text: &str) -> impl Iterator<Item = (usize, usize)> + '_ {
         })
 }
 
-/// Where the first word begins and ends that is a URL or a target, without what opens brackets or quotes before it.
+/// The start and the end of the first word that is a URL or a target, without opening brackets or quotes before it.
 fn url_of(text: &str) -> Option<(usize, usize)> {
     let inner = |(begin, end): (usize, usize)| {
         let word = &text[begin..end];
@@ -71,7 +71,7 @@ fn url_of(text: &str) -> Option<(usize, usize)> {
         .find(|(begin, end)| is_url(&text[*begin..*end]))
 }
 
-/// Whether a word is a URL or a target, or has user information or a query as they have.
+/// Whether a word is a URL or a target, or has user information or a query like one.
 fn is_url(word: &str) -> bool {
     let is_comment = word.starts_with("/*");
     (word.starts_with('/') && word.len() > 1 && !is_comment)
@@ -80,7 +80,7 @@ fn is_url(word: &str) -> bool {
         || has_user(word)
 }
 
-/// Whether a question mark has a name right behind it, or a delimiter is percent-encoded.
+/// Whether the word has a `?` with a name directly behind it, or a percent-encoded byte.
 fn has_query(word: &str) -> bool {
     let begins = |next: &u8| next.is_ascii_alphanumeric() || matches!(next, b'_' | b'%' | b'[');
     let is_encoded = |two: &[u8]| two.len() == 2 && two.iter().all(u8::is_ascii_hexdigit);
@@ -92,7 +92,7 @@ fn has_query(word: &str) -> bool {
     })
 }
 
-/// Whether an `@` stands between letters, as behind a user.
+/// Whether an `@` stands between letters, as in user information.
 fn has_user(word: &str) -> bool {
     word.match_indices('@').any(|(at, _)| {
         word[..at].ends_with(char::is_alphanumeric)
@@ -100,7 +100,7 @@ fn has_user(word: &str) -> bool {
     })
 }
 
-/// A target or a URL; a word without a slash before it is read as the end of a path.
+/// Redacts a target or a URL; a word without a leading slash is read as the end of a path.
 fn target(url: &str) -> String {
     match () {
         () if url.starts_with('/') || url.contains("://") => http::redact_url(url),
@@ -111,7 +111,7 @@ fn target(url: &str) -> String {
     }
 }
 
-/// Where a statement begins: at a verb with something behind it that is not a target.
+/// Where a statement begins: at a verb that is followed by something other than a target.
 fn statement_of(text: &str) -> Option<usize> {
     let trimmed = text.trim_start_matches([' ', '(', '{']);
     let first = text.len() - trimmed.len();
@@ -133,13 +133,13 @@ fn statement_of(text: &str) -> Option<usize> {
     })
 }
 
-/// Whether a statement has quotes before a place: what looks like a URL there may be a part of a literal.
+/// Whether a statement has quotes before an offset: a URL there may be part of a literal.
 fn has_quotes(text: &str, begin: usize, end: usize) -> bool {
     text.get(begin..end)
         .is_some_and(|before| before.contains(['\'', '"', '`', '$']))
 }
 
-/// A text without URLs, with a statement at its end perhaps.
+/// Redacts a text without URLs, which may end in a statement.
 fn plain(text: &str, statement: Option<usize>, out: &mut String) {
     let (before, behind) = text.split_at(statement.unwrap_or(text.len()));
     for part in before.split_inclusive(char::is_whitespace) {
@@ -149,7 +149,7 @@ fn plain(text: &str, statement: Option<usize>, out: &mut String) {
     }
     if !behind.is_empty() {
         let kept = sql::mask_statement(Dialect::Unknown, behind.as_bytes());
-        // What is not a statement after all, from where it has what URLs have.
+        // If the kept part looks like a URL, it was not a statement: it is cut there.
         let end = words(&kept).find(|(begin, end)| is_url(&kept[*begin..*end]));
         match end {
             Some((begin, _)) => out.extend([&kept[..begin], "…"]),
@@ -160,6 +160,7 @@ fn plain(text: &str, statement: Option<usize>, out: &mut String) {
     }
 }
 
+/// Redacts one word.
 fn word(word: &str) -> String {
     let is_secret = word
         .split_once('=')

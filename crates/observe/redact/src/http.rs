@@ -1,18 +1,18 @@
-//! Targets of HTTP requests and URLs: the path up to `;`, `?` or `#`, also where these are percent-encoded, and the names of the query.
-//! Scheme, user information, host, matrix parameters, values of the query and fragments are left out, and so are segments of the path
-//! that look like tokens or addresses of people.
+//! Redacts HTTP request targets and URLs: keeps the path up to `;`, `?` or `#` (also percent-encoded) and the names of the query's
+//! parameters. Scheme, user information, host, matrix parameters, parameter values and fragments are dropped, and so are path segments
+//! that look like tokens or personal addresses.
 
 use crate::name::{RedactedName, printable};
 use crate::{LEFT_OUT, LONGEST_NAME, bounded, secret_words};
 
-/// Bytes of a method.
+/// The longest method in bytes.
 const LONGEST_METHOD: usize = 24;
-/// Names of a query that are kept; of one with more the rest is left out.
+/// The most query parameters that are kept.
 const MOST_PARAMETERS: usize = 16;
-/// Bytes of a name in a query.
+/// The longest name of a query parameter in bytes.
 const LONGEST_PARAMETER: usize = 32;
 
-/// A request: `GET /item/7?key=…`. The target of a CONNECT is a host and a port, which are kept.
+/// Redacts a request: `GET /item/7?key=…`. The target of CONNECT, a host and a port, is kept.
 #[must_use]
 pub fn redact_request(method: &[u8], target: &[u8]) -> RedactedName {
     let is_method = (1..=LONGEST_METHOD).contains(&method.len())
@@ -31,13 +31,13 @@ pub fn redact_request(method: &[u8], target: &[u8]) -> RedactedName {
     RedactedName::of(&kept, &printable(&[method, b" ", target].concat()))
 }
 
-/// A call of gRPC: `/pkg.Service/Method`.
+/// Redacts a gRPC call: `/pkg.Service/Method`.
 #[must_use]
 pub fn redact_call(target: &[u8]) -> RedactedName {
     RedactedName::of(&redact_target(target), &printable(target))
 }
 
-/// What is kept of a request's target, or of a URL (RFC 3986, RFC 9112 section 3.2).
+/// Redacts a request target or a URL (RFC 3986; RFC 9112, 3.2).
 #[must_use]
 pub fn redact_target(target: &[u8]) -> String {
     let (target, cut) = bounded(target);
@@ -51,19 +51,19 @@ pub fn redact_target(target: &[u8]) -> String {
     out
 }
 
-/// Whether the value of a header is kept: that of `traceparent` alone (W3C Trace Context), two ids of somebody's trace.
+/// Whether the value of a header is kept: only `traceparent` (W3C Trace Context), which has two ids of a trace.
 #[must_use]
 pub fn is_kept_header(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b"traceparent")
 }
 
-/// What is kept of a URL that is a text.
+/// Redacts a URL that is a text.
 #[must_use]
 pub fn redact_url(url: &str) -> String {
     redact_target(url.as_bytes())
 }
 
-/// The names of a query without its question mark: `a=…&b=…`.
+/// Redacts a query without its question mark: `a=…&b=…`.
 #[must_use]
 pub fn redact_query(query: &[u8]) -> String {
     let (query, _) = bounded(query);
@@ -73,7 +73,7 @@ pub fn redact_query(query: &[u8]) -> String {
     out
 }
 
-/// `host:port`, without user information.
+/// Keeps `host:port` and drops user information.
 #[must_use]
 pub fn redact_authority(authority: &[u8]) -> String {
     let (authority, cut) = bounded(authority);
@@ -92,7 +92,7 @@ pub fn redact_authority(authority: &[u8]) -> String {
     }
 }
 
-/// Where the path begins, behind a scheme and an authority if there are any.
+/// The path and what follows it, behind the scheme and the authority if there are any.
 fn path_of(target: &[u8]) -> Option<&[u8]> {
     if target.first() == Some(&b'/') {
         return Some(target);
@@ -108,6 +108,7 @@ fn path_of(target: &[u8]) -> Option<&[u8]> {
     Some(&rest[end..])
 }
 
+/// Writes the redacted path and query.
 fn path(rest: &[u8], cut: bool, out: &mut String) {
     let fragment = rest.iter().position(|byte| *byte == b'#');
     let rest = &rest[..fragment.unwrap_or(rest.len())];
@@ -128,7 +129,7 @@ fn path(rest: &[u8], cut: bool, out: &mut String) {
     }
 }
 
-/// Segments up to matrix parameters.
+/// Writes the segments of a path up to matrix parameters.
 fn segments(path: &[u8], goes_on: bool, out: &mut String) {
     let semicolon = path.iter().position(|byte| *byte == b';');
     let plain = &path[..semicolon.unwrap_or(path.len())];
@@ -156,7 +157,7 @@ fn segments(path: &[u8], goes_on: bool, out: &mut String) {
     }
 }
 
-/// A segment up to what may be a value; whether the path goes on behind it.
+/// Writes a segment up to what may begin a value; returns whether the path may continue behind it.
 fn segment(part: &[u8], out: &mut String) -> bool {
     let mut end = part.len();
     let mut rest = "";
@@ -165,7 +166,7 @@ fn segment(part: &[u8], out: &mut String) -> bool {
         match byte {
             b'=' => (end, rest) = (at, "=…"),
             b'%' => match encoded(&part[at + 1..]) {
-                // A delimiter of the path or of what follows it: the rest may be anything.
+                // An encoded delimiter of the path or of what follows: the rest may be anything.
                 Some(b';' | b'?' | b'#') => (end, rest, goes_on) = (at, "…", false),
                 Some(
                     b' ' | b'(' | b')' | b',' | b'!' | b'\'' | b'+' | b'~' | b'-' | b'.' | b'_',
@@ -180,7 +181,7 @@ fn segment(part: &[u8], out: &mut String) -> bool {
         break;
     }
     let text = String::from_utf8_lossy(&part[..end]);
-    // What a cut-off address of somebody begins with is as much of them.
+    // The beginning of a personal address that was cut off is personal too.
     let has = |what: &[u8]| part.windows(what.len()).any(|some| some == what);
     let is_address = has(b"@") || has(b"%40") || has(b"%2540");
     if secret_words::is_opaque(&decoded(&text)) || is_address {
@@ -192,7 +193,7 @@ fn segment(part: &[u8], out: &mut String) -> bool {
     goes_on
 }
 
-/// The byte that two hexadecimal digits stand for.
+/// The byte that two hexadecimal digits encode.
 fn encoded(digits: &[u8]) -> Option<u8> {
     let digits = digits
         .get(..2)
@@ -200,7 +201,7 @@ fn encoded(digits: &[u8]) -> Option<u8> {
     u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// Percent-encoded letters as letters, so that they hide no token; others as they are.
+/// Decodes percent-encoded letters and digits, so that a token cannot hide behind them.
 fn decoded(text: &str) -> String {
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
     while let Some((before, behind)) = rest.split_once('%') {
@@ -220,6 +221,7 @@ fn decoded(text: &str) -> String {
     out
 }
 
+/// Writes the names of a query's parameters.
 fn parameters(query: &[u8], out: &mut String) {
     let query = query.split(|byte| *byte == b'#').next().unwrap_or_default();
     if query.is_empty() {

@@ -1,21 +1,21 @@
-//! What a run keeps of what programs that are not ours say: names of requests without values, secrets and personal data. Everything
-//! that is kept of foreign requests is made here, so this is the one place to read and to test.
+//! Decides what a run keeps of foreign texts: names of requests without values, secrets and personal data. Every text of a foreign
+//! request that is kept is made here, so this is the one place to review and to test.
 //!
-//! All functions keep only what they know to be harmless (a list of what is kept, never of what is left out), and give up to `…` from
-//! where they do not understand what follows. They take any bytes, look at no more than [`LONGEST_TEXT`] of them, and take time
-//! proportional to these. A text of [`LONGEST_TEXT`] bytes counts as cut off.
+//! All functions keep only what they know to be harmless (by lists of what is kept, not of what is dropped), and stop with `…` where they
+//! do not understand what follows. They take any bytes, look at no more than [`LONGEST_TEXT`] of them, and take time proportional to
+//! that. A text of [`LONGEST_TEXT`] bytes or more counts as cut off.
 //!
 //! | module | one idea |
 //! | --- | --- |
-//! | [`name`] | a name that is kept, and beside it the whole one for `--keep-contents` |
-//! | [`secret_words`] | which words look like tokens, ids or addresses of people |
-//! | [`http`] | targets of requests, URLs |
-//! | [`sql`] | statements of PostgreSQL, MySQL and unknown servers |
-//! | [`redis`] | commands, their keys and what answers them |
-//! | [`operation`] | an operation of a protocol and what it is about: a key, a subject, a topic, a collection |
+//! | [`name`] | a redacted name, with the whole one beside it for `--keep-contents` |
+//! | [`secret_words`] | which words look like tokens, ids or personal addresses |
+//! | [`http`] | request targets and URLs |
+//! | [`sql`] | SQL statements of PostgreSQL, MySQL and unknown servers |
+//! | [`redis`] | Redis commands, their keys and their responses |
+//! | [`operation`] | an operation of a protocol and its object: a key, a subject, a topic, a collection |
 //! | [`attribute`] | attributes of spans, by their keys |
 //! | [`foreign_names`] | names of spans, events and services of unknown kind |
-//! | [`qlog`] | fields of what QUIC stacks log of themselves |
+//! | [`qlog`] | fields in the logs of QUIC stacks |
 
 pub mod attribute;
 pub mod foreign_names;
@@ -29,14 +29,14 @@ pub mod sql;
 
 pub use name::{RedactedName, printable};
 
-/// Bytes of a name; a longer one is cut.
+/// The longest name in bytes; a longer one is cut.
 pub const LONGEST_NAME: usize = 256;
-/// Bytes of a text that are looked at; one of so many bytes counts as cut off.
+/// The most bytes of a text that are looked at; a text of this length counts as cut off.
 pub const LONGEST_TEXT: usize = 4096;
-/// What stands for something that is left out, or for the rest.
+/// Stands for something that was dropped, or for the rest.
 pub const LEFT_OUT: char = '…';
 
-/// The bytes of a text that are looked at, and whether it may go on.
+/// The bytes of a text that are looked at, and whether it may continue.
 fn bounded(text: &[u8]) -> (&[u8], bool) {
     (
         &text[..text.len().min(LONGEST_TEXT)],

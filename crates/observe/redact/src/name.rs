@@ -1,38 +1,40 @@
-//! A name in two forms: what is kept of it by default, and the whole of it, which only `--keep-contents` asks for.
+//! A name in two forms: the redacted one that is kept by default, and the whole one for `--keep-contents`.
 
 use crate::{LONGEST_NAME, secret_words};
 use std::fmt;
 use std::sync::Arc;
 
-/// What something is called that a program said. It is made by the functions of this crate alone, so no text reaches a run around
-/// them. Copies share their texts.
+/// The name of something in a foreign program's messages. Only this crate can make one, so that no text reaches a run without redaction.
+/// Copies share their texts.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RedactedName {
+    /// The redacted form.
     kept: Arc<str>,
+    /// The unredacted form.
     whole: Arc<str>,
 }
 
 impl RedactedName {
-    /// A text of our own.
+    /// A constant text of stackline's own.
     #[must_use]
     pub fn fixed(text: &'static str) -> Self {
         Self::harmless(text)
     }
 
-    /// A number behind words of our own, such as `command 7`.
+    /// A number behind constant words, such as `command 7`.
     #[must_use]
     pub fn number(words: &'static str, number: u64) -> Self {
         Self::harmless(&format!("{words}{number}"))
     }
 
-    /// A number between words of our own.
+    /// A number before constant words.
     #[must_use]
     pub fn count(number: u64, words: &'static str) -> Self {
         Self::harmless(&format!("{number}{words}"))
     }
 
-    /// The name of a host between words of our own, as DNS and TLS say it. It is kept if it may be one: without it nothing can be
-    /// found.
+    /// The name of a host between other words, as DNS and TLS use it. It is kept if it is a valid host name: without it, the entry would
+    /// be useless.
     #[must_use]
     pub fn host(before: &str, host: &str, behind: &'static str) -> Self {
         let fits = |letter: char| {
@@ -53,14 +55,14 @@ impl RedactedName {
         Self::of(&kept, &whole)
     }
 
-    /// An identifier behind words of our own: of a database, a prepared statement, a channel.
+    /// An identifier behind constant words: of a database, a prepared statement, a channel.
     #[must_use]
     pub fn identifier(words: &'static str, identifier: &[u8]) -> Self {
         let kept = format!("{words}{}", secret_words::redact_identifier(identifier));
         Self::of(&kept, &printable(&[words.as_bytes(), identifier].concat()))
     }
 
-    /// The same name behind words of our own.
+    /// The same name with constant words before it.
     #[must_use]
     pub fn behind(&self, words: &'static str) -> Self {
         Self::of(
@@ -69,7 +71,7 @@ impl RedactedName {
         )
     }
 
-    /// Both forms; each is cut at [`LONGEST_NAME`].
+    /// A name of both forms; each is cut at [`LONGEST_NAME`] bytes.
     pub(crate) fn of(kept: &str, whole: &str) -> Self {
         if kept == whole {
             Self::harmless(kept)
@@ -89,26 +91,26 @@ impl RedactedName {
         }
     }
 
-    /// What a run keeps of it.
+    /// The redacted form, which runs keep.
     #[must_use]
     pub fn kept(&self) -> &str {
         &self.kept
     }
 
-    /// All of it, as far as a name goes: with values. It is for runs whose user asked for contents (`--keep-contents`), and to
-    /// compare with what a server's log says.
+    /// The unredacted form, up to [`LONGEST_NAME`] bytes. It is for runs whose user asked for contents (`--keep-contents`), and to be
+    /// compared with a server's log.
     #[must_use]
     pub fn whole(&self) -> &str {
         &self.whole
     }
 
-    /// [`Self::whole`] where contents are asked for, else [`Self::kept`].
+    /// [`Self::whole`] if `contents` is set, else [`Self::kept`].
     #[must_use]
     pub fn text(&self, contents: bool) -> &str {
         if contents { &self.whole } else { &self.kept }
     }
 
-    /// Whether there is none.
+    /// Whether the name is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.whole.is_empty()
@@ -127,7 +129,7 @@ impl fmt::Debug for RedactedName {
     }
 }
 
-/// The text of bytes, with what steers a terminal left out, cut at [`LONGEST_NAME`].
+/// Bytes as text without control characters, which could steer a terminal, cut at [`LONGEST_NAME`] bytes.
 #[must_use]
 pub fn printable(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(LONGEST_NAME)]);

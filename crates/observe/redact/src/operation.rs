@@ -1,27 +1,27 @@
-//! An operation of a protocol and what it is about: a key of a cache, a subject or topic of messages, a collection. The operation is a
-//! word of the protocol; what it is about is kept in parts as keys of Redis are, without those that look like tokens.
+//! Redacts an operation of a protocol and its object: a key of a cache, a subject or topic of messages, a collection. The operation is a
+//! word of the protocol; the object is redacted in parts like Redis keys.
 
 use crate::name::{RedactedName, printable};
 use crate::redis::{BLOCKS, redact_key, redact_parts};
 use crate::{LEFT_OUT, LONGEST_NAME, secret_words};
 
-/// Letters of a word that may be a command.
+/// The longest word, in bytes, that may be a command.
 const LONGEST_COMMAND: usize = 40;
 
-/// An operation at a key, which is kept as one of Redis is.
+/// An operation on a key, which is redacted like a Redis key.
 #[must_use]
 pub fn redact_at_key(operation: &'static str, key: &[u8]) -> RedactedName {
     join(operation, &redact_key(key), &printable(key))
 }
 
-/// An operation at a subject, a topic, an exchange: names in parts between points, slashes and the like.
+/// An operation on a subject, a topic or an exchange: names whose parts are separated by dots, slashes and the like.
 #[must_use]
 pub fn redact_at_subject(operation: &'static str, subject: &[u8]) -> RedactedName {
     let kept = redact_parts(subject, &['.', ':', '/', '|', ',']);
     join(operation, &kept, &printable(subject))
 }
 
-/// A command that the protocol spells, and the identifier that it is about.
+/// A command as the protocol spells it, and the identifier of its object.
 #[must_use]
 pub fn redact_named_command(command: &[u8], of: &[u8]) -> RedactedName {
     let is_command = command.len() <= LONGEST_COMMAND
@@ -42,7 +42,7 @@ pub fn redact_named_command(command: &[u8], of: &[u8]) -> RedactedName {
     RedactedName::of(kept.kept(), whole.kept())
 }
 
-/// The same operation, which waits for something that others do.
+/// The same operation, marked as one that waits for others.
 #[must_use]
 pub fn blocking(name: &RedactedName) -> RedactedName {
     let behind = |text: &str| {
@@ -52,7 +52,7 @@ pub fn blocking(name: &RedactedName) -> RedactedName {
     RedactedName::of(&behind(name.kept()), &behind(name.whole()))
 }
 
-/// An error that a server says in words of its own, which are kept if they are among the known ones.
+/// A server's error text, which is kept if it begins with a known one.
 #[must_use]
 pub fn redact_error(text: &[u8], known: &[&'static str]) -> RedactedName {
     let whole = printable(text);
@@ -61,6 +61,7 @@ pub fn redact_error(text: &[u8], known: &[&'static str]) -> RedactedName {
     RedactedName::of(&format!("ERROR {kept}"), &format!("ERROR {whole}"))
 }
 
+/// Joins the operation with both forms of its object.
 fn join(operation: &str, kept: &str, whole: &str) -> RedactedName {
     let text = |of: &str| match of.is_empty() {
         true => operation.to_owned(),

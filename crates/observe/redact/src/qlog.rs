@@ -1,9 +1,9 @@
-//! Fields of events of qlog: names, states, numbers are kept; keys, tokens, bytes of packets and values of headers are not.
+//! Redacts fields of qlog events: names, states and numbers are kept; keys, tokens, packet bytes and header values are dropped.
 
 use crate::{LEFT_OUT, attribute, http, secret_words};
 use std::borrow::Cow;
 
-/// Fields that hold bytes or keys, whatever is in them.
+/// Fields that hold bytes or keys, whatever their content.
 const HIDDEN: [&str; 11] = [
     "body",
     "data",
@@ -17,7 +17,7 @@ const HIDDEN: [&str; 11] = [
     "reason_phrase",
     "value",
 ];
-/// Fields of headers whose value is not a secret.
+/// Header fields whose value is no secret.
 const HEADERS: [&str; 5] = [
     ":method",
     ":protocol",
@@ -25,7 +25,7 @@ const HEADERS: [&str; 5] = [
     ":status",
     "content-length",
 ];
-/// States of senders and connections: what `new` and `old` say where they hold no key.
+/// States of senders and connections: the values of `new` and `old` where these hold no key.
 const STATES: [&str; 16] = [
     "application_limited",
     "attempted",
@@ -44,22 +44,22 @@ const STATES: [&str; 16] = [
     "slow_start",
     "validated",
 ];
-/// Bytes of a text.
+/// The longest text in bytes that is kept.
 const LONGEST: usize = 256;
 
-/// Whether what is in a field, and in the fields of it, is left out.
+/// Whether the content of a field, and of the fields within it, is dropped.
 #[must_use]
 pub fn is_hidden(field: &str) -> bool {
     HIDDEN.contains(&field) || attribute::is_secret(field)
 }
 
-/// Whether a text is the name of a state, which is kept wherever it stands.
+/// Whether a text is the name of a state, which is kept in any field.
 #[must_use]
 pub fn is_state(text: &str) -> bool {
     STATES.contains(&text)
 }
 
-/// What is kept of a field's text.
+/// Redacts a field's text.
 #[must_use]
 pub fn redact_field<'v>(field: &str, value: &'v str) -> Cow<'v, str> {
     let is_id = ["cid", "connection_id", "group_id"]
@@ -74,7 +74,7 @@ pub fn redact_field<'v>(field: &str, value: &'v str) -> Cow<'v, str> {
     }
 }
 
-/// What is kept of the value of a header of HTTP/3.
+/// Redacts the value of an HTTP/3 header.
 #[must_use]
 pub fn redact_header<'v>(name: &str, value: &'v str) -> Cow<'v, str> {
     match name {

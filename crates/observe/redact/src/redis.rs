@@ -1,12 +1,13 @@
-//! Commands of Redis: the command and its first key, as far as both are known. Arguments are left out; of commands whose arguments may
-//! be scripts or secrets (AUTH, CONFIG, EVAL, MIGRATE) keys too. In a key, parts that look like tokens or addresses of people are.
+//! Redacts Redis commands: keeps the command and its first key, if both are known. Other arguments are dropped; for commands whose
+//! arguments may be scripts or secrets (AUTH, CONFIG, EVAL, MIGRATE), the key too. Parts of a key that look like tokens or personal
+//! addresses are replaced by `…`.
 
 use crate::name::{RedactedName, printable};
 use crate::{LEFT_OUT, LONGEST_NAME, secret_words};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// Commands whose first key is the second word.
+/// Commands whose first key is the second word. In all these lists, words are separated by spaces.
 const KEYED: &str = " APPEND BITCOUNT BITFIELD BITFIELD_RO BITPOS BLMOVE BLPOP BRPOP BRPOPLPUSH BZPOPMAX BZPOPMIN COPY DECR DECRBY \
     DEL DUMP EXISTS EXPIRE EXPIREAT EXPIRETIME GEOADD GEODIST GEOHASH GEOPOS GEORADIUS GEORADIUSBYMEMBER GEOSEARCH GEOSEARCHSTORE \
     GET GETBIT GETDEL GETEX GETRANGE GETSET HDEL HEXISTS HEXPIRE HEXPIREAT HEXPIRETIME HGET HGETALL HGETDEL HGETEX HINCRBY \
@@ -19,19 +20,21 @@ const KEYED: &str = " APPEND BITCOUNT BITFIELD BITFIELD_RO BITPOS BLMOVE BLPOP B
     XPENDING XRANGE XREVRANGE XSETID XTRIM ZADD ZCARD ZCOUNT ZDIFFSTORE ZINCRBY ZINTERSTORE ZLEXCOUNT ZMSCORE ZPOPMAX ZPOPMIN \
     ZRANDMEMBER ZRANGE ZRANGEBYLEX ZRANGEBYSCORE ZRANGESTORE ZRANK ZREM ZREMRANGEBYLEX ZREMRANGEBYRANK ZREMRANGEBYSCORE ZREVRANGE \
     ZREVRANGEBYLEX ZREVRANGEBYSCORE ZREVRANK ZSCAN ZSCORE ZUNIONSTORE ";
-/// Commands whose first key is the third word, and the fourth.
+/// Commands whose first key is the third word.
 const KEY_BEHIND_ONE: &str = " BITOP LMPOP SINTERCARD ZDIFF ZINTER ZINTERCARD ZMPOP ZUNION ";
+/// Commands whose first key is the fourth word.
 const KEY_BEHIND_TWO: &str = " BLMPOP BZMPOP ";
-/// Commands of which nothing but the command is kept.
+/// Commands of which only the command itself is kept.
 const ALONE: &str = " ASKING AUTH BGREWRITEAOF BGSAVE DBSIZE DISCARD ECHO EVAL EVALSHA EVALSHA_RO EVAL_RO EXEC FAILOVER FCALL FCALL_RO \
     FLUSHALL FLUSHDB HELLO INFO KEYS LASTSAVE LOLWUT MIGRATE MONITOR MULTI PFDEBUG PFSELFTEST PING PSYNC QUIT RANDOMKEY \
     READONLY READWRITE REPLCONF REPLICAOF RESET RESTORE-ASKING ROLE SAVE SCAN SELECT SENTINEL SHUTDOWN SLAVEOF SWAPDB SYNC TIME \
     UNWATCH WAIT WAITAOF XREAD XREADGROUP ";
-/// Commands of which the second word is a part, and those of them that name a key behind it.
+/// Commands whose second word is a subcommand.
 const IN_TWO_WORDS: &str =
     " ACL CLIENT CLUSTER COMMAND CONFIG DEBUG FUNCTION LATENCY MODULE PUBSUB SCRIPT SLOWLOG ";
+/// Commands whose second word is a subcommand and whose third word is a key.
 const IN_TWO_WORDS_AND_KEY: &str = " MEMORY OBJECT XGROUP XINFO ";
-/// Second words.
+/// Known subcommands.
 const SECOND: &str = " ADDSLOTS BUMPEPOCH CACHING CAT CHANNELS CONSUMERS COUNT COUNT-FAILURE-REPORTS COUNTKEYSINSLOT CREATE CREATECONSUMER \
     DELCONSUMER DELETE DELSLOTS DELUSER DESTROY DOCS DOCTOR DRYRUN DUMP ENCODING EXISTS FAILOVER FLUSH FLUSHSLOTS FORGET FREQ \
     GENPASS GET GETKEYS GETKEYSANDFLAGS GETNAME GETREDIR GETUSER GRAPH GROUPS HELP HISTOGRAM HISTORY ID IDLETIME INFO JMAP KEYSLOT \
@@ -39,24 +42,25 @@ const SECOND: &str = " ADDSLOTS BUMPEPOCH CACHING CAT CHANNELS CONSUMERS COUNT C
     PURGE REFCOUNT REPLICAS REPLICATE REPLY RESET RESETSTAT RESTORE REWRITE SAVE SET SET-CONFIG-EPOCH SETID SETINFO SETNAME SETSLOT \
     SETUSER SHARDCHANNELS SHARDNUMSUB SHARDS SLAVES SLEEP SLOT-STATS SLOTS STATS STREAM TRACKING TRACKINGINFO UNBLOCK UNLOAD UNPAUSE \
     USAGE USERS WHOAMI ";
-/// Commands of modules begin so; of these nothing but the command is kept.
+/// Prefixes of module commands; only the command itself is kept of these.
 const OF_MODULES: [&str; 11] = [
     "BF.", "CF.", "CMS.", "FT.", "GRAPH.", "JSON.", "TDIGEST.", "TOPK.", "TS.", "AI.", "RG.",
 ];
-/// Commands that wait for something that others do.
+/// Commands that wait until another client does something.
 const BLOCKING: &str =
     " BLMOVE BLMPOP BLPOP BRPOP BRPOPLPUSH BZMPOP BZPOPMAX BZPOPMIN WAIT WAITAOF ";
+/// Appended to the name of a command that waits.
 pub(crate) const BLOCKS: &str = ", blocking";
-/// For the whole name: the key is the fourth word of these too.
+/// In the unredacted name, the fourth word is the key of these too.
 const KEY_BEHIND_COUNT: &str = " EVAL EVALSHA EVALSHA_RO EVAL_RO FCALL FCALL_RO MIGRATE ";
-/// What a server says in a word that is not about data.
+/// Status replies that contain no data.
 const STATUSES: &str = " OK PONG QUEUED BACKGROUND RESET NOKEY none string list set hash zset stream CONTINUE FULLRESYNC FIRST SECOND ";
-/// First words of errors.
+/// The first words of known errors.
 const ERRORS: &str = " ASK BUSY BUSYGROUP BUSYKEY CLUSTERDOWN CROSSSLOT DENIED ERR EXECABORT INPROG IOERR LOADING MASTERDOWN MISCONF \
     MOVED NOADDR NOAUTH NOGOODSLAVE NOGROUP NOMASTERLINK NOPERM NOPROTO NOQUORUM NOREPLICAS NOSCRIPT NOSUB NOTBUSY NOTREADY OOM \
     READONLY STALE SYNTAX TRYAGAIN UNBLOCKED UNKILLABLE WRONGPASS WRONGTYPE ";
 
-/// A command of which these are the first words.
+/// Redacts a command from its first words.
 #[must_use]
 pub fn redact_command(words: &[Vec<u8>]) -> RedactedName {
     let Some(first) = words.first() else {
@@ -116,7 +120,7 @@ pub fn redact_command(words: &[Vec<u8>]) -> RedactedName {
     RedactedName::of(&kept.text(), &printable(whole.text().as_bytes()))
 }
 
-/// What a server says that nobody asked for at that moment: its kind and its channel.
+/// Redacts a push message: its kind and its channel.
 #[must_use]
 pub fn redact_message(words: &[Vec<u8>]) -> RedactedName {
     const KINDS: &str = " invalidate message pmessage smessage subscribe psubscribe ssubscribe unsubscribe punsubscribe sunsubscribe ";
@@ -145,7 +149,7 @@ pub fn redact_message(words: &[Vec<u8>]) -> RedactedName {
     )
 }
 
-/// A text that answers: the few that servers have are kept, what a script made is not.
+/// Redacts a status reply: known ones are kept, those that a script may have made are not.
 #[must_use]
 pub fn redact_status(text: &[u8]) -> RedactedName {
     let whole = printable(text);
@@ -158,7 +162,7 @@ pub fn redact_status(text: &[u8]) -> RedactedName {
     RedactedName::of(kept, &whole)
 }
 
-/// The first word of an error, if servers have it; what follows it may quote anything.
+/// Redacts an error: its first word is kept if it is a known one; the rest may quote data and is dropped.
 #[must_use]
 pub fn redact_error(text: &[u8]) -> RedactedName {
     let first = printable(text.split(|byte| *byte == b' ').next().unwrap_or_default());
@@ -172,20 +176,20 @@ pub fn redact_error(text: &[u8]) -> RedactedName {
     )
 }
 
-/// What is kept of a key: its parts between `:`, `/` and the like, up to what may begin a value.
+/// Redacts a key: keeps its parts between `:`, `/`, `|` and `,`, up to a character that may begin a value.
 #[must_use]
 pub fn redact_key(key: &[u8]) -> String {
     redact_parts(key, &[':', '/', '|', ','])
 }
 
-/// The same with parts between other marks.
+/// The same, with other separators between the parts.
 pub(crate) fn redact_parts(key: &[u8], between: &[char]) -> String {
     let ends = |byte: &u8| {
         !byte.is_ascii_graphic()
             || matches!(byte, b'=' | b'?' | b'#' | b';' | b'&' | b'"' | b'\'' | b'%')
     };
     let end = key.iter().position(ends).unwrap_or(key.len());
-    // What is cut off may belong to an address of somebody.
+    // If an `@` follows the cut, the text before it may be a personal address.
     let begin = if key[end..].contains(&b'@') {
         &[][..]
     } else {
@@ -208,6 +212,7 @@ pub(crate) fn redact_parts(key: &[u8], between: &[char]) -> String {
     out
 }
 
+/// The parts of a command's name.
 struct RedisCommandParts<'p> {
     command: &'p str,
     second: Option<&'p str>,
@@ -224,20 +229,21 @@ impl RedisCommandParts<'_> {
     }
 }
 
-/// Where the key of a command stands that is kept.
+/// Which word of a command is the key that is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RedisKeyPosition {
-    /// It is the word of that number.
+    /// The word with this index.
     Word(usize),
-    /// There is none, or it is left out.
+    /// There is no key, or it is not kept.
     Nowhere,
-    /// There is none, but the second word is a part of the command.
+    /// There is no key, but the second word is a subcommand.
     TwoWords,
-    /// It is behind such a one.
+    /// The key follows a subcommand.
     BehindTwoWords,
 }
 
 impl RedisKeyPosition {
+    /// The index of the key's word.
     const fn word(self) -> Option<usize> {
         match self {
             Self::Word(at) => Some(at),
@@ -247,7 +253,7 @@ impl RedisKeyPosition {
     }
 }
 
-/// Every command that is known.
+/// All known commands.
 static COMMANDS: LazyLock<HashMap<&'static str, RedisKeyPosition>> = LazyLock::new(|| {
     let places = [
         (KEYED, RedisKeyPosition::Word(1)),
@@ -267,7 +273,7 @@ static COMMANDS: LazyLock<HashMap<&'static str, RedisKeyPosition>> = LazyLock::n
         .collect()
 });
 
-/// Whether it is a command of one of the usual modules.
+/// Whether a command is one of a known module.
 fn is_of_module(command: &str) -> bool {
     let fits = |name: &str| {
         name.len() <= 20

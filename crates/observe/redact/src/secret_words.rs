@@ -1,19 +1,20 @@
-//! Which words look like tokens, ids or addresses of people: long and of many kinds of letters, or with an `@`. This is a rule of
-//! thumb for what stands where names stand (a path, a key); what stands where values stand is left out without being looked at.
+//! Recognises words that look like tokens, ids or personal addresses: long ones that mix kinds of letters, or ones with an `@`. This is a
+//! heuristic for text in the place of a name (a path, a key); text in the place of a value is dropped without being examined.
 
 use crate::LEFT_OUT;
 
-/// Digits in a row that are no number of a thing any more, but an id, a telephone number, a card.
+/// A number with this many digits may be an id, a telephone number or a card number.
 const LONG_NUMBER: usize = 10;
-/// Letters and digits in a row from which on they may be a token; twice as many are one, and so many of letters alone.
+/// A word of this many letters and digits may be a token; at twice the length it is taken as one.
 const LONG: usize = 16;
+/// A word of this length is taken as a token even if it has letters only.
 const VERY_LONG: usize = 64;
-/// Hexadecimal digits at the end of a UUID.
+/// The number of hexadecimal digits in the last group of a UUID.
 const UUID_END: usize = 12;
-/// Bytes of an identifier: PostgreSQL has 63, MySQL 64.
+/// The longest identifier in bytes: PostgreSQL allows 63, MySQL 64.
 const LONGEST_IDENTIFIER: usize = 64;
 
-/// Whether a text holds a word that looks like a token, an id or an address of somebody.
+/// Whether a text has a word that looks like a token, an id or a personal address.
 #[must_use]
 pub fn is_opaque(text: &str) -> bool {
     text.contains('@')
@@ -22,7 +23,7 @@ pub fn is_opaque(text: &str) -> bool {
             .any(is_token)
 }
 
-/// An identifier if it is one, else [`LEFT_OUT`].
+/// Returns a valid identifier as it is, anything else as [`LEFT_OUT`].
 #[must_use]
 pub fn redact_identifier(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
@@ -31,7 +32,7 @@ pub fn redact_identifier(bytes: &[u8]) -> String {
     }
 }
 
-/// Whether a text may stand as an identifier: letters, digits, `_`, `-` and `.`, of a usual length, and no token.
+/// Whether a text is acceptable as an identifier: letters, digits, `_`, `-` and `.`, at most 64 bytes, and not like a token.
 pub(crate) fn is_identifier(text: &str) -> bool {
     let fits = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-' | '.');
     !text.is_empty()
@@ -40,7 +41,7 @@ pub(crate) fn is_identifier(text: &str) -> bool {
         && !is_opaque(text)
 }
 
-/// Whether letters and digits in a row look like a token.
+/// Whether a word of letters and digits looks like a token.
 fn is_token(word: &str) -> bool {
     let length = word.chars().count();
     let digits = word.bytes().filter(u8::is_ascii_digit).count();
@@ -58,7 +59,7 @@ fn is_token(word: &str) -> bool {
         () if digits > 0 => {
             length >= LONG && (changes(|letter| letter.is_ascii_digit()) >= 3 || length >= 2 * LONG)
         }
-        // In CamelCase a word has five letters or so, in random ones every second letter differs from the one before.
+        // In CamelCase every fifth letter or so is a capital; in random text the case changes at about every second letter.
         () => length >= LONG + LONG / 4 && changes(char::is_uppercase) * 20 > length * 9,
     }
 }

@@ -1,10 +1,10 @@
-//! Statements of SQL: keywords, identifiers and punctuation are kept, literals become `?`, comments nothing. Statements that set
-//! passwords or say how to log in elsewhere give their verb alone, settings their name alone.
+//! Redacts SQL statements: keywords, identifiers and punctuation are kept, literals become `?`, comments are dropped. Of statements that
+//! set passwords or hold credentials only the verb is kept, of settings only the name.
 //!
-//! The lexer follows the server's own rules of quoting. Where it does not know them (an unknown server, what a back-slash means) and
-//! they matter, and at anything else that it does not understand, it gives up to `…`: nothing behind that is kept. A whole statement
-//! that ends within quotes or a comment was meant by other rules, so any word of it may be a literal: its verb alone is kept. One that
-//! was cut off may end anywhere, and keeps what is before.
+//! The lexer follows the server's own quoting rules. Where these are unknown (an unknown server, an unknown meaning of backslashes) and
+//! matter, and at anything else it does not understand, it stops with `…` and keeps nothing behind. If a complete statement ends within
+//! quotes or a comment, the server must have read it by other rules and any word may be a literal: only the verb is kept. A statement
+//! that was cut off may end anywhere, and keeps the part before.
 
 pub mod answer;
 mod lexer;
@@ -15,56 +15,58 @@ use crate::{LEFT_OUT, LONGEST_NAME, LONGEST_TEXT, bounded, secret_words};
 use lexer::{Lexed, SqlLexer, SqlToken};
 pub(crate) use statement_words::is_verb;
 
-/// What a back-slash in a plain string is.
+/// The meaning of a backslash in a plain string.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backslash {
-    /// It is not known: a string with one before its quote may end there or not. So it is behind whatever may have changed it: in
-    /// a text behind its first semicolon.
+    /// Not known: a string with a backslash before its quote may or may not end there. A backslash also becomes unknown behind anything
+    /// that may have changed its meaning, such as the first semicolon of a text.
     #[default]
     Unknown,
-    /// A letter like others (`standard_conforming_strings`, `NO_BACKSLASH_ESCAPES`).
+    /// An ordinary character (`standard_conforming_strings`, `NO_BACKSLASH_ESCAPES`).
     Plain,
-    /// It makes the next letter a part of the string.
+    /// An escape: the next character belongs to the string.
     Escapes,
 }
 
-/// Whose rules a statement follows.
+/// The server whose quoting rules a statement follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// PostgreSQL and its kin.
+    /// PostgreSQL and compatible servers.
     Postgres(Backslash),
     /// MySQL and MariaDB.
     MySql(Backslash),
-    /// Not known: only what all servers read alike is understood.
+    /// Not known: only what all servers read alike is accepted.
     Unknown,
 }
 
-/// A statement, or several, of which all is there.
+/// Redacts a complete statement, or several.
 #[must_use]
 pub fn redact_statement(dialect: Dialect, text: &[u8]) -> RedactedName {
     name(text, &mask_statement(dialect, text))
 }
 
-/// The beginning of one, of which the rest was not seen.
+/// Redacts the beginning of a statement whose rest was not captured.
 #[must_use]
 pub fn redact_beginning(dialect: Dialect, text: &[u8]) -> RedactedName {
     let (text, _) = bounded(text);
     name(text, &kept(dialect, text, true))
 }
 
+/// Joins the kept part with the whole text, whose white space is collapsed.
 fn name(text: &[u8], kept: &str) -> RedactedName {
     let words = String::from_utf8_lossy(&text[..text.len().min(LONGEST_TEXT)]);
     let whole = words.split_whitespace().collect::<Vec<_>>().join(" ");
     RedactedName::of(kept, &printable(whole.as_bytes()))
 }
 
-/// What is kept of a [`redact_statement`].
+/// The kept part of [`redact_statement`].
 #[must_use]
 pub fn mask_statement(dialect: Dialect, text: &[u8]) -> String {
     let (text, cut) = bounded(text);
     kept(dialect, text, cut)
 }
 
+/// The kept part of a text; `cut` says that more followed the text.
 fn kept(dialect: Dialect, text: &[u8], cut: bool) -> String {
     let mut lexer = SqlLexer::new(dialect, text, cut);
     let lexed: Vec<Lexed<'_>> = lexer.by_ref().collect();
@@ -81,7 +83,7 @@ fn kept(dialect: Dialect, text: &[u8], cut: bool) -> String {
     out
 }
 
-/// What is kept of a text that was not read as it is meant: what is before all quotes.
+/// The kept part of a text that was read by wrong quoting rules: the verb, which stands before all quotes.
 fn verb_alone(lexed: &[Lexed<'_>]) -> String {
     let verb = lexed
         .get(brackets_before(lexed))
@@ -90,7 +92,7 @@ fn verb_alone(lexed: &[Lexed<'_>]) -> String {
     verb.map_or_else(|| LEFT_OUT.to_string(), |verb| format!("{verb} {LEFT_OUT}"))
 }
 
-/// How many brackets are before the first word.
+/// The number of opening brackets before the first word.
 fn brackets_before(statement: &[Lexed<'_>]) -> usize {
     statement
         .iter()
@@ -98,7 +100,7 @@ fn brackets_before(statement: &[Lexed<'_>]) -> usize {
         .count()
 }
 
-/// A statement up to its semicolon; whether those behind it are looked at.
+/// Writes the kept part of a statement up to its semicolon; returns whether the next statement may be kept too.
 fn one(statement: &[Lexed<'_>], out: &mut String) -> bool {
     let before = brackets_before(statement);
     let is_understood = match statement.get(before).map(|lexed| lexed.token) {
@@ -107,7 +109,7 @@ fn one(statement: &[Lexed<'_>], out: &mut String) -> bool {
         Some(_) => false,
     };
     if !is_understood {
-        // What is not a statement may be anything, and so may what follows it.
+        // Unknown text may be anything, and so may the text behind it.
         space(!out.is_empty(), out);
         out.push(LEFT_OUT);
         return false;
@@ -138,7 +140,7 @@ fn one(statement: &[Lexed<'_>], out: &mut String) -> bool {
                 .iter()
                 .position(|lexed| is(lexed, &["SET"]))
                 .unwrap_or(0);
-            // Some settings have their value behind their name alone.
+            // Some settings have their value directly behind their name.
             let ends = |(at, lexed): (usize, &Lexed<'_>)| {
                 is_value(lexed)
                     || is(lexed, &["ROLE", "AUTHORIZATION"])
@@ -160,7 +162,7 @@ fn one(statement: &[Lexed<'_>], out: &mut String) -> bool {
             .is_none_or(|last| last.token != SqlToken::Unknown)
 }
 
-/// What stands for the rest of a statement.
+/// Writes `…` for the rest of a statement, and its semicolon.
 fn rest(statement: &[Lexed<'_>], out: &mut String) {
     out.extend([' ', LEFT_OUT]);
     if statement
@@ -171,6 +173,7 @@ fn rest(statement: &[Lexed<'_>], out: &mut String) {
     }
 }
 
+/// Writes one token.
 fn put(lexed: Lexed<'_>, out: &mut String) {
     if out.len() > LONGEST_NAME {
         return;

@@ -1,5 +1,6 @@
-//! Requests of one observation, gathered as they are over: their events, the connections that had them, how many there were of which
-//! protocol, and in the end which were made for which others. A trace that goes on and captures that are read use the same.
+//! Gathers the finished requests of one observation: emits their events, lists the connections that had them, counts them by
+//! protocol, and in the end finds which requests were made for which others (their parents). A live trace and the reading of
+//! captures both use it.
 
 use crate::connection::TransferAccount;
 use crate::exchange::{Exchange, ExchangeEnd, ExchangeKind};
@@ -13,11 +14,12 @@ use stackline_events::catalogue::rows::RequestParent;
 use stackline_events::unit_ids::LAST_FLOW;
 use std::collections::BTreeMap;
 
-/// Requests that are remembered for what they were made for, at most: of more it is found for the older half.
+/// The most requests ([`RequestSpan`]s) that are remembered until their parents are looked for. When it is reached, the parents of
+/// the older half are looked for and that half is forgotten.
 const MOST_SPANS: usize = Bound::Spans.most();
-/// Times of requests of the older halves that are kept, at most.
+/// The most call durations that are kept of requests that are forgotten already.
 const MOST_TIMES: usize = 1 << 20;
-/// Connections that have a name in the index, at most.
+/// The most connections that are listed in the index of the run.
 const MOST_FLOWS: usize = Bound::Named.most();
 
 /// The threads of both ends of an exchange, and their processes; 0 where one is not known.
@@ -25,37 +27,41 @@ const MOST_FLOWS: usize = Bound::Named.most();
 pub struct ExchangeThreads {
     /// The thread that asked.
     pub client: u32,
-    /// Its process.
+    /// The process of the thread that asked.
     pub client_process: u32,
     /// The thread that read the request.
     pub reader: u32,
     /// The thread that answered.
     pub server: u32,
-    /// Its process.
+    /// The process of the thread that answered.
     pub server_process: u32,
 }
 
-/// Requests of one observation.
+/// The requests of one observation.
 #[derive(Clone, Debug, Default)]
 pub struct RequestCollector {
+    /// Names of the observed hosts, by number.
     hosts: Vec<String>,
-    /// What hosts are called that are not watched, where somebody named them.
+    /// Names of hosts that are not observed, where the user gave them.
     elsewhere: HostsElsewhere,
+    /// Requests whose parents are not looked for yet, or that may still be parents.
     spans: Vec<RequestSpan>,
-    /// What was asked before this moment has been found to be made for others, or not, ns.
+    /// The parents of all requests that began before this moment have been looked for, ns.
     settled_ns: u64,
+    /// Connections with requests, by flow.
     flows: BTreeMap<u32, RunFlow>,
     by_protocol: BTreeMap<&'static str, u64>,
+    /// How many exchanges are void: nothing more is known of them than that they took place.
     void: u64,
-    /// Times of calls by unit, ns, but for those that another request was made for, once that is known.
+    /// Durations of calls by unit, ns. A call that turns out to be made for another request is removed.
     call_times: BTreeMap<i64, u64>,
-    /// The same of those for which it is known.
+    /// Durations of calls whose parents have been looked for and that have none, ns.
     settled_times: Vec<u64>,
     left_out: LeftOut,
 }
 
 impl RequestCollector {
-    /// Of hosts by their numbers.
+    /// Creates an empty collector. `hosts` are the names of the observed hosts, by number.
     #[must_use]
     pub fn new(hosts: Vec<String>) -> Self {
         Self {
@@ -64,20 +70,20 @@ impl RequestCollector {
         }
     }
 
-    /// Hosts that are not watched are called so.
+    /// Sets the names of hosts that are not observed.
     #[must_use]
     pub fn naming(mut self, elsewhere: HostsElsewhere) -> Self {
         self.elsewhere = elsewhere;
         self
     }
 
-    /// The hosts, by number.
+    /// The names of the observed hosts, by number.
     #[must_use]
     pub fn hosts(&self) -> &[String] {
         &self.hosts
     }
 
-    /// Emits an exchange that is over, and remembers it.
+    /// Emits the events of a finished exchange, and remembers it.
     pub fn add(
         &mut self,
         exchange: &Exchange,
@@ -96,7 +102,7 @@ impl RequestCollector {
         self.remember(exchange, threads, sink);
     }
 
-    /// Emits a transfer that is over, if its connection is one of those whose requests were kept.
+    /// Emits the row of a finished transfer if requests of its connection were kept.
     pub fn add_transfer(&mut self, transfer: &TransferAccount, sink: &mut RequestEventSink<'_>) {
         let host = transfer.ends.iter().find_map(|end| end.host);
         let host = host.and_then(|host| self.hosts.get(host));
@@ -111,13 +117,13 @@ impl RequestCollector {
         self.flows.contains_key(&(flow & LAST_FLOW))
     }
 
-    /// What the host of an end is called.
+    /// The name of an end's host, or its address where it has no name.
     #[must_use]
     pub fn place_name(&self, end: &ExchangeEnd) -> String {
         place_name_among(end, &self.hosts, Some(&self.elsewhere))
     }
 
-    /// The flow of a request gets its row in the index.
+    /// Adds the connection of an exchange to the index, if it is not there.
     fn name_flow(&mut self, exchange: &Exchange) {
         let id = exchange.flow & LAST_FLOW;
         if self.flows.contains_key(&id) {
@@ -127,12 +133,12 @@ impl RequestCollector {
             return self.left_out.add(Bound::Named, 1);
         }
         let [client, server] = [&exchange.client, &exchange.server].map(|end| self.place_name(end));
-        // Logs of QUIC do not always say at which port a server listens.
+        // Logs of QUIC do not always say at which port a server listens: the port is 0 then.
         let service = match exchange.server.address.port() {
             0 => server.clone(),
             port => format!("{server}:{port}"),
         };
-        // A flow's hosts are those of its first side and its second.
+        // The hosts of a flow are in the order of its sides: who opened the connection first.
         let hosts = if exchange.reversed {
             (server, client)
         } else {
@@ -148,6 +154,7 @@ impl RequestCollector {
         self.flows.insert(id, flow);
     }
 
+    /// Remembers an exchange for the search of parents; one without a beginning or an end is skipped.
     fn remember(
         &mut self,
         exchange: &Exchange,
@@ -180,18 +187,19 @@ impl RequestCollector {
                 left.map_or(end, |(_, last)| last),
             ),
         };
-        // What was made for this one has been looked for without it.
+        // The parents of requests that this one may be the parent of have been looked for already, without it.
         let is_late = span.server_host.is_some() && span.served.0 < self.settled_ns;
         self.left_out.add(Bound::Spans, u64::from(is_late));
         self.spans.push(span);
     }
 
-    /// Emits which of the older half of the requests were made for others, and forgets those that nothing else can be made for.
+    /// Looks for the parents of the older half of the requests, emits them, and forgets those requests that can be the parent of no
+    /// later one.
     fn settle_older_half(&mut self, sink: &mut RequestEventSink<'_>) {
         let mut asked: Vec<u64> = self.spans.iter().map(|span| span.asked.0).collect();
         let half = asked.len() / 2;
         let (_, middle_ns, _) = asked.select_nth_unstable(half);
-        // What began at that moment is settled too, so it is half of them at least.
+        // Requests that began at that very moment are included, so at least half of all are settled.
         self.settled_ns = self.settled_ns.max(*middle_ns + 1);
         self.emit_parents(sink);
         let settled_ns = self.settled_ns;
@@ -203,7 +211,7 @@ impl RequestCollector {
         self.spans.retain_mut(|span| {
             let is_settled = span.asked.0 < settled_ns;
             if is_settled {
-                // For what it was made is not asked again.
+                // It stays as a possible parent only; its own parent is not looked for again.
                 span.client_host = None;
             }
             !is_settled || span.server_host.is_some() && span.served.1 >= settled_ns
@@ -214,7 +222,7 @@ impl RequestCollector {
         }
     }
 
-    /// Emits which of the requests that are settled were made for which others.
+    /// Emits the parents of all requests that began before `settled_ns`.
     fn emit_parents(&mut self, sink: &mut RequestEventSink<'_>) {
         let children: BTreeMap<i64, (usize, u64)> = self
             .spans
@@ -237,50 +245,50 @@ impl RequestCollector {
         }
     }
 
-    /// Emits which requests were made for which others, when no more will come.
+    /// Emits the parents of all remaining requests. No exchange is added after this.
     pub fn finish(&mut self, sink: &mut RequestEventSink<'_>) {
         self.settled_ns = u64::MAX;
         self.emit_parents(sink);
         self.spans.clear();
     }
 
-    /// How many requests there were.
+    /// How many exchanges were added.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.by_protocol.values().sum()
     }
 
-    /// The same by protocol.
+    /// How many exchanges were added, by protocol.
     #[must_use]
     pub const fn by_protocol(&self) -> &BTreeMap<&'static str, u64> {
         &self.by_protocol
     }
 
-    /// How many of them nothing more is known of than that they were.
+    /// How many exchanges are void: nothing more is known of them than that they took place.
     #[must_use]
     pub const fn void(&self) -> u64 {
         self.void
     }
 
-    /// Connections that had requests, in the order of their numbers.
+    /// Connections that had requests, in the order of their flow numbers.
     pub fn flows(&self) -> impl Iterator<Item = &RunFlow> {
         self.flows.values()
     }
 
-    /// How long calls took, ns; when it is finished, only those that were made for no other.
+    /// Durations of calls, ns. After [`RequestCollector::finish`] these are only calls that were made for no other request.
     pub fn call_times(&self) -> impl Iterator<Item = u64> {
         let settled = self.settled_times.iter();
         settled.chain(self.call_times.values()).copied()
     }
 
-    /// What was left out at bounds.
+    /// What was left out because a bound on memory was reached.
     #[must_use]
     pub const fn left_out(&self) -> &LeftOut {
         &self.left_out
     }
 }
 
-/// `3 requests (2 http, 1 dns)`, by protocol; nothing where there is none.
+/// Words such as `3 requests (2 http, 1 dns)`, by protocol; `None` if there was no request.
 #[must_use]
 pub fn counted_requests(by_protocol: &BTreeMap<&'static str, u64>) -> Option<String> {
     let count: u64 = by_protocol.values().sum();

@@ -1,7 +1,8 @@
-//! One connection: its packets at the doors of its hosts and its bytes at their sockets, to exchanges and their times.
+//! One TCP connection: turns its packets at the doors of its hosts and the bytes at their sockets into exchanges and their times. A
+//! door is the network interface at which packets leave or enter a host.
 //!
-//! It sees a packet perhaps twice, where it leaves and where it arrives. What is said is reported at one of the two doors only, in the
-//! order in which it passed there.
+//! A packet may be seen twice: where it leaves and where it arrives. Its contents are parsed (dissected) at one of the two doors
+//! only, in the order in which they passed there.
 
 mod doors;
 mod finished_exchange;
@@ -33,84 +34,100 @@ use stream_state::RequestStreamState;
 use transfer_account::QuietTime;
 pub use transfer_account::TransferAccount;
 
-/// Why there is no answer, where neither side had ended its connection.
+/// The reason for a missing answer where neither side had ended the connection.
 pub(crate) const UNDER_WAY: &str = "it was under way when the trace ended";
 
-/// Repetitions and waits of one direction that are remembered.
+/// The most retransmissions and waits that are remembered of each kind and direction.
 const MOST_REMEMBERED: usize = Bound::Repeated.most();
-/// Exchanges that go on. When there are so many, those that are whole are reported without waiting for what sockets and far doors report.
+/// The most exchanges that may be open on a connection. At that number, complete exchanges are reported without waiting for what
+/// sockets and the far door still report.
 const MOST_OPEN: usize = Bound::Open.most();
-/// Of those that are whole, as many of the latest go on waiting.
+/// That many of the latest open exchanges stay open when room is made.
 const GO_ON: usize = MOST_OPEN / 2;
-/// Why nothing more is known of one that was reported before it was whole.
+/// The reason for an exchange that was reported before it was complete.
 const TOO_MANY_OPEN: &str = "more than 8,192 requests were open on its connection";
-/// A name that has at most so many bytes less than there is room for may have been cut: letters have up to four.
+/// A name at most this many bytes shorter than the longest possible one may have been cut: a character of UTF-8 has up to four
+/// bytes, so up to three may be left free.
 const LETTER: usize = 3;
-/// An exchange is over so long after its last byte: what sockets did comes later than packets.
+/// An exchange is reported this long after its last byte, ns: socket events come later than packets.
 const SETTLES_NS: u64 = 500_000_000;
-/// All exchanges of a connection are looked at no more often than this.
+/// The open exchanges of a connection are checked no more often than this, ns.
 const LOOKS_NS: u64 = 50_000_000;
-/// An answer that its reader leaves for this long is not waited for.
+/// For an answer that has arrived and is not read, this long is waited, ns.
 const LIES_UNREAD_NS: u64 = 30_000_000_000;
-/// Nor is it where so many wait: then it is not seen how they are read.
+/// If more exchanges than this are open, reading is not waited for at all: how their answers are read is not known then.
 const MOST_UNREAD: usize = Bound::Unread.most();
 
 /// How a packet passes a door.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Passing {
-    /// It leaves the host of its sender.
+    /// Whether it leaves the host of its sender.
     pub(crate) leaves: bool,
-    /// It arrives at the host of its receiver; both, where they are one.
+    /// Whether it arrives at the host of its receiver. Both are true on a loopback, where sender and receiver are on one host.
     pub(crate) arrives: bool,
-    /// What is said is reported here.
+    /// Whether its contents are parsed at this door.
     pub(crate) is_dissected: bool,
 }
 
-/// One connection.
+/// One TCP connection and the exchanges on it.
 #[derive(Debug)]
 pub(crate) struct RequestConnection {
+    /// The number of the connection.
     pub(crate) flow: u32,
     /// Who opened it, and who was connected to.
     pub(crate) ends: [ExchangeEnd; 2],
-    /// The host between them that sees it, where it is seen at neither.
+    /// The observed host that forwards its packets, if neither end is on an observed host.
     pub(crate) seen_at: Option<usize>,
-    /// Where what is said is reported.
+    /// The host at whose door its contents are parsed.
     dissected_at: Option<usize>,
+    /// The parser of what both sides say.
     conversation: Conversation,
+    /// The state of each direction, indexed by [`EventStreamDirection`].
     directions: [RequestStreamState; 2],
+    /// Exchanges that are not reported yet.
     open: OpenRequestExchanges,
-    /// Behind the highest number of an exchange.
+    /// One more than the highest exchange number so far.
     next: u64,
     pub(crate) left_out: LeftOut,
-    /// The first packet at its sender's door, and when it was sent again.
+    /// When the first SYN left the client, ns; if the client is not observed, when it was first seen.
     pub(crate) syn_ns: Option<u64>,
+    /// How often the SYN was sent again.
     syn_again: u64,
+    /// When the SYN-ACK arrived at the client, ns.
     established_ns: Option<u64>,
-    /// When its answer left the server, if that was sent once.
+    /// When the SYN-ACK left the server, ns; `None` if it was sent more than once, or once the client's next packet has arrived.
     syn_ack_ns: Option<u64>,
+    /// How often the SYN-ACK left the server.
     syn_acks: u64,
+    /// The round trip of the set-up, ns.
     round_trip_ns: Option<u64>,
-    /// The quickest acknowledgement of data that was sent once: where the set-up was not seen, a round trip is no longer.
+    /// The shortest time from data to its acknowledgement, of data that was sent once, ns. If the set-up was not seen, it is an
+    /// upper bound of the round trip.
     least_ack_ns: Option<u64>,
+    /// From the first DNS question before the connection to the last answer, ns.
     pub(crate) lookup: Option<(u64, u64)>,
+    /// From the first to the last byte of handshakes (TLS, login) on it, ns.
     handshake: Option<(u64, u64)>,
-    /// No exchange but set-ups has ended.
+    /// Whether no call on it has been reported yet. The first call gets the times of the set-up.
     is_first: bool,
-    /// Something that was asked on it was answered.
+    /// Whether a call on it was answered or given up.
     has_answers: bool,
+    /// When its first packet was seen, ns; 0 before.
     first_ns: u64,
-    /// Exchanges are looked at again then.
+    /// When its open exchanges are checked next, ns.
     looks_at_ns: u64,
     quiet: QuietTime,
-    /// It was there before anybody looked.
+    /// Whether it existed before the observation began.
     pub(crate) midway: bool,
+    /// When its latest packet was seen, ns.
     pub(crate) last_ns: u64,
+    /// Whether a side has reset it.
     pub(crate) reset: bool,
-    /// When whoever looks ends what goes on.
+    /// The moment from which the observer itself ends programs.
     pub(crate) observation_end: ObservationEnd,
-    /// It was under way when that came.
+    /// Whether it was open when that moment came.
     pub(crate) is_cut_by_observer: bool,
-    /// Sockets of both ends are watched.
+    /// For each end, whether calls at its socket are seen.
     pub(crate) sockets: [bool; 2],
 }
 
@@ -159,8 +176,8 @@ impl RequestConnection {
 
     // --- packets ---
 
-    /// Whether what passes at a host is reported there: at the server's where that sees it from the beginning, else where it is first
-    /// seen. `None`: it is of no use.
+    /// Whether packets are parsed at a host's door: at the server's if that sees the connection from its beginning, else at the door
+    /// that saw it first. `None`: the packet is of no use, as it passes between two ends that are seen themselves.
     pub(crate) fn is_dissected_at(&mut self, host: usize, between: bool) -> Option<bool> {
         if between && self.seen_at != Some(host) {
             return None;
@@ -176,7 +193,7 @@ impl RequestConnection {
         Some(self.dissected_at == Some(host))
     }
 
-    /// A segment of one direction passes a door. Exchanges are `done` where too many go on.
+    /// A segment of one direction passes a door. If too many exchanges are open, some are moved to `done`.
     pub(crate) fn segment(
         &mut self,
         at_ns: u64,
@@ -231,7 +248,7 @@ impl RequestConnection {
         if passing.arrives && is_data {
             self.arrives(at_ns, direction, from, end);
         }
-        // Where the other host is not watched, its door is here.
+        // If the other host is not observed, its acknowledgements count as heard at this door.
         if passing.arrives
             || (passing.is_dissected && self.ends[1 - direction as usize].host.is_none())
         {
@@ -243,6 +260,7 @@ impl RequestConnection {
         }
     }
 
+    /// Gives a segment to the parser and returns what it found.
     fn dissect_segment(
         &mut self,
         direction: EventStreamDirection,
@@ -254,7 +272,7 @@ impl RequestConnection {
         let mut found = Vec::new();
         let own = &mut self.directions[direction as usize];
         if segment.bytes > 0 {
-            // What lies behind a hole is not reported yet.
+            // The parser holds back bytes behind a hole.
             own.dissected_end = if from <= own.dissected_end {
                 own.dissected_end.max(end)
             } else {
@@ -279,7 +297,7 @@ impl RequestConnection {
                 .acknowledged(other(direction), up_to, &mut found);
         }
         if segment.fin || segment.reset {
-            // Behind an end there is nothing; the end itself has a sequence number.
+            // No byte follows a FIN or RST; it takes a sequence number itself, so the end is given to the parser once.
             if !std::mem::replace(&mut self.directions[direction as usize].finished, true) {
                 self.conversation.end(direction, end, &mut found);
             }
@@ -292,6 +310,7 @@ impl RequestConnection {
         found
     }
 
+    /// Applies what the parser found to the open exchanges.
     fn take(&mut self, found: Vec<DissectorEvent>, done: &mut Vec<Exchange>) {
         for found in found {
             match found {
@@ -339,6 +358,7 @@ impl RequestConnection {
         }
     }
 
+    /// The first byte of a message is at stream offset `at`, from `side`.
     fn begins(
         &mut self,
         exchange: u64,
@@ -363,7 +383,7 @@ impl RequestConnection {
 
     // --- sockets ---
 
-    /// What was written up to an offset by the program of one end.
+    /// The program of one end wrote the bytes up to offset `up_to`.
     pub(crate) fn wrote(&mut self, end: EventStreamDirection, up_to: u64, at_ns: u64, thread: u32) {
         self.sockets[end as usize] = true;
         self.directions[end as usize]
@@ -371,7 +391,7 @@ impl RequestConnection {
             .pass(up_to, at_ns, thread);
     }
 
-    /// What the program of one end has read of the other's direction.
+    /// The program of one end has read the other direction up to offset `up_to`.
     pub(crate) fn has_read(
         &mut self,
         end: EventStreamDirection,
@@ -385,8 +405,9 @@ impl RequestConnection {
             .pass(up_to, at_ns, thread);
     }
 
-    /// The same of a socket that was there before, `count` bytes since somebody counts. What has left was written, and what is read
-    /// has arrived: once both agree, it is known where counting began.
+    /// As [`Self::wrote`] or [`Self::has_read`], for a socket that existed before the observation: `count` bytes were written or
+    /// read since counting began, at an unknown offset. Bytes that left were written before and bytes that are read have arrived
+    /// before, which bounds that offset.
     pub(crate) fn counted(
         &mut self,
         end: EventStreamDirection,
@@ -433,7 +454,7 @@ impl RequestConnection {
 
     // --- exchanges ---
 
-    /// Exchanges that are over by now; `all`: the others too, as far as they came.
+    /// Moves the exchanges that are over at `now_ns` to `done`; with `all` the unfinished ones too, as far as they came.
     pub(crate) fn over(&mut self, now_ns: u64, all: bool, done: &mut Vec<Exchange>) {
         if !all && now_ns < self.looks_at_ns {
             return;
@@ -462,7 +483,7 @@ impl RequestConnection {
         self.finish_exchanges(over, is_behind && !all, done);
     }
 
-    /// What no exchange that goes on needs.
+    /// Forgets the moments, retransmissions and waits that no open exchange needs.
     fn forget(&mut self) {
         for direction in [EventStreamDirection::There, EventStreamDirection::Back] {
             let needed = self.open.values().filter_map(|open| {
@@ -474,7 +495,7 @@ impl RequestConnection {
                 open.first.begins[role as usize]
             });
             let own = &mut self.directions[direction as usize];
-            // Of bytes that left, some may not have been reported yet.
+            // Bytes that have left may not be parsed yet.
             let needed = needed.min().unwrap_or(u64::MAX).min(own.dissected_end);
             own.left.forget(needed);
             own.arrived.forget(needed);
@@ -497,7 +518,7 @@ impl RequestConnection {
         }
     }
 
-    /// The account of it, where nothing that was asked on it was answered; `None` also where it had no data.
+    /// The totals of a connection on which nothing that was asked was answered; `None` if something was, or if it carried no data.
     pub(crate) fn transfer_account(&self) -> Option<TransferAccount> {
         if self.has_answers || !self.has_data() {
             return None;
@@ -540,7 +561,7 @@ impl RequestConnection {
         })
     }
 
-    /// Whether both sides have said all they will.
+    /// Whether it was reset, or both sides have finished sending.
     pub(crate) fn is_over(&self) -> bool {
         self.reset || self.directions.iter().all(|direction| direction.finished)
     }
@@ -559,14 +580,14 @@ impl RequestConnection {
             .any(|direction| direction.position.is_none())
     }
 
-    /// Whether any was reported.
+    /// Whether any data of it was seen where it is parsed.
     pub(crate) fn has_data(&self) -> bool {
         self.directions
             .iter()
             .any(|direction| direction.dissected_end > 0)
     }
 
-    /// What was left out of it, as there was more than is kept.
+    /// What was left out of it because a bound on memory was reached.
     pub(crate) fn left_out(&self) -> LeftOut {
         let mut left_out = self.left_out.clone();
         for direction in &self.directions {
@@ -583,7 +604,7 @@ impl RequestConnection {
         left_out
     }
 
-    /// Bytes of it that no capture saw.
+    /// How many of its bytes no capture saw.
     pub(crate) fn lost(&self) -> u64 {
         self.conversation.lost()
     }
@@ -597,6 +618,7 @@ const fn other(direction: EventStreamDirection) -> EventStreamDirection {
     }
 }
 
+/// Appends to a queue of at most [`MOST_REMEMBERED`] elements; the oldest gives way and is counted as left out.
 fn remember<T>(queue: &mut VecDeque<T>, what: T, left_out: &mut LeftOut) {
     if queue.len() >= MOST_REMEMBERED {
         queue.pop_front();

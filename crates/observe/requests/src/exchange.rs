@@ -1,58 +1,60 @@
-//! One exchange that is over: what it was, between whom, and when it passed which point. Plain data; what is not known is absent.
+//! One finished exchange (a call, a handshake, or a one-way message): what was asked, between whom, and when it passed each point.
+//! Plain data; what is not known is absent. All times are in ns, and pairs of times are those of the first and the last byte.
 
 pub use stackline_dissect::conversation::ExchangeKind;
 use stackline_events::traceparent::Traceparent;
 use stackline_redact::RedactedName;
 use std::net::SocketAddr;
 
-/// One of its two ends.
+/// One end of an exchange's connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExchangeEnd {
-    /// The host, by its number among those that are watched; none where it is elsewhere.
+    /// The host, by its number among the observed ones; `None` if it is not observed.
     pub host: Option<usize>,
-    /// Its address and port.
+    /// The address and port of the end.
     pub address: SocketAddr,
 }
 
-/// A message of it.
+/// One message of an exchange: a request or a response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExchangeMessage {
-    /// Where it begins in its stream.
+    /// The stream offset of its first byte.
     pub from: u64,
-    /// Behind its last byte.
+    /// The stream offset behind its last byte.
     pub end: u64,
-    /// When a sending call that took its first byte returned, and its last one.
+    /// When the sending calls that took its first and its last byte returned.
     pub written: Option<(u64, u64)>,
-    /// When its first byte left its host for the first time, and its last one.
+    /// When its first byte first left the sender's host, and when its last one did.
     pub left: Option<(u64, u64)>,
-    /// When its first byte was at the other host, and when all of it was.
+    /// When its first byte arrived at the receiver's host, and when all of it had.
     pub arrived: Option<(u64, u64)>,
     /// When the receiving call that got its last byte returned.
     pub read: Option<u64>,
     /// The thread that wrote its first byte, and the one that read its last.
     pub threads: (u32, u32),
-    /// Segments of it that were sent again, and how long they were waited for in all, ns; waits that overlap count once.
+    /// How many of its segments were sent again.
     pub again: u64,
-    /// See `again`.
+    /// How long these retransmissions were waited for, ns; waits that overlap count once.
     pub again_ns: u64,
-    /// How long its end waited in its host for the acknowledgement of what was sent before it, ns.
+    /// How long the sender's host held its end back until the data before it was acknowledged (Nagle's algorithm), ns.
     pub held_ns: u64,
     /// How long the sender had to wait for room in the receiver's window, ns.
     pub window_ns: u64,
-    /// How long its sender sent nothing in the midst of it although all before had arrived and there was room, ns: it had nothing to
-    /// send.
+    /// How long its sender sent nothing in the midst of it although all data before had arrived and there was room, ns: the program
+    /// had nothing to send.
     pub paused_ns: u64,
-    /// How long its sender waited in the midst of it for what the other end said then (`100 Continue`), beside a round trip, ns.
+    /// How long its sender waited in the midst of it for a message of the other end (such as `100 Continue`), without a round trip,
+    /// ns.
     pub awaited_ns: u64,
-    /// How long its sender stood still in the midst of it until an acknowledgement came, although there was room and nothing was lost,
-    /// ns: no more was under way than it allows itself.
+    /// How long its sender stood still in the midst of it until an acknowledgement came, although there was room and nothing was
+    /// lost, ns: it had as many bytes in flight as it allows itself.
     pub stalled_ns: u64,
-    /// How long its receiver read nothing although bytes of it lay there, ns.
+    /// How long the receiving program read nothing although bytes of it had arrived, ns.
     pub late_ns: u64,
 }
 
 impl ExchangeMessage {
-    /// When it was handed over, as far as it is known: it cannot leave before.
+    /// When its sender's program handed it over, as far as that is known: the earliest time known of its first byte.
     #[must_use]
     pub fn handed_ns(&self) -> Option<u64> {
         let handed = [self.written, self.left, self.arrived]
@@ -61,13 +63,13 @@ impl ExchangeMessage {
         handed.map(|(first, _)| first).min()
     }
 
-    /// When its receiver's host had it, or its program where that is known.
+    /// When the receiving program had read it, or else when the receiver's host had it.
     #[must_use]
     pub fn came_at_receiver_ns(&self) -> Option<u64> {
         self.read.or(self.arrived.map(|(_, last)| last))
     }
 
-    /// When it was there: read, or at its receiver's host, or gone from its sender's.
+    /// When it was there: read, or else arrived, or else gone from the sender's host.
     #[must_use]
     pub fn came_ns(&self) -> Option<u64> {
         self.read
@@ -75,77 +77,77 @@ impl ExchangeMessage {
     }
 }
 
-/// An exchange.
+/// One finished exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    /// The connection, by its number in the order in which they began.
+    /// The number of its connection, in the order in which connections began.
     pub flow: u32,
     /// Its number on the connection.
     pub number: u64,
-    /// What kind it is.
+    /// Whether it is a call, a handshake or a one-way message.
     pub kind: ExchangeKind,
     /// The protocol's name.
     pub protocol: &'static str,
-    /// Whether it is distinguished by what the protocol says, and not by turns.
+    /// Whether its messages were told apart by parsing the protocol; otherwise by the change of direction of the data.
     pub exact: bool,
     /// What was asked.
     pub name: RedactedName,
     /// What was answered.
     pub status: RedactedName,
-    /// For which span of which trace its request says that it is made.
+    /// The distributed-trace context that its request carries.
     pub context: Option<Traceparent>,
     /// Who asks.
     pub client: ExchangeEnd,
     /// Who answers.
     pub server: ExchangeEnd,
-    /// The host between both that saw it, where no end of it was seen.
+    /// The observed host between both ends that forwarded it, if neither end is observed.
     pub seen_at: Option<usize>,
-    /// Whether the side that was connected to asks.
+    /// Whether the side that accepted the connection is the one that asks.
     pub reversed: bool,
-    /// The request, and what answers it.
+    /// The request; of several round trips the first.
     pub request: ExchangeMessage,
-    /// See `request`; none where nothing answers.
+    /// The response; of several round trips the last. `None` if nothing answered.
     pub response: Option<ExchangeMessage>,
-    /// Where it takes several round trips: each answer before the last, and what the client said next. `request` is what it said
-    /// first, `response` the last answer.
+    /// The round trips in between: each answer before the last, with what the client sent next.
     pub turns: Vec<(ExchangeMessage, ExchangeMessage)>,
-    /// Whole parts of a response that is a stream.
+    /// How many complete parts a streamed response had.
     pub parts: u64,
-    /// From the question after the server's address to its answer.
+    /// From the DNS question for the server's address to its answer, ns.
     pub lookup: Option<(u64, u64)>,
-    /// From the first packet of the connection to its second, at the client; where the exchange is the first on it.
+    /// From the SYN to the SYN-ACK at the client, ns; only in the first exchange of the connection.
     pub connect: Option<(u64, u64)>,
-    /// How often the first packet was sent again.
+    /// How often the SYN was sent again.
     pub connect_again: u64,
-    /// The set-up of security or a login before it, where it is the first on the connection.
+    /// The TLS handshake or login before it, ns; only in the first exchange of the connection.
     pub handshake: Option<(u64, u64)>,
-    /// Round trip of the connection's set-up, ns.
+    /// The round trip of the connection's set-up, or else the shortest time to an acknowledgement, ns.
     pub round_trip_ns: Option<u64>,
-    /// Whether nothing more is known, and why.
+    /// Why the exchange is void: it has no complete response, or nothing more is known of it. `None` if it is complete.
     pub void: Option<&'static str>,
-    /// Whether it is a connection that was not set up, and no request could be made on it.
+    /// Whether it is a failed attempt to set a connection up, on which no request could be made.
     pub is_unopened: bool,
-    /// When who asked wanted no answer any more, or learnt that there will be none or no more of it; of requests without a whole answer.
+    /// When the client gave up waiting, or learnt that no further part of the answer will come, ns; only without a complete
+    /// response.
     pub gave_up: Option<u64>,
 }
 
-/// Protocols within QUIC, and its own set-up.
+/// The names of protocols over QUIC, and of QUIC's own set-up.
 const OVER_QUIC: [&str; 4] = ["QUIC", "HTTP/3", "DNS over QUIC", "QUIC, by streams"];
 
 impl Exchange {
-    /// Whether it came over QUIC: no segments and no sockets show it.
+    /// Whether it came over QUIC: then neither segments nor sockets show its messages.
     #[must_use]
     pub fn is_over_quic(&self) -> bool {
         OVER_QUIC.contains(&self.protocol)
     }
 
-    /// Whether it came in datagrams: over QUIC, or as a question of DNS.
+    /// Whether it came in UDP datagrams: over QUIC, or as a DNS question.
     #[must_use]
     pub fn is_in_datagrams(&self) -> bool {
         self.is_over_quic() || self.protocol == "DNS"
     }
 
-    /// When it began: with the question after the server's address, the connection, or the request.
+    /// When it began, ns: with the DNS lookup, the set-up of the connection, or the request.
     #[must_use]
     pub fn begin_ns(&self) -> Option<u64> {
         let first = [self.lookup, self.connect, self.handshake]
@@ -155,21 +157,20 @@ impl Exchange {
         first.chain(self.asked_ns()).min()
     }
 
-    /// When the request was handed over, as far as it is known: it cannot leave before.
+    /// When the client's program handed the request over, as far as that is known, ns.
     #[must_use]
     pub fn asked_ns(&self) -> Option<u64> {
         self.request.handed_ns()
     }
 
-    /// Its round trips: what was asked in each, and what answered it.
+    /// Its round trips in order: the client's message in each, and its answer.
     pub fn rounds(&self) -> impl Iterator<Item = (&ExchangeMessage, Option<&ExchangeMessage>)> {
         let asked = std::iter::once(&self.request).chain(self.turns.iter().map(|(_, next)| next));
         let answers = self.turns.iter().map(|(answer, _)| Some(answer));
         asked.zip(answers.chain([self.response.as_ref()]))
     }
 
-    /// When the response was there: read, or at the client's host, or gone from the server's; when it was given up where there is
-    /// none.
+    /// When it ended, ns: when the client had the response (read, or arrived, or gone from the server), or when it was given up.
     #[must_use]
     pub fn end_ns(&self) -> Option<u64> {
         if self.gave_up.is_some() {

@@ -1,5 +1,6 @@
-//! An exchange as events: points on the lifeline of its unit, as programs of our own emit them, and what is said of it beside
-//! (`REQUEST`, `REQUEST_TIME`, `REQUEST_NETWORK`, `REQUEST_WORK`). It decides nothing.
+//! Writes an exchange as events: the points that its unit passes (its lifeline), as instrumented programs emit them, and facts about
+//! it (`REQUEST`, `REQUEST_TIME`, `REQUEST_NETWORK`, `REQUEST_WORK`). The unit is the number under which the events of an exchange
+//! are found.
 
 use crate::exchange::ExchangeKind;
 use crate::exchange::{Exchange, ExchangeEnd, ExchangeMessage};
@@ -13,35 +14,35 @@ use stackline_events::{EventEmitter, EventValue};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// Takes an event: host, keyword, moment, data.
+/// Receives events: host, keyword, moment in ns, and values.
 pub type RequestEventSink<'e> = EventEmitter<'e>;
 
-/// What the server's thread did between the request and the answer, ns.
+/// What a thread did during a time of an exchange, such as the server's between request and answer, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerThreadWork {
     /// The thread.
     pub thread: u32,
-    /// It computed.
+    /// It ran on a core.
     pub cpu_ns: u64,
-    /// It could have, and had no core.
+    /// It was runnable and had no core.
     pub runnable_ns: u64,
     /// It waited for a lock.
     pub lock_ns: u64,
-    /// For a disk.
+    /// It waited for a disk.
     pub disk_ns: u64,
     /// It slept.
     pub sleep_ns: u64,
     /// It waited for a socket.
     pub socket_ns: u64,
-    /// For a process that it had started.
+    /// It waited for a process that it had started.
     pub child_ns: u64,
-    /// It was stopped.
+    /// It was stopped (by a signal or a debugger).
     pub stopped_ns: u64,
     /// It was held up while its process collected garbage.
     pub collect_ns: u64,
-    /// It could have computed on a core that whoever looks had.
+    /// It was runnable, while the observer's own threads had the core.
     pub observer_ns: u64,
-    /// For something else.
+    /// It waited for something else.
     pub other_ns: u64,
 }
 
@@ -66,54 +67,55 @@ impl std::ops::Add for ServerThreadWork {
     }
 }
 
-/// The processes of an exchange's ends, as far as they are known.
+/// The process IDs of an exchange's two ends, as far as they are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExchangeProcesses {
-    /// That of who asks.
+    /// The client's process.
     pub client: Option<u32>,
-    /// That of who answers.
+    /// The server's process.
     pub server: Option<u32>,
-    /// Whether the last program of the trace asks, for which the others are there, or what it has begun.
+    /// Whether the client belongs to the last program of the trace, which the programs before it serve, or was started by it.
     pub is_callers: Option<bool>,
 }
 
-/// What is known of an exchange beside its packets and sockets.
+/// What is known of an exchange from other sources than its packets and sockets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExchangeContext<'k> {
     /// The programs of both ends, client's first.
     pub programs: (&'k str, &'k str),
-    /// Their processes.
+    /// The processes of both ends.
     pub processes: ExchangeProcesses,
-    /// What hosts are called that are not watched, where somebody named them.
+    /// Names of hosts that are not observed, where the user gave them.
     pub elsewhere: Option<&'k HostsElsewhere>,
-    /// What the server did.
+    /// What the server's thread did between request and answer.
     pub work: Option<ServerThreadWork>,
-    /// What the thread that read the request did while that lay unread.
+    /// What the thread that read the request did between its arrival and the reading.
     pub wait: Option<ServerThreadWork>,
-    /// What the client's thread that read the answer did while that lay unread.
+    /// What the client's thread that read the answer did between its arrival and the reading.
     pub answer_wait: Option<ServerThreadWork>,
-    /// Whether names and statuses are kept whole, with all that is in them.
+    /// Whether names and statuses are written in full, not redacted.
     pub contents: bool,
-    /// Whether segments are events too: then they say when a request whose bytes are reported passed the doors.
+    /// Whether segments are written as events too. They show then when a message passed the doors, and the points at the doors are
+    /// not written for it.
     pub segments: bool,
 }
 
-/// The unit of an exchange.
+/// The unit of an exchange: made of its flow and its number.
 #[must_use]
 pub fn unit_of(exchange: &Exchange) -> i64 {
     unit_ids::unit(exchange.flow & unit_ids::LAST_FLOW, exchange.number)
 }
 
-/// What hosts that are not watched are called, by their addresses.
+/// Names of hosts that are not observed, by address.
 pub type HostsElsewhere = BTreeMap<IpAddr, String>;
 
-/// The name of a place: its host, or its address where it is elsewhere.
+/// The name of an end's host, or its address if it is not observed.
 #[must_use]
 pub fn place_name(place: &ExchangeEnd, hosts: &[String]) -> String {
     place_name_among(place, hosts, None)
 }
 
-/// The same where hosts elsewhere may have been given names.
+/// As [`place_name`], with names for hosts that are not observed.
 #[must_use]
 pub fn place_name_among(
     place: &ExchangeEnd,
@@ -128,7 +130,7 @@ pub fn place_name_among(
         .unwrap_or_else(|| place.address.ip().to_string())
 }
 
-/// Emits all events of an exchange. Hosts are those that are watched, by number.
+/// Emits all events of an exchange. `hosts`: the names of the observed hosts, by number.
 pub fn emit_exchange(
     exchange: &Exchange,
     known: &ExchangeContext<'_>,
@@ -155,7 +157,7 @@ pub fn emit_exchange(
     one.facts(known, emit);
 }
 
-/// Bytes of all that was asked, and of all that was answered, if anything was.
+/// Bytes of all requests of an exchange, and of all answers if there is a response.
 fn count_bytes(exchange: &Exchange) -> (u64, Option<u64>) {
     let bytes = |message: &ExchangeMessage| message.end - message.from;
     let asked = exchange
@@ -169,11 +171,13 @@ fn count_bytes(exchange: &Exchange) -> (u64, Option<u64>) {
     (asked, answered)
 }
 
+/// Writes the events of one exchange.
 struct ExchangeEventWriter<'l> {
     exchange: &'l Exchange,
     unit: i64,
+    /// The names of the client's and the server's host.
     names: &'l [String; 2],
-    /// Directions of request and response.
+    /// The directions of request and response.
     directions: [EventStreamDirection; 2],
     hosts: &'l [String],
 }
@@ -186,13 +190,14 @@ impl ExchangeEventWriter<'_> {
             .map(String::as_str)
     }
 
+    /// Emits the points of the lifeline.
     fn points(&self, segments: bool, emit: &mut RequestEventSink<'_>) {
         let exchange = self.exchange;
         let between = exchange
             .seen_at
             .and_then(|host| self.hosts.get(host))
             .map(String::as_str);
-        // Between its ends it is seen as at the door of who asks.
+        // An exchange that is seen between its ends counts as seen at the client's door.
         let (client, server) = (
             self.host(&exchange.client).or(between),
             self.host(&exchange.server),
@@ -210,7 +215,7 @@ impl ExchangeEventWriter<'_> {
         let Some((first, next)) = exchange.turns.first() else {
             return self.answered(response, true, segments, [client, server], emit);
         };
-        // A line passes each point once: what comes behind the first round trip is one part of it.
+        // A lifeline passes each point once: the round trips after the first are one part of it.
         self.answered(first, false, segments, [client, server], emit);
         if let (Some(host), Some(at_ns)) = (client.or(server), next.handed_ns()) {
             emit(
@@ -223,7 +228,7 @@ impl ExchangeEventWriter<'_> {
         self.received(response, client, emit);
     }
 
-    /// The unit, the stream and the bytes of a message.
+    /// The values of a point: the unit, the stream, and the offset and number of the message's bytes.
     fn range(
         &self,
         message: &ExchangeMessage,
@@ -239,7 +244,7 @@ impl ExchangeEventWriter<'_> {
         ]
     }
 
-    /// What the client says in a round trip.
+    /// Emits the points of a request.
     fn asked(
         &self,
         request: &ExchangeMessage,
@@ -265,7 +270,7 @@ impl ExchangeEventWriter<'_> {
         if let (Some(host), Some(at_ns)) = (server, request.read) {
             emit(host, "SOCK_RECEIVED", at_ns, &ask);
         }
-        // Of a message that nobody answers nothing else says that it came.
+        // A message that nobody answers has no other point that shows its arrival.
         let (keyword, came) = match self.is_message() {
             true => ("APP_RECEIVED", request.came_at_receiver_ns()),
             false => ("APP_INDICATION", request.read),
@@ -275,12 +280,12 @@ impl ExchangeEventWriter<'_> {
         }
     }
 
-    /// Whether nobody answers it, or nobody asked for it.
+    /// Whether it is a one-way message.
     fn is_message(&self) -> bool {
         self.exchange.kind == ExchangeKind::OneWay
     }
 
-    /// What answers it; the last answer is the response.
+    /// Emits the points of an answer; the last answer is the response.
     fn answered(
         &self,
         response: &ExchangeMessage,
@@ -316,7 +321,7 @@ impl ExchangeEventWriter<'_> {
         }
     }
 
-    /// The client has all of it.
+    /// Emits the point at which the client has the whole response.
     fn received(
         &self,
         response: &ExchangeMessage,
@@ -336,7 +341,8 @@ impl ExchangeEventWriter<'_> {
         }
     }
 
-    /// The last byte of a message at the doors of both hosts.
+    /// Emits the moments at which the last byte of a message passed the doors of both hosts. `hosts`: the sender's, then the
+    /// receiver's; `ends`: the names of both.
     fn crosses(
         &self,
         message: &ExchangeMessage,
@@ -362,6 +368,7 @@ impl ExchangeEventWriter<'_> {
         }
     }
 
+    /// Emits the facts about the exchange.
     fn facts(&self, known: &ExchangeContext<'_>, emit: &mut RequestEventSink<'_>) {
         let exchange = self.exchange;
         let between = || {
@@ -418,7 +425,7 @@ impl ExchangeEventWriter<'_> {
         self.work(known, host, at_ns, emit);
     }
 
-    /// The processes of both ends.
+    /// Emits the processes of both ends, if any is known.
     fn processes(
         &self,
         known: ExchangeProcesses,
@@ -437,7 +444,7 @@ impl ExchangeEventWriter<'_> {
         }
     }
 
-    /// Where its time went.
+    /// Emits the parts of its time.
     fn time(&self, host: &str, at_ns: u64, emit: &mut RequestEventSink<'_>) {
         let Some(account) = account_time(self.exchange) else {
             return;
@@ -476,7 +483,7 @@ impl ExchangeEventWriter<'_> {
         .emit_on(host, at_ns, emit);
     }
 
-    /// What the threads at both ends did meanwhile, and what they waited for.
+    /// Emits what the threads at both ends did, and what they waited for.
     fn work(
         &self,
         known: &ExchangeContext<'_>,
@@ -490,7 +497,7 @@ impl ExchangeEventWriter<'_> {
             ("RESPONSE_WAIT", &known.answer_wait),
         ] {
             let Some(work) = work else { continue };
-            // The data of all are alike.
+            // The three events have the same fields.
             let data = RequestWork {
                 unit: self.unit.into(),
                 thread: work.thread.into(),
@@ -510,6 +517,7 @@ impl ExchangeEventWriter<'_> {
         }
     }
 
+    /// Emits retransmissions, waits and stalls of its messages, unless all are zero.
     fn network(&self, host: &str, at_ns: u64, emit: &mut RequestEventSink<'_>) {
         let sum = |role: usize, of: fn(&ExchangeMessage) -> u64| {
             let of_round = |(asked, answer): (&ExchangeMessage, Option<&ExchangeMessage>)| {

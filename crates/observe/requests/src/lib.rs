@@ -1,20 +1,24 @@
-//! Requests of programs that are not ours, out of what was seen of them: packets at the doors of hosts, bytes at sockets.
+//! Reconstructs the requests of unmodified programs from what was observed of them: packets at the doors of hosts (a door is the
+//! network interface at which packets leave or enter a host) and bytes that programs write to and read from sockets.
 //!
-//! It opens nothing and reads no clock: times are arguments. What was not seen is absent, never guessed.
+//! It does no input or output and reads no clock: all times are arguments, in ns. What was not seen is left absent, never guessed.
+//!
+//! An exchange is a request with its response, a handshake, or a message that nobody answers. Its unit is the number under which its
+//! events are found. A flow is the number of a connection.
 //!
 //! | module | one idea |
 //! | --- | --- |
-//! | [`exchange_builder`] | start here: takes what was seen, gives exchanges that are over |
-//! | [`exchange`] | an exchange: what it was, between whom, when it passed which point |
-//! | [`time_account`] | where its time went, as parts that add up to it |
-//! | [`exchange_events`] | an exchange as events |
-//! | [`request_parents`] | which requests were made for which others |
-//! | [`stream_progress`] | when bytes of a stream first passed a point |
-//! | [`observation_end`] | when whoever looks ends what goes on |
-//! | [`collector`] | exchanges of one observation, gathered |
-//! | [`contents`] | what is kept of them on demand, in words |
-//! | `connection` | one connection of TCP: its two directions, and the exchanges on it |
-//! | `quic_connection` | one connection of QUIC |
+//! | [`exchange_builder`] | start here: takes packets and socket events, returns finished exchanges |
+//! | [`exchange`] | one exchange: what was asked, between whom, and when it passed each point |
+//! | [`time_account`] | splits the time of an exchange into parts that add up to it |
+//! | [`exchange_events`] | writes an exchange as events |
+//! | [`request_parents`] | finds which requests a server made to answer which others |
+//! | [`stream_progress`] | records when each byte of a stream first passed a point |
+//! | [`observation_end`] | the moment from which the observer itself ends programs |
+//! | [`collector`] | gathers the exchanges of one observation |
+//! | [`contents`] | the sentences that say what `--keep-contents` keeps |
+//! | `connection` | one TCP connection: its two directions, and the exchanges on it |
+//! | `quic_connection` | one QUIC connection |
 
 pub mod collector;
 mod connection;

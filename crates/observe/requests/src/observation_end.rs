@@ -1,26 +1,26 @@
-//! The moment from which on whoever looks ends what goes on: connections that end then were under way, and did not fail.
+//! The moment from which the observer itself ends programs. Connections that end after it were under way: they did not fail.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// That moment, once it has come; all clones have the same.
+/// The moment, once it has come; all clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct ObservationEnd {
-    /// 0: it has not come.
+    /// The moment, ns; 0 while it has not come.
     at_ns: Arc<AtomicU64>,
 }
 
 impl ObservationEnd {
-    /// From that moment on whoever looks ends programs. Only the first counts.
+    /// Sets the moment, ns; only the first call counts.
     pub fn set_moment(&self, at_ns: u64) {
         let first =
             self.at_ns
                 .compare_exchange(0, at_ns.max(1), Ordering::Relaxed, Ordering::Relaxed);
-        // A later one is due to the first.
+        // A failed exchange means that the moment was set before; a later end follows from the first one.
         let _ = first;
     }
 
-    /// Whether a moment is behind it.
+    /// Whether the moment had come by `at_ns`.
     #[must_use]
     pub fn has_come_by(&self, at_ns: u64) -> bool {
         let end_ns = self.at_ns.load(Ordering::Relaxed);

@@ -1,7 +1,8 @@
-//! One connection of QUIC: its datagrams at the doors of its hosts, to its set-up, and where its packets can be opened to exchanges and
-//! their times. What lies in sockets is not seen.
+//! One QUIC connection: turns its datagrams at the doors of its hosts into the times of its set-up and, where its packets can be
+//! decrypted, into exchanges and their times. How long data lies in sockets is not seen. A door is the network interface at which
+//! packets leave or enter a host.
 //!
-//! A datagram is seen perhaps twice, where it leaves and where it arrives. What it says is read where it is seen first.
+//! A datagram may be seen twice: where it leaves and where it arrives. Its contents are parsed where it is seen first.
 
 mod account;
 mod finished_exchange;
@@ -24,15 +25,15 @@ use stackline_events::unit_ids::EventStreamDirection;
 use stackline_redact::RedactedName;
 use std::collections::BTreeMap;
 
-/// Exchanges that go on, at most.
+/// The most streams of a connection whose bytes are followed.
 const MOST_OPEN: usize = Bound::Open.most();
-/// An exchange is over so long after its last byte: the other door may be late.
+/// An exchange is reported this long after its last byte, ns: the packets of the other door may come later.
 const SETTLES_NS: u64 = 500_000_000;
-/// What has not arrived by then does not.
+/// Bytes that have left and not arrived are waited for this long, ns.
 const UNDER_WAY_NS: u64 = 30_000_000_000;
-/// A connection on which nothing passed for so long is over: ends give up sooner (RFC 9000, 10.1).
+/// A connection on which nothing passed for this long is over, ns: ends give up sooner (RFC 9000, 10.1).
 const IDLE_NS: u64 = 180_000_000_000;
-/// The number of the exchange that sets a connection up; that of a stream's exchange is one more than the dissector's.
+/// The exchange number of the set-up; the exchange of a stream has the parser's number plus one.
 const SET_UP: u64 = 0;
 
 /// When a datagram of one direction passes a host.
@@ -40,35 +41,42 @@ const SET_UP: u64 = 0;
 pub(crate) struct DatagramPassage {
     pub(crate) at_ns: u64,
     pub(crate) direction: EventStreamDirection,
-    /// It leaves the host, or arrives there; both, where its ends are one. Neither: it passes between its ends.
+    /// Whether it leaves the host. On a loopback it both leaves and arrives; a host between the ends sees it do neither.
     pub(crate) leaves: bool,
-    /// See `leaves`.
+    /// Whether it arrives at the host.
     pub(crate) arrives: bool,
 }
 
-/// One direction of a stream.
+/// One direction of a stream: when its bytes passed.
 #[derive(Debug, Default)]
 struct QuicStreamDirection {
+    /// When bytes left the sender's host.
     left: StreamPointProgress,
+    /// When bytes arrived at the receiver's host, in order.
     arrived: Arrivals,
+    /// How often bytes were sent again.
     again: u64,
+    /// The longest time from a first copy to a later one, ns.
     again_ns: u64,
 }
 
-/// An exchange that goes on.
+/// An exchange that is not reported yet; arrays are those of request and response.
 #[derive(Debug, Default)]
 struct OpenQuicExchange {
     has_begun: [bool; 2],
+    /// The stream offsets at which the messages end, once known.
     ends: [Option<u64>; 2],
     name: RedactedName,
     status: RedactedName,
     context: Option<Traceparent>,
+    /// Why nothing more will be known of it.
     void: Option<&'static str>,
+    /// When its latest message began or ended, ns.
     over_ns: u64,
 }
 
 impl OpenQuicExchange {
-    /// Whether all was said that will be.
+    /// Whether nothing more is expected to be said in it.
     const fn is_whole(&self) -> bool {
         self.ends[1].is_some() || self.void.is_some()
     }
@@ -78,46 +86,59 @@ impl OpenQuicExchange {
 #[derive(Clone, Copy, Debug)]
 struct QuicClose {
     at_ns: u64,
+    /// The side that closed it.
     side: EventStreamDirection,
+    /// The error code of the CONNECTION_CLOSE frame.
     code: u64,
+    /// Whether the code is one of the application's protocol, not of QUIC.
     is_application: bool,
 }
 
-/// One connection.
+/// One QUIC connection. Arrays of two have one element for each direction.
 #[derive(Debug)]
 pub(crate) struct QuicConnection {
+    /// The number of the connection.
     pub(crate) flow: u32,
     /// Who opened it, and who was connected to.
     ends: [ExchangeEnd; 2],
-    /// The host between them that sees it, where it is seen at neither.
+    /// The observed host that forwards its packets, if neither end is observed.
     seen_at: Option<usize>,
+    /// From the first DNS question before the connection to the last answer, ns.
     lookup: Option<(u64, u64)>,
     dissector: QuicDissector,
     set_up: QuicSetUp,
+    /// The name of its set-up, as the client asks for it.
     name: RedactedName,
-    /// Its set-up was reported.
+    /// Whether the exchange of its set-up was reported.
     is_set_up_reported: bool,
-    /// No call on it has ended.
+    /// Whether no call on it has been reported yet. The first call gets the times of the set-up.
     is_first: bool,
+    /// Whether the server answered with a version negotiation.
     has_negotiated: bool,
     spin: SpinBit,
+    /// Datagrams that were seen lately, to recognise their second copy.
     seen: SeenDatagrams,
+    /// By stream number, when bytes passed.
     streams: BTreeMap<u64, [QuicStreamDirection; 2]>,
+    /// Exchanges that are not reported yet, by the parser's number.
     open: BTreeMap<u64, OpenQuicExchange>,
     /// Streams whose exchanges were reported.
     reported: ClosedStreams,
-    /// Directions whose datagrams are seen at both ends.
+    /// For each direction, whether its datagrams are seen both leaving and arriving.
     sees_both: [bool; 2],
-    /// Where the next message of each direction begins, as if they came in one stream.
+    /// The offset of the next message of each direction. Messages are numbered as if they came in one stream.
     allotted: [u64; 2],
     datagrams: [u64; 2],
     bytes: [u64; 2],
     has_data: [bool; 2],
+    /// Retry packets of the server.
     retries: u64,
+    /// How often an end changed its address.
     pub(crate) migrations: u64,
     closed: Option<QuicClose>,
     first_ns: u64,
     pub(crate) last_ns: u64,
+    /// The longest time without a datagram, ns.
     quiet_ns: u64,
     left_out: LeftOut,
 }
@@ -161,7 +182,8 @@ impl QuicConnection {
         }
     }
 
-    /// A datagram of one direction passes a door; ids that sides may be written to from now on are given.
+    /// Takes a datagram that passes a door. `length`: its bytes before the capture cut it. `give_id` gets new connection IDs, each
+    /// with the side that is written to with it.
     pub(crate) fn datagram(
         &mut self,
         passage: DatagramPassage,
@@ -175,7 +197,7 @@ impl QuicConnection {
             leaves,
             arrives,
         } = passage;
-        // Between its ends it is seen as at the door of who asks.
+        // A datagram that a host forwards counts as seen at the door of the side that opened the connection.
         let between = !leaves && !arrives;
         if between && self.seen_at.is_none() {
             return; // It is seen at its ends.
@@ -229,6 +251,7 @@ impl QuicConnection {
         self.seen.add(seen, &mut self.left_out);
     }
 
+    /// Counts a datagram that is seen for the first time.
     fn count(&mut self, direction: EventStreamDirection, at_ns: u64, length: u64) {
         if self.first_ns == 0 {
             (self.first_ns, self.last_ns) = (at_ns, at_ns);
@@ -242,7 +265,8 @@ impl QuicConnection {
     /// Bytes of a stream pass a door.
     fn pass(&mut self, direction: EventStreamDirection, piece: PassedPiece, passing: QuicPassing) {
         let PassedPiece { stream, from, end } = piece;
-        // Of streams in one direction no message is reported.
+        // Only streams that the client opens for both directions carry exchanges (RFC 9000, 2.1: their numbers are multiples of
+        // four).
         if !stream.is_multiple_of(4) || self.reported.has(stream) {
             return;
         }
@@ -263,6 +287,7 @@ impl QuicConnection {
         }
     }
 
+    /// Applies what the parser found.
     fn take(&mut self, event: QuicEvent, at_ns: u64) {
         match event {
             QuicEvent::Named(name) => self.name = name,
@@ -299,6 +324,7 @@ impl QuicConnection {
         }
     }
 
+    /// Applies what the parser found of an exchange.
     fn exchange(&mut self, event: DissectorEvent, at_ns: u64) {
         let Some(number) = event.exchange() else {
             return;
@@ -338,7 +364,7 @@ impl QuicConnection {
         }
     }
 
-    /// Exchanges that are over by now; `all`: the others too, as far as they came.
+    /// Moves the exchanges that are over at `now_ns` to `done`; with `all` the unfinished ones too, as far as they came.
     pub(crate) fn over(&mut self, now_ns: u64, all: bool, done: &mut Vec<Exchange>) {
         if all {
             let mut found = Vec::new();
@@ -375,7 +401,7 @@ impl QuicConnection {
         }
     }
 
-    /// Whether bytes of a message have left its sender and not arrived at its receiver, which is watched.
+    /// Whether bytes of an exchange have left their sender and not arrived at their receiver, where both doors are observed.
     fn is_under_way(&self, number: u64, open: &OpenQuicExchange) -> bool {
         let Some(directions) = self.streams.get(&(4 * number)) else {
             return false;
@@ -387,7 +413,7 @@ impl QuicConnection {
         open.void.is_none() && (is_behind(0) || is_behind(1))
     }
 
-    /// Whether nothing more is expected of it.
+    /// Whether the connection is over: closed for `lingers_ns`, or idle for [`IDLE_NS`].
     pub(crate) fn is_over(&self, now_ns: u64, lingers_ns: u64) -> bool {
         let after = if self.closed.is_some() {
             lingers_ns
@@ -408,17 +434,17 @@ impl QuicConnection {
         self.datagrams.contains(&0) && self.has_data.contains(&true)
     }
 
-    /// Whether it carries what cannot be read, as its secrets are not known.
+    /// Whether it could not be decrypted, as its secrets are not known.
     pub(crate) fn is_sealed(&self) -> bool {
         self.dissector.is_sealed()
     }
 
-    /// Packets that could not be opened although the secrets are known.
+    /// How many packets could not be decrypted although the secrets are known.
     pub(crate) fn unopened(&self) -> u64 {
         self.dissector.unopened()
     }
 
-    /// What was left out of it, as there was more than is kept.
+    /// What was left out of it because a bound on memory was reached.
     pub(crate) fn left_out(&self) -> LeftOut {
         let mut left_out = self.left_out.clone();
         for direction in self.streams.values().flatten() {

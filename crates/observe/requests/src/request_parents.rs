@@ -1,5 +1,5 @@
-//! Which requests were made for which others: those that a server makes while it has a request. Distinguished by the thread, or by the process
-//! and the time with less certainty; where several could be meant, none is.
+//! Finds the parent of a request: the request that a server was answering when it made this one. It goes by the thread, or with less
+//! certainty by the process and the time; if several requests could be the parent, none is chosen.
 
 mod by_count;
 
@@ -8,41 +8,42 @@ use stackline_dissect::left_out::{Bound, LeftOut};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-/// A request as far as that needs it: who asks, who answers, and when.
+/// What is needed of a request to find its parent: who asks, who answers, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestSpan {
-    /// Its unit.
+    /// The unit of the request: the number under which its events are found.
     pub unit: i64,
-    /// Where it is asked, by number; what is elsewhere has none.
+    /// The client's host, by number; `None` if it is not observed.
     pub client_host: Option<usize>,
-    /// The thread that asks, 0 where it is not known, and its process.
+    /// The thread that asks, and its process; 0 if not known.
     pub client: (u32, u32),
     /// When it began and was answered, ns.
     pub asked: (u64, u64),
-    /// Where it is answered.
+    /// The server's host, by number; `None` if it is not observed.
     pub server_host: Option<usize>,
-    /// The address and port that answers.
+    /// The server's address and port.
     pub service: Option<SocketAddr>,
-    /// The threads that read it and answered it, and their process.
+    /// The thread that read it, the thread that answered it, and their process; 0 if not known.
     pub server: (u32, u32, u32),
-    /// When the server had it and when its answer was gone, ns.
+    /// When the server had it, and when its answer had left, ns.
     pub served: (u64, u64),
 }
 
-/// The thread is the same, so the one is in the midst of the other.
+/// The certainty, in parts per million, if the thread that asks is one that serves the parent.
 pub const BY_THREAD: u32 = 980_000;
-/// The process is, and had no other request at that time.
+/// The certainty if the process is the same, and served only one request at that time.
 pub const BY_PROCESS: u32 = 850_000;
-/// Several could be meant, and the thread read one of them alone since it asked last.
+/// The certainty if several requests are possible, and the thread has read only one of them since it asked last.
 pub const BY_TURN: u32 = 900_000;
-/// Only the host and the time are.
+/// The certainty if only the host and the time match.
 pub const BY_TIME: u32 = 600_000;
-/// What happens within this is right behind.
+/// A request that is made within this after another was read may follow from it at once, ns.
 const RIGHT_BEHIND_NS: u64 = 2_000_000;
-/// Requests that a host has at the same time, at most; beyond that none is distinguished by time.
+/// The most requests that are being served at a time; beyond that no parent is looked for.
 const MOST: usize = Bound::Parents.most();
 
-/// Pairs of a request and the one that it was made for, and how sure that is, parts of a million.
+/// Finds the parents of all requests. Returns the unit of each request, the unit of its parent, and the certainty in parts per
+/// million.
 #[must_use]
 pub fn find_parents(spans: &[RequestSpan], left_out: &mut LeftOut) -> Vec<(i64, i64, u32)> {
     let mut served: Vec<&RequestSpan> = spans
@@ -56,7 +57,7 @@ pub fn find_parents(spans: &[RequestSpan], left_out: &mut LeftOut) -> Vec<(i64, 
         .collect();
     asked.sort_unstable_by_key(|span| span.asked.0);
     let (mut next, mut open, mut found) = (0, Vec::<&RequestSpan>::new(), Vec::new());
-    // When each thread asked last.
+    // When each thread made its last request, ns.
     let mut last: HashMap<(Option<usize>, u32), u64> = HashMap::new();
     for child in asked {
         while next < served.len() && served[next].served.0 <= child.asked.0 {
@@ -86,6 +87,7 @@ pub fn find_parents(spans: &[RequestSpan], left_out: &mut LeftOut) -> Vec<(i64, 
     found
 }
 
+/// The parent of one request among the requests that its host was serving the whole time.
 fn parent(
     child: &RequestSpan,
     candidates: &[&RequestSpan],
@@ -114,15 +116,15 @@ fn parent(
         candidates
             .iter()
             .filter(|span| span.server.2 == 0)
-            // A service seldom asks itself, and many clients of one do at the same time.
+            // A service seldom asks itself, and often has several clients at the same time.
             .filter(|span| span.service != child.service || child.service.is_none())
             .collect(),
         BY_TIME,
     )
 }
 
-/// Of several requests that a server has, the only one that its thread read since it asked last: who does one thing after the
-/// other passes a request on when it has read it.
+/// Of several candidates, the only one that was read since the thread made its last request, and right before this one: a server
+/// that does one thing after the other passes a request on when it has read it.
 fn in_turn<'s>(
     child: &RequestSpan,
     candidates: &[&&'s RequestSpan],

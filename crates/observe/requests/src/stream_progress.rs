@@ -1,44 +1,44 @@
-//! When bytes of a stream first passed a point: at which moment each of them was there. Offsets in, times out; no more than a bounded
-//! number of moments is kept.
+//! Records when each byte of a stream first passed a point, such as the door of a host or a socket. A bounded number of moments is
+//! kept. Offsets are in bytes, times in ns.
 
 use stackline_dissect::left_out::{Bound, LeftOut};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Moments that are kept; of more every second one goes.
+/// The most moments that are kept; beyond that, every second one is dropped.
 const MOST: usize = Bound::Moments.most();
-/// Pieces that are ahead of a hole, at most; the farthest are forgotten.
+/// The most pieces of data behind a hole that are remembered; further ones are dropped.
 const MOST_AHEAD: usize = Bound::Ahead.most();
 
-/// A moment: everything before `end` had passed.
+/// A moment at which everything before `end` had passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgressMoment {
     /// The offset behind the last byte.
     pub end: u64,
     /// When, ns.
     pub at_ns: u64,
-    /// The thread that did it; 0 where none did, or it is not known.
+    /// The thread that wrote or read; 0 if it is not known, or the point is no socket.
     pub thread: u32,
 }
 
-/// How a stream passed a point.
+/// When the bytes of a stream passed a point.
 #[derive(Clone, Debug, Default)]
 pub struct StreamPointProgress {
     moments: VecDeque<ProgressMoment>,
-    /// When bytes before it passed is not known.
+    /// The offset before which nothing is known.
     begin: u64,
-    /// Behind the farthest byte that passed.
+    /// The offset behind the farthest byte that has passed.
     end: u64,
-    /// Moments that went, as there were more than are kept.
+    /// How many moments were dropped at the bound.
     thinned: u64,
 }
 
 impl StreamPointProgress {
-    /// Nobody looked before that offset had passed.
+    /// Sets the offset at which the observation begins.
     pub const fn begin_at(&mut self, offset: u64) {
         (self.begin, self.end) = (offset, offset);
     }
 
-    /// Bytes up to `end` have passed.
+    /// Notes that all bytes before `end` have passed.
     pub fn pass(&mut self, end: u64, at_ns: u64, thread: u32) {
         if end <= self.end {
             return;
@@ -57,12 +57,12 @@ impl StreamPointProgress {
         }
     }
 
-    /// Adds what was left out, as there was more than is kept.
+    /// Adds the number of dropped moments.
     pub fn left_out(&self, into: &mut LeftOut) {
         into.add(Bound::Moments, self.thinned);
     }
 
-    /// Behind the farthest byte.
+    /// The offset behind the farthest byte that has passed.
     #[must_use]
     pub const fn end(&self) -> u64 {
         self.end
@@ -78,8 +78,8 @@ impl StreamPointProgress {
             .copied()
     }
 
-    /// The place of the first moment at which the byte at that offset had passed. It is the last one or among the oldest as a rule: it is
-    /// looked for from these, in steps that double.
+    /// The index of the first moment at which the byte at that offset had passed. It is usually the last one or among the oldest, so
+    /// the search begins there, in steps that double.
     fn first_beyond(&self, offset: u64) -> usize {
         let is_before = |at: usize| {
             self.moments
@@ -112,7 +112,7 @@ impl StreamPointProgress {
         self.of(end.checked_sub(1)?)
     }
 
-    /// Behind the farthest byte that had passed at a moment.
+    /// The offset behind the farthest byte that had passed at a moment.
     #[must_use]
     pub fn end_at(&self, at_ns: u64) -> u64 {
         let at = self.moments.partition_point(|moment| moment.at_ns <= at_ns);
@@ -120,7 +120,7 @@ impl StreamPointProgress {
         before.map_or(self.begin, |moment| moment.end)
     }
 
-    /// The same, where something is known of before that moment.
+    /// As [`Self::end_at`], but `None` if nothing had passed by then.
     #[must_use]
     pub fn end_before(&self, at_ns: u64) -> Option<u64> {
         let at = self.moments.partition_point(|moment| moment.at_ns <= at_ns);
@@ -142,7 +142,7 @@ impl StreamPointProgress {
             .collect()
     }
 
-    /// Nobody asks for bytes before that offset any more.
+    /// Forgets the moments of bytes before that offset.
     pub fn forget(&mut self, offset: u64) {
         while self
             .moments
@@ -154,17 +154,18 @@ impl StreamPointProgress {
     }
 }
 
-/// How a stream arrived: a byte is there when all before it are.
+/// When the bytes of a stream arrived in order: a byte counts when all before it have arrived too.
 #[derive(Clone, Debug, Default)]
 pub struct Arrivals {
     progress: StreamPointProgress,
+    /// Pieces that arrived behind a hole: their end offsets by their first.
     ahead: BTreeMap<u64, u64>,
-    /// Pieces that were one more than are remembered.
+    /// How many pieces were dropped at the bound.
     forgotten: u64,
 }
 
 impl Arrivals {
-    /// From that offset on.
+    /// Arrivals of a stream whose observation begins at that offset.
     #[must_use]
     pub fn from(offset: u64) -> Self {
         Self {
@@ -176,7 +177,7 @@ impl Arrivals {
         }
     }
 
-    /// A segment arrived.
+    /// The bytes `from..end` arrived.
     pub fn segment(&mut self, from: u64, end: u64, at_ns: u64) {
         if from > self.progress.end {
             if self.ahead.len() >= MOST_AHEAD && !self.ahead.contains_key(&from) {
@@ -194,24 +195,24 @@ impl Arrivals {
         self.progress.pass(end, at_ns, 0);
     }
 
-    /// Everything before that offset is there, as its receiver says.
+    /// Its receiver acknowledges everything before that offset.
     pub fn acknowledged(&mut self, end: u64, at_ns: u64) {
         self.segment(self.progress.end, end, at_ns);
     }
 
-    /// Adds what was left out, as there was more than is kept.
+    /// Adds the numbers of dropped moments and pieces.
     pub fn left_out(&self, into: &mut LeftOut) {
         self.progress.left_out(into);
         into.add(Bound::Ahead, self.forgotten);
     }
 
-    /// Whether something came behind a hole.
+    /// Whether data has arrived behind a hole that is still open.
     #[must_use]
     pub fn has_hole(&self) -> bool {
         !self.ahead.is_empty()
     }
 
-    /// As the receiver has it.
+    /// When bytes arrived in order.
     #[must_use]
     pub const fn progress(&self) -> &StreamPointProgress {
         &self.progress
@@ -223,15 +224,15 @@ impl Arrivals {
     }
 }
 
-/// How long bytes of a message lay unread at its receiver while it read nothing for so long, at least, ns.
+/// A receiver that reads nothing for at least this long, although bytes have arrived, is late, ns.
 pub const LATE_NS: u64 = 1_000_000;
 
-/// How long a receiver let bytes lie, [`LATE_NS`] or more at once, from when they arrived and when it read them; 0 where it is not
-/// seen to read.
+/// How long a receiver left arrived bytes unread, counting only times of [`LATE_NS`] or more, ns. `arrived` and `read`: when the
+/// message's bytes arrived and were read. 0 if reading is not seen.
 #[must_use]
 pub fn late_ns(arrived: &[ProgressMoment], read: &[ProgressMoment]) -> u64 {
     let mut late_ns = 0_u64;
-    // What was read so far, and when.
+    // The offset up to which was read so far, and when, ns.
     let (mut taken, mut since_ns) = (None::<u64>, 0);
     for moment in read {
         let next = match taken {

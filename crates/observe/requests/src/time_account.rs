@@ -1,37 +1,38 @@
-//! Where an exchange's time went, as parts that add up to it: set-up, request, server, response. A part whose ends are not known is
-//! absent, and its time belongs to the part around it; nothing is below zero but where two clocks or sources disagree, which shows.
+//! Splits the time of an exchange into phases (set-up, request, server, response) that add up to it. A phase whose ends are not
+//! known is absent, and its time belongs to the phase around it. A phase is negative only where two clocks or sources disagree; it
+//! is left so, to show the disagreement.
 
 use crate::exchange::{Exchange, ExchangeMessage};
 
-/// A part of an exchange's time.
+/// A phase of an exchange, in order of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ExchangePhase {
-    /// The server's address is asked for.
+    /// The server's address is looked up (DNS).
     Lookup,
     /// The connection is set up.
     Connect,
-    /// Security is, or a session.
+    /// TLS or a session is set up.
     Handshake,
-    /// Between set-up and request the client does something else.
+    /// The client does something else between set-up and request, or between two round trips.
     Client,
-    /// The request is written and has not left whole.
+    /// The request is written and has not left the client's host completely.
     Hold,
-    /// It is on its way.
+    /// The request is on its way.
     There,
-    /// It lies at the server and nobody reads it.
+    /// The request has arrived and the server has not read it.
     Unread,
-    /// The server has it and has not begun to answer.
+    /// The server has the request and has not begun to answer.
     Work,
-    /// The answer has begun to leave and is not gone.
+    /// The answer has begun to leave and has not left completely.
     Sending,
-    /// Its end is on its way.
+    /// The end of the answer is on its way.
     Back,
-    /// It lies at the client and nobody reads it.
+    /// The answer has arrived and the client has not read it.
     ClientUnread,
 }
 
 impl ExchangePhase {
-    /// All of them, in their order in time.
+    /// All phases, in order of time.
     pub const ALL: [Self; 11] = [
         Self::Lookup,
         Self::Connect,
@@ -47,16 +48,16 @@ impl ExchangePhase {
     ];
 }
 
-/// The time of each part, ns, in the order of [`ExchangePhase::ALL`]; `None`: its ends are not known.
+/// The duration of each phase, ns, in the order of [`ExchangePhase::ALL`]; `None` if its ends are not known.
 pub type ExchangePhaseTimes = [Option<i64>; ExchangePhase::ALL.len()];
 
-/// From one moment to another, ns; what is longer than a number holds, which clocks of captures may say, is the longest.
+/// The signed time from one moment to another, ns. A longer time than fits, which clocks of captures may produce, is clamped.
 fn between(from: u64, to: u64) -> i64 {
     let far = i64::try_from(from.abs_diff(to)).unwrap_or(i64::MAX);
     if to < from { -far } else { far }
 }
 
-/// Whether all its moments are of one host's clock.
+/// Whether all times of an exchange are of one host's clock.
 fn is_of_one_clock(exchange: &Exchange) -> bool {
     match (exchange.client.host, exchange.server.host) {
         (Some(client), Some(server)) => client == server,
@@ -64,7 +65,7 @@ fn is_of_one_clock(exchange: &Exchange) -> bool {
     }
 }
 
-/// The account of an exchange; `None` where its beginning or its end is not known. Parts of several round trips add up.
+/// The phases of an exchange; `None` if its beginning or its end is not known. The phases of several round trips are summed.
 #[must_use]
 pub fn account_time(exchange: &Exchange) -> Option<ExchangePhaseTimes> {
     let (begin, end) = (exchange.begin_ns()?, exchange.end_ns()?);
@@ -77,7 +78,7 @@ pub fn account_time(exchange: &Exchange) -> Option<ExchangePhaseTimes> {
     let mut account = PhaseAccount {
         at: begin,
         end,
-        // What arrives after the client has given up is no part of its time, by whatever clock.
+        // If the client gave up, nothing that arrives later is part of its time, whichever clock measured it.
         is_bounded: is_of_one_clock(exchange) || exchange.gave_up.is_some(),
         phases: [None; ExchangePhase::ALL.len()],
     };
@@ -86,7 +87,7 @@ pub fn account_time(exchange: &Exchange) -> Option<ExchangePhaseTimes> {
     for (number, (request, response)) in exchange.rounds().enumerate() {
         let is_last = number == exchange.turns.len();
         let gave_up = exchange.gave_up.filter(|_| is_last);
-        // From the server's side alone the way back and there lies between its answer and what comes next.
+        // If only the server is observed, a round trip lies between its answer and the client's next message.
         if number > 0 && exchange.client.host.is_none() {
             account.add_round_trip(exchange.round_trip_ns, request.handed_ns());
         }
@@ -99,7 +100,7 @@ pub fn account_time(exchange: &Exchange) -> Option<ExchangePhaseTimes> {
     Some(account.finish())
 }
 
-/// Where the parts of a round end, from [`ExchangePhase::Client`] on.
+/// When each phase of a round ends, ns, from [`ExchangePhase::Client`] on.
 fn round_ends(
     request: &ExchangeMessage,
     response: &ExchangeMessage,
@@ -107,7 +108,8 @@ fn round_ends(
 ) -> [Option<u64>; 8] {
     let last = |pair: Option<(u64, u64)>| pair.map(|(_, last)| last);
     let first = |pair: Option<(u64, u64)>| pair.map(|(first, _)| first);
-    // One that was given up is at the server until then; of an answer that was cut off the rest is waited for.
+    // A request that was given up counts as being at the server until then; if an answer was cut off, its rest is waited for until
+    // then.
     let answered = first(response.left).or(first(response.arrived)).or(gave_up);
     let is_cut = gave_up.is_some() && answered != gave_up;
     let sent = gave_up.filter(|_| is_cut).or(last(response.left));
@@ -115,7 +117,7 @@ fn round_ends(
         request.handed_ns(),
         last(request.left),
         last(request.arrived),
-        // What is read after the answer began is no wait: the server does not need all of it.
+        // If the request is read only after the answer began, the server did not need all of it: that is no wait.
         request
             .read
             .filter(|read| answered.is_none_or(|answered| *read <= answered)),
@@ -126,24 +128,27 @@ fn round_ends(
     ]
 }
 
-/// An account that goes on: up to where it is made.
+/// Phases that are being computed.
 struct PhaseAccount {
+    /// The time up to which phases are assigned, ns.
     at: u64,
+    /// When the exchange ended, ns.
     end: u64,
-    /// Whether no part can begin before the one before it ended, nor end behind the whole.
+    /// Whether every phase is kept between the end of the one before it and the end of the exchange.
     is_bounded: bool,
     phases: ExchangePhaseTimes,
 }
 
 impl PhaseAccount {
-    /// Parts from that one on, each of which ends there; before `asked` nothing of the request happened.
+    /// Adds the phases from `from` on, which end at `ends`. `asked`: when the request was handed over; phases before the request end
+    /// by then.
     fn add(&mut self, from: ExchangePhase, ends: &[Option<u64>], asked: Option<u64>) {
         let before_request = ExchangePhase::Client as usize;
         let parts = self.phases.iter_mut().enumerate().skip(from as usize);
         for ((number, part), part_end) in parts.zip(ends) {
             let Some(part_end) = *part_end else { continue };
-            // On one clock a part that began before the one before it ended belongs to that: data in a SYN (RFC 7413), an answer that
-            // begins while the request still leaves.
+            // On one clock, a phase that began before the previous one ended belongs to that one: data in a SYN (RFC 7413), or an
+            // answer that begins while the request is still leaving.
             let part_end = match (self.is_bounded, asked) {
                 (false, _) => part_end,
                 (true, Some(asked)) if number < before_request => part_end
@@ -156,7 +161,7 @@ impl PhaseAccount {
         }
     }
 
-    /// A round trip, or what there is of it before that moment.
+    /// Adds a round trip to the time on the way, but not beyond `until`.
     fn add_round_trip(&mut self, round_trip_ns: Option<u64>, until: Option<u64>) {
         let Some((trip, until)) = round_trip_ns.zip(until) else {
             return;
@@ -167,7 +172,7 @@ impl PhaseAccount {
         self.at = there;
     }
 
-    /// What remains behind the last point that is known is the last part's.
+    /// Assigns the time after the last known point to the last phase.
     fn finish(mut self) -> ExchangePhaseTimes {
         if self.at != self.end {
             let rest = between(self.at, self.end);

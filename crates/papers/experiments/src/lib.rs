@@ -1,6 +1,7 @@
-//! Papers made again: a paper's formulas and experiments, and its tables and figures beside what was printed.
+//! Reproductions of papers: their formulas and experiments, and their tables and figures beside the printed values.
 //!
-//! A paper is a module and its line in [`PAPERS`]. It never prints and writes no files: the command does.
+//! A paper is a module and a line in [`PAPERS`]. Nothing is printed and no files are written here: the command does
+//! that.
 
 pub mod arpanet;
 pub mod blast;
@@ -16,7 +17,7 @@ pub use paper::{
     Compared, PaperComparison, PaperExperiment, PaperSession, Reproduction, ReproductionSettings,
 };
 
-/// All papers.
+/// All papers that can be reproduced.
 pub const PAPERS: &[PaperExperiment] =
     &[blast::PAPER, magic::PAPER, arpanet::PAPER, vsystem::PAPER];
 

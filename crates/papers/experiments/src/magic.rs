@@ -5,7 +5,7 @@
 //! | `printed` | the numbers of the paper |
 //! | `setting` | its networks, the TCP of its hosts, its viewer: what every experiment begins with |
 //! | `case` | one simulated session, and the figures that the tables show of it |
-//! | `lab` | who runs the sessions |
+//! | `session_runner` | who runs the sessions |
 //! | `formulas` | what is printed as a formula |
 //! | `latency` | section 4.2.3 and Figure 3: where a block's time goes |
 //! | `table2` | throughput of a server by platform, from copies alone and simulated |

@@ -1,8 +1,8 @@
-//! What every measuring process does: it ends with the process that started it.
+//! What every measuring process needs: to end together with the process that started it.
 
 use std::{io, process, thread};
 
-/// Ends this process with the one that started it and holds the other end of its standard input: nothing else comes over it.
+/// Ends this process when the parent, which holds the other end of standard input, ends; nothing else is sent on it.
 pub(crate) fn end_with_parent() {
     thread::spawn(|| {
         // Whatever it is that ends the pipe.

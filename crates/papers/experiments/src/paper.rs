@@ -1,78 +1,80 @@
-//! What the command needs to know of a paper, and what a paper gets from the command.
+//! The interface between the command `reproduce` and a paper.
 
 use stackline_core::error::{Error, Result};
 use stackline_report::chart::Chart;
 use stackline_report::paper::PaperReport as Tables;
 use stackline_report::sheet::Sheet;
 
-/// A paper whose experiments can be made again.
+/// A paper whose experiments can be repeated.
 #[derive(Clone, Copy, Debug)]
 pub struct PaperExperiment {
-    /// What the command calls it.
+    /// The paper's name on the command line.
     pub name: &'static str,
-    /// Author, year and title, and which of its tables and figures there are.
+    /// Author, year and title, and the tables and figures that are reproduced.
     pub title: &'static str,
-    /// Its host profiles, as networks of the language.
+    /// The paper's host profiles, as networks of the language.
     pub profile: &'static str,
-    /// Makes its tables and figures again.
+    /// Reproduces the tables and figures.
     pub reproduce: fn(&ReproductionSettings<'_>) -> Result<Reproduction>,
-    /// Runs its programs on this machine, so often, and gives their times as JSON; nothing where it has none. It may leave
-    /// the machine's network, so its process has one thread and does nothing else.
+    /// Runs the paper's programs on this machine, the given number of times, and returns their times as JSON; absent
+    /// where it has no programs. It may leave the machine's network namespace, so it is called in a process that has
+    /// one thread and does nothing else.
     pub measure: Option<fn(u32) -> Result<serde_json::Value>>,
-    /// The tables that have something of [`PaperExperiment::measure`].
+    /// Names of the tables that contain values of [`PaperExperiment::measure`].
     pub measured: &'static [&'static str],
-    /// What of it is run over an emulated network and simulated alike; nothing where it has no such comparison.
+    /// Sessions that are run both emulated and simulated; absent where there is no such comparison.
     pub compare: Option<PaperComparison>,
 }
 
-/// Sessions that the command carries out in two worlds.
+/// Sessions that the command carries out in both worlds.
 #[derive(Clone, Copy, Debug)]
 pub struct PaperComparison {
-    /// What is run.
+    /// The sessions.
     pub sessions: fn() -> Vec<PaperSession>,
-    /// The table of what came of it: of each session what each run printed as JSON, simulated and emulated.
+    /// Makes the table of the results: for each session the JSON output of its runs, simulated and emulated.
     pub sheet: fn(&[(PaperSession, Compared)]) -> Sheet,
 }
 
-/// A command line that both worlds understand.
+/// A session: a command line that is valid in both worlds.
 #[derive(Clone, Debug)]
 pub struct PaperSession {
-    /// In the table.
+    /// The session's name in the table.
     pub name: &'static str,
-    /// The specification whose network it is run across.
+    /// The specification with the network of the session.
     pub specification: String,
-    /// The words of the command, without the specification, the world and the seed.
+    /// The arguments of the command, without specification, world and seed.
     pub words: Vec<String>,
 }
 
-/// What the runs of a session printed.
+/// The outputs of a session's runs.
 #[derive(Clone, Debug, Default)]
 pub struct Compared {
-    /// In the simulated world, each with a seed of its own.
+    /// Outputs in the simulated world, each with a seed of its own.
     pub simulated: Vec<serde_json::Value>,
-    /// In the emulated world, or why a run came to nothing.
+    /// Outputs in the emulated world, or the reason why a run failed.
     pub emulated: Vec<std::result::Result<serde_json::Value, String>>,
 }
 
-/// How a paper is made again.
+/// The settings of a reproduction.
 pub struct ReproductionSettings<'a> {
-    /// Root of the randomness of what is simulated.
+    /// Root of the random seeds of simulations.
     pub seed: u64,
-    /// Least transfers of each simulation that hangs on chance.
+    /// Least number of transfers in each simulation that depends on chance.
     pub transfers: u64,
-    /// Most seeds of an experiment that is made with several; nothing: as many as it has.
+    /// Most seeds of an experiment that uses several; when absent, all that it has.
     pub most_seeds: Option<u64>,
-    /// The largest standard error of a standard deviation, as a share of it.
+    /// Largest standard error of a standard deviation, as a share of it.
     pub precision: f64,
-    /// What [`PaperExperiment::measure`] printed in a process of its own, or why it did not; nothing where it was not started.
+    /// The output of [`PaperExperiment::measure`], which ran in a process of its own, or why it failed; absent where
+    /// it was not started.
     pub measured: Option<std::result::Result<Vec<u8>, String>>,
-    /// Only the tables and figures whose names begin so, whatever their letters' case.
+    /// Only the tables and figures whose names begin with this, in upper or lower case.
     pub only: Option<&'a str>,
-    /// Gets how many parts of the work are done, and how many there are.
+    /// Called with the number of parts of the work that are done, and of all parts.
     pub progress: &'a (dyn Fn(usize, usize) + Sync),
 }
 
-/// Some of a paper's tables: their names, and what makes them.
+/// Some of a paper's tables: their names, and the function that makes them.
 pub(crate) type PaperTables<'a> = (&'a [&'a str], &'a dyn Fn() -> Result<Vec<Sheet>>);
 
 impl PaperExperiment {
@@ -121,11 +123,11 @@ impl ReproductionSettings<'_> {
     }
 }
 
-/// A paper made again.
+/// A reproduced paper.
 #[derive(Clone, Debug)]
 pub struct Reproduction {
-    /// Its tables and figures as rows.
+    /// The tables and figures as rows.
     pub tables: Tables,
-    /// Its figures as charts, by file name.
+    /// The figures as charts, by file name.
     pub charts: Vec<(&'static str, Chart)>,
 }

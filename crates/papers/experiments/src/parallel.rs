@@ -1,11 +1,11 @@
-//! Many computations over all processors, their results in the order of what they were made of: neither the order nor the number of
-//! processors changes a figure.
+//! Runs many computations on all processors. The results are in the order of the input, so neither the order of
+//! computation nor the number of processors changes a figure.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Computes each.
+/// Computes the result for each item, in the order of the items.
 pub(crate) fn each<T: Sync, R: Send>(items: &[T], compute: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let take = || {

@@ -1,18 +1,18 @@
-//! What is printed beside what came here: how far off it is, and why where that is more than a tenth. One place makes these columns, so that
-//! no table leaves them out where they contradict.
+//! The columns that compare printed values with reproduced ones: the difference, and the reason where it is more than
+//! a tenth. They are made in one place, so that no table leaves them out where the values differ.
 
 use stackline_report::sheet::{Sheet, SheetCell, SheetColumn};
 
-/// From this difference on a reason stands beside it, percent.
+/// Difference from which on a reason is given, percent.
 pub(crate) const DIFFERENCE_NEEDS_REASON: f64 = 10.0;
-/// What stands there where nobody knows.
+/// The text where the reason is unknown.
 const NOT_KNOWN: &str = "unknown";
-/// How the note of a table begins that has nothing printed.
+/// The beginning of the note of a table without printed values.
 const NOTHING: &str = "No published values to compare";
 
-/// The columns, behind those of the values themselves.
+/// The columns of difference and reason, which follow those of the values.
 const COLUMNS: [(&str, &str); 2] = [("off_percent", "off %"), ("why", "why")];
-/// The columns before them, of tables with a value in each row.
+/// The columns before them, in tables with one value in each row.
 const VALUES: [(&str, &str); 2] = [("printed", "published"), ("here", "here")];
 
 /// A figure as a paper prints it.
@@ -32,7 +32,7 @@ impl From<f64> for PrintedFigure {
 }
 
 impl PrintedFigure {
-    /// As it stands in a table.
+    /// The figure as a table shows it.
     pub(crate) fn cell(self) -> SheetCell {
         match self {
             Self::Nothing => SheetCell::Absent,
@@ -44,7 +44,7 @@ impl PrintedFigure {
         }
     }
 
-    /// By how much a figure is off, %: of the nearest that is printed.
+    /// The difference of a reproduced figure from the printed one, %; from the nearest value if a range is printed.
     pub(crate) fn off_percent(self, here: f64) -> Option<f64> {
         let nearest = match self {
             Self::Nothing => return None,
@@ -59,7 +59,7 @@ impl PrintedFigure {
     }
 }
 
-/// The cells of those columns.
+/// The cells of these columns.
 pub(crate) fn cells(
     printed: impl Into<PrintedFigure>,
     here: f64,
@@ -68,7 +68,7 @@ pub(crate) fn cells(
     cells_of_difference(printed.into().off_percent(here), why)
 }
 
-/// The same of a difference that is known; of several in a row, the largest.
+/// The cells of these columns for a known difference; with several values in a row, the largest.
 pub(crate) fn cells_of_difference(off_percent: Option<f64>, why: Option<&str>) -> [SheetCell; 2] {
     let Some(off) = off_percent else {
         return [SheetCell::Absent, SheetCell::text("")];
@@ -79,28 +79,28 @@ pub(crate) fn cells_of_difference(off_percent: Option<f64>, why: Option<&str>) -
     ]
 }
 
-/// The reason of a difference that needs one.
+/// The reason for a difference, if it needs one.
 pub(crate) fn reason(off_percent: f64, why: Option<&str>) -> Option<&str> {
     (off_percent.abs() > DIFFERENCE_NEEDS_REASON).then(|| why.unwrap_or(NOT_KNOWN))
 }
 
-/// The largest of some differences, whichever its sign.
+/// The difference with the largest absolute value.
 pub(crate) fn largest(differences: impl Iterator<Item = f64>) -> Option<f64> {
     differences.max_by(|a, b| a.abs().total_cmp(&b.abs()))
 }
 
-/// One value that the paper prints.
+/// A printed value and the reproduced one.
 pub(crate) struct PrintedValue {
     pub(crate) printed: PrintedFigure,
     pub(crate) here: f64,
-    /// Digits behind the point.
+    /// Number of decimal places.
     pub(crate) digits: usize,
-    /// Why it is off, where that is known.
+    /// The reason for the difference, where it is known.
     pub(crate) why: Option<&'static str>,
 }
 
 impl PrintedValue {
-    /// Of which nothing is known that would explain a difference.
+    /// A value for which no reason for a difference is known.
     pub(crate) fn new(printed: impl Into<PrintedFigure>, here: f64, digits: usize) -> Self {
         Self {
             printed: printed.into(),
@@ -110,13 +110,13 @@ impl PrintedValue {
         }
     }
 
-    /// Why it is off.
+    /// The same value with a reason for its difference.
     pub(crate) fn because(mut self, why: &'static str) -> Self {
         self.why = Some(why);
         self
     }
 
-    /// Its row, behind cells that say what it is.
+    /// The value's row, after cells that say what it is.
     pub(crate) fn row(&self, what: impl IntoIterator<Item = SheetCell>) -> Vec<SheetCell> {
         let here = if self.here.is_finite() {
             SheetCell::Number(self.here, self.digits)
@@ -129,14 +129,14 @@ impl PrintedValue {
     }
 }
 
-/// A table with a value in each row, behind columns that say what it is.
+/// A table with one value in each row, after columns that say what it is.
 pub(crate) fn sheet(name: &str, title: &str, what: &[(&'static str, &str)]) -> Sheet {
     let mut sheet = Sheet::new(name, title, &[what, &VALUES].concat());
     sheet.columns.extend(columns());
     sheet
 }
 
-/// The columns as a sheet has them.
+/// The columns of difference and reason, as columns of a sheet.
 pub(crate) fn columns() -> impl Iterator<Item = SheetColumn> {
     COLUMNS.into_iter().map(|(key, head)| SheetColumn {
         head: head.into(),
@@ -144,7 +144,7 @@ pub(crate) fn columns() -> impl Iterator<Item = SheetColumn> {
     })
 }
 
-/// The note of a table that has nothing printed: what stands in place of these columns.
+/// The note of a table without printed values, which takes the place of these columns.
 pub(crate) fn nothing_printed(why: &str) -> String {
     format!("{NOTHING}: {why}.")
 }

@@ -1,5 +1,5 @@
-//! Texts of the language that papers have with them: networks of their machines, stacks as the simulated world has them, and specifications
-//! that are carried out there.
+//! Texts of the language that belong to papers: networks of their machines, stacks of the simulated world, and
+//! specifications that are run there.
 
 use stackline_core::error::{Error, Result};
 use stackline_core::network::Network;
@@ -32,10 +32,10 @@ fn plan(text: &str, declarations_only: bool) -> Option<Plan> {
     .plan
 }
 
-/// All networks of a text.
+/// All networks that a text declares.
 ///
 /// # Errors
-/// Never for the texts that papers have.
+/// None occur for the texts of the papers.
 pub(crate) fn networks(text: &str) -> Result<Vec<Network>> {
     let none = || Error::measurement("cannot read the paper's machines");
     Ok(plan(text, true).ok_or_else(none)?.networks)
@@ -44,7 +44,7 @@ pub(crate) fn networks(text: &str) -> Result<Vec<Network>> {
 /// The network of that name in a text.
 ///
 /// # Errors
-/// Never for the names in it.
+/// None occur for names that the text declares.
 pub(crate) fn network(text: &str, name: &str) -> Result<Network> {
     let found = networks(text)?
         .into_iter()
@@ -52,18 +52,19 @@ pub(crate) fn network(text: &str, name: &str) -> Result<Network> {
     found.ok_or_else(|| Error::measurement(format!("the profile has no network {name}")))
 }
 
-/// A stack with its options.
+/// A stack with its options, in the simulated world.
 ///
 /// # Errors
-/// Never for the options that there are.
+/// None occur for options that exist.
 pub(crate) fn stack(over: &str) -> Result<Stack> {
     parse_stack(over, World::Simulated)
 }
 
-/// The first run of the first specification of a text, simulated across its network as that is changed.
+/// Simulates the first run of the first specification of a text across its network, after `change` has changed the
+/// network.
 ///
 /// # Errors
-/// Never for the texts that papers have, unless the run cannot be carried out.
+/// When the run cannot be carried out.
 pub(crate) fn carry_out(text: &str, change: impl Fn(&mut Network)) -> Result<SimRunOutcome> {
     let wrong = || {
         Error::measurement(format!(

@@ -1,79 +1,82 @@
-//! Every keyword of stackline: who emits it, what its data are, in their order. Docs, importers, lifelines and findings read
-//! this table; an event with a keyword that is not in it is kept and shown all the same.
+//! The catalogue of stackline's keywords: who emits each, and its data fields in their order. Documentation,
+//! importers, lifelines and findings use this table; an event with a keyword that is not in it is stored and shown all
+//! the same.
 //!
-//! The data of everything on the path of a data unit begin alike: `unit; stream; offset; bytes` (see [`crate::unit_ids`]). A
-//! field that is not known is empty. `offset` counts bytes of the transport's stream from the connection's first byte on.
+//! The data of all events on the path of a data unit begin alike: `unit; stream; offset; bytes` (see
+//! [`crate::unit_ids`]). A field whose value is unknown is empty. `offset` counts the bytes of the transport's stream
+//! from the connection's first byte on.
 
 pub mod block_rows;
 pub mod rows;
 
 pub use rows::ENTRIES;
 
-/// Where an event comes from; the first part of its keyword names it.
+/// The layer that an event comes from; for stackline's own keywords the first part of the keyword indicates it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Layer {
     /// The application: operations of the language.
     Application,
     /// The socket: system calls.
     Socket,
-    /// The protocol machine, of ours or the kernel's.
+    /// The protocol implementation, stackline's or the kernel's.
     Protocol,
     /// The network: queues, links, hosts' interfaces.
     Network,
-    /// A structured display, its clients and what stands between, live or in virtual time.
+    /// A structured display, its clients, and agents or servers between them, live or in virtual time.
     Display,
-    /// Monitors of machines: intervals, stamped with their end; their first data field is the interval in ns.
+    /// Monitors of machines. Their events cover an interval: the time stamp is its end, the first data field its
+    /// length in ns.
     Monitor,
     /// stackline itself.
     Tool,
 }
 
-/// What an event says became of data beside its way.
+/// What happened to data other than moving on towards its receiver, according to an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataFate {
-    /// It, or a part of it, is sent again.
+    /// All of it, or a part, is retransmitted.
     SentAgain,
-    /// It, or a part of it, is dropped.
+    /// All of it, or a part, is dropped.
     Dropped,
-    /// It is given up by who waits for it.
+    /// The party that waits for it gives up.
     GivenUp,
     /// It is discarded in favour of a newer request.
     Flushed,
 }
 
-/// One row.
+/// A row of the catalogue.
 #[derive(Clone, Copy, Debug)]
 pub struct CatalogueEntry {
     /// The keyword.
     pub keyword: &'static str,
-    /// Who emits it.
+    /// The layer that emits it.
     pub layer: Layer,
-    /// Names of its data, in order.
+    /// Names of the data fields, in order.
     pub data: &'static [&'static str],
-    /// What happened, for people.
+    /// A description of what happened.
     pub help: &'static str,
-    /// What became of data beside its way, if it is about that.
+    /// What happened to the data, if the event says so.
     pub fate: Option<DataFate>,
-    /// Whether a program has done work of its own when it happens, and no transport has taken anything.
+    /// Whether the event marks work of the program itself, in which no transport is involved.
     pub is_work: bool,
 }
 
 impl CatalogueEntry {
-    /// Which data field has that name, from 0.
+    /// The index of the data field with that name, from 0.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<usize> {
         self.data.iter().position(|field| *field == name)
     }
 }
 
-/// The row of a keyword.
+/// The catalogue's row for a keyword.
 #[must_use]
 pub fn find(keyword: &str) -> Option<&'static CatalogueEntry> {
     ENTRIES.iter().find(|entry| entry.keyword == keyword)
 }
 
-/// What an event with a keyword says became of data beside its way; for keywords of others it follows from their names. One
-/// end of a span is none: what has a beginning and an end is a part of the way.
+/// What an event says about the fate of data. For keywords that are not in the catalogue it follows from their names.
+/// The beginning or end of a span (`_START`, `_END`) has no fate: it is a part of the data's path.
 #[must_use]
 pub fn fate(keyword: &str) -> Option<DataFate> {
     match find(keyword) {
@@ -89,13 +92,14 @@ pub fn fate(keyword: &str) -> Option<DataFate> {
     }
 }
 
-/// Whether a program has done work of its own when such an event happens; of keywords of others that is not known.
+/// Whether the event marks work of the program itself; false for keywords that are not in the catalogue.
 #[must_use]
 pub fn is_work(keyword: &str) -> bool {
     find(keyword).is_some_and(|entry| entry.is_work)
 }
 
-/// Whether it is a monitor's, of stackline's own or of others: those are known by the program that the first part names.
+/// Whether the keyword is a monitor's. Monitors that are not in the catalogue are recognised by the first part of the
+/// keyword.
 #[must_use]
 pub fn is_monitor(keyword: &str) -> bool {
     const PROGRAMS: [&str; 8] = [

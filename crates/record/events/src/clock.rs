@@ -1,27 +1,29 @@
-//! The time an event is stamped with: ns since 1970 where this process first read it, going on with the monotonic clock from
-//! there, so that no step of the wall clock tears events apart.
+//! The clock that stamps events: ns since 1970 at the first reading in this process, and from there on the monotonic
+//! clock, so that a step of the wall clock does not reorder events.
 //!
-//! Reading that clock takes 22 ns, the processor's counter 10. So an event is stamped with the counter where the processor
-//! says that it is steady and the kernel keeps its own time with it (which it does only as long as it finds the counters of
-//! all cores equal). The thread that drains reads both clocks again and again and turns counts into ns between two such
-//! [`Anchors`]; what happens between them (another speed after a migration, a suspended machine) cannot go beyond them.
+//! Reading that clock takes 22 ns, reading the processor's counter (its ticks) 10 ns. So events are stamped with the
+//! counter, if the processor says that it is steady and the kernel keeps its own time with it (which it does only
+//! while it finds the counters of all cores equal). The thread that drains the rings reads both clocks repeatedly and
+//! converts ticks to ns between two such [`Anchors`]. An irregularity between two anchors (another speed after a
+//! migration, a suspended machine) cannot have an effect beyond them.
 
 use crate::sys;
 use std::collections::VecDeque;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// A moment of the monotonic clock, and what it is in ns since 1970.
+/// The origin: a moment of the monotonic clock, and the same moment in ns since 1970.
 static ORIGIN: OnceLock<(Instant, u64)> = OnceLock::new();
 
-/// Takes its origin from elsewhere, so that several processes of one machine stamp alike; false when the clock goes already.
+/// Sets the origin, so that several processes of a machine stamp alike. Returns false when the clock has an origin
+/// already.
 pub fn begin(moment: Instant, ns: u64) -> bool {
     ORIGIN.set((moment, ns)).is_ok()
 }
 
-/// How often both clocks are read, at most, until no other program ran in between.
+/// How often both clocks are read at most, until a reading was not interrupted by another program.
 const ORIGIN_READS: usize = 16;
-/// Two readings of a clock that lie no further apart were not interrupted.
+/// If two readings of the monotonic clock are no further apart than this, nothing came between them.
 const UNINTERRUPTED: Duration = Duration::from_micros(1);
 
 fn origin() -> &'static (Instant, u64) {
@@ -37,7 +39,8 @@ fn origin() -> &'static (Instant, u64) {
     })
 }
 
-/// A moment of the monotonic clock and of the wall clock, which was read in between, and for how long that was.
+/// Reads the wall clock between two readings of the monotonic clock. Returns the time between these, the moment in
+/// their middle, and the wall clock, ns.
 fn read_both() -> (Duration, Instant, u64) {
     let (before, wall, after) = (Instant::now(), SystemTime::now(), Instant::now());
     let since = wall
@@ -47,14 +50,14 @@ fn read_both() -> (Duration, Instant, u64) {
     (took, before + took / 2, since)
 }
 
-/// The present, in ns since 1970.
+/// The present time, in ns since 1970.
 #[inline]
 #[must_use]
 pub fn now_ns() -> u64 {
     at_ns(Instant::now())
 }
 
-/// What it is at a moment of the monotonic clock.
+/// The time at a moment of the monotonic clock, in ns since 1970.
 #[inline]
 #[must_use]
 pub fn at_ns(moment: Instant) -> u64 {
@@ -65,13 +68,14 @@ pub fn at_ns(moment: Instant) -> u64 {
     }
 }
 
-/// What has to be added to the monotonic clock, in ns, to get [`now_ns`]: for events that others stamped with it.
+/// The difference to add to a monotonic clock reading, in ns, to get [`now_ns`]; for events that others stamped with
+/// that clock.
 #[must_use]
 pub fn monotonic_to_now_ns(monotonic_ns: u64, read_at: Instant) -> i128 {
     i128::from(at_ns(read_at)) - i128::from(monotonic_ns)
 }
 
-/// Whether events are stamped with the processor's counter.
+/// Whether events are stamped with the processor's counter (ticks).
 pub(crate) fn counts_ticks() -> bool {
     static COUNTS: OnceLock<bool> = OnceLock::new();
     *COUNTS.get_or_init(|| {
@@ -81,23 +85,23 @@ pub(crate) fn counts_ticks() -> bool {
     })
 }
 
-/// The same moment on both clocks.
+/// The same moment on both clocks: ticks of the counter, and ns since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ClockAnchor {
     ticks: u64,
     ns: u64,
-    /// ns in a tick since the anchor before, in parts of 2^32.
+    /// Length of a tick since the previous anchor, in 2^-32 ns.
     slope: u64,
 }
 
 impl ClockAnchor {
-    /// A stamp between this one and the next.
+    /// Converts ticks between this anchor and the next to ns.
     fn until(&self, next: &Self, ticks: u64) -> u64 {
         (self.ns + scaled(ticks - self.ticks, next.slope)).min(next.ns)
     }
 }
 
-/// Two anchors with none between.
+/// Two consecutive anchors.
 #[derive(Clone, Debug)]
 struct ClockInterval {
     from: ClockAnchor,
@@ -105,7 +109,7 @@ struct ClockInterval {
 }
 
 impl Default for ClockInterval {
-    /// One on which nothing lies.
+    /// An interval that contains no ticks.
     fn default() -> Self {
         let nowhere = |ticks| ClockAnchor {
             ticks,
@@ -119,24 +123,25 @@ impl Default for ClockInterval {
     }
 }
 
-/// As many anchors as are remembered, for a thread that was held up between its stamp and its ring.
+/// Number of anchors kept, for a thread that was suspended between reading the counter and writing into its ring.
 const KEPT: usize = 64;
-/// A reading of both clocks is tried again this often until nothing came between.
+/// How often both clocks are read at most, until nothing came between the readings.
 const TRIES: usize = 8;
 
-/// What turns ticks into ns.
+/// The anchors by which ticks are converted to ns.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Anchors {
     kept: VecDeque<ClockAnchor>,
+    /// The interval between the two newest anchors.
     newest: ClockInterval,
-    /// Least ticks that a reading of both clocks took.
+    /// The smallest number of ticks that a reading of both clocks took.
     narrowest: Option<u64>,
-    /// How far an anchor may be off, ns.
+    /// The largest error of an anchor, ns.
     pub(crate) error_ns: u64,
 }
 
 impl Anchors {
-    /// Reads both clocks.
+    /// Reads both clocks and adds an anchor.
     pub(crate) fn read(&mut self) {
         let (ticks, ns, width) = self.narrow();
         self.narrowest = Some(self.narrowest.map_or(width, |least| least.min(width)));
@@ -147,7 +152,8 @@ impl Anchors {
         }
     }
 
-    /// A reading that nothing came between, or the best of some.
+    /// Reads both clocks until a reading took little time, or the best of several. Returns ticks, ns, and how many
+    /// ticks the reading took.
     fn narrow(&self) -> (u64, u64, u64) {
         let mut best = (0, 0, u64::MAX);
         for _ in 0..TRIES {
@@ -163,6 +169,7 @@ impl Anchors {
         best
     }
 
+    /// Adds an anchor.
     fn add(&mut self, ticks: u64, ns: u64) {
         let slope = match self.kept.back() {
             Some(last) if ticks > last.ticks => {
@@ -170,14 +177,14 @@ impl Anchors {
                     (u128::from(ns.saturating_sub(last.ns)) << 32) / u128::from(ticks - last.ticks);
                 u64::try_from(slope).unwrap_or(u64::MAX)
             }
-            // The counter began again, as after a suspend: so does the line through it.
+            // The counter was reset, as after a suspend: earlier anchors do not apply any more.
             _ => {
                 self.kept.clear();
                 0
             }
         };
         if self.kept.len() == 1 {
-            // Nothing is known before the first anchor but what came after it.
+            // Times before the first anchor are extrapolated with the first slope that is known.
             self.kept[0].slope = slope;
         }
         let anchor = ClockAnchor { ticks, ns, slope };
@@ -194,11 +201,12 @@ impl Anchors {
         }
     }
 
-    /// What a stamp is in ns: on the line between the anchors around it, on the nearest line where there is but one.
+    /// Converts ticks to ns: on the line between the anchors around them, or on the nearest line outside of the
+    /// anchors.
     #[inline]
     pub(crate) fn ns(&self, ticks: u64) -> u64 {
         let ClockInterval { from, to } = &self.newest;
-        // Nearly all of them were taken since the last reading but one.
+        // Nearly all events were stamped after the last reading but one.
         if ticks >= from.ticks && ticks <= to.ticks {
             from.until(to, ticks)
         } else {
@@ -206,6 +214,7 @@ impl Anchors {
         }
     }
 
+    /// Converts ticks that are not in the newest interval.
     fn elsewhere(&self, ticks: u64) -> u64 {
         let Some(last) = self.kept.back() else {
             return 0;
@@ -228,6 +237,7 @@ impl Anchors {
     }
 }
 
+/// The length of `ticks` in ns; `slope` is in 2^-32 ns a tick.
 fn scaled(ticks: u64, slope: u64) -> u64 {
     u64::try_from((u128::from(ticks) * u128::from(slope)) >> 32).unwrap_or(u64::MAX)
 }

@@ -1,8 +1,9 @@
-//! Records one after the other, as 64-bit words, low byte first: what a run keeps in memory, and the binary form.
+//! An event log: records one after the other, as 64-bit words in little-endian order. It is what a run holds in
+//! memory, and the binary form of events.
 //!
-//! A record is a word that says what follows (24 bits of the keyword's number, 8 of how many values, two of each's kind), a word of time, and
-//! the values: a number is one word, a text its length in bytes and its bytes. Names precede their numbers in the same event log,
-//! so an event log is read without anything else.
+//! A record is a head word (24 bits of the keyword's number, 8 bits for the number of values, two bits for each
+//! value's kind), a word of time, and the values: a number is one word, a text its length in bytes followed by its
+//! bytes. A name is defined in the log before its number is used, so a log can be read without anything else.
 
 mod reader;
 mod record;
@@ -14,52 +15,55 @@ use crate::keyword;
 use crate::value::EventValue;
 use record::{keyword_of, record_length, whole_record, write_record_words};
 
-/// Most values of one record.
+/// Most values of a record.
 pub const MOST_VALUES: usize = 16;
-/// Longest text of one value, in bytes; a longer one is cut at the last character that fits.
+/// Longest text of a value, in bytes; a longer one is cut after the last character that fits.
 pub const LONGEST_TEXT: usize = 1 << 12;
 
-/// Most names of keywords that an event log defines; one more ends it.
+/// Most names of keywords that a log may define; a log that defines more is damaged.
 pub const MOST_NAMES: usize = 1 << 16;
 
-/// Gives a number its name: number, name.
+/// The keyword number of a record that defines a name; its values are the number and the name.
 const DEFINE: u32 = 1;
-/// Says whose the following records are: name of the host.
+/// The keyword number of a record that names the host of the records after it.
 const HOST: u32 = 2;
 
-/// Marks a record in a ring whose time is in ticks of the processor's counter still; never on an event log.
+/// A bit in the head of a record in a ring: its time is in ticks of the processor's counter. Never set in an event
+/// log.
 pub(crate) const TICKS: u64 = 1 << 31;
 
+/// The name of a keyword whose number was not defined.
 const UNKNOWN: &str = "UNKNOWN";
 
-/// Records in a row.
+/// Records in the binary form.
 #[derive(Clone, Debug, Default)]
 pub struct EventLog {
     bytes: Vec<u8>,
-    /// Which numbers have their names.
+    /// Whether the name of each keyword number is defined in the log.
     defined: Vec<bool>,
 }
 
-/// One record of an event log.
+/// A record of an event log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventRecord<'t> {
-    /// What.
+    /// The keyword.
     pub keyword: &'t str,
-    /// Where.
+    /// The host.
     pub host: &'t str,
-    /// When, ns.
+    /// The time, ns.
     pub at_ns: u64,
-    /// What else is known.
+    /// The data.
     pub values: Vec<EventValue<'t>>,
 }
 
 impl EventLog {
-    /// Says whose the records from here on are.
+    /// Sets the host of the records that follow.
     pub fn host(&mut self, name: &str) {
         self.write(HOST, 0, &[EventValue::Text(name)]);
     }
 
-    /// Adds a record; `keyword` is its number in this process. Values beyond [`MOST_VALUES`] are left out.
+    /// Appends a record; `keyword` is the keyword's number in this process. Values beyond [`MOST_VALUES`] are left
+    /// out.
     pub fn push(&mut self, keyword: u32, at_ns: u64, values: &[EventValue<'_>]) {
         self.define(keyword);
         self.write(keyword, at_ns, values);
@@ -72,7 +76,7 @@ impl EventLog {
         });
     }
 
-    /// Adds whole records as a ring holds them, after turning their ticks into ns; how many.
+    /// Appends the whole records in a ring's words, with their ticks converted to ns. Returns how many.
     pub(crate) fn extend(&mut self, words: &mut [u64], ns: impl Fn(u64) -> u64) -> u64 {
         let (mut at, mut count) = (0, 0);
         while let Some(length) =
@@ -102,6 +106,7 @@ impl EventLog {
         }
     }
 
+    /// Defines the name of a number, unless it is defined already.
     #[inline]
     fn define(&mut self, id: u32) {
         if !self
@@ -127,13 +132,13 @@ impl EventLog {
         self.defined[id as usize] = true;
     }
 
-    /// The binary form.
+    /// The log in the binary form.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The binary form in pieces of whole records, each of at most so many bytes unless its one record is longer.
+    /// The log in pieces of whole records, each of at most `most` bytes unless a single record is longer.
     pub fn pieces(&self, most: usize) -> impl Iterator<Item = &[u8]> {
         let (mut left, mut values) = (self.bytes.as_slice(), Vec::new());
         std::iter::from_fn(move || {
@@ -145,14 +150,14 @@ impl EventLog {
                 }
                 length = behind;
             }
-            // What is no record stays with what it stands behind.
+            // Bytes that are not a record stay with the records before them.
             let (piece, rest) = left.split_at(if length == 0 { left.len() } else { length });
             left = rest;
             Some(piece).filter(|piece| !piece.is_empty())
         })
     }
 
-    /// An event log in the binary form, from elsewhere; what is no record in it ends it.
+    /// An event log from bytes in the binary form; it is read up to the first damaged record.
     #[must_use]
     pub const fn from_bytes(bytes: Vec<u8>) -> Self {
         Self {
@@ -161,12 +166,12 @@ impl EventLog {
         }
     }
 
-    /// Forgets the records, but not which names it has defined.
+    /// Removes the records; the log still counts the names it has defined as defined.
     pub fn clear(&mut self) {
         self.bytes.clear();
     }
 
-    /// Begins anew, for a new reader: forgets the records, and defines the host and every name again.
+    /// Removes the records and defines the host and, when they are used, all names again: for a new reader.
     pub fn begin_again(&mut self, host: &str) {
         self.bytes.clear();
         self.defined.clear();

@@ -1,24 +1,26 @@
-//! Event logs of several hosts, handed on whenever one is long: as many events as there are take no more memory than so many
-//! event logs.
+//! Event logs of several hosts that are passed on whenever one is long, so that memory does not grow with the number
+//! of events.
 //!
-//! Each event log that is handed on defines its names and its host itself, so whoever takes them may mix them with others.
+//! Each log that is passed on defines its names and its host itself, so its receiver may mix it with others.
 
 use crate::event_log::EventLog;
 use crate::value::EventValue;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// An event log this long is handed on, bytes.
+/// Length in bytes at which an event log is passed on.
 const LONG: usize = 1 << 20;
 
+/// Takes the event log of a host, or says why it cannot.
 type Put = Box<dyn FnMut(&str, &EventLog) -> Result<(), String> + Send>;
 
 /// Event logs of several hosts.
 pub struct EventLogs {
     event_logs: Vec<(String, EventLog)>,
     put: Put,
+    /// Why a log could not be passed on; no events are kept after that.
     fault: Option<String>,
-    /// Bytes that were handed on.
+    /// Bytes passed on so far.
     handed_on: u64,
 }
 
@@ -32,7 +34,7 @@ impl fmt::Debug for EventLogs {
 }
 
 impl EventLogs {
-    /// Of those hosts; `put` takes what there is of one, and says why it cannot: nothing more is kept then.
+    /// The event logs of these hosts. `put` takes a host's log, or says why it cannot; no more events are kept then.
     #[must_use]
     pub fn new(
         hosts: impl IntoIterator<Item = String>,
@@ -50,7 +52,7 @@ impl EventLogs {
         }
     }
 
-    /// Adds an event of the host with that number; of a host that is not there nothing is kept.
+    /// Adds an event of the host with that index; ignored when there is no such host.
     pub fn push(&mut self, host: usize, keyword: u32, at_ns: u64, values: &[EventValue<'_>]) {
         let Some((name, event_log)) = self.event_logs.get_mut(host) else {
             return;
@@ -67,12 +69,13 @@ impl EventLogs {
         }
     }
 
-    /// Bytes of event logs that were handed on.
+    /// Bytes of event logs passed on so far.
     #[must_use]
     pub const fn handed_on(&self) -> u64 {
         self.handed_on
     }
 
+    /// Passes on the log of a host, unless it is empty.
     fn hand_on(&mut self, host: usize) {
         let Some((name, event_log)) = self.event_logs.get_mut(host) else {
             return;
@@ -84,25 +87,25 @@ impl EventLogs {
         }
     }
 
-    /// Hands on what is left.
+    /// Passes on the rest.
     ///
     /// # Errors
-    /// The first reason why something was not taken.
+    /// The first reason for which a log was not taken.
     pub fn finish(mut self) -> Result<(), String> {
         (0..self.event_logs.len()).for_each(|host| self.hand_on(host));
         self.fault.map_or(Ok(()), Err)
     }
 }
 
-/// Event logs in memory, by host; what [`EventLogs::new`] hands on is added to them.
+/// Event logs in memory, by host; can be the receiver of [`EventLogs`].
 #[derive(Clone, Debug, Default)]
 pub struct MemoryEventLogs(std::sync::Arc<std::sync::Mutex<BTreeMap<String, Vec<u8>>>>);
 
 impl MemoryEventLogs {
-    /// Adds an event log.
+    /// Appends an event log.
     ///
     /// # Errors
-    /// Never; what [`EventLogs::new`] wants.
+    /// Never; the signature is the one that [`EventLogs::new`] requires.
     pub fn add(&self, host: &str, event_log: &EventLog) -> Result<(), String> {
         let mut kept = self
             .0
@@ -114,7 +117,7 @@ impl MemoryEventLogs {
         Ok(())
     }
 
-    /// What was added so far.
+    /// The event logs so far, by host.
     #[must_use]
     pub fn event_logs(&self) -> BTreeMap<String, EventLog> {
         let kept = self

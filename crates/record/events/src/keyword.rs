@@ -1,19 +1,20 @@
-//! Keywords as numbers: each name has one number in this process, given when it is first used.
+//! Keywords as numbers: each name gets a number in this process when it is first used.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Numbers below this mean something of the binary form itself.
+/// Numbers below this one are reserved for the binary form itself.
 pub(crate) const FIRST: u32 = 16;
 
-/// As many names as one process may use; further ones count as the last.
+/// Most names of a process; further ones share the last number.
 const MOST: usize = 1 << 16;
 
-/// The names of this process.
+/// The names used in this process.
 #[derive(Debug, Default)]
 pub(crate) struct InternedKeywords {
     by_name: HashMap<&'static str, u32>,
+    /// The names in the order of their numbers, from [`FIRST`] on.
     names: Vec<&'static str>,
 }
 
@@ -22,15 +23,16 @@ fn names() -> &'static Mutex<InternedKeywords> {
     NAMES.get_or_init(Mutex::default)
 }
 
-/// A keyword at the place that emits it; [`crate::event!`] makes a static one for each place.
+/// A keyword at the place where it is emitted; [`crate::event!`] creates a static one at each place.
 #[derive(Debug)]
 pub struct Keyword {
     name: &'static str,
+    /// The keyword's number; 0 until it is first used.
     id: AtomicU32,
 }
 
 impl Keyword {
-    /// One that has no number yet.
+    /// A keyword without a number yet.
     #[must_use]
     pub const fn new(name: &'static str) -> Self {
         Self {
@@ -39,13 +41,13 @@ impl Keyword {
         }
     }
 
-    /// Its name.
+    /// The keyword's name.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Its number in this process.
+    /// The keyword's number in this process.
     #[inline]
     pub fn id(&self) -> u32 {
         match self.id.load(Ordering::Relaxed) {
@@ -63,12 +65,12 @@ impl Keyword {
     }
 }
 
-/// Holds the names' lock, so that no other thread has it while the process forks.
+/// Locks the table of names, so that no other thread holds the lock while the process forks.
 pub(crate) fn lock_names() -> MutexGuard<'static, InternedKeywords> {
     names().lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The number of a name known only while the program runs. The name is kept for ever.
+/// The number of a name that is known only at run time. The name's memory is never freed.
 #[must_use]
 pub fn intern(name: &str) -> u32 {
     let mut names = names().lock().unwrap_or_else(PoisonError::into_inner);
@@ -85,7 +87,7 @@ pub fn intern(name: &str) -> u32 {
     id
 }
 
-/// The name behind a number of this process.
+/// The name of a number of this process.
 #[must_use]
 pub fn keyword_name(id: u32) -> Option<&'static str> {
     let names = names().lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,9 @@
-//! Events: what one is, how a program emits one for a few nanoseconds, and its text and binary forms.
+//! Events: what an event is, how a program emits one at a cost of a few nanoseconds, and the text and binary forms of
+//! events.
 //!
-//! It never decides where files lie, never sorts, joins or judges: run directories are `stackline-runs`, answers are
-//! `stackline-analyze`. It depends on nothing, so any program can be instrumented with it.
+//! This crate does not decide where files are, and does not sort, join or judge events: run directories are in
+//! `stackline-runs`, the analysis is in `stackline-analyze`. It depends on nothing, so any program can be instrumented
+//! with it.
 //!
 //! ```
 //! use stackline_events::{EventRecorder, MemoryEventSink, event};

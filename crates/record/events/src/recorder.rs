@@ -1,8 +1,8 @@
-//! Recording: each thread writes into a ring of its own, one thread drains them all into a sink.
+//! The recorder: each thread writes its events into a ring of its own, and one thread drains all rings into a sink.
 //!
-//! While no recorder runs, an event costs one load and one branch. Nothing is lost silently: how many records there was no
-//! room for, or the sink did not keep, is an event, `EVENTS_LOST`, and stands in the [`Totals`]. A process that was forked
-//! off records nothing until it starts a recorder of its own.
+//! While no recorder runs, an event costs one load and one branch. No event is lost silently: the number of records
+//! for which there was no room, or that the sink did not keep, is recorded as an event, `EVENTS_LOST`, and is part of
+//! the [`Totals`]. A forked process records nothing until it starts its own recorder.
 
 mod drain;
 mod fork;
@@ -23,16 +23,16 @@ use std::thread::JoinHandle;
 
 pub use crate::sink::{MemoryEventSink, Totals};
 
-/// Words of the rings of the first threads, 8 MiB; later ones get less, down to [`LEAST_WORDS`].
+/// Words of the rings of the first threads (8 MiB); later threads get smaller ones, down to [`LEAST_WORDS`].
 const RING_WORDS: usize = 1 << 20;
-/// Words of the smallest rings: 128 KiB.
+/// Words of the smallest rings (128 KiB).
 const LEAST_WORDS: usize = 1 << 14;
-/// So many threads get rings of a size, before it is halved.
+/// Number of threads that get rings of the same size, before the size is halved.
 const OF_A_SIZE: usize = 8;
-/// So many threads at once have rings, 1.1 GiB when all of them are written full; events of further ones are lost.
+/// Most threads that have rings at once (1.1 GiB if all are filled); events of further threads are lost.
 const MOST_RINGS: usize = 1 << 13;
 
-/// Emits an event now: its keyword and its data, in the order [`crate::catalogue`] has them.
+/// Emits an event with the present time: its keyword and its data, in the order given in [`crate::catalogue`].
 ///
 /// `event!("APP_SEND", unit, stream, offset, bytes)`
 #[macro_export]
@@ -45,25 +45,27 @@ macro_rules! event {
     };
 }
 
+// The calling thread's ring.
 thread_local! {
     static MINE: RefCell<Mine> = const { RefCell::new(Mine { state: 0, writer: None }) };
 }
 
-/// What the calling thread writes into.
+/// What the calling thread writes into. The `state` is that of the recorder to which `writer` belongs.
 struct Mine {
-    /// Of which recorder it is.
+    /// The value of `STATE` of the recorder to which the writer belongs.
     state: u64,
+    /// The thread's ring; absent when there are too many.
     writer: Option<EventRingWriter>,
 }
 
-/// Whether anybody records.
+/// Whether a recorder runs in this process.
 #[inline]
 #[must_use]
 pub fn is_recording() -> bool {
     STATE.load(Ordering::Relaxed) != 0
 }
 
-/// Emits an event with the present time; use [`event!`].
+/// Emits an event with the present time. Called by [`event!`].
 #[inline]
 pub fn emit(keyword: &Keyword, values: &[EventValue<'_>]) {
     match STATE.load(Ordering::Relaxed) {
@@ -75,7 +77,7 @@ pub fn emit(keyword: &Keyword, values: &[EventValue<'_>]) {
     }
 }
 
-/// Emits an event with a time and the number of its keyword.
+/// Emits an event with the given time (ns) and keyword number.
 #[inline]
 pub fn emit_at(keyword: u32, at_ns: u64, values: &[EventValue<'_>]) {
     match STATE.load(Ordering::Relaxed) {
@@ -84,11 +86,12 @@ pub fn emit_at(keyword: u32, at_ns: u64, values: &[EventValue<'_>]) {
     }
 }
 
+/// Writes an event into the calling thread's ring. `mark` is [`event_log::TICKS`] if `stamp` is in ticks, otherwise 0.
 #[inline(always)]
 fn record_event(state: u64, keyword: u32, mark: u64, stamp: u64, values: &[EventValue<'_>]) {
     let values = &values[..values.len().min(event_log::MOST_VALUES)];
     let written = MINE.try_with(|mine| {
-        // A signal's handler may have come into the midst of another event.
+        // A signal handler may have interrupted this thread while it was writing an event.
         let Ok(mut mine) = mine.try_borrow_mut() else {
             return false;
         };
@@ -105,19 +108,20 @@ fn record_event(state: u64, keyword: u32, mark: u64, stamp: u64, values: &[Event
         });
         true
     });
-    // A thread that is being taken down has no ring any more.
+    // A thread whose thread-local variables have been destroyed has no ring any more.
     if written != Ok(true) {
         stray();
     }
 }
 
+/// Counts an event that found no ring.
 #[cold]
 fn stray() {
     STRAY.fetch_add(1, Ordering::Relaxed);
 }
 
 impl Mine {
-    /// Takes a ring of the present recorder.
+    /// Creates a ring for this thread in the present recorder.
     #[cold]
     #[inline(never)]
     fn renew(&mut self, state: u64) {
@@ -133,19 +137,20 @@ impl Mine {
     }
 }
 
-/// Records until it is stopped or dropped. There is one at a time in a process.
+/// Records events until it is stopped or dropped. A process can have one at a time.
 #[derive(Debug)]
 pub struct EventRecorder {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Totals>>,
+    /// The process that started it; a forked copy must not stop the parent's.
     process: u32,
 }
 
 impl EventRecorder {
-    /// Starts to record into a sink; `host` is whose the events are.
+    /// Starts to record into a sink; `host` is the name of the host in the events.
     ///
     /// # Errors
-    /// When another records already, or no thread is to be had.
+    /// When another recorder runs, or no thread can be started.
     pub fn start(host: &str, sink: impl EventSink + 'static) -> io::Result<Self> {
         fork::watch();
         let mut rings = rings();
@@ -173,7 +178,7 @@ impl EventRecorder {
         })
     }
 
-    /// Ends it, when everything emitted before is with the sink.
+    /// Stops recording after everything emitted before has been passed to the sink.
     #[must_use]
     pub fn stop(mut self) -> Totals {
         self.end()
@@ -184,7 +189,7 @@ impl EventRecorder {
             return Totals::default();
         };
         if self.process != std::process::id() {
-            // A copy in a process that was forked off: the thread is not here.
+            // This is a copy in a forked process, which does not have the draining thread.
             std::mem::forget(thread);
             return Totals::default();
         }

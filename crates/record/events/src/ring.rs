@@ -1,11 +1,12 @@
-//! Words from one thread to one other, without a lock: the one writes whole records, the other takes what is there.
+//! A lock-free ring of words from one writing thread to one reading thread. The writer writes whole records, the
+//! reader takes what is there.
 
 use crate::sys;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::Thread;
 
-/// What one thread writes and the other reads lies in cache lines of its own.
+/// Puts a value on a cache line of its own, so that writer and reader do not slow each other down.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct RingCacheLine<T>(T);
@@ -14,22 +15,22 @@ struct RingCacheLine<T>(T);
 #[derive(Debug, Default)]
 pub(crate) struct EventRing {
     words: Box<[AtomicU64]>,
-    /// Who is woken when it is half full.
+    /// The thread that is woken when the ring is half full.
     reader: Option<Thread>,
-    /// Words ever written, as the reader may see them.
+    /// Number of words ever written and visible to the reader.
     head: RingCacheLine<AtomicU64>,
-    /// Records there was no room for, ever.
+    /// Number of records ever lost because there was no room.
     lost: AtomicU64,
-    /// Whether the writer is gone.
+    /// Whether the writer has gone.
     closed: AtomicBool,
-    /// Words ever taken.
+    /// Number of words ever taken.
     tail: RingCacheLine<AtomicU64>,
-    /// Records lost that were reported to the reader.
+    /// Number of lost records that the reader has been informed of.
     reported: AtomicU64,
 }
 
 impl EventRing {
-    /// For so many words, rounded up to a power of two.
+    /// A ring of this many words, rounded up to a power of two.
     pub(crate) fn new(words: usize, reader: Option<Thread>) -> Self {
         Self {
             words: sys::zeroed(words.next_power_of_two()),
@@ -43,12 +44,13 @@ impl EventRing {
         self.words.len() as u64
     }
 
-    /// How far the writer got: what [`EventRing::take`] may take.
+    /// Number of words ever written: the limit for [`EventRing::take`].
     pub(crate) fn written(&self) -> u64 {
         self.head.0.load(Ordering::Acquire)
     }
 
-    /// Takes everything up to there, whole records. How full the ring was, in parts of 1024.
+    /// Takes the words up to `until`, which end with a whole record. Returns how full the ring was, in 1/1024 of its
+    /// size.
     pub(crate) fn take(&self, until: u64, into: &mut Vec<u64>) -> u64 {
         let (tail, mask) = (self.tail.0.load(Ordering::Relaxed), self.words.len() - 1);
         let (from, length) = (tail as usize & mask, (until - tail) as usize);
@@ -65,7 +67,7 @@ impl EventRing {
         (until - tail) * 1024 / self.size()
     }
 
-    /// Records lost since the last call.
+    /// Number of records lost since the last call.
     pub(crate) fn lost(&self) -> u64 {
         let lost = self.lost.load(Ordering::Relaxed);
         lost - self.reported.swap(lost, Ordering::Relaxed)
@@ -80,14 +82,14 @@ impl EventRing {
 #[derive(Debug)]
 pub(crate) struct EventRingWriter {
     ring: Arc<EventRing>,
-    /// Words written.
+    /// Number of words ever written.
     head: u64,
-    /// Words up to which may be written before the reader's position has to be read again.
+    /// Position up to which words can be written before the reader's position has to be read again.
     limit: u64,
 }
 
 impl EventRingWriter {
-    /// That of a ring that has no other.
+    /// The writer of a ring that has no other writer.
     pub(crate) const fn new(ring: Arc<EventRing>) -> Self {
         Self {
             ring,
@@ -96,7 +98,7 @@ impl EventRingWriter {
         }
     }
 
-    /// Writes a record of `length` words, or counts it as lost. The record puts exactly that many.
+    /// Writes a record of `length` words, or counts it as lost. `record` must put exactly that many words.
     #[inline(always)]
     pub(crate) fn put(&mut self, length: usize, record: impl FnOnce(&mut EventRingSlot<'_>)) {
         if self.head + length as u64 > self.limit && !self.refresh(length as u64) {
@@ -113,7 +115,8 @@ impl EventRingWriter {
         self.ring.head.0.store(self.head, Ordering::Release);
     }
 
-    /// Reads the reader's position, a few times a round; whether there is room for so many words.
+    /// Reads the reader's position, a few times in each round of the ring. Returns whether there is room for `length`
+    /// words.
     #[cold]
     #[inline(never)]
     fn refresh(&mut self, length: u64) -> bool {
@@ -127,7 +130,7 @@ impl EventRingWriter {
         self.limit = (tail + size).min(self.head + length.max(size / 8));
         let room = self.head + length <= self.limit;
         if !room {
-            // Nobody else writes it.
+            // A load and a store suffice: this thread alone writes the counter.
             ring.lost
                 .store(ring.lost.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         }
@@ -141,17 +144,18 @@ impl Drop for EventRingWriter {
     }
 }
 
-/// Where the words of a record go.
+/// The place of a record in a ring.
 pub(crate) struct EventRingSlot<'r> {
     words: &'r [AtomicU64],
     at: usize,
 }
 
 impl EventRingSlot<'_> {
-    /// The next word.
+    /// Writes the next word.
     #[inline(always)]
     pub(crate) fn put(&mut self, word: u64) {
-        // As long as a power of two, so always within; the mask says so to nobody else.
+        // The length is a power of two, so the masked index is always valid; `get` is needed because the compiler does
+        // not know it.
         if let Some(place) = self.words.get(self.at & self.words.len().wrapping_sub(1)) {
             place.store(word, Ordering::Relaxed);
         }

@@ -1,18 +1,20 @@
-//! What the calling thread works for: a data unit, and where in which streams it is. Whoever makes the system calls below emits
-//! events with it, so that events of a library are joined to units it does not have.
+//! The scope of the calling thread: the data unit that it works for, and its position in the streams of its
+//! connection. The code that makes system calls emits events with it, so that these events can be associated with
+//! units that this code does not know.
 //!
-//! It never counts or emits anything while nobody records.
+//! Nothing is counted or emitted while no recorder runs.
 
 use crate::catalogue::rows::{SockReceive, SockReceived, SockSend, SockSent};
 use crate::recorder::{self, is_recording};
 use crate::{EventValue, Keyword, clock};
 use std::cell::Cell;
 
-/// One direction of what the thread works on.
+/// One direction of the connection that the thread works on.
 #[derive(Debug)]
 struct ScopeDirection {
+    /// The id of the stream in this direction.
     stream: Cell<Option<i64>>,
-    /// Bytes of it that went through the socket; `None` where what a socket carries is no stream.
+    /// Bytes of the stream that passed the socket; `None` where the socket does not carry a stream of bytes.
     at: Cell<Option<u64>>,
 }
 
@@ -24,12 +26,13 @@ impl ScopeDirection {
         }
     }
 
+    /// Counts bytes that passed the socket, if they are counted.
     fn pass(&self, bytes: u64) {
         self.at.set(self.at.get().map(|at| at + bytes));
     }
 }
 
-/// What a thread worked for, kept while it does something else.
+/// The scope of a piece of work that the thread has set aside (see [`swap_scope`]).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KeptScope {
     unit: Option<i64>,
@@ -39,23 +42,29 @@ pub struct KeptScope {
     gave: Option<Gave>,
 }
 
+/// The scope of a thread.
 #[derive(Debug)]
 struct ThreadScope {
     unit: Cell<Option<i64>>,
     out: ScopeDirection,
     into: ScopeDirection,
-    /// A receiving call has its event and has given nothing so far.
+    /// Whether the event of a receiving call was emitted and no data has been received since.
     waits: Cell<bool>,
-    /// A call that gave datagrams: whose they are is known when they are read.
+    /// A receiving call that returned a datagram: its events wait until it is known which unit the datagram belongs
+    /// to.
     gave: Cell<Option<Gave>>,
 }
 
-/// A receiving call on a socket of datagrams.
+/// A receiving call on a datagram socket.
 #[derive(Clone, Copy, Debug)]
 struct Gave {
+    /// When the call began, ns.
     began_ns: u64,
+    /// When the call returned, ns.
     ended_ns: u64,
+    /// Size of the buffer, bytes.
     room: usize,
+    /// Bytes received.
     bytes: usize,
 }
 
@@ -63,14 +72,14 @@ static RECEIVE: Keyword = Keyword::new("SOCK_RECEIVE");
 static RECEIVED: Keyword = Keyword::new("SOCK_RECEIVED");
 
 impl ThreadScope {
-    /// The events of a call that gave datagrams, for the unit that came.
+    /// Emits the events of the call that returned a datagram, with the unit that the datagram belongs to.
     fn emit_receive(&self, unit: Option<i64>) {
         let Some(gave) = self.gave.take() else { return };
         for (keyword, at_ns, bytes) in [
             (&RECEIVE, gave.began_ns, gave.room),
             (&RECEIVED, gave.ended_ns, gave.bytes),
         ] {
-            // Both have the same data.
+            // `SOCK_RECEIVED` has the same data fields.
             let data = SockReceive {
                 unit: unit.into(),
                 stream: self.into.stream.get().into(),
@@ -94,7 +103,7 @@ thread_local! {
     };
 }
 
-/// The thread turns to other work: takes what was kept of that and keeps what there was.
+/// Switches the thread to other work: exchanges the current scope with the one in `kept`.
 #[inline]
 pub fn swap_scope(kept: &mut KeptScope) {
     if is_recording() {
@@ -113,7 +122,7 @@ pub fn swap_scope(kept: &mut KeptScope) {
     }
 }
 
-/// A connection begins on these two streams, `(sent, received)`.
+/// Begins a connection with these streams, `(sent, received)`.
 pub fn begin_connection(streams: (i64, i64)) {
     SCOPE.with(|scope| {
         scope.emit_receive(None);
@@ -126,8 +135,8 @@ pub fn begin_connection(streams: (i64, i64)) {
     });
 }
 
-/// The connection's socket carries nothing but the bytes of its streams: from here on they are counted, and system calls are
-/// with their offsets in the events.
+/// Begins to count the bytes of both streams, when the connection's socket carries only them from here on. Events of
+/// system calls have their offsets then.
 pub fn begin_byte_count() {
     if is_recording() {
         SCOPE.with(|scope| {
@@ -138,7 +147,7 @@ pub fn begin_byte_count() {
     }
 }
 
-/// The thread works for this unit from now on.
+/// Sets the unit that the thread works for.
 #[inline]
 pub fn work_for(unit: Option<i64>) {
     SCOPE.with(|scope| {
@@ -147,13 +156,13 @@ pub fn work_for(unit: Option<i64>) {
     });
 }
 
-/// This unit came in the datagram that was received last, whichever was awaited.
+/// Reports that the last datagram received belongs to this unit, whichever unit was awaited.
 #[inline]
 pub fn note_received_unit(unit: i64) {
     SCOPE.with(|scope| scope.emit_receive(Some(unit)));
 }
 
-/// What is done meanwhile is for no unit: control messages beside data.
+/// Runs `work` without a unit: for control messages beside the data.
 pub fn run_outside_unit<T>(work: impl FnOnce() -> T) -> T {
     let unit = SCOPE.with(|scope| scope.unit.take());
     let done = work();
@@ -161,26 +170,26 @@ pub fn run_outside_unit<T>(work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// The unit the thread works for.
+/// The unit that the thread works for.
 #[must_use]
 pub fn unit() -> Option<i64> {
     SCOPE.with(|scope| scope.unit.get())
 }
 
-/// The streams the connection sends and receives, `(sent, received)`, where they are known.
+/// The streams that the connection sends and receives, `(sent, received)`, where they are known.
 #[must_use]
 pub fn streams() -> (Option<i64>, Option<i64>) {
     SCOPE.with(|scope| (scope.out.stream.get(), scope.into.stream.get()))
 }
 
-/// How many bytes went through the connection's socket, `(sent, received)`, where it carries a stream.
+/// Bytes that passed the connection's socket, `(sent, received)`, where it carries streams.
 #[inline]
 #[must_use]
 pub fn position() -> Option<(u64, u64)> {
     SCOPE.with(|scope| Some((scope.out.at.get()?, scope.into.at.get()?)))
 }
 
-/// Bytes that were received in a call without events.
+/// Counts bytes that were received by a call without events.
 #[inline]
 pub fn add_received_bytes(bytes: usize) {
     if is_recording() {
@@ -188,7 +197,7 @@ pub fn add_received_bytes(bytes: usize) {
     }
 }
 
-/// Makes a sending system call of so many bytes, with events at entry and return.
+/// Makes a sending system call of `bytes` bytes, with events at entry and return.
 ///
 /// # Errors
 /// Those of the call.
@@ -224,9 +233,9 @@ fn send_with_events<E>(bytes: usize, call: impl FnOnce() -> Result<usize, E>) ->
     })
 }
 
-/// Makes a receiving system call with room for so many bytes, with events at entry and return. One that gives nothing (it was
-/// interrupted, or nothing was there yet) is one with its repetition. Where what comes are datagrams, the events wait
-/// until [`note_received_unit`] says whose they are.
+/// Makes a receiving system call with a buffer of `bytes` bytes, with events at entry and return. A call that returns
+/// no data (it was interrupted, or nothing had arrived) counts as one with its repetition. For datagrams, the events
+/// wait until [`note_received_unit`] reports the unit.
 ///
 /// # Errors
 /// Those of the call.

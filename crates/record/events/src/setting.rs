@@ -1,6 +1,6 @@
-//! Where a program's events go, by its environment: `STACKLINE_EVENTS=file:PATH`, `text:PATH` or `off`.
+//! The setting of a program's event recording by its environment: `STACKLINE_EVENTS=file:PATH`, `text:PATH` or `off`.
 //!
-//! `%p` in the path stands for the process's number, for programs that start others with the same environment.
+//! `%p` in the path stands for the process id, for programs that start others with the same environment.
 
 use crate::recorder::EventRecorder;
 use crate::sink::EventSink;
@@ -8,25 +8,25 @@ use crate::sinks::{EventLogFile, EventTextFile};
 use std::io;
 use std::path::PathBuf;
 
-/// The variable.
+/// The name of the environment variable.
 pub const VARIABLE: &str = "STACKLINE_EVENTS";
 
-/// Where events go.
+/// The destination of events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventsSetting {
-    /// Nowhere.
+    /// No events are recorded.
     Off,
-    /// The binary form, into that file.
+    /// Into that file, in the binary form.
     EventLog(PathBuf),
-    /// The text form, into that file.
+    /// Into that file, in the text form.
     Text(PathBuf),
 }
 
 impl EventsSetting {
-    /// Reads one; `process` is what stands for `%p`.
+    /// Parses a setting; `process` replaces `%p`.
     ///
     /// # Errors
-    /// One sentence: what is wrong, and what it could be.
+    /// One sentence that says what is wrong, with the possible values.
     pub fn parse(text: &str, process: u32) -> Result<Self, String> {
         let path = |path: &str| PathBuf::from(path.replace("%p", &process.to_string()));
         match text.split_once(':') {
@@ -50,10 +50,11 @@ impl EventsSetting {
 }
 
 impl EventRecorder {
-    /// Starts what `STACKLINE_EVENTS` says; nothing when it is not set or `off`. Keep what it returns until the program ends.
+    /// Starts the recorder that `STACKLINE_EVENTS` asks for; `None` when it is not set, empty or `off`. The caller
+    /// keeps the result until the program ends.
     ///
     /// # Errors
-    /// When the variable makes no sense, the file cannot be written, or this process records already.
+    /// When the variable cannot be parsed, the file cannot be written, or this process is recording already.
     pub fn from_env() -> io::Result<Option<Self>> {
         let about = |error: io::Error| io::Error::new(error.kind(), format!("{VARIABLE}: {error}"));
         let Some(text) = std::env::var_os(VARIABLE) else {
@@ -69,7 +70,7 @@ impl EventRecorder {
     }
 }
 
-/// What this machine, or this namespace of it, calls itself.
+/// The host name of this machine, or of this process's UTS namespace; `localhost` when it is unknown.
 #[must_use]
 pub fn host() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();

@@ -1,15 +1,15 @@
-//! Where drained records go: the contract of sinks, memory as one of them, and the totals of what a sink kept.
+//! The trait of sinks, which receive drained records; a sink in memory; and the totals of a recorder.
 
 use crate::event_log::{self, EventLog};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Where drained records go.
+/// A receiver of drained records.
 pub trait EventSink: Send {
-    /// Takes records; they are gone when it returns.
+    /// Takes records; the log is cleared after it returns.
     ///
     /// # Errors
-    /// When they cannot be kept: the recorder goes on counting and reports it at its end.
+    /// When the records cannot be kept. The recorder counts them as lost, goes on, and reports the error at its end.
     fn take(&mut self, event_log: &EventLog) -> io::Result<()>;
 }
 
@@ -19,12 +19,12 @@ impl<S: EventSink + ?Sized> EventSink for Box<S> {
     }
 }
 
-/// Keeps everything in memory.
+/// A sink that keeps all records in memory.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryEventSink(Arc<Mutex<Vec<u8>>>);
 
 impl MemoryEventSink {
-    /// What was kept so far, which is then dropped, but for the names: the next event log defines them again.
+    /// Takes the records kept so far. The definitions of names stay, so that the next event log defines them again.
     #[must_use]
     pub fn event_log(&self) -> EventLog {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -46,15 +46,16 @@ impl EventSink for MemoryEventSink {
     }
 }
 
-/// What a recorder did.
+/// The totals of a recorder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Records that the sink kept.
+    /// Number of records that the sink kept.
     pub recorded: u64,
-    /// Records for which a ring had no room, or that the sink did not keep.
+    /// Number of records for which a ring had no room, or that the sink did not keep.
     pub lost: u64,
-    /// Why the sink did not keep something, when it first did not.
+    /// The first reason for which the sink did not keep records.
     pub fault: Option<String>,
-    /// How far a time stamp may be from the monotonic clock, ns; 0 where that clock itself was read for each.
+    /// The largest error of a time stamp against the monotonic clock, ns; 0 where each event was stamped with that
+    /// clock.
     pub clock_error_ns: u64,
 }

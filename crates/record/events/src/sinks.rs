@@ -1,11 +1,11 @@
-//! Files that a recorder writes into: the binary form and the text form.
+//! Sinks that write files, in the binary form and in the text form.
 //!
-//! Both are written by the thread that drains, the text form is also made there: emitting an event costs a thread the same
-//! whatever the sink is. Every batch is written at once, so what was drained outlives the process, though not a machine that
-//! loses power. A batch that does not fit on the disk is taken back to its last whole record.
+//! Both are written by the draining thread, which also formats the text, so emitting an event costs the same whatever
+//! the sink is. Every batch is written at once: what was drained is kept if the process dies, though not if the
+//! machine loses power. A batch that does not fit on the disk is cut off after its last whole record.
 //!
-//! A file is one process's by a lock, which belongs to every copy of the descriptor: it is given back in so many words, and a
-//! process that was forked off lets go of its copies.
+//! A file is locked by one process. The lock belongs to every copy of the descriptor, so it is released explicitly,
+//! and a forked process redirects its copies.
 
 use crate::event_log::{self, EventLog};
 use crate::sink::EventSink;
@@ -17,35 +17,36 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Descriptors of all files that are open here.
+/// The descriptors of all files that this process has open here.
 static OPEN: Mutex<Vec<RawFd>> = Mutex::new(Vec::new());
 
-/// The list, which nobody changes while it is held.
+/// Locks the list of open descriptors.
 pub(crate) fn lock_open_files() -> MutexGuard<'static, Vec<RawFd>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// In a process that was forked off: its copies lead nowhere from now on, so that what they locked is free when the parent
-/// ends.
+/// Called in a forked process: redirects its copies of the descriptors to `/dev/null`, so that the locks on the files
+/// are released when the parent ends.
 pub(crate) fn detach_open_files(open: &mut Vec<RawFd>) {
     if let Ok(nowhere) = File::options().write(true).open("/dev/null") {
         open.drain(..).for_each(|file| sys::lead_to(file, &nowhere));
     }
 }
 
-/// A file to the end of which batches are added, whole ones only.
+/// A file to which whole batches are appended.
 #[derive(Debug)]
 struct EventBatchFile {
     file: File,
+    /// Length of the file after the last batch, in bytes.
     length: u64,
-    /// Which process opened it.
+    /// The process that opened it.
     process: u32,
 }
 
 impl EventBatchFile {
-    /// Opens or makes it, for this process alone.
+    /// Opens or creates the file, and locks it for this process.
     fn open(path: &Path) -> io::Result<Self> {
-        // Held, so that a fork finds either no file or one on the list.
+        // The lock is held meanwhile, so that a fork finds either no file or one that is on the list.
         let mut open = lock_open_files();
         let mut file = OpenOptions::new()
             .create(true)
@@ -62,12 +63,14 @@ impl EventBatchFile {
         })
     }
 
+    /// Cuts the file to a length.
     fn cut(&mut self, length: u64) -> io::Result<()> {
         self.file.set_len(length)?;
         self.length = length;
         Ok(())
     }
 
+    /// Appends a batch.
     fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
         append(&mut self.file, self.length, bytes)?;
         self.length += bytes.len() as u64;
@@ -75,7 +78,8 @@ impl EventBatchFile {
     }
 }
 
-/// For this process alone. A device or a pipe takes each batch whole, and others may write to it as they like.
+/// Locks the file for this process. A device or a pipe is not locked: it takes each batch as a whole, and others may
+/// write to it.
 fn lock(file: &File) -> io::Result<()> {
     if !file.metadata()?.is_file() {
         return Ok(());
@@ -85,18 +89,20 @@ fn lock(file: &File) -> io::Result<()> {
             let cause = "another process is writing its events there; hint: put %p in the name to give each process its own file";
             Err(io::Error::new(io::ErrorKind::ResourceBusy, cause))
         }
-        // A file system without locks is no reason to record nothing.
+        // On a file system without locks events are recorded all the same.
         Err(TryLockError::Error(_)) | Ok(()) => Ok(()),
     }
 }
 
-/// Adds bytes to the end of a file of that length, all of them or none: what a full disk took of them is cut off again.
+/// Appends bytes to a file of that length, all of them or none: on failure, for instance on a full disk, the part that
+/// was written is cut off.
 ///
 /// # Errors
 /// When they cannot be written.
 pub fn append(file: &mut File, length: u64, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes).inspect_err(|_| {
-        // What cannot be cut (a pipe, a device) has a reader who sees the end of the batch missing.
+        // A pipe or a device cannot be cut; its reader sees that the end of the batch is missing. So an error here is
+        // ignored.
         let _ = file.set_len(length);
     })
 }
@@ -106,21 +112,21 @@ impl Drop for EventBatchFile {
         if self.process == std::process::id() {
             let descriptor = self.file.as_raw_fd();
             lock_open_files().retain(|open| *open != descriptor);
-            // Where there are no locks there is none to give back.
+            // On a file system without locks this fails, which does no harm.
             drop(self.file.unlock());
         }
     }
 }
 
-/// Keeps the binary form.
+/// A sink that writes the binary form.
 #[derive(Debug)]
 pub struct EventLogFile(EventBatchFile);
 
 impl EventLogFile {
-    /// Into that file, behind what is in it. A record at its end that was cut off when a process was killed is taken away.
+    /// Opens a file and appends to it. A truncated record at its end, left by a killed process, is removed.
     ///
     /// # Errors
-    /// When it cannot be written, another process writes it, or it holds something else.
+    /// When it cannot be written, another process is writing it, or it holds other data.
     pub fn open(path: &Path) -> io::Result<Self> {
         let mut file = EventBatchFile::open(path)?;
         if file.length > 0 {
@@ -145,21 +151,22 @@ impl EventSink for EventLogFile {
     }
 }
 
-/// Keeps the text form of 1996.
+/// A sink that writes the text form of 1996.
 #[derive(Debug)]
 pub struct EventTextFile {
+    /// Buffer for the lines of a batch.
     file: EventBatchFile,
     batch: Vec<u8>,
     lines: text::Lines,
-    /// The event log defines its host and names only once.
+    /// The names defined so far: a recorder's event logs define the host and each name only once.
     names: event_log::EventLogNames,
 }
 
 impl EventTextFile {
-    /// Into that file, behind what is in it. A line at its end that was cut off is ended.
+    /// Opens a file and appends to it. A line without a line break at its end is ended.
     ///
     /// # Errors
-    /// When it cannot be written or another process writes it.
+    /// When it cannot be written or another process is writing it.
     pub fn open(path: &Path) -> io::Result<Self> {
         let mut file = EventBatchFile::open(path)?;
         if file.length > 0 && file.file.metadata()?.is_file() {

@@ -1,4 +1,4 @@
-//! Many events, column by column: what a file of events holds and what answers are computed from.
+//! A table of events, column by column: the contents of a file of events, and the input of the analysis.
 
 use crate::event_log::{self, EventLog};
 use crate::text::TextEvent;
@@ -7,18 +7,20 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
-/// Data fields that have a column of their own; what a foreign log has beyond them is kept together.
+/// Number of data fields that have a column of their own; further fields of an imported log are kept as text.
 pub const FIELDS: usize = 16;
 
-/// Texts as numbers.
+/// Numbers for texts: each different text is stored once.
 #[derive(Clone, Debug, Default)]
 pub struct EventTextTable {
     by_text: HashMap<Arc<str>, u32, TextHashSeed>,
     texts: Vec<Arc<str>>,
+    /// Approximate memory of the texts, in bytes.
     bytes: usize,
 }
 
-/// Makes hashers that differ from process to process, so that no crafted log makes all texts meet.
+/// Creates hashers with a seed that differs from process to process, so that a crafted log cannot make all texts
+/// collide.
 #[derive(Clone, Debug)]
 struct TextHashSeed(u64);
 
@@ -36,7 +38,7 @@ impl BuildHasher for TextHashSeed {
     }
 }
 
-/// Folds eight bytes at a time into one word: a lookup is made for every text of every event.
+/// A fast hasher that folds eight bytes at a time into one word: every text of every event is looked up.
 struct Fold(u64);
 
 impl Fold {
@@ -66,73 +68,74 @@ impl Hasher for Fold {
 
     #[inline]
     fn write_u8(&mut self, _: u8) {
-        // The byte that ends a text: its length is in already.
+        // The byte that ends a string adds nothing, because `write` includes the length.
     }
 }
 
 impl EventTextTable {
-    /// The number of a text, given at its first use.
+    /// The number of a text, which is added if it is new.
     pub fn number(&mut self, text: &str) -> u32 {
         if let Some(number) = self.by_text.get(text) {
             return *number;
         }
         let (number, text) = (self.texts.len() as u32, Arc::<str>::from(text));
-        // Twice a pointer and a length, and a place in the map.
+        // Estimate: two pointers with lengths, and an entry in the map.
         self.bytes += text.len() + 64;
         self.texts.push(Arc::clone(&text));
         self.by_text.insert(text, number);
         number
     }
 
-    /// The number of a text that was used.
+    /// The number of a text that is in the table.
     #[must_use]
     pub fn find(&self, text: &str) -> Option<u32> {
         self.by_text.get(text).copied()
     }
 
-    /// The text behind a number.
+    /// The text of a number; empty when there is none.
     #[must_use]
     pub fn text(&self, number: u32) -> &str {
         self.texts.get(number as usize).map_or("", |text| text)
     }
 
-    /// How many there are.
+    /// Number of texts.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.texts.len()
     }
 
-    /// About how many bytes of memory they take.
+    /// Approximate memory of the texts, in bytes.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Whether there is none.
+    /// Whether there are no texts.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.texts.is_empty()
     }
 }
 
-/// One data field of every event.
+/// One data field of all events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventColumn {
-    /// The number, where it is one; else 0.
+    /// The number in each row, 0 where the field is not a number.
     pub numbers: Vec<i64>,
-    /// [`EventColumn::NUMBER`], [`EventColumn::ABSENT`], or the number of a text.
+    /// For each row: [`EventColumn::NUMBER`], [`EventColumn::ABSENT`], or the number of a text.
     pub texts: Vec<u32>,
 }
 
 impl EventColumn {
-    /// The field is in `numbers`.
+    /// Marks a row whose value is in `numbers`.
     pub const NUMBER: u32 = u32::MAX;
-    /// There is no field.
+    /// Marks a row without a value.
     pub const ABSENT: u32 = u32::MAX - 1;
 
+    /// Sets the value of a row, which must be behind the last one.
     fn push(&mut self, value: EventValue<'_>, row: usize, names: &mut EventTextTable) {
         let (number, text) = match value {
-            // A column is as long as its last field.
+            // Absent values at the end of a column are not stored.
             EventValue::Absent => return,
             EventValue::Number(number) => (number, Self::NUMBER),
             EventValue::Text(text) => (0, names.number(text)),
@@ -145,14 +148,14 @@ impl EventColumn {
         self.texts.push(text);
     }
 
-    /// The number in a row, where there is one.
+    /// The number in a row, if it has one.
     #[inline]
     #[must_use]
     pub fn number(&self, row: usize) -> Option<i64> {
         (*self.texts.get(row)? == Self::NUMBER).then(|| self.numbers[row])
     }
 
-    /// The number of the text in a row, where there is one.
+    /// The number of the text in a row, if it has one.
     #[inline]
     #[must_use]
     pub fn text(&self, row: usize) -> Option<u32> {
@@ -163,20 +166,20 @@ impl EventColumn {
     }
 }
 
-/// Events. Columns of data may be shorter than the table: what is missing is absent.
+/// A table of events. A data column may be shorter than the table: values behind its end are absent.
 #[derive(Clone, Debug, Default)]
 pub struct EventTable {
-    /// When, ns.
+    /// Times, ns.
     pub at_ns: Vec<u64>,
-    /// What, by its number in `names`.
+    /// Keywords, as numbers in `names`.
     pub keyword: Vec<u32>,
-    /// Where, by its number in `names`.
+    /// Hosts, as numbers in `names`.
     pub host: Vec<u32>,
-    /// Data, at most [`FIELDS`] columns.
+    /// Data columns, at most [`FIELDS`].
     pub data: Vec<EventColumn>,
-    /// Data beyond them, in the text form, by row.
+    /// Data fields beyond them, in the text form, as pairs of row and text, ascending by row.
     pub more: Vec<(u32, String)>,
-    /// Texts of keywords, hosts and data.
+    /// The texts of keywords, hosts and data.
     pub names: EventTextTable,
 }
 
@@ -187,7 +190,7 @@ impl EventTable {
         self.push_known(keyword, host, at_ns, values);
     }
 
-    /// The same with the numbers in `names` of keyword and host.
+    /// Adds one event whose keyword and host are numbers in `names`.
     #[inline]
     pub fn push_known(&mut self, keyword: u32, host: u32, at_ns: u64, values: &[EventValue<'_>]) {
         let row = self.at_ns.len();
@@ -211,7 +214,7 @@ impl EventTable {
         }
     }
 
-    /// Adds an event of the text form.
+    /// Adds an event that was parsed from the text form.
     pub fn push_event(&mut self, event: &TextEvent) {
         let values: Vec<EventValue<'_>> = event
             .data
@@ -221,7 +224,7 @@ impl EventTable {
         self.push(&event.keyword, &event.host, event.at_ns, &values);
     }
 
-    /// Adds everything on an event log.
+    /// Adds all events of an event log.
     pub fn push_event_log(&mut self, event_log: &EventLog) {
         event_log.each(
             &mut event_log::EventLogNames::default(),
@@ -234,10 +237,10 @@ impl EventTable {
         self.extend(other, 0..other.len());
     }
 
-    /// Adds these events of another table, by row, in this order.
+    /// Adds the events in these rows of another table, in this order.
     pub fn extend(&mut self, other: &Self, rows: impl Iterator<Item = usize> + Clone) {
         let begin = self.len();
-        // What the other's texts are called here; looked up at their first use.
+        // The number here of each text of the other table; looked up at its first use.
         let mut known = vec![u32::MAX; other.names.len()];
         let names = &mut self.names;
         let mut here = |text: u32| {
@@ -289,7 +292,7 @@ impl EventTable {
         }
     }
 
-    /// Takes everything out, names too; the room of the columns stays.
+    /// Removes all events and names; the memory of the columns is kept for reuse.
     pub fn clear(&mut self) {
         self.at_ns.clear();
         self.keyword.clear();
@@ -302,31 +305,31 @@ impl EventTable {
         self.names = EventTextTable::default();
     }
 
-    /// How many events.
+    /// Number of events.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.at_ns.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no events.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.at_ns.is_empty()
     }
 
-    /// The keyword of an event.
+    /// The keyword of the event in a row.
     #[must_use]
     pub fn keyword(&self, row: usize) -> &str {
         self.names.text(self.keyword[row])
     }
 
-    /// The host of an event.
+    /// The host of the event in a row.
     #[must_use]
     pub fn host(&self, row: usize) -> &str {
         self.names.text(self.host[row])
     }
 
-    /// A data field of an event, from 0.
+    /// The value of a data field (from 0) of the event in a row.
     #[must_use]
     pub fn value(&self, row: usize, field: usize) -> EventValue<'_> {
         let Some(column) = self.data.get(field) else {
@@ -339,13 +342,13 @@ impl EventTable {
         }
     }
 
-    /// The number in a data field, where it is one.
+    /// The number in a data field, if it is one.
     #[must_use]
     pub fn number(&self, row: usize, field: usize) -> Option<i64> {
         self.data.get(field)?.number(row)
     }
 
-    /// Rows in the order of time; of one time, in the order they were added.
+    /// The rows in the order of time; rows with equal times in the order they were added.
     #[must_use]
     pub fn by_time(&self) -> Vec<u32> {
         let mut rows: Vec<u32> = (0..self.len() as u32).collect();
@@ -353,7 +356,7 @@ impl EventTable {
         rows
     }
 
-    /// One event in the text form. Absent fields at its end are left out.
+    /// The event in a row in the text form. Absent fields at its end are left out.
     #[must_use]
     pub fn event(&self, row: usize) -> TextEvent {
         let mut data: Vec<String> = (0..self.data.len())

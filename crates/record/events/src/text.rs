@@ -1,9 +1,10 @@
 //! The text form, as NetLogger (Tierney et al. 1996, section 3.1) printed it:
 //! `KEYWORD; host; seconds; nanoseconds; data; data; ...`
 //!
-//! What is written reads back equal. What would not (a semicolon, a control character, a blank at an end of a field, a `#`
-//! that would begin a comment) is written as `%` and two hexadecimal digits, `%3B` for a semicolon; a `%` is written as
-//! `%25` only where it would be read as one of these. Other text with `%` in it stays as it is, both ways.
+//! What is written reads back equal. Characters that would not (a semicolon, a control character, a blank at an end of
+//! a field, a `#` that would begin a comment) are written as `%` and two hexadecimal digits, such as `%3B` for a
+//! semicolon. A `%` is written as `%25` only where it would be read as such a code; elsewhere `%` is written and read
+//! as it is.
 
 mod line;
 
@@ -13,32 +14,33 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::BufRead;
 
+/// Nanoseconds in a second.
 const NANOS: u64 = 1_000_000_000;
 
-/// Characters of a wrong number that a message shows.
+/// Characters of a malformed number that a message shows.
 const SHOWN: usize = 80;
 
-/// The longest line that is read, in bytes.
+/// The longest line that is accepted, in bytes.
 pub const LONGEST: u64 = 1 << 20;
 
-/// One thing that happened.
+/// An event in the text form.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextEvent {
-    /// What; its first part names the program, as in `NET_DROP`.
+    /// The keyword; its first part names the program, as in `NET_DROP`.
     pub keyword: String,
-    /// Where.
+    /// The host.
     pub host: String,
-    /// When, in ns since the origin of the run's time.
+    /// The time, ns, from the origin of the log's clock.
     pub at_ns: u64,
-    /// What else is known, in the order the keyword prescribes.
+    /// The data, in the order that the catalogue gives for the keyword.
     pub data: Vec<String>,
 }
 
 impl TextEvent {
-    /// Its line, without the end of it.
+    /// The event's line, without a line break.
     ///
     /// # Errors
-    /// One sentence, when keyword or host are empty.
+    /// One sentence, when keyword or host is empty.
     pub fn line(&self) -> Result<String, String> {
         for (what, field) in [("keyword", &self.keyword), ("host", &self.host)] {
             if field.is_empty() {
@@ -48,10 +50,10 @@ impl TextEvent {
         Ok(self.to_string())
     }
 
-    /// Reads a line, without the end of it. Blanks around fields and a semicolon behind the last one are no part of them.
+    /// Parses a line without its line break. Blanks around fields and a semicolon behind the last field are ignored.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// What is wrong with the line.
     pub fn parse(line: &str) -> Result<Self, Wrong> {
         let line = line.trim_matches(BLANK);
         let mut fields = line
@@ -96,13 +98,13 @@ impl TextEvent {
 pub enum Wrong {
     /// The line ends before this field.
     Short(&'static str),
-    /// There is nothing in this field, though others follow it.
+    /// The field is empty, though others follow it.
     Empty(&'static str),
-    /// This is no number of seconds or nanoseconds.
+    /// The field is not a number.
     Number(String),
-    /// So many nanoseconds are a second or more.
+    /// The number of nanoseconds is a second or more.
     Nanoseconds(u64),
-    /// So many seconds are more than can be counted in ns.
+    /// The number of seconds is too large for a time in ns.
     Seconds(u64),
 }
 
@@ -132,7 +134,7 @@ impl fmt::Display for Wrong {
 impl std::error::Error for Wrong {}
 
 impl fmt::Display for TextEvent {
-    /// The line; [`TextEvent::line`] also says whether it reads back equal.
+    /// Writes the line; [`TextEvent::line`] also checks that it reads back equal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let keyword = match self.keyword.strip_prefix('#') {
             Some(rest) => Cow::Owned(format!("%23{}", escape_field(rest))),
@@ -148,7 +150,7 @@ impl fmt::Display for TextEvent {
         self.data
             .iter()
             .try_for_each(|field| write!(f, "; {}", escape_field(field)))?;
-        // An empty last field would be taken for the end of the one before.
+        // An empty last field needs a semicolon behind it, otherwise it would not be read.
         if self.data.last().is_some_and(String::is_empty) {
             f.write_str(";")
         } else {
@@ -164,14 +166,15 @@ impl std::str::FromStr for TextEvent {
     }
 }
 
+/// The characters that may surround fields.
 const BLANK: [char; 2] = [' ', '\t'];
 
-/// Whether a character is written as its code: what ends a field or a line, or would be taken for one.
+/// Whether a character may be written as its code.
 fn special(c: char) -> bool {
     matches!(c, ';' | '%' | '#' | ' ') || c.is_ascii_control()
 }
 
-/// A field as it is written.
+/// A field in its written form.
 #[must_use]
 pub fn escape_field(field: &str) -> Cow<'_, str> {
     let edges = field.trim_matches(BLANK).len() != field.len();
@@ -199,7 +202,7 @@ pub fn escape_field(field: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// A field as it was meant.
+/// The field that a written form stands for.
 #[must_use]
 pub fn unescape_field(field: &str) -> Cow<'_, str> {
     if !field.contains('%') {
@@ -215,7 +218,8 @@ pub fn unescape_field(field: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// The character behind `%` and two digits at the beginning of a text, when it is one that is written so.
+/// The character that a code (`%` and two digits) at the beginning of a text stands for, if characters of that kind
+/// are written as codes.
 fn decoded(text: &str) -> Option<char> {
     let digits = text.strip_prefix('%')?.get(..2)?;
     if !digits
@@ -234,14 +238,14 @@ fn number(text: &str) -> Result<u64, Wrong> {
     value.ok_or_else(|| Wrong::Number(text.chars().take(SHOWN).collect()))
 }
 
-/// A line that is no event.
+/// A line that is not an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventLineMistake {
-    /// What was read.
+    /// The name of the text that was read.
     pub name: String,
-    /// Its line, from 1.
+    /// The number of the line, from 1.
     pub line: u64,
-    /// What is wrong with it.
+    /// What is wrong with the line.
     pub cause: String,
 }
 
@@ -257,18 +261,19 @@ impl fmt::Display for EventLineMistake {
 
 impl std::error::Error for EventLineMistake {}
 
-/// Events out of text, or what is wrong with a line and which; a mistake ends nothing. Lines that are empty or begin with `#`
-/// are passed over.
+/// Reads events from text, one from each line. A malformed line gives a mistake, and reading goes on. Lines that are
+/// empty or begin with `#` are skipped.
 #[derive(Debug)]
 pub struct EventTextReader<R> {
     from: R,
     name: String,
     line: u64,
+    /// Whether the end was reached, or reading failed.
     ended: bool,
 }
 
 impl<R: BufRead> EventTextReader<R> {
-    /// Reads that; `name` is what mistakes call it.
+    /// Reads from a text; `name` is its name in mistakes.
     pub fn new(from: R, name: &str) -> Self {
         Self {
             from,
@@ -286,6 +291,7 @@ impl<R: BufRead> EventTextReader<R> {
         }
     }
 
+    /// The event or the mistake of a line; `None` for a line that is skipped.
     fn event(&self, bytes: &[u8]) -> Option<Result<TextEvent, EventLineMistake>> {
         let text = match std::str::from_utf8(bytes) {
             Ok(text) => text.trim_end_matches(['\n', '\r']),
@@ -304,7 +310,7 @@ impl<R: BufRead> Iterator for EventTextReader<R> {
         while !self.ended {
             bytes.clear();
             self.line += 1;
-            // What cannot be read, or has no line ends, is not read on.
+            // Reading ends after an error, or at a line that is too long.
             match std::io::Read::take(&mut self.from, LONGEST).read_until(b'\n', &mut bytes) {
                 Ok(0) => self.ended = true,
                 Ok(length) if length as u64 == LONGEST && !bytes.ends_with(b"\n") => {

@@ -1,8 +1,8 @@
-//! Ids that travel with a request: the `traceparent` header of W3C Trace Context (Recommendation of 23 November 2021, section
-//! 3.2), `00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01`.
+//! Ids that are passed on with a request: the `traceparent` header of W3C Trace Context (Recommendation of 23 November
+//! 2021, section 3.2), `00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01`.
 //!
-//! An application puts it into a field of its own request. Both ends make the same unit of it, so what they emit is one
-//! lifeline:
+//! An application puts it into a field of its own request. Both ends derive the same unit id from it, so their events
+//! form one lifeline (the path of one unit through programs and hosts):
 //!
 //! ```
 //! use stackline_events::{event, traceparent::Traceparent};
@@ -22,20 +22,20 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The longest header that is read, in bytes: later versions may have more behind what is known.
+/// The longest header that is read, in bytes: later versions may add fields.
 const LONGEST: usize = 512;
 
-/// Which request it is, of which trace.
+/// The id of a request and of the trace that it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Traceparent {
     trace: u128,
     parent: u64,
-    /// Whether the caller may have recorded it, and what later versions say (section 3.2.2.5).
+    /// Whether the caller may have recorded the request, and flags of later versions (section 3.2.2.5).
     pub flags: u8,
 }
 
 impl Traceparent {
-    /// Of a trace and of one request in it, both not 0, without flags.
+    /// A header for a trace and a request in it, without flags; `None` when one of them is 0.
     #[must_use]
     pub const fn new(trace: u128, parent: u64) -> Option<Self> {
         if trace == 0 || parent == 0 {
@@ -61,7 +61,7 @@ impl Traceparent {
         self.parent
     }
 
-    /// The same trace, another request, when this end calls in its turn. None for 0.
+    /// The header for a request that this program makes in turn, in the same trace; `None` for 0.
     #[must_use]
     pub const fn child(self, parent: u64) -> Option<Self> {
         if parent == 0 {
@@ -71,8 +71,8 @@ impl Traceparent {
         }
     }
 
-    /// The `unit` of this request's events: the last eight bytes of `trace-id`, exclusive or with `parent-id`, without the
-    /// first bit. So every client in every language makes the same of it.
+    /// The `unit` of the request's events: the last eight bytes of `trace-id`, exclusive-or `parent-id`, without the
+    /// highest bit. Clients in all languages compute it the same way.
     #[must_use]
     pub const fn unit(self) -> i64 {
         ((self.trace as u64 ^ self.parent) & i64::MAX as u64) as i64
@@ -80,7 +80,7 @@ impl Traceparent {
 }
 
 impl fmt::Display for Traceparent {
-    /// Always version 00, with the flag of that version, as section 4.3 requires.
+    /// Writes version 00 with the one flag of that version, as section 4.3 requires.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -95,7 +95,7 @@ impl fmt::Display for Traceparent {
 impl FromStr for Traceparent {
     type Err = String;
 
-    /// Reads a header's value. A version that is not known yet may have more behind another `-`; version `ff` is none.
+    /// Parses a header's value. A later version may have more fields behind another `-`; version `ff` is invalid.
     fn from_str(text: &str) -> Result<Self, String> {
         read(text.trim_matches([' ', '\t'])).ok_or_else(|| {
             let shown: String = text.chars().take(80).collect();
@@ -126,7 +126,7 @@ fn read(text: &str) -> Option<Traceparent> {
     })
 }
 
-/// Hexadecimal digits, small letters only.
+/// The value of hexadecimal digits, lower case only.
 fn number(digits: &[u8]) -> Option<u128> {
     digits.iter().try_fold(0, |number, digit| {
         let value = match digit {

@@ -1,26 +1,26 @@
-//! Ids: a flow is one initiator with one responder in one run, a stream one direction of it, a unit one data unit (or one
-//! call with its response) on it.
+//! Ids of flows, streams and units. A flow is one initiator with one responder in one run; a stream is one direction
+//! of a flow; a unit is one data unit on it, or one call with its response.
 //!
-//! The ids of a run directory are unique in it: its index says which measurement, part, run and hosts a flow belongs to.
+//! Ids are unique in a run directory: its index says which measurement, part, run and hosts a flow belongs to.
 
-/// Bits that number the units of one flow.
+/// Number of bits for the units of a flow.
 const NUMBER: u32 = 38;
-/// Marks a connection instead of a data unit.
+/// The bit that marks the id of a connection instead of a unit.
 const CONNECTION: i64 = 1 << NUMBER;
 
-/// The largest flow.
+/// The largest flow number.
 pub const LAST_FLOW: u32 = (1 << 24) - 1;
 
-/// Who sends on a stream.
+/// The direction of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EventStreamDirection {
-    /// Initiator to responder.
+    /// From initiator to responder.
     There,
-    /// Responder to initiator.
+    /// From responder to initiator.
     Back,
 }
 
-/// The id of the `number`-th data unit (or call) of a flow, from 0. A number beyond 2^38 begins again.
+/// The id of the `number`-th data unit (or call) of a flow, from 0. Numbers wrap around at 2^38.
 #[must_use]
 pub const fn unit(flow: u32, number: u64) -> i64 {
     ((flow & LAST_FLOW) as i64) << (NUMBER + 1) | (number & (CONNECTION as u64 - 1)) as i64
@@ -32,7 +32,7 @@ pub const fn connection(flow: u32, number: u64) -> i64 {
     unit(flow, number) | CONNECTION
 }
 
-/// The flow and the number behind an id, and whether it is a connection.
+/// The flow and the number in an id, and whether the id is a connection's.
 #[must_use]
 pub const fn parts(id: i64) -> (u32, u64, bool) {
     (
@@ -48,7 +48,7 @@ pub const fn stream(flow: u32, direction: EventStreamDirection) -> i64 {
     (flow as i64) << 1 | direction as i64
 }
 
-/// The flow and direction behind a stream's id.
+/// The flow and the direction in a stream's id.
 #[must_use]
 pub const fn stream_parts(stream: i64) -> (u32, EventStreamDirection) {
     (
@@ -61,20 +61,23 @@ pub const fn stream_parts(stream: i64) -> (u32, EventStreamDirection) {
     )
 }
 
-/// Numbers the units of a flow as both of its ends count them, over all its connections.
+/// Numbers the units of a flow over all its connections, in the same way at both ends.
 ///
-/// A call and its response are one unit, of the direction [`EventStreamDirection::There`]. Where data units go both ways, those of one
-/// direction have the even numbers, those of the other the odd ones.
+/// A call and its response are one unit, in the direction [`EventStreamDirection::There`]. Where units go in both
+/// directions, those of one direction have even numbers and those of the other odd ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Numbering {
     flow: u32,
+    /// Whether units begin at both ends.
     both_ways: bool,
+    /// Number of the next unit in each direction.
     next: [u64; 2],
+    /// Number of connections so far.
     connections: u64,
 }
 
 impl Numbering {
-    /// At the beginning; `both_ways`: whether units begin at either end.
+    /// Numbering from 0; `both_ways` says whether units begin at both ends.
     #[must_use]
     pub const fn new(flow: u32, both_ways: bool) -> Self {
         Self {
@@ -91,7 +94,7 @@ impl Numbering {
         stream(self.flow, direction)
     }
 
-    /// How many units of a direction there were: the number of the next.
+    /// Number of units in a direction so far, which is the number of the next one.
     #[must_use]
     pub const fn count(&self, direction: EventStreamDirection) -> u64 {
         self.next[direction as usize]
@@ -110,21 +113,21 @@ impl Numbering {
         )
     }
 
-    /// Goes on to the unit of that number; those before it that were not met were lost, or come later.
+    /// Continues with the unit of that number; the units before it that were not seen are lost or late.
     pub const fn go_on(&mut self, direction: EventStreamDirection, number: u64) {
         if self.next[direction as usize] < number {
             self.next[direction as usize] = number;
         }
     }
 
-    /// The next unit of a direction.
+    /// The id of the next unit in a direction.
     pub const fn next(&mut self, direction: EventStreamDirection) -> i64 {
         let number = self.next[direction as usize];
         self.next[direction as usize] = number + 1;
         self.id(direction, number)
     }
 
-    /// The next connection.
+    /// The id of the next connection.
     pub const fn connect(&mut self) -> i64 {
         self.connections += 1;
         connection(self.flow, self.connections - 1)

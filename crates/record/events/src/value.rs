@@ -1,25 +1,27 @@
-//! One data field of an event: a number, a text, or nothing.
+//! The value of one data field of an event: a number, a text, or none.
 //!
-//! There are no fractions: times are in ns, sizes in bytes, shares in parts of a million, so a field reads back equal from
-//! every form.
+//! There are no fractions: times are in ns, sizes in bytes, shares in parts per million, so a value reads back equal
+//! from every form.
 
-/// Takes events: host, keyword, when (ns) and data.
+/// Receives events: host, keyword, time (ns) and data.
 pub type EventEmitter<'e> = dyn FnMut(&str, &'static str, u64, &[EventValue<'_>]) + 'e;
 
-/// One data field.
+/// The value of a data field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EventValue<'t> {
-    /// Not known, or does not apply: an empty field of the text form.
+    /// Unknown, or not applicable; an empty field in the text form.
     #[default]
     Absent,
     /// A whole number.
     Number(i64),
-    /// Anything else. A text that is a whole number as [`EventValue::of`] reads it is kept as that number.
+    /// Any other text. A text that is a whole number in the sense of [`EventValue::of`] is kept as
+    /// [`EventValue::Number`].
     Text(&'t str),
 }
 
 impl<'t> EventValue<'t> {
-    /// The value of a field of the text form: a number when its digits are the ones that number is written with.
+    /// The value of a field of the text form: a number if the field is exactly the number's usual decimal form,
+    /// otherwise a text.
     #[must_use]
     pub fn of(field: &'t str) -> Self {
         if field.is_empty() {
@@ -31,7 +33,7 @@ impl<'t> EventValue<'t> {
         }
     }
 
-    /// The number, where it is one.
+    /// The number, if the value is one.
     #[must_use]
     pub const fn number(self) -> Option<i64> {
         if let Self::Number(number) = self {
@@ -41,7 +43,7 @@ impl<'t> EventValue<'t> {
         }
     }
 
-    /// The text, where it is one.
+    /// The text, if the value is one.
     #[must_use]
     pub const fn text(self) -> Option<&'t str> {
         if let Self::Text(text) = self {
@@ -52,7 +54,7 @@ impl<'t> EventValue<'t> {
     }
 }
 
-/// The whole number that is written exactly so: no sign of plus, no leading zero, within 64 bits.
+/// The whole number of which the field is the exact decimal form: without `+` or leading zeros, within 64 bits.
 #[must_use]
 pub fn canonical(field: &[u8]) -> Option<i64> {
     let (negative, digits) = match field {
@@ -93,7 +95,7 @@ macro_rules! numbers {
 numbers!(i8, i16, i32, i64, u8, u16, u32, bool);
 
 impl From<u64> for EventValue<'_> {
-    /// What is above 2^63 - 1 becomes that.
+    /// A number above 2^63 - 1 becomes 2^63 - 1.
     #[inline]
     fn from(number: u64) -> Self {
         Self::Number(i64::try_from(number).unwrap_or(i64::MAX))

@@ -1,7 +1,8 @@
-//! Checksums of a Parquet file, kept in its footer under a name of their own, since the library writes none for its pages: one of what
-//! the footer says of all columns, one of the bytes of each row group. Readers that do not know them lose nothing.
+//! Checksums of a Parquet file, because the library writes none for its pages. They are stored in the footer as a
+//! key-value entry: one for what the footer says about all columns, and one for the bytes of each row group. Readers
+//! that do not know the entry are not affected.
 //!
-//! A file that says it has none is not checked; it is of another program or an earlier version.
+//! A file without the entry is not checked, unless its `created_by` says that it has checksums ([`CREATED_BY`]).
 
 use crate::files;
 use bytes::Bytes;
@@ -16,12 +17,14 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Who wrote a file that has checksums: they cannot go missing unnoticed.
+/// The `created_by` text of files with checksums. It makes a missing checksum entry detectable as damage.
 pub(crate) const CREATED_BY: &str = concat!("stackline ", env!("CARGO_PKG_VERSION"), " (crc32)");
+/// The part of `created_by` that says that a file has checksums.
 const SUMMED: &str = "(crc32)";
+/// The key of the checksum entry in the footer.
 const KEY: &str = "stackline.crc32";
 
-/// A file that is read at several places with one descriptor.
+/// A file that is read at several positions through one descriptor.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedFile(Arc<File>);
 
@@ -60,10 +63,11 @@ impl ChunkReader for SharedFile {
     }
 }
 
-/// The file from a place on.
+/// A reader of a [`SharedFile`] from a position on.
 #[derive(Debug)]
 pub(crate) struct SharedFileReader {
     file: SharedFile,
+    /// The position of the next byte to read.
     at: u64,
 }
 
@@ -75,7 +79,7 @@ impl Read for SharedFileReader {
     }
 }
 
-/// Passes on what is written, and sums it up.
+/// A writer that passes on what is written and computes its checksum.
 #[derive(Debug)]
 pub(crate) struct Summed<W> {
     to: W,
@@ -107,12 +111,12 @@ impl<W: Write> Write for Summed<W> {
     }
 }
 
-/// The checksums of the row groups that were written so far.
+/// The checksums of the row groups written so far.
 #[derive(Debug, Default)]
 pub(crate) struct RowGroupChecksums(Vec<u32>);
 
 impl RowGroupChecksums {
-    /// Of a file that was just begun.
+    /// Starts the checksums of a file to which no row group has been written.
     pub(crate) fn begin<W: Write + Send>(
         file: &mut SerializedFileWriter<Summed<W>>,
     ) -> Parquet<Self> {
@@ -121,7 +125,7 @@ impl RowGroupChecksums {
         Ok(Self::default())
     }
 
-    /// A row group was written.
+    /// Adds the checksum of the row group that has just been written.
     pub(crate) fn add<W: Write + Send>(
         &mut self,
         file: &mut SerializedFileWriter<Summed<W>>,
@@ -132,7 +136,7 @@ impl RowGroupChecksums {
         Ok(())
     }
 
-    /// Keeps them in the footer of a file that is about to be ended.
+    /// Stores the checksums in the footer of a file that is about to be closed.
     pub(crate) fn keep<W: Write + Send>(self, file: &mut SerializedFileWriter<Summed<W>>) {
         let sums = self.0.iter().map(|sum| format!("{sum:08x}"));
         let all: Vec<String> =
@@ -143,12 +147,12 @@ impl RowGroupChecksums {
     }
 }
 
-/// The checksums that a file has.
+/// The checksums stored in a file: that of each row group; `None` when it has none.
 #[derive(Debug)]
 pub(crate) struct StoredChecksums(Option<Vec<u32>>);
 
 impl StoredChecksums {
-    /// Reads them, and checks what the footer says of all columns.
+    /// Reads the checksums and verifies that of the footer.
     pub(crate) fn of(metadata: &ParquetMetaData) -> Parquet<Self> {
         let about = metadata.file_metadata();
         let kept = about
@@ -177,7 +181,7 @@ impl StoredChecksums {
         Ok(Self(Some(sums)))
     }
 
-    /// Checks the bytes of a row group.
+    /// Verifies the bytes of a row group.
     pub(crate) fn check(
         &self,
         file: &SharedFile,
@@ -188,7 +192,7 @@ impl StoredChecksums {
             return Ok(());
         };
         if metadata.row_group(group).num_rows() == 0 {
-            // Its columns lie nowhere.
+            // An empty row group has no bytes; its column offsets mean nothing.
             return Ok(());
         }
         let columns = metadata.row_group(group).columns();
@@ -220,13 +224,14 @@ fn damaged(what: &str) -> ParquetError {
     ParquetError::General(format!("{what} is damaged: its checksum does not match"))
 }
 
+/// The offset in the file at which a column of a row group begins, bytes.
 fn begin(column: &ColumnChunkMetaData) -> i64 {
     column
         .dictionary_page_offset()
         .unwrap_or_else(|| column.data_page_offset())
 }
 
-/// A checksum of all that answers are computed from without reading a page.
+/// A checksum of those parts of the footer from which results are computed without reading a page.
 fn footer(groups: &[RowGroupMetaData]) -> u32 {
     let mut sum = Hasher::new();
     for group in groups {

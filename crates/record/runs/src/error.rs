@@ -1,4 +1,4 @@
-//! The one error of this crate: a sentence, its cause, and what to do about it.
+//! The error of this crate: a sentence, its cause, and what to do about it.
 
 use stackline_core::error::Blame;
 use std::fmt;
@@ -9,11 +9,11 @@ use std::path::Path;
 pub struct Error {
     /// One sentence without a full stop.
     pub message: String,
-    /// What the system or a library said.
+    /// The message of the system or of a library.
     pub cause: Option<String>,
     /// What the user can do.
     pub hint: String,
-    /// Who has to act: `Interrupted` where a user ended it and nothing is wrong.
+    /// Who has to act; `Interrupted` where the user ended the operation and nothing is wrong.
     pub blame: Blame,
 }
 
@@ -27,7 +27,7 @@ impl Error {
         }
     }
 
-    /// What the caller named does not exist.
+    /// The error that what the caller named does not exist.
     pub(crate) fn input(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
             blame: Blame::Input,
@@ -57,7 +57,7 @@ impl Error {
         Self::new(format!("cannot read {}", path.display()), hint).because(cause)
     }
 
-    /// Nothing can be read of a run that another process has begun.
+    /// The error that nothing can be read yet of a run that another process is writing.
     pub(crate) fn unfinished(run: &Path) -> Self {
         let message = format!(
             "the run at {} is incomplete: it is still being written, and nothing has been kept yet",
@@ -96,7 +96,7 @@ impl Error {
 }
 
 impl fmt::Display for Error {
-    /// The sentence and its cause; the hint is for the caller to place.
+    /// Writes the message and its cause, without the hint, which the caller prints.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.cause {
             Some(cause) => write!(f, "{}: {cause}", self.message),

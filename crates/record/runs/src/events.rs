@@ -1,8 +1,8 @@
-//! Events of a run: `RUN/events/HOST.parquet`, one file a host, sorted by time of that host's own clock; and
-//! `RUN/events/index.json`, what is known about them.
+//! Events of a run: `RUN/events/HOST.parquet`, one file for each host, sorted by the time of that host's own clock,
+//! and `RUN/events/index.json` with what is known about them.
 //!
-//! The columns: `at_ns`, `keyword`, `host`, and for each data field `n1`, `t1`, `n2`, `t2`, ...: a whole number is in `n`, any
-//! other text in `t`, a field that is not there in neither. What a foreign log has beyond 16 fields is in `more`.
+//! The columns: `at_ns`, `keyword`, `host`, and for each data field `n1`, `t1`, `n2`, `t2`, ...: a whole number is in
+//! `n`, any other text in `t`, and a missing field in neither. Fields of an imported log beyond 16 are in `more`.
 
 mod adopted_logs;
 pub mod disk_sample;

@@ -1,7 +1,8 @@
-//! The names in a run directory, and how its files are opened.
+//! The names of the files in a run directory, and how they are opened.
 //!
-//! A run may have been made by somebody else, who wishes its reader ill: only regular files inside of it are opened, no link is followed, and
-//! nothing that blocks or never ends is read. What is written there is for its user alone until the run is shared.
+//! A run may have been made by another user with bad intent. Only regular files inside it are opened, links are not
+//! followed, and nothing that blocks or never ends is read. What is written is readable by its user alone until the
+//! run is shared.
 
 use crate::Error;
 use stackline_guard::directory::Directory;
@@ -10,45 +11,45 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// The largest text of a run that is read: specification, plan, environment, status, index, findings; bytes.
+/// The largest text file of a run that is read (specification, plan, environment, status, index, findings), in bytes.
 const LARGEST_TEXT: u64 = 256 << 20;
-/// The largest journal or table of results that is read, bytes.
+/// The largest journal or results file that is read, in bytes.
 const LARGEST_RECORDS: u64 = 4 << 30;
-/// Files of events of one run, at most.
+/// Most event files of one run.
 const MOST_FILES: usize = 100_000;
 
-/// The specification as it was given.
+/// The specification, as it was given.
 pub(crate) const SPECIFICATION: &str = "specification.stackline";
 /// The plan, as JSON.
 pub(crate) const PLAN: &str = "plan.json";
-/// What the machines were like, as JSON.
+/// Description of the machines, as JSON.
 pub(crate) const ENVIRONMENT: &str = "environment.json";
 /// Whether the run is complete, as JSON.
 pub(crate) const STATUS: &str = "status.json";
-/// Records as they came, one JSON line each.
+/// Journal: records in the order they were made, one JSON line each.
 pub(crate) const JOURNAL: &str = "runs.jsonl";
-/// All records, at the end.
+/// All records; written at the end of the run.
 pub(crate) const RESULTS: &str = "results.parquet";
 
-/// What limits it, as JSON.
+/// Findings about the run, such as what limits its performance, as JSON.
 pub(crate) const FINDINGS: &str = "findings.json";
 
-/// What its user wrote about it.
+/// The user's note about the run.
 pub(crate) const NOTE: &str = "note.txt";
 
-/// Its page.
+/// The run's report page.
 pub(crate) const PAGE: &str = "report.html";
 
-/// What is known about the events, as JSON.
+/// The index of the run's events, as JSON.
 pub(crate) const INDEX: &str = "events/index.json";
 
-/// What a file of sorted events is called behind its host's name.
+/// The extension of a file of sorted events, after its host's name.
 pub(crate) const SORTED: &str = "parquet";
 
 /// The directory of events.
 pub(crate) const EVENTS: &str = "events";
 
-/// The run of a file, and the file's name in it: `RUN/NAME` or `RUN/events/NAME`.
+/// The run directory of a file, and the file's path in it: `RUN/NAME` or `RUN/events/NAME`.
 fn within(path: &Path) -> Option<(&Path, &Path)> {
     let directory = path.parent()?;
     let run = if directory.file_name().is_some_and(|name| name == EVENTS) {
@@ -69,16 +70,16 @@ fn within(path: &Path) -> Option<(&Path, &Path)> {
 /// Opens a regular file of a run.
 ///
 /// # Errors
-/// The kernel's; `InvalidInput` with the reason where it is a link, a pipe or the like.
+/// Those of the kernel; `InvalidInput` with the reason where the file is a link, a pipe or the like.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     let (run, name) = within(path).ok_or(ErrorKind::NotFound)?;
     Directory::open(run)?.open_file(name)
 }
 
-/// Opens a file of a run that has a bound of size: the journal, the results, or a text.
+/// Opens a file of a run whose size is limited: the journal, the results, or a text.
 ///
 /// # Errors
-/// As for [`open`]; `FileTooLarge`.
+/// Those of [`open`]; `FileTooLarge` when it is larger than the limit.
 pub(crate) fn open_bounded(path: &Path) -> io::Result<File> {
     let file = open(path)?;
     let is_records = path
@@ -98,12 +99,13 @@ pub(crate) fn open_bounded(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Whether something has that name, whatever it is: what is no regular file is refused when it is opened, and not overlooked.
+/// Whether the path exists, whatever it is. A path that is not a regular file is refused when it is opened, instead of
+/// being overlooked here.
 pub(crate) fn is_there(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()
 }
 
-/// Whether a run belongs to this user, so that something may be written into it.
+/// Whether a run belongs to this user, so that files may be written into it.
 pub(crate) fn is_own(run: &Path) -> bool {
     Directory::open(run).is_ok_and(|run| run.is_own())
 }
@@ -119,7 +121,7 @@ pub enum RunFileAccess {
 }
 
 impl RunFileAccess {
-    /// What is made in a directory may be read by whoever may read the directory.
+    /// The access of a directory, which new files in it inherit.
     #[must_use]
     pub fn of(directory: &Path) -> Self {
         let mode = fs::metadata(directory).map_or(0, |about| about.permissions().mode());
@@ -130,6 +132,7 @@ impl RunFileAccess {
         }
     }
 
+    /// The access of the directory that a path is in.
     fn within(path: &Path) -> Self {
         path.parent()
             .filter(|parent| !parent.as_os_str().is_empty())
@@ -151,11 +154,12 @@ impl RunFileAccess {
     }
 }
 
-/// The permissions of a new file of a run.
+/// The permissions for a new file of a run.
 pub(crate) fn permissions(path: &Path) -> Permissions {
     Permissions::from_mode(RunFileAccess::within(path).file_mode())
 }
 
+/// Options for opening a file of a run: its permissions if it is new, and not to follow a link.
 fn options(path: &Path) -> OpenOptions {
     let mut options = File::options();
     options
@@ -164,10 +168,10 @@ fn options(path: &Path) -> OpenOptions {
     options
 }
 
-/// Makes a file in a directory of a run, and that directory where there is none. A link there is not followed.
+/// Creates a file in a directory of a run, and the directory if there is none. A link at the path is not followed.
 ///
 /// # Errors
-/// The kernel's.
+/// Those of the kernel.
 pub fn create_within(path: &Path) -> io::Result<File> {
     if let Some(directory) = path.parent()
         && !is_there(directory)
@@ -177,31 +181,31 @@ pub fn create_within(path: &Path) -> io::Result<File> {
     create(path)
 }
 
-/// Makes a file of a run, or empties it. A link there is not followed.
+/// Creates a file of a run, or empties it. A link at the path is not followed.
 ///
 /// # Errors
-/// The kernel's.
+/// Those of the kernel.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     opened(path, options(path).write(true).create(true).truncate(true))
 }
 
-/// Opens a file of a run for adding to its end, and makes it where there is none. A link there is not followed.
+/// Opens a file of a run for appending, and creates it if there is none. A link at the path is not followed.
 ///
 /// # Errors
-/// The kernel's.
+/// Those of the kernel.
 pub(crate) fn append(path: &Path) -> io::Result<File> {
     opened(path, options(path).create(true).append(true))
 }
 
-/// Makes a new file of a run that is added to at its end.
+/// Creates a new file of a run for appending.
 ///
 /// # Errors
-/// The kernel's, `AlreadyExists` too.
+/// Those of the kernel, including `AlreadyExists`.
 pub(crate) fn append_new(path: &Path) -> io::Result<File> {
     opened(path, options(path).create_new(true).append(true))
 }
 
-/// Opens a file with the permissions of its run, whatever the umask is.
+/// Opens a file; in a shared run it gets the run's permissions whatever the umask is.
 fn opened(path: &Path, options: &OpenOptions) -> io::Result<File> {
     let file = options.open(path)?;
     if RunFileAccess::within(path) == RunFileAccess::Shared {
@@ -210,32 +214,33 @@ fn opened(path: &Path, options: &OpenOptions) -> io::Result<File> {
     Ok(file)
 }
 
+/// The flag with which opening a link fails.
 pub(crate) const fn no_links() -> i32 {
     nix::fcntl::OFlag::O_NOFOLLOW.bits()
 }
 
-/// Makes a directory for those who may read it.
+/// Creates a directory with the permissions of `access`.
 ///
 /// # Errors
-/// The kernel's, `AlreadyExists` too.
+/// Those of the kernel, including `AlreadyExists`.
 pub(crate) fn make_directory(path: &Path, access: RunFileAccess) -> io::Result<()> {
     DirBuilder::new()
         .mode(access.directory_mode())
         .create(path)?;
     match access {
         RunFileAccess::Private => Ok(()),
-        // Whatever the umask is.
+        // Set explicitly, since the umask may have removed permissions.
         RunFileAccess::Shared => {
             fs::set_permissions(path, Permissions::from_mode(access.directory_mode()))
         }
     }
 }
 
-/// Makes the directory of all runs where there is none. One that another user may have put there is refused: a link of theirs, or their
-/// directory in a directory for all.
+/// Creates the directory of all runs if there is none. One that another user may have placed there is refused: a link
+/// owned by another user, or another user's directory in a directory that all may write to.
 ///
 /// # Errors
-/// The kernel's; `PermissionDenied` with the reason.
+/// Those of the kernel; `PermissionDenied` with the reason.
 pub(crate) fn make_root(root: &Path, access: RunFileAccess) -> io::Result<()> {
     let denied = |what: &str| {
         io::Error::new(
@@ -250,7 +255,7 @@ pub(crate) fn make_root(root: &Path, access: RunFileAccess) -> io::Result<()> {
     let own = nix::unistd::geteuid().as_raw();
     match fs::symlink_metadata(root) {
         Ok(there) if there.is_dir() && there.uid() == own && access == RunFileAccess::Shared => {
-            // Shared runs are reached through it; private ones are private themselves.
+            // Shared runs are reached through this directory; private ones are protected by their own permissions.
             fs::set_permissions(root, Permissions::from_mode(there.mode() & 0o7777 | 0o055))
         }
         Ok(there) if there.uid() == own || there.uid() == 0 => Ok(()),
@@ -262,16 +267,17 @@ pub(crate) fn make_root(root: &Path, access: RunFileAccess) -> io::Result<()> {
         Err(_) => {
             let mode = access.directory_mode();
             DirBuilder::new().recursive(true).mode(mode).create(root)?;
-            // Whatever the umask is.
+            // Set explicitly, since the umask may have removed permissions.
             fs::set_permissions(root, Permissions::from_mode(mode))
         }
     }
 }
 
-/// That a run belongs to this user: nothing is written into one of another user, who could lead it elsewhere.
+/// Checks that a run belongs to this user. Nothing is written into a run of another user, who could redirect the
+/// writing by links.
 ///
 /// # Errors
-/// When it does not.
+/// When it belongs to another user.
 pub(crate) fn must_be_own(run: &Path) -> Result<(), Error> {
     match Directory::open(run) {
         Ok(directory) if !directory.is_own() => {
@@ -281,15 +287,16 @@ pub(crate) fn must_be_own(run: &Path) -> Result<(), Error> {
             );
             Err(Error::new(message, "copy it (`cp -r`) and use the copy"))
         }
-        // One that is not there is made, and other mistakes are found where it is used.
+        // A run that does not exist will be created; other errors are reported where the run is used.
         _ => Ok(()),
     }
 }
 
-/// Makes the directory of a run's events where there is none, and the run's own. One that is a link is refused.
+/// Creates the run's directory and its directory of events if they do not exist. A link in place of the latter is
+/// refused.
 ///
 /// # Errors
-/// The kernel's.
+/// Those of the kernel.
 pub(crate) fn make_events(run: &Path) -> io::Result<()> {
     let events = run.join(EVENTS);
     if !is_there(run) {
@@ -309,7 +316,8 @@ pub(crate) fn make_events(run: &Path) -> io::Result<()> {
     }
 }
 
-/// The files in a run's directory of events whose names end so, by name; none where there is no such directory.
+/// The files in a run's directory of events with this extension, ordered by name; none where there is no such
+/// directory.
 ///
 /// # Errors
 /// When that directory is a link or cannot be read.
@@ -326,14 +334,14 @@ pub(crate) fn of_events(run: &Path, extension: &str) -> Result<Vec<PathBuf>, Err
     Ok(found)
 }
 
-/// Waits until a file that was written is on the disk.
+/// Waits until a file's contents are on the disk.
 pub(crate) fn sync_file(path: &Path) -> Result<(), Error> {
     open(path)
         .and_then(|file| file.sync_all())
         .map_err(|cause| Error::writing(path, &cause))
 }
 
-/// Reads a whole text.
+/// Reads a text file of a run.
 pub(crate) fn read(path: &Path) -> Result<String, Error> {
     let text = within(path)
         .ok_or_else(|| ErrorKind::NotFound.into())

@@ -1,4 +1,5 @@
-//! The runs that are kept: what each is about, how it ended, how much room it takes; notes about them, and their removal.
+//! The runs in the directory of runs: what each measured, how it ended and how much disk space it takes; notes about
+//! runs, and their removal.
 
 use crate::events::read_index;
 use crate::replace::replace_inside_with;
@@ -11,7 +12,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// The longest note, bytes.
+/// The longest note, in bytes.
 pub const LONGEST_NOTE: usize = 4096;
 
 /// How a run ended.
@@ -19,16 +20,16 @@ pub const LONGEST_NOTE: usize = 4096;
 pub enum RunState {
     /// Everything planned was done.
     Complete,
-    /// It was interrupted, failed or was killed.
+    /// The run was interrupted, failed or was killed.
     Incomplete,
-    /// The process that writes it lives.
+    /// The process that writes the run is alive.
     Running,
-    /// Its status cannot be read.
+    /// The run's status cannot be read.
     Damaged,
 }
 
 impl RunState {
-    /// `complete`, as in JSON.
+    /// The state's name in JSON, such as `complete`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -40,22 +41,22 @@ impl RunState {
     }
 }
 
-/// One kept run, without its results and events.
+/// A run in the directory of runs, without its results and events.
 #[derive(Clone, Debug)]
 pub struct KeptRun {
-    /// The name of its directory.
+    /// The name of the run's directory.
     pub name: String,
-    /// Where it is.
+    /// The path of the run's directory.
     pub path: PathBuf,
-    /// When it started, UTC, ISO 8601; empty where that is unknown.
+    /// When the run started, UTC, ISO 8601; empty where that is unknown.
     pub started: String,
-    /// How it ended.
+    /// How the run ended, or whether it is still running.
     pub state: RunState,
-    /// Its measurements as written; the sources of an import; empty for a trace.
+    /// The measurements as written; for an import its sources; empty for a trace.
     pub about: Vec<String>,
-    /// What its user wrote about it.
+    /// The user's note about the run.
     pub note: Option<String>,
-    /// Bytes of its files.
+    /// Size of its files, in bytes.
     pub bytes: u64,
 }
 
@@ -82,7 +83,7 @@ impl KeptRun {
         }
     }
 
-    /// When the last of it was written; `None` where that cannot be read.
+    /// When the run's status was last written; `None` where that cannot be read.
     #[must_use]
     pub fn ended(&self) -> Option<SystemTime> {
         fs::symlink_metadata(self.path.join(files::STATUS))
@@ -90,17 +91,17 @@ impl KeptRun {
             .ok()
     }
 
-    /// Whether nobody writes it, and its status says that the directory is a run's.
+    /// Whether no process is writing it, and its status shows that the directory is a run.
     const fn is_removable(&self) -> bool {
         matches!(self.state, RunState::Complete | RunState::Incomplete)
     }
 
-    /// Removes its directory. A run that is gone already is removed.
+    /// Removes the run's directory. It is not an error if the directory does not exist any more.
     ///
     /// # Errors
-    /// It is being written, is damaged, is another user's, or cannot be removed.
+    /// When the run is being written, is damaged, belongs to another user, or cannot be removed.
     pub fn remove(&self) -> Result<(), Error> {
-        // Any directory may have a file of that name: only one that certainly is a run's goes with all that is in it.
+        // Any directory may have a file named `status.json`: a directory is removed only if it certainly is a run.
         if self.state == RunState::Damaged {
             return Err(Error::input(
                 format!(
@@ -127,10 +128,10 @@ impl KeptRun {
         }
     }
 
-    /// Keeps a note about it in place of an earlier one; an empty one removes that.
+    /// Stores a note about the run in place of an earlier one; an empty note removes it.
     ///
     /// # Errors
-    /// The note is too long, or the run's directory cannot be written.
+    /// When the note is too long, or the run's directory cannot be written.
     pub fn keep_note(&self, note: &str) -> Result<(), Error> {
         if note.len() > LONGEST_NOTE {
             return Err(Error::input(
@@ -150,7 +151,7 @@ impl KeptRun {
     }
 }
 
-/// The kept runs under `root`, newest first. Each is read when it is asked for.
+/// The runs under `root`, newest first. Each is read when the iterator reaches it.
 pub fn kept_runs(root: &Path) -> impl Iterator<Item = KeptRun> {
     let mut all = names(root);
     all.reverse();
@@ -158,25 +159,26 @@ pub fn kept_runs(root: &Path) -> impl Iterator<Item = KeptRun> {
     all.into_iter().map(move |name| KeptRun::read(&root, name))
 }
 
-/// The run of a directory that was found by its name.
+/// The run with this directory; `None` where the path has no usable name.
 #[must_use]
 pub fn kept_run(path: &Path) -> Option<KeptRun> {
     let name = path.file_name()?.to_str()?.to_owned();
     Some(KeptRun::read(path.parent()?, name))
 }
 
-/// Which runs to remove.
+/// Which runs to remove; a run is removed if any of the criteria applies.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PruneRule {
-    /// All but so many of the newest.
+    /// Removes all but this number of the newest runs.
     pub keep: Option<usize>,
-    /// Those that ended longer ago.
+    /// Removes runs that ended longer ago than this.
     pub older_than: Option<Duration>,
-    /// The oldest, until the rest takes at most so many bytes.
+    /// Removes the oldest runs until the rest takes at most this many bytes.
     pub most_bytes: Option<u64>,
 }
 
-/// The runs that a rule removes, newest first; never one that is being written, is damaged or has a note.
+/// The runs that a rule removes, newest first. Runs that are being written, are damaged or have a note are never
+/// removed.
 #[must_use]
 pub fn to_prune(root: &Path, rule: PruneRule, now: SystemTime) -> Vec<KeptRun> {
     let mut sum = 0_u64;
@@ -191,7 +193,7 @@ pub fn to_prune(root: &Path, rule: PruneRule, now: SystemTime) -> Vec<KeptRun> {
         if stays || !(is_old || is_beyond) {
             sum = sum.saturating_add(run.bytes);
         }
-        // What is older than a run that does not fit goes with it, however small.
+        // Once a run exceeds the limit, all older ones are removed too, however small they are.
         let is_large = rule.most_bytes.is_some_and(|most| sum > most);
         if (is_old || is_beyond || is_large) && !stays {
             pruned.push(run);
@@ -200,7 +202,7 @@ pub fn to_prune(root: &Path, rule: PruneRule, now: SystemTime) -> Vec<KeptRun> {
     pruned
 }
 
-/// What a plan says of a measurement; the rest is not needed here.
+/// The part of a plan that is needed here: the texts of its measurements.
 #[derive(Deserialize)]
 struct PlanTexts {
     measurements: Vec<MeasurementText>,
@@ -211,6 +213,7 @@ struct MeasurementText {
     text: String,
 }
 
+/// What the run is about: the texts of its measurements, or the sources of its imports.
 fn about(run: &Path) -> Vec<String> {
     let plan = files::read(&run.join(files::PLAN)).ok();
     let plan: Option<PlanTexts> = plan.and_then(|text| serde_json::from_str(&text).ok());
@@ -230,7 +233,7 @@ fn about(run: &Path) -> Vec<String> {
         .collect()
 }
 
-/// The bytes of a directory's files and of those in the directories right below it; links are not followed.
+/// The size of a directory's files, in bytes, down to two levels of directories below it; links are not followed.
 fn bytes(directory: &Path) -> u64 {
     fn of(directory: &Path, depth: u32) -> u64 {
         let entries = fs::read_dir(directory).into_iter().flatten().flatten();

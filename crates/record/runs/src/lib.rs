@@ -1,7 +1,9 @@
-//! The run directory, its `results.parquet` and its events: the one promised format of what was done and what it yielded.
+//! The run directory: its `results.parquet` and its events. Its layout and file formats are the stable record of what
+//! was done in a run and what it yielded.
 //!
-//! It keeps and gives back records exactly; it never measures, summarises or prints. It reads no clock: the caller
-//! passes in when a run started.
+//! The crate stores records and returns them exactly; it never measures, summarises or prints. It reads no clock: the
+//! caller passes in when a run started.
+//!
 //!
 //! | module | one idea |
 //! | --- | --- |

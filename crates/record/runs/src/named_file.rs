@@ -1,4 +1,4 @@
-//! A file that a person named: written whole or not at all, and what they are answered where it cannot be written.
+//! Writes a file that the user named, completely or not at all, and the error when it cannot be written.
 
 use crate::replace::replace;
 use stackline_core::error::{Error, Result};
@@ -7,19 +7,19 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-/// What to do about it.
+/// The hint of the error.
 const ELSEWHERE: &str = "choose a writable directory on a disk with free space";
 
-/// That something cannot be written.
+/// The error that something cannot be written.
 #[must_use]
 pub fn unwritten(what: impl Display, cause: &std::io::Error) -> Error {
     Error::environment(format!("cannot write {what}: {cause}")).hint(ELSEWHERE)
 }
 
-/// Writes a file, whole or not at all; what it becomes is written by `write`.
+/// Writes a file, completely or not at all; `write` produces its contents.
 ///
 /// # Errors
-/// When it cannot be written, or what `write` says.
+/// When the file cannot be written, and those of `write`.
 pub fn write_file_by<T>(path: &Path, write: impl FnOnce(&mut File) -> Result<T>) -> Result<T> {
     replace(path, |file| write(file).map_err(Unwritten::Content)).map_err(|error| match error {
         Unwritten::Target(cause) => Error::environment(cause.to_string()).hint(ELSEWHERE),
@@ -27,7 +27,7 @@ pub fn write_file_by<T>(path: &Path, write: impl FnOnce(&mut File) -> Result<T>)
     })
 }
 
-/// The same with bytes at hand.
+/// Writes a file with these bytes, completely or not at all.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -38,7 +38,7 @@ pub fn write_file(path: &Path, bytes: impl AsRef<[u8]>) -> Result<()> {
     })
 }
 
-/// Why a file was not written: what it is, or what was to be in it.
+/// Why a file was not written: because of the file itself, or because of its contents.
 enum Unwritten {
     Target(crate::Error),
     Content(Error),

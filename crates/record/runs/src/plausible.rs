@@ -1,20 +1,20 @@
-//! Records whose numbers can be added up. A run may have been made or changed by somebody else, and whoever reads it adds counts, bytes and
-//! times of all records: together they stay far below what a number holds, or the run is damaged.
+//! Refuses records whose numbers would overflow when summed. A run may have been made or changed by somebody else, and
+//! readers add up the counts, bytes and times of all records: if their sum is beyond a limit, the run is damaged.
 
 use serde_json::Value;
 use stackline_core::run_record::RunRecord;
 
-/// The most that all numbers of all records may come to: a sum of times of a hundred years in ns.
+/// The limit on the sum of all numbers of all records: over a hundred years in ns (2^62 ns is 146 years).
 const MOST: u128 = 1 << 62;
 
-/// Whether all sums over these records are numbers.
+/// Whether the sum over all whole numbers of these records is within the limit.
 pub(crate) fn can_be_summed(records: &[RunRecord]) -> bool {
     let of =
         |record: &RunRecord| serde_json::to_value(record).map_or(u128::MAX, |value| total(&value));
     records.iter().map(of).fold(0, u128::saturating_add) <= MOST
 }
 
-/// All whole numbers within, their signs left out.
+/// The sum of the absolute values of all whole numbers in a JSON value.
 fn total(value: &Value) -> u128 {
     match value {
         Value::Number(number) => {

@@ -1,5 +1,5 @@
-//! Writing a file whole or not at all, wherever a path leads. It replaces nothing that its caller may not write, and nothing that
-//! is no plain file.
+//! Writes a file completely or not at all. It replaces nothing that its caller may not write, and only regular files
+//! are replaced; a pipe or a device is written as it is.
 
 use crate::{Error, files};
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, posix_fallocate};
@@ -13,16 +13,19 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use tempfile::{Builder, NamedTempFile};
 
-/// Bytes of a target's name in the name of a temporary file: there is room for what makes that one unique.
+/// Most bytes of the target's name in the name of a temporary file; the rest of the name makes it unique.
 const NAME_BYTES: usize = 200;
 
-/// Writes a file beside its target, which it then replaces: a reader sees the old file, or all of the new one. Links are followed.
-/// A file that is there keeps its permissions and its owner, and is replaced only where it may be written. What this cannot keep (another owner,
-/// several names for one file, a directory that takes no new file) is written in place when all is made and has room. What is
-/// no plain file (a pipe, a device, standard output) is written as it comes.
+/// Writes a temporary file beside the target and renames it to the target: a reader sees the old file, or all of the
+/// new one. Links are followed.
+///
+/// An existing file keeps its permissions and its owner, and is replaced only where it may be written. Where a rename
+/// cannot keep them (another owner, several names for one file, a directory without write permission), the old file is
+/// overwritten in place after the new contents are complete and disk space is reserved. A target that is not a regular
+/// file (a pipe, a device, standard output) is written directly.
 ///
 /// # Errors
-/// When it cannot be written, or `write` fails; the old file is there then.
+/// When it cannot be written, or `write` fails; the old file is unchanged then.
 pub fn replace<T, E: From<Error>>(
     path: &Path,
     write: impl FnOnce(&mut File) -> Result<T, E>,
@@ -39,7 +42,7 @@ pub fn replace<T, E: From<Error>>(
     Ok(written)
 }
 
-/// The same with bytes at hand.
+/// Like [`replace`], with these bytes.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -50,12 +53,12 @@ pub fn replace_with(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     })
 }
 
-/// Writes a file inside a run whole or not at all. What has its name gives way to it, whatever that is: a link is not followed, and a file with
-/// other names or another owner is not written into. A new file is for those who may read its directory;
-/// one that replaces another keeps its permissions.
+/// Writes a file inside a run, completely or not at all. Whatever has the name is replaced: a link is not followed,
+/// and a file with other names or another owner is not written into. A new file gets the permissions of its
+/// directory's access; one that replaces a regular file keeps its permissions.
 ///
 /// # Errors
-/// When it cannot be written, or `write` fails; what was there before is there then.
+/// When it cannot be written, or `write` fails; what was there before is unchanged then.
 pub(crate) fn replace_inside<T, E: From<Error>>(
     path: &Path,
     write: impl FnOnce(&mut File) -> Result<T, E>,
@@ -69,7 +72,7 @@ pub(crate) fn replace_inside<T, E: From<Error>>(
         .read(true)
         .custom_flags((OFlag::O_NOFOLLOW | OFlag::O_DIRECTORY).bits())
         .open(directory);
-    // The run itself may be named by a link, its directory of events may not be one.
+    // The path of the run itself may be a link; its directory of events may not.
     let directory_file = if directory.ends_with(files::EVENTS) {
         opened
     } else {
@@ -95,7 +98,7 @@ pub(crate) fn replace_inside<T, E: From<Error>>(
     Ok(written)
 }
 
-/// The same with bytes at hand.
+/// Like [`replace_inside`], with these bytes.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -106,8 +109,8 @@ pub(crate) fn replace_inside_with(path: &Path, bytes: &[u8]) -> Result<(), Error
     })
 }
 
-/// Where a path leads in the end, also where nothing is there yet. What lies below `/proc`, where `/dev/stdout` leads, stands for
-/// itself: it is somebody's open file.
+/// The path without links, also where nothing exists yet. A path under `/proc`, where `/dev/stdout` leads, is returned
+/// as it is, because it stands for a file that some process has opened.
 fn followed(path: &Path) -> io::Result<PathBuf> {
     const MOST_LINKS: usize = 40;
     if path.as_os_str().as_bytes().ends_with(b"/") {
@@ -145,8 +148,9 @@ fn followed(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::from(nix::errno::Errno::ELOOP))
 }
 
-/// Whether something in a directory where all may write may be a trap: a link, a pipe or a file of neither this user nor the directory's, or
-/// a file with other names (as the kernel's `fs.protected_symlinks`, `protected_fifos` and `protected_hardlinks` see it, where they are on).
+/// Whether a file in a directory that all users may write to could be a trap: it belongs neither to this user nor to
+/// the directory's owner, or it is a regular file with several names. The kernel has the same rules in
+/// `fs.protected_symlinks`, `protected_fifos` and `protected_hardlinks`, where they are enabled.
 fn is_trap(path: &Path, there: &Metadata) -> bool {
     let Some(Ok(directory)) = path.parent().map(fs::metadata) else {
         return false;
@@ -156,8 +160,8 @@ fn is_trap(path: &Path, there: &Metadata) -> bool {
     directory.mode() & 0o002 != 0 && (is_foreign || there.is_file() && there.nlink() > 1)
 }
 
-/// What is written as it comes. This process's own output is the file that is open already: opened anew it would be written from its
-/// beginning.
+/// The target opened for direct writing, if it is not a regular file. For this process's own standard output or error
+/// the open descriptor is duplicated: opening the path again would write from the beginning of the file.
 fn stream(target: &Path) -> io::Result<Option<File>> {
     let own =
         |number: u32| target == Path::new(&format!("/proc/{}/fd/{number}", std::process::id()));
@@ -178,14 +182,14 @@ fn stream(target: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// The plain file that is there.
+/// The regular file at the target.
 struct Old {
     file: File,
     about: Metadata,
 }
 
 impl Old {
-    /// `None` when there is none; an error when it may not be written.
+    /// Opens the target; `None` when it does not exist, an error when it may not be written.
     fn open(target: &Path) -> io::Result<Option<Self>> {
         match File::options().write(true).open(target) {
             Ok(file) => Ok(Some(Self {
@@ -197,7 +201,7 @@ impl Old {
         }
     }
 
-    /// Copies the new file into this one. There is room for all of it before the first byte is overwritten.
+    /// Copies the new file over this one. Disk space for all of it is reserved before the first byte is overwritten.
     fn overwrite(mut self, new: &mut File) -> io::Result<()> {
         let length = new.metadata()?.len();
         if length > self.about.len()
@@ -213,17 +217,18 @@ impl Old {
     }
 }
 
-/// The file that is being made.
+/// The new file.
 enum New {
-    /// It has no name yet: whatever ends this process, nothing of it is left.
+    /// Without a name (`O_TMPFILE`) until it is complete: if the process ends before, nothing is left.
     Unnamed(File),
-    /// Where there is no such thing: gone by itself when something fails, on a full disk every byte counts.
+    /// Where the file system has no such files: a named temporary file, which is removed on failure.
     Named(NamedTempFile),
-    /// It will be copied.
+    /// A file whose contents will be copied over the old file.
     Aside(File),
 }
 
 impl New {
+    /// Creates the new file for a target: in its directory, with the permissions of the old file.
     fn beside(target: &Path, old: Option<&Old>) -> io::Result<Self> {
         let directory = target.parent().unwrap_or(Path::new("/"));
         let permissions = old.map_or_else(
@@ -258,7 +263,7 @@ impl New {
         }
     }
 
-    /// Takes the old one's place, or the place of none.
+    /// Replaces the target, or creates it.
     fn take_place(mut self, target: &Path, old: Option<Old>) -> io::Result<()> {
         if let Some(old) = old
             && (matches!(self, Self::Aside(_)) || like(self.file(), &old.about).is_err())
@@ -289,11 +294,11 @@ fn like(new: &File, old: &Metadata) -> io::Result<()> {
     if (about.uid(), about.gid()) != (old.uid(), old.gid()) {
         fchown(new, Some(old.uid()), Some(old.gid()))?;
     }
-    // What the mask took away.
+    // Restores permissions that the umask removed.
     new.set_permissions(old.permissions())
 }
 
-/// What the name of a temporary file begins with.
+/// The beginning of the name of a temporary file.
 fn prefix(target: &Path) -> OsString {
     let name = target.file_name().unwrap_or_default().as_bytes();
     let mut prefix = OsString::from(".");
@@ -305,7 +310,7 @@ fn named(prefix: &OsStr) -> Builder<'_, 'static> {
     Builder::new().prefix(prefix).suffix(".tmp").clone()
 }
 
-/// A file that has no name. `None` where there is no such thing.
+/// A file without a name; `None` where the file system does not support it.
 fn unnamed(directory: &Path, permissions: &Permissions) -> Option<File> {
     let mut options = File::options();
     options
@@ -316,6 +321,7 @@ fn unnamed(directory: &Path, permissions: &Permissions) -> Option<File> {
     options.open(directory).ok()
 }
 
+/// Links a file without a name to a path.
 fn give_name(file: &File, path: &Path) -> io::Result<()> {
     let open = format!("/proc/self/fd/{}", file.as_raw_fd());
     linkat(

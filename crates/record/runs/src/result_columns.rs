@@ -1,6 +1,6 @@
-//! The columns of `results.parquet`: one table, one line a column.
+//! The columns of `results.parquet`: a table with one line for each column.
 //!
-//! One row is one run of one part. What could not be measured is null, never zero.
+//! A row is one run of one part. A value that could not be measured is null, never zero.
 
 use stackline_core::plan::{Measurement, MeasurementPart, Plan, Size};
 use stackline_core::run_record::{
@@ -8,14 +8,14 @@ use stackline_core::run_record::{
 };
 use std::fmt::Write as _;
 
-/// What a row is made from.
+/// The data that a row is made from.
 #[derive(Clone, Copy, Debug)]
 pub struct ResultRow<'r> {
     /// The measurement, when the plan is known.
     pub measurement: Option<&'r Measurement>,
-    /// Its part.
+    /// The part of the measurement.
     pub part: Option<&'r MeasurementPart>,
-    /// What the run yielded.
+    /// The record of the run.
     pub record: &'r RunRecord,
 }
 
@@ -33,18 +33,18 @@ impl<'r> ResultRow<'r> {
     }
 }
 
-/// The type of a column and how its value is got from a row.
+/// The type of a column and the function that gets its value from a row.
 #[derive(Clone, Copy, Debug)]
 pub enum Get {
-    /// UTF-8, or null.
+    /// UTF-8 text, or null.
     Text(fn(&ResultRow<'_>) -> Option<String>),
-    /// 64-bit integer, or null. Counters above `i64::MAX` stay there.
+    /// 64-bit integer, or null. Counters above `i64::MAX` become `i64::MAX`.
     Int(fn(&ResultRow<'_>) -> Option<i64>),
     /// Double, or null.
     Real(fn(&ResultRow<'_>) -> Option<f64>),
     /// Boolean, or null.
     Flag(fn(&ResultRow<'_>) -> Option<bool>),
-    /// A list of 64-bit integers, perhaps empty.
+    /// A list of 64-bit integers, which may be empty.
     Ints(fn(&ResultRow<'_>) -> Vec<i64>),
 }
 
@@ -60,14 +60,14 @@ impl Get {
     }
 }
 
-/// One column.
+/// A column.
 #[derive(Clone, Copy, Debug)]
 pub struct ResultColumn {
-    /// Its name in the file.
+    /// The column's name in the file.
     pub name: &'static str,
-    /// Its type and its value.
+    /// The column's type and value.
     pub get: Get,
-    /// What it holds, with its unit.
+    /// The description, with the unit.
     pub help: &'static str,
 }
 
@@ -131,7 +131,7 @@ const fn ints(
     }
 }
 
-/// The column that holds the exact record.
+/// The column that holds the complete record as JSON.
 pub const RECORD: &str = "record";
 
 /// Every column, in the order of the file.
@@ -247,7 +247,7 @@ pub const COLUMNS: &[ResultColumn] = &[
     text(RECORD, |r| serde_json::to_string(r.record).ok(), "the exact record as JSON, with everything above and more"),
 ];
 
-/// The table above in Markdown, as the documentation prints it.
+/// The table of columns in Markdown, as the documentation prints it.
 #[must_use]
 pub fn documentation() -> String {
     let mut out = String::from("| column | type | holds |\n| --- | --- | --- |\n");
@@ -272,6 +272,7 @@ fn variables(row: &ResultRow<'_>) -> Option<String> {
     (!object.is_empty()).then(|| serde_json::Value::Object(object).to_string())
 }
 
+/// The number, or `i64::MAX` when it is larger.
 fn whole(value: u64) -> Option<i64> {
     Some(i64::try_from(value).unwrap_or(i64::MAX))
 }
@@ -341,24 +342,28 @@ fn on_host(side: &SideRecord, get: fn(&HostUsage) -> f64) -> Option<f64> {
     side.host.as_ref().map(get)
 }
 
+/// Pages swapped in and out on the side's host.
 fn swapped(side: &SideRecord) -> Option<i64> {
     side.host
         .as_ref()
         .and_then(|host| whole(host.swapped_pages))
 }
 
+/// The growth of a counter of the transport from clock start to stop.
 fn grown(side: &SideRecord, get: fn(&TransportRecord) -> u64) -> Option<i64> {
     side.transport
         .as_ref()
         .and_then(|(start, stop)| whole(get(stop).saturating_sub(get(start))))
 }
 
+/// The growth of a time of the transport from clock start to stop.
 fn spent(side: &SideRecord, get: fn(&TransportRecord) -> Option<f64>) -> Option<f64> {
     side.transport
         .as_ref()
         .and_then(|(start, stop)| Some((get(stop)? - get(start)?).max(0.0)))
 }
 
+/// A value of the transport when the clock stopped.
 fn at_stop(side: &SideRecord, get: fn(&TransportRecord) -> Option<f64>) -> Option<f64> {
     side.transport.as_ref().and_then(|(_, stop)| get(stop))
 }
@@ -374,7 +379,7 @@ fn core(side: &SideRecord) -> Option<i64> {
     side.cpu.and_then(|(_, stop, _)| whole(stop as u64))
 }
 
-/// The sum over both sides of what at least one of them has.
+/// The sum over both sides of the values that are known.
 fn both(row: &ResultRow<'_>, get: fn(&SideRecord) -> Option<u64>) -> Option<i64> {
     let known = [get(&row.record.initiator), get(&row.record.responder)];
     known
@@ -384,7 +389,7 @@ fn both(row: &ResultRow<'_>, get: fn(&SideRecord) -> Option<u64>) -> Option<i64>
         .and_then(whole)
 }
 
-/// The sum over the ports of a modelled network. Ports that a record leaves out dropped and marked nothing.
+/// The sum over the ports of a modelled network. Ports that the record leaves out dropped and marked nothing.
 fn over_ports(row: &ResultRow<'_>, get: fn(&PortRecord) -> u64) -> Option<i64> {
     let network = row.record.network.as_ref()?;
     whole(network.ports.iter().map(get).fold(0, u64::saturating_add))
@@ -404,7 +409,7 @@ fn emulation<'r>(row: &ResultRow<'r>) -> Option<&'r EmulationRecord> {
         .and_then(|network| network.emulation.as_ref())
 }
 
-/// Frames that never left were not late.
+/// A lateness in seconds; null if no frame left the emulator.
 fn late_by(row: &ResultRow<'_>, get: fn(&EmulationRecord) -> u64) -> Option<f64> {
     emulation(row)
         .filter(|emulation| emulation.departures > 0)

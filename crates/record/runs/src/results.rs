@@ -1,6 +1,6 @@
-//! `results.parquet`: the table of [`crate::result_columns`] written column by column, and the exact records read back.
+//! Writes the table of [`crate::result_columns`] to `results.parquet` and reads the exact records back.
 //!
-//! It handles types and levels, never what a column means.
+//! It handles types and levels of Parquet; it does not know what a column means.
 
 use crate::Error;
 use crate::checksums::{CREATED_BY, RowGroupChecksums, SharedFile, StoredChecksums, Summed};
@@ -20,10 +20,10 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Writes all records, whole or not at all; the plan gives the texts.
+/// Writes all records, completely or not at all; the plan gives the texts of measurements.
 ///
 /// # Errors
-/// When the file cannot be written, or a record holds a value that could not be read back.
+/// When the file cannot be written, or a record has a value that could not be read back.
 pub fn write(path: &Path, plan: Option<&Plan>, records: &[RunRecord]) -> Result<(), Error> {
     records.iter().try_for_each(readable)?;
     let rows: Vec<ResultRow<'_>> = records
@@ -47,7 +47,7 @@ pub fn read(path: &Path) -> Result<Vec<RunRecord>, Error> {
     texts.iter().map(parse).collect()
 }
 
-/// Refuses a record that could be written and never read: JSON has neither NaN nor infinity.
+/// Refuses a record that could be written but not read back: JSON has neither NaN nor infinity.
 pub(crate) fn readable(record: &RunRecord) -> Result<(), Error> {
     let Some(name) = record.not_finite() else {
         return Ok(());
@@ -162,7 +162,7 @@ fn field(column: &ResultColumn) -> Parquet<Type> {
         .build()
 }
 
-/// The record is different in every row: a dictionary or bounds of it would only take room.
+/// The record differs in every row, so a dictionary or statistics of it would only take space.
 fn properties() -> WriterProperties {
     let record = ColumnPath::from(RECORD);
     WriterProperties::builder()

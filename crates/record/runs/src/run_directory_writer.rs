@@ -1,8 +1,8 @@
-//! Writing a run directory while a run goes on, so that whatever kills it, what was done is there.
+//! Writes a run directory while the run goes on, so that what was done is kept if the run is killed.
 //!
-//! `status.json` has "incomplete" from the first moment; every record is journaled as soon as it is there; only
-//! [`RunDirectory::finish`] writes `results.parquet` and marks the run complete. The journal is locked as long as its process
-//! lives: that distinguishes a run that goes on from one that was killed.
+//! `status.json` says "incomplete" from the beginning; every record is appended to the journal at once; only
+//! [`RunDirectory::finish`] writes `results.parquet` and marks the run complete. The journal is locked as long as its
+//! process lives, which distinguishes a run in progress from one that was killed.
 
 use crate::files::RunFileAccess;
 use crate::replace::replace_inside_with;
@@ -16,7 +16,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// The longest name taken over from the caller, in bytes.
+/// The longest part of the caller's name that is used, in characters.
 const LONGEST_NAME: usize = 60;
 
 /// A run directory being written.
@@ -29,11 +29,11 @@ pub struct RunDirectory {
 }
 
 impl RunDirectory {
-    /// Makes `<root>/<UTC yyyymmdd-hhmmss>-<name>/`, with `-2`, `-3`, ... behind it when that is taken. What in `name`
-    /// is not a letter, digit, `.`, `_` or `-` becomes `-`.
+    /// Creates `<root>/<UTC yyyymmdd-hhmmss>-<name>/`, with `-2`, `-3`, ... appended when the name is taken. A
+    /// character of `name` other than a letter, digit, `.`, `_` or `-` becomes `-`.
     ///
     /// # Errors
-    /// When it cannot be made or written.
+    /// When it cannot be created or written.
     pub fn create(
         root: &Path,
         name: &str,
@@ -46,7 +46,8 @@ impl RunDirectory {
         let journal = files::append_new(&path.join(files::JOURNAL));
         let journal =
             journal.map_err(|cause| Error::writing(&path.join(files::JOURNAL), &cause))?;
-        // A file system without locks does not distinguish a run that goes on from a killed one: both are kept.
+        // On a file system without locks a run in progress cannot be distinguished from a killed one; it is written
+        // all the same.
         let _ = journal.try_lock();
         Ok(Self {
             path,
@@ -56,13 +57,13 @@ impl RunDirectory {
         })
     }
 
-    /// Where it is.
+    /// The directory's path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Keeps the specification as it was given.
+    /// Stores the specification as it was given.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -70,7 +71,7 @@ impl RunDirectory {
         replace_inside_with(&self.path.join(files::SPECIFICATION), text.as_bytes())
     }
 
-    /// Keeps the plan; its texts go into the rows of `results.parquet`.
+    /// Stores the plan, whose texts become part of the rows of `results.parquet`.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -79,7 +80,7 @@ impl RunDirectory {
         self.write_json(files::PLAN, plan)
     }
 
-    /// Keeps what the machines were like.
+    /// Stores the description of the machines.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -87,11 +88,11 @@ impl RunDirectory {
         self.write_json(files::ENVIRONMENT, environment)
     }
 
-    /// Journals one record: one line, handed to the system before this returns. A record with a value that is no finite
-    /// number could never be read back, nor could the run: it is refused, and the journal stays as it was.
+    /// Appends one record to the journal as a line, which is passed to the kernel before this returns. A record with a
+    /// number that is not finite is refused, because it could not be read back; the journal is unchanged then.
     ///
     /// # Errors
-    /// When it cannot be written or could not be read.
+    /// When the record is refused or cannot be written.
     pub fn append(&mut self, record: &RunRecord) -> Result<(), Error> {
         results::readable(record)?;
         let path = self.path.join(files::JOURNAL);
@@ -100,18 +101,19 @@ impl RunDirectory {
         line.push('\n');
         let length = self.journal.metadata().map(|there| there.len());
         self.journal.write_all(line.as_bytes()).map_err(|cause| {
-            // Half a line would spoil the next one.
+            // Removes a partial line, which would make the next one unreadable. If that fails too there is nothing
+            // more to do.
             let _ = length.and_then(|length| self.journal.set_len(length));
             Error::writing(&path, &cause)
         })
     }
 
-    /// Writes `results.parquet`, then records in `status.json` whether the run is complete and why not. A record that
-    /// [`Self::append`] would refuse is left out, and the run is not complete then.
+    /// Writes `results.parquet`, then records in `status.json` whether the run is complete, and the reason if not. A
+    /// record that [`Self::append`] would refuse is left out, and the run is then not complete.
     ///
     /// # Errors
-    /// When one of them cannot be written, the journal is still there then; or when a record was left out, all else is
-    /// there then.
+    /// When a file cannot be written; the journal still has the records then. When a record was left out; everything
+    /// else has been written then.
     pub fn finish(
         mut self,
         records: &[RunRecord],
@@ -147,14 +149,15 @@ impl RunDirectory {
         fault.map_or(status, Err)
     }
 
-    /// Takes it away again, with what this process and its tracing wrote into it. What cannot be taken away stays, incomplete.
+    /// Removes the directory with everything in it, unless another process replaced it. What cannot be removed stays,
+    /// marked incomplete.
     pub fn remove(self) {
         if self.gone().is_none() {
             let _ = fs::remove_dir_all(&self.path);
         }
     }
 
-    /// What of the directory was taken away or replaced while the run went on.
+    /// An error if the journal, plan or status was removed or replaced while the run went on.
     fn gone(&self) -> Option<Error> {
         let path = self.path.join(files::JOURNAL);
         let same =
@@ -186,16 +189,16 @@ impl RunDirectory {
     }
 }
 
-/// Whether the process that writes that run directory lives.
+/// Whether the process that writes that run directory is alive.
 pub(crate) fn is_being_written(run: &Path) -> bool {
     let journal = files::open(&run.join(files::JOURNAL));
     journal.is_ok_and(|journal| matches!(journal.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-/// A new directory that is no run's: named after when it began and what it is about.
+/// Creates a directory that is not a run, named after when it began and what it is about.
 ///
 /// # Errors
-/// It cannot be made.
+/// When it cannot be created.
 pub fn new_directory(
     root: &Path,
     name: &str,
@@ -209,7 +212,7 @@ pub fn new_directory(
     )
 }
 
-/// Makes the directory of that name, or the first free one with a number behind it.
+/// Creates the directory of that name, or the first free one with a number appended.
 fn unused(root: &Path, name: &str, access: RunFileAccess) -> Result<PathBuf, Error> {
     files::make_root(root, access).map_err(|cause| Error::writing(root, &cause))?;
     let mut path = root.join(name);
@@ -226,6 +229,7 @@ fn unused(root: &Path, name: &str, access: RunFileAccess) -> Result<PathBuf, Err
     }
 }
 
+/// The name with other characters than letters, digits, `.`, `_` and `-` replaced by `-`; `run` when nothing is left.
 fn sanitised(name: &str) -> String {
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() || "._-".contains(c) {

@@ -1,4 +1,4 @@
-//! Reading a run directory back, complete or not.
+//! Reads a run directory back, complete or not, and finds runs by name.
 
 use crate::events::event_files;
 use crate::plausible::can_be_summed;
@@ -13,50 +13,52 @@ use std::fs;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-/// What a run directory holds.
+/// The contents of a run directory.
 #[derive(Clone, Debug)]
 pub struct StoredRun {
-    /// Where it is.
+    /// The directory's path.
     pub path: PathBuf,
-    /// The specification as it was given; empty when the run was killed before it was kept.
+    /// The specification as it was given; empty when the run was killed before it was stored.
     pub specification: String,
-    /// When it started, UTC, ISO 8601; empty where its events were imported.
+    /// When the run started, UTC, ISO 8601; empty where its events were imported.
     pub started: String,
-    /// What was to be done.
+    /// The plan.
     pub plan: Plan,
-    /// What the machines were like; null when the run was killed before that was known.
+    /// Description of the machines; null when the run was killed before it was stored.
     pub environment: serde_json::Value,
-    /// What was done, in the order it was done, warm-up runs too.
+    /// The records, in the order they were made, including those of warm-up runs.
     pub records: Vec<RunRecord>,
     /// Whether everything planned was done.
     pub complete: bool,
-    /// Why not, where the run could record it, or that it is still running and how far it is.
+    /// Why the run is not complete, where this is known; for a run in progress, how far it is.
     pub reason: Option<String>,
-    /// Whether the process that writes it lives.
+    /// Whether the process that writes the run is alive.
     pub running: bool,
 }
 
 impl StoredRun {
-    /// Reads a run directory: `results.parquet`, or the journal when the run was killed before that was written.
-    /// A name without a slash is also looked for under [`runs_root`]: the directory's name, the name the run was given (of
-    /// several runs the newest), or `last` for the newest run of all.
+    /// Reads a run directory: `results.parquet`, or the journal when the run was killed before the results were
+    /// written.
+    ///
+    /// A name without a slash is also looked for under [`runs_root`]: a directory's name, the name that a run was
+    /// given (of several runs the newest), `last` for the newest run of all, or `last~2` for the third newest.
     ///
     /// # Errors
-    /// When there is no such directory, it is not one of a run, or a file in it is damaged.
+    /// When there is no such directory, it is not a run, or a file in it is damaged.
     pub fn open(path: &Path) -> Result<Self, Error> {
         open_under(&runs_root(), path)
     }
 
-    /// Reads a directory for its events. One whose events were imported has no plan, no records and perhaps no status: they
-    /// are empty then.
+    /// Reads a run directory for its events. A run whose events were imported has no plan, no records and perhaps no
+    /// status; these are empty then.
     ///
     /// # Errors
-    /// When there is no such directory, it is neither of a run nor has events, or a file in it is damaged.
+    /// When there is no such directory, it is neither a run nor has events, or a file in it is damaged.
     pub fn open_events(path: &Path) -> Result<Self, Error> {
         with_events_under(&runs_root(), path)
     }
 
-    /// Keeps what was found out about it, in place of what was kept before. A run of another user is only read, and nothing is kept.
+    /// Stores findings about the run in place of earlier ones. Nothing is stored in a run of another user.
     ///
     /// # Errors
     /// When the directory cannot be written.
@@ -70,10 +72,11 @@ impl StoredRun {
         )
     }
 
-    /// Writes the run's page into its directory; where. What has that name gives way to it, and links are not followed.
+    /// Writes the run's report page into its directory and returns the path. Whatever has that name is replaced, and
+    /// links are not followed.
     ///
     /// # Errors
-    /// When the run is another user's, or its directory cannot be written.
+    /// When the run belongs to another user, or its directory cannot be written.
     pub fn keep_page(&self, page: &str) -> Result<PathBuf, Error> {
         let path = self.page();
         let elsewhere = "write the page elsewhere with `stackline report RUN -o FILE`";
@@ -84,13 +87,13 @@ impl StoredRun {
         replace_inside_with(&path, page.as_bytes()).map(|()| path)
     }
 
-    /// Where its page is, if it has been written.
+    /// The path of the report page; the page may not exist yet.
     #[must_use]
     pub fn page(&self) -> PathBuf {
         self.path.join(files::PAGE)
     }
 
-    /// Files of events that the run had at its end and that are missing now, by name.
+    /// The names of event files that the run had at its end and that are missing.
     #[must_use]
     pub fn missing_events(&self) -> Vec<String> {
         let path = &self.path;
@@ -106,7 +109,7 @@ impl StoredRun {
     }
 }
 
-/// Where runs are kept: `$STACKLINE_RUNS`, else `./stackline-runs`.
+/// The directory of runs: `$STACKLINE_RUNS`, otherwise `./stackline-runs`.
 #[must_use]
 pub fn runs_root() -> PathBuf {
     env::var_os("STACKLINE_RUNS")
@@ -114,7 +117,7 @@ pub fn runs_root() -> PathBuf {
         .map_or_else(|| "stackline-runs".into(), PathBuf::from)
 }
 
-/// Bytes of when a run began, and the hyphen behind it.
+/// Length of a run name's time stamp and the hyphen behind it, in bytes.
 const STAMP: usize = 16;
 
 /// The names of the runs under `root`, oldest first; none when it cannot be read.
@@ -129,7 +132,8 @@ pub fn names(root: &Path) -> Vec<String> {
     names
 }
 
-/// By when runs began; of one second by name, and of one name by the number that the second and all after it got.
+/// The sort key of run names: the time stamp; in the same second the name; with the same name the number that was
+/// appended.
 fn order(run: &str) -> (&str, &str, u64) {
     let (stamp, name) = run.split_at_checked(STAMP).unwrap_or((run, ""));
     let numbered = name
@@ -141,7 +145,7 @@ fn order(run: &str) -> (&str, &str, u64) {
 
 fn open_under(root: &Path, path: &Path) -> Result<StoredRun, Error> {
     let path = find(root, path)?;
-    // Before the status: a run that ends in between is complete then, and not killed.
+    // Read before the status: a run that ends in between is then found complete, and not taken for killed.
     let running = is_being_written(&path);
     let status = RunStatus::read(&path)?;
     status.check(&path)?;
@@ -169,7 +173,8 @@ fn open_under(root: &Path, path: &Path) -> Result<StoredRun, Error> {
     })
 }
 
-/// That a run is still running, and what of it is done. Several seeds make more runs than the plan has.
+/// The text that a run is in progress, and how much is done. With several seeds there may be more runs than the plan
+/// has.
 fn how_far(plan: &Plan, records: &[RunRecord]) -> String {
     let counted = records.iter().filter(|record| !record.warmup);
     let done = counted
@@ -231,7 +236,7 @@ fn with_events_under(root: &Path, path: &Path) -> Result<StoredRun, Error> {
     })
 }
 
-/// Where a run of that name may lie.
+/// The paths where a run of that name may be.
 fn candidates(root: &Path, path: &Path) -> impl Iterator<Item = PathBuf> {
     let bare = path.components().count() == 1;
     let given = path
@@ -243,9 +248,9 @@ fn candidates(root: &Path, path: &Path) -> impl Iterator<Item = PathBuf> {
         .flatten()
 }
 
-/// The newest run that was given that name, or of all for `last`.
+/// The newest run that was given that name; for `last` the newest of all.
 fn newest(root: &Path, name: &str) -> Option<PathBuf> {
-    // The stamp and its hyphen, the name, and a number where the whole was taken.
+    // A directory is named by time stamp and hyphen, name, and a number where the name was taken.
     let given = |directory: &str| {
         let rest = directory.get(STAMP..)?.strip_prefix(name)?;
         Some(
@@ -257,7 +262,7 @@ fn newest(root: &Path, name: &str) -> Option<PathBuf> {
         )
     };
     let mut found = names(root);
-    // `last~2`: the third newest.
+    // `last~2` is the third newest.
     if let Some(back) = name
         .strip_prefix("last~")
         .and_then(|back| back.parse().ok())
@@ -265,7 +270,7 @@ fn newest(root: &Path, name: &str) -> Option<PathBuf> {
         return found.iter().nth_back(back).map(|name| root.join(name));
     }
     if !found.iter().any(|directory| given(directory) == Some(true)) && name == "last" {
-        // Runs that began in one second: by when their directories were made.
+        // Runs that began in the same second are ordered by when their directories were created.
         return found
             .into_iter()
             .map(|name| root.join(name))
@@ -284,20 +289,21 @@ fn newest(root: &Path, name: &str) -> Option<PathBuf> {
     found.pop().map(|directory| root.join(directory))
 }
 
-/// The directory of a run that is named as [`StoredRun::open`] says.
+/// The directory of a run that is named as for [`StoredRun::open`]; `None` when it is not found.
 #[must_use]
 pub fn directory_of(path: &Path) -> Option<PathBuf> {
     find(&runs_root(), path).ok()
 }
 
-/// The directory of a run that is named as [`StoredRun::open`] says.
+/// The directory of a run that is named as for [`StoredRun::open`].
 ///
 /// # Errors
-/// No run has that name, or its directory cannot be read.
+/// When no run has that name, or its directory cannot be read.
 pub fn located(path: &Path) -> Result<PathBuf, Error> {
     find(&runs_root(), path)
 }
 
+/// The path of the run that `path` names.
 fn find(root: &Path, path: &Path) -> Result<PathBuf, Error> {
     let found =
         candidates(root, path).find(|candidate| files::is_there(&candidate.join(files::STATUS)));
@@ -315,6 +321,7 @@ fn is_denied(run: &Path) -> bool {
         .is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
 }
 
+/// The error that there is no such run, with a hint at similar names.
 fn missing(root: &Path, path: &Path) -> Error {
     let all = names(root);
     let alike = path
@@ -336,10 +343,11 @@ fn missing(root: &Path, path: &Path) -> Error {
     Error::input(format!("no run at {}", path.display()), hint)
 }
 
-/// The newest runs that may have been meant: whose name contains the word, or was given as one that a slip of the pen makes of it.
+/// The newest runs that may have been meant: those whose name contains the word, or differs from it by one typing
+/// error.
 fn alike<'n>(names: &'n [String], word: &str) -> Vec<&'n str> {
     const MOST: usize = 3;
-    // The stamp and its hyphen stand before the name that was given.
+    // Time stamp and hyphen precede the name that was given.
     let meant =
         |name: &&str| name.contains(word) || is_one_edit(name.get(STAMP..).unwrap_or(name), word);
     names
@@ -352,7 +360,7 @@ fn alike<'n>(names: &'n [String], word: &str) -> Vec<&'n str> {
         .collect()
 }
 
-/// Whether one letter more, less, other or exchanged with its neighbour makes one of the other.
+/// Whether one insertion, deletion, substitution or exchange of neighbouring letters turns one text into the other.
 fn is_one_edit(a: &str, b: &str) -> bool {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let start = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
@@ -394,7 +402,7 @@ fn plan(run: &Path) -> Result<Plan, Error> {
     serde_json::from_str(&text).map_err(|cause| Error::reading(&path, &cause))
 }
 
-/// That an import, or what watches a machine, had kept nothing when it was killed.
+/// The error that an import or `stackline watch` had stored nothing when it was stopped.
 fn without_anything(run: &Path) -> Error {
     if is_being_written(run) {
         return Error::unfinished(run);
@@ -439,7 +447,8 @@ fn records(run: &Path) -> Result<Vec<RunRecord>, Error> {
     }
 }
 
-/// The records of the journal. A last line without an end was torn when the run was killed, and is left out.
+/// The records of the journal. A last line without a line break is incomplete because the run was killed, and is left
+/// out.
 fn journal(path: &Path) -> Result<Vec<RunRecord>, Error> {
     let mut bytes = Vec::new();
     match files::open_bounded(path).and_then(|mut file| file.read_to_end(&mut bytes)) {
@@ -459,7 +468,7 @@ fn journal(path: &Path) -> Result<Vec<RunRecord>, Error> {
         .collect()
 }
 
-/// A text that may not be there yet.
+/// The text of a file; `None` where it does not exist.
 fn optional(path: &Path) -> Result<Option<String>, Error> {
     if files::is_there(path) {
         files::read(path).map(Some)

@@ -1,4 +1,4 @@
-//! `status.json`: whether a run is complete, and if not why.
+//! `status.json`: whether a run is complete, the reason if it is not, and checksums of its files.
 
 use crate::replace::replace_inside_with;
 use crate::{Error, files};
@@ -14,25 +14,25 @@ use std::path::{Path, PathBuf};
 pub struct RunStatus {
     /// Whether everything planned was done.
     pub complete: bool,
-    /// Why not, where that is known; a run that was killed has no reason.
+    /// Why the run is not complete, where this is known; a run that was killed has no reason.
     pub reason: Option<String>,
     /// The version of stackline that wrote the directory.
     pub stackline: String,
     /// When the run started, UTC, ISO 8601.
     pub started: String,
-    /// Records kept at the end, warm-up runs too.
+    /// Number of records stored at the end, including those of warm-up runs.
     pub records: Option<u64>,
-    /// The CRC-32 of each file that has no checksum of its own or could be another run's, by its name in the directory. A run that was
-    /// killed has none, nor has one of an earlier version.
+    /// CRC-32 of each file that has no checksum of its own, or whose contents could be taken for another run's; by
+    /// file name. Empty for a run that was killed, or that was written by a version without checksums.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sums: BTreeMap<String, u32>,
-    /// The CRC-32 of the footer of each file of events, by its name in the directory. The footer has the checksums of the rest, so no
-    /// other run's file passes for it, and a terabyte of events is compared by reading some kilobytes.
+    /// CRC-32 of the footer of each event file, by file name. The footer has the checksums of the rest, so another
+    /// run's file is detected, and a large file is checked by reading some kilobytes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub events: BTreeMap<String, u32>,
 }
 
-/// The files that are summed up.
+/// The files whose checksums are in [`RunStatus::sums`].
 const SUMMED: [&str; 5] = [
     files::SPECIFICATION,
     files::PLAN,
@@ -42,6 +42,7 @@ const SUMMED: [&str; 5] = [
 ];
 
 impl RunStatus {
+    /// The status of a run that has just started.
     pub(crate) fn started(started: String) -> Self {
         let stackline = env!("CARGO_PKG_VERSION").to_owned();
         let (sums, events) = Default::default();
@@ -63,7 +64,7 @@ impl RunStatus {
         replace_inside_with(&path, format!("{text}\n").as_bytes())
     }
 
-    /// Sums up the files as they are.
+    /// Computes the checksums of the files in their present state.
     pub(crate) fn sum_up(&mut self, directory: &Path) -> Result<(), Error> {
         self.sums.clear();
         for name in SUMMED {
@@ -81,7 +82,7 @@ impl RunStatus {
         Ok(())
     }
 
-    /// Records that a file of a finished run is another now.
+    /// Computes the checksums of a finished run again after a file of it was replaced.
     pub(crate) fn sum_again(directory: &Path) -> Result<(), Error> {
         if !files::is_there(&directory.join(files::STATUS)) {
             return Ok(());
@@ -94,7 +95,7 @@ impl RunStatus {
         status.write(directory)
     }
 
-    /// Compares the files with their sums.
+    /// Verifies the checksums of the files.
     pub(crate) fn check(&self, directory: &Path) -> Result<(), Error> {
         for (name, wanted) in &self.sums {
             if !SUMMED.contains(&name.as_str()) {
@@ -105,7 +106,7 @@ impl RunStatus {
             match sum(&path) {
                 Ok(found) if found == *wanted => {}
                 Ok(_) => return Err(Error::damaged(&path)),
-                // The journal has the records.
+                // A missing results file is accepted, because the journal has the records.
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound && name == files::RESULTS => {
                 }
                 Err(cause) => return Err(Error::reading(&path, &cause)),
@@ -114,7 +115,8 @@ impl RunStatus {
         Ok(())
     }
 
-    /// Whether files of events are those that the run had when it ended. One without a footer is left to who reads it.
+    /// Verifies that event files are those that the run had when it ended. A file without a footer is not an error
+    /// here: its reader reports it.
     pub(crate) fn check_events(directory: &Path, files: &[PathBuf]) -> Result<(), Error> {
         if !files::is_there(&directory.join(files::STATUS)) {
             return Ok(());
@@ -123,7 +125,7 @@ impl RunStatus {
         let other = |path: &&PathBuf| {
             footer(path).is_ok_and(|found| wanted.get(&name_of(path)) != Some(&found))
         };
-        // A run that was killed has no sums, nor has one of an earlier version.
+        // Without checksums (a run that was killed, or of an earlier version) nothing is verified.
         let other = files.iter().filter(|_| !wanted.is_empty()).find(other);
         other.map_or(Ok(()), |path| Err(Error::damaged_events(path)))
     }
@@ -131,7 +133,7 @@ impl RunStatus {
     /// Reads `status.json` of a run directory.
     ///
     /// # Errors
-    /// When it is not there or not understood.
+    /// When it is missing or cannot be parsed.
     pub fn read(directory: &Path) -> Result<Self, Error> {
         let path = directory.join(files::STATUS);
         serde_json::from_str(&files::read(&path)?).map_err(|cause| Error::reading(&path, &cause))
@@ -146,7 +148,8 @@ fn name_of(events: &Path) -> String {
         .into_owned()
 }
 
-/// The CRC-32 of the footer of a Parquet file: its length and four letters end the file.
+/// CRC-32 of the footer of a Parquet file, which ends with the footer's length (4 bytes) and the magic number (4
+/// bytes).
 fn footer(path: &Path) -> io::Result<u32> {
     const END: u64 = 8;
     let (mut file, mut end) = (files::open(path)?, [0; END as usize]);

@@ -1,16 +1,16 @@
-//! A moment as UTC text. No time zones, no clock.
+//! A moment as text in UTC.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use std::time::SystemTime;
 
-/// `20261120-235831`, as in the name of a run directory.
+/// As `20261120-235831`, the beginning of a run directory's name.
 pub(crate) fn stamp(moment: SystemTime) -> String {
     DateTime::<Utc>::from(moment)
         .format("%Y%m%d-%H%M%S")
         .to_string()
 }
 
-/// `2026-11-20T23:58:31Z`.
+/// As `2026-11-20T23:58:31Z`.
 pub(crate) fn iso(moment: SystemTime) -> String {
     DateTime::<Utc>::from(moment).to_rfc3339_opts(SecondsFormat::Secs, true)
 }

@@ -1,8 +1,8 @@
-//! A bound on how fast secrets can be guessed: every failure makes the next attempts wait, whoever makes them.
+//! Limits how fast secrets can be guessed: every wrong secret makes the answer to the next wrong one wait longer, whichever peer sends it.
 //!
 //! The delay doubles from 50 ms up to 2 s and is forgotten after 10 s without a failure, so a typing mistake costs nothing noticeable,
-//! and a guesser gets one attempt each 2 s for each connection that it can hold: 32 a second of the 64 strangers of a display service. Who
-//! knows the secret waits for nobody.
+//! and a guesser gets one attempt every 2 s for each connection that it can hold: 32 a second for the 64 strangers of a display service. A
+//! right secret is not delayed.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,17 +11,18 @@ use std::time::{Duration, Instant};
 const FIRST: Duration = Duration::from_millis(50);
 /// The longest delay.
 const LONGEST: Duration = Duration::from_secs(2);
-/// After so long without a failure the delay begins anew.
+/// After this time without a failure the delay begins anew.
 const FORGOTTEN: Duration = Duration::from_secs(10);
 
 /// Failed attempts of all peers of one service.
 #[derive(Debug, Default)]
 pub struct Attempts {
+    /// When the last attempt failed, and its delay.
     failed: Mutex<Option<(Instant, Duration)>>,
 }
 
 impl Attempts {
-    /// An attempt has failed at `now`: how long its answer has to wait.
+    /// Notes that an attempt has failed at `now`. Returns how long its answer has to wait.
     #[must_use]
     pub fn failed(&self, now: Instant) -> Duration {
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,26 +1,28 @@
-//! Places of connections: a bounded number of them, of which the idlest gives way where that is wanted.
+//! Bounds the number of connections of a server: each connection takes a place in a pool, and if all are taken, a new connection may close
+//! the one that has been idle longest.
 //!
-//! A server keeps strangers in a pool of their own, so that however many come, whoever has proven that it belongs gets a place.
+//! A server keeps strangers in a pool of their own, so that however many connect, a peer that has proved who it is gets a place.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How the connection of a place is ended.
+/// Closes the connection of a place.
 type ConnectionSlotCloser = Box<dyn FnOnce() + Send>;
 
-/// A bounded number of places.
+/// A pool with a bounded number of places.
 #[derive(Debug)]
 pub struct ConnectionSlotPool {
+    /// Number of places.
     most: usize,
     places: Mutex<ConnectionSlotTable>,
 }
 
 #[derive(Default)]
 struct ConnectionSlotTable {
-    /// The turn that is given next.
+    /// The next turn: a number that grows with every activity, so that a lower turn means idle for longer.
     next: u64,
-    /// Taken places, the idlest first.
+    /// The taken places by turn, so the longest idle first; `None` for one that cannot be closed to make room.
     taken: BTreeMap<u64, Option<ConnectionSlotCloser>>,
 }
 
@@ -33,7 +35,7 @@ impl fmt::Debug for ConnectionSlotTable {
 }
 
 impl ConnectionSlotTable {
-    /// Takes the idlest place away that may be ended: how.
+    /// Removes the longest idle place whose connection may be closed; returns the function that closes it.
     fn idlest(&mut self) -> Option<ConnectionSlotCloser> {
         let turn = self
             .taken
@@ -43,6 +45,7 @@ impl ConnectionSlotTable {
         self.taken.remove(&turn).flatten()
     }
 
+    /// Adds a place as the one most recently active; returns its turn.
     fn take(&mut self, end: Option<ConnectionSlotCloser>) -> u64 {
         let turn = self.next;
         self.next += 1;
@@ -52,7 +55,7 @@ impl ConnectionSlotTable {
 }
 
 impl ConnectionSlotPool {
-    /// With so many places.
+    /// A pool with `most` places, at least one.
     #[must_use]
     pub fn new(most: usize) -> Arc<Self> {
         Arc::new(Self {
@@ -61,7 +64,7 @@ impl ConnectionSlotPool {
         })
     }
 
-    /// A place; `None` where all are taken.
+    /// Takes a place that never has to make room; `None` if all are taken.
     #[must_use]
     pub fn enter(self: &Arc<Self>) -> Option<ConnectionSlot> {
         let mut places = self.places();
@@ -72,8 +75,9 @@ impl ConnectionSlotPool {
         })
     }
 
-    /// A place in any case: where all are taken, the idlest that may be ended is ended and gives way. `end` ends the connection of this one,
-    /// from another thread; it should close its socket in both directions, so that the thread that serves it wakes.
+    /// Takes a place in any case: if all are taken, closes the connection that has been idle longest, if any may be closed. `end` closes
+    /// the new connection, from another thread; it should shut its socket down in both directions, so that the thread that serves it
+    /// wakes.
     #[must_use]
     pub fn enter_or_replace(
         self: &Arc<Self>,
@@ -88,7 +92,7 @@ impl ConnectionSlotPool {
         self.entered(places, Box::new(end), ended)
     }
 
-    /// The same, but `None` where all places are taken by connections that are busy ([`ConnectionSlot::busy`]).
+    /// The same, but returns `None` if all places are taken by connections that are busy ([`ConnectionSlot::busy`]).
     #[must_use]
     pub fn enter_or_replace_idle(
         self: &Arc<Self>,
@@ -111,7 +115,7 @@ impl ConnectionSlotPool {
     ) -> ConnectionSlot {
         let turn = places.take(Some(end));
         drop(places);
-        // Not under the lock: what ends a connection may take a while.
+        // Called without the lock, because closing a connection may take a while.
         if let Some(end) = ended {
             end();
         }
@@ -137,12 +141,12 @@ impl ConnectionSlotPool {
 pub struct ConnectionSlot {
     pool: Arc<ConnectionSlotPool>,
     turn: u64,
-    /// How its connection is ended, while it is busy.
+    /// The function that closes its connection, kept here while the connection is busy.
     end: Option<ConnectionSlotCloser>,
 }
 
 impl ConnectionSlot {
-    /// Its connection did something: others are idler now.
+    /// Notes that its connection was active, so that others have been idle for longer.
     pub fn touch(&mut self) {
         let mut places = self.pool.places();
         if let Some(end) = places.taken.remove(&self.turn) {
@@ -150,14 +154,14 @@ impl ConnectionSlot {
         }
     }
 
-    /// Its connection is busy from now on, and gives way to nobody.
+    /// Notes that its connection is busy from here on, so that it is not closed to make room.
     pub fn busy(&mut self) {
         if let Some(end) = self.pool.places().taken.get_mut(&self.turn) {
             self.end = self.end.take().or(end.take());
         }
     }
 
-    /// Its connection is idle from now on.
+    /// Notes that its connection is idle from here on, so that it may be closed to make room.
     pub fn idle(&mut self) {
         let mut places = self.pool.places();
         if let Some(end) = places.taken.remove(&self.turn) {
@@ -165,7 +169,7 @@ impl ConnectionSlot {
         }
     }
 
-    /// Whether it had to give way.
+    /// Whether its connection was closed to make room.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         !self.pool.places().taken.contains_key(&self.turn)

@@ -1,15 +1,15 @@
-//! One bound of time on several reads: a peer that sends a byte now and then gets no more time than one that sends nothing.
+//! One time limit for several reads: a peer that sends a byte now and then gets no more time than one that sends nothing.
 
 use std::time::{Duration, Instant};
 
-/// A moment by which something has to be done as a whole.
+/// The moment by which an exchange as a whole has to be finished.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline {
     ends: Instant,
 }
 
 impl Deadline {
-    /// So long from now.
+    /// The deadline `time` from now.
     #[must_use]
     pub fn within(time: Duration) -> Self {
         Self {
@@ -17,7 +17,7 @@ impl Deadline {
         }
     }
 
-    /// What is left of it, as a timeout for the next read; `None` once it has passed.
+    /// The time left, as a timeout for the next read; `None` once the deadline has passed.
     #[must_use]
     pub fn rest(&self) -> Option<Duration> {
         self.ends
@@ -25,10 +25,10 @@ impl Deadline {
             .filter(|rest| !rest.is_zero())
     }
 
-    /// What is left of it, as a timeout for the next read.
+    /// The time left, as a timeout for the next read.
     ///
     /// # Errors
-    /// `TimedOut` once it has passed.
+    /// `TimedOut` once the deadline has passed.
     pub fn timeout(&self) -> std::io::Result<Duration> {
         self.rest()
             .ok_or_else(|| std::io::ErrorKind::TimedOut.into())

@@ -1,7 +1,7 @@
-//! Files inside a directory that somebody else may have made: regular files only, no links, nothing outside of it, nothing that blocks.
+//! Files inside a directory that another user may have made: regular files only, no links, nothing outside of it, nothing that blocks.
 //!
-//! Each step of a path is opened below the one before with `O_NOFOLLOW`, so no link and no `..` leads out, also where the directory is changed
-//! meanwhile.
+//! Each component of a path is opened inside the one before with `O_NOFOLLOW`, so that no link and no `..` leads out, even if the
+//! directory is changed meanwhile.
 
 use crate::files::{bytes, kind_of, refused, text, too_large};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
@@ -13,15 +13,18 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path};
 
+/// Flags for a directory on the way to a file.
 const STEP: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
+/// Flags for a file to read.
 const READ: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
+/// Flags for a file to create.
 const CREATE: OFlags = OFlags::WRONLY
     .union(OFlags::CREATE)
     .union(OFlags::EXCL)
@@ -35,7 +38,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Opens a directory that the user named. Links on the way to it are the user's.
+    /// Opens a directory that the user named. Links in its path are followed.
     ///
     /// # Errors
     /// The kernel's.
@@ -49,7 +52,7 @@ impl Directory {
     /// Opens a regular file in it, or below it.
     ///
     /// # Errors
-    /// The kernel's; `InvalidInput` with the reason where it is not a regular file, or its name leads elsewhere.
+    /// The kernel's; `InvalidInput` with the reason if it is not a regular file, or its name points outside the directory.
     pub fn open_file(&self, name: &Path) -> io::Result<File> {
         let (below, last) = self.parent_of(name)?;
         let opened = rustix::fs::openat(
@@ -71,7 +74,7 @@ impl Directory {
     /// As for [`Self::open_file`]; `FileTooLarge` where it is longer.
     pub fn read(&self, name: &Path, most: u64) -> io::Result<Vec<u8>> {
         let file = self.open_file(name)?;
-        // Not after `most` bytes of a file without an end.
+        // Refuse a file that is too long before reading any of it.
         too_large(file.metadata()?.len(), most)?;
         bytes(file, most)
     }
@@ -84,7 +87,7 @@ impl Directory {
         text(self.read(name, most)?)
     }
 
-    /// Opens a regular file in it for adding to its end; one that is not there is made, for this user alone.
+    /// Opens a regular file in it for appending. If there is none, creates it, readable and writable by this user only.
     ///
     /// # Errors
     /// As for [`Self::open_file`].
@@ -107,10 +110,10 @@ impl Directory {
         }
     }
 
-    /// The names in a directory below it (in itself, with an empty name): at most `most`, in no order.
+    /// The names in a directory inside it (in the directory itself for an empty path), in no particular order.
     ///
     /// # Errors
-    /// The kernel's; `InvalidInput` where there are more.
+    /// The kernel's; `InvalidInput` if there are more than `most`.
     pub fn names(&self, below: &Path, most: usize) -> io::Result<Vec<OsString>> {
         let directory = match below.components().next() {
             None => self.descriptor.try_clone()?,
@@ -133,7 +136,8 @@ impl Directory {
         Ok(names)
     }
 
-    /// Writes a file in it whole or not at all, for this user alone. A link of that name is replaced, not followed.
+    /// Writes a file in it atomically, readable and writable by this user only: under another name first, then renamed. A link with that
+    /// name is replaced, not followed.
     ///
     /// # Errors
     /// The kernel's.
@@ -169,7 +173,7 @@ impl Directory {
             .is_ok_and(|about| about.st_uid == rustix::process::geteuid().as_raw())
     }
 
-    /// The directory of a name, where that is another, and the last part of the name.
+    /// The directory that the last component of a name is in (`None` for this one), and that component.
     fn parent_of(&self, name: &Path) -> io::Result<(Option<OwnedFd>, OsString)> {
         let last = name.file_name().ok_or_else(outside)?.to_owned();
         let parent = name
@@ -178,7 +182,7 @@ impl Directory {
         Ok((parent.map(|parent| self.step(parent)).transpose()?, last))
     }
 
-    /// A directory below this one.
+    /// Opens a directory inside this one, component by component.
     fn step(&self, path: &Path) -> io::Result<OwnedFd> {
         let mut at = None::<OwnedFd>;
         for component in path.components() {
@@ -190,7 +194,7 @@ impl Directory {
                 .map_or_else(|| self.descriptor.as_fd(), AsFd::as_fd);
             let opened =
                 rustix::fs::openat(from, name, STEP, Mode::empty()).map_err(|error| match error {
-                    // So the kernel answers at a link, too.
+                    // The kernel also answers ENOTDIR for a link, so look which it is.
                     Errno::NOTDIR => rustix::fs::statat(from, name, AtFlags::SYMLINK_NOFOLLOW)
                         .map_or_else(
                             |_| error.into(),
@@ -204,7 +208,7 @@ impl Directory {
     }
 }
 
-/// Why something that is not a directory is not entered.
+/// The error for a component of a path that is not a directory.
 fn not_a_directory(kind: FileType) -> io::Error {
     let what = if kind == FileType::Symlink {
         "a link"
@@ -224,7 +228,7 @@ fn outside() -> io::Error {
     )
 }
 
-/// What the kernel answers to `O_NOFOLLOW` at a link, and to opening a socket, in words.
+/// Replaces the kernel's error for a link (with `O_NOFOLLOW`) and for a socket by one that says so in words.
 fn explained(error: Errno) -> io::Error {
     match error {
         Errno::LOOP => refused(FileType::Symlink),

@@ -1,7 +1,7 @@
 //! Reading a file that the user named, with a bound on its size.
 //!
-//! The user may name a pipe (`-`, `/dev/stdin`, `<(command)`, a FIFO): it is read as such, up to the bound. Devices, sockets and directories are
-//! refused before a byte of them is read.
+//! The user may name a pipe (`-`, `/dev/stdin`, `<(command)`, a FIFO): it is read as such, up to the bound. Devices, sockets and
+//! directories are refused before a byte of them is read.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, OFlags};
@@ -13,18 +13,18 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long a pipe that the user named is waited for.
+/// How long to wait until a program writes to a pipe that the user named.
 const WRITER: Duration = Duration::from_secs(30);
 
 /// Opens a regular file, or a pipe that the user named as such; `-` is standard input as it stands.
 ///
 /// # Errors
-/// The kernel's; `InvalidInput` with the reason where it is neither, `TimedOut` where nobody writes to a pipe for half a minute.
+/// The kernel's; `InvalidInput` with the reason if it is neither, `TimedOut` if nothing writes to a pipe for 30 s.
 pub fn open(path: &Path) -> io::Result<File> {
     if path == Path::new("-") {
         return readable(File::from(io::stdin().as_fd().try_clone_to_owned()?));
     }
-    // To open some devices does something already, so they are not opened.
+    // Opening some devices has side effects, so their type is checked before they are opened.
     match kind(&rustix::fs::stat(path)?) {
         FileType::Fifo => return open_pipe(path, WRITER),
         FileType::Socket => return Err(refused(FileType::Socket)),
@@ -41,7 +41,7 @@ pub fn open(path: &Path) -> io::Result<File> {
     )
 }
 
-/// Opens a pipe once somebody writes to it.
+/// Opens a pipe for reading and waits until data or the end is there to read.
 fn open_pipe(path: &Path, patience: Duration) -> io::Result<File> {
     let flags = OFlags::NOCTTY | OFlags::NONBLOCK;
     let pipe = File::options()
@@ -63,7 +63,7 @@ fn open_pipe(path: &Path, patience: Duration) -> io::Result<File> {
     readable(pipe)
 }
 
-/// What can be read to an end: a regular file, a pipe, a connection as standard input, a terminal, whose user ends it.
+/// Accepts what can be read to an end: a regular file, a pipe, a socket (as standard input), or a terminal. Anything else is refused.
 fn readable(file: File) -> io::Result<File> {
     match kind_of(&file)? {
         FileType::RegularFile | FileType::Fifo | FileType::Socket => Ok(file),
@@ -72,7 +72,7 @@ fn readable(file: File) -> io::Result<File> {
     }
 }
 
-/// Whether that is the terminal that standard input is, by one of its names.
+/// Whether the path is a name of standard input, and that is a terminal.
 fn is_terminal(path: &Path) -> bool {
     ["/dev/stdin", "/dev/tty", "/dev/fd/0", "/proc/self/fd/0"]
         .iter()
@@ -80,7 +80,7 @@ fn is_terminal(path: &Path) -> bool {
         && io::stdin().is_terminal()
 }
 
-/// Opens a regular file that a file of the user named; a pipe, to which nobody may ever write, is refused.
+/// Opens a regular file whose name comes from a file of the user's. A pipe is refused, because a program may never write to it.
 ///
 /// # Errors
 /// As for [`open`].
@@ -89,7 +89,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
         FileType::RegularFile => {}
         other => return Err(refused(other)),
     }
-    // It may have become something else meanwhile.
+    // The file may have been replaced since: do not block on opening, and check the open file again.
     let flags = OFlags::NOCTTY | OFlags::NONBLOCK;
     let file = File::options()
         .read(true)
@@ -101,7 +101,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     }
 }
 
-/// All text of an open file: at most `most` bytes of UTF-8.
+/// Reads the whole text of an open file: at most `most` bytes of UTF-8.
 ///
 /// # Errors
 /// As for [`read_text`].
@@ -116,7 +116,7 @@ pub fn read_text_of(file: File, most: u64) -> io::Result<String> {
 /// As for [`open`]; `FileTooLarge` where it is longer.
 pub fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let file = open(path)?;
-    // Of a pipe it is 0.
+    // The length of a pipe is 0 here; `bytes` checks again.
     too_large(file.metadata()?.len(), most)?;
     bytes(file, most)
 }
@@ -129,7 +129,7 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     text(read_bounded(path, most)?)
 }
 
-/// Makes the name of a file that was made or renamed outlast the machine: syncs the directory that it is in.
+/// Makes the creation or renaming of a file survive a crash of the machine: syncs the directory that it is in.
 ///
 /// # Errors
 /// The kernel's.
@@ -149,6 +149,7 @@ pub(crate) fn bytes(file: impl Read, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// An error if `size` is more than `most` bytes.
 pub(crate) fn too_large(size: u64, most: u64) -> io::Result<()> {
     match size > most {
         true => Err(io::Error::new(
@@ -164,7 +165,7 @@ pub(crate) fn text(bytes: Vec<u8>) -> io::Result<String> {
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
 }
 
-/// What an open file is.
+/// The type of an open file.
 pub(crate) fn kind_of(file: impl AsFd) -> io::Result<FileType> {
     Ok(kind(&rustix::fs::fstat(file)?))
 }
@@ -173,7 +174,7 @@ fn kind(about: &rustix::fs::Stat) -> FileType {
     FileType::from_raw_mode(about.st_mode)
 }
 
-/// Why what is not a regular file is not read.
+/// The error for a file of a type that is not read.
 pub(crate) fn refused(kind: FileType) -> io::Error {
     let what = match kind {
         FileType::Directory => "a directory",

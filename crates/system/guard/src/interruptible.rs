@@ -1,4 +1,4 @@
-//! Work in a thread of its own: whoever wants the end does not wait for a peer, a disk or a log that hangs.
+//! Runs work in a thread of its own, so that a user who stops the program does not wait for a peer, a disk or a log that hangs.
 
 use stackline_core::error::{Error, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,14 +6,14 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// How often it is looked whether somebody wants the end.
+/// Time between two checks of the stop flag.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What the work gives. When `stop` is raised before, it has so long to end, so that what it has begun elsewhere ends as it is dropped;
-/// then the error says so, and what it still does ends with this process.
+/// Runs `work` in a thread and returns its result. If `stop` is set before the work is done, waits for it up to `grace` (so that its
+/// values are dropped, which ends what it began elsewhere) and then fails; the thread goes on until this process ends.
 ///
 /// # Errors
-/// Those of the work, or `stopped`.
+/// The error of the work; the error that `stopped` makes if `stop` was set, even if the work ended within `grace`.
 pub fn unless_stopped<T: Send + 'static>(
     stop: &AtomicBool,
     grace: Duration,

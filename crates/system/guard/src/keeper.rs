@@ -1,4 +1,4 @@
-//! Keepers: processes that wait for a worker, and end and remove what it leaves, however it ends.
+//! Keepers: processes that wait for a worker process and, however it ends, end the programs and remove the files that it leaves.
 //!
 //! ```text
 //! first keeper       the process that the user started: the shell's child; it ends as the worker does
@@ -6,12 +6,13 @@
 //!     worker         in the user's group, as the only process would be; it does what the command does
 //!       programs     their orphans become children of the second keeper (PR_SET_CHILD_SUBREAPER)
 //! ```
-//! Any of the three may be killed, and the first and the worker together. When the worker has died, its keeper ends the children that it
-//! is left with: SIGTERM, and SIGKILL after a while. When a keeper has died, the kernel sends SIGTERM to what it kept (PR_SET_PDEATHSIG).
-//! A keeper signals its own children alone: their numbers cannot go to others before it has reaped them.
+//! Any one of the three may be killed, or the first and the worker together. When the worker has died, its keeper ends the children that
+//! it has inherited: SIGTERM, and SIGKILL after a while. When a keeper has died, the kernel sends SIGTERM to its child (PR_SET_PDEATHSIG).
+//! A keeper signals only its own children: their process IDs cannot be reused before it has reaped them.
 //!
-//! Signals of processes are passed on to the worker. Keys of the terminal reach the worker without. Keepers stop when the worker
-//! stops, so that the shell sees it, and let it go on when they go on.
+//! Keepers pass on to the worker the signals that other processes send them. Signals of the terminal's keys reach the worker directly,
+//! because it is in the user's process group. Keepers stop when the worker stops, so that the shell sees it, and continue it when they
+//! are continued.
 
 use nix::errno::Errno;
 use nix::sys::prctl::{set_child_subreaper, set_dumpable, set_name, set_pdeathsig};
@@ -28,11 +29,11 @@ use std::time::{Duration, Instant};
 
 /// How long the programs of a worker that ended well may take to end after they were asked to.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The same where the worker, or a keeper, was killed.
+/// How long they may take if the worker, or a keeper, was killed.
 const PATIENCE_AFTER_A_KILL: Duration = Duration::from_millis(1000);
-/// How long a process may take to be gone after SIGKILL; then the kernel holds it.
+/// How long a process may take to end after SIGKILL; a process that takes longer hangs in the kernel and is given up.
 const DIES: Duration = Duration::from_secs(2);
-/// How often it is looked who is left.
+/// Time between two checks which children are left.
 const LOOK: Duration = Duration::from_millis(5);
 /// Signals that are passed on to the worker.
 const PASSED_ON: [Signal; 7] = [
@@ -44,37 +45,38 @@ const PASSED_ON: [Signal; 7] = [
     Signal::SIGUSR2,
     Signal::SIGTSTP,
 ];
-/// What process lists show of the second keeper.
+/// The second keeper's name in process lists.
 const NAME: &std::ffi::CStr = c"sl-keeper";
 
-/// Which processes go with a worker.
+/// Which processes are ended with a worker. A worker ends well if it exits by itself, rather than by a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goes {
-    /// All that it started and these started, in whatever session, also when it ends well.
+    /// All its descendants, in any session, however it ends.
     Everything,
-    /// Those of its session, when it does not end well. Daemons stay: a shared connection of ssh is one.
+    /// The descendants in its session, only if it does not end well. Daemons, such as a shared connection of ssh, are left.
     Session,
 }
 
-/// What keepers do.
+/// What keepers do after the worker has ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Keeping {
-    /// Which processes go with the worker.
+    /// Which processes are ended.
     pub goes: Goes,
-    /// A process that stays on purpose, by its number.
+    /// Whether the process with this ID is left running on purpose.
     pub stays: fn(u32) -> bool,
-    /// Removes what is left of files and the like. Called after a worker that did not end well.
+    /// Removes leftover files and the like. Called unless the worker exited with code 0.
     pub sweep: fn(),
 }
 
-/// Returns in the worker. In the keepers it does not return: they end as the worker does. Called while the process has one thread.
+/// Forks twice and returns in the worker only. The two keepers end in the way the worker ends. Must be called while the process has one
+/// thread.
 ///
 /// # Errors
-/// The kernel's; then this process is the only one.
+/// The kernel's.
 pub fn fork_keepers(keeping: &Keeping) -> io::Result<()> {
     let mut above = None;
     for keeper in [Keeper::First, Keeper::Second] {
-        // A keeper is ready before it has whom to keep, however late it runs after the fork.
+        // Set everything up before the fork: afterwards the child may run, and end, before its keeper runs again.
         let (parent, group) = (getpid(), getpgrp());
         let (signals, before) = prepare()?;
         keeper.leave_group();
@@ -89,7 +91,7 @@ pub fn fork_keepers(keeping: &Keeping) -> io::Result<()> {
         keeper.join_group(group)?;
         before.thread_set_mask()?;
         if getppid() != parent {
-            // It died before the kernel had the setting.
+            // The keeper died before PR_SET_PDEATHSIG was set, so its signal will not come.
             std::process::exit(128 + Signal::SIGTERM as i32);
         }
         above = Some(parent);
@@ -97,7 +99,7 @@ pub fn fork_keepers(keeping: &Keeping) -> io::Result<()> {
     Ok(())
 }
 
-/// Which of the two.
+/// Which of the two keepers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Keeper {
     First,
@@ -105,14 +107,14 @@ enum Keeper {
 }
 
 impl Keeper {
-    /// A signal to the user's group does not end the second keeper, from before there is anything that it has to end.
+    /// Moves the second keeper to a process group of its own, before it has a child, so that a signal to the user's group does not end it.
     fn leave_group(self) {
         if self == Self::Second {
             let _ = setpgid(Pid::from_raw(0), Pid::from_raw(0));
         }
     }
 
-    /// The worker is in the user's group.
+    /// Moves the worker, a child of the second keeper, back to the user's process group.
     fn join_group(self, group: Pid) -> nix::Result<()> {
         match self {
             Self::First => Ok(()),
@@ -120,10 +122,10 @@ impl Keeper {
         }
     }
 
-    /// Waits for the end of the child, sees to what is left, and ends as it did.
+    /// Waits until the child has ended, ends its remaining processes, removes its files, and ends in the same way.
     fn wait(self, child: Pid, above: Option<Pid>, signals: SignalFd, keeping: &Keeping) -> ! {
         if self == Self::Second {
-            // What people see of it, and what `killall stackline` does not end.
+            // Another name than the program's, so that `killall stackline` does not end it.
             let _ = set_name(NAME);
         }
         let ended = KeeperWait {
@@ -150,7 +152,8 @@ impl Keeper {
     }
 }
 
-/// Takes orphans, and signals as events to wait for; and the mask of signals before.
+/// Makes this process the parent of its descendants' orphans, and blocks signals to read them from a descriptor. Returns the descriptor and
+/// the previous signal mask.
 fn prepare() -> nix::Result<(SignalFd, SigSet)> {
     set_child_subreaper(true)?;
     let mut signals: SigSet = PASSED_ON.into_iter().collect();
@@ -159,15 +162,16 @@ fn prepare() -> nix::Result<(SignalFd, SigSet)> {
     Ok((held, signals.thread_swap_mask(SigmaskHow::SIG_BLOCK)?))
 }
 
+/// A keeper's wait for its child.
 struct KeeperWait {
     child: Pid,
-    /// The keeper's own keeper.
+    /// The keeper's own keeper, if it has one.
     above: Option<Pid>,
     signals: SignalFd,
 }
 
 impl KeeperWait {
-    /// How the child ended; `None` when the keeper's own keeper has died, so that the child has to end.
+    /// Waits until the child has ended and returns how; `None` if the keeper's own keeper has died, so that the child has to be ended.
     fn end(&self) -> nix::Result<Option<WaitStatus>> {
         loop {
             if let Some(ended) = self.reap()? {
@@ -180,14 +184,16 @@ impl KeeperWait {
             if self.above.is_some_and(|above| getppid() != above) {
                 return Ok(None);
             }
-            // The codes of kill, sigqueue and tgkill are not above 0; keys of the terminal reach the worker without.
+            // Signals sent by processes (kill, sigqueue, tgkill) have codes of at most 0. Those of the terminal's keys, with higher codes,
+            // reach the worker directly.
             if signal != Signal::SIGCHLD && sent.ssi_code <= 0 {
                 let _ = kill(self.child, signal);
             }
         }
     }
 
-    /// Takes note of children that ended, until it was the one.
+    /// Reaps children that have ended; returns how the kept child ended, or `None` if it runs. If the child was stopped, stops this process
+    /// too, and continues the child afterwards.
     fn reap(&self) -> nix::Result<Option<WaitStatus>> {
         loop {
             match waitpid(None, Some(WaitPidFlag::WNOHANG | WaitPidFlag::WUNTRACED)) {
@@ -208,7 +214,7 @@ impl KeeperWait {
     }
 }
 
-/// Ends the children of this process and, as they become its children, theirs: asks first.
+/// Ends the children of this process and, as orphans become its children, all its descendants: by SIGTERM, and SIGKILL after `patience`.
 fn end_children(keeping: &Keeping, patience: Duration) {
     let begun = Instant::now();
     let mut asked = HashSet::new();
@@ -225,7 +231,7 @@ fn end_children(keeping: &Keeping, patience: Duration) {
                 let _ = kill(child, Signal::SIGKILL);
             } else if asked.insert(child) {
                 let _ = kill(child, Signal::SIGTERM);
-                // One that is stopped hears it when it goes on.
+                // A stopped process handles SIGTERM only once it is continued.
                 let _ = kill(child, Signal::SIGCONT);
             }
         }
@@ -233,13 +239,13 @@ fn end_children(keeping: &Keeping, patience: Duration) {
     }
 }
 
-/// Takes note of all children that have ended; an error when there is none any more.
+/// Reaps all children that have ended; an error if there is no child left.
 fn reap_all() -> nix::Result<()> {
     while waitpid(None, Some(WaitPidFlag::WNOHANG))? != WaitStatus::StillAlive {}
     Ok(())
 }
 
-/// The children of this process that have to go.
+/// The children of this process that have to be ended.
 fn children(keeping: &Keeping) -> Vec<Pid> {
     let own = i64::from(getpid().as_raw());
     let session = stat_of(getpid().as_raw().unsigned_abs()).map(|(_, session)| session);
@@ -259,7 +265,8 @@ fn children(keeping: &Keeping) -> Vec<Pid> {
         .collect()
 }
 
-/// Parent and session of a process (proc_pid_stat(5): the name may hold anything, brackets too).
+/// Parent and session of a process, from `/proc/PID/stat` (proc_pid_stat(5)). The name in it may contain anything, also brackets, so the
+/// fields are counted from its last closing bracket.
 fn stat_of(process: u32) -> Option<(i64, i64)> {
     let text = fs::read(format!("/proc/{process}/stat")).ok()?;
     let text = String::from_utf8_lossy(&text);
@@ -268,7 +275,7 @@ fn stat_of(process: u32) -> Option<(i64, i64)> {
     Some((parent, fields.nth(1)?.parse().ok()?))
 }
 
-/// Whether a process runs the same program as this one, with this first argument; a file that has been replaced since is the same.
+/// Whether a process runs the same program as this one, with this first argument; also if the program's file has been replaced since.
 #[must_use]
 pub fn runs_this_program(process: u32, argument: &str) -> bool {
     let file = |process: &str| {
@@ -281,9 +288,9 @@ pub fn runs_this_program(process: u32, argument: &str) -> bool {
     same && line.split(|byte| *byte == 0).nth(1) == Some(argument.as_bytes())
 }
 
-/// Ends this process by a signal, as the one that it kept was.
+/// Ends this process by the signal that ended its child.
 fn end_by(signal: Signal) -> ! {
-    // The core is the worker's.
+    // Only the worker should leave a core dump.
     let _ = set_dumpable(false);
     let _ = SigSet::from_iter([signal]).thread_unblock();
     let _ = raise(signal);

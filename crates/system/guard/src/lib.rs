@@ -1,20 +1,20 @@
-//! What stands between stackline and whoever may wish it ill: files that others can influence, temporary directories that others
-//! could foresee, secrets that others could read, and connections of strangers.
+//! Protects stackline against hostile programs and users: files that others can influence, temporary directories whose names others could
+//! predict, secrets that others could read, and connections of strangers (peers that have not proved who they are).
 //!
 //! | module | one idea |
 //! | --- | --- |
 //! | [`files`] | reading a file that the user named, with a bound on its size |
-//! | [`directory`] | files inside a directory of somebody else: regular files only, no links, nothing outside |
-//! | [`scratch`] | temporary directories: private, not foreseeable, removed also after a kill |
+//! | [`directory`] | files inside a directory of another user: regular files only, no links, nothing outside |
+//! | [`scratch`] | temporary directories: private, unpredictable names, removed also after a kill |
 //! | [`secret`] | a shared secret: where it comes from, how it is compared |
 //! | [`socket`] | unix sockets that only programs of this user reach |
-//! | [`connection_slots`] | places of connections: bounded, and the idlest gives way |
-//! | [`deadline`] | one bound of time on several reads |
-//! | [`attempts`] | a bound on how fast secrets can be guessed |
-//! | [`interruptible`] | work that nobody has to wait for |
-//! | [`keeper`] | processes that end and remove what a command leaves, however it ends |
-//! | [`serve`] | one way to take connections for all services of threads |
-//! | [`stop`] | a switch that ends what waits |
+//! | [`connection_slots`] | a bounded number of connections; a new one closes the one that has been idle longest |
+//! | [`deadline`] | one time limit for several reads |
+//! | [`attempts`] | limits how fast secrets can be guessed |
+//! | [`interruptible`] | runs work in a thread, so that a stop does not have to wait for it |
+//! | [`keeper`] | processes that end the programs of a command and remove its files, however it ends |
+//! | [`serve`] | the loop that accepts connections, for all services with a thread per connection |
+//! | [`stop`] | a switch that wakes waiting threads so that they end |
 
 pub mod attempts;
 pub mod connection_slots;

@@ -1,7 +1,7 @@
-//! Temporary directories and files of stackline, all of them: private, with names that nobody can foresee, removed at the end.
+//! All temporary directories and files of stackline: private, with unpredictable names, removed at the end.
 //!
-//! A directory is locked while its process lives. After a kill its lock is free, and [`remove_leftovers`] removes it: every new directory, the
-//! supervisor of a command that was killed, and `stackline clean` do.
+//! A directory is locked while its process lives. After the process was killed, the lock is free and [`remove_leftovers`] removes the
+//! directory. It is called whenever a directory is created, by the keeper of a command that was killed, and by `stackline clean`.
 
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
@@ -10,22 +10,22 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use tempfile::TempDir;
 
-/// What the names of all temporary directories begin with.
+/// Prefix of the names of all temporary directories.
 const PREFIX: &str = "stackline-";
-/// A file in each of them: a directory that somebody else made under such a name is not removed.
+/// A file in each temporary directory; a directory without it, which the user may have made under such a name, is not removed.
 const MARK: &str = ".stackline-temporary";
 
 /// A private temporary directory, removed with its content when this is dropped.
 #[derive(Debug)]
 pub struct ScratchDirectory {
     directory: TempDir,
-    /// Held as long as it is in use: a directory whose lock is free was left behind.
+    /// Locked as long as the directory is in use: one whose lock is free was left behind.
     _lock: File,
 }
 
 impl Drop for ScratchDirectory {
     fn drop(&mut self) {
-        // What is left of it, `directory` removes.
+        // If this fails, dropping `directory` removes what is left.
         let _ = remove(self.path());
     }
 }
@@ -49,7 +49,7 @@ pub fn create_directory(purpose: &str) -> io::Result<ScratchDirectory> {
             .prefix(&format!("{PREFIX}{purpose}-"))
             .permissions(fs::Permissions::from_mode(0o700))
             .tempdir()?;
-        // Another process may sweep it before it is locked; then there is another one.
+        // Another process may remove the new directory as a leftover before it is locked here; then create another one.
         match lock(directory.path()) {
             Ok(lock) if is_at(&lock, directory.path()) => {
                 File::create_new(directory.path().join(MARK))?;
@@ -67,7 +67,7 @@ pub fn create_directory(purpose: &str) -> io::Result<ScratchDirectory> {
     }
 }
 
-/// A temporary file without a name: nobody else can open it, and it goes with its last descriptor.
+/// A temporary file without a name: no other user can open it, and it is removed when its last descriptor is closed.
 ///
 /// # Errors
 /// The kernel's.
@@ -75,7 +75,7 @@ pub fn create_file() -> io::Result<File> {
     tempfile::tempfile()
 }
 
-/// The same, written at its end wherever it is read.
+/// The same in append mode: every write goes to its end, wherever it was read before.
 ///
 /// # Errors
 /// The kernel's.
@@ -88,7 +88,7 @@ pub fn create_log() -> io::Result<File> {
     Ok(file)
 }
 
-/// Removes the directories of this user that killed processes left: how many.
+/// Removes the directories of this user that killed processes left. Returns how many.
 pub fn remove_leftovers() -> usize {
     let entries = fs::read_dir(std::env::temp_dir())
         .into_iter()
@@ -100,7 +100,7 @@ pub fn remove_leftovers() -> usize {
             .file_name()
             .to_str()
             .is_some_and(|name| name.starts_with(PREFIX));
-        // Not through links: what others leave there is not touched.
+        // `metadata` of an entry does not follow links, so directories behind links of others are not touched.
         is_ours
             && entry.metadata().is_ok_and(|about| {
                 about.is_dir() && about.uid() == own && about.mode() & 0o077 == 0
@@ -113,8 +113,8 @@ pub fn remove_leftovers() -> usize {
     .count()
 }
 
-/// Removes one of ours, or one that is empty: its process was killed before it was marked. The mark goes last, so that a removal that is
-/// killed is finished by another.
+/// Removes a marked directory with its content, or an empty one, whose process was killed before it was marked. The mark is removed last,
+/// so that the next sweep finishes a removal that was itself killed.
 fn remove(directory: &Path) -> io::Result<()> {
     if fs::symlink_metadata(directory.join(MARK)).is_ok_and(|mark| mark.is_file()) {
         for entry in fs::read_dir(directory)?
@@ -133,6 +133,7 @@ fn remove(directory: &Path) -> io::Result<()> {
     fs::remove_dir(directory)
 }
 
+/// Locks a directory, without waiting for the lock.
 fn lock(directory: &Path) -> io::Result<File> {
     let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::NOFOLLOW;
     let opened = File::options()

@@ -1,7 +1,9 @@
-//! A shared secret: where it comes from, how it is compared. It never stands in an argument, since those can be read by every user of a machine.
+//! A shared secret: where it comes from and how it is compared. It is never a command-line argument, which every user of a machine can
+//! read.
 //!
-//! It comes from a file (or a descriptor: `/dev/fd/3`, `<(command)`), else from the environment, which programs of the same user can read
-//! and children inherit, else from a file at the usual place, which `serve` makes where there is none.
+//! It comes from a file that the user names (or a descriptor: `/dev/fd/3`, `<(command)`), else from an environment variable, which
+//! programs of the same user can read and child processes inherit, else from a file at the usual place, which
+//! [`SecretSource::find_or_make`] creates.
 
 use crate::files;
 use rustix::process::geteuid;
@@ -16,7 +18,8 @@ use zeroize::Zeroizing;
 
 /// The longest secret, in bytes.
 pub const LONGEST: usize = 255;
-/// The shortest secret, in bytes: 8 random letters and digits are 47 bits, of which a guesser tries some 32 a second (see [`crate::attempts`]).
+/// The shortest secret, in bytes: 8 random letters and digits are 47 bits, and a guesser can try about 32 secrets a second (see
+/// [`crate::attempts`]).
 pub const SHORTEST: usize = 8;
 
 /// A secret: compared in constant time, never printed, wiped when it is dropped.
@@ -30,10 +33,10 @@ impl fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// Of these bytes.
+    /// The secret with these bytes.
     ///
     /// # Errors
-    /// Where it is too short, too long, not text, or holds a control character, which could not be typed or sent on a line.
+    /// If it is too short, too long, not UTF-8 text, or contains a control character, which could not be typed or sent on a line.
     pub fn new(bytes: Vec<u8>) -> Result<Self> {
         let bytes = Zeroizing::new(bytes);
         let wrong = |what: &str| {
@@ -56,10 +59,10 @@ impl Secret {
         }
     }
 
-    /// A new one: 32 hexadecimal digits that nobody can guess.
+    /// A new random secret: 32 hexadecimal digits.
     ///
     /// # Errors
-    /// Where the kernel has no random bytes.
+    /// If the kernel gives no random bytes.
     pub fn random() -> io::Result<Self> {
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(io::Error::other)?;
@@ -68,10 +71,10 @@ impl Secret {
         )))
     }
 
-    /// The secret of a file: its first line. A pipe or descriptor will do.
+    /// The secret in the first line of a file, which may be a pipe or a descriptor.
     ///
     /// # Errors
-    /// Where it cannot be read, or holds none.
+    /// If the file cannot be read or the line is not a valid secret.
     pub fn of_file(path: &Path) -> Result<Self> {
         let bytes = files::read_bounded(path, 2 * LONGEST as u64).map_err(|cause| {
             Error::input(format!(
@@ -89,13 +92,13 @@ impl Secret {
         })
     }
 
-    /// Its bytes, for sending it or for a proof made with it.
+    /// The bytes, for sending the secret or for a proof made with it.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Whether somebody else knows it, compared in a time that does not depend on where they differ.
+    /// Whether `claimed` is the secret, compared in a time that does not depend on where they differ.
     #[must_use]
     pub fn is(&self, claimed: &[u8]) -> bool {
         self.0.ct_eq(claimed).into()
@@ -107,26 +110,26 @@ impl Secret {
 pub struct SecretSource<'s> {
     /// The file that the user named.
     pub file: Option<&'s Path>,
-    /// The variable of the environment.
+    /// The name of the environment variable.
     pub variable: &'s str,
     /// The name of the file at the usual place: `$XDG_CONFIG_HOME/stackline/NAME`, else `~/.config/stackline/NAME`.
     pub usual: &'s str,
 }
 
-/// A secret, and what its user should know of how it came.
+/// A secret, and a note on where it comes from.
 #[derive(Clone, Debug)]
 pub struct FoundSecret {
     /// The secret.
     pub secret: Secret,
-    /// A sentence that should be shown: others may read it, or a new file was made.
+    /// A sentence to show to the user, for example that others can read the secret, or that a new file was created.
     pub note: Option<String>,
 }
 
 impl SecretSource<'_> {
-    /// The secret, where there is one.
+    /// The secret; `None` if there is neither a named file, nor the variable, nor a file at the usual place.
     ///
     /// # Errors
-    /// Where a file or a variable is there that holds none.
+    /// If the file or the variable does not contain a valid secret.
     pub fn find(&self) -> Result<Option<FoundSecret>> {
         if let Some(file) = self.file {
             return Secret::of_file(file).map(|secret| {
@@ -161,10 +164,10 @@ impl SecretSource<'_> {
         }
     }
 
-    /// The secret; where there is none, a new one in a file at the usual place.
+    /// The secret; if there is none, a new one, written to a file at the usual place.
     ///
     /// # Errors
-    /// As for [`Self::find`], or where the file cannot be written.
+    /// As for [`Self::find`], or if the file cannot be written.
     pub fn find_or_make(&self) -> Result<FoundSecret> {
         if let Some(found) = self.find()? {
             return Ok(found);
@@ -183,7 +186,7 @@ impl SecretSource<'_> {
         };
         let secret = Secret::random().map_err(failed)?;
         match write(&path, &secret) {
-            // Another program was faster: its secret is the one.
+            // Another program has created the file meanwhile: use its secret.
             Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => self
                 .find()?
                 .ok_or_else(|| failed(io::ErrorKind::NotFound.into())),
@@ -214,11 +217,11 @@ fn write(path: &Path, secret: &Secret) -> io::Result<()> {
     write_new(path, &[secret.bytes(), b"\n"].concat())
 }
 
-/// Writes a new file that only this user may read, and directories above it where there are none. It is there whole or not at all, and
-/// outlasts the machine when this returns.
+/// Writes a new file that only this user may read, and creates missing directories above it. The file appears atomically, and survives a
+/// crash of the machine once this returns.
 ///
 /// # Errors
-/// The kernel's; `AlreadyExists` where something is at the path.
+/// The kernel's; `AlreadyExists` if a file is at the path.
 pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let parent = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let directory = if parent.as_os_str().is_empty() {
@@ -241,7 +244,7 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     files::sync_name(path)
 }
 
-/// A sentence where other users may read a file of secrets.
+/// A warning if other users can read a secret's file of this user.
 #[must_use]
 pub fn readable_by_others(path: &Path) -> Option<String> {
     let file = File::options()

@@ -1,7 +1,7 @@
-//! How a service of threads takes its connections: one loop for all of them. Whoever has just come has a place among strangers, of whom the
-//! idlest gives way, and a thread.
+//! The loop by which services with one thread per connection accept connections. A new connection gets a thread and a place among strangers
+//! (connections that have not proved who they are); if all places are taken, the stranger that has been idle longest is closed.
 //!
-//! A machine that has no descriptor or no thread for one more connection loses that connection, not the service.
+//! If the machine has no descriptor or no thread for one more connection, that connection is lost, not the service.
 
 use crate::connection_slots::{ConnectionSlot, ConnectionSlotPool};
 use crate::stop::StopSwitch;
@@ -13,11 +13,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// How long the machine is left alone when it has no room for another connection.
+/// Pause before accepting again after accepting failed, for example for lack of descriptors.
 const BACK_OFF: Duration = Duration::from_millis(50);
 
-/// Listens at the address of a command's `--listen`, with a listener that does not block. A host without IPv6 listens on all of its
-/// IPv4 addresses where all addresses were meant.
+/// Makes a non-blocking listener at the address of a command's `--listen`. On a host without IPv6, an IPv6 address that means all
+/// addresses stands for all IPv4 addresses.
 ///
 /// # Errors
 /// An [`Error`] of the environment.
@@ -50,7 +50,7 @@ pub fn listen_at(address: SocketAddr) -> Result<TcpListener> {
     })
 }
 
-/// What is said where nothing can listen at an address.
+/// The error when a command cannot listen at an address.
 #[must_use]
 pub fn cannot_listen(
     address: &dyn std::fmt::Display,
@@ -60,10 +60,10 @@ pub fn cannot_listen(
     Error::environment(format!("cannot listen on {address}: {why}")).hint(hint)
 }
 
-/// The next connection of a listener that does not block, as soon as there is one.
+/// Waits for the next connection of a non-blocking listener.
 ///
 /// # Errors
-/// `Interrupted` once the switch is thrown, or where whoever came is gone already; the kernel's.
+/// `Interrupted` once the switch is thrown, or if the peer has closed the connection already; the kernel's.
 pub fn accept_tcp(listener: &TcpListener, stop: &StopSwitch) -> io::Result<TcpStream> {
     stop.wait_readable(listener.as_fd())?;
     match listener.accept() {
@@ -75,7 +75,7 @@ pub fn accept_tcp(listener: &TcpListener, stop: &StopSwitch) -> io::Result<TcpSt
     }
 }
 
-/// Takes connections one after the other until the switch is thrown.
+/// Passes each connection that `next` accepts to `each`, until the switch is thrown.
 pub fn accept_each<C>(
     stop: &StopSwitch,
     mut next: impl FnMut() -> io::Result<C>,
@@ -86,42 +86,42 @@ pub fn accept_each<C>(
             Ok(connection) if !stop.is_stopped() => each(connection),
             Ok(_) => return,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // No descriptors, or the like: it may be better in a while.
+            // Out of descriptors, for example, which may change after a while.
             Err(_) => stop.pause(BACK_OFF),
         }
     }
 }
 
-/// Does that in a thread of its own; false where the machine has none, and it is not done.
+/// Starts `work` in a thread of its own. Returns false if no thread can be started; the work is dropped then.
 pub fn in_thread(work: impl FnOnce() + Send + 'static) -> bool {
     thread::Builder::new().spawn(work).is_ok()
 }
 
-/// What is done with the connections of a service.
+/// A service with one thread per connection.
 pub trait ConnectionService: Send + Sync + 'static {
-    /// What comes.
+    /// An accepted connection.
     type Connection: Send + 'static;
 
-    /// What a thread of a connection is made like.
+    /// The settings (name, stack size) of a connection's thread.
     fn thread(&self) -> thread::Builder {
         thread::Builder::new()
     }
 
-    /// The places of those that have not said who they are.
+    /// The places of connections that have not proved who they are.
     fn strangers(&self) -> &Arc<ConnectionSlotPool>;
 
-    /// What ends a connection that has to give way, from another thread.
+    /// A function that closes this connection from another thread, when it has to make room.
     ///
     /// # Errors
-    /// Where it is gone already.
+    /// If the connection is closed already.
     fn end_of(&self, connection: &Self::Connection) -> io::Result<impl FnOnce() + Send + 'static>;
 
-    /// Whether there is a thread for one more.
+    /// Whether the service accepts one more connection.
     fn has_room(self: &Arc<Self>) -> bool {
         true
     }
 
-    /// Serves a connection to its end.
+    /// Serves a connection to its end. `place` is its place among strangers; dropping it frees the place.
     fn serve(self: Arc<Self>, connection: Self::Connection, place: ConnectionSlot);
 }
 
@@ -138,7 +138,7 @@ pub fn serve_connections<S: ConnectionService>(
         let place = service.strangers().enter_or_replace(end);
         if service.has_room() {
             let serving = Arc::clone(service);
-            // Without a thread it is dropped: the other side sees it closed.
+            // If no thread can be started, the connection is dropped, and the other side sees it closed.
             let _ = service
                 .thread()
                 .spawn(move || serving.serve(connection, place));

@@ -1,4 +1,5 @@
-//! Unix sockets that only programs of this user reach: private from their first moment, whatever the umask, and each peer is asked who it is.
+//! Unix sockets that only programs of this user can use: private from their creation, whatever the umask is, with a check of each peer's
+//! user.
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::net::sockopt::socket_peercred;
@@ -9,13 +10,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 
-/// Listens at a path where nothing is yet. The socket is made in a private directory beside it, gets mode 0600 there, and is moved to its path:
-/// at no moment can another user connect to it.
+/// Listens at a path where no file exists. The socket is created in a private directory beside it, gets mode 0600 there, and is moved to
+/// its path, so that no other user can ever connect to it.
 ///
 /// # Errors
-/// The kernel's; `AddrInUse` where something is at the path, `InvalidInput` where it is longer than an address can be (unix(7): 107 bytes).
+/// The kernel's; `AddrInUse` if a file is at the path, `InvalidInput` if the path is longer than an address can be (unix(7): 107 bytes).
 pub fn listen(path: &Path) -> io::Result<UnixListener> {
-    // It is made under a shorter name, at which nobody could connect to it later.
+    // Check the length of the final path first: the socket is bound under another name, so `bind` would not notice.
     SocketAddr::from_pathname(path)?;
     let parent = path
         .parent()
@@ -37,7 +38,7 @@ pub fn listen(path: &Path) -> io::Result<UnixListener> {
     }
 }
 
-/// The kernel's own words, without the name of the private directory.
+/// The error without the name of the private directory.
 fn without_path(error: io::Error) -> io::Error {
     match error.kind() {
         kind if kind != io::ErrorKind::Other => kind.into(),
@@ -45,8 +46,8 @@ fn without_path(error: io::Error) -> io::Error {
     }
 }
 
-/// Whether the other end of a unix socket is a program of this user. Who can name the socket's path may be another one: root, or a user who was
-/// given the descriptor.
+/// Whether the other end of a unix socket is a program of this user. It may be another user's in spite of the socket's mode: root, or one
+/// that was passed the descriptor.
 #[must_use]
 pub fn is_same_user(socket: impl AsFd) -> bool {
     socket_peercred(socket).is_ok_and(|peer| peer.uid == rustix::process::geteuid())

@@ -1,4 +1,4 @@
-//! A switch that ends what waits, from another thread.
+//! A switch that one thread throws to end the waits of others.
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::io;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// A switch that is thrown once; whoever waits for something else as well is woken by it.
+/// A switch that is thrown once. It wakes all threads that wait on it, also those that wait for a socket besides.
 #[derive(Clone, Debug)]
 pub struct StopSwitch {
     inner: Arc<Inner>,
@@ -16,12 +16,12 @@ pub struct StopSwitch {
 #[derive(Debug)]
 struct Inner {
     is_thrown: AtomicBool,
-    /// Readable once it is thrown; none of a switch that is never thrown.
+    /// An eventfd that is readable once the switch is thrown; `None` for a switch that is never thrown.
     event: Option<OwnedFd>,
 }
 
 impl StopSwitch {
-    /// Not thrown yet.
+    /// A switch that is not thrown yet.
     ///
     /// # Errors
     /// The kernel's.
@@ -30,7 +30,7 @@ impl StopSwitch {
         Ok(Self::with(Some(event)))
     }
 
-    /// One that is never thrown, for what ends with its process.
+    /// A switch that is never thrown, for work that ends with its process.
     #[must_use]
     pub fn never() -> Self {
         Self::with(None)
@@ -43,11 +43,11 @@ impl StopSwitch {
         }
     }
 
-    /// Throws it: all who wait go on.
+    /// Throws the switch: all waits end. Does nothing on one made by [`Self::never`].
     pub fn stop(&self) {
         if let Some(event) = &self.inner.event {
             self.inner.is_thrown.store(true, Ordering::SeqCst);
-            // A counter that is full wakes as well.
+            // Writing fails only if the counter is full, and then the descriptor is readable already.
             let _ = rustix::io::write(event, &1_u64.to_ne_bytes());
         }
     }
@@ -58,7 +58,7 @@ impl StopSwitch {
         self.inner.is_thrown.load(Ordering::SeqCst)
     }
 
-    /// Waits so long, or until it is thrown.
+    /// Waits for `time`, or until the switch is thrown or a signal comes.
     pub fn pause(&self, time: Duration) {
         let Some(event) = &self.inner.event else {
             return std::thread::sleep(time);
@@ -67,14 +67,14 @@ impl StopSwitch {
             tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: time.subsec_nanos().into(),
         };
-        // Ended early by a signal: whoever pauses looks again.
+        // The result is ignored: the caller checks what it waits for again, also after a signal.
         let _ = poll(&mut [PollFd::new(event, PollFlags::IN)], Some(&most));
     }
 
-    /// Waits until something can be read from that socket.
+    /// Waits until the socket is readable. Returns at once on a switch that is never thrown: then the caller blocks in its own call.
     ///
     /// # Errors
-    /// `Interrupted` where it was thrown before; the kernel's.
+    /// `Interrupted` if the switch was thrown; the kernel's.
     pub fn wait_readable(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
         let Some(event) = &self.inner.event else {
             return Ok(());

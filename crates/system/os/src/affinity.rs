@@ -1,4 +1,4 @@
-//! Which processors a thread runs on.
+//! Queries and sets the processors that a thread may run on.
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
@@ -15,10 +15,10 @@ pub fn allowed_processors() -> io::Result<Vec<usize>> {
         .collect())
 }
 
-/// From now on this thread runs on that processor alone.
+/// Pins the calling thread to one processor.
 ///
 /// # Errors
-/// The kernel's; `EINVAL` where there is none of that number.
+/// The kernel's; `EINVAL` if there is no processor with that number.
 pub fn pin_thread(processor: usize) -> io::Result<()> {
     let mut set = CpuSet::new();
     set.set(processor)?;

@@ -1,26 +1,26 @@
-//! Programs of classic BPF: what the kernel keeps of a packet, or does with a system call. Written as steps with jumps to two ends; the
-//! distances are counted here.
+//! An assembler for programs of classic BPF, by which the kernel decides what it keeps of a packet, or what it does with a system call. A
+//! program is written as steps with jumps to later steps or to one of two ends; this file computes the jump distances.
 
 use crate::sys::socket_option;
 use libc::sock_filter;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// How much is loaded.
+/// How many bytes a step loads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BpfWidth {
     /// One byte.
     Byte,
-    /// Two bytes, the first of them the highest.
+    /// Two bytes in network order.
     Half,
-    /// Four bytes, likewise.
+    /// Four bytes in network order.
     Word,
 }
 
-/// Where a step goes on.
+/// Where the program goes on after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BpfJump {
-    /// The step behind the next so many.
+    /// Skips this many of the following steps.
     Skip(usize),
     /// The program's first end.
     Accept,
@@ -36,29 +36,30 @@ impl BpfJump {
 /// A step of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BpfStep {
-    /// Loads what is at an offset; the kernel's own facts have negative ones.
+    /// Loads the value at an offset in the packet. Negative offsets address the kernel's own data on the packet (SKF_AD_OFF).
     Load(BpfWidth, i32),
-    /// Whether what was loaded is this number: where to go then, and where otherwise.
+    /// Compares the loaded value with this number: where to go on if they are equal, and where if not.
     IsEqual(u32, BpfJump, BpfJump),
-    /// Whether what was loaded has one of these bits.
+    /// Tests whether the loaded value has one of these bits: where to go on if so, and where if not.
     HasAny(u32, BpfJump, BpfJump),
 }
 
-/// Fails what is not so: the step that goes on where what was loaded is this number, and to the second end otherwise.
+/// The step that goes on with the next if the loaded value is this number, and otherwise goes to the second end.
 #[must_use]
 pub const fn require_equal(value: u32) -> BpfStep {
     BpfStep::IsEqual(value, BpfJump::NEXT, BpfJump::Reject)
 }
 
-/// A program.
+/// An assembled program.
 #[derive(Clone, Debug)]
 pub struct BpfProgram(Vec<sock_filter>);
 
 impl BpfProgram {
-    /// The steps, and behind them the two ends they go to: what the program returns at each. The last step goes on to the first.
+    /// Assembles the steps, followed by the two ends, at which the program returns `accept` and `reject`. After the last step the program
+    /// goes on to the first end.
     ///
     /// # Errors
-    /// `InvalidInput` where a jump is longer than any may be, 255 steps.
+    /// `InvalidInput` if a jump is longer than the 255 instructions that BPF permits.
     pub fn assemble(steps: &[BpfStep], accept: u32, reject: u32) -> io::Result<Self> {
         let distance = |at: usize, to: BpfJump| {
             let steps = match to {
@@ -96,13 +97,13 @@ impl BpfProgram {
         Ok(Self(program))
     }
 
-    /// Its instructions, as the kernel takes them.
+    /// The instructions in the kernel's format.
     #[must_use]
     pub fn instructions(&self) -> &[sock_filter] {
         &self.0
     }
 
-    /// Has the kernel give a socket what the program keeps, cut to what it returns.
+    /// Attaches the program to a socket: the kernel passes on only packets for which it returns more than 0, cut to that many bytes.
     ///
     /// # Errors
     /// The kernel's.
@@ -110,8 +111,8 @@ impl BpfProgram {
         socket_option::attach_filter(socket, &self.0)
     }
 
-    /// What the program returns for these bytes, by the rules of classic BPF: for tests of programs. A load beyond the end returns 0, as in
-    /// the kernel.
+    /// Interprets the program on these bytes, for tests of programs, and returns its result. A load beyond the end returns 0, as in the
+    /// kernel.
     #[must_use]
     pub fn run(&self, bytes: &[u8]) -> u32 {
         let (mut at, mut word) = (0, 0);

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-/// The path of this process in version 2, and in the version 1 hierarchy that holds the `cpu` controller.
+/// The control group of a process: its path in version 2, and in the version 1 hierarchy that has the `cpu` controller.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Paths {
-    /// Version 2.
+    /// The path in version 2.
     pub unified: Option<String>,
-    /// Version 1.
+    /// The path in version 1.
     pub cpu: Option<String>,
 }
 
@@ -30,14 +30,14 @@ pub fn parse_paths(text: &str) -> Paths {
     paths
 }
 
-/// Processors' worth of time that `cpu.max` (`max 100000`, `150000 100000`) allows; `None` without a limit.
+/// The CPU time that `cpu.max` (such as `max 100000`, `150000 100000`) allows, in processors; `None` without a limit.
 #[must_use]
 pub fn parse_quota(text: &str) -> Option<f64> {
     let mut words = text.split_ascii_whitespace();
     share(words.next()?, words.next()?)
 }
 
-/// The same from the two files of version 1, where -1 means no limit.
+/// The same from the contents of the two files of version 1, where a quota of -1 means no limit.
 #[must_use]
 pub fn share(quota_us: &str, period_us: &str) -> Option<f64> {
     let (quota, period): (u64, u64) = (quota_us.parse().ok()?, period_us.parse().ok()?);
@@ -51,11 +51,11 @@ pub struct Throttling {
     pub periods: u64,
     /// Periods in which it was throttled.
     pub throttled: u64,
-    /// Nanoseconds it was throttled, summed over its processors.
+    /// How long it was throttled, ns, summed over its processors.
     pub throttled_ns: u64,
 }
 
-/// Reads `cpu.stat` of either version; `None` when the file does not count throttling.
+/// Reads `cpu.stat` of either version; `None` if the file has no throttling counters.
 #[must_use]
 pub fn throttling(text: &str) -> Option<Throttling> {
     let values = counters(text);
@@ -72,7 +72,7 @@ pub fn throttling(text: &str) -> Option<Throttling> {
     })
 }
 
-/// `name value` lines: `pswpin 0`.
+/// Reads lines of a name and a value, such as `pswpin 0`; other lines are skipped.
 #[must_use]
 pub fn counters(text: &str) -> BTreeMap<&str, u64> {
     text.lines()

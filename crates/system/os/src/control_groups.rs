@@ -1,27 +1,28 @@
-//! Control groups of this machine, of both versions: where they are mounted, which ones a process is in, which processes one has. It
-//! changes none of them.
+//! Control groups of this machine, of both versions: where they are mounted, which groups a process is in, and which processes a group
+//! has. They are only read, never changed.
 
 use crate::mounts::{self, Mount};
 use crate::root_directory::Root;
 use std::collections::BTreeSet;
 
-/// Groups that are looked at, at most, and how deep one may lie.
+/// Most groups that one walk visits.
 const MOST_GROUPS: usize = 1 << 16;
+/// Most levels that a walk descends below its start.
 const DEEPEST: usize = 32;
-/// Processes of a group that are listed, at most.
+/// Most processes that are listed for a group.
 const MOST_PROCESSES: usize = 1 << 16;
 
-/// The hierarchies that are mounted, those first in which every process is: version 2, then systemd's own of version 1.
+/// The mounted hierarchies. First come those that contain every process: version 2, then systemd's own hierarchy of version 1.
 #[derive(Clone, Debug, Default)]
 pub struct ControlGroups {
     mounts: Vec<Mount>,
 }
 
 impl ControlGroups {
-    /// Those of a tree.
+    /// Finds the hierarchies that are mounted in the tree below `root`.
     ///
     /// # Errors
-    /// Why it is not known what is mounted.
+    /// Why the list of mounts cannot be read.
     pub fn mounted(root: &Root) -> Result<Self, String> {
         let mut mounts = mounts::parse(&root.text("proc/self/mountinfo")?);
         mounts.retain(|mount| mount.kind == "cgroup2" || mount.kind == "cgroup");
@@ -36,13 +37,13 @@ impl ControlGroups {
         Ok(Self { mounts })
     }
 
-    /// Whether none is mounted.
+    /// Whether no hierarchy is mounted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.mounts.is_empty()
     }
 
-    /// The directories, relative to the root, of a path as `/proc/PID/cgroup` has it, as far as they exist.
+    /// The directories, relative to the root, of a group's path in `/proc/PID/cgroup`, in each hierarchy where it exists.
     #[must_use]
     pub fn directories(&self, root: &Root, path: &str) -> Vec<String> {
         let of_mount = |mount: &Mount| {
@@ -56,7 +57,7 @@ impl ControlGroups {
         self.mounts.iter().map(of_mount).filter(is_group).collect()
     }
 
-    /// The directories, relative to the root, of the groups whose names are wanted: of the first hierarchy that has any.
+    /// The directories, relative to the root, of the groups for whose name `wanted` returns true, in the first hierarchy that has any.
     pub fn find(&self, root: &Root, wanted: &mut dyn FnMut(&str) -> bool) -> Vec<String> {
         for mount in &self.mounts {
             let mut found = Vec::new();
@@ -74,7 +75,7 @@ impl ControlGroups {
     }
 }
 
-/// The paths of the groups that a process is in, one of each hierarchy; none where it is not there.
+/// The paths of the groups that a process is in, one for each hierarchy; empty if the process does not exist.
 #[must_use]
 pub fn paths_of(root: &Root, pid: u32) -> Vec<String> {
     let text = root.text(&format!("proc/{pid}/cgroup")).unwrap_or_default();
@@ -82,7 +83,7 @@ pub fn paths_of(root: &Root, pid: u32) -> Vec<String> {
     text.lines().filter_map(path).collect()
 }
 
-/// The processes of a group and of all below it, in their order.
+/// The IDs of the processes in a group and in all groups below it, at most 65536.
 #[must_use]
 pub fn processes_below(root: &Root, directory: &str) -> BTreeSet<u32> {
     let mut found = BTreeSet::new();
@@ -90,7 +91,7 @@ pub fn processes_below(root: &Root, directory: &str) -> BTreeSet<u32> {
         let list = root
             .text(&format!("{directory}/cgroup.procs"))
             .unwrap_or_default();
-        // 0 stands for one of a namespace of processes that is not seen from here.
+        // 0 stands for a process in a PID namespace that is not visible from here.
         let numbers = list
             .lines()
             .filter_map(|line| line.trim().parse::<u32>().ok());
@@ -100,7 +101,7 @@ pub fn processes_below(root: &Root, directory: &str) -> BTreeSet<u32> {
     found
 }
 
-/// Gives a directory and all groups below it.
+/// Calls `give` with the directory `top` and those of all groups below it, within the limits.
 fn walk(root: &Root, top: &str, give: &mut dyn FnMut(&str)) {
     let mut left = vec![(top.to_owned(), 0)];
     let mut seen = 0;

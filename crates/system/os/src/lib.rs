@@ -1,17 +1,18 @@
-//! The operating system, once: system calls that the standard library has no safe door for, and what this machine's kernel says of a process.
+//! The interface to the operating system: safe functions for system calls that the standard library does not have, and what the kernel
+//! reports of processes, control groups and mounts. Frames are link-layer packets.
 //!
 //! | module | one idea |
 //! | --- | --- |
 //! | [`slot_rings`], [`frame_ring`], [`block_ring`] | frames of packet sockets in memory that is shared with the kernel |
-//! | [`frame_batch`] | many frames in with one call |
+//! | [`frame_batch`] | receives many frames with one call |
 //! | [`packet_socket`], [`foreign_socket`] | packet sockets: interface, protocol, counts; one in another user namespace |
-//! | [`bpf`] | programs of classic BPF, assembled |
-//! | [`message_batch`], [`datagram_batch`], [`receive_buffers`] | many messages out and in with one call, cut and joined by the kernel |
-//! | [`stream_socket`], [`socket_option`], [`tcp_info`] | what is sent and received straight, options, `struct tcp_info` |
+//! | [`bpf`] | an assembler for programs of classic BPF |
+//! | [`message_batch`], [`datagram_batch`], [`receive_buffers`] | many messages with one call, segmented and coalesced by the kernel |
+//! | [`stream_socket`], [`socket_option`], [`tcp_info`] | sending, receiving, socket options, `struct tcp_info` |
 //! | [`clock`], [`epoll`], [`readiness`], [`adjtimex`] | clocks, and waiting to the nanosecond |
-//! | [`thread`], [`affinity`], [`coroutine`], [`memory`] | how threads are scheduled, interrupted, placed and set aside; how the allocator keeps memory |
+//! | [`thread`], [`affinity`], [`coroutine`], [`memory`] | scheduling and pinning threads; coroutines; the allocator |
 //! | [`fork`], [`spawn`], [`descriptors`] | processes and what they inherit |
-//! | [`own_control_groups`], [`cgroup_formats`], [`mounts`], [`root_directory`] | control groups above this process, and the files that say so |
+//! | [`own_control_groups`], [`cgroup_formats`], [`mounts`], [`root_directory`] | control groups above this process, and their files |
 //! | [`control_groups`] | groups of other processes, and the processes of a group |
 //! | [`processor_share`] | a host's share of a processor, by a control group's quota |
 //! | `sys` | the only unsafe code |

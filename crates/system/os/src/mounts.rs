@@ -1,4 +1,4 @@
-//! `/proc/self/mountinfo`: text in, plain data out.
+//! Parses `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
 
 /// One mount.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -11,13 +11,13 @@ pub struct Mount {
     pub point: String,
     /// Options of the mount.
     pub options: String,
-    /// `ext4`, `cgroup2`...
+    /// Type of the file system: `ext4`, `cgroup2` and so on.
     pub kind: String,
     /// Options of the file system; for cgroup 1 the controllers.
     pub super_options: String,
 }
 
-/// Every mount whose line is complete.
+/// The mounts in the text; incomplete lines are skipped.
 #[must_use]
 pub fn parse(text: &str) -> Vec<Mount> {
     text.lines().filter_map(line).collect()
@@ -37,14 +37,14 @@ fn line(line: &str) -> Option<Mount> {
     })
 }
 
-/// Blanks in names come as `\040`.
+/// Decodes the escapes of blanks (`\040`), tabs and backslashes in names.
 fn unescape(name: &str) -> String {
     name.replace("\\040", " ")
         .replace("\\011", "\t")
         .replace("\\134", "\\")
 }
 
-/// The mount that holds a directory: that with the longest mount point, the later one of two.
+/// The mount that a directory is on: the one with the longest mount point that contains it, and the later of two at the same point.
 #[must_use]
 pub fn find_mount<'a>(mounts: &'a [Mount], directory: &str) -> Option<&'a Mount> {
     mounts
@@ -53,6 +53,7 @@ pub fn find_mount<'a>(mounts: &'a [Mount], directory: &str) -> Option<&'a Mount>
         .max_by_key(|mount| mount.point.len())
 }
 
+/// Whether a directory is the mount point or inside it.
 fn below(directory: &str, point: &str) -> bool {
     point == "/"
         || directory

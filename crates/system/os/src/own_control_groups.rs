@@ -1,4 +1,4 @@
-//! The control groups that limit the CPU time of this process: its own and those above it. It changes none of them.
+//! The control groups that limit the CPU time of this process: its own and those above it. They are only read, never changed.
 
 use crate::cgroup_formats::{self, Throttling};
 use crate::mounts::{self, Mount};
@@ -6,10 +6,11 @@ use crate::root_directory::Root;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The control groups with CPU time of this process: their version, and their directories from its own to the topmost visible one.
+/// The version (1 or 2) and the directories of the control groups that limit this process's CPU time, from its own to the topmost visible
+/// one.
 ///
 /// # Errors
-/// Why there are none.
+/// Why no group is found.
 pub fn processor_groups() -> Result<(u8, Vec<PathBuf>), String> {
     let groups = Groups::find(&Root::system())?;
     Ok((
@@ -22,7 +23,7 @@ pub fn processor_groups() -> Result<(u8, Vec<PathBuf>), String> {
     ))
 }
 
-/// The reason where groups exist and none has the counters.
+/// The reason given if there are groups but none has throttling counters.
 const UNCOUNTED: &str = "no control group containing this process reports throttling";
 
 /// The directories, relative to the root, from this process's own group to the topmost visible one.
@@ -33,7 +34,7 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Finds the `cpu` controller, in version 1 first: where it is mounted there, version 2 does not have it.
+    /// Finds the groups with the `cpu` controller, in version 1 first: if it is mounted there, version 2 does not have it.
     pub fn find(root: &Root) -> Result<Self, String> {
         let paths = cgroup_formats::parse_paths(&root.text("proc/self/cgroup")?);
         let mounts = mounts::parse(&root.text("proc/self/mountinfo")?);
@@ -64,7 +65,7 @@ impl Groups {
         self.version
     }
 
-    /// The tightest quota, in processors; `None` when there is no limit.
+    /// The lowest quota of all groups, in processors; `None` if there is no limit.
     pub fn quota(&self, root: &Root) -> Option<f64> {
         self.directories
             .iter()
@@ -109,21 +110,21 @@ fn throttling_of(root: &Root, directory: &str) -> Option<Throttling> {
 /// How long each control group above this process had been throttled at a moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ThrottledTime {
-    /// In ns since the group was created, from this process's own group up; `None` for one without the counter.
+    /// Time in ns since each group was created, from this process's own group up; `None` for a group without the counter.
     each: Vec<Option<u64>>,
-    /// Why there are no groups.
+    /// Why no group was found, if none was.
     unknown: Option<String>,
 }
 
 impl ThrottledTime {
-    /// Now, on this host. The groups are found once a process, so a sample reads a few short files.
+    /// Reads the counters of this host. The groups are searched for only once per process, so each call reads a few short files.
     pub fn now() -> Self {
         static GROUPS: OnceLock<Result<Groups, String>> = OnceLock::new();
         let root = Root::system();
         Self::of(GROUPS.get_or_init(|| Groups::find(&root)).as_ref(), &root)
     }
 
-    /// By these groups, or why there are none.
+    /// Reads the counters of these groups, or takes the reason why there are none.
     #[must_use]
     pub fn of(groups: Result<&Groups, &String>, root: &Root) -> Self {
         match groups {
@@ -138,7 +139,7 @@ impl ThrottledTime {
         }
     }
 
-    /// Seconds until `later`, of the group that was throttled longest in between.
+    /// The throttled time between this moment and `later`, in seconds, of the group that was throttled longest.
     pub fn seconds_until(&self, later: &Self) -> Result<f64, String> {
         let both = self
             .each
@@ -159,7 +160,7 @@ impl ThrottledTime {
     }
 }
 
-/// The group's directory and its parents down to the mount point, as far as they exist.
+/// The directories of a group and its parents up to the mount point, as far as they exist; `path` is from `/proc/self/cgroup`.
 fn chain(root: &Root, mount: &Mount, path: &str) -> Vec<String> {
     let point = mount.point.trim_start_matches('/').to_owned();
     let inside = path

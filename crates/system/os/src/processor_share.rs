@@ -1,13 +1,14 @@
-//! A host's share of a processor: a control group of its own with a quota of CPU time, of version 1 (`cpu.cfs_quota_us`) or 2 (`cpu.max`).
+//! Limits a host to a share of a processor by a control group with a quota of CPU time, of version 1 (`cpu.cfs_quota_us`) or 2
+//! (`cpu.max`).
 //!
 //! ```text
-//! Group::make(name, share)   the group is there, with its quota; one of that name that is there already is joined
-//! group.enter()              this process is in it, and whatever it starts
-//! group.leave()              this process is where it was; the group goes with the last process
-//! measured(share)            what a loop got of a processor
+//! ControlGroup::make(name, share)   creates the group with its quota, or takes the existing group of that name as it is
+//! group.enter()                     moves this process, and so all that it starts, into the group
+//! group.leave()                     moves this process back; removes the group if no other process is in it
+//! measured_share()                  measures the share of a processor that a loop gets
 //! ```
-//! A quota holds a processor still for a part of each period: on average the host is as slow as the share says, but each wait is as long
-//! as the rest of a period, which a slow processor would not make. Nothing here pins, or changes priorities.
+//! A quota stops a group's processes for the rest of each period: on average the host is as slow as the share says, but each wait is as
+//! long as the rest of a period, which a slow processor would not cause. Nothing here pins threads or changes priorities.
 
 use nix::errno::Errno;
 use nix::sys::signal::kill;
@@ -20,29 +21,32 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Length of a period where the quota allows it: short against what people measure.
+/// Usual length of a period, us: short compared with the times that people measure.
 const PERIOD_US: u64 = 10_000;
-/// The kernel takes no quota and no period below this, and no period above.
+/// The least quota and the least period that the kernel accepts, us.
 const LEAST_US: u64 = 1_000;
+/// The longest period that the kernel accepts, us.
 const LONGEST_US: u64 = 1_000_000;
-/// What groups of ours are called, before the number of a process of ours.
+/// Prefix of the names of stackline's groups, followed by the ID of the process that made the group.
 const PREFIX: &str = "stackline-";
-/// How long a loop runs that measures a share.
+/// How long the loop runs that measures a share.
 const MEASURED_FOR: Duration = Duration::from_millis(250);
-/// How often it is tried to remove a group whose processes are ending.
+/// Time between two attempts to remove a group whose processes are ending.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A control group of a host.
+/// A control group that limits a host's processes.
 #[derive(Debug)]
 pub struct ControlGroup {
+    /// 1 or 2.
     version: u8,
     directory: PathBuf,
-    /// The group this process was in before.
+    /// The group that this process was in before.
     before: PathBuf,
+    /// Whether it was created here, rather than existing already.
     is_new: bool,
 }
 
-/// Quota and period of a share, us: the period is longer where the quota would be below the least.
+/// Quota and period of a share, us. For a small share the period is longer, so that the quota is not below the kernel's least.
 #[must_use]
 pub fn quota_us(share: ProcessorShare) -> (u64, u64) {
     let thousandths = u64::from(share.0.max(1));
@@ -53,7 +57,8 @@ pub fn quota_us(share: ProcessorShare) -> (u64, u64) {
 }
 
 impl ControlGroup {
-    /// Makes the group of that name, or joins it. Groups that were left behind by processes that were killed go.
+    /// Creates the group of that name with its quota, or takes the existing one with the quota that it has. Also removes groups that killed
+    /// processes left behind.
     ///
     /// # Errors
     /// An [`Error`] of the environment when no control group can be made here.
@@ -82,7 +87,7 @@ impl ControlGroup {
         Err(refused(&why))
     }
 
-    /// Moves this process there.
+    /// Moves this process into the group.
     ///
     /// # Errors
     /// An [`Error`] of the environment.
@@ -102,7 +107,7 @@ impl ControlGroup {
         let _ = fs::remove_dir(&self.directory);
     }
 
-    /// Whether it was not there before.
+    /// Whether the group was created by [`Self::make`], rather than existing before.
     #[must_use]
     pub const fn is_new(&self) -> bool {
         self.is_new
@@ -115,8 +120,8 @@ impl ControlGroup {
     }
 }
 
-/// The share of a processor that a loop gets here, from 0 to 1: how much CPU time it had in a quarter of a second. Of a whole
-/// processor or more it cannot say anything.
+/// Measures the share of a processor that a loop gets in a quarter of a second, from 0 to 1. One loop cannot measure a share of more than
+/// one processor.
 #[must_use]
 pub fn measured_share() -> Option<f64> {
     let cpu = || {
@@ -131,6 +136,7 @@ pub fn measured_share() -> Option<f64> {
     Some(cpu()?.saturating_sub(before).as_secs_f64() / begun.elapsed().as_secs_f64())
 }
 
+/// The error, with a hint, when a share cannot be set on this host.
 fn refused(why: &str) -> Error {
     Error::environment(format!(
         "cannot limit a host to a share of a processor here: {why}"
@@ -138,7 +144,7 @@ fn refused(why: &str) -> Error {
     .hint("run as root on a machine with writable control groups, or omit `share`")
 }
 
-/// Whether groups within a group of version 2 can have quotas.
+/// Whether the subgroups of a group of version 2 can have quotas: whether the `cpu` controller is enabled for them.
 fn delegates(directory: &Path) -> bool {
     let controllers =
         fs::read_to_string(directory.join("cgroup.subtree_control")).unwrap_or_default();
@@ -151,6 +157,7 @@ fn group_name(name: &str) -> String {
     format!("{PREFIX}{name}")
 }
 
+/// Creates the group in a parent directory, or finds it there. Returns its directory and whether it is new.
 fn make_in(
     version: u8,
     parent: &Path,
@@ -169,7 +176,7 @@ fn make_in(
     let written = if version == 2 {
         fs::write(directory.join("cpu.max"), format!("{quota} {period}"))
     } else {
-        // The quota is of the period that stands there: first none, so that the new period takes no old quota amiss.
+        // Remove the quota before changing the period: the kernel checks each value against the other one's present value.
         fs::write(directory.join("cpu.cfs_quota_us"), "-1")
             .and_then(|()| fs::write(directory.join("cpu.cfs_period_us"), period.to_string()))
             .and_then(|()| fs::write(directory.join("cpu.cfs_quota_us"), quota.to_string()))
@@ -180,7 +187,7 @@ fn make_in(
     written.map(|()| (directory, is_new))
 }
 
-/// Removes the groups that processes that are gone left: how many.
+/// Removes the groups that processes which no longer exist left behind. Returns how many.
 #[must_use]
 pub fn sweep_groups() -> usize {
     crate::own_control_groups::processor_groups().map_or(0, |(_, parents)| {
@@ -188,7 +195,7 @@ pub fn sweep_groups() -> usize {
     })
 }
 
-/// Removes the group of that name, when the last process in it has ended, which is waited for no longer than `patience`.
+/// Removes the group of that name; waits up to `patience` until the last process in it has ended.
 pub fn remove(name: &str, patience: Duration) {
     let Ok((_, parents)) = crate::own_control_groups::processor_groups() else {
         return;
@@ -201,12 +208,12 @@ pub fn remove(name: &str, patience: Duration) {
     }
 }
 
-/// Moves this process: `0` is whoever writes it.
+/// Moves this process to a group: in `cgroup.procs`, 0 stands for the process that writes it.
 fn move_to(directory: &Path) -> io::Result<()> {
     fs::write(directory.join("cgroup.procs"), "0")
 }
 
-/// Removes groups of ours whose process is gone: how many.
+/// Removes stackline's groups in a directory whose process no longer exists. Returns how many.
 fn sweep(parent: &Path) -> usize {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     let removed = entries.filter(|entry| {
@@ -214,7 +221,7 @@ fn sweep(parent: &Path) -> usize {
         let number = name
             .to_str()
             .and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok());
-        // One of another user's is there too.
+        // Only ESRCH means that there is no such process: for another user's process the error is EPERM.
         let is_gone = |number| kill(Pid::from_raw(number), None) == Err(Errno::ESRCH);
         number.is_some_and(is_gone) && fs::remove_dir(entry.path()).is_ok()
     });

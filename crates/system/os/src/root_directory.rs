@@ -1,10 +1,10 @@
-//! Small text files below a root directory: `/` on a live host, a copied tree in tests. It never writes.
+//! Reads small text files below a root directory: `/` on a live host, a copied tree in tests. Paths are relative to that root.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-/// Longer files are cut, so that memory stays bounded.
+/// Most bytes read of a file; the rest of a longer one is ignored, so that memory stays bounded.
 pub const LONGEST: usize = 1 << 20;
 
 /// The directory that holds `proc`, `sys` and `etc`.
@@ -51,7 +51,7 @@ impl Root {
             .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
     }
 
-    /// The text of a file of one line, without blanks around it.
+    /// The text of a file of one line, without white space around it.
     ///
     /// # Errors
     /// Why it cannot be read.
@@ -76,7 +76,7 @@ impl Root {
         Ok(names)
     }
 
-    /// The names of the directories in a directory, sorted; links are none.
+    /// The names of the directories in a directory, sorted; symbolic links are left out.
     ///
     /// # Errors
     /// Why it cannot be read.
@@ -99,7 +99,7 @@ impl Root {
         fs::read_link(self.prefix.join(path)).map_err(|error| below(path, &error))
     }
 
-    /// Where a file of this tree is.
+    /// The full path of a file of this tree.
     #[must_use]
     pub fn path(&self, path: &str) -> PathBuf {
         self.prefix.join(path)

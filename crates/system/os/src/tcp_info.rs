@@ -1,6 +1,6 @@
-//! `struct tcp_info` of the kernel (`include/uapi/linux/tcp.h`): its layout stands here alone.
+//! Reads the kernel's `struct tcp_info` (`include/uapi/linux/tcp.h`); no other file depends on its layout.
 //!
-//! The structure only ever grows at its end, so that of an older kernel is shorter and lacks the later fields.
+//! The structure only ever grows at its end: an older kernel's is shorter and lacks the later fields.
 
 use crate::sys::socket_option::read_bytes;
 use std::io;
@@ -11,7 +11,7 @@ use std::os::fd::BorrowedFd;
 pub struct TcpInfo {
     /// `tcpi_ca_state`: 0 open, 1 disorder, 2 cwr, 3 recovery, 4 loss.
     pub congestion_state: u8,
-    /// The maximum segment size for sending.
+    /// The maximum segment size for sending, bytes.
     pub mss_bytes: u32,
     /// Segments sent and not acknowledged.
     pub unacked: u32,
@@ -21,17 +21,17 @@ pub struct TcpInfo {
     pub lost: u32,
     /// Segments retransmitted and not acknowledged.
     pub retransmitted: u32,
-    /// The smoothed round-trip time.
+    /// The smoothed round-trip time, us.
     pub rtt_us: u32,
-    /// Its mean deviation.
+    /// The mean deviation of the round-trip time, us.
     pub rtt_var_us: u32,
     /// The congestion window, in segments.
     pub cwnd_segments: u32,
     /// Segments retransmitted since the connection began.
     pub total_retransmits: u32,
-    /// Since Linux 4.1.
+    /// Bytes sent and acknowledged; since Linux 4.1.
     pub acked_bytes: Option<u64>,
-    /// Since Linux 4.1.
+    /// Bytes received; since Linux 4.1.
     pub received_bytes: Option<u64>,
     /// Bytes in the send buffer that were not sent; since Linux 4.6.
     pub unsent_bytes: Option<u32>,
@@ -51,17 +51,17 @@ pub struct TcpInfo {
 const ROOM: usize = 512;
 
 impl TcpInfo {
-    /// Of this socket, which its thread has open.
+    /// Queries the state of a socket.
     ///
     /// # Errors
-    /// When the socket is not TCP.
+    /// If the socket is not TCP.
     pub fn of(socket: BorrowedFd<'_>) -> io::Result<Self> {
         let mut room = [0; ROOM];
         let length = read_bytes(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut room)?;
         Self::parse(&room[..length]).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
-    /// Of the structure's bytes; `None` when it lacks a field that every kernel has.
+    /// Parses the structure's bytes; `None` if they lack a field that every kernel has.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         Some(Self {

@@ -1,23 +1,23 @@
-//! The error of this crate, which is `core`'s, and what a refusal of the machine becomes.
+//! The error type of this crate (that of `stackline_core`), and the conversion of the machine's refusals into it.
 //!
-//! It lists the kernel settings that forbid namespaces, so that an error names the one in force.
+//! It lists the kernel settings that forbid namespaces, so that an error can name the one in force.
 
 use std::fs;
 use std::io;
 
 pub use stackline_core::error::{Blame, Error, Result};
 
-/// The machine cannot do it; the simulated world needs nothing of it.
+/// The error for something that the machine cannot do; the hint names the simulated world as an alternative.
 pub(crate) fn environment(message: impl Into<String>) -> Error {
     Error::environment(message).hint("use `--in simulated`, which needs nothing from the machine")
 }
 
-/// A failed system call.
+/// The error for a failed system call; `what` names the call.
 pub(crate) fn call_failed(what: &str, error: impl Into<io::Error>) -> Error {
     environment(format!("{what} failed: {}", error.into()))
 }
 
-/// Namespaces that cannot be made, with the setting that forbids them if one is found.
+/// The error for namespaces that cannot be created, with the setting that forbids them if one is found.
 pub(crate) fn namespaces_failed(what: &str, error: impl Into<io::Error>) -> Error {
     let error = error.into();
     let Some(setting) = SETTINGS.iter().find(|setting| setting.forbids()) else {
@@ -37,13 +37,17 @@ pub(crate) fn namespaces_failed(what: &str, error: impl Into<io::Error>) -> Erro
     Error::environment(message).hint(hint)
 }
 
-/// A setting of the kernel that forbids namespaces when it has that value.
+/// A setting of the kernel that forbids namespaces if it has a certain value.
 struct NamespaceSetting {
+    /// Its name for sysctl.
     name: &'static str,
+    /// The value that forbids namespaces.
     forbidding: &'static str,
+    /// The assignment that permits them.
     remedy: &'static str,
 }
 
+/// All settings that are checked.
 const SETTINGS: [NamespaceSetting; 4] = [
     NamespaceSetting {
         name: "kernel.unprivileged_userns_clone",

@@ -1,17 +1,17 @@
-//! The emulated world: real time over network namespaces and raw frames, with the same network model as the simulated
-//! world.
+//! The emulated world: real programs exchange packets in real time through the network model that the simulated world uses too.
 //!
-//! Programs run unmodified, each host of the network in a network namespace of its own. It needs no root, writes no
-//! files and leaves nothing behind: only the file descriptors of one process keep the namespaces alive.
+//! Each host of the network is a network namespace of its own, in which programs run unmodified. Emulation needs no root, writes no
+//! files and leaves nothing behind: only the file descriptors of one process, the emulator, keep the namespaces alive. A client holds a
+//! lease of the network; the emulator ends with the last lease, unless a client has asked to keep it.
 //!
 //! | module | one idea |
 //! | --- | --- |
 //! | [`client`] | start here: a lease of an emulated network |
-//! | [`enter`] | a process, or a program, on one of its hosts |
+//! | [`enter`] | runs a process or a program on one of its hosts |
 //! | [`server`] | the emulator's process |
 //! | [`engine`] | the data path: frames of real programs through the model, and a report of its accuracy |
 //! | [`testbed`] | the hosts of a network: namespaces and veth pairs |
-//! | [`veth_port`] | where a host's frames enter and leave |
+//! | [`veth_port`] | the port where a host's frames enter and leave the emulator |
 //! | [`error`] | errors, with cause and hint |
 
 pub mod client;
@@ -34,7 +34,7 @@ pub use protocol::{Description, HostHandle};
 use stackline_core::catalogue::{Capabilities, LEAST_IPV4_MTU};
 use stackline_core::plan::World;
 
-/// What the emulated world can do: a host is this machine behind an interface of its own, and the network begins outside it.
+/// What the emulated world supports. All hosts are this machine, each behind an interface of its own, so they have no clocks of their own.
 pub const CAPABILITIES: Capabilities = Capabilities {
     world: World::Emulated,
     own_clocks: false,

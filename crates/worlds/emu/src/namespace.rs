@@ -1,9 +1,9 @@
-//! Namespaces of this process: a user namespace if one is needed to have the others, and one network namespace after
-//! another, kept alive by file descriptors alone.
+//! Creates namespaces: a user namespace if one is needed to create the others, and one network namespace after another. Only file
+//! descriptors keep them alive.
 //!
-//! A user who may make network namespaces (root, as a rule) gets no user namespace: programs on the hosts then have all
-//! the rights they have outside. Other users get one in which user and group ids are unchanged, so that files keep
-//! their owner and `whoami` is right: rights over the network are needed inside, not another id.
+//! A user who may create network namespaces (usually root) gets no user namespace: programs on the hosts then have all the rights they
+//! have outside. Other users get one in which user and group IDs are unchanged, so that files keep their owner and `whoami` is right:
+//! what is needed inside are rights over the network, not another ID.
 
 use crate::error::{self, Result};
 use nix::errno::Errno;
@@ -12,7 +12,7 @@ use nix::unistd::{getegid, geteuid};
 use std::fs::{self, File};
 use std::io;
 
-/// Moves to a new network namespace; returns the user namespace if one was needed. The process has one thread.
+/// Moves this process, which must have one thread, to a new network namespace. Returns the user namespace if one was needed.
 pub(crate) fn unshare_network() -> Result<Option<File>> {
     match unshare(CloneFlags::CLONE_NEWNET) {
         Ok(()) => return Ok(None),
@@ -27,7 +27,7 @@ pub(crate) fn unshare_network() -> Result<Option<File>> {
     Ok(Some(user))
 }
 
-/// A user namespace in which user and group ids are those outside.
+/// Moves this process to a new user namespace in which user and group IDs are the same as outside.
 fn new_user_namespace() -> io::Result<()> {
     let (user, group) = (geteuid(), getegid());
     unshare(CloneFlags::CLONE_NEWUSER)?;
@@ -37,7 +37,7 @@ fn new_user_namespace() -> io::Result<()> {
     fs::write("/proc/self/gid_map", format!("{group} {group} 1"))
 }
 
-/// Moves this thread to a new network namespace.
+/// Moves this thread to a new network namespace and returns it.
 pub(crate) fn new_network() -> io::Result<File> {
     unshare(CloneFlags::CLONE_NEWNET)?;
     current()
@@ -50,20 +50,20 @@ pub(crate) fn current() -> io::Result<File> {
 
 /// Disables IPv6 on later interfaces of the thread's network namespace, so that only programs send packets.
 pub(crate) fn disable_ipv6() -> io::Result<()> {
-    // The loopback interface is there already and keeps ::1.
+    // The setting does not apply to the loopback interface, which exists already and keeps ::1. Without IPv6 there is no such file.
     match fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1") {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
 }
 
-/// TCP in the thread's network namespace requests ECN on connections it opens too; by default it only accepts it.
+/// Makes TCP in the thread's network namespace request ECN on the connections it opens; by default it only accepts ECN.
 pub(crate) fn enable_ecn() -> io::Result<()> {
     fs::write("/proc/sys/net/ipv4/tcp_ecn", "1")
 }
 
-/// Allows ping for every group in the thread's network namespace, else for the own group. If the kernel accepts neither
-/// (it takes no group unknown to the user namespace), only privileged programs can ping.
+/// Permits unprivileged ping in the thread's network namespace to every group, or else to this process's group. If the kernel accepts
+/// neither (it refuses groups that the user namespace does not map), only privileged programs can ping.
 pub(crate) fn allow_ping() {
     let group = getegid();
     let candidates = ["0 2147483647".into(), format!("{group} {group}")];

@@ -1,4 +1,4 @@
-//! The protocol between the emulator's process and its clients: JSON, one value a line, one answer for each request.
+//! The protocol between the emulator's process and its clients: one JSON value per line, one answer for each request.
 
 use crate::engine::{EmulatorOptions, EmulatorReport};
 use crate::error::Error;
@@ -21,12 +21,12 @@ pub struct HostHandle {
     pub user: Option<PathBuf>,
     /// Its network namespace.
     pub net: PathBuf,
-    /// The share of a processor that its programs get, and the name of their control group.
+    /// If its programs are limited: their share of a processor, and the name of their control group.
     #[serde(default)]
     pub share: Option<(ProcessorShare, String)>,
 }
 
-/// A network and how it is emulated.
+/// What a client opens: a network, the seed of its randomness, and the options of the emulator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct EmulationOpening {
     pub(crate) network: Network,
@@ -34,20 +34,20 @@ pub(crate) struct EmulationOpening {
     pub(crate) options: EmulatorOptions,
 }
 
-/// A network that is up.
+/// The present state of an emulated network.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Description {
-    /// As it is now.
+    /// The network with all changes.
     pub network: Network,
-    /// The links of it that were changed since it was made, by number, each as it was before.
+    /// The links that were changed since the network was opened: the number of each, and the link as it was before.
     pub set: Vec<(usize, NetworkLink)>,
-    /// Whether it stays without programs.
+    /// Whether the network stays when no client uses it.
     pub kept: bool,
-    /// Others that hold a lease of it, but for those that only look at it.
+    /// How many other clients use it; those that only look at it are not counted.
     pub leases: usize,
-    /// Since it was made.
+    /// Time since it was opened.
     pub up: Duration,
-    /// What its randomness comes from.
+    /// The seed of its randomness.
     pub seed: Seed,
 }
 
@@ -64,9 +64,9 @@ pub(crate) enum EmulatorRequest {
     EndRecording,
     /// Report everything since the last restart.
     Report,
-    /// Join the network that is there, whatever it was opened with, to look at it.
+    /// Instead of `Open`: join the existing network, whatever it was opened with, to look at it.
     Join,
-    /// Count as one that uses it, after `Join`.
+    /// After `Join`: count this client as one that uses the network.
     Use,
     /// Describe the network as it is now.
     Describe,
@@ -76,19 +76,19 @@ pub(crate) enum EmulatorRequest {
     Change(usize, Box<NetworkLink>),
 }
 
-/// Answers.
+/// Answers of the emulator.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum EmulatorReply {
-    /// The hosts exist.
+    /// The network is open; these are its hosts.
     Open(Vec<HostHandle>),
-    /// It has restarted.
+    /// The network has restarted.
     Restarted,
     /// The report.
     Report(Box<EmulatorReport>),
     /// The network as it is now.
     Description(Box<Description>),
-    /// It is done.
+    /// A request without a result was carried out.
     Done,
     /// The request is refused.
     Refused(Error),

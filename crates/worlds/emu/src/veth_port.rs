@@ -1,6 +1,5 @@
-//! A host's port: where its frames enter and leave the emulator. `testbed` makes ports, the data path serves them.
-//!
-//! Plain data; it sends and receives nothing.
+//! A host's port: the end of its veth pair where its frames enter and leave the emulator. `testbed` creates ports, the engine serves them.
+//! Also computes the hosts' addresses.
 
 use stackline_net::NodeIndex;
 use std::net::Ipv4Addr;
@@ -16,7 +15,7 @@ pub struct VethPort {
     pub socket: OwnedFd,
     /// Ethernet address of the host's end.
     pub host_mac: [u8; 6],
-    /// Ethernet address the host sends everything to, and that its frames come from.
+    /// Ethernet address that the host sends everything to, and that frames to the host come from.
     pub gateway_mac: [u8; 6],
     /// Address of the host.
     pub address: Ipv4Addr,
@@ -24,7 +23,8 @@ pub struct VethPort {
     pub mtu: u32,
 }
 
-/// Address of the host of that index in its network, for at most [`MOST_HOSTS`].
+/// The address of the host with this index in its network, which is below [`MOST_HOSTS`]: 10.71.0.1 to 10.71.255.250. Only 250 of the 256
+/// values of the last byte are used, so that no address ends in 0 or 255.
 #[must_use]
 pub fn address(host: u32) -> Ipv4Addr {
     let [_, _, high, low] = (host / 250 * 256 + host % 250 + 1).to_be_bytes();

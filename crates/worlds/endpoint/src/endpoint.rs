@@ -1,7 +1,7 @@
-//! One endpoint of one side: walks the cursor over a connection and reads the clock.
+//! The endpoint: walks the cursor of a procedure over a connection and reads the clock.
 //!
-//! Between StartMeasurement and StopMeasurement it reads the clock once a call and once a connection, not once a data unit;
-//! it allocates nothing and logs nothing.
+//! Between StartMeasurement and StopMeasurement ("the clock runs") the endpoint reads the clock once a call and once a
+//! connection, not once a data unit; it allocates nothing and logs nothing.
 
 use crate::marks::ProgramMarks;
 use crate::observation::EndpointObservation;
@@ -18,47 +18,53 @@ use stackline_core::time::{Duration, Instant};
 use std::mem;
 use std::sync::Arc;
 
-/// An endpoint's state.
+/// The state of an endpoint.
 #[derive(Debug)]
 pub struct Endpoint<W: EndpointWorld> {
     task: Arc<EndpointTask>,
     world: W,
     connection: Option<W::Service>,
     observation: EndpointObservation,
+    /// Response times of calls.
     calls: DurationSamples,
+    /// Connect time plus disconnect time of each connection.
     connects: DurationSamples,
+    /// How late paced operations began.
     lateness: DurationSamples,
     marks: ProgramMarks,
-    /// How long the present connection took to come about.
+    /// How long it took to open the present connection.
     connecting: Duration,
-    /// The last intended moment, and whether the next call counts from it.
+    /// The last moment that a pace intended.
     intended: Option<Instant>,
+    /// Whether the next call or connection is timed from the intended moment instead of from its start.
     paced: bool,
+    /// What was read when the clock started; `None` before.
     started: Option<EndpointStart>,
+    /// Whether the clock has stopped.
     stopped: bool,
-    /// A responder's own StartMeasurement is still to come.
+    /// The endpoint is a responder whose own StartMeasurement is still to come.
     own_clock: bool,
     /// Whether connections come and go in a repeat, so that the period does not end with the first.
     loops: bool,
-    /// When the peer was first heard of; what a responder paces and marks from.
+    /// When the peer was first heard from; a responder paces and times its marks from there.
     heard: Option<Instant>,
-    /// Data units sent that nothing from the peer has followed yet.
+    /// Data units were sent, and nothing from the peer shows yet that they have arrived.
     unconfirmed: bool,
-    /// The present connection's stream was found to have ended.
+    /// The peer's stream on the present connection was found to have ended.
     stream_over: bool,
-    /// What the present connection had reported when counting began.
+    /// What the present connection had reported when counting began; later reports count only beyond it.
     counted: ConnectionFacts,
-    /// Data units moved after the clock: what the connection reports of them is not counted.
+    /// Data units were moved after the clock stopped: reports of the connection are not counted any more.
     beyond: bool,
-    /// Data units were seen to be lost.
+    /// The connection has reported lost data units.
     lossy: bool,
-    /// Bytes that arrived while the clock ran, where cursors cannot know.
+    /// Bytes that arrived while the clock ran, as connections report them where units may be lost.
     arrived: u64,
-    /// What the transports of connections reported that came and went while the clock ran.
+    /// The sum of the transport reports of connections that ended while the clock ran.
     transports: TransportSum,
 }
 
-/// What was read when the clock started.
+/// The values that were read when the clock started.
 #[derive(Clone, Copy, Debug)]
 struct EndpointStart {
     at: Instant,
@@ -66,7 +72,7 @@ struct EndpointStart {
     transport: Option<TransportRecord>,
 }
 
-/// Units of a load that are received in one operation.
+/// The most units that a load receives in one operation, so that it can be ended in between.
 const OF_A_LOAD: u64 = 16;
 
 impl<W: EndpointWorld> Endpoint<W> {
@@ -106,7 +112,8 @@ impl<W: EndpointWorld> Endpoint<W> {
         }
     }
 
-    /// Walks the whole program (again and again for a load). What was observed counts also when it was ended.
+    /// Walks the whole program, again and again for a load. Returns what was observed, also when the limit or a stop
+    /// ended the endpoint.
     ///
     /// # Errors
     /// An [`Error`] of the stack, the peer or the files.
@@ -133,6 +140,7 @@ impl<W: EndpointWorld> Endpoint<W> {
         }
     }
 
+    /// Carries out one pass of the program.
     async fn walk(&mut self, cursor: &mut Cursor) -> Result<()> {
         loop {
             if self.world.limit_reached() {
@@ -211,11 +219,13 @@ impl<W: EndpointWorld> Endpoint<W> {
         }
     }
 
+    /// The open connection; an input error when there is none.
     fn open(&mut self) -> Result<&mut W::Service> {
         let missing = || Error::input("the procedure uses a connection before opening one");
         self.connection.as_mut().ok_or_else(missing)
     }
 
+    /// Whether the clock runs.
     const fn measuring(&self) -> bool {
         self.started.is_some() && !self.stopped
     }
@@ -280,6 +290,7 @@ impl<W: EndpointWorld> Endpoint<W> {
         Ok(())
     }
 
+    /// Ends the own stream of data units because the limit was reached.
     async fn end_stream(&mut self) -> Result<()> {
         self.observation.limited = true;
         match &mut self.connection {
@@ -314,7 +325,7 @@ impl<W: EndpointWorld> Endpoint<W> {
             }
             let answered = connection.call(request, response, since).await?;
             let after = self.world.now();
-            // What was sent before it has been there before the answer.
+            // An answer shows that everything sent before it has arrived.
             self.unconfirmed &= !answered;
             if answered && measuring {
                 self.calls.record(self.world.between(before, after));
@@ -348,7 +359,8 @@ impl<W: EndpointWorld> Endpoint<W> {
         Ok(())
     }
 
-    /// Each transfer is paced from where its data may begin: a stack may first have to exchange a word with the peer.
+    /// Begins a bulk transfer. It is paced from where its data may begin: a stack may first have to exchange a message
+    /// with the peer.
     async fn start_bulk(&mut self, direction: BulkDirection) -> Result<()> {
         self.open()?.start_bulk(direction).await?;
         self.intended = Some(self.world.now());
@@ -408,8 +420,9 @@ impl<W: EndpointWorld> Endpoint<W> {
         Ok(())
     }
 
-    /// Before anything is sent: the end of a bulk transfer may switch what a specification did not ask for. In a loop of
-    /// connections without data the query would be measured with the first, so it is made when that one ends.
+    /// Records the settings of a new connection before anything is sent, because the end of a bulk transfer may switch
+    /// on what the specification did not ask for. In a loop of connections without data the time of this query would be
+    /// measured with the first one, so the query is made when that connection ends.
     fn note_settings(&mut self) {
         self.stream_over = false;
         self.counted = ConnectionFacts::default();
@@ -430,7 +443,7 @@ impl<W: EndpointWorld> Endpoint<W> {
         connection.disconnect().await?;
         self.world.emit(EndpointStep::Disconnected);
         if self.measuring() {
-            // What lay between the two is no part of either.
+            // The time between connecting and disconnecting belongs to neither.
             self.connects
                 .record(self.connecting + self.world.between(from, self.world.now()));
         }
@@ -438,13 +451,14 @@ impl<W: EndpointWorld> Endpoint<W> {
     }
 
     async fn await_disconnect(&mut self) -> Result<()> {
-        // A loop of connections goes on being measured; otherwise what follows is only the peer's leisure.
+        // In a loop of connections the clock goes on; otherwise what follows is only the peer's idle time.
         let stops = !self.loops && self.measuring();
         if !self.loops {
             self.stop();
         }
         self.open()?.await_disconnect().await?;
-        // What had been handed over when the clock stopped was still on its way, and the peer's clock ran.
+        // Data handed over when the clock stopped was still in flight then, and the peer's clock still ran: the
+        // transport is asked again.
         if let Some((_, stop)) = self.observation.record.transport.as_mut().filter(|_| stops) {
             *stop = self
                 .connection
@@ -458,7 +472,7 @@ impl<W: EndpointWorld> Endpoint<W> {
         Ok(())
     }
 
-    /// Keeps what the connection reports before it goes.
+    /// Records what the connection reports before it is closed.
     fn note_connection(&mut self) {
         let Some(connection) = &self.connection else {
             return;
@@ -481,7 +495,7 @@ impl<W: EndpointWorld> Endpoint<W> {
         }
     }
 
-    /// What the connection reports beyond what was counted already.
+    /// Adds what the connection reports beyond what was counted already.
     fn count_facts(&mut self) {
         let Some(connection) = &self.connection else {
             return;
@@ -507,7 +521,8 @@ impl<W: EndpointWorld> Endpoint<W> {
         self.counted = facts;
     }
 
-    /// The first data unit or call after the clock: what the connection reports from here on is not counted.
+    /// Called before each data unit or call: at the first one after the clock stopped, counts the reports until then
+    /// and closes the counts.
     fn close_counts(&mut self) {
         if self.stopped && !self.beyond {
             self.count_facts();
@@ -517,7 +532,8 @@ impl<W: EndpointWorld> Endpoint<W> {
 
     // --- time ---
 
-    /// A responder has one where data units lie before the clock: its counts start with those of the initiator.
+    /// Starts the clock. A responder has this operation where data units lie before the clock: its counts then start
+    /// with those of the initiator.
     async fn start_measurement(&mut self) -> Result<()> {
         self.intended = None;
         self.counted = self
@@ -532,7 +548,7 @@ impl<W: EndpointWorld> Endpoint<W> {
             return Ok(());
         }
         if let Some(connection) = &mut self.connection {
-            // The introduction, unacknowledged, would hold back a small request (Nagle).
+            // An unacknowledged message of the connection's setup would hold back a small request (Nagle).
             connection.settle().await?;
         }
         self.world.barrier().await?;
@@ -540,6 +556,7 @@ impl<W: EndpointWorld> Endpoint<W> {
         Ok(())
     }
 
+    /// Stops the clock, and notes data units that may still be in transit.
     fn stop_measurement(&mut self) {
         self.stop();
         if self.unconfirmed && self.task.side == PairSide::Initiator {
@@ -550,6 +567,7 @@ impl<W: EndpointWorld> Endpoint<W> {
         }
     }
 
+    /// Reads the transport, the processor and the clock at the start of the measured period.
     fn start(&mut self) {
         let transport = self
             .connection
@@ -567,6 +585,7 @@ impl<W: EndpointWorld> Endpoint<W> {
         });
     }
 
+    /// Reads the clock, the processor and the transport at the end of the measured period; does nothing a second time.
     fn stop(&mut self) {
         let Some(start) = self.started.filter(|_| !self.stopped) else {
             return;
@@ -588,7 +607,8 @@ impl<W: EndpointWorld> Endpoint<W> {
         self.observation.period = Some((self.world.reading(start.at), self.world.reading(at)));
     }
 
-    /// The peer is heard of for the first time: what a responder used while it waited for that is none of the period's.
+    /// Notes the first message from the peer. A responder restarts its clock here: what it used while it waited is not
+    /// part of the period.
     fn hear(&mut self) {
         if self.heard.is_some() || self.task.side == PairSide::Initiator {
             return;
@@ -599,11 +619,12 @@ impl<W: EndpointWorld> Endpoint<W> {
         }
     }
 
-    /// What paces and marks count from.
+    /// The instant from which paces and marks are timed.
     fn begun(&self) -> Option<Instant> {
         self.heard.or(self.started.map(|start| start.at))
     }
 
+    /// Waits until `time` after the last intended moment, and records how late that was.
     async fn pace(&mut self, time: Duration, cursor: &mut Cursor) -> Result<()> {
         let from = self
             .intended
@@ -622,6 +643,7 @@ impl<W: EndpointWorld> Endpoint<W> {
         Ok(())
     }
 
+    /// Records the time at which a mark of the program is passed.
     fn mark(&mut self, index: usize) {
         let Some(begun) = self.begun() else { return };
         let (world, now) = (&self.world, self.world.now());
@@ -630,6 +652,7 @@ impl<W: EndpointWorld> Endpoint<W> {
             .pass(index, now, since(begun), since, || world.times(u64::MAX));
     }
 
+    /// Stops the clock and gathers everything observed.
     fn finish(mut self, cursor: &Cursor) -> EndpointObservation {
         self.stop();
         self.note_connection();
@@ -648,6 +671,7 @@ impl<W: EndpointWorld> Endpoint<W> {
     }
 }
 
+/// Whether the facts report lost data units.
 fn lost_any(facts: &ConnectionFacts) -> bool {
     facts.losses.is_some_and(|losses| losses.lost > 0)
 }

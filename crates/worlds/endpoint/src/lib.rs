@@ -1,7 +1,9 @@
-//! One endpoint for every world: it walks the operations of a procedure over a connection, keeps the times, and makes run
-//! records of what both sides observed.
+//! An endpoint is one replica of one side (initiator or responder) of a part of a measurement. The crate holds the
+//! endpoint that all worlds share: it walks the operations of a procedure over a connection, keeps the times, and makes
+//! run records of what both sides observed.
 //!
-//! It never opens a socket, reads a clock or starts a thread: a world does, through [`EndpointWorld`] and [`EndpointService`].
+//! The endpoint never opens a socket, reads a clock or starts a thread: a world (live, emulated or simulated) does,
+//! through [`EndpointWorld`] and [`EndpointService`].
 //!
 //! | module | one idea |
 //! | --- | --- |

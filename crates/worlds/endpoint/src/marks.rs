@@ -1,25 +1,26 @@
-//! Times at the marks of one endpoint: since its clock started, from each mark to the next one it passes, and of a mark in a
-//! repeat from pass to pass, whatever marks lie between.
+//! Times at the marks of one endpoint (a mark is a named point of a program): from the start of its clock to each mark,
+//! from each mark to the next one passed, and from one pass of a mark to its next pass, whatever marks lie between.
 
 use crate::times::DurationSamples;
 use stackline_core::run_record::Histogram;
 use stackline_core::time::{Duration, Instant};
 
-/// All marks of one program.
+/// The times at all marks of one program.
 #[derive(Debug, Default)]
 pub(crate) struct ProgramMarks {
-    /// Since the start, by mark.
+    /// By mark: the times since the start.
     since_start: Vec<DurationSamples>,
-    /// From one to the next, by both, and from one to itself; taken when they first follow each other.
+    /// The times between two marks, at index `from * marks + to`; `from` may be `to`. Memory is taken when the two
+    /// first follow each other.
     between: Vec<Option<DurationSamples>>,
-    /// When each was passed last.
+    /// By mark: when it was passed last.
     passed: Vec<Option<Instant>>,
-    /// The one passed last, and when.
+    /// The mark that was passed last, and when.
     last: Option<(usize, Instant)>,
 }
 
 impl ProgramMarks {
-    /// Room for this many marks, each with times of its own.
+    /// Makes room for this many marks; `times` makes a collector.
     pub(crate) fn make_room(&mut self, marks: usize, times: impl Fn() -> DurationSamples) {
         if self.since_start.len() < marks {
             self.since_start = (0..marks).map(|_| times()).collect();
@@ -28,7 +29,8 @@ impl ProgramMarks {
         }
     }
 
-    /// A mark was passed `since` the start.
+    /// Records that a mark is passed at `now`, `since` the start. `between` gives the time from an earlier instant to
+    /// `now`, `times` makes a collector.
     pub(crate) fn pass(
         &mut self,
         mark: usize,
@@ -54,7 +56,7 @@ impl ProgramMarks {
         }
     }
 
-    /// What was recorded, by name: `first`, and `first -> second` between two.
+    /// The recorded times by name: `first` for a mark since the start, `first -> second` between two marks.
     pub(crate) fn finish(self, names: &[String]) -> Vec<(String, Histogram)> {
         let pairs = names
             .iter()

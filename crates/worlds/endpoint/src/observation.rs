@@ -1,4 +1,4 @@
-//! What endpoints observed: each by itself, and all of a side together.
+//! What endpoints observed: each endpoint, and the sum of all endpoints of a side.
 
 use serde::{Deserialize, Serialize};
 use stackline_core::run_record::{Histogram, SideRecord};
@@ -7,40 +7,40 @@ use stackline_core::time::Instant;
 /// What one endpoint observed.
 #[derive(Debug, Default)]
 pub struct EndpointObservation {
-    /// Counters and settings.
+    /// Counters and settings of its connections.
     pub record: SideRecord,
-    /// When its clock started and stopped, as its host reads it.
+    /// When the measured period began and ended, as the endpoint's host reads its clock.
     pub period: Option<(Instant, Instant)>,
-    /// Whether the limit cut it short.
+    /// Whether the time limit ended it early.
     pub limited: bool,
-    /// Response times.
+    /// Response times of calls, in ns.
     pub calls: Histogram,
-    /// Connect plus disconnect times.
+    /// Connect plus disconnect time of each connection, in ns.
     pub connects: Histogram,
-    /// Lateness of paced operations.
+    /// How late paced operations began, in ns.
     pub lateness: Histogram,
 }
 
 /// What all endpoints of a side observed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SideObservation {
-    /// Counters and settings, all replicas together.
+    /// Counters of all replicas together, and settings.
     pub record: SideRecord,
-    /// Longest measured period of a replica, in ns.
+    /// The longest measured period of a replica, in ns.
     pub elapsed_ns: u64,
-    /// From the first clock start to the last clock stop, in ns.
+    /// The time from the first clock start to the last clock stop, in ns.
     pub span_ns: u64,
-    /// Whether the limit cut it short.
+    /// Whether the time limit ended it early.
     pub limited: bool,
-    /// Response times in ns.
+    /// Response times of calls, in ns.
     pub calls: Histogram,
-    /// Connect plus disconnect times in ns.
+    /// Connect plus disconnect time of each connection, in ns.
     pub connects: Histogram,
-    /// Lateness of paced operations in ns.
+    /// How late paced operations began, in ns.
     pub lateness: Histogram,
 }
 
-/// All endpoints together: counters summed, gauges of the first.
+/// Combines the observations of all endpoints of a side: counters are summed, gauges are those of the first.
 #[must_use]
 pub fn gather(all: Vec<EndpointObservation>) -> SideObservation {
     let mut side = SideObservation {

@@ -1,24 +1,24 @@
-//! One run record a part, from what its two sides observed.
+//! Makes the run records of a run, one for each part, from what its two sides observed.
 
 use crate::observation::SideObservation;
 use stackline_core::plan::Measurement;
 use stackline_core::procedure::{self, PairSide};
 use stackline_core::run_record::RunRecord;
 
-/// Which run of which measurement.
+/// Identifies a run of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct MeasurementRun<'p> {
     /// The measurement.
     pub measurement: &'p Measurement,
-    /// Its index in the plan.
+    /// The index of the measurement in the plan.
     pub index: usize,
-    /// Which run of it, from 0.
+    /// The number of the run, from 0.
     pub run: u32,
-    /// Whether it is left out of every total.
+    /// Whether the run is left out of every total.
     pub warmup: bool,
 }
 
-/// The records of a run; what was observed comes with the part and the side it belongs to.
+/// The records of a run, by part. Each observation comes with the index of its part and its side.
 #[must_use]
 pub fn make_records(
     run: &MeasurementRun<'_>,

@@ -1,13 +1,13 @@
-//! What a stack gives an endpoint: the operations of the language on one open connection, and its facts.
+//! What a stack gives an endpoint: the operations of the language on one open connection, and the connection's facts.
 //!
-//! The same in every world. A world whose calls block answers at the first poll.
+//! The trait is the same in every world. In a world whose calls block, a future is ready at its first poll.
 
 use stackline_core::error::Result;
 use stackline_core::run_record::{TransportRecord, UnitLosses};
 use stackline_core::time::Instant;
 use std::collections::BTreeMap;
 
-/// Which way bulk data goes, from the initiator's view.
+/// The direction of bulk data, from the initiator's view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BulkDirection {
     /// Responder to initiator.
@@ -16,14 +16,14 @@ pub enum BulkDirection {
     Put,
 }
 
-/// What a connection reports of itself; what it does not know is absent.
+/// What a connection reports of itself; unknown facts are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionFacts {
-    /// What did not arrive in order, where that can happen.
+    /// Data units lost, duplicated or reordered, where the stack allows that.
     pub losses: Option<UnitLosses>,
     /// Bytes of data units that really arrived, where the cursor cannot know because some were lost.
     pub received_bytes: Option<u64>,
-    /// Things worth a flag.
+    /// Notes that are shown as flags of the result.
     pub notes: Vec<String>,
 }
 
@@ -36,19 +36,19 @@ pub struct ConnectionFacts {
     reason = "endpoints are generic over it; each world decides whether futures move between threads"
 )]
 pub trait EndpointService {
-    /// `DataRequest`, `times` times. How many were sent: fewer when the limit was reached in between.
+    /// `DataRequest`, `times` times. Returns how many units were sent: fewer when the limit was reached in between.
     async fn send(&mut self, bytes: u64, times: u64) -> Result<u64>;
-    /// `AwaitDataIndication`, `times` times. How many arrived: fewer when the peer ended its stream.
+    /// `AwaitDataIndication`, `times` times. Returns how many units arrived: fewer when the peer ended its stream.
     async fn receive(&mut self, bytes: u64, times: u64) -> Result<u64>;
-    /// `RPCCall`, begun at `since`: true when the response came, false when it counts as lost.
+    /// `RPCCall`, begun at `since`. Returns true when the response came, false when the call counts as lost.
     async fn call(&mut self, request: u64, response: u64, since: Instant) -> Result<bool>;
-    /// `RPCAwaitCallInd`: false when the peer ended its stream.
+    /// `RPCAwaitCallInd`. Returns false when the peer ended its stream.
     async fn await_call(&mut self, bytes: u64) -> Result<bool>;
     /// `RPCReturn`.
     async fn reply(&mut self, bytes: u64) -> Result<()>;
     /// `StartBulkGet` and `StartBulkPut`.
     async fn start_bulk(&mut self, direction: BulkDirection) -> Result<()>;
-    /// `AwaitStartBulkGet` and `AwaitStartBulkPut`: false when the peer ended its stream.
+    /// `AwaitStartBulkGet` and `AwaitStartBulkPut`. Returns false when the peer ended its stream.
     async fn await_start_bulk(&mut self, direction: BulkDirection) -> Result<bool>;
     /// `StopBulkGet` and `StopBulkPut`: returns when nothing is in transit.
     async fn stop_bulk(&mut self, direction: BulkDirection) -> Result<()>;
@@ -72,13 +72,13 @@ pub trait EndpointService {
     fn is_closed(&self) -> bool {
         true
     }
-    /// What the transport reports of itself now.
+    /// The present statistics of the transport; `None` where the stack has none.
     fn transport(&self) -> Option<TransportRecord> {
         None
     }
-    /// What is really in force, by option name.
+    /// The settings really in force, by option name.
     fn settings(&self) -> BTreeMap<String, String>;
-    /// What there is to report of the connection when it ends.
+    /// The facts about the connection until now.
     fn facts(&self) -> ConnectionFacts {
         ConnectionFacts::default()
     }

@@ -1,4 +1,5 @@
-//! What one side of one part is to do, for all its replicas.
+//! The task of one side (initiator or responder) of one part of a measurement, for all its replicas. Plain data: an
+//! agent is sent it.
 
 use serde::{Deserialize, Serialize};
 use stackline_core::plan::{DataSpec, Measurement, MeasurementPart, UnitCount};
@@ -6,26 +7,26 @@ use stackline_core::procedure::{self, PairSide, ProcedureStep};
 use stackline_core::random::Seed;
 use stackline_core::time::Duration;
 
-/// What one side of one part does.
+/// What the endpoints of one side of one part do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EndpointTask {
-    /// Which side.
+    /// The side.
     pub side: PairSide,
-    /// Its program.
+    /// The program of this side.
     pub steps: Vec<ProcedureStep>,
     /// Whether connections carry data units.
     pub carries_data: bool,
-    /// Sizes and counts.
+    /// The sizes and the number of the data units.
     pub data: DataSpec,
     /// The run's and part's node in the tree of seeds; replicas are its numbered children.
     pub seed: Seed,
-    /// How many do it at once.
+    /// The number of endpoints that carry out the task at once.
     pub replicas: u32,
-    /// Most time a run may take.
+    /// The longest time that a run may take.
     pub time_limit: Option<Duration>,
-    /// Load: begins again until it is stopped.
+    /// Whether the part is a load: its program begins again until it is stopped.
     pub background: bool,
-    /// Whether the stack brings everything, once and in order.
+    /// Whether the stack delivers everything, once and in order.
     pub reliable: bool,
 }
 
@@ -40,7 +41,7 @@ impl EndpointTask {
         reliable: bool,
     ) -> Self {
         let (count, time_limit) = if part.background {
-            // A load goes on until it is stopped, on the connection it has.
+            // A load continues on the connection it has, until it is stopped.
             (UnitCount::Unlimited, None)
         } else {
             (part.data.count, measurement.time_limit)
@@ -61,7 +62,8 @@ impl EndpointTask {
         }
     }
 
-    /// The time limit, for a side that begins something by itself; one that only awaits follows the other's.
+    /// The time limit, for a side that begins something by itself; a side that only awaits follows the other side's
+    /// limit.
     #[must_use]
     pub fn own_time_limit(&self) -> Option<Duration> {
         self.time_limit
@@ -74,7 +76,7 @@ impl EndpointTask {
         procedure::contains_call(&self.steps, &|call| call.name() == name)
     }
 
-    /// About how many data units one endpoint moves, where that is known.
+    /// The number of data units that one endpoint moves, where it is known.
     #[must_use]
     pub const fn expected_units(&self) -> Option<u64> {
         match self.data.count {

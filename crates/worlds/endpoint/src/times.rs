@@ -1,29 +1,31 @@
-//! Collects times of one endpoint: one by one while they are few, in a histogram of bounded size beyond.
+//! Collects the times of one endpoint: as single values while they are few, in a histogram of bounded size beyond.
 
 use hdrhistogram::Histogram as Hdr;
 use stackline_core::run_record::Histogram;
 use stackline_core::time::Duration;
 
-/// Times kept one by one up to this many, in a histogram beyond.
+/// The most times that are kept as single values.
 const EXACT: usize = 8192;
-/// Three significant digits.
+/// Significant decimal digits of the histogram.
 const DIGITS: u8 = 3;
-/// Longest time that is resolved: an hour in ns; longer ones count as that.
+/// The longest time that the histogram resolves, in ns: an hour; longer times count as this.
 const LONGEST: u64 = 3_600_000_000_000;
 
-/// Times in ns.
+/// A collector of times in ns.
 #[derive(Debug)]
 pub struct DurationSamples {
+    /// The single values; empty once there is a histogram.
     exact: Vec<u64>,
     histogram: Option<Hdr<u32>>,
     sum: u64,
+    /// The sum of the squares.
     squares: f64,
     min: u64,
     max: u64,
 }
 
 impl DurationSamples {
-    /// For about `expected` times; memory is taken here and not while recording.
+    /// A collector for about `expected` times; memory is allocated here and not while recording.
     #[must_use]
     pub fn new(expected: u64) -> Self {
         let few = usize::try_from(expected).ok().filter(|n| *n <= EXACT);
@@ -57,7 +59,7 @@ impl DurationSamples {
         }
     }
 
-    /// More came than were expected, as in a repeat around the repeat: from here on in a histogram.
+    /// Moves all values into a histogram when more came than were expected, as with a mark in a repeat.
     #[cold]
     fn overflow(&mut self, ns: u64) {
         let mut histogram = histogram();
@@ -69,7 +71,7 @@ impl DurationSamples {
         self.histogram = histogram;
     }
 
-    /// What was collected.
+    /// The collected times as the histogram of a run record.
     #[must_use]
     pub fn finish(mut self) -> Histogram {
         let counts: Vec<(u64, u64)> = if let Some(histogram) = &self.histogram {

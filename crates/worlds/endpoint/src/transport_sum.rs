@@ -1,21 +1,23 @@
-//! What the transports of all connections of an endpoint reported from clock start to stop, as if they were one: where connections come
-//! and go, the time of their sender is spread over all of them.
+//! Sums what the transports of all connections of an endpoint reported between clock start and stop, as if they were
+//! one connection: where connections come and go, the sender's busy time is spread over all of them.
 
 use stackline_core::run_record::TransportRecord;
 
-/// A round trip shorter than this crosses no network (s): there asking costs more than it says.
+/// The shortest round trip for which transports are asked, in s. Below it, connections do not cross a network, and
+/// asking costs more than the answer is worth.
 const LEAST_TRIP_S: f64 = 100e-6;
 
-/// The sum over connections that are gone.
+/// The sum over connections that have ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TransportSum {
+    /// The sum so far; `None` before the first connection ended.
     gone: Option<TransportRecord>,
-    /// Connections are near, or report nothing: none is asked when it goes.
+    /// Connections cross no network or report nothing: later ones are not asked.
     is_unasked: bool,
 }
 
 impl TransportSum {
-    /// A connection is about to go; `report` asks it.
+    /// Adds a connection that is about to end; `report` asks its transport.
     pub(crate) fn add_connection(&mut self, report: impl FnOnce() -> Option<TransportRecord>) {
         if self.is_unasked {
             return;
@@ -27,8 +29,8 @@ impl TransportSum {
         self.gone = Some(self.gone.map_or(last, |gone| gone.with(&last)));
     }
 
-    /// What was reported when the clock started and when it stopped: of the connection that was there then, of the one that is there now,
-    /// and of those between.
+    /// The sums at clock start and at clock stop. `start` is the report at clock start of the connection that was open
+    /// then, `now` the report of the one open at clock stop.
     pub(crate) fn total(
         &self,
         start: Option<TransportRecord>,

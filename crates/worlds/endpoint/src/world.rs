@@ -1,4 +1,4 @@
-//! What a world gives an endpoint: its clock, its connections, and ways to wait.
+//! What a world (live, emulated or simulated) gives an endpoint: a clock, connections, and ways to wait.
 
 use crate::service::EndpointService;
 use crate::times::DurationSamples;
@@ -6,18 +6,18 @@ use stackline_core::error::{Error, Result};
 use stackline_core::run_record::Usage;
 use stackline_core::time::{Duration, Instant};
 
-/// What an endpoint does beside moving data units, for a trace.
+/// What an endpoint does beside moving data units; a trace records these steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndpointStep {
-    /// It requests a connection.
+    /// The endpoint requests a connection.
     Connect,
-    /// The connection it requested is there.
+    /// The requested connection is open.
     Connected,
-    /// It begins to wait for a connection.
+    /// The endpoint begins to wait for a connection.
     Accept,
-    /// The connection it waited for is there.
+    /// The awaited connection is open.
     Accepted,
-    /// It ends the connection.
+    /// The endpoint ends the connection.
     Disconnect,
     /// The connection is over.
     Disconnected,
@@ -25,27 +25,28 @@ pub enum EndpointStep {
     ClockStarts,
     /// The clock stops.
     ClockStops,
-    /// It waits for a word of the peer that is no data unit: that a transfer begins, or that all has arrived.
+    /// The endpoint waits for a message of the peer that is not a data unit: that a transfer begins, or that everything
+    /// has arrived.
     AwaitsWord,
     /// The peer's stream has ended where a data unit would begin.
     StreamEnded,
 }
 
-/// What an endpoint has used of a processor until a moment, and where it runs.
+/// The processor time that an endpoint has used until a moment, and the core it runs on.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EndpointProcessor {
-    /// Time and counters.
+    /// Processor time and counters.
     pub usage: Usage,
-    /// The core it is on.
+    /// The number of the core that it runs on.
     pub core: usize,
-    /// Whether it is pinned to it.
+    /// Whether the endpoint is pinned to that core.
     pub pinned: bool,
 }
 
-/// What an endpoint needs of its world.
+/// What an endpoint needs of its world. Operations of the language have the language's names.
 ///
 /// # Errors
-/// Waiting fails when the endpoint was stopped at once, connecting as the stack says.
+/// Waiting fails when the endpoint was stopped at once; connecting fails as the stack says.
 #[expect(
     async_fn_in_trait,
     reason = "endpoints are generic over it; each world decides whether futures move between threads"
@@ -54,13 +55,13 @@ pub trait EndpointWorld {
     /// An open connection.
     type Service: EndpointService;
 
-    /// Now.
+    /// The present instant, by a clock that all worlds take as right.
     fn now(&self) -> Instant;
-    /// The time between two moments as the endpoint's host reads it.
+    /// The time between two instants as the clock of the endpoint's host measures it.
     fn between(&self, from: Instant, to: Instant) -> Duration {
         to - from
     }
-    /// What the host's clock reads at a moment.
+    /// What the clock of the endpoint's host reads at an instant.
     fn reading(&self, at: Instant) -> Instant {
         at
     }
@@ -68,7 +69,7 @@ pub trait EndpointWorld {
     async fn connect(&mut self) -> Result<Self::Service>;
     /// `AwaitConnectIndication`.
     async fn accept(&mut self) -> Result<Self::Service>;
-    /// Waits until `moment`; false when the limit came first.
+    /// Waits until `moment`. Returns false when the time limit came first.
     async fn sleep_until(&mut self, moment: Instant) -> Result<bool>;
     /// Waits until all endpoints of the run are ready to start their clocks.
     async fn barrier(&mut self) -> Result<()>;
@@ -76,17 +77,19 @@ pub trait EndpointWorld {
     async fn read_file(&mut self, bytes: u64) -> Result<()>;
     /// `WriteFile`.
     async fn write_file(&mut self, bytes: u64) -> Result<()>;
-    /// Whether the limit was reached, or a load is no longer wanted: end cleanly.
+    /// Whether the time limit was reached, or a load is no longer wanted: the endpoint is then to end cleanly.
     fn limit_reached(&self) -> bool;
-    /// Starts counting the time limit; a second time does nothing.
+    /// Starts counting the time limit; later calls do nothing.
     fn start_time_limit(&self);
-    /// What the endpoint has used of its processor when its clock starts or stops; absent where there is none.
+    /// The processor time that the endpoint has used, read when its clock starts or stops; `None` where the world has
+    /// no processors to measure.
     fn processor(&self, at: EndpointStep) -> Option<EndpointProcessor>;
     /// Records a step, when the run is traced.
     fn emit(&self, step: EndpointStep);
-    /// The peer closed the connection at a wrong moment: the error, with what may be its cause in this world.
+    /// The error for a peer that closed the connection at a wrong moment (`when`), with the likely cause in this world.
     fn vanished(&self, when: &str) -> Error;
-    /// Room for about so many times; by default memory is taken here, so that recording takes none.
+    /// A collector for about `expected` times. By default its memory is allocated here, so that recording allocates
+    /// nothing.
     fn times(&self, expected: u64) -> DurationSamples {
         DurationSamples::new(expected)
     }

@@ -1,6 +1,6 @@
-//! The agent: a process with a pipe. It creates and ends benchmark processes (threads of its own) by message, and is
-//! silent while they measure, except for answers to clock queries. When the pipe closes it ends them and exits, so nothing
-//! is left behind.
+//! The agent's main loop: a process that takes messages from the coordinator on one pipe and answers on another. It starts and ends jobs
+//! (whose endpoints run on its threads) as messages ask for, and sends nothing while they measure, except answers to clock queries. When
+//! the pipe closes it ends its jobs and exits, so that nothing is left behind on the host.
 
 use crate::clock;
 use crate::control::{self, AgentHello, FromAgent, HeldShare, PROTOCOL, ToAgent};
@@ -22,22 +22,26 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// The variable in which an agent that was reached by TCP finds its coordinator's address.
+/// Environment variable that gives an agent that was reached by TCP its coordinator's IP address.
 pub(crate) const COORDINATOR: &str = "STACKLINE_COORDINATOR";
 
-/// What reaches the agent's one loop.
+/// What the agent's loop reacts to.
 enum AgentLoopEvent {
-    /// When it came too.
+    /// A message of the coordinator and when it arrived.
     Message(Box<ToAgent>, Instant),
+    /// The input is not a message.
     Unreadable(Error),
+    /// The input has ended.
     Closed,
+    /// A report of the job with this number.
     Job(u64, JobEvent),
 }
 
-/// Serves the coordinator at the other end of `input` and `output` until it says so or the pipe closes.
+/// Serves the coordinator at the other end of `input` and `output` until it sends Quit or the pipe closes. Jobs may access files under
+/// `directory` only. With a `share` of a processor the process runs in a control group that limits it.
 ///
 /// # Errors
-/// An [`Error`] when what arrives is no message, or the pipe breaks.
+/// An [`Error`] when the input is not a message, the pipe breaks, or the control group cannot be made.
 pub fn serve(
     input: impl Read + Send + 'static,
     output: impl Write,
@@ -53,8 +57,9 @@ pub fn serve(
     served
 }
 
-/// What a share of a processor turns out to be here.
+/// Measures how much of a processor a share gives this process, which is in its control group by then.
 fn held(given: ProcessorShare) -> HeldShare {
+    // Shares are in thousandths of a processor; one loop cannot measure more than one processor.
     let measured = (given.0 < 1000)
         .then(stackline_os::processor_share::measured_share)
         .flatten();
@@ -96,6 +101,7 @@ fn serve_in_group(
     agent.work(&mailbox)
 }
 
+/// Puts the messages of the input into the loop's mailbox until the input ends or is unreadable.
 fn read_messages(input: impl Read, events: &Sender<AgentLoopEvent>) {
     let mut input = BufReader::new(input);
     loop {
@@ -111,7 +117,7 @@ fn read_messages(input: impl Read, events: &Sender<AgentLoopEvent>) {
     }
 }
 
-/// For tests of hosts whose clocks differ: the variable says by how many ns this agent's is ahead.
+/// For tests of hosts whose clocks differ: shifts this agent's event clock if [`clock::SHIFT`] is set.
 fn shift_clock() {
     if let Some(ahead_ns) = std::env::var(clock::SHIFT)
         .ok()
@@ -125,6 +131,7 @@ fn shift_clock() {
     }
 }
 
+/// The greeting, without the share of a processor.
 fn hello() -> AgentHello {
     let read = |path: &str| {
         std::fs::read_to_string(path)
@@ -149,8 +156,10 @@ fn hello() -> AgentHello {
     }
 }
 
-/// The address that packets to other networks leave from; none is sent. Without a way there, the first of an interface that is up.
+/// The source address of packets to other networks (no packet is sent to find it). Without a route there, the address of an interface
+/// that is up.
 fn own_address() -> Option<String> {
+    // Documentation addresses (RFC 5737, RFC 3849), which are on no local network; the port (discard) does not matter.
     const ELSEWHERE: [(&str, &str); 2] =
         [("0.0.0.0:0", "192.0.2.1:9"), ("[::]:0", "[2001:db8::1]:9")];
     let routed = ELSEWHERE
@@ -159,6 +168,7 @@ fn own_address() -> Option<String> {
     routed.or_else(interface_address)
 }
 
+/// An address of an interface that is up and not loopback: the first IPv4 address, else the first IPv6 address that is not link-local.
 fn interface_address() -> Option<String> {
     use nix::net::if_::InterfaceFlags;
     let addresses: Vec<_> = nix::ifaddrs::getifaddrs().ok()?.collect();
@@ -180,7 +190,7 @@ fn interface_address() -> Option<String> {
         .or_else(|| found.iter().find_map(six))
 }
 
-/// The address that packets from `from` to `to` leave from.
+/// The source address that the kernel's routing chooses for packets to `to`, from a UDP socket bound to `from`. No packet is sent.
 pub(crate) fn source_address(from: &str, to: &str) -> Option<String> {
     let socket = UdpSocket::bind(from).ok()?;
     socket.connect(to).ok()?;
@@ -192,6 +202,7 @@ pub(crate) fn source_address(from: &str, to: &str) -> Option<String> {
 
 struct RunningAgentJob {
     job: AgentJob,
+    /// Whether its stack is reliable: then waiting calls need no interruption for a timeout.
     reliable: bool,
 }
 
@@ -201,13 +212,15 @@ struct AgentLoop<W> {
     jobs: BTreeMap<u64, RunningAgentJob>,
     events: Sender<AgentLoopEvent>,
     sampler: EnvironmentSampler,
+    /// The previous sample, to which the next is compared.
     last: Option<DynamicSample>,
+    /// The recording of the present run, if it is traced.
     recording: Option<AgentRecording>,
-    /// What was recorded and not handed over.
+    /// Recorded events that the coordinator has not taken yet.
     pieces: RecordedPieces,
-    /// What emitting an event takes.
+    /// CPU time of emitting one event, ns; measured before the first recording.
     emission_ns: Option<f64>,
-    /// How far its clock may be from the coordinator's though it is the same, ns.
+    /// If the agent reads the coordinator's clock: how far two readings of one moment may be apart, ns. Otherwise 0.
     clock_error_ns: u64,
 }
 
@@ -231,6 +244,7 @@ impl<W: Write> AgentLoop<W> {
         }
     }
 
+    /// How long the loop may wait before threads have to be interrupted; `None` if none have to be.
     fn tick(&self) -> Option<Duration> {
         self.jobs
             .values()
@@ -238,6 +252,7 @@ impl<W: Write> AgentLoop<W> {
             .min()
     }
 
+    /// Interrupts the waiting system calls of the jobs that need it.
     fn interrupt(&self) {
         for running in self.jobs.values() {
             if running.job.tick(running.reliable).is_some() {
@@ -251,6 +266,7 @@ impl<W: Write> AgentLoop<W> {
             .map_err(|e| error::io_error("writing to the coordinator", &e))
     }
 
+    /// Carries out a message that arrived at `came`, and answers it.
     fn handle(&mut self, message: ToAgent, came: Instant) -> Result<()> {
         match message {
             ToAgent::Environment => {
@@ -325,7 +341,7 @@ impl<W: Write> AgentLoop<W> {
         }
     }
 
-    /// The state of the host, and what has changed since it was sampled last.
+    /// Sends the state of the host and what has changed since the previous sample.
     fn send_sample(&mut self) -> Result<()> {
         let sample = self.sampler.sample();
         let since = self
@@ -350,7 +366,7 @@ impl<W: Write> AgentLoop<W> {
         self.send(&FromAgent::Recorded(Box::new(recorded)))
     }
 
-    /// The next piece of what was recorded; an empty one is the last.
+    /// Sends the next piece of the recorded events; an empty one says that all were sent.
     fn hand_over_piece(&mut self) -> Result<()> {
         let piece = self
             .pieces
@@ -364,7 +380,7 @@ impl<W: Write> AgentLoop<W> {
     }
 
     fn record(&mut self, host: &str, monitors: bool) -> std::io::Result<()> {
-        // A run that failed may have left one.
+        // A failed run may have left a recording, which is dropped.
         self.recording = None;
         self.pieces = RecordedPieces::default();
         if self.emission_ns.is_none() {
@@ -374,6 +390,7 @@ impl<W: Write> AgentLoop<W> {
         Ok(())
     }
 
+    /// Keeps a job that has started, or reports why it has not.
     fn started(&mut self, job: u64, reliable: bool, started: Result<AgentJob>) -> Result<()> {
         match started {
             Ok(running) => {
@@ -390,13 +407,14 @@ impl<W: Write> AgentLoop<W> {
         }
     }
 
+    /// The function by which the threads of a job report to the loop.
     fn notify(&self, job: u64) -> Arc<dyn Fn(JobEvent) + Send + Sync> {
         let events = std::sync::Mutex::new(self.events.clone());
         Arc::new(move |event| {
             let events = events
                 .lock()
                 .unwrap_or_else(std::sync::PoisonError::into_inner);
-            // The loop is gone only when the process is about to be.
+            // Sending fails only if the loop has ended, just before the process exits.
             let _ = events.send(AgentLoopEvent::Job(job, event));
         })
     }
@@ -429,7 +447,7 @@ impl<W: Write> AgentLoop<W> {
                         })
                     }
                     Err(error) => {
-                        // Its other threads are ended with it.
+                        // Dropping the job ends its other threads.
                         self.jobs.remove(&job);
                         self.send(&FromAgent::Failed { job, error })
                     }

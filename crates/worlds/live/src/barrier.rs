@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::error::Result;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Threads wait here before they start their clocks.
+/// A barrier that opens once, by command, and stays open.
 #[derive(Debug, Default)]
 pub struct Barrier {
     state: Mutex<BarrierState>,
@@ -15,21 +15,22 @@ pub struct Barrier {
 
 #[derive(Debug, Default)]
 struct BarrierState {
+    /// How many endpoints have arrived.
     waiting: u32,
     open: bool,
 }
 
 impl Barrier {
-    /// Waits until it is opened.
+    /// Arrives and blocks until the barrier is opened.
     ///
     /// # Errors
-    /// [`Error::interrupted`].
+    /// [`Error::interrupted`] when the job was ended.
     pub fn wait(&self, flags: &LiveCancelFlags) -> Result<()> {
         self.arrive();
         self.wait_open(flags)
     }
 
-    /// One more waits, without blocking.
+    /// Counts one more arrival, without blocking.
     pub fn arrive(&self) {
         self.state
             .lock()
@@ -38,7 +39,7 @@ impl Barrier {
         self.changed.notify_all();
     }
 
-    /// Whether it was opened.
+    /// Whether the barrier was opened.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.state
@@ -47,10 +48,10 @@ impl Barrier {
             .open
     }
 
-    /// Blocks until it is opened, for all that have arrived.
+    /// Blocks until the barrier is opened, without counting an arrival: for a thread whose endpoints have all arrived.
     ///
     /// # Errors
-    /// [`Error::interrupted`].
+    /// [`Error::interrupted`] when the job was ended.
     pub fn wait_open(&self, flags: &LiveCancelFlags) -> Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         while !state.open {
@@ -63,7 +64,7 @@ impl Barrier {
         flags.interrupted()
     }
 
-    /// Lets everybody through, now and later.
+    /// Opens the barrier for those that wait and all that come later.
     pub fn open(&self) {
         self.state
             .lock()
@@ -72,7 +73,7 @@ impl Barrier {
         self.changed.notify_all();
     }
 
-    /// Blocks until `n` threads wait, or it is open.
+    /// Blocks until `n` endpoints have arrived or the barrier is open.
     pub fn until_waiting(&self, n: u32) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         while state.waiting < n && !state.open {

@@ -1,6 +1,6 @@
-//! Where data units come from and go to at one end of a pair.
+//! The source and the destination of the data units at one endpoint: memory, a large region of memory, or a file.
 //!
-//! It never touches a socket: a stack takes the next bytes to send from it and gives it what arrived.
+//! This file never touches a socket: a stack takes the next bytes to send from here, and receives into room that it gets from here.
 
 use crate::cancel::LiveCancelFlags;
 use crate::error::Result;
@@ -12,28 +12,35 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// How much is read from a socket at once when units are smaller.
+/// How many bytes are read from a socket at once if data units are smaller.
 pub const READ_BYTES: usize = 128 << 10;
-/// How much at most.
+/// Most bytes that are read from a socket at once.
 const READ_BYTES_MOST: usize = 1 << 20;
-/// Size of the region that `VIRTUAL MEMORY` walks through: larger than the caches of today's processors.
+/// Size, in bytes, of the region that `VIRTUAL MEMORY` walks through: larger than a processor's caches, so that transfers miss them.
 pub const REGION_BYTES: usize = 256 << 20;
 
-/// Largest data unit of any stack.
+/// Largest data unit of any stack, bytes.
 const LARGEST_UNIT: usize = 1 << 30;
 
-/// Where bytes are kept.
+/// A source or destination of bytes.
 #[derive(Debug)]
 pub(crate) enum LiveBufferStorage {
+    /// One buffer that every data unit uses from its beginning.
     Memory(Vec<u8>),
+    /// A large buffer whose parts are used one after the other, round and round.
     Region {
         bytes: Vec<u8>,
+        /// Offset of the next data unit in `bytes`.
         at: usize,
     },
+    /// A file that data units are read from or written to.
     File {
         file: File,
+        /// Length of a source file, bytes; 0 for a destination.
         length: u64,
+        /// File offset of the next byte.
         at: u64,
+        /// Buffer between the file and the socket.
         bytes: Vec<u8>,
     },
 }
@@ -45,10 +52,10 @@ impl LiveBufferStorage {
         }
     }
 
-    /// The next `bytes` bytes to send. A file shorter than the transfer starts again at its beginning.
+    /// The next `bytes` bytes to send. A file shorter than the transfer is read again from its beginning.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// When the file cannot be read or has become empty, or `bytes` is more than any stack sends.
     #[inline]
     pub(crate) fn outgoing(&mut self, bytes: usize) -> io::Result<&mut [u8]> {
         if bytes > LARGEST_UNIT {
@@ -96,7 +103,7 @@ impl LiveBufferStorage {
         }
     }
 
-    /// The source file, where one is, with its length and the place to read from: for `sendfile`.
+    /// For `sendfile`: the source file, its length, and the offset to read from, which the caller advances. `None` if the source is memory.
     #[inline]
     pub(crate) fn file(&mut self) -> Option<(BorrowedFd<'_>, u64, &mut u64)> {
         match self {
@@ -107,8 +114,9 @@ impl LiveBufferStorage {
         }
     }
 
-    /// Memory that is used round and round, `tail` bytes of it beyond the length of a round, where the bytes are nobody's:
-    /// not those of a file. The tail repeats the beginning.
+    /// Memory for a sender that goes round and round through it: at least `least` bytes, the length of a round, followed by `tail` bytes
+    /// that repeat the beginning, so that a read near the end of a round stays contiguous. `None` if the source is a file, whose bytes
+    /// have to be sent in order.
     pub(crate) fn round(&mut self, least: usize, tail: usize) -> Option<&mut [u8]> {
         let bytes = match self {
             Self::Memory(bytes) | Self::Region { bytes, .. } => bytes,
@@ -126,7 +134,7 @@ impl LiveBufferStorage {
         Some(bytes)
     }
 
-    /// Room for so many arriving bytes.
+    /// Room for `wanted` arriving bytes.
     pub(crate) fn room(&mut self, wanted: usize) -> &mut [u8] {
         match self {
             Self::Memory(bytes) | Self::File { bytes, .. } => {
@@ -144,7 +152,7 @@ impl LiveBufferStorage {
     }
 }
 
-/// A distribution without a bound may draw anything.
+/// The error for a data unit beyond [`LARGEST_UNIT`]: a random distribution without a bound may draw any size.
 #[cold]
 fn too_large(bytes: usize) -> io::Error {
     let drawn = stackline_core::units::format_size(bytes as u64);
@@ -162,10 +170,10 @@ pub struct LiveThreadBuffers {
 }
 
 impl LiveThreadBuffers {
-    /// Opens both ends; `unit` is the size, in bytes, that buffers are made for (they grow when a larger one comes).
+    /// Opens source and destination; `unit` is the data unit size, in bytes, that buffers are made for (they grow for a larger one).
     ///
     /// # Errors
-    /// An error when a file cannot be had.
+    /// An error when a file cannot be opened.
     pub fn new(
         flags: Arc<LiveCancelFlags>,
         files: &AgentFileDirectory,
@@ -210,20 +218,20 @@ impl LiveThreadBuffers {
         })
     }
 
-    /// Whether arriving bytes have to be kept apart (they go to a file).
+    /// Whether every arriving byte has to be stored, because the destination is a file.
     #[inline]
     #[must_use]
     pub fn keeps(&self) -> bool {
         matches!(self.destination, LiveBufferStorage::File { .. })
     }
 
-    /// Room for arriving bytes: at least one byte, at most `wanted`, as much as is useful at once.
+    /// Room for arriving bytes: `wanted` bytes, but at least 1 and at most 1 MiB (`READ_BYTES_MOST`).
     #[inline]
     pub fn room(&mut self, wanted: usize) -> &mut [u8] {
         self.destination.room(wanted.clamp(1, READ_BYTES_MOST))
     }
 
-    /// `n` bytes arrived in the room given last.
+    /// Notes that `n` bytes arrived in the room given last: writes them to a destination file, or advances in a region.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -245,7 +253,7 @@ impl LiveThreadBuffers {
         }
     }
 
-    /// Reads `bytes` of the source and drops them: the operation `ReadFile`.
+    /// Reads `bytes` bytes of the source and drops them: the operation `ReadFile`.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -268,7 +276,7 @@ impl LiveThreadBuffers {
     }
 }
 
-/// Bytes that neither compress nor repeat soon, and whose pages are really there.
+/// Pseudorandom bytes (a linear congruential generator), which do not compress; writing them makes the kernel allocate their pages.
 fn filled(bytes: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut buffer = vec![0_u8; bytes.max(1)];

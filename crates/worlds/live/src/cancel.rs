@@ -8,43 +8,45 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A long wait checks its flags this often.
+/// Longest sleep, ns, before a wait checks its flags again.
 const LONGEST_SLEEP: Duration = Duration(20_000_000);
 
 /// Flags shared by the threads of one job and its agent.
 #[derive(Debug, Default)]
 pub struct LiveCancelFlags {
+    /// Whether endless loops are to stop cleanly.
     limit: AtomicBool,
+    /// Whether to stop at once.
     ended: AtomicBool,
 }
 
 impl LiveCancelFlags {
-    /// The time limit has come, or a load is no longer wanted: end cleanly.
+    /// Makes endless loops stop cleanly: the time limit has come, or a background load is no longer needed.
     pub fn reach_limit(&self) {
         self.limit.store(true, Ordering::Relaxed);
     }
 
-    /// End at once.
+    /// Makes all threads of the job stop at once.
     pub fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
         self.limit.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the limit was reached.
+    /// Whether endless loops are to stop.
     #[inline]
     #[must_use]
     pub fn limit(&self) -> bool {
         self.limit.load(Ordering::Relaxed)
     }
 
-    /// Whether to end at once.
+    /// Whether the job was ended: everything is to stop at once.
     #[inline]
     #[must_use]
     pub fn ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
     }
 
-    /// What an interrupted system call means: carry on, or end.
+    /// Called after a system call was interrupted: whether to carry on (Ok) or stop.
     ///
     /// # Errors
     /// [`Error::interrupted`] when the job was ended.
@@ -61,17 +63,18 @@ impl LiveCancelFlags {
 #[derive(Debug)]
 pub struct LimitTimer {
     started: AtomicBool,
+    /// Whether the timer is no longer needed.
     dismissed: AtomicBool,
 }
 
-/// How soon a timer notices that it was started; as much later it may go off.
+/// How often a timer's thread checks whether it was started; the limit flag may be set this much too late.
 const NOTICE: std::time::Duration = std::time::Duration::from_millis(1);
 
 impl LimitTimer {
-    /// A timer that waits to be started; its thread ends once it went off or was dismissed.
+    /// A timer that waits to be started and sets the limit flag `limit` later. Its thread ends after that or after [`Self::dismiss`].
     ///
     /// # Errors
-    /// When there is no thread to be had.
+    /// When no thread can be started.
     pub fn new(limit: Duration, flags: Arc<LiveCancelFlags>) -> io::Result<Arc<Self>> {
         let limit_timer = Arc::new(Self {
             started: AtomicBool::new(false),
@@ -100,17 +103,16 @@ impl LimitTimer {
         self.started.store(true, Ordering::Relaxed);
     }
 
-    /// Its thread ends soon.
+    /// Makes the timer's thread end soon; it sets the limit flag as it ends.
     pub fn dismiss(&self) {
         self.dismissed.store(true, Ordering::Relaxed);
     }
 }
 
-/// Waits until `moment`, until the limit comes (then it is false) or until the job is ended; spinning when the
-/// specification asks for it.
+/// Waits until `moment`; `spin` busy-waits. Returns false if the limit flag is set before.
 ///
 /// # Errors
-/// [`Error::interrupted`].
+/// [`Error::interrupted`] when the job is ended.
 pub fn wait_until(moment: Instant, flags: &LiveCancelFlags, spin: bool) -> Result<bool> {
     loop {
         let now = clock::now();
@@ -129,14 +131,14 @@ pub fn wait_until(moment: Instant, flags: &LiveCancelFlags, spin: bool) -> Resul
     }
 }
 
-/// The endpoint pauses; others of its thread go on.
+/// Puts the calling endpoint to sleep until `moment`, or until a signal; other endpoints on the same thread go on.
 fn pause_until(moment: Instant) {
     if !readiness::sleep_until(moment) {
         clock::sleep_until(moment);
     }
 }
 
-/// It pauses for so long.
+/// Puts the calling endpoint to sleep for `time`, or until a signal; other endpoints on the same thread go on.
 pub(crate) fn pause(time: std::time::Duration) {
     pause_until(clock::now() + Duration(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)));
 }

@@ -1,14 +1,14 @@
-//! How a child process with a process group of its own ends: by itself within a time, or killed with its group.
+//! Waits for a child process to end by itself, or kills it with its process group.
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether it has ended.
+/// Time between two checks whether the child has ended.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// How it ended; `None` where it does not within that time.
+/// Waits up to `patience` for the child and returns its exit status; `None` if it is still running (or cannot be waited for).
 pub(crate) fn ended_within(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
     let until = Instant::now() + patience;
     loop {
@@ -19,7 +19,7 @@ pub(crate) fn ended_within(child: &mut Child, patience: Duration) -> Option<Exit
     }
 }
 
-/// Kills it and its whole group, which may have children of its own.
+/// Kills the child and its whole process group (its own children are in it), and reaps it. The child must lead that group.
 pub(crate) fn kill_group(child: &mut Child) {
     let _ = killpg(Pid::from_raw(child.id().cast_signed()), Signal::SIGKILL);
     let _ = child.wait();

@@ -6,14 +6,15 @@ use stackline_core::time::{Instant, NANOS_PER_SECOND};
 use stackline_events::clock as events;
 use stackline_monitor::clock::monotonic_ns;
 
-/// Now, in ns since the host's boot.
+/// The present time of the monotonic clock, ns (since about the host's boot).
 #[inline]
 #[must_use]
 pub fn now() -> Instant {
     Instant(monotonic_ns())
 }
 
-/// The same moment as events have it and on the monotonic clock, in ns, and how far the two may be apart, ns.
+/// One moment read on two clocks: the one that events are stamped with, and the monotonic clock in ns. The third value is how far the two
+/// readings may be apart, ns: half the shortest of 100 readings.
 #[must_use]
 pub(crate) fn read_clocks() -> (std::time::Instant, u64, u64) {
     let read = || {
@@ -31,17 +32,17 @@ pub(crate) fn read_clocks() -> (std::time::Instant, u64, u64) {
     (moment, monotonic_ns, width.div_ceil(2))
 }
 
-/// How far the time of events is ahead of the monotonic clock in this process, ns.
+/// The time stamp of events (since 1970) minus the monotonic clock in this process, ns.
 #[must_use]
 pub fn ahead_of_monotonic_ns() -> i64 {
     let (moment, monotonic_ns, _) = read_clocks();
     i64::try_from(i128::from(events::at_ns(moment)) - i128::from(monotonic_ns)).unwrap_or(0)
 }
 
-/// Set for an agent whose clock is to be ahead, in ns, of what it is: for tests.
+/// Environment variable for tests: the agent's clock for events runs this many ns ahead of the real time.
 pub(crate) const SHIFT: &str = "STACKLINE_CLOCK_AHEAD_NS";
 
-/// Says so where it is set.
+/// A note for the report if [`SHIFT`] is set.
 pub(crate) fn describe_clock_shift() -> Option<String> {
     let ahead = std::env::var_os(SHIFT)?;
     Some(format!(
@@ -50,7 +51,8 @@ pub(crate) fn describe_clock_shift() -> Option<String> {
     ))
 }
 
-/// Names the monotonic clock: the machine since its boot, and the time namespace. Who has the same name has the same clock.
+/// Identifies the monotonic clock by boot ID and time namespace: processes with the same identity read the same clock. `None` if the
+/// clock is shifted for a test.
 #[must_use]
 pub fn identity() -> Option<String> {
     if std::env::var_os(SHIFT).is_some() {
@@ -60,12 +62,13 @@ pub fn identity() -> Option<String> {
     namespace("time").or_else(|| boot().map(|boot| format!("{boot}/time")))
 }
 
-/// Names a namespace of this process, on all machines.
+/// Identifies a namespace of this process among all machines: the boot ID and the link in `/proc/self/ns/`.
 pub(crate) fn namespace(kind: &str) -> Option<String> {
     let link = std::fs::read_link(format!("/proc/self/ns/{kind}")).ok()?;
     Some(format!("{}/{}", boot()?, link.to_string_lossy()))
 }
 
+/// The kernel's random ID of the machine's present boot.
 fn boot() -> Option<String> {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(id.trim().to_owned()).filter(|id| !id.is_empty())
@@ -81,7 +84,7 @@ pub fn sleep_until(moment: Instant) {
         (moment.0 / NANOS_PER_SECOND) as i64,
         (moment.0 % NANOS_PER_SECOND) as i64,
     );
-    // An interrupted sleep is the caller's business; there is no other error with a valid clock and time.
+    // The caller handles an interrupted sleep; with a valid clock and time there is no other error.
     let _ = clock_nanosleep(
         ClockId::CLOCK_MONOTONIC,
         ClockNanosleepFlags::TIMER_ABSTIME,

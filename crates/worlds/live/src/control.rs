@@ -1,6 +1,7 @@
-//! The messages between the coordinator and its agents: one JSON object a line, over the agent's stdin and stdout.
+//! The messages between the coordinator and its agents: one JSON object per line, over the agent's stdin and stdout.
 //!
-//! Silent while a clock runs, except for one clock query a second to a traced host with a clock of its own. Lines have a greatest length; what is no message is an error, never a panic.
+//! While a measurement's clock runs no message is sent, except at most one clock query a second to each host of a traced run that has a
+//! clock of its own. A line has a maximum length; malformed input is an error, never a panic.
 
 use crate::error::{self, Error, Result};
 use crate::stacks;
@@ -17,51 +18,51 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, Read, Write};
 use std::net::IpAddr;
 
-/// Grows when an older peer would misunderstand.
+/// Version of this protocol, raised when an older peer would misunderstand; both sides must have the same.
 pub const PROTOCOL: u32 = 5;
-/// Longest line either side reads.
+/// Longest line that either side reads, bytes.
 pub const LONGEST_LINE: u64 = 64 << 20;
 
-/// Most bytes of events that are handed over at once.
+/// Most bytes of events in one [`FromAgent::EventLog`] message.
 pub const LONGEST_EVENT_LOG: u64 = 256 << 20;
-/// Most bytes of events of one run that an agent keeps; what comes behind is counted as lost.
+/// Most bytes of events of one run that an agent keeps; later events are lost.
 pub const MAX_EVENT_LOG_BYTES: u64 = 32 << 30;
 
 /// One side of one part of one run, for all its replicas, as an agent carries it out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AgentTask {
-    /// What its endpoints do.
+    /// The program and data of its endpoints.
     pub work: endpoint::EndpointTask,
     /// The stack.
     pub stack: Stack,
     /// Where this side's data comes from.
     pub source: DataAccess,
-    /// Where it goes.
+    /// Where the data that it receives goes.
     pub destination: DataAccess,
-    /// Core to be pinned to, as it is written.
+    /// The core that the specification pins its threads to, if any.
     pub cpu: Option<usize>,
-    /// Cores that its threads take in turn where none is written; none leaves them to the kernel.
+    /// Without `cpu`: the cores that its threads are pinned to in turn; empty leaves them to the kernel's scheduler.
     #[serde(default)]
     pub cores: Vec<usize>,
-    /// Nice value, 0 for the usual.
+    /// Nice value of its threads, 0 for the default.
     pub nice: i32,
-    /// Proof of belonging.
+    /// Random bytes by which endpoints of this part recognise each other.
     pub token: DatagramToken,
-    /// Where a responder listens.
+    /// The local address at which a responder listens.
     pub bind: IpAddr,
-    /// When the run is traced: the flow of the first replica, from which the others follow.
+    /// In a traced run, the flow ID of the first replica; each further replica has the next ID. `None` if the run is not traced.
     pub flow: Option<u32>,
 }
 
-/// As many pairs a part as the language permits.
+/// Most pairs in a part: as many as the language permits.
 const MOST_REPLICAS: u32 = 10_000;
 
 impl AgentTask {
-    /// An agent carries out nothing that a checked plan could not hold, whoever sends it: sizes, options and pairs are within
-    /// their bounds, so that no answer to a message takes more memory than the host has.
+    /// Checks the bounds that a checked plan keeps to (data unit sizes, options, number of pairs), so that no sender can make an agent
+    /// take more memory than its host has.
     ///
     /// # Errors
-    /// An [`Error`] naming what is not.
+    /// An [`Error`] naming what is out of bounds.
     pub fn check(&self) -> Result<()> {
         let refuse =
             |what: String| Err(Error::input(format!("this agent does not support {what}")));
@@ -93,7 +94,7 @@ impl AgentTask {
     }
 }
 
-/// The sizes of data units that stand in the procedure itself.
+/// The data unit sizes, in bytes, that are written as numbers in the procedure, nested loops included.
 fn written_sizes(steps: &[ProcedureStep]) -> Vec<u64> {
     let of = |size: &SizeArgument| {
         if let SizeArgument::Bytes(bytes) = size {
@@ -118,35 +119,35 @@ fn written_sizes(steps: &[ProcedureStep]) -> Vec<u64> {
     steps.iter().flat_map(within).collect()
 }
 
-/// From the coordinator.
+/// A message from the coordinator to an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToAgent {
-    /// Report what the machine is.
+    /// Report what the machine is (answer: [`FromAgent::Environment`]).
     Environment,
-    /// Report what it is doing.
+    /// Report what the machine is doing (answer: [`FromAgent::Sample`]).
     Sample,
-    /// Measure what waking a core costs.
+    /// Measure how long waking a core takes (answer: [`FromAgent::Calibrated`]).
     Calibrate,
-    /// Report how long a file is that data units come from.
+    /// Report the length of a file that data units come from (answer: [`FromAgent::Length`]).
     Length {
-        /// Its name.
+        /// Name of the file.
         file: String,
     },
     /// Create the responders of a part.
     Listen {
-        /// Names the job from now on.
+        /// Number that names the job in later messages.
         job: u64,
         /// What to do.
         task: Box<AgentTask>,
     },
-    /// Create the initiators of a part and bring them to their clock start.
+    /// Create the initiators of a part, which connect and then wait at the start of their clocks.
     Connect {
-        /// Names the job.
+        /// Number that names the job in later messages.
         job: u64,
         /// What to do.
         task: Box<AgentTask>,
-        /// One address a replica.
+        /// The responders' addresses, one per replica.
         addresses: Vec<String>,
     },
     /// Let the initiators start their clocks (to responders: the measured period begins).
@@ -154,94 +155,94 @@ pub enum ToAgent {
         /// Which job.
         job: u64,
     },
-    /// End a job: cleanly where it loops, at once when `now`.
+    /// End a job: at once if `now`, otherwise its endless loops stop cleanly.
     End {
         /// Which job.
         job: u64,
-        /// Interrupt whatever it waits for.
+        /// Whether to interrupt the operations under way.
         now: bool,
     },
-    /// Report what time it is there.
+    /// Report the time of the agent's clock (answer: [`FromAgent::Clock`]).
     Clock,
-    /// Stamp events as the coordinator does, whose clock this one is: it is so much ahead of the monotonic one.
+    /// The agent reads the same monotonic clock as the coordinator: take this offset from it for the time stamps of events.
     SameClock {
-        /// Time since 1970 less the monotonic clock's, ns.
+        /// The coordinator's event time (since 1970) minus its monotonic time, ns.
         ahead_ns: i64,
     },
-    /// Record events from now on.
+    /// Start recording events (answer: [`FromAgent::Recording`]).
     Record {
-        /// Whose events they are.
+        /// Host name to store with the events.
         host: String,
-        /// Whether the machine is watched too.
+        /// Whether to record the machine's monitors too.
         monitors: bool,
     },
-    /// Record no more, and report what there is.
+    /// Stop recording and summarise (answer: [`FromAgent::Recorded`]).
     StopRecording,
-    /// Hand over the next piece of what was recorded.
+    /// Send the next piece of the recorded events (answer: [`FromAgent::EventLog`]).
     EventLog,
     /// Exit.
     Quit,
 }
 
-/// From an agent.
+/// A message from an agent to the coordinator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FromAgent {
-    /// First of all.
+    /// The greeting: the first message of every agent.
     Hello(AgentHello),
     /// The static environment.
     Environment(serde_json::Value),
-    /// The dynamic environment: `state` now, and what happened `since` the last time.
+    /// The dynamic environment: the present `state`, and what changed `since` the previous sample.
     Sample(serde_json::Value),
-    /// What waking a core costs.
+    /// How long waking a core takes.
     Calibrated(WakeUp),
-    /// How long a file is, or why that cannot be said.
+    /// The length of a file in bytes, or why it cannot be read.
     Length(std::result::Result<u64, Error>),
     /// The responders listen.
     Listening {
         /// Which job.
         job: u64,
-        /// One address a replica: a port or a name.
+        /// One address per replica: a port or the name of a socket.
         addresses: Vec<String>,
     },
-    /// All initiators stand at their clock start.
+    /// All initiators wait at the start of their clocks.
     Ready {
         /// Which job.
         job: u64,
     },
-    /// What time it is there.
+    /// The time of the agent's clock.
     Clock {
-        /// When the question came, ns since 1970 by the agent's clock.
+        /// When the query arrived, ns since 1970 by the agent's clock.
         heard_ns: u64,
-        /// When the answer left.
+        /// When this answer was sent, ns since 1970 by the agent's clock.
         answered_ns: u64,
-        /// When that came, by the coordinator's clock: known there alone.
+        /// When this answer arrived, ns by the coordinator's clock; filled in by the coordinator when it reads the message.
         #[serde(skip)]
         returned_ns: u64,
     },
-    /// Events are being recorded, or why not.
+    /// The answer to [`ToAgent::Record`].
     Recording {
-        /// The reason.
+        /// Why events cannot be recorded; `None` if they are being recorded.
         refused: Option<String>,
     },
-    /// No more are; this is what there is.
+    /// The recording has stopped; a summary of it.
     Recorded(Box<AgentRecordingSummary>),
-    /// A piece of it; none when everything was handed over. Its bytes follow the line.
+    /// A piece of the recorded events, whose bytes follow this line; an empty piece if all were sent.
     EventLog {
-        /// How many.
+        /// How many bytes follow the line.
         length: u64,
-        /// They themselves.
+        /// The bytes that follow the line.
         #[serde(skip)]
         bytes: Vec<u8>,
     },
-    /// All threads of the job are done.
+    /// All endpoints of the job are done.
     Done {
         /// Which job.
         job: u64,
-        /// What they saw.
+        /// What they observed together.
         observed: Box<SideObservation>,
     },
-    /// One of them failed; the others are being ended.
+    /// An endpoint of the job failed, or the job could not start; its other endpoints have been ended.
     Failed {
         /// Which job.
         job: u64,
@@ -250,14 +251,15 @@ pub enum FromAgent {
     },
 }
 
-/// An agent's share of a processor.
+/// An agent's limited share of a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldShare {
-    /// What its control group's quota gives it.
+    /// The share that its control group's quota allows.
     pub given: ProcessorShare,
-    /// What a loop had of a processor there, thousandths; of one processor and more a loop cannot tell.
+    /// The share that a busy loop got, in thousandths of a processor; `None` for a share of one processor or more, which one loop cannot
+    /// measure.
     pub measured: Option<u32>,
-    /// For how long it stands still at most, until the next period begins, us.
+    /// Longest time that it is stopped once its quota is used up, until the next period begins, us.
     pub waits_us: u64,
 }
 
@@ -268,20 +270,20 @@ pub struct AgentHello {
     pub version: String,
     /// [`PROTOCOL`] it speaks.
     pub protocol: u32,
-    /// Its process.
+    /// Its process ID.
     pub pid: u32,
-    /// Names the machine since its boot, so that two agents of one machine are known as such.
+    /// The machine's boot ID, by which agents on the same machine are recognised.
     pub machine: String,
-    /// The address at which an agent that was started by ssh or reached by TCP reaches the coordinator.
+    /// The coordinator's address as the agent sees it; known to an agent that was started by ssh or reached by TCP.
     pub coordinator: Option<String>,
-    /// The address that its packets to other networks leave from.
+    /// The source address of its packets to other networks.
     #[serde(default)]
     pub address: Option<String>,
-    /// Names its monotonic clock: the machine since its boot, and the time namespace.
+    /// Identifies its monotonic clock: the machine's boot ID and the time namespace.
     pub clock: Option<String>,
-    /// Names its network: the machine since its boot, and the network namespace.
+    /// Identifies its network: the machine's boot ID and the network namespace.
     pub network: Option<String>,
-    /// Its share of a processor, where it has one.
+    /// Its share of a processor, if it is limited.
     #[serde(default)]
     pub share: Option<HeldShare>,
 }
@@ -289,23 +291,23 @@ pub struct AgentHello {
 /// What an agent recorded in a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentRecordingSummary {
-    /// Events kept.
+    /// How many events were kept.
     pub recorded: u64,
-    /// Events there was no room for.
+    /// How many events were dropped because there was no room.
     pub lost: u64,
-    /// How far a stamp may be from the agent's clock, ns.
+    /// Greatest error of an event's time stamp, ns.
     pub stamp_error_ns: u64,
-    /// CPU seconds it took, by what took them.
+    /// CPU time that recording took, in seconds, by the task that used it.
     pub cost_s: BTreeMap<String, f64>,
-    /// What could not be recorded, and why.
+    /// What could not be recorded, and the reason for each.
     pub absent: BTreeMap<String, String>,
     /// Notes for the report.
     pub notes: Vec<String>,
-    /// What the kernel says of the wall clock.
+    /// The kernel's state of the wall clock's synchronisation.
     pub kernel: Option<KernelClock>,
 }
 
-/// Writes one message.
+/// Writes one message as a line, and flushes.
 ///
 /// # Errors
 /// When the pipe is closed.
@@ -319,7 +321,7 @@ pub fn write<M: Serialize>(to: &mut impl Write, message: &M) -> std::io::Result<
 /// Reads one message; `None` at the end of the stream.
 ///
 /// # Errors
-/// An [`Error`] for a line that is too long or no message.
+/// An [`Error`] for a line that is too long, cut off or not a message.
 pub fn read<M: DeserializeOwned>(from: &mut impl BufRead) -> Result<Option<M>> {
     let mut line = Vec::new();
     let got = from
@@ -341,7 +343,7 @@ pub fn read<M: DeserializeOwned>(from: &mut impl BufRead) -> Result<Option<M>> {
     })
 }
 
-/// Hands over a piece of what was recorded.
+/// Sends a piece of the recorded events: the message, then the bytes.
 ///
 /// # Errors
 /// When the pipe is closed.
@@ -357,10 +359,11 @@ pub fn write_event_log(to: &mut impl Write, bytes: &[u8]) -> std::io::Result<()>
     to.flush()
 }
 
-/// Reads one message of an agent, with the bytes that follow it and the moment it came; `None` at the end of the stream.
+/// Reads one message of an agent; `None` at the end of the stream. Fills in the bytes that follow an event log's line, and the time at
+/// which a clock answer arrived.
 ///
 /// # Errors
-/// As [`read`]; also when more bytes are to follow than a piece may have.
+/// As [`read`]; also when an event log is longer than [`LONGEST_EVENT_LOG`] or ends early.
 pub fn read_from_agent(from: &mut impl BufRead) -> Result<Option<FromAgent>> {
     let mut message = read(from)?;
     match &mut message {
@@ -371,7 +374,7 @@ pub fn read_from_agent(from: &mut impl BufRead) -> Result<Option<FromAgent>> {
                     "an agent sent more than 256 MiB of events at once",
                 ));
             }
-            // What is not there takes no memory.
+            // `read_to_end` grows the buffer as bytes arrive: an announced length alone takes no memory.
             let got = from
                 .take(*length)
                 .read_to_end(bytes)

@@ -1,7 +1,7 @@
-//! Agents and the mailbox they all write to: started, greeted, questioned about their machines, driven through runs.
+//! The coordinator's start: it starts one agent per host, waits for their greetings and asks what their machines are.
 //!
-//! It keeps no statistics and does not know which run comes next: its caller hands it one run after the other. What it says goes through
-//! the launcher.
+//! The submodules drive the agents through runs. The coordinator keeps no statistics and does not know which run comes next: its caller
+//! hands it one run after the other. Text for the user goes through the `say` function of the launcher.
 
 mod clocks;
 mod hosts;
@@ -30,27 +30,28 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// What a login may take until its agent greets.
+/// How long to wait, after the agents were started, until every one has sent its greeting; a login may ask for a password.
 const LOGIN: Duration = Duration::from_secs(60);
-/// What agents may take to say what their machines are, as a whole; each has half of [`silence_limits::silence_limit`] for an answer besides.
+/// How long all questions about the machines may take together. Besides, each single answer has [`silence_limits::answer_limit`].
 const QUESTIONS: Duration = Duration::from_secs(60);
 
-/// What is known of the agents before the first run.
+/// What the agents reported before the first run, by host name.
 #[derive(Clone, Debug, Default)]
 pub struct AgentsReport {
     /// Greeting and static environment of each host.
     pub hosts: BTreeMap<String, (AgentHello, serde_json::Value)>,
     /// Dynamic environment of each host at the start.
     pub before: BTreeMap<String, serde_json::Value>,
-    /// What waking a core costs, by host.
+    /// How long waking another core takes, by host.
     pub wake_up: BTreeMap<String, WakeUp>,
 }
 
 impl<'p> Coordinator<'p> {
-    /// Starts an agent for every host and queries what its machine is.
+    /// Starts an agent for every host, waits for the greetings and queries what the machines are. `interrupted` is set when the user
+    /// stops the program; every wait checks it.
     ///
     /// # Errors
-    /// An [`Error`] naming the host that has no agent.
+    /// An [`Error`] naming the host whose agent cannot be started, does not greet in time, or ends.
     pub fn start(
         hosts: BTreeMap<String, HostPlan>,
         launcher: &Launcher,
@@ -90,7 +91,8 @@ impl<'p> Coordinator<'p> {
         Ok((coordinator, report))
     }
 
-    /// From now on pairs whose ends are both here have cores by one rule, where nobody chose cores.
+    /// From now on, pairs whose two ends run on this machine are pinned to cores by the rule of `pair_placement`, unless the plan names
+    /// cores.
     pub fn place_local_pairs(&mut self) {
         self.cores_for_pairs = cpu_placement::allowed_cores();
     }
@@ -123,6 +125,7 @@ impl<'p> Coordinator<'p> {
         Ok(())
     }
 
+    /// The error when agents did not greet within [`LOGIN`]; its hint says how to start the first missing one.
     fn no_login(&self) -> Error {
         let missing = self.missing();
         Error::environment(format!(
@@ -138,7 +141,7 @@ impl<'p> Coordinator<'p> {
         )
     }
 
-    /// Whose agents have not greeted.
+    /// The hosts whose agents have not greeted yet.
     fn missing(&self) -> Vec<&str> {
         self.agents
             .keys()
@@ -147,7 +150,8 @@ impl<'p> Coordinator<'p> {
             .collect()
     }
 
-    /// What every host is and does. A machine is queried once, however many of its agents there are, one after the other.
+    /// Asks for the state, the static environment and the wake-up cost of every host. Machines are queried one after the other, each
+    /// once, however many agents run on it.
     fn ask(&mut self) -> Result<AgentsReport> {
         let mut report = AgentsReport {
             before: self.samples()?,
@@ -175,7 +179,7 @@ impl<'p> Coordinator<'p> {
         Ok(report)
     }
 
-    /// What every host does now, and did since the last time.
+    /// The dynamic environment of every host: its state, and what happened since the previous call.
     ///
     /// # Errors
     /// An [`Error`] when an agent is gone.
@@ -192,7 +196,8 @@ impl<'p> Coordinator<'p> {
         })
     }
 
-    /// One answer a machine, given to each of its hosts.
+    /// Asks one agent of each machine and returns its answer for every host on that machine. `answer` picks the answer out of the
+    /// messages, and returns `None` for others.
     fn ask_machines<T: Clone>(
         &mut self,
         question: &ToAgent,

@@ -1,4 +1,4 @@
-//! Cores, priorities, limits, and what it costs to wake another core.
+//! Pins threads to cores, lists the permitted cores, raises the limit of open files, and measures how long waking a thread takes.
 
 use crate::clock;
 use crate::error::{Error, Result};
@@ -22,7 +22,7 @@ pub fn pin(cpu: usize) -> Result<()> {
     sched_setaffinity(Pid::from_raw(0), &set).map_err(|e| refused(e.to_string()))
 }
 
-/// The core the calling thread is on, and whether it may be on no other.
+/// The core that the calling thread runs on, and whether it is pinned to it.
 #[must_use]
 pub fn current_core() -> (usize, bool) {
     (sched_getcpu().unwrap_or(0), allowed_cores().len() == 1)
@@ -39,6 +39,7 @@ pub fn allowed_cores() -> Vec<usize> {
         .collect()
 }
 
+/// The permitted cores as text.
 fn shown() -> String {
     allowed_cores()
         .iter()
@@ -50,14 +51,15 @@ fn shown() -> String {
 /// Lets this process open as many files as its hard limit permits; a thousand pairs need two thousand sockets.
 pub fn raise_file_limit() {
     if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        // Without it the first socket too many says so.
+        // A failure is ignored: opening one socket too many reports it.
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
     }
 }
 
+/// Round trips in one measurement; their median is taken.
 const ROUND_TRIPS: usize = 40;
 
-/// Measures it: a few milliseconds.
+/// Measures how long waking a thread on the same core and on another core takes. This takes a few milliseconds.
 #[must_use]
 pub fn wake_up() -> WakeUp {
     let cpus = allowed_cores();
@@ -68,6 +70,7 @@ pub fn wake_up() -> WakeUp {
     }
 }
 
+/// Half the median round trip, in seconds, of two threads on these cores that wake each other through event descriptors.
 fn half_round_trip(first: usize, second: usize) -> Option<f64> {
     let there = EventFd::from_flags(EfdFlags::EFD_CLOEXEC).ok()?;
     let back = EventFd::from_flags(EfdFlags::EFD_CLOEXEC).ok()?;

@@ -1,4 +1,4 @@
-//! The one directory an agent may touch files under; the kernel itself keeps paths inside it.
+//! The one directory under which an agent may open files. The kernel keeps paths inside it (`openat2` with `RESOLVE_BENEATH`).
 
 use crate::error::{Error, Result};
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
@@ -7,14 +7,14 @@ use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// A directory, or none: then no file may be touched.
+/// The directory that an agent may open files under; without one it may open none.
 #[derive(Clone, Debug, Default)]
 pub struct AgentFileDirectory {
     directory: Option<PathBuf>,
 }
 
 impl AgentFileDirectory {
-    /// Only what lies under `directory`.
+    /// Permits files under `directory` only.
     #[must_use]
     pub fn under(directory: Option<&Path>) -> Self {
         Self {
@@ -22,7 +22,7 @@ impl AgentFileDirectory {
         }
     }
 
-    /// Opens a file to read data units from.
+    /// Opens a file to read data units from. Returns it with its length in bytes.
     ///
     /// # Errors
     /// An [`Error`] when it is not permitted, missing, unreadable, empty or not a plain file.
@@ -53,11 +53,11 @@ impl AgentFileDirectory {
                 .hint("specify the directory that it may access: `run --files DIR`, or `host NAME files \"DIR\" ...;`"));
         };
         let root = opened(directory)?;
-        // A path may be written in full as long as it lies under the directory.
+        // An absolute path is permitted if it lies under the directory.
         let relative = Path::new(name)
             .strip_prefix(directory)
             .unwrap_or(Path::new(name));
-        // Without O_NONBLOCK a named pipe would keep the agent waiting for its other end.
+        // Without O_NONBLOCK, opening a named pipe would block until another process opens its other end.
         let mut how = OpenHow::new()
             .flags(flags | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)
             .resolve(ResolveFlag::RESOLVE_BENEATH);
@@ -82,7 +82,7 @@ impl AgentFileDirectory {
     }
 }
 
-/// The directory. Whatever else has its name, a pipe that nobody writes to for one, is not waited for.
+/// Opens the directory. `O_DIRECTORY` makes this fail at once for anything else, such as a named pipe, which could block.
 fn opened(directory: &Path) -> Result<File> {
     File::options()
         .read(true)
@@ -97,7 +97,7 @@ fn opened(directory: &Path) -> Result<File> {
         })
 }
 
-/// The length of a plain file; anything else is refused.
+/// The length of a regular file, bytes; an error for anything else.
 fn plain(file: &File, name: &str) -> Result<u64> {
     let about = file
         .metadata()

@@ -1,4 +1,4 @@
-//! A door to what is private, for a fuzz target.
+//! Gives a fuzz target access to the private parser of byte streams.
 
 use crate::buffers::LiveThreadBuffers;
 use crate::cancel::LiveCancelFlags;
@@ -13,11 +13,11 @@ use std::io::Write;
 use std::net::Shutdown;
 use std::sync::Arc;
 
-/// What a byte stream's peer is taken to say when it writes `bytes` and closes: data units of `unit` bytes that a call,
-/// a bulk transfer and a disconnect make of them. At most 64 KiB, which fit a socket's buffer.
+/// Feeds `bytes` (at most the first 64 KiB, which fit a socket's buffer), followed by the end of the stream, to a responder that awaits
+/// a call, a bulk put and a disconnect, with data units of `unit` bytes. Returns how many data units it received.
 ///
 /// # Errors
-/// What the stream itself says of it.
+/// The error that the stream's operations report for these bytes.
 pub fn stream(bytes: &[u8], unit: usize) -> Result<u64> {
     let io = |error| crate::error::io_error("a socket pair", &error);
     let (near, mut far) = Socket::pair(Domain::UNIX, Type::STREAM, None).map_err(io)?;

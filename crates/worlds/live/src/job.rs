@@ -1,4 +1,5 @@
-//! One side of one part: its threads, the barrier before their clocks, how they are ended, what they saw together.
+//! A job at an agent: one side (initiators or responders) of one part of a run. It starts the threads of the endpoints, holds them at a
+//! barrier until their clocks start, ends them, and gathers what they observed. A replica is one endpoint of the side, by index.
 
 use crate::barrier::Barrier;
 use crate::buffers::{LiveThreadBuffers, REGION_BYTES};
@@ -25,20 +26,21 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Stack of a benchmark thread; untouched pages cost nothing.
+/// Stack size of a benchmark thread, bytes; untouched pages cost nothing.
 const THREAD_STACK: usize = 256 << 10;
-/// Longest time between two reads of the clock in a waiting datagram call; then how often ended threads are interrupted.
+/// Longest time between two interruptions of a waiting datagram call, which reads the clock then.
 const TICK: Duration = Duration::from_millis(100);
+/// Time between two interruptions of the threads of a job that is being ended.
 const END_TICK: Duration = Duration::from_millis(5);
 
 /// What a job reports to the agent.
 #[derive(Debug)]
 pub enum JobEvent {
-    /// The responder of that replica listens at that address.
+    /// The responder with this replica index listens at this address.
     Listening(u32, String),
     /// All threads wait at the barrier.
     Ready,
-    /// One thread is done.
+    /// One endpoint is done, with what it observed or why it failed.
     Observed(Box<Result<EndpointObservation>>),
 }
 
@@ -52,10 +54,15 @@ pub struct AgentJob {
     barrier: Arc<Barrier>,
     limit_timer: Option<Arc<LimitTimer>>,
     threads: Vec<JoinHandle<()>>,
+    /// The state of the host when the measured period began.
     host_before: HostSample,
+    /// What the endpoints that are done observed.
     observed: Vec<EndpointObservation>,
+    /// Where each responder listens, by replica; `None` until it reports.
     addresses: Vec<Option<String>>,
+    /// How many endpoints are not done.
     missing: u32,
+    /// Time between two interruptions of waiting datagram calls.
     tick: Duration,
 }
 
@@ -63,7 +70,7 @@ impl AgentJob {
     /// Creates the responders; their addresses and everything else are reported later.
     ///
     /// # Errors
-    /// An [`Error`] when the stack is unknown or a thread is not to be had.
+    /// An [`Error`] when the task is not permitted, the stack is unknown or a thread cannot be started.
     pub fn listen(task: AgentTask, files: &AgentFileDirectory, notify: Notify) -> Result<Self> {
         Self::start(task, &[], files, notify)
     }
@@ -140,7 +147,7 @@ impl AgentJob {
         Ok(job)
     }
 
-    /// Takes one responder's address; all of them once it was the last.
+    /// Stores one responder's address. Returns the addresses of all responders once none is missing.
     pub fn listening(&mut self, replica: u32, address: String) -> Option<Vec<String>> {
         if let Some(place) = self.addresses.get_mut(replica as usize) {
             *place = Some(address);
@@ -158,7 +165,7 @@ impl AgentJob {
             Arc::clone(notify),
             task.work.replicas,
         );
-        // It waits asleep and is gone before the clock starts.
+        // This thread sleeps on the barrier's condition variable and ends before the clock starts.
         let _ = std::thread::Builder::new()
             .stack_size(64 << 10)
             .spawn(move || {
@@ -173,7 +180,7 @@ impl AgentJob {
         self.barrier.open();
     }
 
-    /// Ends it: cleanly where it loops; at once when `now`.
+    /// Ends the job: at once if `now`; otherwise endless loops stop cleanly, as at a time limit.
     pub fn end(&self, now: bool) {
         if now {
             self.flags.end()
@@ -185,13 +192,15 @@ impl AgentJob {
         }
     }
 
-    /// Makes waiting system calls return, so that threads check their flags. True while some thread runs.
+    /// Sends every running thread a signal so that a blocked system call returns and the thread checks its flags. Returns whether any
+    /// thread still runs.
     pub fn interrupt(&self) -> bool {
         let running = self.threads.iter().filter(|thread| !thread.is_finished());
         running.map(system::interrupt).count() > 0
     }
 
-    /// How long the agent may wait before it interrupts the threads again; `None` when there is no need to.
+    /// How long the agent waits before it interrupts the threads again; `None` if they need no interruption: a job over a reliable stack
+    /// that is not being ended.
     #[must_use]
     pub fn tick(&self, reliable: bool) -> Option<Duration> {
         match (self.flags.ended(), reliable) {
@@ -201,7 +210,7 @@ impl AgentJob {
         }
     }
 
-    /// Takes what one thread observed; that of all once it was the last.
+    /// Stores what one endpoint observed. Returns the observations of all, gathered, once none is missing.
     pub fn observed(&mut self, observation: EndpointObservation) -> Option<SideObservation> {
         self.observed.push(observation);
         self.missing = self.missing.saturating_sub(1);
@@ -221,7 +230,7 @@ impl AgentJob {
             std::thread::sleep(END_TICK);
         }
         for thread in self.threads.drain(..) {
-            // A panic in it was reported as its outcome.
+            // A panic in an endpoint was caught and reported as its outcome.
             let _ = thread.join();
         }
     }
@@ -236,13 +245,13 @@ impl Drop for AgentJob {
     }
 }
 
-/// How often a waiting datagram call reads the clock: ten times within its timeout.
+/// The time between two clock reads of a waiting datagram call: a tenth of its timeout, between 1 ms and [`TICK`].
 fn tick(task: &AgentTask) -> Duration {
     let timeout = Duration::from_nanos(call_timeout(&task.stack).0.min(60_000_000_000));
     (timeout / 10).clamp(Duration::from_millis(1), TICK)
 }
 
-/// How many threads drive the endpoints of a side: one each, unless the stack says otherwise.
+/// How many threads drive the endpoints of a side: one per endpoint, unless the stack's option `threads` is given.
 fn threads(task: &AgentTask) -> u32 {
     let written = task
         .stack
@@ -251,7 +260,8 @@ fn threads(task: &AgentTask) -> u32 {
     written.unwrap_or(u32::MAX).clamp(1, task.work.replicas)
 }
 
-/// Starts a thread for these endpoints.
+/// Starts one thread that runs these endpoints: as coroutines if the stack's option `threads` is given, else one after the other (then
+/// there is only one).
 fn spawn(benches: Vec<Bench>) -> Result<JoinHandle<()>> {
     let replica = benches.first().map_or(0, |bench| bench.replica);
     let work = move || match benches.first().map(|bench| settle(&bench.task, replica)) {
@@ -275,7 +285,7 @@ fn spawn(benches: Vec<Bench>) -> Result<JoinHandle<()>> {
     })
 }
 
-/// Drives several endpoints by the calling thread.
+/// Runs several endpoints on the calling thread, each as a coroutine, until all are done.
 fn drive(benches: Vec<Bench>) {
     let Some((notify, barrier, flags)) = benches.first().map(|bench| {
         (
@@ -302,13 +312,14 @@ fn drive(benches: Vec<Bench>) {
     }
 }
 
-/// What one endpoint is made of. Its thread opens its sockets and files, in a file table of its own.
+/// Everything one endpoint needs to run. Its thread opens the sockets and files itself, because it has a file table of its own.
 struct Bench {
     task: Arc<AgentTask>,
     work: Arc<endpoint::EndpointTask>,
     replica: u32,
-    /// Where an initiator connects to.
+    /// Where an initiator connects to; `None` for a responder.
     address: Option<String>,
+    /// Size that buffers are made for, bytes.
     unit: usize,
     files: AgentFileDirectory,
     flags: Arc<LiveCancelFlags>,
@@ -323,7 +334,7 @@ impl Bench {
         (self.notify)(JobEvent::Observed(Box::new(result)));
     }
 
-    /// Walks its program and reports.
+    /// Runs the endpoint's program and reports the outcome. `meter` counts the thread's CPU time if it drives several endpoints.
     fn work(self, meter: Option<Rc<Meter>>) {
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.observe(meter)));
         let bug = |_| {
@@ -336,7 +347,7 @@ impl Bench {
 
     fn observe(&self, meter: Option<Rc<Meter>>) -> Result<EndpointObservation> {
         let task = &self.task;
-        // The files first: who listens is connected to at once.
+        // Open the files before listening: as soon as a responder listens, an initiator may connect.
         let buffers = LiveThreadBuffers::new(
             Arc::clone(&self.flags),
             &self.files,
@@ -382,7 +393,7 @@ impl Bench {
         }
     }
 
-    /// What events of its operations carry, when the run is traced.
+    /// What identifies this endpoint's flow in events; `None` if the run is not traced.
     fn flow_trace(&self) -> Option<FlowTrace> {
         let flow = self.task.flow? + self.replica;
         Some(FlowTrace::new(
@@ -403,14 +414,14 @@ fn parameters(task: &AgentTask, replica: u32) -> LiveConnectParameters {
     }
 }
 
-/// Pins the thread, sets its priority and its timers' precision.
+/// Pins the calling thread, sets its niceness and the precision of its timers. `thread` is its index among the threads of the job.
 fn settle(task: &AgentTask, thread: u32) -> Result<()> {
     match (
         task.cpu,
         task.cores.get(thread as usize % task.cores.len().max(1)),
     ) {
         (Some(cpu), _) => cpu_placement::pin(cpu)?,
-        // A core that is not to be had was nobody's wish: the record says that the thread is not pinned.
+        // The user did not ask for this core, so failing to get it is no error: the record says that the thread is not pinned.
         (None, Some(core)) => drop(cpu_placement::pin(*core)),
         (None, None) => {}
     }
@@ -419,12 +430,13 @@ fn settle(task: &AgentTask, thread: u32) -> Result<()> {
             Error::environment(format!("the niceness {} is not permitted: {e}", task.nice))
         })?;
     }
-    // Without it the kernel may wake a paced sender 50 us late on purpose; lateness is recorded anyway.
+    // The default timer slack lets the kernel wake a paced sender up to 50 us late. A failure is ignored: lateness is recorded anyway.
     let _ = nix::sys::prctl::set_timerslack(1);
     Ok(())
 }
 
-/// The size buffers are made for; refused when it is a good part of the memory there is.
+/// The size, in bytes, that buffers are made for: the largest data unit. An error if all buffers of the job would take more than half of
+/// the available memory.
 fn unit_bytes(task: &AgentTask) -> Result<usize> {
     let largest = |size: &Size| match size {
         Size::Bytes(bytes) => *bytes,
@@ -453,6 +465,7 @@ fn unit_bytes(task: &AgentTask) -> Result<usize> {
         .map_err(|_| Error::input("the data unit is larger than the address space"))
 }
 
+/// `MemAvailable` of `/proc/meminfo`, bytes.
 fn available_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text

@@ -1,8 +1,8 @@
-//! How an agent is started: as a child process here, as `ssh DESTINATION stackline agent` there, or by a command; or how one that listens is
-//! reached, by a child process that connects to it.
+//! Starts agents: as a child process on this machine, by `ssh DESTINATION stackline agent`, or by a command of the user; or connects to an
+//! agent that listens, by a child process that relays bytes.
 //!
-//! Encryption and login are ssh's, the command's, or those of [`crate::remote`]. A child has a process group of its own, so that Ctrl-C reaches the coordinator alone,
-//! which then ends its agents by message.
+//! Encryption and login are those of ssh, of the command, or of [`crate::remote`]. Each child has a process group of its own, so that
+//! Ctrl-C reaches the coordinator alone, which then ends its agents by message.
 
 use crate::agent::COORDINATOR;
 use crate::child_end::{ended_within, kill_group};
@@ -22,22 +22,22 @@ use std::time::Duration;
 /// How agents are started.
 #[derive(Clone, Debug)]
 pub struct Launcher {
-    /// This program.
+    /// Path of this program, which local agents run.
     pub program: PathBuf,
-    /// Directory that local agents may touch files under.
+    /// The directory that local agents may access files under, if any.
     pub files: Option<PathBuf>,
-    /// The ssh program; `$STACKLINE_SSH` or `ssh`.
+    /// The ssh program: `$STACKLINE_SSH`, else `ssh`.
     pub ssh: String,
-    /// The command ssh runs there; `$STACKLINE_REMOTE` or `stackline`.
+    /// The stackline command on remote hosts: `$STACKLINE_REMOTE`, else `stackline`.
     pub remote: String,
-    /// The namespaces that agents of local hosts enter first, by host: of users, where there is one, and of the network.
+    /// The namespaces that local agents enter first, by host: the user namespace, if there is one, and the network namespace.
     pub within: BTreeMap<String, (Option<PathBuf>, PathBuf)>,
-    /// Tells a person what is waited for.
+    /// Shows the user a line of text about a wait.
     pub say: fn(&str),
 }
 
 impl Launcher {
-    /// From the environment.
+    /// A launcher with ssh and the remote command taken from environment variables.
     #[must_use]
     pub fn new(program: PathBuf, files: Option<PathBuf>) -> Self {
         let or =
@@ -56,6 +56,7 @@ impl Launcher {
         }
     }
 
+    /// The command that starts, or connects to, a host's agent.
     fn command(&self, name: &str, host: &HostPlan) -> Command {
         match &host.via {
             Via::Local => {
@@ -82,7 +83,7 @@ impl Launcher {
             }
             Via::Ssh(destination) => {
                 let mut command = Command::new(&self.ssh);
-                // Asking for a password would wait for ever on a terminal that is not there.
+                // Without BatchMode, ssh could wait without end for a password that nobody can type.
                 command.args([
                     "-o",
                     "BatchMode=yes",
@@ -117,10 +118,11 @@ impl Launcher {
         }
     }
 
-    /// Starts the agent of a host; its greeting is the first of its output.
+    /// Starts the agent of a host; its output begins with its greeting.
     ///
     /// # Errors
-    /// An [`Error`] when the program cannot be started.
+    /// An [`Error`] when the program cannot be started, or the plan sets a directory or share that has to be set where the agent is
+    /// started.
     pub fn start(&self, name: &str, host: &HostPlan) -> Result<AgentProcess> {
         let is_started_elsewhere = matches!(host.via, Via::Tcp(_) | Via::Exec(_));
         if is_started_elsewhere && (host.files.is_some() || host.share.is_some()) {
@@ -139,7 +141,7 @@ impl Launcher {
             command.env_remove(remote::SECRET);
         }
         if matches!(host.via, Via::Exec(_)) {
-            // They say where this process's user comes from.
+            // These name the client of this process's own login, which the agent would mistake for its coordinator's address.
             command.env_remove("SSH_CONNECTION").env_remove(COORDINATOR);
         }
         let mut child = command.spawn().map_err(|e| {
@@ -169,7 +171,7 @@ impl Launcher {
     }
 }
 
-/// What a process said on stderr, and whether it has ended that.
+/// What a process wrote to stderr, and whether its stderr has ended.
 #[derive(Debug, Default)]
 struct AgentStderr {
     state: Mutex<(String, bool)>,
@@ -177,7 +179,7 @@ struct AgentStderr {
 }
 
 impl AgentStderr {
-    /// All of it, if it ends soon; a child that outlives the process may hold stderr open.
+    /// The text, after waiting up to 1 s for stderr to end: a child that outlives the process may keep it open.
     fn words(&self) -> String {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self
@@ -187,7 +189,7 @@ impl AgentStderr {
     }
 }
 
-/// Keeps the first of what a process says on stderr.
+/// Starts a thread that keeps the first 4 KiB or so of what a process writes to stderr (and reads at most 1 MiB of it).
 fn listen(errors: ChildStderr) -> Arc<AgentStderr> {
     let said = Arc::new(AgentStderr::default());
     let keep = Arc::clone(&said);
@@ -213,29 +215,31 @@ fn listen(errors: ChildStderr) -> Arc<AgentStderr> {
 /// A started agent.
 #[derive(Debug)]
 pub struct AgentProcess {
-    /// The host it stands for.
+    /// Name of the host that it is the agent of.
     pub name: String,
     via: Via,
     ssh: String,
-    /// The host of an ssh destination, once somebody has asked.
+    /// The host that an ssh destination stands for, once it was looked up.
     ssh_host: OnceLock<String>,
     child: Child,
-    /// Closed only when the agent is dropped.
+    /// The pipe for messages to the agent; `None` after [`Self::quit`].
     input: Option<ChildStdin>,
+    /// The pipe for messages from the agent, until it is taken.
     output: Option<BufReader<ChildStdout>>,
     said: Arc<AgentStderr>,
-    /// How long it may take to end after it was asked to.
+    /// How long the process may take to end by itself before it is killed.
     patience: Duration,
 }
 
-/// How long an agent may take to end after it was asked to; one that has not greeted has nothing to end.
+/// How long an agent may take to end after it was asked to.
 const ENDS: Duration = Duration::from_secs(2);
+/// The same for an agent that has not greeted: it has no jobs to end.
 const ENDS_UNGREETED: Duration = Duration::from_millis(100);
 
-/// Most noise (a shell's greeting) before the agent's own.
+/// Most bytes of other output (such as a login shell's greeting) before the agent's greeting.
 const NOISE: u64 = 64 << 10;
 
-/// Waits for an agent's greeting; `None` when the output ends, or goes on about other things.
+/// Waits for an agent's greeting and skips other lines before it. `None` if the output ends first or has more than 64 KiB of other lines.
 pub fn greeting(output: &mut impl BufRead) -> Option<AgentHello> {
     let mut noise = 0;
     while noise < NOISE {
@@ -252,15 +256,15 @@ pub fn greeting(output: &mut impl BufRead) -> Option<AgentHello> {
 }
 
 impl AgentProcess {
-    /// Takes the agent's output, to be read elsewhere: first its [`greeting`], then its messages.
+    /// Takes the agent's output, to be read by the caller: first its [`greeting`], then its messages. `None` if it was taken before.
     pub const fn take_output(&mut self) -> Option<BufReader<ChildStdout>> {
         self.output.take()
     }
 
-    /// Judges the greeting that came, or the end of the output that came instead.
+    /// Checks the greeting; `None` means that the output ended without one.
     ///
     /// # Errors
-    /// An [`Error`] that says why there is no agent: ssh's own words, or another version.
+    /// An [`Error`] that says why there is no agent (with what ssh wrote to stderr, for example), or that its version differs.
     pub fn greeted(&mut self, hello: Option<&AgentHello>) -> Result<()> {
         match hello {
             None => Err(self.not_started()),
@@ -282,6 +286,7 @@ impl AgentProcess {
         .hint("install the same version on both hosts")
     }
 
+    /// The error for an agent that has not greeted; its hint depends on how the agent was started and on what was written to stderr.
     fn not_started(&mut self) -> Error {
         let status = self.wait(Duration::from_secs(2));
         let said = self.last_words();
@@ -331,7 +336,7 @@ impl AgentProcess {
         }
     }
 
-    /// Why the process that connects ended, and what helps.
+    /// The error and hint that the connecting process (`stackline agent --connect`) wrote to stderr.
     fn words_of_the_connection(&self) -> (String, Option<String>) {
         let said = self.said.words();
         let line = |kind: &str| said.lines().find_map(|line| line.strip_prefix(kind));
@@ -339,7 +344,7 @@ impl AgentProcess {
         (why.to_owned(), line("hint: ").map(str::to_owned))
     }
 
-    /// What became of an agent whose pipe closed.
+    /// The error for an agent whose pipe closed during a run: its exit status and last words.
     pub fn died(&mut self) -> Error {
         let status = self.wait(Duration::from_secs(2));
         if matches!(self.via, Via::Tcp(_)) {
@@ -360,6 +365,7 @@ impl AgentProcess {
         ))
     }
 
+    /// The last two lines written to stderr, with a colon before them; empty if there are none.
     fn last_words(&self) -> String {
         let said = self.said.words();
         let words: Vec<&str> = said
@@ -375,6 +381,7 @@ impl AgentProcess {
         }
     }
 
+    /// Waits for the process to end. Returns its exit status in words; empty if it still runs after `patience`.
     fn wait(&mut self, patience: Duration) -> String {
         let Some(status) = ended_within(&mut self.child, patience) else {
             return String::new();
@@ -389,7 +396,7 @@ impl AgentProcess {
     /// Sends one message.
     ///
     /// # Errors
-    /// An [`Error`] that says what became of the agent.
+    /// The error of [`Self::died`] when the message cannot be written.
     pub fn send(&mut self, message: &ToAgent) -> Result<()> {
         let written = self
             .input
@@ -402,7 +409,7 @@ impl AgentProcess {
         }
     }
 
-    /// What helps where it does not answer.
+    /// The hint for an agent that does not answer.
     #[must_use]
     pub const fn how_to_start(&self) -> &'static str {
         match self.via {
@@ -417,13 +424,13 @@ impl AgentProcess {
         }
     }
 
-    /// Whether its agent runs on this machine as our child.
+    /// Whether the agent runs on this machine as a child of this process.
     #[must_use]
     pub const fn is_local(&self) -> bool {
         matches!(self.via, Via::Local)
     }
 
-    /// The address others reach its host by, as far as it follows from the way that its agent is reached.
+    /// The address by which other hosts reach the agent's host, if it follows from the way the agent is reached (ssh or TCP).
     #[must_use]
     pub fn destination(&self) -> Option<String> {
         match &self.via {
@@ -441,7 +448,7 @@ impl AgentProcess {
         }
     }
 
-    /// Whether it is in another network or machine, as far as only its greeting says.
+    /// Whether the agent was started by a command: then only its greeting shows on which machine and in which network it runs.
     #[must_use]
     pub const fn is_by_command(&self) -> bool {
         matches!(self.via, Via::Exec(_))
@@ -449,9 +456,9 @@ impl AgentProcess {
 }
 
 impl AgentProcess {
-    /// Tells it to end, without waiting for that.
+    /// Asks the agent to end, without waiting until it has.
     pub fn quit(&mut self) {
-        // The message spares the agent a guess; one of another version understands only the closed pipe.
+        // An agent also ends when its pipe closes, as it does here; an agent of another version may not understand the message.
         if let Some(mut input) = self.input.take() {
             let _ = control::write(&mut input, &ToAgent::Quit);
         }

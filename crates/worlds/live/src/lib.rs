@@ -1,28 +1,30 @@
-//! The live world: a plan carried out over real stacks between real processes.
+//! The live world: a plan carried out over real protocol stacks between real processes.
+//!
+//! A coordinator starts one agent process per host; an agent runs jobs. A job is one side (the initiators or the responders) of one
+//! part of a run, for all its replicas (its pairs of endpoints).
 //!
 //! | module | one idea |
 //! | --- | --- |
 //! | [`coordinator`] | drives agents through a plan, run by run |
-//! | [`agent`] | the process at the other end of the pipe: creates and ends benchmark processes by message |
-//! | [`control`] | the messages between them |
+//! | [`agent`] | the process at the other end of the pipe: creates and ends jobs as messages ask for |
+//! | [`control`] | the messages between the coordinator and its agents |
 //! | [`launch`] | how an agent is started or reached: child process, ssh, TCP, a command |
 //! | [`remote`] | an agent that listens at a TCP port, and the connection to it: TLS and a shared secret |
 //! | [`job`] | one side of one part: its threads, how they are started and ended |
-//! | [`world`] | the live world of an endpoint (`stackline_endpoint`), one thread each |
+//! | [`world`] | what an endpoint program (`stackline_endpoint`) calls to connect, transfer, wait and read the clock |
 //! | [`barrier`] | where threads wait for their clocks to start |
 //! | [`cancel`] | what makes threads stop: flags and the time limit |
 //! | [`stacks`] | the communication operations on each protocol stack: one file a stack |
 //! | [`buffers`] | where data units come from and go to |
-//! | [`usage`] | CPU and counters of the measured period |
+//! | [`usage`] | CPU time and counters of the measured period |
 //! | [`cpu_placement`] | cores, priorities, and what waking another core costs |
 //! | `reactor` | one thread that drives many endpoints, by epoll |
-//! | `readiness` | where a connection waits on such a thread |
-//! | `recording` | one traced run at an agent: events kept until they are taken |
+//! | `readiness` | how an endpoint on such a thread waits for a descriptor or a moment |
+//! | `recording` | one traced run at an agent: its events, kept until the coordinator takes them |
 //! | `ssh_destination` | the host behind a destination of ssh |
 //! | [`files`] | the one directory an agent may touch |
-//! | `sys` | the only unsafe code |
 //!
-//! It never parses the language, never computes a statistic and never prints.
+//! This crate never parses the language, never computes a statistic and never prints. It has no unsafe code.
 
 pub mod agent;
 pub mod barrier;
@@ -53,7 +55,8 @@ pub use stackline_os::memory::keep_large_blocks_apart;
 use stackline_core::catalogue::Capabilities;
 use stackline_core::plan::World;
 
-/// What the live world can do: everything a machine can, on whatever network it has.
+/// What the live world supports: everything except measurements across a declared network, because it uses the network that the hosts
+/// have.
 pub const CAPABILITIES: Capabilities = Capabilities {
     world: World::Live,
     networks: false,

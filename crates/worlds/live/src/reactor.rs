@@ -1,7 +1,7 @@
-//! One thread that drives many endpoints: each is a coroutine, set aside while its sockets have nothing for it and taken up when
-//! epoll says so.
+//! Drives many endpoints on one thread: each is a coroutine that is suspended while it waits for a socket, a moment or the barrier, and
+//! resumed when epoll reports an event of its socket or the wait is over.
 //!
-//! It knows neither stacks nor protocols, and nothing of it runs where an endpoint has a thread of its own.
+//! The reactor knows neither stacks nor protocols, and is not used if each endpoint has a thread of its own.
 
 use crate::barrier::Barrier;
 use crate::cancel::LiveCancelFlags;
@@ -16,37 +16,43 @@ use stackline_events::scope;
 use stackline_os::coroutine::{Coroutine, CoroutineWait, Wake};
 use std::collections::{BTreeSet, VecDeque};
 
-/// Most events one call of the kernel brings.
+/// Most events from one call of `epoll_wait`.
 const EVENTS: usize = 256;
 
-/// One endpoint.
+/// One endpoint that has not finished.
 struct ReactorEndpoint<T: 'static> {
     work: Coroutine<T>,
+    /// What it waits for; `Turn` while it is queued to run.
     waits: CoroutineWait,
-    /// What happened to a socket while it waited for something else.
+    /// An event of one of its sockets that came while it did not wait for a socket; delivered when it next does.
     missed: Option<Wake>,
-    /// What it works for, in the events of a traced run.
+    /// Which data unit it works on, for the events of a traced run; swapped in while it runs.
     scope: scope::KeptScope,
 }
 
-/// Endpoints on one thread.
+/// The endpoints of one thread.
 pub(crate) struct Reactor<'a, T: 'static> {
+    /// The endpoints by index; `None` once one is done.
     seats: Vec<Option<ReactorEndpoint<T>>>,
+    /// The endpoints to resume, in order, and what to tell each of its wait.
     ready: VecDeque<(usize, Wake)>,
-    /// Those that let the others go first.
+    /// Endpoints that yielded to let the others run; they run again after the next poll.
     later: Vec<usize>,
+    /// When waits end, with the endpoint's index.
     moments: BTreeSet<(Instant, usize)>,
+    /// How many endpoints wait at the barrier.
     waiting_at_barrier: usize,
+    /// How many endpoints are not done.
     running: usize,
     barrier: &'a Barrier,
     flags: &'a LiveCancelFlags,
 }
 
 impl<'a, T: 'static> Reactor<'a, T> {
-    /// For these, none of which has begun.
+    /// A reactor for these coroutines, none of which has begun. It belongs to the calling thread.
     ///
     /// # Errors
-    /// When the system gives no epoll.
+    /// When the system refuses an epoll descriptor.
     pub(crate) fn new(
         works: Vec<Coroutine<T>>,
         barrier: &'a Barrier,
@@ -77,7 +83,7 @@ impl<'a, T: 'static> Reactor<'a, T> {
         })
     }
 
-    /// Until all are done; `done` takes the result of each.
+    /// Runs all endpoints until they are done; `done` gets the result of each.
     ///
     /// # Errors
     /// When epoll fails.
@@ -90,7 +96,7 @@ impl<'a, T: 'static> Reactor<'a, T> {
                 }
             }
             if self.running > 0 && self.waiting_at_barrier == self.running {
-                // Whoever is let through by an end finds that out.
+                // The error (the job was ended) is ignored: each endpoint checks the flags itself after it is woken.
                 let _ = self.barrier.wait_open(self.flags);
                 self.wake_all();
             } else if self.running > 0 {
@@ -100,6 +106,7 @@ impl<'a, T: 'static> Reactor<'a, T> {
         Ok(())
     }
 
+    /// Runs an endpoint until it waits again or is done; returns its result if it is done.
     fn resume(&mut self, index: usize, wake: Wake) -> Option<T> {
         let seat = self.seats[index].as_mut()?;
         readiness::enter_endpoint(index);
@@ -119,6 +126,7 @@ impl<'a, T: 'static> Reactor<'a, T> {
         }
     }
 
+    /// Notes what a suspended endpoint waits for.
     fn set_aside(&mut self, index: usize, wait: CoroutineWait) {
         let Some(seat) = &mut self.seats[index] else {
             return;
@@ -138,7 +146,7 @@ impl<'a, T: 'static> Reactor<'a, T> {
         }
     }
 
-    /// Waits for events and moments.
+    /// Waits for events of sockets, or until the first moment that an endpoint waits for, and queues the endpoints to resume.
     fn poll(&mut self, events: &mut Vec<epoll::Event>) -> Result<()> {
         events.clear();
         let timeout = self.timeout();
@@ -147,7 +155,7 @@ impl<'a, T: 'static> Reactor<'a, T> {
         });
         match polled {
             None | Some(Ok(_)) => {}
-            // Everybody looks at the flags.
+            // A signal: all endpoints are woken to check the flags.
             Some(Err(Errno::INTR)) => self.wake_all(),
             Some(Err(error)) => return Err(error::io_error("epoll_wait", &error.into())),
         }
@@ -167,6 +175,7 @@ impl<'a, T: 'static> Reactor<'a, T> {
         Ok(())
     }
 
+    /// How long to wait for events: not at all if an endpoint has only yielded; `None` without end.
     fn timeout(&self) -> Option<Timespec> {
         let wait = match self.moments.first() {
             _ if !self.later.is_empty() => Duration::default(),
@@ -180,6 +189,7 @@ impl<'a, T: 'static> Reactor<'a, T> {
         })
     }
 
+    /// Handles an event of a socket of the endpoint with this index.
     fn happened(&mut self, index: usize, wake: Wake) {
         let Some(Some(seat)) = self.seats.get_mut(index) else {
             return;
@@ -189,7 +199,7 @@ impl<'a, T: 'static> Reactor<'a, T> {
                 if let Some(moment) = until {
                     self.moments.remove(&(moment, index));
                 }
-                // Two of its sockets in one go wake it once.
+                // Queued from here on: a further event, of another of its sockets, is kept in `missed`.
                 seat.waits = CoroutineWait::Turn;
                 self.ready.push_back((index, wake));
             }
@@ -200,6 +210,7 @@ impl<'a, T: 'static> Reactor<'a, T> {
         }
     }
 
+    /// Queues the endpoints whose moments have passed.
     fn pass_moments(&mut self) {
         if self.moments.is_empty() {
             return;
@@ -217,7 +228,7 @@ impl<'a, T: 'static> Reactor<'a, T> {
         }
     }
 
-    /// Those that wait for a socket, a moment or the barrier look around.
+    /// Queues every endpoint that waits for a socket, a moment or the barrier, so that it checks the flags.
     fn wake_all(&mut self) {
         self.moments.clear();
         self.waiting_at_barrier = 0;

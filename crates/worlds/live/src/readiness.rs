@@ -1,7 +1,7 @@
-//! Where a connection waits on a thread that has others to drive: it is set aside until epoll says that something happened to its
+//! How an endpoint waits if its thread drives several (see `reactor`): its coroutine is suspended until epoll reports an event of its
 //! socket, or until a moment.
 //!
-//! On a thread of one endpoint nothing here waits: the caller blocks in the kernel.
+//! On a thread with a single endpoint these functions return at once; the caller blocks in a system call instead.
 
 use crate::error::{self, Result};
 use rustix::event::epoll;
@@ -11,28 +11,30 @@ use stackline_os::coroutine::{CoroutineWait, suspend};
 use std::cell::{Cell, RefCell};
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-/// As many operations without a wait, and the others have their turn.
+/// After so many operations without a wait, an endpoint lets the others run.
 pub(crate) const AT_ONCE: u32 = 64;
 
 thread_local! {
+    /// The thread's epoll descriptor, if it drives several endpoints.
     static HERE: RefCell<Option<OwnedFd>> = const { RefCell::new(None) };
-    /// The coroutine that runs, and how many operations it has done since it last waited.
+    /// Index of the endpoint that runs, and how many operations it has done since it was resumed.
     static RUNNING: Cell<(usize, u32)> = const { Cell::new((0, 0)) };
 }
 
-/// Watches a socket of the running coroutine for what comes in. A second time it looks again.
+/// Registers a socket of the running endpoint with epoll, for arriving data and hang-ups.
 pub(crate) fn watch(socket: BorrowedFd<'_>) -> Result<()> {
     register(socket, epoll::EventFlags::empty())
 }
 
-/// Waits until a socket has room, or at least may have.
+/// Waits until a socket may have room to send, or until the moment `until`. The wait may end for another event of the socket: the caller
+/// tries again.
 pub(crate) fn wait_for_room(socket: BorrowedFd<'_>, until: Option<Instant>) -> Result<()> {
     register(socket, epoll::EventFlags::OUT)?;
     wait_for_socket(until);
     Ok(())
 }
 
-/// Registering again arms anew: what is there already is an event.
+/// Registers a socket edge-triggered. Registering it again re-arms it: if it is ready already, epoll reports that as an event.
 fn register(socket: BorrowedFd<'_>, more: epoll::EventFlags) -> Result<()> {
     let flags = epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET | more;
     let data = epoll::EventData::new_u64(RUNNING.get().0 as u64);
@@ -45,22 +47,23 @@ fn register(socket: BorrowedFd<'_>, more: epoll::EventFlags) -> Result<()> {
         .map_err(|e| error::io_error("epoll_ctl", &e.into()))
 }
 
-/// Waits until something happened to a socket, until that moment at most. Whether a peer has closed or half closed.
+/// Waits for an event of any registered socket of this endpoint, at most until the moment `until`. Returns whether a peer has closed its
+/// connection, or its half of it.
 pub(crate) fn wait_for_socket(until: Option<Instant>) -> bool {
     suspend(CoroutineWait::Socket(until)).is_some_and(|wake| wake.hangup)
 }
 
-/// Waits until that moment; false, at once, where the thread belongs to one endpoint alone.
+/// Waits until the moment; returns false at once if the thread has only one endpoint.
 pub(crate) fn sleep_until(moment: Instant) -> bool {
     suspend(CoroutineWait::Until(moment)).is_some()
 }
 
-/// Waits at the barrier, likewise.
+/// Waits at the barrier; returns false at once if the thread has only one endpoint.
 pub(crate) fn wait_at_barrier() -> bool {
     suspend(CoroutineWait::Barrier).is_some()
 }
 
-/// After many operations without a wait the other connections have their turn.
+/// Counts an operation; after more than [`AT_ONCE`] of them without a wait, lets the thread's other endpoints run.
 #[inline]
 pub(crate) fn take_turns() {
     let (index, done) = RUNNING.get();
@@ -70,17 +73,17 @@ pub(crate) fn take_turns() {
     }
 }
 
-/// What is known of a watched socket, so that no call asks it for what cannot be there.
+/// What is known of a registered socket's input, so that no system call is made if nothing can have arrived.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SocketInputState {
-    /// The last call took all there was.
+    /// Whether the last call took everything that had arrived: then the next has to wait for an event first.
     drained: bool,
-    /// The peer ends: that is noticed once only, so every call may find it.
+    /// Whether the peer has closed. Epoll reports this only once, so from then on no call waits: it finds the remaining data or the end.
     ends: bool,
 }
 
 impl SocketInputState {
-    /// Before a receiving call.
+    /// Called before a receiving call: waits for an event if everything was taken.
     #[inline]
     pub(crate) fn wait(&mut self) {
         if self.drained {
@@ -91,41 +94,41 @@ impl SocketInputState {
         }
     }
 
-    /// A call had room for `most` bytes and got so many.
+    /// Called after a receiving call that had room for `most` bytes and got `bytes`: fewer mean that nothing more is there.
     #[inline]
     pub(crate) const fn got(&mut self, bytes: usize, most: usize) {
         self.drained = bytes < most && !self.ends;
     }
 
-    /// A call found nothing.
+    /// Called after a receiving call that found nothing.
     pub(crate) const fn nothing(&mut self) {
         self.drained = true;
     }
 }
 
-/// Whether the calling thread drives many endpoints.
+/// Whether a reactor runs on the calling thread, that is, whether the thread drives several endpoints.
 pub(crate) fn is_here() -> bool {
     HERE.with_borrow(Option::is_some)
 }
 
-// --- what the reactor says ---
+// --- called by the reactor ---
 
-/// The thread drives many endpoints from now on, by this epoll.
+/// Makes the calling thread one that drives several endpoints, with this epoll descriptor.
 pub(crate) fn begin_reactor(epoll: OwnedFd) {
     HERE.set(Some(epoll));
 }
 
-/// It no longer does.
+/// Makes the calling thread an ordinary one again; closes the epoll descriptor.
 pub(crate) fn end_reactor() {
     HERE.set(None);
 }
 
-/// The endpoint of that index runs.
+/// Notes that the endpoint with this index runs from here on.
 pub(crate) fn enter_endpoint(index: usize) {
     RUNNING.set((index, 0));
 }
 
-/// With the thread's epoll, when it has one.
+/// Calls `call` with the thread's epoll descriptor; `None` if the thread has none.
 pub(crate) fn of_thread<T>(call: impl FnOnce(&OwnedFd) -> T) -> Option<T> {
     HERE.with_borrow(|here| here.as_ref().map(call))
 }

@@ -1,6 +1,7 @@
-//! One traced run at an agent: events of its threads and of the machine, kept until the coordinator has taken them.
+//! Records one traced run at an agent: the events of its endpoints' threads and of the machine's monitors, kept until the coordinator
+//! takes them.
 //!
-//! While clocks run nothing is said. What is recorded stays in memory, and goes to a file without a name where it is much.
+//! Nothing is sent while clocks run. Events stay in memory up to a limit; further ones go to an unnamed temporary file.
 
 use crate::clock;
 use crate::control::{AgentRecordingSummary, MAX_EVENT_LOG_BYTES};
@@ -17,23 +18,26 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What stays in memory, bytes.
+/// Most bytes of events that stay in memory.
 const IN_MEMORY: u64 = 64 << 20;
-/// A piece that is handed over, bytes: as many whole logs as fit, at least one.
+/// Size of a piece that is handed over, bytes: as many whole logs as fit, at least one.
 const PIECE: u64 = 4 << 20;
 
-/// A recording that goes on.
+/// A recording under way.
 pub(crate) struct AgentRecording {
+    /// Records the events that this process's threads emit.
     recorder: EventRecorder,
+    /// The monitors of the machine, if they are wanted.
     watch: Option<MonitorSession>,
+    /// Where both put their events.
     store: EventLogStore,
 }
 
 impl AgentRecording {
-    /// Starts to record events of that host, with monitors where they are wanted.
+    /// Starts to record events under the name `host`, with the machine's monitors if `monitors`.
     ///
     /// # Errors
-    /// Why nothing can be recorded.
+    /// When events cannot be recorded, for example because this process records already.
     pub(crate) fn start(host: &str, monitors: bool) -> io::Result<Self> {
         let store = EventLogStore::default();
         let recorder = EventRecorder::start(host, store.clone())?;
@@ -47,8 +51,8 @@ impl AgentRecording {
         })
     }
 
-    /// These addresses of data connections are ours: listened on here, or connected to. A run may be over before monitors
-    /// look a second time, so that they would not learn of it by themselves.
+    /// Names the monitors the addresses that responders listen on here and that initiators here connect to. Without this, a run might be
+    /// over before the monitors look for its sockets a second time.
     pub(crate) fn follow(&self, listening: &[String], connecting: &[String]) {
         if let Some(watch) = &self.watch {
             watch.follow(&WatchedPorts {
@@ -58,7 +62,8 @@ impl AgentRecording {
         }
     }
 
-    /// Ends it; what there is to be taken.
+    /// Ends the recording. Returns a summary and the events. `emission_ns` is the CPU time of emitting one event, from which the
+    /// endpoints' cost is computed.
     pub(crate) fn stop(self, emission_ns: f64) -> (AgentRecordingSummary, RecordedPieces) {
         let observed = self.watch.map(MonitorSession::stop).unwrap_or_default();
         let totals = self.recorder.stop();
@@ -105,7 +110,7 @@ impl AgentRecording {
     }
 }
 
-/// The ports of addresses; names of Unix sockets have none.
+/// The ports in addresses such as `5001` or `10.0.0.1:7`; names of Unix sockets have none.
 fn ports(addresses: &[String]) -> BTreeSet<u16> {
     addresses
         .iter()
@@ -113,21 +118,24 @@ fn ports(addresses: &[String]) -> BTreeSet<u16> {
         .collect()
 }
 
-/// What is kept, shared with the thread that drains.
+/// The stored events, shared with the thread that drains the recorder's rings.
 #[derive(Clone, Default)]
 struct EventLogStore(Arc<Mutex<StoredEventLogs>>);
 
-/// Event logs one after the other, the first of them in memory.
+/// The bytes of event logs one after the other: first those in memory, then those in the file.
 struct StoredEventLogs {
     /// Most bytes in memory.
     in_memory: u64,
     memory: Vec<u8>,
+    /// The temporary file, once memory is full.
     file: Option<File>,
-    /// Lengths of whole logs that were not taken yet, and of all that came.
+    /// Lengths, in bytes, of the pieces of whole records that were not taken yet.
     log_lengths: VecDeque<u64>,
+    /// Bytes stored in all, taken or not.
     bytes: u64,
-    /// Where the next piece begins.
+    /// Offset of the next byte to take.
     at: u64,
+    /// CPU time of the thread that drains the recorder, s.
     drain_s: f64,
 }
 
@@ -141,13 +149,13 @@ impl EventSink for EventLogStore {
     fn take(&mut self, event_log: &EventLog) -> io::Result<()> {
         let mut kept = self.lock();
         let added = kept.add(event_log);
-        // Its caller is the thread that drains.
+        // The recorder calls this on its draining thread, whose CPU time is read here.
         kept.drain_s = thread_cpu_s();
         added
     }
 }
 
-/// The store as the watch has it.
+/// The store as the monitors use it: their thread's CPU time is not the draining thread's.
 struct EventLogStoreSink(EventLogStore);
 
 impl EventSink for EventLogStoreSink {
@@ -193,7 +201,7 @@ impl StoredEventLogs {
             };
             append(file, self.bytes - self.memory.len() as u64, bytes)?;
         }
-        // A long one is handed over in pieces of whole records.
+        // A log longer than a piece is handed over in several pieces of whole records.
         self.log_lengths.extend(
             event_log
                 .pieces(PIECE as usize)
@@ -204,7 +212,8 @@ impl StoredEventLogs {
     }
 }
 
-/// What was recorded, piece by piece. Each defines its names itself: other logs may come between two of them.
+/// Hands over the recorded events piece by piece. Each piece begins with definitions of the names (hosts, keywords) that were defined in
+/// earlier pieces, so that it can be read by itself.
 #[derive(Default)]
 pub(crate) struct RecordedPieces {
     kept: StoredEventLogs,
@@ -212,10 +221,10 @@ pub(crate) struct RecordedPieces {
 }
 
 impl RecordedPieces {
-    /// The next piece, of whole records; nothing when all was taken.
+    /// The next piece, of whole records; empty if all were taken.
     ///
     /// # Errors
-    /// When it cannot be read back.
+    /// When the temporary file cannot be read.
     pub(crate) fn next(&mut self) -> io::Result<Vec<u8>> {
         let kept = &mut self.kept;
         let mut length = 0;
@@ -247,10 +256,10 @@ impl RecordedPieces {
     }
 }
 
-/// What emitting an event of a data unit takes here, ns: measured before anything else is recorded.
+/// Measures the time of emitting one event on this host, ns. It uses a recorder of its own, so no other recording may be under way.
 ///
 /// # Errors
-/// When nothing can be recorded.
+/// When events cannot be recorded.
 pub(crate) fn emission_ns() -> io::Result<f64> {
     const EVENTS: u32 = 5000;
     static TRIED: Keyword = Keyword::new("EVENTS_TRIED");

@@ -1,5 +1,5 @@
-//! Agents that are reached without ssh: one listens at a TCP port, and a process beside the coordinator connects to it and passes its bytes
-//! on, as ssh would.
+//! Agents that are reached without ssh: an agent listens at a TCP port, and a process on the coordinator's machine connects to it and
+//! relays the bytes between that connection and the coordinator's pipes, as ssh would.
 
 pub mod agent_connection;
 pub mod agent_listener;
@@ -9,8 +9,8 @@ mod socket_keeping;
 
 use std::time::Duration;
 
-/// The variable of the environment that holds the secret.
+/// Environment variable that holds the secret that coordinator and agent share.
 pub const SECRET: &str = "STACKLINE_AGENT_SECRET";
 
-/// How long connecting, or a handshake, may take.
+/// How long connecting, including the handshake, may take.
 const PATIENCE: Duration = Duration::from_secs(10);

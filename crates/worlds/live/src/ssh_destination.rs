@@ -1,4 +1,4 @@
-//! Destinations of ssh: how one is written for ssh, and the host that it stands for.
+//! Destinations of ssh: converts one to the form that ssh accepts, and finds the host name that it stands for.
 
 use crate::child_end::kill_group;
 use std::borrow::Cow;
@@ -11,16 +11,16 @@ use std::time::Duration;
 
 /// How long ssh may take to read its configuration, which can run programs (`Match exec`).
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Most that it says of a destination, bytes.
+/// Most bytes of output of `ssh -G` that are read.
 const LONGEST: u64 = 256 << 10;
 
-/// The host name or address that ssh connects to: an alias of `~/.ssh/config` stands for another. Where ssh does not say, it is the host in
-/// the destination.
+/// The host name or address that ssh connects to, which differs from the destination's if that is an alias in `~/.ssh/config`. If ssh does
+/// not report one, it is the host in the destination.
 pub(crate) fn resolved_host(ssh: &str, destination: &str) -> String {
     configured_host(ssh, destination).unwrap_or_else(|| host_of(destination).to_owned())
 }
 
-/// What `ssh -G` says.
+/// The host name in the configuration that `ssh -G` prints for a destination; `None` if it fails or takes too long.
 fn configured_host(ssh: &str, destination: &str) -> Option<String> {
     let mut child = Command::new(ssh)
         .args(["-G", "--"])
@@ -43,6 +43,7 @@ fn configured_host(ssh: &str, destination: &str) -> Option<String> {
     hostname(&text.ok()?)
 }
 
+/// The value of the line `hostname` in the output of `ssh -G`.
 fn hostname(configuration: &str) -> Option<String> {
     let mut lines = configuration.lines();
     let host = lines
@@ -63,14 +64,14 @@ fn host_of(destination: &str) -> &str {
     if let Some(inside) = place.strip_prefix('[') {
         return inside.split(']').next().unwrap_or(inside);
     }
-    // More than one colon is an address, not a port.
+    // With more than one colon it is a bare IPv6 address, not a host and a port.
     match place.split_once(':') {
         Some((host, port)) if !port.contains(':') => host,
         _ => place,
     }
 }
 
-/// The destination as ssh takes it, which knows a port in a URL only: `user@host:22` becomes `ssh://user@host:22`.
+/// The destination in the form that ssh accepts. Ssh accepts a port only in a URL, so `user@host:22` becomes `ssh://user@host:22`.
 pub(crate) fn for_ssh(destination: &str) -> Cow<'_, str> {
     let port = destination
         .rsplit_once(':')
@@ -83,7 +84,7 @@ pub(crate) fn for_ssh(destination: &str) -> Cow<'_, str> {
     }
 }
 
-/// One word for the shell at the other end.
+/// Quotes a word for the shell at the other end of ssh.
 pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }

@@ -1,4 +1,4 @@
-//! What the measured period cost a thread: CPU and kernel counters, read at its two ends.
+//! The CPU time and kernel counters (context switches, page faults) of a thread, read at the start and the end of the measured period.
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
@@ -7,7 +7,7 @@ use stackline_core::run_record::Usage;
 use stackline_os::thread;
 use std::cell::Cell;
 
-/// What the calling thread has used so far.
+/// What the calling thread has used since it started.
 #[must_use]
 #[expect(
     clippy::cast_sign_loss,
@@ -15,8 +15,8 @@ use std::cell::Cell;
     reason = "counters of one thread, never negative"
 )]
 pub fn of_thread() -> Usage {
-    // The kernel adds up a running thread's time at ticks and when it sleeps, and getrusage returns what was added up then:
-    // nothing at all of a thread that spins between two ticks. Reading the thread's clock adds up first.
+    // The kernel accounts a running thread's CPU time at timer ticks and when it sleeps, and getrusage returns what was accounted by then:
+    // nothing for a thread that has only spun since the last tick. Reading the thread's CPU clock makes the kernel account it first.
     let _ = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID);
     getrusage(UsageWho::RUSAGE_THREAD).map_or_else(
         |_| Usage::default(),
@@ -31,17 +31,19 @@ pub fn of_thread() -> Usage {
     )
 }
 
-/// What a thread used for all its endpoints together. It is counted once: with the endpoint that stops last.
+/// Counts what a thread with several endpoints uses for all of them together. The total is reported once, by the endpoint that stops last.
 #[derive(Debug, Default)]
 pub struct Meter {
+    /// The thread's usage when the count began.
     begun: Cell<Usage>,
-    /// How many times over endpoints have started: a responder does when it accepts, and again when it hears of its peer.
+    /// The highest number of starts of any endpoint. A responder starts twice: when it accepts, and again when its peer's clock starts.
     round: Cell<u32>,
+    /// How many endpoints have started and not stopped.
     running: Cell<u32>,
 }
 
 impl Meter {
-    /// An endpoint starts, for the first or a later time; the first to do so begins the count.
+    /// Called when an endpoint starts its clock for the `round`-th time (from 1). The first endpoint of each round begins the count anew.
     pub fn start(&self, round: u32) {
         if round > self.round.get() {
             self.round.set(round);
@@ -51,7 +53,7 @@ impl Meter {
             .update(|running| running + u32::from(round == 1));
     }
 
-    /// An endpoint stops: what it has to report.
+    /// Called when an endpoint stops. Returns what it has to report: the thread's usage if it is the last, otherwise nothing.
     #[must_use]
     pub fn stop(&self) -> Usage {
         self.running.update(|running| running.saturating_sub(1));
@@ -63,7 +65,7 @@ impl Meter {
     }
 }
 
-/// Lowers the calling thread's priority, or raises it for a negative value.
+/// Sets the calling thread's nice value: a positive one lowers its priority, a negative one raises it.
 ///
 /// # Errors
 /// When the system does not permit it.

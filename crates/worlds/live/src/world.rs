@@ -1,7 +1,8 @@
-//! The live world of one endpoint: a thread that blocks in system calls, the host's monotonic clock, connections of a stack.
+//! Runs an endpoint's program (`stackline_endpoint`) on real stacks: implements its traits `EndpointWorld` and `EndpointService` by
+//! blocking system calls, the host's monotonic clock and the connections of a stack.
 //!
-//! Every future is ready when it is first polled, because every operation blocks until it is done ([`run`]): the thread, or, where
-//! that drives several endpoints, the coroutine of this one.
+//! Those traits are asynchronous, because simulated worlds implement them too. Here every future is ready when it is first polled: each
+//! operation blocks its thread, or its coroutine if the thread drives several endpoints, until it is done.
 
 use crate::barrier::Barrier;
 use crate::buffers::LiveThreadBuffers;
@@ -33,22 +34,22 @@ use std::task::{Context, Poll, Waker};
 
 use crate::control::AgentTask;
 
-/// How a thread gets its connections.
+/// How an endpoint gets its connections.
 pub enum LiveConnectionSource {
-    /// The initiator's.
+    /// An initiator connects.
     Connect(Box<dyn Connector>),
-    /// The responder's.
+    /// A responder accepts.
     Accept(Box<dyn LiveListener>),
 }
 
 /// What the endpoints of a job have in common.
 #[derive(Clone)]
 pub struct SharedLiveJob {
-    /// Where they wait for their clocks to start.
+    /// Where the endpoints wait for their clocks to start.
     pub barrier: Arc<Barrier>,
-    /// The time limit.
+    /// The timer of the time limit, if there is one.
     pub limit_timer: Option<Arc<LimitTimer>>,
-    /// What their thread uses, when it drives several.
+    /// Counts the CPU time of a thread that drives several endpoints; `None` if each endpoint has its own thread.
     pub meter: Option<Rc<Meter>>,
 }
 
@@ -57,16 +58,16 @@ pub struct LiveEndpointWorld {
     role: LiveConnectionSource,
     buffers: Rc<RefCell<LiveThreadBuffers>>,
     shared: SharedLiveJob,
-    /// How many times over its clock was started.
+    /// How many times this endpoint's clock was started.
     starts: Cell<u32>,
     cancel: Arc<crate::cancel::LiveCancelFlags>,
-    /// Whether waiting for a moment spins.
+    /// Whether waiting for a moment busy-waits.
     spins: bool,
-    /// The stream it sends on, when the run is traced.
+    /// ID of the stream that this endpoint sends on, if the run is traced.
     stream: Option<i64>,
 }
 
-/// Walks the program of one replica, on this thread.
+/// Runs the program of one replica to its end, on the calling thread or coroutine, and returns what it observed.
 ///
 /// # Errors
 /// As [`Endpoint::run`].
@@ -110,7 +111,7 @@ pub fn run(
     Ok(observation)
 }
 
-/// What a future that never waits yields.
+/// The result of a future that is ready when it is first polled.
 fn ready<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(result) => result,
@@ -160,7 +161,7 @@ impl EndpointWorld for LiveEndpointWorld {
             return barrier.wait(&self.cancel);
         }
         barrier.arrive();
-        // Once at least: who did not wait, because it opened meanwhile, would have the others wait for it.
+        // Wait at least once, even if the barrier is open already: the reactor goes on only when all its endpoints wait here.
         loop {
             readiness::wait_at_barrier();
             self.cancel.interrupted()?;
@@ -213,7 +214,7 @@ impl EndpointWorld for LiveEndpointWorld {
         })
     }
 
-    /// Connections and data units are recorded where they are, by `stacks::trace`.
+    /// Emits events for the start and stop of the clock only; those of connections and data units come from `stacks::traced_connection`.
     fn emit(&self, step: EndpointStep) {
         match step {
             EndpointStep::ClockStarts => AppStart {

@@ -1,4 +1,4 @@
-//! What a world does for a run, and what it is given for it.
+//! The trait of a world that makes runs ([`Backend`]), and what all worlds are given ([`RunContext`]).
 
 use crate::recording::Traces;
 use crate::tracing::Tracing;
@@ -12,16 +12,16 @@ use stackline_live::launch::Launcher;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// What a run yielded.
+/// The result of a run.
 pub(crate) struct RunOutput {
-    /// One a part.
+    /// The records of the run, one for each part.
     pub(crate) records: Vec<RunRecord>,
-    /// How long it took, in the time of its world.
+    /// How long the run took, in the time of its world: virtual in the simulated world, real in the others.
     pub(crate) took: Duration,
 }
 
 impl RunOutput {
-    /// The same, each record with what the network did.
+    /// Adds to each record what the network did.
     pub(crate) fn across(mut self, network: &NetworkRecord) -> Self {
         for record in &mut self.records {
             record.network = Some(network.clone());
@@ -32,29 +32,30 @@ impl RunOutput {
 
 /// A world in which runs are made.
 pub(crate) trait Backend {
-    /// Makes one run, and traces it into `tracing` if there is one.
+    /// Makes one run, and traces it into `tracing` if that is given.
     fn make(
         &mut self,
         scheduled: &ScheduledRun<'_>,
         tracing: Option<&mut Tracing>,
     ) -> Result<RunOutput, Error>;
-    /// The host in whose time traced runs are.
+    /// The host whose clock the times of traced runs refer to; `None` for the coordinator's.
     fn reference(&self) -> Option<String> {
         None
     }
-    /// What is known of it for `environment.json`: once before the first run, once after the last.
+    /// What is known of the world, for `environment.json`. Called once before the first run and once (`done`) after the
+    /// last.
     fn environment(&mut self, done: bool) -> Value;
-    /// What is to be known beside its results, for people.
+    /// Notes for people about the world, shown beside the results.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
-    /// What waking a core costs there.
+    /// What it costs to wake a processor core in this world, where it was measured.
     fn wake_up(&self) -> Option<WakeUp> {
         None
     }
 }
 
-/// What the runs of a plan are made with.
+/// What is needed to make the runs of a plan.
 #[derive(Debug)]
 pub struct RunContext<'p> {
     /// The plan.
@@ -63,10 +64,10 @@ pub struct RunContext<'p> {
     pub launcher: Launcher,
     /// Set from outside to end the runs early.
     pub interrupted: &'p Arc<AtomicBool>,
-    /// Up when a user wants the end: what takes long after the runs is left then.
+    /// Set when a user wants the end: work that takes long after the runs is then left out.
     pub signalled: &'p Arc<AtomicBool>,
-    /// What is recorded, and into which run directory.
+    /// What is recorded, and the run directory.
     pub traces: Traces,
-    /// Every simulated run is made twice and has to go the same way.
+    /// Make every simulated run twice; an error if the two differ.
     pub twice: bool,
 }

@@ -1,7 +1,7 @@
-//! A plan's runs in their worlds, into a run directory.
+//! Makes all runs of a plan, each in its world (live, emulated or simulated), and writes them into a run directory.
 //!
-//! It decides nothing of a network, a stack or a statistic: `core::course` says which run comes next, the worlds make it,
-//! `analyze` says when `until` is reached. It reads no flag and prints nothing.
+//! The crate decides nothing about networks, stacks or statistics: `core::run_schedule` says which run comes next, the
+//! worlds make it, `analyze` (through [`StopRule`]) says when `until` is reached. It reads no flag and prints nothing.
 //!
 //! | module | one idea |
 //! | --- | --- |

@@ -1,6 +1,7 @@
-//! New values of a link, as a person writes them. Each is read as the language reads it.
+//! Reads new values of a link (rate, delay, loss, queue) from text, with the rules of the specification language.
 //!
-//! A mistake is of the value that was written. What a network that is up can change, the emulator decides.
+//! Mistakes point into the value that the user wrote. Which values a running network can change is decided by the
+//! emulator.
 
 use crate::spec_source::{FlagMistake, plan_of_flag};
 use stackline_core::error::Error;
@@ -9,17 +10,17 @@ use stackline_core::network::{Discipline, LinkQueue, LinkRate, Network, NetworkL
 /// New values of a link, as texts of the language.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkValues {
-    /// Its rate.
+    /// The new rate.
     pub rate: Option<String>,
-    /// Its propagation delay.
+    /// The new propagation delay.
     pub delay: Option<String>,
-    /// Its loss.
+    /// The new loss model.
     pub loss: Option<String>,
-    /// The limit of its queues.
+    /// The new queue: its limit and discipline.
     pub queue: Option<String>,
 }
 
-/// A link by its ends, as the language writes it.
+/// The name of a link by its ends, as the language writes it: `a - b` or `a -> b`.
 #[must_use]
 pub fn link_name(link: &NetworkLink) -> String {
     format!(
@@ -30,7 +31,7 @@ pub fn link_name(link: &NetworkLink) -> String {
     )
 }
 
-/// The first of a list, with the number of the others.
+/// The first few items of a list, and the number of the others.
 #[must_use]
 pub fn shortened(all: &[String]) -> String {
     const MOST: usize = 8;
@@ -47,7 +48,8 @@ pub fn shortened(all: &[String]) -> String {
     }
 }
 
-/// A link of a network as a text changes it: `link client - edge 100 Mbit/s`; what the text leaves out stays.
+/// Reads a text such as `link client - edge 100 Mbit/s`. Returns the index of the link and the link with the new
+/// values; what the text leaves out stays.
 ///
 /// # Errors
 /// What is wrong with the text.
@@ -76,7 +78,7 @@ pub fn link_of_text(network: &Network, text: &str) -> Result<(usize, NetworkLink
         .hint("only rate, delay, loss and queue can be changed")
         .into());
     }
-    // A rate alone leaves the delay as it is; the language wants one.
+    // The language wants a delay behind a rate; without one the old delay stays.
     let is_time = |word: &&str| {
         let unit = ["ns", "us", "ms", "s"]
             .iter()
@@ -116,10 +118,10 @@ pub fn link_of_text(network: &Network, text: &str) -> Result<(usize, NetworkLink
     Ok((at, result))
 }
 
-/// The link that the names of its ends mean.
+/// The index of the link that a word names by its ends.
 ///
 /// # Errors
-/// When none is meant, or several are.
+/// When no link or several links have that name.
 pub fn link_named(network: &Network, word: &str) -> Result<usize, Error> {
     let plain: String = word.chars().filter(|c| !c.is_whitespace()).collect();
     let means = |link: &NetworkLink| {
@@ -165,9 +167,9 @@ pub fn link_named(network: &Network, word: &str) -> Result<usize, Error> {
 #[derive(Clone, Copy)]
 struct LinkFlag {
     name: &'static str,
-    /// What of a link is written before the value.
+    /// The text of a link before the value.
     before: &'static str,
-    /// What is written behind it.
+    /// The text of a link behind the value.
     after: &'static str,
     example: &'static str,
 }
@@ -197,10 +199,10 @@ const QUEUE: LinkFlag = LinkFlag {
     example: "--queue '32 KiB'",
 };
 
-/// The link with those values.
+/// The link with the new values.
 ///
 /// # Errors
-/// What is wrong with one, or that there is none.
+/// What is wrong with a value, or that there is none.
 pub fn link_with(
     values: &LinkValues,
     network: &Network,
@@ -236,7 +238,8 @@ pub fn link_with(
     Ok(result)
 }
 
-/// A link of which that value alone is written; `take` copies what the value may give, and all else is too much.
+/// Reads a link in which only the flag's value is given. `take` copies the field that the value may set; if the text
+/// sets more, it is an error.
 fn alone(
     flag: LinkFlag,
     value: &str,
@@ -272,7 +275,7 @@ fn alone(
         .into())
 }
 
-/// The queue of the link with new limits; a discipline that is not named stays.
+/// The queue of the link with new limits; the old discipline stays if the text names none.
 fn limited(text: &str, new: &LinkQueue, old: Option<&LinkQueue>) -> LinkQueue {
     let named = new.discipline != Discipline::DropTail || new.ecn || text.contains("drop_tail");
     match old {

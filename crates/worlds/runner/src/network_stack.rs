@@ -1,5 +1,5 @@
-//! What an application is carried out across that is no measurement of a specification: a network of one, by its name, and the stack that
-//! flags name.
+//! Finds what an application runs across when no measurement of a specification names it: one network of a
+//! specification, by its name, and the stack that a flag gives.
 
 use crate::spec_source::SpecSource;
 use stackline_core::error::{Error, Result};
@@ -7,10 +7,10 @@ use stackline_core::network::Network;
 use stackline_core::plan::{Plan, Stack, World};
 use stackline_spec::Overrides;
 
-/// The only one of the networks that a specification declares, or the one of that name.
+/// The network with that name, or, without a name, the only network that the specification declares.
 ///
 /// # Errors
-/// When there is none, or several are meant.
+/// When there is none, or several match.
 pub fn choose_one_network(
     networks: Vec<Network>,
     specification: &str,
@@ -43,10 +43,11 @@ pub fn choose_one_network(
     }
 }
 
-/// A stack as its table has it in that world: what is not possible there is refused.
+/// Parses a stack as `--over` gives it, and checks it against the stacks of a world. It is read inside a small
+/// specification, so that the language's own rules apply.
 ///
 /// # Errors
-/// When it is not possible there.
+/// When the stack is unknown, or not possible in that world.
 pub fn parse_stack(over: &str, world: World) -> Result<Stack> {
     let pair = "network pair { host a, b; link a - b 1 Gbit/s 1 ms; }\n1 from a to b rr 1*1 over ";
     let text = format!("{pair}{over} across pair in {world};");

@@ -1,4 +1,4 @@
-//! What happens in a network's machine, recorded.
+//! Records the events of a network model: as event logs and as packet captures.
 
 mod captures;
 mod events;

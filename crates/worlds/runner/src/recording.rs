@@ -13,37 +13,39 @@ use stackline_runs::events::Spool;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// What is to be recorded.
+/// What the user wants recorded, and where.
 #[derive(Clone, Debug, Default)]
 pub struct Traces {
     /// The run directory.
     pub directory: PathBuf,
-    /// Events of everything, everywhere.
+    /// Whether the events of everything are recorded (`--trace`).
     pub trace: bool,
     /// Where packets are captured: ports, as `khons>edge`, hosts, or `all`, which is every port.
     pub capture: Vec<String>,
 }
 
-/// What is recorded of one run, and where. Plain data: an emulator's process is sent it.
+/// What is recorded of one run, and where. Plain data: it is sent to the emulator process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RunRecording {
     /// The run directory.
     directory: PathBuf,
+    /// Whether events are recorded.
     events: bool,
-    /// Where packets are captured, and the file of each.
+    /// The sites where packets are captured, and the file of each.
     capture: Vec<(PathBuf, CaptureSite)>,
-    /// What real programs' packets are known by, and how far events' time is ahead of the monotonic clock, ns.
+    /// Only for real programs: the flows by which their packets are recognized, and the ns by which the time of events
+    /// is ahead of the monotonic clock.
     pub(crate) real: Option<(Vec<FlowAt>, i64)>,
-    /// Flows of real programs are not known beforehand.
+    /// The flows of real programs are not known beforehand and have to be found in the packets.
     #[serde(default)]
     pub(crate) learns: bool,
-    /// What events may take on disk, bytes; of more a sample is kept.
+    /// The most bytes that events may take on disk; of more a sample is kept.
     #[serde(default)]
     most_bytes: Option<u64>,
 }
 
 impl RunRecording {
-    /// Events of everything, of whichever programs, into the event logs of that directory, within so many bytes.
+    /// Records the events of all packets, of any program, into the event logs of `directory`, in at most `most_bytes`.
     pub(crate) fn of_all(directory: &Path, most_bytes: u64) -> Self {
         let real = Some((Vec::new(), ahead_of_monotonic_ns()));
         Self {
@@ -56,7 +58,8 @@ impl RunRecording {
         }
     }
 
-    /// The recorder; events, where they are wanted, are stamped and joined to streams as those two say.
+    /// Makes the recorder. Events, if they are wanted, are stamped as `stamp` says and joined to flows as `streams`
+    /// says.
     ///
     /// # Errors
     /// An [`Error`] when a file cannot be made.
@@ -91,7 +94,7 @@ impl RunRecording {
     }
 }
 
-/// Puts event logs into a run directory.
+/// A function that appends event logs of a host to a run directory.
 pub(crate) fn spool_event_logs(
     directory: &Path,
 ) -> impl FnMut(&str, &EventLog) -> Result<(), String> + Send + 'static {
@@ -103,14 +106,14 @@ pub(crate) fn spool_event_logs(
     }
 }
 
-/// Events or packets that cannot be kept.
+/// The error when events or packets cannot be kept.
 pub(crate) fn unkept(cause: String) -> Error {
     Error::environment(cause)
         .hint("check that the run directory is writable and that the disk is not full")
 }
 
 impl Traces {
-    /// What is to be recorded of one run, when something is.
+    /// What is recorded of one run; `None` when nothing is.
     ///
     /// # Errors
     /// An [`Error`] when a port is unknown.
@@ -130,7 +133,7 @@ impl Traces {
             scheduled.index + 1,
             scheduled.run + 1
         );
-        // Another process may write there.
+        // The emulator process may write there, from another working directory.
         let directory = std::path::absolute(&self.directory)
             .map_err(|e| Error::environment(format!("cannot resolve the run directory: {e}")))?;
         let sites = if capture {
@@ -146,7 +149,7 @@ impl Traces {
             } else {
                 String::new()
             };
-            // Names that are alike stay apart.
+            // File names that would be equal get a number.
             let all = (1..).map(|n| {
                 if n == 1 {
                     own.clone()
@@ -173,7 +176,7 @@ impl Traces {
         }))
     }
 
-    /// The chosen sites, each once.
+    /// The capture sites that the user named, each once.
     fn sites(&self, network: &Network) -> Result<Vec<CaptureSite>, Error> {
         let ports: Vec<CaptureSite> = (0..)
             .map_while(|port| {
@@ -241,10 +244,10 @@ impl Traces {
     }
 }
 
-/// Most files of captures that are written at once.
+/// The most capture files of a run, which are all open at once.
 const MOST_FILES: usize = 256;
 
-/// A name that a file may have.
+/// The part of a name that is safe in a file name.
 fn plain(name: &str) -> String {
     name.chars()
         .filter(|c| c.is_ascii_alphanumeric() || "._-".contains(*c))

@@ -1,4 +1,5 @@
-//! All runs of a plan, in order: opens the worlds, makes the runs, keeps what is known of the worlds before and after.
+//! Makes all runs of a plan in order: opens the worlds, makes the runs, and writes down what is known of the worlds
+//! before and after.
 
 use crate::backend::RunContext;
 use crate::run_writer::RunWriter;
@@ -9,19 +10,19 @@ use stackline_core::run_record::WakeUp;
 /// How the runs ended, and what is known beside their records.
 #[derive(Clone, Debug, Default)]
 pub struct RunsOutcome {
-    /// Why they ended early.
+    /// Why the runs ended early, if they did.
     pub failed: Option<Error>,
-    /// What waking a core costs where programs really run.
+    /// What it costs to wake a processor core where programs really run.
     pub wake_up: Option<WakeUp>,
     /// What tracing cost, for people.
     pub tracing_cost: Option<String>,
-    /// What is to be known of the worlds, for people.
+    /// Notes about the worlds, for people.
     pub notes: Vec<String>,
-    /// How many simulated runs there were, and the digest of all their events.
+    /// The number of simulated runs, and the digest of all their events.
     pub digest: Option<(u64, u64)>,
 }
 
-/// Makes all runs of a plan in their worlds. What was done before a failure is kept.
+/// Makes all runs of a plan in their worlds. Runs made before a failure are kept.
 pub fn make_runs(context: &RunContext<'_>, writer: &mut RunWriter<'_>) -> RunsOutcome {
     let mut worlds = match Worlds::open(context) {
         Ok(worlds) => worlds,

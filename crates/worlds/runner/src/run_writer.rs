@@ -1,4 +1,5 @@
-//! Keeps what a run yields as it comes, reports progress, decides whether an interval is narrow enough.
+//! Writes the records of runs into the run directory as they come, reports progress, and decides whether a measurement
+//! that repeats `until` an interval has enough runs.
 
 use serde_json::{Map, Value, json};
 use stackline_core::plan::{Measurement, Plan, Warmup, World};
@@ -7,14 +8,15 @@ use stackline_core::run_schedule::ScheduledRun;
 use stackline_runs::RunDirectory;
 use std::path::Path;
 
-/// Up to so many runs the interval is looked at after each; beyond, half as many times while their number doubles.
+/// Up to this many runs the interval is computed after each run; beyond, only half as many times while the number of
+/// runs doubles.
 const LOOKS: usize = 256;
 
-/// Who shows how far the runs are.
+/// Shows a user how far the runs are.
 pub trait RunProgress {
     /// A run is about to begin.
     fn begin(&mut self, scheduled: &ScheduledRun<'_>);
-    /// A run that counts is done.
+    /// A counted run (no warm-up) is done.
     fn advance(&mut self);
     /// Something went wrong that does not end the runs.
     fn warn(&mut self, words: &str);
@@ -22,7 +24,8 @@ pub trait RunProgress {
     fn finish(&mut self);
 }
 
-/// Whether the runs of a measurement that repeats `until` an interval are enough: statistics, which this crate has none of.
+/// Decides whether the runs of a measurement that repeats `until` an interval are enough. It is passed in because this
+/// crate has no statistics.
 pub type StopRule = fn(&Measurement, &[RunRecord]) -> bool;
 
 /// Writes one run directory.
@@ -31,13 +34,14 @@ pub struct RunWriter<'p> {
     directory: RunDirectory,
     records: Vec<RunRecord>,
     progress: Box<dyn RunProgress>,
+    /// Decides when a measurement with `until` has enough runs.
     enough: StopRule,
     /// The first thing that could not be kept.
     trouble: Option<stackline_runs::Error>,
 }
 
 impl<'p> RunWriter<'p> {
-    /// Of the runs of that plan.
+    /// A writer for the runs of a plan.
     #[must_use]
     pub fn new(
         plan: &'p Plan,
@@ -67,7 +71,7 @@ impl<'p> RunWriter<'p> {
         }
     }
 
-    /// Counted runs, or warm-up runs, that one seed makes of a measurement.
+    /// The number of counted runs, or of warm-up runs, that one seed makes of a measurement.
     pub(crate) fn runs_of(&self, measurement: usize, warmup: bool) -> u32 {
         self.plan
             .measurements
@@ -91,13 +95,13 @@ impl<'p> RunWriter<'p> {
         self.records.is_empty()
     }
 
-    /// Takes the run directory away: no run was done, and none will be.
+    /// Removes the run directory: no run was done, and none will be.
     pub fn remove(mut self) {
         self.progress.finish();
         self.directory.remove();
     }
 
-    /// Closes the run directory: all records, and the first thing that could not be kept.
+    /// Closes the run directory. Returns all records, and the first error of writing.
     pub fn finish(
         mut self,
         complete: bool,
@@ -111,7 +115,7 @@ impl<'p> RunWriter<'p> {
         (self.records, self.trouble.or(closed.err()))
     }
 
-    /// Something could not be kept: said at once, since the runs go on.
+    /// Notes that something could not be written. The first time the user is warned at once, since the runs go on.
     fn unkept(&mut self, error: stackline_runs::Error) {
         if self.trouble.is_none() {
             self.progress.warn(&format!(
@@ -126,7 +130,7 @@ impl<'p> RunWriter<'p> {
         self.progress.begin(scheduled);
     }
 
-    /// A run is done: one record a part.
+    /// Writes the records of a run that is done, one for each part.
     pub(crate) fn done(&mut self, records: &[RunRecord]) {
         for record in records {
             if let Err(error) = self.directory.append(record) {
@@ -139,7 +143,8 @@ impl<'p> RunWriter<'p> {
         }
     }
 
-    /// Whether a measurement that repeats `until` an interval has enough runs. It is the latest: its records are the last.
+    /// Whether a measurement that repeats `until` an interval has enough runs. It is the latest measurement, so its
+    /// records are the last.
     pub(crate) fn enough(&self, measurement: usize) -> bool {
         self.plan.measurements.get(measurement).is_none_or(|plan| {
             let others = self
@@ -147,7 +152,7 @@ impl<'p> RunWriter<'p> {
                 .iter()
                 .rposition(|record| record.measurement != measurement);
             let records = &self.records[others.map_or(0, |last| last + 1)..];
-            // Of many runs not after each: the sum of all looks stays linear in the number of runs.
+            // Of many runs not after each: so the work of all these decisions stays linear in the number of runs.
             let runs = records.len() / plan.parts.len().max(1);
             let looks = runs <= LOOKS || runs.is_multiple_of(runs.next_power_of_two() / LOOKS);
             looks && (self.enough)(plan, records)

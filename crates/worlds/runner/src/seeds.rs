@@ -1,6 +1,6 @@
-//! Many seeds at once: every simulated run of a plan under each of them, spread over the cores.
+//! Makes the simulated runs of a plan under many seeds, spread over the cores of this machine.
 //!
-//! Runs of one seed are made in order by one thread; what comes out does not depend on how many there are.
+//! One thread makes all runs of a seed, in order; so the results do not depend on the number of threads.
 
 use crate::run_writer::RunWriter;
 use crate::worlds::simulated::{network_of, run_output, scene};
@@ -12,20 +12,22 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 
+/// What a thread yields for one seed.
 type Yield = Result<SeedRuns, Error>;
 
 /// All runs under one seed.
 struct SeedRuns {
-    /// The records of each.
+    /// By run: its records, one for each part.
     records: Vec<Vec<RunRecord>>,
     /// Simulated events of all of them.
     events: u64,
 }
 
-/// Makes all runs under all seeds and hands them to the writer in the order of the seeds; runs are numbered on from seed to seed.
+/// Makes all runs under all seeds and hands them to the writer in the order of the seeds. Run numbers continue from
+/// seed to seed.
 ///
 /// # Errors
-/// The first [`Error`] in that order.
+/// The first [`Error`] in the order of the seeds.
 pub fn make_runs_of_seeds(
     plan: &Plan,
     seeds: RangeInclusive<u64>,
@@ -38,10 +40,11 @@ pub fn make_runs_of_seeds(
     })
 }
 
-/// The same, kept nowhere: `take` gets the records of each seed, in order, their runs numbered on from seed to seed.
+/// Makes all runs under all seeds without a run directory: `take` gets the records of each seed, in order. Run numbers
+/// continue from seed to seed.
 ///
 /// # Errors
-/// The first [`Error`] in that order; what came before it was taken.
+/// The first [`Error`] in the order of the seeds; seeds before it were taken.
 pub fn simulate(
     plan: &Plan,
     seeds: RangeInclusive<u64>,
@@ -53,11 +56,12 @@ pub fn simulate(
     })
 }
 
-/// The same within so many simulated events for each seed; `take` is given how many they were. What is simulated does not depend on how
-/// fast this machine is.
+/// Like [`simulate`], with at most `most_events` simulated events for each seed; `take` also gets how many they were.
+/// The limit is in events, not in time, so that the result does not depend on the speed of this machine.
 ///
 /// # Errors
-/// The first [`Error`] in that order, of a seed that takes more events as if it were interrupted; what came before it was taken.
+/// The first [`Error`] in the order of the seeds; a seed that needs more events fails as if it were interrupted. Seeds
+/// before it were taken.
 pub fn simulate_within(
     plan: &Plan,
     seeds: RangeInclusive<u64>,
@@ -75,6 +79,7 @@ pub fn simulate_within(
     })
 }
 
+/// Makes the runs of all seeds on all cores, and calls `take` for each seed in order.
 fn of_seeds(
     plan: &Plan,
     seeds: RangeInclusive<u64>,
@@ -83,7 +88,8 @@ fn of_seeds(
     take: impl FnMut(u64, SeedRuns),
 ) -> Result<(), Error> {
     let (first, last) = (*seeds.start(), *seeds.end());
-    // How many were taken: the last number may be the largest there is.
+    // How many seeds were taken by threads. It is added with a check, since the last seed may be the largest number
+    // there is.
     let taken = AtomicU64::new(0);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let stop = AtomicBool::new(false);
@@ -117,7 +123,7 @@ fn of_seeds(
     })
 }
 
-/// Hands on what comes in any order in the order of its numbers.
+/// Receives seeds in any order and passes them to `keep` in ascending order.
 fn in_order(
     mut next: u64,
     yields: impl Iterator<Item = (u64, Yield)>,
@@ -137,6 +143,7 @@ fn in_order(
     Ok(())
 }
 
+/// Makes all runs of one seed.
 fn one_seed(plan: &Plan, seed: u64, most_events: u64, interrupted: &AtomicBool) -> Yield {
     let mut schedule = PlanSchedule::new(plan, seed);
     let (mut all, mut events) = (Vec::new(), 0_u64);
@@ -156,6 +163,7 @@ fn one_seed(plan: &Plan, seed: u64, most_events: u64, interrupted: &AtomicBool) 
     })
 }
 
+/// Hands the records of one seed to the writer, with run numbers after those of the `seeds_before`.
 fn keep(seeds_before: u64, made: Vec<Vec<RunRecord>>, writer: &mut RunWriter<'_>) {
     for mut records in made {
         for record in &mut records {

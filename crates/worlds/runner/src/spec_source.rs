@@ -1,4 +1,5 @@
-//! The text of a specification to a checked plan, with every world there is and the files that it names.
+//! From the text of a specification to a checked plan: the check knows all worlds, this machine's cores, and the files
+//! that the specification names.
 
 use stackline_core::catalogue::{Capabilities, StackTable};
 use stackline_core::error::{Error, Result};
@@ -9,22 +10,22 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Longest specification that is read.
+/// The longest specification that is read, in bytes.
 const LONGEST: u64 = 16 << 20;
 
 /// A specification's text and its name in messages.
 #[derive(Clone, Debug)]
 pub struct SpecSource {
-    /// What it is called in messages.
+    /// The name of the specification in messages.
     pub name: String,
     /// The text itself.
     pub text: String,
-    /// Where it lies, when it is a file.
+    /// The directory of the file, when it is one.
     directory: Option<PathBuf>,
 }
 
 impl SpecSource {
-    /// The text itself, or what its file holds.
+    /// The source that the user gave: the text itself (`-e`), or a file.
     ///
     /// # Errors
     /// When there is neither, or the file cannot be read.
@@ -41,7 +42,7 @@ impl SpecSource {
         }
     }
 
-    /// A text that was made here, and its name in messages.
+    /// A text that the program made, with a name for messages.
     #[must_use]
     pub fn made(name: &str, text: String) -> Self {
         Self {
@@ -54,7 +55,7 @@ impl SpecSource {
     /// Reads a file, or standard input for `-`.
     ///
     /// # Errors
-    /// When it cannot be read, or is too long.
+    /// When the file cannot be read, or is too long.
     pub fn read(path: &Path) -> Result<Self> {
         let name = if path == Path::new("-") {
             "standard input".to_string()
@@ -87,7 +88,7 @@ impl SpecSource {
         }
     }
 
-    /// As it stands in that world, else its first mistake there.
+    /// The plan with all measurements in that world, or its first mistake there.
     ///
     /// # Errors
     /// That mistake.
@@ -98,7 +99,7 @@ impl SpecSource {
         })
     }
 
-    /// The same place with another text.
+    /// Another text with the same name and directory.
     #[must_use]
     pub fn varied(&self, text: String) -> Self {
         Self {
@@ -108,7 +109,7 @@ impl SpecSource {
         }
     }
 
-    /// Its plan, else its first mistake.
+    /// The checked plan, or the first mistake.
     ///
     /// # Errors
     /// That mistake.
@@ -116,7 +117,7 @@ impl SpecSource {
         first_mistake_of(self.checked(overrides))
     }
 
-    /// Its declarations alone, else its first mistake.
+    /// The plan of its declarations alone, without measurements, or the first mistake.
     ///
     /// # Errors
     /// That mistake.
@@ -124,7 +125,7 @@ impl SpecSource {
         first_mistake_of(self.checked_declarations())
     }
 
-    /// Its declarations alone, with all that is wrong.
+    /// The check of its declarations alone, with all mistakes.
     #[must_use]
     pub fn checked_declarations(&self) -> Checked {
         self.checked(&Overrides {
@@ -133,7 +134,8 @@ impl SpecSource {
         })
     }
 
-    /// Where a file that it names lies: beside it, else in the working directory.
+    /// The path of a file that the specification names: beside the specification if it exists there, else in the
+    /// working directory.
     fn beside(&self, name: &str) -> PathBuf {
         let beside = self
             .directory
@@ -144,13 +146,13 @@ impl SpecSource {
             .unwrap_or_else(|| name.into())
     }
 
-    /// Its name and its text.
+    /// The name and the text.
     #[must_use]
     pub fn named(&self) -> (&str, &str) {
         (&self.name, &self.text)
     }
 
-    /// All that is wrong, and the plan where nothing is.
+    /// Checks the text: all mistakes, and the plan where there are none. If there are, a correction is looked for.
     #[must_use]
     pub fn checked(&self, overrides: &Overrides) -> Checked {
         let worlds = worlds();
@@ -189,10 +191,10 @@ fn first_mistake_of(checked: Checked) -> Result<Plan> {
     })
 }
 
-/// How long a text that would be right is looked for.
+/// How long a correct variant of a wrong text is looked for.
 const LOOK: Duration = Duration::from_millis(300);
 
-/// Every world there is, and its stacks.
+/// All worlds: what each can do, and its stacks.
 #[must_use]
 pub fn worlds() -> Vec<(Capabilities, Vec<StackTable>)> {
     vec![
@@ -208,7 +210,7 @@ pub fn worlds() -> Vec<(Capabilities, Vec<StackTable>)> {
     ]
 }
 
-/// The same as those who judge and show take them.
+/// The worlds in the form that the checker takes.
 #[must_use]
 pub fn available(worlds: &[(Capabilities, Vec<StackTable>)]) -> Vec<Available<'_>> {
     worlds
@@ -223,25 +225,25 @@ fn read_named(name: &Path) -> std::result::Result<String, String> {
         ErrorKind::FileTooLarge => "it is larger than 16 MiB".to_owned(),
         _ => error.to_string(),
     };
-    // Not of a pipe: nobody may ever write to it.
+    // Only a regular file: a pipe may never be written to.
     guard_files::open_regular(name)
         .and_then(|file| guard_files::read_text_of(file, LONGEST))
         .map_err(cause)
 }
 
-/// What was wrong with a text that was given in a flag.
+/// What is wrong with a text that was given in a flag.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FlagMistake {
-    /// It is shown in the flag's value.
+    /// Mistakes that are shown inside the flag's value.
     InValue {
         /// The flag.
         flag: String,
-        /// Its value.
+        /// The value of the flag.
         value: String,
-        /// What is wrong with it.
+        /// What is wrong with the value.
         mistakes: Vec<Diagnostic>,
     },
-    /// It is of the whole.
+    /// An error that concerns the flag as a whole.
     Whole(Error),
 }
 
@@ -251,7 +253,8 @@ impl From<Error> for FlagMistake {
     }
 }
 
-/// What a flag's value gives, read between two pieces of text; mistakes are of the value alone.
+/// Reads a flag's value between two pieces of text as a specification. Positions of mistakes are converted to positions
+/// in the value.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -267,7 +270,7 @@ pub fn plan_of_flag(
         for mistake in &mut mistakes {
             if mistake.span.start >= end {
                 mistake.message = format!("{flag} does not contain a complete value");
-                // What a hint that begins otherwise is about stands behind the value.
+                // Other hints would be about the text behind the value, which the user did not write.
                 let hint = mistake.hint.take().filter(|hint| {
                     hint.starts_with("write") && !value.is_empty() && !hint.contains('}')
                 });
@@ -277,7 +280,7 @@ pub fn plan_of_flag(
             let last = value.floor_char_boundary(value.len().saturating_sub(1));
             let within = |at: usize, most: usize| at.saturating_sub(before.len()).min(most);
             mistake.span = within(mistake.span.start, last)..within(mistake.span.end, value.len());
-            // What is a clause of a link is a flag here.
+            // A clause of a link is a flag of its own here.
             mistake.hint = mistake
                 .hint
                 .take()

@@ -1,4 +1,5 @@
-//! What `--trace` keeps of a run directory: the events that worlds hand over, which flow is whose, whose clock is how wrong.
+//! What `--trace` adds to a run directory: the events that worlds hand over, and an index that says which flow belongs
+//! to which part and how far each host's clock is off.
 
 use stackline_core::error::Error;
 use stackline_core::run_schedule::ScheduledRun;
@@ -10,36 +11,37 @@ use stackline_runs::events::{SortStopSignal, Spooling, write_index};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Whose events those of stackline itself are.
+/// The host name under which stackline's own events are logged.
 pub(crate) const COORDINATOR: &str = "stackline";
-/// What lies between two runs in virtual time, so that they can be distinguished.
+/// The virtual time between two runs in ns, so that they can be distinguished.
 const BETWEEN_NS: u64 = 1_000_000;
 
 /// What a world needs to trace one run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tracing {
-    /// The first flow of each part.
+    /// By part: the number of its first flow; its other flows follow.
     pub(crate) flows: Vec<u32>,
-    /// Where virtual time begins, ns.
+    /// The time at which virtual time begins in this run, ns.
     pub(crate) origin_ns: u64,
-    /// Where the responders of each part listen, from the first replica on, where the world chooses.
+    /// By part: the port on which its first responder listens, where the world chooses ports; the other replicas
+    /// follow.
     pub(crate) ports: Vec<u16>,
-    /// What the world traced: also of a run that failed.
+    /// What the world traced, also of a run that failed.
     pub(crate) traced: RunTrace,
 }
 
 /// What a world traced of one run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RunTrace {
-    /// When it began and was over, in the reference's time, ns.
+    /// When the run began and ended, in the time of the reference host, ns.
     pub(crate) span_ns: (u64, u64),
-    /// When the time of its network began, where that is not when it began, ns.
+    /// When the network's own time began, where that differs from the beginning of the run, ns.
     pub(crate) network_ns: Option<u64>,
-    /// What is known of each host: the latest counts, with those of runs before summed in.
+    /// By host: its clock and its counts, which include those of earlier runs.
     pub(crate) hosts: BTreeMap<String, HostTrace>,
 }
 
-/// Collects what is traced.
+/// Collects the traces of all runs of a plan.
 #[derive(Debug)]
 pub(crate) struct RunTracer {
     directory: PathBuf,
@@ -48,7 +50,7 @@ pub(crate) struct RunTracer {
 }
 
 impl RunTracer {
-    /// Into that run directory.
+    /// A tracer that writes into that run directory.
     ///
     /// # Errors
     /// When its events cannot be written.
@@ -60,7 +62,7 @@ impl RunTracer {
         })
     }
 
-    /// A run is about to be made.
+    /// Prepares the tracing of a run that is about to be made.
     pub(crate) fn begin(&mut self, scheduled: &ScheduledRun<'_>) -> Tracing {
         let origin_ns = self
             .index
@@ -74,7 +76,7 @@ impl RunTracer {
         }
     }
 
-    /// A run was made.
+    /// Adds a run that was made to the index.
     ///
     /// # Errors
     /// When its events cannot be written.
@@ -85,7 +87,7 @@ impl RunTracer {
     ) -> Result<(), Error> {
         let (from_ns, to_ns) = traced.span_ns;
         if to_ns == 0 {
-            // It did not come so far.
+            // The run failed before tracing began.
             return Ok(());
         }
         let (measurement, run, warmup) = (scheduled.index, scheduled.run, !scheduled.counted);
@@ -133,15 +135,16 @@ impl RunTracer {
         ))
     }
 
-    /// All runs are made; `reference` is the host whose time is meant.
+    /// Sorts the events and writes the index when all runs are made. `reference` is the host whose time the index
+    /// refers to.
     ///
     /// # Errors
-    /// When the events cannot be written, or `stop` ends their sorting; they can be read all the same then.
+    /// When the events cannot be written, or `stop` ends their sorting; unsorted events can be read all the same.
     pub(crate) fn finish(mut self, reference: &str, stop: &SortStopSignal) -> Result<(), Error> {
         self.index.reference = reference.to_owned();
         let kept = self.spool.settle(stop);
         if let Ok(hosts) = &kept {
-            // What is kept is what counts: of a host that has no events there, none.
+            // Count the events that are really kept: none for a host whose events are missing.
             self.index
                 .hosts
                 .values_mut()
@@ -155,7 +158,7 @@ impl RunTracer {
     }
 }
 
-/// Where a run begins and ends.
+/// An event log with the beginning and the end of a run.
 fn marks(scheduled: &ScheduledRun<'_>, span_ns: (u64, u64)) -> EventLog {
     let mut event_log = EventLog::default();
     event_log.host(COORDINATOR);

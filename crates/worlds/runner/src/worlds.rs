@@ -1,4 +1,5 @@
-//! Which world makes which run of a plan. Each is opened before the first run, so that what it cannot do is an error at once.
+//! The worlds that a plan needs, and the loop over its runs. Each world is opened before the first run, so that what it
+//! cannot do is an error at once.
 
 mod clocks;
 mod emulated;
@@ -19,10 +20,12 @@ use stackline_core::run_record::WakeUp;
 use stackline_core::run_schedule::PlanSchedule;
 use stackline_runs::events::SortStopSignal;
 
-/// Every world that a plan needs.
+/// The worlds that a plan needs; `None` where no measurement is in that world.
 pub(crate) struct Worlds<'p> {
     plan: &'p Plan,
+    /// Ends the sorting of traced events when the user wants the end.
     stop: SortStopSignal,
+    /// Collects traced events; `None` without `--trace`.
     tracer: Option<RunTracer>,
     live: Option<LiveAgentsWorld<'p>>,
     emulated: Option<Emulated<'p>>,
@@ -30,10 +33,10 @@ pub(crate) struct Worlds<'p> {
 }
 
 impl<'p> Worlds<'p> {
-    /// Opens them.
+    /// Opens all worlds that the plan needs.
     ///
     /// # Errors
-    /// An [`Error`] that says which cannot be had and why.
+    /// An [`Error`] that says which world cannot be opened and why.
     pub(crate) fn open(context: &RunContext<'p>) -> Result<Self, Error> {
         let wants = |world| {
             context
@@ -68,7 +71,7 @@ impl<'p> Worlds<'p> {
     /// Makes all runs and hands each to the writer.
     ///
     /// # Errors
-    /// The first [`Error`]; what was done before has been kept.
+    /// The first [`Error`]; runs made before it have been kept.
     pub(crate) fn make_runs(&mut self, writer: &mut RunWriter<'_>) -> Result<(), Error> {
         let mut schedule = PlanSchedule::new(self.plan, self.plan.seed);
         while let Some(scheduled) = schedule.next(|measurement| writer.enough(measurement)) {
@@ -89,7 +92,7 @@ impl<'p> Worlds<'p> {
         Ok(())
     }
 
-    /// Keeps what was traced, however the runs ended; what that cost, for people.
+    /// Completes the trace, however the runs ended. Returns what tracing cost, for people.
     ///
     /// # Errors
     /// An [`Error`] when it cannot be written.
@@ -120,7 +123,7 @@ impl<'p> Worlds<'p> {
         backend.ok_or_else(|| Error::environment(format!("the {world} world is not open")))
     }
 
-    /// What is known of each world.
+    /// What is known of each world, for `environment.json`; `done` after the last run.
     pub(crate) fn environment(&mut self, done: bool) -> Vec<(World, Value)> {
         World::ALL
             .into_iter()
@@ -128,19 +131,19 @@ impl<'p> Worlds<'p> {
             .collect()
     }
 
-    /// How many simulated runs there were, and the digest of all their events.
+    /// The number of simulated runs, and the digest of all their events.
     pub(crate) fn digest(&self) -> Option<(u64, u64)> {
         self.simulated.as_ref().map(SimulatedWorld::digest)
     }
 
-    /// What is to be known of the worlds beside results.
+    /// Notes for people about the worlds, shown beside the results.
     pub(crate) fn notes(&self) -> Vec<String> {
         let live = self.live.iter().flat_map(Backend::notes);
         live.chain(self.emulated.iter().flat_map(Backend::notes))
             .collect()
     }
 
-    /// What waking a core costs where programs really run.
+    /// What it costs to wake a processor core where programs really run.
     pub(crate) fn wake_up(&self) -> Option<WakeUp> {
         let live = self.live.as_ref().and_then(Backend::wake_up);
         live.or_else(|| self.emulated.as_ref().and_then(Backend::wake_up))

@@ -1,5 +1,6 @@
-//! A distributed application in virtual time: its programs are async functions, which send whole messages to one another over simulated `tcp`,
-//! PUP, blasts or V's messages, work on their hosts' processors, and sleep. What is in a message nobody here knows.
+//! A distributed application in virtual time. Its programs are async functions that send whole messages to each other
+//! over simulated `tcp`, PUP, blasts or V's messages, work on their hosts' processors, and sleep. The contents of a
+//! message (type `M`) are opaque here.
 //!
 //! ```text
 //! let mut simulation = Simulation::new(network, seed, (), false);
@@ -10,8 +11,8 @@
 //! while simulation.next(until)?.is_some() {}
 //! ```
 //!
-//! A program that is started, or called by a [`Signal`], runs at once until it waits; one that is rung runs once the present one waits. So the
-//! order of all that happens at one moment is given.
+//! A program that is started, or called by a [`Signal`], runs at once until it waits; one that is rung runs once the
+//! present program waits. This fixes the order of everything that happens at one moment.
 
 mod context;
 mod signal;
@@ -35,18 +36,21 @@ use stackline_net::{NodeIndex, Tap};
 use stackline_proto::papers::pup::PupOptions;
 use std::rc::Rc;
 
-/// An application's world.
+/// The simulated world of an application.
 pub struct Simulation<'n, T: Tap<SimDatagram>> {
     time: VirtualTime<'n, T>,
     marks: bool,
-    /// How many connections and calls there are.
+    /// The number of connections made so far.
     connections: u32,
+    /// The number of pairs of asking and answering programs made so far.
     calls: u32,
+    /// What connections did; `None` when they are not traced.
     traces: Option<Traces>,
-    /// Lets go of programs, which have the simulation around them.
+    /// Drops the programs with the simulation; they hold references to its shared state.
     programs: ProgramOwner,
 }
 
+/// Drops all tasks when it is dropped.
 struct ProgramOwner(Rc<SimRunState>);
 
 impl Drop for ProgramOwner {
@@ -56,7 +60,8 @@ impl Drop for ProgramOwner {
 }
 
 impl<'n, T: Tap<SimDatagram>> Simulation<'n, T> {
-    /// Over that network; `tap` receives every event of it. `traced`: what connections do is kept.
+    /// A simulation over that network; `tap` receives every network event. With `traced`, what connections do is
+    /// recorded.
     pub fn new(network: &'n Network, seed: Seed, tap: T, traced: bool) -> Self {
         let carrier = SimCarrier::of_links(network, seed.child("network"), tap);
         let time = VirtualTime::new(network, SimRunLimits::default(), None, carrier, None);
@@ -70,17 +75,17 @@ impl<'n, T: Tap<SimDatagram>> Simulation<'n, T> {
         }
     }
 
-    /// What its programs have around them.
+    /// The context that programs use: time, processors, signals.
     pub fn context(&self) -> ProgramContext {
         ProgramContext::new(&self.time.shared)
     }
 
-    /// The present.
+    /// The present virtual time.
     pub fn now(&self) -> Instant {
         self.time.shared.now()
     }
 
-    /// A connection is asked for, with those options of `tcp` at its two ends, that of who asks first.
+    /// Opens a `tcp` connection, with the options of one stack for each end, the asking end first.
     ///
     /// # Errors
     /// When no path leads there and back, or the stack is not `tcp`.
@@ -96,7 +101,7 @@ impl<'n, T: Tap<SimDatagram>> Simulation<'n, T> {
         Ok(self.connection([from, to], machines))
     }
 
-    /// The same by PUP, whose packets are as long as the path lets them be, and no longer than the options say.
+    /// Opens a PUP connection, whose packets are as large as the path and the options allow.
     ///
     /// # Errors
     /// When no path leads there and back.
@@ -111,7 +116,7 @@ impl<'n, T: Tap<SimDatagram>> Simulation<'n, T> {
         Ok(self.connection([from, to], machines))
     }
 
-    /// The same by `blast`, `saw` or `window`: what is handed over at once is sent when the other side has all of it.
+    /// Opens a connection of `blast`, `saw` or `window`: a message counts as sent when the other end has all of it.
     ///
     /// # Errors
     /// When no path leads there and back, or its packets are too small.
@@ -141,7 +146,7 @@ impl<'n, T: Tap<SimDatagram>> Simulation<'n, T> {
         ports
     }
 
-    /// Two programs that ask and answer over V's message passing: the one that asks, and the one that answers.
+    /// Makes the two ends of V's message passing: the end that asks, and the end that answers.
     ///
     /// # Errors
     /// When no path leads there and back.
@@ -154,7 +159,7 @@ impl<'n, T: Tap<SimDatagram>> Simulation<'n, T> {
         Ok(ports)
     }
 
-    /// The largest packet that fits both ways.
+    /// The largest packet that fits the paths in both directions, in bytes.
     fn path_mtu(&self, from: NodeIndex, to: NodeIndex, flow: u32) -> Result<u64> {
         let path = |from, to| {
             self.time.carrier.path(from, to, flow).ok_or_else(|| {
@@ -165,12 +170,14 @@ impl<'n, T: Tap<SimDatagram>> Simulation<'n, T> {
         Ok(path(from, to)?.mtu.min(path(to, from)?.mtu))
     }
 
-    /// Goes on until something has happened to a program, not after `until`: when that was.
+    /// Advances until something has happened to a program. Returns the instant of that, or `None` when nothing has
+    /// happened up to `until`.
     ///
     /// # Errors
-    /// That of a program; or when time stands still: something sends without end and nothing slows it down.
+    /// The error of a program; or an error when virtual time stands still because something sends without end and
+    /// nothing slows it down.
     pub fn next(&mut self, until: Instant) -> Result<Option<Instant>> {
-        // What was sent and begun before the first step.
+        // Programs may have sent and begun something before the first step.
         self.time.settle()?;
         loop {
             let event = self.time.next(until)?;
@@ -186,7 +193,7 @@ impl<'n, T: Tap<SimDatagram>> Simulation<'n, T> {
         }
     }
 
-    /// What connections did since this was asked last, where they are traced.
+    /// What traced connections did since the last call.
     pub fn take_traced(&mut self) -> Vec<MessageTrace> {
         self.traces
             .as_ref()
@@ -194,12 +201,12 @@ impl<'n, T: Tap<SimDatagram>> Simulation<'n, T> {
             .unwrap_or_default()
     }
 
-    /// What went through each direction of each link, and what the processor of each host has been spent on.
+    /// What went through each direction of each link, and what the processor of each host has been used for.
     pub fn usage(&self) -> UsageTotals {
         self.time.usage()
     }
 
-    /// The tap, at the end.
+    /// Ends the simulation and returns the tap.
     pub fn into_tap(self) -> T {
         drop(self.programs);
         self.time.carrier.into_tap().inner

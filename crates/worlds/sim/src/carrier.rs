@@ -1,4 +1,5 @@
-//! What carries packets between hosts: links and switches (`net`), or IMPs. The engine knows the one face of both.
+//! What carries packets between hosts: links and switches (`net`), or IMPs (the ARPANET's packet switches).
+//! [`SimCarrier`] has one interface for both.
 
 use crate::datagram::SimDatagram;
 use crate::digest::RunDigestTap;
@@ -10,7 +11,7 @@ use stackline_net::{
     Delivery, NetworkPacket, NodeIndex, PacketNetwork, PortCounters, RouteProperties, Tap,
 };
 
-/// What carries packets.
+/// The carrier of packets.
 #[expect(
     clippy::large_enum_variant,
     reason = "the large variant is the usual one, and a run has only one"
@@ -31,7 +32,7 @@ impl<T: Tap<SimDatagram>> SimCarrier<T> {
         }
     }
 
-    /// Links and switches, whatever the switches are.
+    /// A carrier of links and switches, also where the plan's switches are IMPs.
     pub(crate) fn of_links(network: &plan::Network, seed: Seed, tap: T) -> Self {
         Self::Network(PacketNetwork::new(
             network,
@@ -40,7 +41,7 @@ impl<T: Tap<SimDatagram>> SimCarrier<T> {
         ))
     }
 
-    /// A host hands a packet over.
+    /// Takes a packet that a host hands over.
     #[inline]
     pub(crate) fn handle(&mut self, now: Instant, packet: NetworkPacket<SimDatagram>) {
         match self {
@@ -49,7 +50,7 @@ impl<T: Tap<SimDatagram>> SimCarrier<T> {
         }
     }
 
-    /// The next packet that reaches its host, not after `until`.
+    /// The next packet that reaches its host, not later than `until`.
     #[inline]
     pub(crate) fn poll(&mut self, until: Instant) -> Option<Delivery<SimDatagram>> {
         match self {
@@ -58,7 +59,7 @@ impl<T: Tap<SimDatagram>> SimCarrier<T> {
         }
     }
 
-    /// When something happens next, while anything is under way.
+    /// The instant of the next event, while packets are in transit.
     #[inline]
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self {
@@ -67,7 +68,7 @@ impl<T: Tap<SimDatagram>> SimCarrier<T> {
         }
     }
 
-    /// The way of packets from one host to another.
+    /// The path of packets from one host to another.
     pub(crate) fn path(
         &self,
         from: NodeIndex,
@@ -80,7 +81,7 @@ impl<T: Tap<SimDatagram>> SimCarrier<T> {
         }
     }
 
-    /// What went through each direction of each link.
+    /// The counters of each direction of each link.
     pub(crate) fn counters(&self) -> Vec<PortCounters> {
         match self {
             Self::Network(network) => network.counters().collect(),
@@ -88,7 +89,7 @@ impl<T: Tap<SimDatagram>> SimCarrier<T> {
         }
     }
 
-    /// What processors of hosts have spent by now, ns.
+    /// The time in ns that processors of hosts have spent on copying by `at`.
     pub(crate) fn processors(&self, at: Instant) -> impl Iterator<Item = (NodeIndex, u64)> {
         let network = if let Self::Network(network) = self {
             Some(network)
@@ -100,7 +101,7 @@ impl<T: Tap<SimDatagram>> SimCarrier<T> {
             .flat_map(move |network| network.processors(at))
     }
 
-    /// What copying has taken of the processor of a host by now, ns.
+    /// The time in ns that the processor of a host has spent on copying by `at`.
     pub(crate) fn copied_ns(&self, host: NodeIndex, at: Instant) -> u64 {
         if let Self::Network(network) = self {
             network.copied_ns(host, at)
@@ -109,21 +110,21 @@ impl<T: Tap<SimDatagram>> SimCarrier<T> {
         }
     }
 
-    /// IMPs report how they are from now on, where there are any.
+    /// Makes IMPs, if there are any, report their state from now on.
     pub(crate) fn report(&mut self) {
         if let Self::Imps(imps) = self {
             imps.report();
         }
     }
 
-    /// They report once more, at the end.
+    /// Makes IMPs report once more, at the end.
     pub(crate) fn report_last(&mut self, at: Instant) {
         if let Self::Imps(imps) = self {
             imps.report_last(at);
         }
     }
 
-    /// What they have reported since this was asked last.
+    /// What IMPs have reported since the last call.
     pub(crate) fn reports(&mut self) -> Vec<(Instant, Vec<ImpStatusReport>)> {
         if let Self::Imps(imps) = self {
             imps.reports()

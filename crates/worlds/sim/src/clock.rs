@@ -1,15 +1,15 @@
-//! A host's clock: what an endpoint reads as the time. A faulty clock changes what is read, never when
-//! anything happens.
+//! A host's clock: the time that an endpoint reads. A faulty clock changes what is read, never when anything happens.
 
 use stackline_core::network::ClockModel;
 use stackline_core::time::{Duration, Instant};
 
-/// What a clock without offset reads at the beginning, so that one that is behind reads nothing negative.
+/// What a clock without offset reads at the beginning, in ns, so that a clock that is behind reads nothing negative.
 const ORIGIN: i128 = 1 << 62;
 
-/// Turns true time into what the host reads.
+/// Converts true time to what the host's clock reads.
 #[derive(Clone, Debug)]
 pub(crate) struct SimHostClock {
+    /// The faults of the clock; `None` when it is right.
     fault: Option<ClockModel>,
 }
 
@@ -21,21 +21,21 @@ impl SimHostClock {
         }
     }
 
-    /// What the clock reads at a true moment.
+    /// What the clock reads at a true instant.
     pub(crate) fn reading(&self, at: Instant) -> Instant {
         let Some(clock) = &self.fault else { return at };
         let reads = clock.reading_ns(at).saturating_add(ORIGIN);
         Instant(u64::try_from(reads.max(0)).unwrap_or(u64::MAX))
     }
 
-    /// The same in ns since the beginning as a right clock would count them.
+    /// What the clock reads at a true instant, in ns since the beginning without [`ORIGIN`]; may be negative.
     pub(crate) fn reading_ns(&self, at: Instant) -> i128 {
         self.fault
             .as_ref()
             .map_or(i128::from(at.0), |clock| clock.reading_ns(at))
     }
 
-    /// The time between two true moments as the host reads it; a clock that was set back reads none.
+    /// The time between two true instants as the clock measures it; zero when the clock was set back by more.
     pub(crate) fn between(&self, from: Instant, to: Instant) -> Duration {
         self.reading(to) - self.reading(from)
     }

@@ -1,4 +1,4 @@
-//! What one endpoint has around it: its job, its host's clock, its trace, and how it waits.
+//! The context of one endpoint: its job, its host's clock, its trace, and how it waits.
 
 use crate::clock::SimHostClock;
 use crate::error::{Error, Result};
@@ -13,25 +13,27 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 
-/// What one endpoint has around it.
+/// The context of one endpoint.
 #[derive(Debug)]
 pub(crate) struct SimEndpointContext {
     pub(crate) shared: Rc<SimRunState>,
     pub(crate) job: Rc<SimJob>,
     pub(crate) clock: Rc<SimHostClock>,
-    /// Its host, and what programs take of that one's processor.
+    /// The index of its host.
     host: usize,
+    /// The processor time that programs of its host take; `None` if none.
     pub(crate) costs: Option<HostWorkCosts>,
+    /// The number of the endpoint, which is also that of its task.
     id: u32,
-    /// How long after the barrier it begins.
+    /// How long after the barrier the endpoint begins.
     pub(crate) begins_after: Duration,
-    /// Its trace, when there is one.
+    /// Its part of the trace, when the run is traced.
     line: Option<SimEndpointTrace>,
-    /// Words for what it waits for.
+    /// Words for what the endpoint waits for, for error messages.
     waiting: Cell<&'static str>,
 }
 
-/// The host an endpoint works at.
+/// The host of an endpoint.
 #[derive(Debug)]
 pub(crate) struct SimEndpointHost {
     pub(crate) index: usize,
@@ -73,7 +75,7 @@ impl SimEndpointContext {
         self.shared.now()
     }
 
-    /// The time between two moments as this host reads it.
+    /// The time between two instants as this host's clock measures it.
     pub(crate) fn between(&self, from: Instant, to: Instant) -> Duration {
         self.clock.between(from, to)
     }
@@ -87,12 +89,12 @@ impl SimEndpointContext {
         self.waiting.get()
     }
 
-    /// Polls the endpoint not later than `moment`.
+    /// Sets a timer that polls the endpoint at `moment`.
     pub(crate) fn wake_at(&self, moment: Instant) {
         self.shared.set_alarm(self.id, moment);
     }
 
-    /// Waits until `poll` finds something.
+    /// Waits until `poll` returns a value; `what` names that for error messages.
     pub(crate) async fn until<R>(
         &self,
         what: &'static str,
@@ -107,7 +109,7 @@ impl SimEndpointContext {
         .await
     }
 
-    /// Waits until `poll` finds something, at most until `moment`.
+    /// Waits until `poll` returns a value, at most until `moment`: then the result is `None`.
     pub(crate) async fn until_or<R>(
         &self,
         what: &'static str,
@@ -127,7 +129,7 @@ impl SimEndpointContext {
         .await
     }
 
-    /// Waits until `moment` or until the limit comes: then it is false.
+    /// Waits until `moment`. Returns false when the time limit came first.
     pub(crate) async fn sleep(&self, moment: Instant) -> Result<bool> {
         let early = self
             .until_or("a moment", moment, || self.job.flags.limit().then_some(()))
@@ -135,7 +137,7 @@ impl SimEndpointContext {
         Ok(early.is_none())
     }
 
-    /// Has the host's processor work for so long.
+    /// Has the host's processor work for that time, and waits for the end of the work.
     pub(crate) async fn work(&self, kind: WorkKind, takes: Duration) -> Result<()> {
         if takes == Duration::ZERO {
             return Ok(());
@@ -145,7 +147,7 @@ impl SimEndpointContext {
             .await
     }
 
-    /// Whether events are kept at all.
+    /// Whether the run is traced.
     pub(crate) const fn is_traced(&self) -> bool {
         self.line.is_some()
     }
@@ -159,6 +161,7 @@ impl SimEndpointContext {
         self.line.as_ref().map(|line| record(line, self.now()))
     }
 
+    /// Goes on waiting for `what`, or fails when the endpoint was stopped at once.
     fn stand<R>(&self, what: &'static str) -> Poll<Result<R>> {
         if self.job.flags.ended() {
             return Poll::Ready(Err(Error::interrupted()));

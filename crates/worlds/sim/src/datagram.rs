@@ -1,8 +1,8 @@
-//! What travels in the simulated world: a real IPv4 header, what the stacks' headers say behind it, and the bytes they
-//! carry, as far as anybody reads them.
+//! Packets of the simulated world: a real IPv4 header, the headers of the stacks, and the data that they carry, as far
+//! as anybody reads it.
 //!
-//! Data units hold zeros, as nobody reads them; they are not carried but counted, unless the stack encrypts them. No
-//! checksum is computed before a capture takes the bytes. Nothing here touches the heap but for encrypted packets.
+//! The bytes of data units are counted and not stored, since nobody reads them, unless the stack encrypts them.
+//! Checksums are computed only when a capture takes the bytes. Only encrypted packets use the heap.
 
 use bytes::BytesMut;
 use stackline_net::{PacketPayload, packet::NodeIndex};
@@ -12,10 +12,10 @@ use stackline_proto::papers::ncp;
 use stackline_proto::tcp::segment::LARGEST_HEADERS;
 use stackline_proto::tcp::{Codepoint, TcpSegment};
 
-/// Largest headers of one packet: IPv4 without options, and TCP with timestamps and one range of selective acknowledgement
-/// (or all that a SYN says).
+/// The most bytes of headers of one packet: IPv4 without options, and TCP with timestamps and one range of selective
+/// acknowledgement (or all options of a SYN).
 pub(crate) const HEADERS: usize = 20 + 20 + 12 + 12;
-/// IP protocol numbers.
+/// Protocol numbers of IPv4.
 pub(crate) const TCP: u8 = 6;
 pub(crate) const UDP: u8 = 17;
 pub(crate) const ICMP: u8 = 1;
@@ -23,18 +23,19 @@ pub(crate) const ICMP: u8 = 1;
 /// A simulated packet.
 #[derive(Clone, Debug)]
 pub struct SimDatagram {
-    /// Which pair it belongs to, and which of its connections.
+    /// The pair that it belongs to.
     pub(crate) pair: u32,
+    /// The number of the connection among the pair's.
     pub(crate) connection: u32,
-    /// Where in its stream the first byte of data is, [`NOWHERE`] without one; of datagrams
-    /// the id of the data unit.
+    /// The stream offset of the first byte of data; the id of the data unit where packets are datagrams; [`NOWHERE`]
+    /// without either.
     place: u64,
-    /// Bytes of data.
+    /// The number of data bytes.
     bytes: u32,
     what: SimDatagramContent,
 }
 
-/// The place of what is in no stream.
+/// The `place` of a packet that carries nothing of a stream.
 const NOWHERE: u64 = u64::MAX;
 
 /// Data of an application that a packet carries, for traces.
@@ -42,15 +43,15 @@ const NOWHERE: u64 = u64::MAX;
 pub struct CarriedData {
     /// The pair, numbered over all parts of the run.
     pub pair: u32,
-    /// Id of the data unit, where a packet is one.
+    /// The id of the data unit, where a packet is one.
     pub unit: Option<i64>,
-    /// Where in the stream its first byte is, where there is a stream.
+    /// The stream offset of its first byte, where there is a stream.
     pub offset: Option<u64>,
-    /// Bytes of data; of an acknowledgement none.
+    /// The number of data bytes; 0 in an acknowledgement.
     pub bytes: u64,
 }
 
-/// What it is.
+/// The content of a packet.
 #[derive(Clone, Debug)]
 enum SimDatagramContent {
     /// Headers as they are on a wire, and what follows.
@@ -69,11 +70,11 @@ enum SimDatagramContent {
 /// What follows the headers.
 #[derive(Clone, Debug)]
 pub(crate) enum SimDatagramBody {
-    /// So many bytes that nobody reads.
+    /// This many bytes that nobody reads.
     Zeros(u32),
-    /// A datagram of so many bytes whose first ones hold this number.
+    /// A datagram of `bytes` bytes that begins with this number.
     Unit { number: u64, bytes: u32 },
-    /// What somebody reads.
+    /// Bytes that somebody reads.
     Bytes(BytesMut),
     /// A control datagram.
     Control([u8; 25]),
@@ -84,24 +85,24 @@ pub(crate) enum SimDatagramBody {
         count: u16,
         bytes: u32,
     },
-    /// Word from a host that nobody listens there (ICMP), with the first 28 bytes of what came.
+    /// An ICMP message from a host that nobody listens there, with the first 28 bytes of the packet.
     Refused,
     /// A message between hosts of IMPs.
     Message(ncp::NcpMessage),
-    /// Word of the IMPs on what became of one.
+    /// The answer of the IMPs to a message: its link, and the verdict.
     Answer(u16, ImpDeliveryVerdict),
 }
 
-/// What became of a message between hosts of IMPs.
+/// What has become of a message between hosts of IMPs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ImpDeliveryVerdict {
     /// It was delivered (RFNM).
     Delivered,
-    /// It was not.
+    /// It was not delivered.
     Failed(ImpDeliveryFailure),
 }
 
-/// What a fragmented datagram is once it is whole again.
+/// The whole datagram of which a fragment is a part.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReassembledSimDatagram {
     /// Its identification in the IP header.
@@ -144,7 +145,7 @@ impl SimDatagram {
         }
     }
 
-    /// The same with so many bytes of data from that place of its stream on, or of the data unit with that id.
+    /// Adds the position of the data: `bytes` bytes from that stream offset on, or of the data unit with that id.
     pub(crate) const fn at(mut self, place: u64, bytes: u32) -> Self {
         (self.place, self.bytes) = (place, bytes);
         self
@@ -165,7 +166,7 @@ impl SimDatagram {
         }
     }
 
-    /// Word to its sender of what became of a message.
+    /// The answer to the sender of this message on what has become of it.
     pub(crate) fn verdict(&self, verdict: ImpDeliveryVerdict) -> Self {
         let link = if let SimDatagramBody::Message(message) = self.body() {
             message.link
@@ -180,7 +181,8 @@ impl SimDatagram {
         )
     }
 
-    /// What one of the packets carries in which a message goes: so many bytes; the first begins with a header.
+    /// One of the packets that carry a message: part number `part` with `bytes` bytes. The first part begins with a
+    /// header of `header` bytes.
     pub(crate) fn part(mut self, part: u8, bytes: u32, header: u32) -> Self {
         let before = u32::from(part) * (FULL_BITS / 8);
         if self.place != NOWHERE {
@@ -192,7 +194,7 @@ impl SimDatagram {
         self
     }
 
-    /// What data it carries, as far as its stack reports it.
+    /// The data that the packet carries, as far as its stack reports it.
     #[must_use]
     pub fn data(&self) -> Option<CarriedData> {
         let place = (self.place != NOWHERE).then_some(self.place)?;
@@ -216,7 +218,7 @@ impl SimDatagram {
         })
     }
 
-    /// The segment that travels by its fields.
+    /// The TCP segment, if the packet is one in fields.
     pub(crate) const fn segment(&self) -> Option<&TcpSegment> {
         match &self.what {
             SimDatagramContent::Segment { segment, .. } => Some(segment),
@@ -224,7 +226,7 @@ impl SimDatagram {
         }
     }
 
-    /// Its headers, unless it travels by its fields.
+    /// The headers; empty for a segment in fields.
     pub(crate) fn header(&self) -> &[u8] {
         match &self.what {
             SimDatagramContent::Headed { header, length, .. } => &header[..usize::from(*length)],
@@ -240,7 +242,7 @@ impl SimDatagram {
         }
     }
 
-    /// Bytes behind the headers.
+    /// The number of bytes behind the headers.
     pub(crate) fn carried(&self) -> usize {
         match self.body() {
             SimDatagramBody::Zeros(bytes)
@@ -254,7 +256,7 @@ impl SimDatagram {
         }
     }
 
-    /// Takes the bytes out, where there are any; for a packet that has arrived.
+    /// Takes the stored bytes out of a packet that has arrived, if it has any.
     pub(crate) fn take_bytes(&mut self) -> Option<BytesMut> {
         match &mut self.what {
             SimDatagramContent::Headed {
@@ -265,7 +267,7 @@ impl SimDatagram {
         }
     }
 
-    /// The whole packet as it would be on a wire, from its IPv4 header on, with its checksums: for captures.
+    /// The bytes of the whole packet as on a wire, from its IPv4 header on, with checksums: for captures.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         if let SimDatagramContent::Segment { nodes, segment } = &self.what {
@@ -323,6 +325,7 @@ fn sum(start: u32, bytes: &[u8]) -> u32 {
     words.fold(start, u32::wrapping_add)
 }
 
+/// Folds the carries of the Internet checksum and inverts it.
 const fn finish(mut sum: u32) -> u16 {
     while sum >> 16 != 0 {
         sum = (sum & 0xffff) + (sum >> 16);
@@ -353,7 +356,7 @@ pub(crate) fn ipv4_header(
 
 impl PacketPayload for SimDatagram {
     fn split(&mut self, _: u32) -> Self {
-        // Every packet is handed over as one segment, so there is never anything to cut.
+        // Every simulated packet has one segment, so there is nothing to cut.
         self.clone()
     }
 

@@ -1,5 +1,5 @@
-//! The tap of every run: a digest of all network events, their number, and when packets of waiting senders have left their
-//! hosts. It passes every event on to the tap it was given.
+//! The tap of every run: it computes a digest of all network events, counts them, and notes when packets of waiting
+//! senders have left their hosts. It passes every event on to an inner tap.
 
 use crate::datagram::SimDatagram;
 use stackline_core::network as plan;
@@ -7,11 +7,11 @@ use stackline_core::time::{Duration, Instant};
 use stackline_net::{DropReason, NetworkEvent, NetworkLocation, NetworkPacket, NodeIndex, Tap};
 use std::collections::BTreeMap;
 
-/// What its own host drops holds its place in the send buffer for so long; a sender would go on dropping at one instant
-/// for ever where a real one is slowed down by its processor.
+/// How long a packet that its own host drops keeps its place in the send buffer. Without this a sender would go on
+/// dropping at one instant for ever, where a real one is slowed down by its processor.
 const DROPPED: Duration = Duration(1_000_000);
 
-/// A packet that has left its host, or never will.
+/// A packet that has left its host, or was dropped there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Departure {
     pub(crate) at: Instant,
@@ -58,7 +58,7 @@ impl<T> RunDigestTap<T> {
         }
     }
 
-    /// Mixes one word in, in order.
+    /// Mixes a word into the digest; the order matters.
     #[inline]
     pub(crate) const fn mix(&mut self, word: u64) {
         self.digest = (self.digest ^ word)
@@ -79,7 +79,7 @@ impl<T> RunDigestTap<T> {
             }
             NetworkLocation::Host(node) => node == packet.from,
         };
-        // What a link loses has left its queue before.
+        // A packet that a link loses has left its queue before.
         let lost = matches!(
             what,
             NetworkEvent::Drop(DropReason::Lost | DropReason::BitError | DropReason::CellLost)

@@ -1,4 +1,5 @@
-//! How a measured run goes on in virtual time: endpoints connect, loads start, the measured parts start, everything ends.
+//! The stages of a measured run in virtual time: endpoints connect, loads start, the measured parts start, everything
+//! ends. A job is one side of one part ([`SimJob`]).
 
 use crate::carrier::SimCarrier;
 use crate::clock::SimHostClock;
@@ -24,30 +25,36 @@ use std::rc::Rc;
 
 /// Loads run this long before the measured parts start their clocks.
 const SETTLE: Duration = Duration(100_000_000);
-/// What a run may take beyond its time limit before it is given up: what is on its way over a slow line takes minutes.
+/// The virtual time that a run may take beyond its time limit before it is given up: data in flight on a slow line
+/// takes minutes.
 const GRACE: Duration = Duration(600_000_000_000);
-/// What responders and loads may take after the measured initiators are done; patience costs nothing in virtual time.
+/// The virtual time that responders and loads may take after the measured initiators are done. It is generous because
+/// waiting costs nothing in virtual time.
 const FINISH: Duration = Duration(10_000_000_000);
 
-/// Where a run is.
+/// The stage of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SimRunStage {
     /// The endpoints of that part are connecting.
     Connecting(usize),
-    /// All are connected; what they said to one another is still on its way. No clock starts with anything in transit.
+    /// All endpoints are connected, and their packets are still in transit. No clock starts before the network is
+    /// empty.
     Quieting,
-    /// Loads run alone.
+    /// Only loads run.
     Settling,
     /// The measured parts run.
     Running,
-    /// What loops is ending.
+    /// Loads and responders are ending.
     Ending,
+    /// All endpoints are done.
     Done,
 }
 
-/// What a [`Timer::Stage`] says.
+/// Values of [`Timer::Stage`]: loads have run alone long enough.
 const SETTLED: u32 = 0;
+/// The run has exceeded its time limit and [`GRACE`].
 const OVERDUE: u32 = 1;
+/// Endpoints that are not done by now are ended at once.
 const END_NOW: u32 = 2;
 
 /// One run being carried out.
@@ -55,11 +62,11 @@ pub(crate) struct SimRunEngine<'s, T: Tap<SimDatagram>> {
     scene: &'s SimRunScene<'s>,
     time: VirtualTime<'s, T>,
     clocks: Vec<Rc<SimHostClock>>,
-    /// Two a part: initiators, responders.
+    /// Two for each part: its initiators, then its responders.
     jobs: Vec<Rc<SimJob>>,
-    /// By number, as its task's.
+    /// By the number of the endpoint, which is also that of its task.
     contexts: Vec<Rc<SimEndpointContext>>,
-    /// What a packet takes on the narrowest link.
+    /// The time of a packet on the slowest link, within which endpoints start at random.
     phase: Duration,
     stage: SimRunStage,
 }
@@ -95,14 +102,14 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
     /// # Errors
     /// See [`crate::carry_out`].
     pub(crate) fn carry_out(mut self) -> Result<(SimRunOutcome, T)> {
-        // A run may be over before it looks again.
+        // A short run may be over before the next check.
         self.time.not_interrupted()?;
         self.begin_part(0)?;
         self.settle()?;
         while self.stage != SimRunStage::Done {
             self.step()?;
         }
-        // Endpoints hold their ends of connections, and those notify the world that they go.
+        // Endpoints hold their ends of connections, which notify the shared state when they are dropped.
         self.contexts.clear();
         self.time.shared.tasks.clear();
         let records = records::gather_records(self.scene, &self.jobs);
@@ -125,7 +132,7 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
 
     // --- the loop ---
 
-    /// The next thing that happens.
+    /// Processes the next event and everything that follows from it at the same instant.
     #[inline]
     fn step(&mut self) -> Result<()> {
         if self.stage == SimRunStage::Quieting && self.time.carrier.deadline().is_none() {
@@ -147,7 +154,7 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
         self.settle()
     }
 
-    /// What follows, until nothing more happens at this instant.
+    /// Runs tasks and advances the stage until nothing more happens at this instant.
     fn settle(&mut self) -> Result<()> {
         while self.time.settle()? {
             self.advance()?;
@@ -155,7 +162,7 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
         Ok(())
     }
 
-    /// Why nothing more happens.
+    /// The error for a run that does not end: which endpoints wait, and for what.
     fn stuck(&self, cap: Instant) -> Error {
         let waiting = self.contexts.iter().filter(|context| !context.is_over());
         let mut words: Vec<String> = waiting
@@ -189,6 +196,7 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
 
     // --- how a run goes on ---
 
+    /// The host of that name, else the last or the first host: its node and its index.
     fn node(&self, name: Option<&str>, last: bool) -> Result<(NodeIndex, usize)> {
         let hosts = &self.scene.network.hosts;
         let at = match name {
@@ -207,7 +215,7 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
         Ok((NodeIndex(u32::try_from(at).unwrap_or(u32::MAX)), at))
     }
 
-    /// Creates the endpoints of a part; the responders listen at once, the initiators connect.
+    /// Creates the endpoints of a part: the responders listen at once, the initiators connect.
     fn begin_part(&mut self, number: usize) -> Result<()> {
         let scene = self.scene;
         let part = &scene.measurement.parts[number];
@@ -264,6 +272,7 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
         Ok(())
     }
 
+    /// What a pair's stack has to know of the paths between its hosts.
     fn route(&self, pair: u32, nodes: [NodeIndex; 2], endpoints: [u32; 2]) -> Result<SimPairRoute> {
         let (there, back) = (
             self.path(nodes[0], nodes[1], pair)?,
@@ -303,7 +312,7 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
         })
     }
 
-    /// Bytes that fit into the queue before the first link of a path.
+    /// The bytes that fit into the queue before the first link of a path.
     fn room(&self, path: &RouteProperties) -> u64 {
         let link = path
             .ports
@@ -316,13 +325,14 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
         let packets = queue
             .and_then(|queue| queue.limit_packets)
             .unwrap_or(u64::MAX);
-        // A datagram is handed over while there is any room, so the last one has to fit as well.
+        // A datagram is handed over while there is any room left, so the last one has to fit as well.
         bytes
             .min(packets.saturating_mul(path.mtu))
             .saturating_sub(path.mtu)
             .max(1)
     }
 
+    /// Creates the context and the task of one endpoint.
     fn spawn(
         &mut self,
         job: &Rc<SimJob>,
@@ -357,7 +367,8 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
         self.time.shared.tasks.wake(id);
     }
 
-    /// An endpoint has come to its barrier or is done.
+    /// Moves to the next stage, if all that it waits for has happened: called when an endpoint has come to its barrier
+    /// or is done.
     fn advance(&mut self) -> Result<()> {
         match self.stage {
             SimRunStage::Connecting(part) if self.jobs[2 * part].is_ready() => {
@@ -374,12 +385,14 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
         Ok(())
     }
 
+    /// The jobs of that side that are not loads.
     fn measured(&self, side: PairSide) -> impl Iterator<Item = &Rc<SimJob>> {
         self.jobs
             .iter()
             .filter(move |job| job.task.side == side && !job.task.background)
     }
 
+    /// Begins the next part when all endpoints of a part are connected.
     fn connected(&mut self, part: usize) -> Result<()> {
         if part + 1 < self.scene.measurement.parts.len() {
             self.stage = SimRunStage::Connecting(part + 1);
@@ -389,7 +402,7 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
         Ok(())
     }
 
-    /// Loads start, then the measured parts.
+    /// Starts the loads, or the measured parts where there are no loads.
     fn begin(&mut self) {
         let mut loads = self
             .jobs
@@ -407,7 +420,7 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
         }
     }
 
-    /// The measured parts start.
+    /// Starts the measured parts.
     fn go(&mut self) {
         self.stage = SimRunStage::Running;
         self.jobs
@@ -423,7 +436,7 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
         self.time.shared.signal_news();
     }
 
-    /// Loads and responders that loop are stopped; the others end by themselves.
+    /// Stops loads, and sets the time at which all remaining endpoints are ended.
     fn end(&mut self) {
         self.stage = SimRunStage::Ending;
         for job in self.jobs.iter().filter(|job| job.task.background) {

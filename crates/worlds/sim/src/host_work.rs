@@ -1,5 +1,5 @@
-//! What programs take of their host's processor, around the operations of a stack: before data is handed over and after it has come.
-//! A host whose programs take no time goes straight to its stack.
+//! Wraps a stack's connection so that its operations also take time of the host's processor: before data is handed over
+//! and after it has arrived. Where programs take no time, calls go straight to the stack.
 
 use crate::context::SimEndpointContext;
 use crate::error::Result;

@@ -1,4 +1,5 @@
-//! One side of one part: what its endpoints do, the flags that end them, the barrier before their clocks.
+//! A job: one side of one part, with what its endpoints do, the flags that end them, and the barrier before their
+//! clocks start.
 
 use crate::error::Result;
 use crate::run_state::{SimRunState, Timer};
@@ -8,7 +9,7 @@ use stackline_endpoint::{EndpointObservation, EndpointTask};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-/// What stops endpoints.
+/// The flags that stop endpoints.
 #[derive(Debug, Default)]
 pub(crate) struct SimStopFlags {
     limit: Cell<bool>,
@@ -16,12 +17,12 @@ pub(crate) struct SimStopFlags {
 }
 
 impl SimStopFlags {
-    /// Whether the limit was reached, or a load is no longer wanted: end cleanly.
+    /// Whether the time limit was reached, or a load is no longer wanted: endpoints are to end cleanly.
     pub(crate) const fn limit(&self) -> bool {
         self.limit.get()
     }
 
-    /// Whether to end at once.
+    /// Whether endpoints are to end at once.
     pub(crate) const fn ended(&self) -> bool {
         self.ended.get()
     }
@@ -31,21 +32,25 @@ impl SimStopFlags {
 #[derive(Debug)]
 pub(crate) struct SimJob {
     pub(crate) number: u32,
+    /// The index of the part in the measurement.
     pub(crate) part: usize,
     pub(crate) task: Arc<EndpointTask>,
+    /// The name of the host of its endpoints.
     pub(crate) host: String,
     pub(crate) flags: SimStopFlags,
-    /// Its endpoints: the first one's number; they follow one another.
+    /// The number of its first endpoint; the others follow.
     pub(crate) first: u32,
-    /// Endpoints that have come to the barrier.
+    /// The number of endpoints that have come to the barrier.
     pub(crate) waiting: Cell<u32>,
+    /// The barrier is open.
     pub(crate) open: Cell<bool>,
-    /// Endpoints that are done.
+    /// The number of endpoints that are done.
     pub(crate) done: Cell<u32>,
-    /// What goes wrong from now on in a load is no failure.
+    /// The run is ending: from now on an error in a load is not a failure of the run.
     pub(crate) ending: Cell<bool>,
+    /// The time limit is being counted.
     armed: Cell<bool>,
-    /// What its endpoints observed, as they ended.
+    /// What its endpoints observed, in the order in which they ended.
     pub(crate) observed: RefCell<Vec<EndpointObservation>>,
 }
 
@@ -73,7 +78,7 @@ impl SimJob {
         }
     }
 
-    /// Starts counting the time limit; a second time does nothing. A side that only awaits follows the other's limit.
+    /// Starts counting the time limit; later calls do nothing. A side that only awaits follows the other side's limit.
     pub(crate) fn arm(&self, shared: &SimRunState) {
         if let Some(limit) = self.task.own_time_limit()
             && !self.armed.replace(true)
@@ -82,7 +87,7 @@ impl SimJob {
         }
     }
 
-    /// Ends it: cleanly where it loops; at once when `now`.
+    /// Ends the endpoints: cleanly, or at once when `now`.
     pub(crate) fn end(&self, now: bool, shared: &SimRunState) {
         self.flags.limit.set(true);
         if now {
@@ -92,7 +97,7 @@ impl SimJob {
         self.wake_all(shared);
     }
 
-    /// Lets its endpoints through the barrier.
+    /// Opens the barrier for its endpoints.
     pub(crate) fn go(&self, shared: &SimRunState) {
         self.open.set(true);
         self.wake_all(shared);
@@ -102,10 +107,11 @@ impl SimJob {
         (self.first..self.first + self.task.replicas).for_each(|endpoint| shared.wake(endpoint));
     }
 
-    /// Keeps what an endpoint observed, which is done.
+    /// Counts an endpoint as done and keeps what it observed.
     ///
     /// # Errors
-    /// Why the endpoint failed, but for a load that is ending (its peer may have ended a moment earlier) and what is interrupted.
+    /// The endpoint's error, except in a load that is ending (its peer may have ended a moment earlier) and when it was
+    /// interrupted.
     pub(crate) fn keep(
         &self,
         result: Result<EndpointObservation>,
@@ -123,7 +129,7 @@ impl SimJob {
         Ok(())
     }
 
-    /// All its endpoints wait at the barrier, or are done already.
+    /// Whether all its endpoints wait at the barrier, or are done.
     pub(crate) fn is_ready(&self) -> bool {
         self.waiting.get().max(self.done.get()) >= self.task.replicas
     }
@@ -132,7 +138,7 @@ impl SimJob {
         self.done.get() == self.task.replicas
     }
 
-    /// In words: `initiator on khons`.
+    /// The job in words: `initiator on khons`.
     pub(crate) fn name(&self) -> String {
         let side = if self.task.side == PairSide::Initiator {
             "initiator"

@@ -1,9 +1,10 @@
 //! The simulated world: carries out one run of a measurement in virtual time, over the network model of `net` and real
 //! protocol stacks.
 //!
-//! It reads no clock (but for moments that quinn-proto and rustls want and no result shows), opens no file or socket, starts no thread and draws nothing unseeded: the same scene gives the same
-//! records and the same digest. Endpoints do and count what those of the live world do; processors cost nothing but what
-//! the hosts' interfaces say.
+//! The crate reads no clock (except for moments that quinn-proto and rustls require and no result shows), opens no file
+//! or socket, starts no thread and draws nothing unseeded: the same scene gives the same records and the same digest.
+//! Endpoints do and count what those of the live world do; processors take only the time that the hosts' interfaces and
+//! program costs say. A "pair" is an initiator and a responder, with the connections between them.
 //!
 //! | module | one idea |
 //! | --- | --- |
@@ -72,7 +73,8 @@ use stackline_core::catalogue::Capabilities;
 use stackline_core::plan::World;
 use stackline_net::Tap;
 
-/// What the simulated world can do: a host is a clock, an interface and its stacks; its processor takes the time that is said, and it has no files.
+/// What the simulated world can do. A host is a clock, an interface and its stacks; its processor takes the time that
+/// the specification says, and it has no files.
 pub const CAPABILITIES: Capabilities = Capabilities {
     world: World::Simulated,
     files: false,
@@ -85,7 +87,7 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     ..Capabilities::EVERYTHING
 };
 
-/// Carries out one run. `tap` receives every event of the network, and is given back.
+/// Carries out one run. `tap` receives every event of the network, and is returned at the end.
 ///
 /// # Errors
 /// An [`Error`] when a host, stack, option or construct is not simulated, when the run is deadlocked, or when the
@@ -97,7 +99,8 @@ pub fn carry_out<T: Tap<SimDatagram>>(
     engine::SimRunEngine::new(scene, tap, None)?.carry_out()
 }
 
-/// The same, traced: events of endpoints and protocol machines go on the trace's logs. Nothing else changes.
+/// Carries out one run and traces it: events of endpoints and protocol machines are written to the trace's logs.
+/// Nothing else changes.
 ///
 /// # Errors
 /// As for [`carry_out`], and when the events cannot be kept.

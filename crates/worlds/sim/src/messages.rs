@@ -1,5 +1,5 @@
-//! Whole messages between programs of a simulated application ([`crate::application`]): over connections of `tcp`, PUP and blasts, and as V's
-//! messages.
+//! Whole messages between programs of a simulated application ([`crate::application`]): over connections of `tcp`, PUP
+//! and blasts, and by V's message passing.
 
 pub(crate) mod callers;
 pub(crate) mod connections;
@@ -19,18 +19,18 @@ use stackline_core::time::Instant;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// What a connection did, where it is traced.
+/// An event of a connection that is traced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageTrace {
-    /// When.
+    /// When it happened.
     pub at: Instant,
-    /// Which connection.
+    /// The number of the connection.
     pub connection: u32,
-    /// The side that sends.
+    /// The side whose end of the connection it is.
     pub side: PairSide,
-    /// What.
+    /// What happened.
     pub event: TcpConnectionEvent,
 }
 
-/// What all connections did.
+/// The events of all connections.
 pub(crate) type Traces = Rc<RefCell<Vec<MessageTrace>>>;

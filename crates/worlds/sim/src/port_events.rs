@@ -1,5 +1,5 @@
-//! Ports of a modelled network and processors of its hosts as events: what each is, and what it did in an interval (`PORT_SETUP`,
-//! `PORT_USE`, `CPU_USE`). It decides nothing and keeps nothing.
+//! Writes the properties and the use of ports and processors of a modelled network as events (`PORT_SETUP`, `PORT_USE`,
+//! `CPU_USE`). The functions decide nothing and keep nothing.
 
 use stackline_core::network::{LinkRate, Network};
 use stackline_core::time::Duration;
@@ -7,13 +7,14 @@ use stackline_events::catalogue::rows::{CpuUse, PortSetup, PortUse};
 use stackline_events::{EventEmitter, EventValue};
 use stackline_net::{DropReason, PortCounters};
 
-/// The node before a port, and its name.
+/// The name of the node that sends into a port, and the port's name.
 fn place(network: &Network, port: u32) -> (String, String) {
     let name = network.port_name(port).unwrap_or_default();
     (name.split('>').next().unwrap_or_default().to_owned(), name)
 }
 
-/// Says what a port is: its rate, where that is constant, the room in its queue, the size of cells that leave it.
+/// Emits the properties of a port: its rate where that is constant, the size of its queue, the size of cells that leave
+/// it.
 pub fn port_setup(network: &Network, port: u32, at_ns: u64, emit: &mut EventEmitter<'_>) {
     let (node, name) = place(network, port);
     let link = network.links.get(port as usize / 2);
@@ -22,7 +23,7 @@ pub fn port_setup(network: &Network, port: u32, at_ns: u64, emit: &mut EventEmit
         _ => None,
     });
     let switch = network.switches.iter().find(|switch| switch.name == node);
-    // As its link's queue says, else that of the node before it, or its buffer.
+    // The queue of the link, else that of the node before it; a switch's buffer also limits it.
     let queue = link
         .and_then(|link| link.queue.as_ref())
         .or(switch.and_then(|switch| switch.queue.as_ref()));
@@ -42,7 +43,7 @@ pub fn port_setup(network: &Network, port: u32, at_ns: u64, emit: &mut EventEmit
     setup.emit_on(&node, at_ns, emit);
 }
 
-/// Says what a port did in an interval that ends then and is so long, both in ns.
+/// Emits the use of a port in an interval of `interval_ns` that ends at `at_ns`.
 pub fn port_use(
     network: &Network,
     port: u32,
@@ -56,7 +57,7 @@ pub fn port_use(
     for (reason, count) in did.drops_by_reason() {
         match reason {
             DropReason::Lost | DropReason::BitError => link += count,
-            // What follows from another drop is counted there.
+            // These follow from another drop, which is counted at its own port.
             DropReason::CellLost | DropReason::EarlyDiscard => {}
             _ => queue += count,
         }
@@ -75,7 +76,7 @@ pub fn port_use(
     used.emit_on(&node, at_ns, emit);
 }
 
-/// What a port did between two readings of its counters.
+/// The use of a port between two readings of its counters.
 #[must_use]
 pub fn counters_since(later: &PortCounters, before: &PortCounters) -> PortCounters {
     let mut did = *later;
@@ -92,17 +93,17 @@ pub fn counters_since(later: &PortCounters, before: &PortCounters) -> PortCounte
     did
 }
 
-/// What a processor spent on its interface and on programs, ns.
+/// The time that a processor spent on copying and on programs, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SimProcessorSpending {
-    /// Copying into and out of the interface.
+    /// Time for copying into and out of the interface.
     pub copied_ns: u64,
-    /// Programs.
+    /// Time for programs.
     pub worked_ns: u64,
 }
 
 impl SimProcessorSpending {
-    /// What it was spent on since then.
+    /// The time spent since an earlier reading.
     #[must_use]
     pub const fn since(self, before: Self) -> Self {
         Self {
@@ -112,7 +113,7 @@ impl SimProcessorSpending {
     }
 }
 
-/// Says what a host's processor did in an interval that ends then and is so long, both in ns.
+/// Emits the use of a host's processor in an interval of `interval_ns` that ends at `at_ns`.
 pub fn processor_use(
     host: &str,
     at_ns: u64,
@@ -123,7 +124,7 @@ pub fn processor_use(
     cpu_use(Duration(interval_ns), did).emit_on(host, at_ns, emit);
 }
 
-/// What programs and copying take of an interval, and what is left of it.
+/// The shares of programs (user), copying (system) and idle time in an interval.
 pub(crate) fn cpu_use(interval: Duration, did: SimProcessorSpending) -> CpuUse<'static> {
     let ppm = |spent: u64| (spent.saturating_mul(1_000_000) / interval.0.max(1)).min(1_000_000);
     let system = ppm(did.copied_ns);

@@ -1,7 +1,8 @@
-//! The processor of a simulated host, as programs find it: one piece of work at a time, and copying into the interface before all of them.
+//! The processor of a simulated host, as programs use it: it does one piece of work at a time, and copying for the
+//! interface goes first.
 //!
-//! A piece of work is not set aside for another one; it takes as much longer as the interface takes of the processor meanwhile. Who
-//! copies and how long that lasts is the network's business: it says what has been spent on it.
+//! A piece of work is not preempted by another one; it is delayed by the time that the interface takes of the processor
+//! meanwhile. The network computes the copying and says how much time it has taken.
 
 use crate::program_costs::HostWorkCosts;
 use stackline_core::network::{NetworkHost, WorkKind};
@@ -11,27 +12,29 @@ use std::collections::VecDeque;
 /// One host's processor.
 #[derive(Debug)]
 pub(crate) struct SimProcessor<T> {
+    /// The kind of work that goes before the other.
     first: Option<WorkKind>,
-    /// What going to another program takes, and which one ran last.
+    /// The time of a switch to another program.
     switch: Duration,
+    /// The program that ran last.
     last: Option<u32>,
-    /// What goes first, then what waits behind it.
+    /// The waiting work: the kind that goes first, then the rest.
     waiting: [VecDeque<WaitingSimWork<T>>; 2],
     running: Option<RunningSimWork<T>>,
-    /// The moment that was reported last.
+    /// The end of work that was reported last.
     alarm: Option<Instant>,
-    /// Time that ended work took, ns.
+    /// Time of all work that has ended, ns.
     spent_ns: u64,
 }
 
-/// What a processor has to say.
+/// What a processor has to report.
 #[derive(Debug)]
 pub(crate) enum SimProcessorTurn<T> {
-    /// That has ended. What its program wants now competes with what waits: ask again once it has said so.
+    /// This work has ended. New work of its program competes with what waits, so ask again once the program has run.
     Done(T),
-    /// It works until then, or longer.
+    /// The processor works until then, or longer.
     Until(Instant),
-    /// Nothing that was not said.
+    /// There is nothing new.
     Nothing,
 }
 
@@ -48,12 +51,12 @@ struct RunningSimWork<T> {
     began: Instant,
     takes: Duration,
     ends: Instant,
-    /// What copying had taken of the processor when its end was computed.
+    /// The time that copying had taken of the processor when `ends` was computed, ns.
     copied_ns: u64,
 }
 
 impl<T> SimProcessor<T> {
-    /// Of a host; idle.
+    /// The processor of a host, idle.
     pub(crate) fn new(host: &NetworkHost) -> Self {
         let switch = HostWorkCosts::of(host).map_or(Duration::ZERO, |costs| costs.switch());
         let waiting = [VecDeque::new(), VecDeque::new()];
@@ -68,7 +71,8 @@ impl<T> SimProcessor<T> {
         }
     }
 
-    /// A program asks for so much of it. All that ask at an instant do so before it begins with one of them.
+    /// Queues work of a program that takes `takes`. All programs that want work at an instant queue it before the
+    /// processor begins with one of them.
     pub(crate) fn want(&mut self, program: u32, kind: WorkKind, takes: Duration, what: T) {
         let behind = self.first.is_some_and(|first| first != kind);
         self.waiting[usize::from(behind)].push_back(WaitingSimWork {
@@ -78,7 +82,8 @@ impl<T> SimProcessor<T> {
         });
     }
 
-    /// What is next, at its alarm or when it is idle and something is wanted: what has ended, or when to look again.
+    /// Called at the end of work, or when the processor is idle and work waits: returns work that has ended, or when to
+    /// call again.
     pub(crate) fn turn(&mut self, now: Instant, copied_ns: u64) -> SimProcessorTurn<T> {
         if let Some(what) = self.done(now, copied_ns) {
             return SimProcessorTurn::Done(what);
@@ -88,7 +93,7 @@ impl<T> SimProcessor<T> {
             .map_or(SimProcessorTurn::Nothing, SimProcessorTurn::Until)
     }
 
-    /// Begins with what is next where it is idle. `copied_ns` is what copying has taken by now.
+    /// Begins the next piece of work if the processor is idle. `copied_ns` is the time that copying has taken by now.
     fn begin(&mut self, now: Instant, copied_ns: u64) {
         if self.running.is_none()
             && let Some(WaitingSimWork {
@@ -116,18 +121,18 @@ impl<T> SimProcessor<T> {
         }
     }
 
-    /// Whether it has nothing to do, or has not begun with it.
+    /// Whether no work is being done; some may wait.
     pub(crate) const fn is_idle(&self) -> bool {
         self.running.is_none()
     }
 
-    /// When to call [`SimProcessor::done`] next, where that was not said yet.
+    /// When to call [`SimProcessor::done`] next, if that was not reported yet.
     fn alarm(&mut self) -> Option<Instant> {
         let ends = self.running.as_ref()?.ends;
         (self.alarm.replace(ends) != Some(ends)).then_some(ends)
     }
 
-    /// What has ended by now: then the next piece may begin.
+    /// The work that has ended by now, if any.
     fn done(&mut self, now: Instant, copied_ns: u64) -> Option<T> {
         let running = self
             .running
@@ -135,7 +140,7 @@ impl<T> SimProcessor<T> {
             .filter(|running| running.ends <= now)?;
         let copied = copied_ns.saturating_sub(running.copied_ns);
         if copied > 0 {
-            // The interface had the processor for so long.
+            // Copying had the processor for that long meanwhile.
             (running.ends, running.copied_ns) = (now + Duration(copied), copied_ns);
             return None;
         }
@@ -145,7 +150,7 @@ impl<T> SimProcessor<T> {
         Some(what)
     }
 
-    /// Time spent on programs by now, ns.
+    /// The time spent on programs by now, ns.
     pub(crate) fn spent_ns(&self, now: Instant) -> u64 {
         let running = self.running.as_ref();
         self.spent_ns

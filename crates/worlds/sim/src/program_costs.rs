@@ -1,9 +1,9 @@
-//! What programs take of their host's processor.
+//! The time that programs take of their host's processor.
 
 use stackline_core::network::{NetworkHost, ProgramCosts};
 use stackline_core::time::{Duration, Instant};
 
-/// What a host's programs take, at its speed.
+/// The costs of a host's programs, at the speed of its processor.
 #[derive(Clone, Debug)]
 pub struct HostWorkCosts {
     work: ProgramCosts,
@@ -11,7 +11,7 @@ pub struct HostWorkCosts {
 }
 
 impl HostWorkCosts {
-    /// Of a host; nothing where its programs take no time.
+    /// The costs of a host; `None` where its programs take no time.
     #[must_use]
     pub fn of(host: &NetworkHost) -> Option<Self> {
         (!host.work.is_nothing()).then(|| Self {
@@ -20,37 +20,37 @@ impl HostWorkCosts {
         })
     }
 
-    /// An operation on so many bytes.
+    /// The time of an operation on that many bytes.
     #[must_use]
     pub fn operation(&self, bytes: u64) -> Duration {
         self.scaled(self.work.operation_ns(bytes))
     }
 
-    /// So many bytes of an operation that is under way.
+    /// The time of that many further bytes of an operation that is under way.
     #[must_use]
     pub fn bytes(&self, bytes: u64) -> Duration {
         self.scaled(self.work.ns_per_byte * bytes as f64)
     }
 
-    /// A message between a program and its transport.
+    /// The time to pass a message between a program and its transport.
     #[must_use]
     pub fn message(&self) -> Duration {
         self.scaled(self.work.per_message.0 as f64)
     }
 
-    /// Going from one program to another.
+    /// The time of a switch from one program to another.
     #[must_use]
     pub fn switch(&self) -> Duration {
         self.scaled(self.work.per_switch.0 as f64)
     }
 
-    /// So many ns at the speed for which costs were measured.
+    /// Converts ns at the speed for which costs were measured to this host's speed.
     #[must_use]
     pub fn scaled(&self, ns: f64) -> Duration {
         Duration((ns / self.speed + 0.5) as u64)
     }
 
-    /// When a program sees what is there at `now`.
+    /// When a program notices what has arrived at `now`: at once, or at its next poll.
     #[must_use]
     pub fn seen(&self, now: Instant) -> Instant {
         let Some(every) = self.work.polls.filter(|every| *every > Duration::ZERO) else {

@@ -1,4 +1,4 @@
-//! The records of a run, with what a simulated world cannot know.
+//! Makes the records of a run, and notes in them what a simulated world cannot measure.
 
 use crate::job::SimJob;
 use crate::scene::SimRunScene;
@@ -8,7 +8,7 @@ use stackline_endpoint::observation::gather;
 use stackline_endpoint::records::{self, MeasurementRun};
 use std::rc::Rc;
 
-/// The records of a run that was carried out; what was observed is by job.
+/// The records of a run that was carried out, from what the endpoints of each job observed.
 pub(crate) fn gather_records(scene: &SimRunScene<'_>, jobs: &[Rc<SimJob>]) -> Vec<RunRecord> {
     let run = MeasurementRun {
         measurement: scene.measurement,
@@ -26,6 +26,7 @@ pub(crate) fn gather_records(scene: &SimRunScene<'_>, jobs: &[Rc<SimJob>]) -> Ve
     records
 }
 
+/// Notes why the record has no processor usage and lacks some transport statistics.
 fn note_absent(scene: &SimRunScene<'_>, record: &mut RunRecord) {
     let part = &scene.measurement.parts[record.part];
     let mut absent =

@@ -1,4 +1,5 @@
-//! What all tasks of a run share: the virtual time, timers, hosts' processors, packets on their way to an interface.
+//! The state that all tasks of a run share: virtual time, timers, hosts' processors, packets to be handed to
+//! interfaces.
 
 use crate::datagram::SimDatagram;
 use crate::processor::{SimProcessor, SimProcessorTurn};
@@ -15,10 +16,10 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 
-/// What happens at a later moment. A timer that is no longer wanted finds nothing to do when its moment comes.
+/// A timer. It is never cancelled: one that is no longer wanted finds nothing to do when it expires.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Timer {
-    /// A task wants to be polled.
+    /// A task, by its number, is polled.
     Task(u32),
     /// One end of a connection has something to do.
     End {
@@ -26,46 +27,50 @@ pub(crate) enum Timer {
         connection: u32,
         side: PairSide,
     },
-    /// The time limit of a job.
+    /// The time limit of a job, by its number, has passed.
     Alarm(u32),
-    /// The run goes on to what comes next.
+    /// Whoever drives the loop is called; the value says why.
     Stage(u32),
-    /// The processor of a host may have done a piece of work.
+    /// The processor of a host, by the host's index, may have finished a piece of work.
     Processor(u32),
 }
 
-/// Work that a task wants of a processor: whose it is, and whether it is done.
+/// A piece of work that a task wants of a processor.
 #[derive(Debug)]
 pub(crate) struct ProcessorTicket {
+    /// The task that waits for the work.
     pub(crate) task: u32,
+    /// Whether the work is done.
     pub(crate) done: Cell<bool>,
 }
 
-/// A task looks at ports and processors: whose look it is, and what it sees.
+/// A task's request for the use of ports and processors until now.
 #[derive(Debug)]
 pub(crate) struct UsageLook {
+    /// The task that waits for the answer.
     pub(crate) task: u32,
+    /// The answer.
     pub(crate) usage: RefCell<Option<UsageTotals>>,
 }
 
-/// One end of a connection, of whichever stack, as far as it sends by itself.
+/// One end of a connection of any stack that sends by itself, as the loop of virtual time sees it.
 pub(crate) trait ConnectionEnd: fmt::Debug {
     /// Its pair's number.
     fn pair(&self) -> u32;
     /// Its side of the pair.
     fn side(&self) -> PairSide;
-    /// It is off the list of those that may have something to send.
+    /// Called when the end is taken off the list of ends that may have something to send.
     fn untouch(&self);
     /// Sends what there is to send and sets the next timer.
     fn flush(&self, shared: &SimRunState);
-    /// Nobody needs it any more.
+    /// Whether the end is no longer needed.
     fn is_over(&self) -> bool;
 }
 
-/// Largest packet of the network layer.
+/// The largest packet of the network layer, in bytes.
 const LARGEST_PACKET: usize = 1 << 16;
 
-/// What all tasks of a run share.
+/// The state that all tasks of a run share.
 #[derive(Debug)]
 pub(crate) struct SimRunState {
     now: Cell<Instant>,
@@ -73,27 +78,28 @@ pub(crate) struct SimRunState {
     pub(crate) tasks: Tasks,
     /// Ends of connections that may have something to send.
     touched: RefCell<Vec<Rc<dyn ConnectionEnd>>>,
+    /// Packets to be handed to their hosts' interfaces at this instant.
     outgoing: RefCell<Vec<NetworkPacket<SimDatagram>>>,
-    /// By host.
+    /// By host: its processor.
     pub(crate) processors: RefCell<Vec<SimProcessor<Rc<ProcessorTicket>>>>,
-    /// Looks that were not answered yet.
+    /// Requests for usage that were not answered yet.
     looks: RefCell<Vec<Rc<UsageLook>>>,
     /// A job came to its barrier, or an endpoint is done.
     news: Cell<bool>,
-    /// Endpoints that wait for a packet of theirs to leave.
+    /// The number of endpoints that wait for one of their packets to leave its host.
     pub(crate) blocked: Cell<u32>,
-    /// Where packets are put together and taken apart.
+    /// Buffers in which packets are put together and taken apart.
     pub(crate) frames: RefCell<SimPacketBuffers>,
     /// Where events go, when the run is traced.
     pub(crate) log: Option<Rc<SimTraceLog>>,
 }
 
-/// Room for one packet each way, and what real packets on their way are kept in.
+/// Reusable buffers for one packet in each direction, and memory for real packets in transit.
 #[derive(Debug)]
 pub(crate) struct SimPacketBuffers {
     pub(crate) arriving: Vec<u8>,
     pub(crate) leaving: Vec<u8>,
-    /// A packet that was just made, as long as it is.
+    /// The packet that was just made, with its exact length.
     pub(crate) made: Vec<u8>,
     pub(crate) room: BytesMut,
 }

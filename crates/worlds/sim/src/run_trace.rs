@@ -1,5 +1,5 @@
-//! What a traced run records: events of endpoints and protocol machines on their hosts' logs, each
-//! stamped by its host's own clock. It changes nothing of what happens, and untraced runs have none of it.
+//! Writes the events of a traced run: of endpoints and protocol machines, on their hosts' logs, each stamped by its
+//! host's own clock. Tracing changes nothing of what happens; untraced runs have no [`SimTraceLog`].
 
 use crate::clock::SimHostClock;
 use crate::port_events::{SimProcessorSpending, cpu_use};
@@ -43,59 +43,59 @@ static CPU_USE: Keyword = Keyword::new("CPU_USE");
 /// The parameters of a traced run.
 #[derive(Debug)]
 pub struct SimTraceParameters {
-    /// The first flow of each part; those of its replicas follow.
+    /// By part: the number of its first flow; the flows of its replicas follow.
     pub flows: Vec<u32>,
-    /// What a right clock reads at the run's beginning, ns.
+    /// What a right clock reads at the beginning of the run, ns.
     pub zero_ns: u64,
-    /// Takes the events; its hosts are the network's, in their order, and behind them its IMPs.
+    /// The logs that events are written to; their hosts are the network's, in order, and then its IMPs.
     pub event_logs: EventLogs,
 }
 
 /// A connection as its machine reports it at a moment, as in `TCP_INFO`; what it does not have is absent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Info {
-    /// Congestion window.
+    /// The congestion window.
     pub(crate) cwnd_bytes: Option<u64>,
-    /// Sent and neither acknowledged nor lost, as far as is known.
+    /// Bytes sent and neither acknowledged nor lost, as far as is known.
     pub(crate) in_flight_bytes: Option<u64>,
-    /// Smoothed round trip time.
+    /// The smoothed round trip time.
     pub(crate) rtt: Option<Duration>,
-    /// Segments or packets sent again, until now.
+    /// Segments or packets sent again so far.
     pub(crate) retransmits: u64,
-    /// Time with data to send or on its way, until now.
+    /// The time so far with data to send or in flight.
     pub(crate) busy: Option<Duration>,
-    /// Of it, held back by the peer's window.
+    /// The part of `busy` in which the peer's window held the sender back.
     pub(crate) receive_window_limited: Option<Duration>,
-    /// Of it, with a full send buffer that was all on its way.
+    /// The part of `busy` in which the send buffer was full and all of it in flight.
     pub(crate) send_buffer_limited: Option<Duration>,
-    /// Handed over and not sent.
+    /// Bytes written and not sent.
     pub(crate) unsent_bytes: Option<u64>,
-    /// Arrived and not taken.
+    /// Bytes that have arrived and were not taken.
     pub(crate) receive_queue_bytes: Option<u64>,
-    /// The peer's window.
+    /// The window that the peer offers.
     pub(crate) send_window_bytes: Option<u64>,
-    /// Size of a full segment or packet.
+    /// The size of a full segment or packet.
     pub(crate) mss_bytes: Option<u64>,
-    /// Bytes that the peer has acknowledged, until now.
+    /// Bytes that the peer has acknowledged so far.
     pub(crate) acked_bytes: Option<u64>,
 }
 
-/// Where events of a run go.
+/// The event logs of a run, and what is needed to write them.
 #[derive(Debug)]
 pub(crate) struct SimTraceLog {
     flows: Vec<u32>,
     zero_ns: u64,
     event_logs: RefCell<EventLogs>,
     clocks: Vec<Rc<SimHostClock>>,
-    /// Of each pair, its flow and the hosts of its two sides.
+    /// By pair: its flow, and the hosts of its two sides.
     pairs: RefCell<Vec<(u32, [usize; 2])>>,
     /// When connections are sampled next.
     next_sample: Cell<Instant>,
-    /// What processors had spent when they were sampled last, by host.
+    /// By host: the time for copying and for programs at the last sample, ns.
     spent_ns: RefCell<BTreeMap<u32, (u64, u64)>>,
 }
 
-/// How often connections are sampled.
+/// The time between two samples of connections and processors.
 const SAMPLE_EVERY: Duration = Duration(100_000_000);
 
 impl SimTraceLog {
@@ -116,7 +116,7 @@ impl SimTraceLog {
         }
     }
 
-    /// The next pair: the part it belongs to, which replica it is, its hosts.
+    /// Adds the next pair: its part, the number of the replica, and its two hosts.
     pub(crate) fn add_pair(&self, part: usize, replica: u32, hosts: [usize; 2]) {
         let flow = self.flows.get(part).copied().unwrap_or(0) + replica;
         self.pairs.borrow_mut().push((flow, hosts));
@@ -130,7 +130,7 @@ impl SimTraceLog {
             .unwrap_or_default()
     }
 
-    /// The moment before `until` at which connections are to be sampled, after the last one.
+    /// The next moment of a sample if it lies before `until`.
     #[inline]
     pub(crate) fn look_before(&self, until: Instant) -> Option<Instant> {
         let next = self.next_sample.get();
@@ -140,7 +140,7 @@ impl SimTraceLog {
         })
     }
 
-    /// Nothing is sampled before `at`.
+    /// Skips the samples before `at`.
     pub(crate) fn skip_to(&self, at: Instant) {
         let ahead = at.since(self.next_sample.get()).0 / SAMPLE_EVERY.0;
         self.next_sample
@@ -184,8 +184,8 @@ impl SimTraceLog {
         self.emit(host, at, keyword, &info.values());
     }
 
-    /// What the processor of a host has spent by now on its interface and on programs; false when it did nothing since it was sampled
-    /// last.
+    /// Writes the use of a host's processor since the last sample, given the time spent until now. Returns false when
+    /// it did nothing.
     pub(crate) fn processor(
         &self,
         NodeIndex(host): NodeIndex,
@@ -215,7 +215,7 @@ impl SimTraceLog {
         busy
     }
 
-    /// What a machine of `proto::blast` does on one side of a pair.
+    /// Writes an event of a `proto::blast` machine on one side of a pair.
     pub(crate) fn blast(&self, pair: u32, side: PairSide, at: Instant, event: blast::BlastEvent) {
         let (own, host) = self.stream(pair, side);
         let stream = if event.kind.is_own() {
@@ -230,7 +230,7 @@ impl SimTraceLog {
             EventKind::Nak => &BLAST_NAK,
             EventKind::Ack => &BLAST_ACK,
         };
-        // The data of all that a blast does are alike.
+        // The events of a blast all have the same data.
         let data = BlastSend {
             unit: EventValue::Absent,
             stream: stream.into(),
@@ -241,7 +241,7 @@ impl SimTraceLog {
         self.emit(host, at, keyword, &data.values());
     }
 
-    /// An event on a host, at a true moment.
+    /// Writes an event on a host's log; `at` is the true moment, the log gets the host's clock.
     pub(crate) fn emit(
         &self,
         host: usize,
@@ -268,10 +268,10 @@ impl SimTraceLog {
         )
     }
 
-    /// Hands on what is left.
+    /// Hands on the remaining events.
     ///
     /// # Errors
-    /// Why something was not kept.
+    /// Why something could not be kept.
     pub(crate) fn finish(&self) -> Result<(), String> {
         self.event_logs
             .replace(EventLogs::new([], |_, _| Ok(())))
@@ -279,7 +279,7 @@ impl SimTraceLog {
     }
 }
 
-/// Where the data of that side goes.
+/// The direction of the data that a side sends.
 pub(crate) const fn direction_of(side: PairSide) -> EventStreamDirection {
     match side {
         PairSide::Initiator => EventStreamDirection::There,
@@ -294,7 +294,7 @@ const fn opposite(direction: EventStreamDirection) -> EventStreamDirection {
     }
 }
 
-/// What leaves an endpoint.
+/// What an endpoint sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SimDepartureKind {
     Unit,
@@ -302,7 +302,7 @@ pub(crate) enum SimDepartureKind {
     Reply,
 }
 
-/// What comes to one.
+/// What an endpoint receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coming {
     Unit,
@@ -310,7 +310,7 @@ pub(crate) enum Coming {
     Response,
 }
 
-/// An endpoint's place in a trace: the numbers of its units, how far its streams are.
+/// The part of a trace that belongs to one endpoint: the numbers of its data units, and the positions in its streams.
 #[derive(Debug)]
 pub(crate) struct SimEndpointTrace {
     log: Rc<SimTraceLog>,
@@ -318,15 +318,17 @@ pub(crate) struct SimEndpointTrace {
     own: EventStreamDirection,
     numbering: RefCell<Numbering>,
     connection: Cell<i64>,
-    /// Bytes handed over and taken on this connection; absent where there is no stream.
+    /// Bytes written on this connection.
     out: Cell<u64>,
+    /// Bytes read on this connection.
     taken: Cell<u64>,
+    /// Whether the connection carries byte streams, so that events have offsets.
     streams: Cell<bool>,
-    /// The unit that leaves, and where in the stream it begins.
+    /// The unit that is being sent, and the offset at which it begins.
     leaving: Cell<(i64, u64)>,
-    /// The call that was made or taken last.
+    /// The number of the call that was last made or received.
     call: Cell<i64>,
-    /// Units of either direction before this connection.
+    /// The numbers of units in both directions before this connection.
     before: Cell<[u64; 2]>,
 }
 
@@ -377,27 +379,28 @@ impl SimEndpointTrace {
         }
     }
 
-    /// The data of all operations are alike.
+    /// Writes an event; the data of all operations have the same form.
     fn emit(&self, at: Instant, keyword: &Keyword, data: &AppSend<'_>) {
         self.log.emit(self.host, at, keyword, &data.values());
     }
 
-    /// The stream it sends on, and the one it takes from.
+    /// The stream that the endpoint sends.
     fn own_stream(&self) -> i64 {
         self.numbering.borrow().stream(self.own)
     }
 
+    /// The stream that the endpoint receives.
     fn peer_stream(&self) -> i64 {
         self.numbering.borrow().stream(opposite(self.own))
     }
 
-    /// A step of the endpoint itself.
+    /// Writes a step of the endpoint.
     pub(crate) fn step(&self, at: Instant, step: EndpointStep) {
         if matches!(step, EndpointStep::Connect | EndpointStep::Accept) {
             self.begin();
         }
         match step {
-            // The responder begins to wait: nothing is recorded of it.
+            // Nothing is recorded when a responder begins to wait.
             EndpointStep::Accept => {}
             EndpointStep::Connect => self.connection(at, &CONNECT, None),
             EndpointStep::Connected => self.connection(at, &CONNECTED, self.offset(&self.out)),
@@ -437,7 +440,7 @@ impl SimEndpointTrace {
         self.emit(at, keyword, &data);
     }
 
-    /// The next unit that comes, and its stream.
+    /// The id of the next unit to be received, and its stream.
     fn next_taken(&self) -> (i64, i64) {
         let (numbering, direction) = (self.numbering.borrow(), opposite(self.own));
         (
@@ -446,18 +449,18 @@ impl SimEndpointTrace {
         )
     }
 
-    /// This connection carries streams of bytes.
+    /// Notes that this connection carries byte streams.
     pub(crate) fn carries_streams(&self) {
         self.streams.set(true);
     }
 
-    /// Bytes were handed over to the stream, or taken from it.
+    /// Notes bytes that were written to the stream, and bytes that were read from it.
     pub(crate) fn moved(&self, out: u64, taken: u64) {
         self.out.set(self.out.get() + out);
         self.taken.set(self.taken.get() + taken);
     }
 
-    /// A data unit of so many bytes begins to leave; its id. Calls and replies are numbered by the call.
+    /// Writes that the sending of a data unit of `bytes` begins. Returns its id. A reply has the number of its call.
     pub(crate) fn leaves(&self, at: Instant, what: SimDepartureKind, bytes: u64) -> i64 {
         let unit = if what == SimDepartureKind::Reply {
             self.call.get()
@@ -484,7 +487,7 @@ impl SimEndpointTrace {
         unit
     }
 
-    /// The operation that handed it over returns.
+    /// Writes that the operation that sent the unit returns.
     pub(crate) fn left(&self, at: Instant, what: SimDepartureKind, bytes: u64) {
         let (unit, begin) = self.leaving.get();
         let keyword = match what {
@@ -506,14 +509,15 @@ impl SimEndpointTrace {
         self.emit(at, keyword, &data);
     }
 
-    /// Units of so many bytes that were handed over together have all left: their ids, and where they begin.
+    /// Writes that units of `bytes` bytes each have all left; `units` are their ids and offsets.
     pub(crate) fn all_left(&self, at: Instant, units: &[(i64, u64)], bytes: u64) {
         units
             .iter()
             .for_each(|(unit, begin)| self.has_left(at, &SENT, *unit, *begin, bytes));
     }
 
-    /// Units of so many bytes began to leave at those moments, how many at each; their ids and where they begin.
+    /// Writes that the sending of units of `bytes` bytes began, at each moment that many. Returns their ids and
+    /// offsets.
     pub(crate) fn handed(&self, handed: &[(Instant, u64)], bytes: u64) -> Vec<(i64, u64)> {
         let moments = handed
             .iter()
@@ -527,7 +531,7 @@ impl SimEndpointTrace {
         moments.map(hand).collect()
     }
 
-    /// The application waits for its next data unit, or for a call.
+    /// Writes that the application waits for its next data unit, or for a call.
     pub(crate) fn awaits(&self, at: Instant, bytes: u64) {
         let (unit, stream) = self.next_taken();
         let data = AppSend {
@@ -539,7 +543,7 @@ impl SimEndpointTrace {
         self.emit(at, &AWAIT, &data);
     }
 
-    /// A data unit is there whole. `number` is that on this connection, where a packet shows it.
+    /// Writes that a whole data unit has arrived. `number` is its number on this connection, where a packet shows it.
     pub(crate) fn comes(&self, at: Instant, what: Coming, bytes: u64, number: Option<u64>) {
         let direction = opposite(self.own);
         let (keyword, unit) = match what {
@@ -560,7 +564,7 @@ impl SimEndpointTrace {
         self.emit(at, keyword, &data);
     }
 
-    /// The last call is given up.
+    /// Writes that the last call is given up as lost.
     pub(crate) fn lost(&self, at: Instant, bytes: u64) {
         let data = AppSend {
             unit: self.call.get().into(),

@@ -1,4 +1,5 @@
-//! The scene of one run: its network and measurement, which run it is, its seed, and where it is given up.
+//! The scene of one run: its network and measurement, which run it is, its seed, and the limits at which it is given
+//! up.
 
 use crate::run_limits::SimRunLimits;
 use stackline_core::network::Network;
@@ -6,23 +7,23 @@ use stackline_core::plan::Measurement;
 use stackline_core::random::Seed;
 use std::sync::atomic::AtomicBool;
 
-/// What one run needs.
+/// The input of one run.
 #[derive(Clone, Copy, Debug)]
 pub struct SimRunScene<'p> {
-    /// The network it runs across.
+    /// The network that the run goes across.
     pub network: &'p Network,
     /// The measurement.
     pub measurement: &'p Measurement,
-    /// Its index in the plan.
+    /// The index of the measurement in the plan.
     pub index: usize,
-    /// Which run of it, from 0.
+    /// The number of the run, from 0.
     pub run: u32,
-    /// Whether it is one of those that are left out of every total.
+    /// Whether the run is left out of every total.
     pub warmup: bool,
     /// The seed of this run.
     pub seed: Seed,
-    /// Where it is given up.
+    /// The limits at which the run is given up.
     pub limits: SimRunLimits,
-    /// Set from outside to end it early, as interrupted.
+    /// Set from outside to end the run early, as interrupted.
     pub interrupted: Option<&'p AtomicBool>,
 }

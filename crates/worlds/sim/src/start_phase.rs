@@ -1,18 +1,19 @@
-//! When endpoints begin that begin together: the first initiator at once, each other one within the time of a packet.
+//! Offsets between endpoints that start together: the first initiator starts at once, each other one within the time of
+//! a packet.
 //!
-//! Where streams share a queue, their phases decide who loses (Floyd and Jacobson 1992, "On traffic phase effects in packet-switched
-//! gateways"). So the same specification has as many courses as seeds, and the spread of its runs says how far they differ. A stream
-//! alone has one.
+//! Where streams share a queue, their phases decide who loses packets (Floyd and Jacobson 1992, "On traffic phase
+//! effects in packet-switched gateways"). Random offsets give a specification as many courses as seeds, and the spread
+//! of its runs says how far they differ. A single stream has one course.
 
 use crate::job::SimJob;
 use stackline_core::network::{Network, NetworkLink};
 use stackline_core::procedure::PairSide;
 use stackline_core::time::Duration;
 
-/// However narrow a link is.
+/// The largest offset in s, however slow a link is.
 const MOST_S: f64 = 0.01;
 
-/// What a packet takes on the narrowest link.
+/// The time of a packet of the MTU on the slowest link.
 pub(crate) fn packet_time(network: &Network) -> Duration {
     let packet_s = |link: &NetworkLink| {
         let rate = link.rate.mean_bit_s().filter(|rate| *rate > 0.0)?;

@@ -1,22 +1,23 @@
-//! Data units that come one after the other out of a stream, as a trace shows them.
+//! Traces the data units that a receiver takes one after the other out of a stream.
 
 use crate::context::SimEndpointContext;
 use crate::run_trace::Coming;
 
-/// Data units that come one after the other out of a stream.
+/// Counts the data units that have arrived in a stream, for the trace.
 #[derive(Debug)]
 pub(crate) struct Units<'d> {
     context: &'d SimEndpointContext,
     bytes: u64,
     times: u64,
     what: Coming,
-    /// How many are there, and whether the next one is waited for.
+    /// The number of units that have arrived.
     there: u64,
+    /// Whether the wait for the next unit was recorded.
     awaited: bool,
 }
 
 impl<'d> Units<'d> {
-    /// So many of so many bytes each; nothing of them is there.
+    /// A counter of `times` units of `bytes` bytes each, none of which has arrived.
     pub(crate) const fn new(
         context: &'d SimEndpointContext,
         bytes: u64,
@@ -33,7 +34,8 @@ impl<'d> Units<'d> {
         }
     }
 
-    /// So many bytes of them are there; if that is not all, the next is waited for. Call it before each wait and at last.
+    /// Records that `bytes` bytes have arrived in all; if units are missing, that the next one is awaited. Call it
+    /// before each wait and at the end.
     #[inline]
     pub(crate) fn are(&mut self, bytes: u64) {
         if self.context.is_traced() {

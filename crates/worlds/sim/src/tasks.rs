@@ -1,5 +1,5 @@
-//! Tasks of virtual time: async functions, each of which runs until it waits and goes on when what it waits for is there. A task may call
-//! another one, which then runs before it does.
+//! Tasks of virtual time: async functions, each of which runs until it waits and continues when what it waits for is
+//! there. A task may call another one, which then runs first.
 
 use crate::error::{Error, Result};
 use stackline_core::time::Instant;
@@ -11,19 +11,19 @@ use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-/// An async function at work. Its error ends the run.
+/// A running async function. Its error ends the run.
 pub(crate) type Task = Pin<Box<dyn Future<Output = Result<()>>>>;
 
-/// What happens once all tasks wait, before time goes on.
+/// A function that is called once all tasks wait, before time advances.
 pub(crate) type Notice = Box<dyn FnOnce()>;
 
 struct TaskSlot {
-    /// Nothing while it is being polled, and when it is over.
+    /// The function; `None` while it is being polled, and when it is over.
     task: Option<Task>,
-    /// It was called while it was being polled.
+    /// The task was woken while it was being polled: it is polled again.
     is_called: bool,
     is_over: bool,
-    /// The earliest timer of its own that has not come yet.
+    /// The earliest timer of the task that has not expired.
     alarm: Option<Instant>,
 }
 
@@ -42,13 +42,14 @@ impl TaskSlot {
 #[derive(Default)]
 pub(crate) struct Tasks {
     slots: RefCell<Vec<TaskSlot>>,
-    /// Numbers of those that are over.
+    /// The numbers of tasks that are over, for new tasks.
     free: RefCell<Vec<u32>>,
-    /// Those to be polled, in order.
+    /// The numbers of the tasks to poll, in order.
     ready: RefCell<Vec<u32>>,
     notices: RefCell<VecDeque<Notice>>,
+    /// The number of the task that is being polled.
     running: Cell<u32>,
-    /// The first error of one.
+    /// The first error of a task.
     failure: RefCell<Option<Error>>,
 }
 
@@ -62,14 +63,14 @@ impl fmt::Debug for Tasks {
 }
 
 impl Tasks {
-    /// Adds a task with the next number, which is the number of those before it.
+    /// Adds a task, without running it. Returns its number: tasks are numbered in order.
     pub(crate) fn push(&self, task: Task) -> u32 {
         let mut slots = self.slots.borrow_mut();
         slots.push(TaskSlot::new(task));
         slots.len() as u32 - 1
     }
 
-    /// Adds a task with any number, and runs it until it waits.
+    /// Adds a task with any free number, and runs it until it waits.
     pub(crate) fn spawn(&self, task: Task) {
         let free = self.free.borrow_mut().pop();
         let number = match free {
@@ -82,9 +83,9 @@ impl Tasks {
         self.resume(number);
     }
 
-    /// Lets go of all of them.
+    /// Drops all tasks.
     pub(crate) fn clear(&self) {
-        // What they notify as they go may be one another.
+        // Tasks that are dropped may notify each other, so the list must not be borrowed meanwhile.
         drop(mem::take(&mut *self.slots.borrow_mut()));
     }
 
@@ -93,12 +94,12 @@ impl Tasks {
         self.running.get()
     }
 
-    /// The task has to be polled, once those before it were.
+    /// Puts a task on the list of tasks to poll.
     pub(crate) fn wake(&self, number: u32) {
         self.ready.borrow_mut().push(number);
     }
 
-    /// Polls a task now. One that is being polled is polled again.
+    /// Polls a task now. A task that is being polled already is polled again afterwards.
     #[inline]
     pub(crate) fn resume(&self, number: u32) {
         let Some(mut task) = self.take(number) else {
@@ -144,7 +145,7 @@ impl Tasks {
         }
     }
 
-    /// Swaps the tasks to be polled for an empty list.
+    /// Swaps the list of tasks to poll with an empty list.
     pub(crate) fn take_ready(&self, into: &mut Vec<u32>) {
         mem::swap(&mut *self.ready.borrow_mut(), into);
     }
@@ -165,7 +166,7 @@ impl Tasks {
         self.failure.borrow_mut().take()
     }
 
-    /// Whether a timer at that moment is earlier than all others of the task: then it has to be set.
+    /// Whether a timer at that moment is earlier than the task's other timers and therefore has to be set.
     pub(crate) fn wants_alarm(&self, number: u32, moment: Instant) -> bool {
         let mut slots = self.slots.borrow_mut();
         let Some(slot) = slots.get_mut(number as usize) else {
@@ -178,7 +179,7 @@ impl Tasks {
         is_earlier
     }
 
-    /// A timer of its own came: it has to be polled.
+    /// Handles a timer of the task that has expired: the task is polled.
     pub(crate) fn ring(&self, number: u32, at: Instant) {
         if let Some(slot) = self.slots.borrow_mut().get_mut(number as usize)
             && slot.alarm == Some(at)
@@ -188,7 +189,7 @@ impl Tasks {
         self.wake(number);
     }
 
-    /// Something happens once all tasks wait.
+    /// Has a function called once all tasks wait.
     pub(crate) fn notify(&self, notice: Notice) {
         self.notices.borrow_mut().push_back(notice);
     }

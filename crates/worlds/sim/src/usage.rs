@@ -1,5 +1,5 @@
-//! What ports of a modelled network and processors of its hosts did, interval by interval, as monitors would have seen it. It changes nothing of
-//! what happens.
+//! The use of the ports of a modelled network and of the processors of its hosts, interval by interval, as monitors
+//! would have measured it. Watching changes nothing of what happens.
 
 use crate::port_events::{
     SimProcessorSpending, counters_since, port_setup, port_use, processor_use,
@@ -10,7 +10,8 @@ use stackline_events::EventEmitter;
 use stackline_net::PortCounters;
 use std::collections::BTreeSet;
 
-/// What went through each direction of each link, and what the processor of each host has been spent on, so far.
+/// The totals until now: what went through each direction of each link, and what the processor of each host has been
+/// used for.
 #[derive(Clone, Debug, Default)]
 pub struct UsageTotals {
     /// By the ports' numbers in the network.
@@ -19,12 +20,12 @@ pub struct UsageTotals {
     pub processors: Vec<SimProcessorSpending>,
 }
 
-/// What was done in an interval.
+/// The use of ports and processors in an interval.
 #[derive(Clone, Debug)]
 pub struct UsageInterval {
-    /// Its end.
+    /// The end of the interval.
     pub end: Instant,
-    /// Its length.
+    /// The length of the interval.
     pub length: Duration,
     /// Ports through which something went, by their numbers in the network.
     pub ports: Vec<(u32, PortCounters)>,
@@ -32,21 +33,23 @@ pub struct UsageInterval {
     pub processors: Vec<(u32, SimProcessorSpending)>,
 }
 
-/// Remembers what was seen last, and keeps intervals.
+/// Computes intervals from totals that are read repeatedly.
 #[derive(Debug, Default)]
 pub struct UsageWatch {
     intervals: Vec<UsageInterval>,
-    /// When the next interval begins: the beginning, and what all before it are long.
+    /// The beginning of the next interval: the first beginning plus the lengths of all intervals.
     end: Instant,
+    /// When the totals were read last.
     last: Instant,
+    /// The totals that were read last.
     totals: UsageTotals,
 }
 
 impl UsageWatch {
-    /// How often it is looked, where something happens.
+    /// The least time between two readings.
     pub const EVERY: Duration = Duration(100_000_000);
 
-    /// One whose first interval begins at that moment.
+    /// A watch whose first interval begins at that instant.
     #[must_use]
     pub fn from(begin: Instant) -> Self {
         Self {
@@ -55,13 +58,14 @@ impl UsageWatch {
         }
     }
 
-    /// Whether it is time to look again.
+    /// Whether it is time for the next reading.
     #[must_use]
     pub fn is_due(&self, now: Instant) -> bool {
         now >= self.last + Self::EVERY
     }
 
-    /// Looks now. What was done since the last look is an interval where it counts; intervals follow each other without the time between them.
+    /// Reads the totals. If `counts`, the use since the last reading becomes an interval; time that does not count is
+    /// left out, so that intervals follow each other directly.
     pub fn look(&mut self, now: Instant, totals: UsageTotals, counts: bool) {
         let length = now.since(self.last);
         if counts && length > Duration::ZERO {
@@ -105,7 +109,8 @@ impl UsageWatch {
     }
 }
 
-/// Emits intervals: what each port is that was used, at the beginning, then what ports and processors did. `zero_ns` is added to every time.
+/// Emits intervals as events: first the properties of each port that was used, then the use of ports and processors.
+/// `zero_ns` is added to every time.
 pub fn emit_usage(
     network: &Network,
     intervals: &[UsageInterval],

@@ -1,5 +1,6 @@
-//! The loop of virtual time: the network's next delivery or the next timer, whichever comes first (the network at equal instants), then
-//! every task that may go on, then what they send. It carries out measured runs and applications alike.
+//! The loop of virtual time. Each step takes the network's next delivery or the next timer, whichever comes first (the
+//! network at equal instants); then every task that can continue runs; then packets are sent. Measured runs and
+//! applications use the same loop.
 
 use crate::carrier::SimCarrier;
 use crate::datagram::SimDatagram;
@@ -21,23 +22,23 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Pairs that are numbered apart from the others have this bit in their numbers.
+/// The bit that is set in the numbers of pairs of a second, separate numbering.
 pub(crate) const APART: u32 = 1 << 31;
 
-/// What happened next.
+/// The kind of event that happened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum NextEvent {
-    /// A packet came to its host, or a timer of a connection or a processor.
+    /// A packet reached its host, or a timer of a connection or a processor expired.
     Inside,
-    /// What a task waits for.
+    /// Something that a task waits for.
     Task,
-    /// A timer of whoever drives the loop.
+    /// A timer of whoever drives the loop expired.
     Timer(Timer),
-    /// Nothing, until the time that was given.
+    /// Nothing happens up to the given instant.
     Nothing,
 }
 
-/// What two hosts have between them.
+/// A pair and the nodes of its two sides.
 struct PlacedPair {
     nodes: [NodeIndex; 2],
     pair: Rc<dyn SimConnectionPair>,
@@ -53,27 +54,29 @@ impl PlacedPair {
     }
 }
 
-/// A network, hosts' processors and tasks, and how far time is.
+/// The loop: a network, hosts' processors, tasks, and the present time.
 pub(crate) struct VirtualTime<'s, T: Tap<SimDatagram>> {
     network: &'s Network,
     limits: SimRunLimits,
-    /// Set from outside to end it early, as interrupted.
+    /// Set from outside to end the run early, as interrupted.
     interrupted: Option<&'s AtomicBool>,
     pub(crate) shared: Rc<SimRunState>,
     pub(crate) carrier: SimCarrier<T>,
     imp_log: ImpLog,
-    /// By number; then those that are numbered apart.
+    /// The pairs by number: the usual numbering, then the one marked by [`APART`].
     pairs: [Vec<PlacedPair>; 2],
-    /// Lists that are filled and emptied again and again.
+    /// The tasks being polled; kept to reuse its memory.
     ready: Vec<u32>,
+    /// The packets being handed over; kept to reuse its memory.
     packets: Vec<NetworkPacket<SimDatagram>>,
-    /// Steps taken at this instant.
+    /// Events and packets at this instant.
     steps: u64,
+    /// Events so far.
     pub(crate) events: u64,
 }
 
 impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
-    /// At its beginning. Where there is a log, IMPs report how they are.
+    /// A loop at instant zero. Where there is a log, IMPs report their state.
     pub(crate) fn new(
         network: &'s Network,
         limits: SimRunLimits,
@@ -99,12 +102,12 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
         }
     }
 
-    /// How many pairs there are, of those that are not numbered apart.
+    /// The number of pairs in the usual numbering.
     pub(crate) fn pair_count(&self) -> u32 {
         self.pairs[0].len() as u32
     }
 
-    /// Adds the next pair, or the next of those that are numbered apart.
+    /// Adds a pair; `number` is the next number of its numbering.
     pub(crate) fn add_pair(
         &mut self,
         number: u32,
@@ -120,10 +123,10 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
         self.pairs[usize::from(number & APART != 0)].get((number & !APART) as usize)
     }
 
-    /// The next thing that happens, not after `cap`. Afterwards [`VirtualTime::settle`] does what follows from it.
+    /// Processes the next event, not later than `cap`. Afterwards [`VirtualTime::settle`] runs what follows from it.
     ///
     /// # Errors
-    /// When it is interrupted, or time stands still.
+    /// When the run is interrupted, or virtual time stands still.
     #[inline]
     pub(crate) fn next(&mut self, cap: Instant) -> Result<NextEvent> {
         if let Some(notice) = self.shared.tasks.take_notice() {
@@ -132,7 +135,8 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
         }
         let mut until = self.shared.next_timer().map_or(cap, |timer| timer.min(cap));
         if self.shared.blocked.get() > 0 {
-            // Somebody waits for a packet to leave, which is notified only when its moment has been computed.
+            // A task waits for a packet to leave. It is notified only when the departure has been computed, so timers
+            // wait for network events.
             until = self.carrier.deadline().map_or(until, |at| at.min(until));
         }
         let event = if let Some(Delivery { due, mut packet }) = self.carrier.poll(until) {
@@ -151,6 +155,7 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
         Ok(event)
     }
 
+    /// Advances the time to an event, and counts it.
     fn come_to(&mut self, at: Instant) -> Result<()> {
         if let Some(log) = &self.shared.log {
             self.sample(log, at);
@@ -168,7 +173,8 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
         self.not_for_ever(at)
     }
 
-    /// Connections are sampled now and then, as they were before what happens at `until`.
+    /// Samples connections for the trace at regular instants before `until`, as they were before what happens at
+    /// `until`.
     fn sample(&self, log: &SimTraceLog, until: Instant) {
         while let Some(at) = log.look_before(until) {
             let emitted: usize = self.pairs[0]
@@ -177,13 +183,13 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
                 .sum();
             let emitted = emitted + self.sample_processors(log, at);
             if emitted == 0 {
-                // Nothing has happened, and nothing will before.
+                // Nothing has happened since the last sample, and nothing will before `until`.
                 log.skip_to(until);
             }
         }
     }
 
-    /// What processors of hosts did since they were looked at last; how many did something.
+    /// Samples what processors of hosts did since the last sample. Returns how many did something.
     fn sample_processors(&self, log: &SimTraceLog, at: Instant) -> usize {
         let copies: BTreeMap<u32, u64> = self
             .carrier
@@ -203,7 +209,7 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
             .count()
     }
 
-    /// The rest of what is logged, at the end.
+    /// Writes the rest of the log, at the end.
     ///
     /// # Errors
     /// When the events cannot be kept.
@@ -219,7 +225,7 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
     }
 
     /// # Errors
-    /// When somebody outside has ended it.
+    /// When the run was ended from outside.
     pub(crate) fn not_interrupted(&self) -> Result<()> {
         match self.interrupted {
             Some(flag) if flag.load(Ordering::Relaxed) => {
@@ -229,8 +235,9 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
         }
     }
 
+    /// Checks the limits of events and of steps at one instant, and from time to time the interruption.
     fn not_for_ever(&self, at: Instant) -> Result<()> {
-        // Looked at now and then: a thousand events take about a millisecond.
+        // Checked rarely: a thousand events take about a millisecond.
         let looks = (self.events + self.steps).is_multiple_of(1024);
         if looks {
             self.not_interrupted()?;
@@ -247,6 +254,7 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
         Ok(())
     }
 
+    /// Gives a packet to the pair that it belongs to.
     #[inline]
     fn deliver(&self, packet: &mut NetworkPacket<SimDatagram>) {
         if let Some(placed) = self.pair(packet.payload.pair) {
@@ -255,6 +263,7 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
         }
     }
 
+    /// Handles a timer that has expired.
     fn ring(&mut self, at: Instant, timer: Timer) -> NextEvent {
         match timer {
             Timer::Task(task) => {
@@ -276,7 +285,7 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
         }
     }
 
-    /// The processor of a host may have done a piece of work, or has something to do.
+    /// Handles a processor that may have finished a piece of work, or has work to begin.
     fn worked(&self, at: Instant, host: u32) -> NextEvent {
         let copied_ns = self.carrier.copied_ns(NodeIndex(host), at);
         match self.shared.turn(host, copied_ns) {
@@ -294,10 +303,11 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
         NextEvent::Inside
     }
 
-    /// Polls tasks and sends what they send, until nothing more happens at this instant or there is news. Whether there is.
+    /// Polls tasks and sends their packets until nothing more happens at this instant, or there is news (an endpoint
+    /// came to its barrier or is done). Returns whether there is news.
     ///
     /// # Errors
-    /// That of a task; or when time stands still.
+    /// The error of a task; or an error when virtual time stands still.
     pub(crate) fn settle(&mut self) -> Result<bool> {
         loop {
             let mut ready = std::mem::take(&mut self.ready);
@@ -322,7 +332,7 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
         }
     }
 
-    /// Ends of connections send what they have to send; those that are over are let go.
+    /// Lets ends of connections send, and drops those that are over.
     #[inline]
     fn flush(&self) {
         while let Some(end) = self.shared.take_touched() {
@@ -348,7 +358,7 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
         self.notify_departures();
     }
 
-    /// Tasks that look at ports and processors learn how they are now.
+    /// Answers the requests of tasks for the use of ports and processors.
     fn answer_looks(&self) {
         for look in self.shared.take_looks() {
             look.usage.replace(Some(self.usage()));
@@ -356,7 +366,7 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
         }
     }
 
-    /// What went through ports, and what processors have been spent on.
+    /// What went through ports, and what processors have been used for, until now.
     pub(crate) fn usage(&self) -> UsageTotals {
         let now = self.shared.now();
         let of = |(host, processor): (u32, &SimProcessor<_>)| SimProcessorSpending {
@@ -370,7 +380,7 @@ impl<'s, T: Tap<SimDatagram>> VirtualTime<'s, T> {
         }
     }
 
-    /// Senders that wait learn which of their packets have left, or when they will have.
+    /// Notifies waiting senders which of their packets have left, or when they will have.
     #[inline]
     fn notify_departures(&mut self) {
         let watch = self.carrier.tap();

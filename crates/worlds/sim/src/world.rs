@@ -1,4 +1,4 @@
-//! The simulated world of one endpoint: virtual time, and connections of its pair's stack.
+//! The simulated world of one endpoint ([`EndpointWorld`]): virtual time, and connections of its pair's stack.
 
 use crate::context::SimEndpointContext;
 use crate::error::{Error, Result, connection_vanished};
@@ -12,24 +12,24 @@ use stackline_endpoint::{
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// How the endpoints of a pair get their connections.
+/// How the two endpoints of a pair get their connections; each stack implements it.
 pub(crate) trait Connect {
     /// An open connection.
     type Service: EndpointService;
 
     /// `ConnectRequest`.
     async fn connect(self: &Rc<Self>, context: &Rc<SimEndpointContext>) -> Result<Self::Service>;
-    /// `AwaitConnectIndication`; `first`: nothing was accepted before.
+    /// `AwaitConnectIndication`; `first` is true for the first connection that the endpoint accepts.
     async fn accept(
         self: &Rc<Self>,
         context: &Rc<SimEndpointContext>,
         first: bool,
     ) -> Result<Self::Service>;
-    /// The endpoint of that side is done: nobody listens there any more.
+    /// Called when the endpoint of that side is done: nobody listens there any more.
     fn close(&self, _side: PairSide) {}
 }
 
-/// An endpoint of a pair, walking its program. Its job keeps what it observes.
+/// A task in which an endpoint of a pair walks its program. Its job keeps what it observes.
 pub(crate) fn spawn_endpoint<P: Connect + 'static>(
     pair: Rc<P>,
     context: Rc<SimEndpointContext>,
@@ -48,10 +48,12 @@ pub(crate) fn spawn_endpoint<P: Connect + 'static>(
     })
 }
 
+/// The world of one endpoint of a pair.
 struct Virtual<P: Connect> {
     pair: Rc<P>,
     context: Rc<SimEndpointContext>,
     side: PairSide,
+    /// Whether the endpoint has accepted a connection before.
     accepted: bool,
 }
 
@@ -76,7 +78,7 @@ impl<P: Connect> EndpointWorld for Virtual<P> {
         self.context.clock.reading(at)
     }
 
-    /// Thousands of endpoints are made at once: what they do not need takes no memory.
+    /// Thousands of endpoints are made at once, so no memory is allocated before it is needed.
     fn times(&self, _expected: u64) -> DurationSamples {
         DurationSamples::new(0)
     }

@@ -9,9 +9,9 @@ use stackline_proto::blast::{self, BlastHeader, HEADER};
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
-/// Where the index is in a header, and its flags.
+/// Where the packet's index, with the flags, is in a header, bytes.
 const INDEX: std::ops::Range<usize> = 24..26;
-/// A carrier that takes nothing for so long is broken.
+/// If the carrier has not taken a run completely after this time, the path counts as broken.
 const STUCK: Duration = Duration::from_secs(10);
 
 /// A carrier and what is needed to put packets into it.
@@ -63,7 +63,7 @@ impl<C: PacketCarrier> CarrierLink<C> {
         }
     }
 
-    /// From now on what the carrier does not take is not tried again.
+    /// From now on, packets that the carrier does not take at once are not sent again.
     pub(crate) fn tries_once(&mut self) {
         self.interrupt = Some(Interrupt::new(|| true));
     }
@@ -120,7 +120,7 @@ impl<C: PacketCarrier> CarrierLink<C> {
         }
     }
 
-    /// The rest of a run that the carrier did not take at once.
+    /// Sends the rest of a run, of which the carrier took `gone` packets at once.
     fn push(
         &mut self,
         packets: usize,

@@ -1,4 +1,4 @@
-//! What can go wrong with a channel: one sentence each, with the cause and what to try.
+//! The errors of a channel. Each is displayed as one sentence with its cause and a hint.
 
 use stackline_core::time::Duration;
 use stackline_proto::blast::negotiation::BlastRefusal;
@@ -16,18 +16,18 @@ pub enum Error {
     Refused(BlastRefusal),
     /// The peer closed the channel while data was in flight to it, or gave up in the middle of an operation.
     Closed,
-    /// It was interrupted (see [`crate::options::BlastChannelOptions::interrupt`]).
+    /// The operation was interrupted (see [`crate::options::BlastChannelOptions::interrupt`]).
     Interrupted,
-    /// It failed before, or was ended in the middle of an operation.
+    /// The channel failed before, or was ended in the middle of an operation.
     Broken,
-    /// The options cannot be had on this path.
+    /// The options are not possible on this path, for this reason.
     Options(String),
     /// A system call failed, or the path is broken.
     Io(&'static str, io::Error),
 }
 
 impl Error {
-    /// What a carrier's error means.
+    /// Converts an error of a carrier; `what` names the operation.
     pub(crate) fn of(what: &'static str, error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::ConnectionRefused => Self::Gone,

@@ -1,20 +1,22 @@
-//! What an operation has in hand: bytes of the stream to send, and memory to receive it into.
+//! The memory of one operation of a channel: bytes of the stream to send, and memory to receive into.
 
 use crate::error::Error;
 use crate::stream_memory::{self, Posted};
 
-/// What an operation has in hand: bytes to send and memory to receive into.
+/// The memory of one operation.
 pub(crate) struct ChannelOperation<'a> {
-    /// Bytes to send, whose first one is at stream position `from`; after `round` of them they begin again.
+    /// The bytes to send.
     pub(crate) data: &'a [u8],
+    /// Stream position of the first byte of `data`.
     pub(crate) from: u64,
+    /// After this many bytes, sending begins again at the first byte of `data`.
     pub(crate) round: usize,
-    /// Where to receive.
+    /// The memory to receive into.
     pub(crate) posted: Posted<'a>,
 }
 
 impl ChannelOperation<'_> {
-    /// Stream positions `from..to` of what is sent.
+    /// The bytes at stream positions `from..to`; an error if the operation does not have them.
     pub(crate) fn slice(&self, from: u64, to: u64) -> Result<&[u8], Error> {
         let (begin, length) = (
             from.checked_sub(self.from),
@@ -26,7 +28,7 @@ impl ChannelOperation<'_> {
             .ok_or(Error::Broken)
     }
 
-    /// CRC-32C of stream positions `from..to` of what is sent.
+    /// The CRC-32C of the bytes at stream positions `from..to`.
     pub(crate) fn check(&self, from: u64, to: u64) -> Result<u32, Error> {
         let mut sum = 0;
         let mut at = from;

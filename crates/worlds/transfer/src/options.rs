@@ -1,4 +1,4 @@
-//! What is chosen for a channel, and how it is fitted to what its carrier can do.
+//! The options of a channel, and how they are fitted to what its carrier can do.
 
 use crate::carrier::CarrierFacts;
 use crate::error::Error;
@@ -8,22 +8,23 @@ use stackline_proto::blast::{self, BlastStrategy, HEADER, negotiation};
 use std::fmt;
 use std::sync::Arc;
 
-/// Packets that go as one at least, where packets may be as long as a call takes, and their bytes together. With the headers of
-/// all layers the kernel takes 64 KiB as one; what is longer it cuts at once, and every packet goes by itself.
+/// How many packets go as one at least, on a path (such as loopback) that carries packets about as long as one system call can send.
 const JOINED: usize = 4;
+/// Bytes of these packets together. With the headers of all layers the kernel takes 64 KiB as one; it would segment a longer run at once,
+/// and every packet would go by itself.
 const TOGETHER: usize = 64_000;
 
 /// How a channel waits for packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PacketWaiting {
-    /// It sleeps in the kernel.
+    /// Sleep in the kernel.
     #[default]
     Block,
-    /// It polls continuously: a core is busy for the time that waking up would take.
+    /// Poll continuously: this keeps a core busy, and saves the time that waking up takes.
     Spin,
 }
 
-/// Asked at least every 20 ms while a channel waits, and whenever a signal came: true ends the operation.
+/// A callback that is called at least every 20 ms while a channel waits, and after every signal. If it returns true, the operation ends.
 #[derive(Clone)]
 pub struct Interrupt(Arc<dyn Fn() -> bool + Send + Sync>);
 
@@ -44,7 +45,7 @@ impl fmt::Debug for Interrupt {
     }
 }
 
-/// What is chosen for a channel. Both ends need the same strategy, checks, token and key; of sizes the smaller holds.
+/// The options of a channel. Both ends need the same strategy, checks, token and key; of differing sizes the smaller is used.
 #[derive(Clone, Debug)]
 pub struct BlastChannelOptions {
     /// The machine's options; a `packet` or `buffer` of 0 is what the carrier can do.

@@ -1,5 +1,5 @@
-//! Packets that leave in one call: runs that follow each other in the stream, whichever blasts they are of, and how many can
-//! go or come as one. It sends nothing.
+//! Trains: packets that leave in one call. A train is made of runs that follow each other in the stream, of one or several blasts. Also
+//! computes how many packets can go or come as one.
 
 use stackline_proto::blast::BlastPacketRun;
 
@@ -8,20 +8,24 @@ use stackline_proto::blast::BlastPacketRun;
 pub(crate) const LONGEST: usize = 65_507;
 /// Most packets of a train, and most places for those that come.
 pub(crate) const PACKETS: usize = 128;
-/// Fewest packets for two trains.
+/// With fewer packets than this, all go as one train.
 const TWO: u32 = 16;
 
-/// Packets that leave as one: their stream positions, how many, and bytes of each but the last.
+/// Packets that leave as one.
 #[derive(Default)]
 pub(crate) struct Train {
+    /// Stream position of the first byte.
     pub(crate) from: u64,
+    /// Stream position behind the last byte.
     pub(crate) to: u64,
+    /// How many packets.
     pub(crate) packets: u32,
+    /// Bytes of data in each packet but the last.
     pub(crate) each: u32,
 }
 
 impl Train {
-    /// Whether packets can follow: in the stream, and behind full ones only.
+    /// Whether a run can be added: it follows in the stream, and all packets so far are full.
     pub(crate) fn continues_with(&self, run: &BlastPacketRun) -> bool {
         let full = self.from + u64::from(self.packets) * u64::from(self.each);
         self.packets > 0 && run.span(0).0 == self.to && self.to == full

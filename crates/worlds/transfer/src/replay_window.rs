@@ -1,16 +1,19 @@
-//! Which numbered packets have been here: each counts once, and what is older than the window not at all (RFC 4303, 3.4.3).
+//! The replay window of a sealed connection: each packet number is accepted once, and numbers older than the window never (RFC 4303,
+//! 3.4.3).
 
 /// Numbers in the window.
 const SIZE: u64 = 1 << 14;
 
-/// The last [`SIZE`] numbers.
+/// Which of the last [`SIZE`] numbers were seen.
 pub(crate) struct ReplayWindow {
+    /// The highest number seen.
     highest: u64,
+    /// One bit for each number in the window, at its remainder by [`SIZE`].
     seen: Vec<u64>,
 }
 
 impl ReplayWindow {
-    /// Numbers begin with 1.
+    /// A window in which no number was seen. Numbers begin with 1.
     pub(crate) fn new() -> Self {
         Self {
             highest: 0,
@@ -18,11 +21,12 @@ impl ReplayWindow {
         }
     }
 
+    /// The index of a number's word in `seen`, and its bit in that word.
     fn word(number: u64) -> (usize, u64) {
         ((number % SIZE / 64) as usize, 1 << (number % 64))
     }
 
-    /// Whether a number has not been marked, as far as the window goes.
+    /// Whether a number is acceptable: not marked, and not older than the window.
     pub(crate) fn is_fresh(&self, number: u64) -> bool {
         if number > self.highest {
             return true;
@@ -31,7 +35,7 @@ impl ReplayWindow {
         number != 0 && self.highest - number < SIZE && self.seen[word] & bit == 0
     }
 
-    /// Marks a number that is fresh.
+    /// Marks a number, which has to be fresh, as seen.
     pub(crate) fn mark(&mut self, number: u64) {
         if number > self.highest {
             if number - self.highest >= SIZE {

@@ -1,7 +1,8 @@
-//! Requests that were made for another one become a part of its line: what a user's request met, at every host behind the first.
+//! Joins a request's lifeline with those of the requests that were made for it, so that a user's request shows every host
+//! behind the first.
 //!
-//! Of requests that were under way at the same time, the line has those that it waited for: from its end backwards, each time
-//! the one that ended last before the next began. The others keep lines of their own.
+//! Of requests that were under way at the same time, the line takes those that it waited for: from its end backwards, each time
+//! the one that ended last before the next began ([`waited_for`]). The others keep lines of their own.
 
 use super::UnitEvents;
 use super::line_rows::{LifelineRows, RawLifeline};
@@ -10,19 +11,20 @@ use super::points::ClassifiedPoint;
 use crate::critical_path::waited_for;
 use std::collections::BTreeMap;
 
-/// Requests behind each other at most; what is further keeps a line of its own.
+/// Longest chain of requests that were made for each other; requests beyond it keep lines of their own.
 const DEEPEST: usize = 32;
 
-/// Which lines are parts of which others, by their places among the lines.
+/// Which lines become parts of which others, by their places in [`LifelineRows::raw`].
 pub(super) struct Chains {
-    /// In the order of time.
+    /// The parts of each line that has any, in the order of time.
     parts: BTreeMap<usize, Vec<usize>>,
+    /// Whether each line is a part of another one.
     is_part: Vec<bool>,
 }
 
 impl Chains {
-    /// Of pairs of a unit and the one that it was made for, and of a trace of others and a unit that was made for a span of it: which of
-    /// these two encloses the other is seen.
+    /// Finds the parts. `parents` has pairs (unit, the unit that it was made for); `traces` has pairs (foreign trace, unit of one of
+    /// its spans), where the one that encloses the other in time counts as the parent. Times that do not enclose are ignored.
     pub(super) fn of(
         drawn: &LifelineRows,
         met: &UnitEvents,
@@ -89,7 +91,7 @@ impl Chains {
         chains
     }
 
-    /// Where the parts of a line lie between the points of its own.
+    /// Votes for the order of points: those of a part lie between the points of its parent's line.
     pub(super) fn vote(
         &self,
         drawn: &LifelineRows,
@@ -116,8 +118,8 @@ impl Chains {
         }
     }
 
-    /// The lines with their parts in them. On one clock a line is in the order of time; else each part stands as a whole behind
-    /// what its host did before.
+    /// The lines with their parts inserted. If all hosts have one clock, a line is in the order of time; else each part is inserted
+    /// as a whole after the last earlier event of its first host.
     pub(super) fn join(
         &self,
         drawn: &LifelineRows,
@@ -149,7 +151,7 @@ impl Chains {
         joined
     }
 
-    /// What a line and its parts passed; what happened beside them is added to `marks`.
+    /// The events that a line and its parts passed; the marks (events beside the path, such as drops) are added to `marks`.
     fn gather(
         &self,
         line: usize,
@@ -171,14 +173,13 @@ impl Chains {
     }
 }
 
-/// From the first to the last moment of a line.
+/// The first and the last time of a line's events, ns.
 fn span(rows: &[u32], met: &UnitEvents) -> (u64, u64) {
     let times = || rows.iter().map(|row| met.at_ns[*row as usize]);
     (times().min().unwrap_or(0), times().max().unwrap_or(0))
 }
 
-/// Where among the events of a line one belongs that happened on one of its hosts: behind the last of that host that was not
-/// later.
+/// The place in a line at which event `row` is inserted: after the last event of the same host that is not later.
 fn place_of(line: &[u32], row: u32, met: &UnitEvents, known: &[ClassifiedPoint]) -> usize {
     let host = |row: u32| known[met.point[row as usize] as usize].point.host.as_str();
     let is_before = |other: &u32| {

@@ -1,18 +1,19 @@
-//! The order of monitor points: the one in which most units meet them.
+//! The order of monitor points: the one in which most units pass them.
 //!
 //! Each unit votes for every two points that follow each other on its line. The pairs with the clearest majority are taken
-//! first, each unless it contradicts those before it (ranked pairs, Tideman 1987); what no vote decides is in the order of the
-//! tie-break.
+//! first, each unless it contradicts those taken before (ranked pairs, Tideman 1987). Points that no vote orders are in the order
+//! of `ties`.
 
 use super::unit_id_index::ByNumber;
 use std::cmp::Reverse;
 
-/// Most majorities that are looked at, the clearest ones.
+/// Most majorities that are used, the clearest ones: it bounds the time, as each is checked for a contradiction.
 const MOST: usize = 20_000;
 
-/// Votes for one point to come before another.
+/// Votes for one point (by its number) to come before another.
 #[derive(Debug, Default)]
 pub(crate) struct PointOrderVotes {
+    /// By pair of points (see [`pair`]): the number of votes.
     counts: ByNumber<u64, u64>,
 }
 
@@ -22,13 +23,13 @@ impl PointOrderVotes {
         self.cast_often(before, after, 1);
     }
 
-    /// So many votes for the same.
+    /// Casts several equal votes.
     #[inline]
     pub(crate) fn cast_often(&mut self, before: u32, after: u32, votes: u64) {
         *self.counts.entry(pair(before, after)).or_default() += votes;
     }
 
-    /// The rank of each of so many points; `ties` orders what votes do not: the lesser is first.
+    /// The rank of each point. `ties` has one value for each point; where votes do not decide, the smaller one comes first.
     pub(crate) fn ranks(&self, ties: &[u32]) -> Vec<u32> {
         let mut graph = vec![Vec::new(); ties.len()];
         for (before, after) in self.majorities(ties) {
@@ -39,7 +40,7 @@ impl PointOrderVotes {
         sorted(&graph, ties)
     }
 
-    /// Pairs of points with a majority for their order, the clearest first.
+    /// Pairs (before, after) of points with a majority for this order, the clearest first.
     fn majorities(&self, ties: &[u32]) -> Vec<(u32, u32)> {
         let lead = |(key, count): (&u64, &u64)| {
             let (before, after) = ((*key >> 32) as u32, *key as u32);
@@ -66,11 +67,12 @@ impl PointOrderVotes {
     }
 }
 
+/// Key of a pair of points: `before` in the upper 32 bits, `after` in the lower.
 const fn pair(before: u32, after: u32) -> u64 {
     (before as u64) << 32 | after as u64
 }
 
-/// Whether one can come to a point from another.
+/// Whether the edges of `graph` lead from one point to another.
 fn reaches(graph: &[Vec<u32>], from: u32, to: u32) -> bool {
     let mut visited = vec![false; graph.len()];
     let mut next = vec![from];
@@ -85,8 +87,8 @@ fn reaches(graph: &[Vec<u32>], from: u32, to: u32) -> bool {
     false
 }
 
-/// Ranks of points such that every edge goes upwards. Points with as many before them on the longest way to them lie together,
-/// so that the same point of several hosts does.
+/// Ranks of points such that every edge leads to a higher rank. Points at equal distance (the longest path to them) lie together,
+/// so that the same point of several hosts does too.
 fn sorted(graph: &[Vec<u32>], ties: &[u32]) -> Vec<u32> {
     let mut before = vec![0_u32; graph.len()];
     graph

@@ -1,5 +1,5 @@
-//! In which order units can have met their points: that of time on one clock, and within the error of two clocks that of the
-//! catalogue.
+//! The order in which units can have passed their points: by time where the clocks allow it; within the error of two hosts'
+//! clocks, by the stages of the event catalogue.
 
 use super::UnitEvents;
 use super::line_rows::LifelineRows;
@@ -9,7 +9,7 @@ use crate::clock_error::clock_error;
 use stackline_core::trace_index::Index;
 use std::collections::BTreeSet;
 
-/// Which points follow each other on lines.
+/// Lets every line vote for the order of each two points that follow each other on it.
 pub(super) fn cast_votes(
     drawn: &LifelineRows,
     met: &UnitEvents,
@@ -39,9 +39,9 @@ pub(super) fn cast_votes(
     votes
 }
 
-/// A line's points and times in the order that its unit can have met them. What lies apart by more than the error of the two
-/// clocks, or has one clock, happened in its order; of the rest the catalogue decides, and where it does not, as between two
-/// ports of the network, the path continues where the clock is the same.
+/// A line's points and times (ns) in an order in which its unit can have passed them. Events on one clock, or further apart than
+/// the error of their two clocks, stay in the order of time. The stage in the catalogue decides between the others; of equal
+/// stages (as at two ports of the network) the one with the same clock as the event before comes first.
 fn in_path_order(
     mut left: Vec<(u32, u64)>,
     known: &[ClassifiedPoint],
@@ -70,15 +70,19 @@ fn in_path_order(
     sorted
 }
 
-/// ClockErrors of the clocks of each pair of hosts.
+/// The error of the clocks of each pair of hosts, ns.
 pub(super) struct ClockErrors {
+    /// By number of the point: the number of its host.
     host: Vec<u32>,
+    /// The number of hosts.
     hosts: usize,
+    /// A square table by two hosts; empty if all hosts have one clock.
     ns: Vec<u64>,
 }
 
 impl ClockErrors {
-    /// Where clocks are all one nothing has to be looked up.
+    /// Looks up the errors of each pair of hosts. With more than 1024 hosts the table would be too large: all clocks then count as
+    /// one.
     pub(super) fn new(index: Option<&Index>, known: &[ClassifiedPoint]) -> Self {
         let names: BTreeSet<&str> = known
             .iter()
@@ -101,7 +105,7 @@ impl ClockErrors {
         }
     }
 
-    /// Whether no two hosts' clocks may differ.
+    /// Whether the events of all hosts can be ordered by time alone.
     pub(super) fn is_one_clock(&self) -> bool {
         self.ns.is_empty()
     }

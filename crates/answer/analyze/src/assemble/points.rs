@@ -1,5 +1,5 @@
-//! Monitor points as numbers: a keyword at a host, and there a port of the network or a direction of a stream, for one service
-//! where hosts both answer and ask.
+//! Numbers the monitor points. A point is a keyword at a host, with a port of the network or a direction of a stream, and with a
+//! service if hosts both answer and ask.
 
 use super::roles::{EventClass, KeywordRole};
 use super::services::{FlowServices, ServiceNumber};
@@ -10,37 +10,44 @@ use stackline_events::catalogue::Layer;
 use stackline_events::unit_ids::EventStreamDirection;
 use std::collections::BTreeMap;
 
-/// Which direction or port, in the numbers of one table: 0 for none.
+/// Where on a host a row happened: a direction of its stream, or a port by the number of its name in the table.
 pub(crate) type DirectionOrPort = u32;
+/// Neither a direction nor a port.
 pub(crate) const NOWHERE: DirectionOrPort = 0;
+/// From the initiator of the flow to its responder.
 const THERE: DirectionOrPort = 1;
+/// From the responder of the flow to its initiator.
 const BACK: DirectionOrPort = 2;
+/// Ports are numbered from here: `PORTS` + number of the name.
 const PORTS: DirectionOrPort = 3;
-/// What is seen at a place of the network in both directions, on its way back.
+/// Added to a port that sees both directions, for packets on the way back.
 const BACKWARDS: DirectionOrPort = 1 << 19;
 
-/// A point and what is known of it.
+/// A point with its direction and the role of its keyword.
 #[derive(Clone, Debug)]
 pub(crate) struct ClassifiedPoint {
     pub(crate) point: LifelinePoint,
+    /// The direction of its streams; at a port, the direction of most of its packets.
     pub(crate) direction: Option<EventStreamDirection>,
     pub(crate) role: KeywordRole,
 }
 
-/// Every point that was met.
+/// Every point that events were recorded at.
 #[derive(Debug, Default)]
 pub(crate) struct Points {
+    /// By point and direction (see [`code`]): its number.
     by_name: BTreeMap<(LifelinePoint, u8), u32>,
+    /// The points by their numbers.
     known: Vec<ClassifiedPoint>,
-    /// Events there of either direction.
+    /// By number of a point of the network: how many of its events go there, and how many back.
     leans: Vec<[u64; 2]>,
-    /// Of the present table, by service: keyword and host, where.
+    /// Cache for the current table, by service: the number of the point by keyword, host and direction or port.
     here: Vec<ByNumber<u64, u32>>,
     services: FlowServices,
 }
 
 impl Points {
-    /// None so far, of flows that ask these services.
+    /// No points yet. `services` says which service each flow calls.
     pub(crate) fn new(services: FlowServices) -> Self {
         Self {
             services,
@@ -48,18 +55,18 @@ impl Points {
         }
     }
 
-    /// The service that a flow asks.
+    /// The service that a flow calls.
     #[inline]
     pub(crate) fn service(&self, flow: u32) -> ServiceNumber {
         self.services.number(flow)
     }
 
-    /// Another table, with names of its own, comes.
+    /// Empties the cache before the next table: it numbers its names in its own way.
     pub(crate) fn forget_table(&mut self) {
         self.here.clear();
     }
 
-    /// The number of the point of a row.
+    /// The number of the point that a row of the table was recorded at.
     #[inline]
     pub(crate) fn number(
         &mut self,
@@ -80,7 +87,7 @@ impl Points {
             return *number;
         }
         let number = self.find(table, row, role, place, service);
-        // Names beyond these bits would share a key.
+        // With more names than these bits can hold, two points would share a key.
         if table.names.len() < (BACKWARDS - PORTS) as usize {
             self.here[service as usize].insert(key, number);
         }
@@ -128,13 +135,13 @@ impl Points {
         number
     }
 
-    /// A port of the network carried something of a stream: most of the time it carries one direction.
+    /// Counts a packet of a stream at a port of the network: the direction of most packets becomes the port's direction.
     #[inline]
     pub(crate) fn lean(&mut self, point: u32, stream: i64) {
         self.leans[point as usize][(stream & 1) as usize] += 1;
     }
 
-    /// Whether units pass a point, rather than that something happens to them there.
+    /// Whether a point is on the units' path; else something happens to them there, such as a drop.
     pub(crate) fn is_on_path(&self, point: u32) -> bool {
         is_on_path(&self.known[point as usize])
     }
@@ -144,7 +151,7 @@ impl Points {
         self.known[point as usize].role.layer == Some(Layer::Network)
     }
 
-    /// All of them, by their numbers; a direction is named where one keyword of a host has more than one.
+    /// All points by their numbers. The direction becomes part of a point's place if the same point exists in more than one direction.
     pub(crate) fn into_known(mut self) -> Vec<ClassifiedPoint> {
         let mut directions: BTreeMap<LifelinePoint, u32> = BTreeMap::new();
         self.known
@@ -175,33 +182,35 @@ impl Points {
     }
 }
 
+/// The direction as a number: 0 for none, 1 there, 2 back.
 fn code(direction: Option<EventStreamDirection>) -> u8 {
     direction.map_or(0, |direction| 1 + direction as u8)
 }
 
-/// Where on a host a row happened: the direction of its stream.
+/// The direction of a stream: the lowest bit of its number is 0 on the way there, 1 on the way back.
 #[inline]
 pub(crate) const fn direction_code(stream: i64) -> DirectionOrPort {
     if stream & 1 == 0 { THERE } else { BACK }
 }
 
-/// Where in the network: a port, by the number of its name in the table.
+/// A port of the network, by the number of its name in the table.
 #[inline]
 pub(crate) const fn at_port(name: u32) -> DirectionOrPort {
     PORTS + name
 }
 
-/// Where a watched place of the network sees a row of that stream: it sees both directions.
+/// A place of the network where packets of both directions are seen, such as a captured interface; one number for each direction.
 #[inline]
 pub(crate) const fn at_watched_place(name: u32, stream: Option<i64>) -> DirectionOrPort {
     match stream {
-        // Names beyond that have no number of their own for the way back.
+        // Larger numbers of names would overlap those of the way back; both directions are one point then.
         Some(stream) if stream & 1 == 1 && name < BACKWARDS - PORTS => BACKWARDS + PORTS + name,
         _ => at_port(name),
     }
 }
 
-/// The order of points that no unit's way decides: there before back, in the order of the way, of the catalogue, by name.
+/// The rank of each point for ties that votes do not decide: the way there before the way back, then by stage, by row in the
+/// catalogue, by name.
 pub(crate) fn order_points(known: &[ClassifiedPoint]) -> Vec<u32> {
     let mut order: Vec<usize> = (0..known.len()).collect();
     let key = |known: &ClassifiedPoint| (stage(known), known.role.row);
@@ -216,8 +225,8 @@ pub(crate) fn order_points(known: &[ClassifiedPoint]) -> Vec<u32> {
     ties
 }
 
-/// Where on a unit's way there and back a point lies. What has no direction lies among what goes there: ahead of all of it,
-/// a queue would come before the call that fills it.
+/// Where on a unit's way there and back a point lies: (direction, stage). Points without a direction count as on the way there:
+/// sorted before that, a queue would come before the call that fills it.
 pub(crate) fn stage(known: &ClassifiedPoint) -> (u8, u8) {
     (
         code(Some(known.direction.unwrap_or(EventStreamDirection::There))),
@@ -225,7 +234,7 @@ pub(crate) fn stage(known: &ClassifiedPoint) -> (u8, u8) {
     )
 }
 
-/// Whether units pass there, rather than that something happens to them.
+/// Whether a point is on the units' path; else something happens to them there, such as a drop.
 pub(crate) fn is_on_path(known: &ClassifiedPoint) -> bool {
     known.role.class == EventClass::OnPath
 }

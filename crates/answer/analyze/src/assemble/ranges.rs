@@ -1,18 +1,22 @@
-//! Which units a range of a stream's bytes carries.
+//! Finds the units whose bytes are in a range of a stream.
 //!
-//! A stream's offsets begin again with every connection of its flow, so a range is known by its stream, its offsets and which
-//! connection was the latest at its time.
+//! A stream's offsets begin again with every connection of its flow, so a range is identified by its stream, its offsets and the
+//! number of connections that its flow had requested at its time.
 
-/// Bytes of a stream that are one unit's, or that an event carries.
+/// A range of a stream's bytes that belongs to one unit, or that an event carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UnitByteRange {
+    /// Twice the flow's number, plus 1 for the direction back.
     pub(crate) stream: i64,
+    /// Offset of the first byte.
     pub(crate) start: i64,
+    /// Offset behind the last byte.
     pub(crate) end: i64,
+    /// Reference time of the event, ns.
     pub(crate) at_ns: u64,
 }
 
-/// A unit's bytes, sorted by connection and offset.
+/// The bytes of one unit. The order of the fields is the order in which they are sorted: by stream, connection and offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Owned {
     stream: i64,
@@ -20,11 +24,11 @@ struct Owned {
     start: i64,
     end: i64,
     id: u32,
-    /// The largest end of this one and those before it of its connection: ranges of others may overlap.
+    /// The largest end of this range and those before it on its connection: ranges from foreign logs may overlap.
     reach: i64,
 }
 
-/// Every unit's bytes.
+/// The bytes of every unit.
 #[derive(Debug, Default)]
 pub(crate) struct Ranges {
     owned: Vec<Owned>,
@@ -32,7 +36,7 @@ pub(crate) struct Ranges {
 }
 
 impl Ranges {
-    /// `connects`: when each flow requested a connection.
+    /// `units` has each unit's bytes with the place of its id; `connects` the flow and time in ns of each connection request.
     pub(crate) fn new(
         units: impl IntoIterator<Item = (UnitByteRange, u32)>,
         mut connects: Vec<(u32, u64)>,
@@ -61,7 +65,7 @@ impl Ranges {
         Self { owned, connects }
     }
 
-    /// Calls back for every unit that the range carries bytes of, and whether its last byte is among them.
+    /// Calls `each` for every unit that has bytes in the range, with whether its last byte is among them.
     pub(crate) fn carried(&self, range: &UnitByteRange, mut each: impl FnMut(u32, bool)) {
         let key = (range.stream, connection(&self.connects, range));
         let before =
@@ -80,7 +84,7 @@ impl Ranges {
     }
 }
 
-/// How many connections the stream's flow had requested by then.
+/// How many connections the stream's flow had requested by the time of the range.
 fn connection(connects: &[(u32, u64)], range: &UnitByteRange) -> u32 {
     let flow = (range.stream >> 1) as u32;
     let first = connects.partition_point(|connect| *connect < (flow, 0));

@@ -1,38 +1,39 @@
-//! What a keyword means for a data unit: that it is at a point of its path, that something happened to it beside its path, or
-//! nothing.
+//! What an event with a given keyword says about a unit: that it passes a point of its path, that something happened to it beside
+//! the path (a drop, a retransmission), or nothing.
 
 use stackline_events::catalogue::block_rows::SOURCE_KEYWORD;
 use stackline_events::catalogue::{self, CatalogueEntry, DataFate, Layer};
 
-/// What an event with a keyword is to the unit it names.
+/// What an event with a keyword says about the unit it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventClass {
-    /// The unit is at a point of its path.
+    /// The unit passes a point of its path.
     OnPath,
-    /// Something happens to it: it has that fate, or is marked, doubled, waited for.
+    /// Something happens to the unit: the given fate, or without one that it is marked, duplicated, waited for or logged.
     Beside(Option<DataFate>),
-    /// It says which unit it was made for.
+    /// It says which other unit, or which foreign trace, the unit was made for.
     Parent,
-    /// It is about a machine, not about where a unit is.
+    /// It says nothing about where a unit is: it is about a machine, or about several units at once.
     Elsewhere,
 }
 
-/// A keyword's role.
+/// The role of a keyword.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeywordRole {
     pub(crate) class: EventClass,
-    /// Where on one direction of the path it lies, from 1; 0 for keywords of others.
+    /// Where on one direction of the path it lies, from 1 (the call) to 9 (received); 0 for foreign keywords and those off the path.
     pub(crate) stage: u8,
-    /// Its row in the catalogue; `usize::MAX` for keywords of others.
+    /// Its row in the catalogue; `usize::MAX` for foreign keywords.
     pub(crate) row: usize,
+    /// Its layer in the catalogue; `None` for foreign keywords.
     pub(crate) layer: Option<Layer>,
-    /// Whether its events say if a server had the unit in memory.
+    /// Whether its events say if a server had the unit in memory (of block servers).
     pub(crate) says_source: bool,
-    /// Whether packets of both directions are seen there: at a host's door, at an interface that is captured.
+    /// Whether packets of both directions are seen there, as at a captured interface (NET_SEEN).
     pub(crate) is_watched: bool,
 }
 
-/// A call that hands data over returns: at that moment the unit may already be further.
+/// The stage at which a sending call returns: the unit may already be further along its path then.
 const RETURNS: u8 = 3;
 
 impl KeywordRole {
@@ -60,7 +61,7 @@ impl KeywordRole {
         }
     }
 
-    /// Of a keyword that is not in the catalogue.
+    /// The role of a keyword that is not in the catalogue.
     fn foreign(keyword: &str) -> Self {
         let class = match catalogue::fate(keyword) {
             _ if catalogue::is_monitor(keyword) => EventClass::Elsewhere,
@@ -77,17 +78,17 @@ impl KeywordRole {
         }
     }
 
-    /// Whether it is one of stackline's own.
+    /// Whether the keyword is one of stackline's own, from the catalogue.
     pub(crate) const fn is_own(&self) -> bool {
         self.layer.is_some()
     }
 
-    /// Whether a call that hands data over has returned there.
+    /// Whether a sending call returns at this point.
     pub(crate) const fn returns(&self) -> bool {
         self.stage == RETURNS
     }
 
-    /// Whether a unit is beyond the sender's system call there.
+    /// Whether a unit at this point has left the sender's system call.
     pub(crate) const fn is_beyond(&self) -> bool {
         self.stage > RETURNS
     }
@@ -101,13 +102,14 @@ impl KeywordRole {
     }
 }
 
+/// Class and stage of a keyword of the catalogue.
 fn own(entry: &CatalogueEntry) -> (EventClass, u8) {
     let stage = match entry.keyword {
         "APP_CALL" | "APP_SEND" | "APP_REPLY" | "APP_TURN" | "APP_CONNECT" | "DISPLAY_CALL" => 1,
         "SOCK_SEND" | "DISPLAY_SEND" => 2,
         "SOCK_SENT" | "APP_SENT" | "APP_REPLIED" => RETURNS,
         "TCP_SEGMENT" | "BLAST_SEND" | "QUIC_SENT" => 4,
-        // Agents and arrivals alternate from host to host.
+        // DISPLAY_AGENT and DISPLAY_ARRIVE alternate from host to host, so they share a stage: time orders them.
         "NET_ENQUEUE" | "NET_DEQUEUE" | "NET_SEEN" | "DISPLAY_ARRIVE" | "DISPLAY_INTERNET"
         | "DISPLAY_AGENT" => 5,
         "NET_DELIVER" | "DISPLAY_PARSE" => 6,
@@ -119,15 +121,15 @@ fn own(entry: &CatalogueEntry) -> (EventClass, u8) {
     let class = match entry.keyword {
         _ if stage > 0 => EventClass::OnPath,
         _ if entry.fate.is_some() => EventClass::Beside(entry.fate),
-        // The initiator's connect returns without it, before or after.
+        // The initiator's connect can return before or after the responder's accept, so it is not on the path.
         "APP_ACCEPTED" => EventClass::Beside(None),
-        // What a program said of it.
+        // A log line of the program about the unit.
         "LOG" => EventClass::Beside(None),
         "REQUEST_PARENT" | "REQUEST_TRACE" => EventClass::Parent,
-        // It acknowledges all that came before.
+        // It acknowledges all bytes before it, so it belongs to no single unit.
         "BLAST_ACK" => EventClass::Elsewhere,
         _ if matches!(entry.layer, Layer::Protocol | Layer::Network) => EventClass::Beside(None),
-        // What the application or a system call waits for.
+        // Events about waiting of the application or of a system call.
         _ => EventClass::Elsewhere,
     };
     (class, stage)

@@ -1,27 +1,30 @@
-//! Which service each flow asks, where a host both answers some and asks others.
+//! Which service each flow calls, in runs where a host answers one service and calls another, as a proxy does.
 //!
-//! A proxy receives and sends on the way to it and on the way behind it. Its points of both would be one in an order that no
-//! unit meets; the service that a flow asks keeps them apart. Where no host has both roles, nothing is.
+//! A proxy receives and sends both towards its clients and towards the servers behind it. If these were the same points, no unit
+//! would pass them in one order; so each service has points of its own. If no host has both roles, services are not distinguished.
 
 use super::unit_id_index::ByNumber;
 use stackline_core::trace_index::{Index, RunFlow};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A service by its number, from 1; [`NO_SERVICE`] where they are not kept apart.
+/// The number of a service, from 1; [`NO_SERVICE`] where services are not distinguished.
 pub(crate) type ServiceNumber = u32;
+/// The number of flows whose service is not distinguished.
 pub(crate) const NO_SERVICE: ServiceNumber = 0;
-/// Services that are kept apart at most, those with the most flows; the others are one.
+/// Most services that are distinguished, those with the most flows; all others have [`NO_SERVICE`].
 const MOST: usize = 64;
 
 /// The service of each flow.
 #[derive(Debug, Default)]
 pub(crate) struct FlowServices {
+    /// By flow: the number of its service.
     of: ByNumber<u32, ServiceNumber>,
+    /// Names of the services 1, 2, ...; empty if they are not distinguished.
     names: Vec<String>,
 }
 
 impl FlowServices {
-    /// The services of a run's flows, where a host answers one and asks another.
+    /// The services of a run's flows; none if no host both answers a service and calls another.
     pub(crate) fn of_run(index: Option<&Index>) -> Self {
         let flows = index.map_or(&[][..], |index| &index.flows);
         if !has_both_roles(flows) {
@@ -42,7 +45,7 @@ impl FlowServices {
         Self { of, names }
     }
 
-    /// The service that a flow asks.
+    /// The number of the service that a flow calls.
     #[inline]
     pub(crate) fn number(&self, flow: u32) -> ServiceNumber {
         if self.names.is_empty() {
@@ -51,7 +54,7 @@ impl FlowServices {
         self.of.get(&flow).copied().unwrap_or(NO_SERVICE)
     }
 
-    /// What a service is called; nothing where they are not kept apart.
+    /// The name of a service; empty for [`NO_SERVICE`].
     pub(crate) fn name(&self, number: ServiceNumber) -> &str {
         let at = number.checked_sub(1).map(|at| at as usize);
         at.and_then(|at| self.names.get(at))
@@ -59,6 +62,7 @@ impl FlowServices {
     }
 }
 
+/// The name of a flow's service; of flows without one, the responder.
 fn service(flow: &RunFlow) -> String {
     if flow.service.is_empty() {
         flow.hosts.1.clone()
@@ -67,7 +71,7 @@ fn service(flow: &RunFlow) -> String {
     }
 }
 
-/// Whether a host asks one service and answers for another.
+/// Whether a host calls one service and answers for another.
 fn has_both_roles(flows: &[RunFlow]) -> bool {
     let answering = |flow: &RunFlow| flow.service_host().to_owned();
     let asking = |flow: &RunFlow| {

@@ -1,10 +1,10 @@
-//! Ids of units as numbers from 0, in order of appearance.
+//! Gives each unit id (a number or a text) a *place*: a number from 0, in order of appearance.
 
 use crate::lifelines::Id;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Spreads whole numbers over a hash table.
+/// A fast hasher for whole numbers (multiplication by the golden ratio), instead of SipHash. It does not resist chosen keys.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NumberHasher(u64);
 
@@ -28,24 +28,30 @@ impl Hasher for NumberHasher {
     }
 }
 
-/// A table by whole numbers.
+/// A hash map with whole numbers as keys.
 pub(crate) type ByNumber<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>>;
 
-/// Neighbouring ids lie on one page, 32 of them: the table of pages stays small, and ids far apart do not take too much.
+/// Bits of an id within its page. A page has the places of 32 neighbouring ids: that keeps the map of pages small, and ids far
+/// apart waste little memory.
 const PAGE: u32 = 5;
+/// Marks an id without a place.
 const NONE: u32 = u32::MAX;
 
-/// Every id so far.
+/// All ids so far, with their places.
 #[derive(Debug, Default)]
 pub(crate) struct UnitIdIndex {
+    /// By upper bits of a numeric id: its page in `slots`.
     pages: ByNumber<i64, u32>,
+    /// By page, then by lower bits of the id: the place of the id, or [`NONE`].
     slots: Vec<[u32; 1 << PAGE]>,
+    /// By textual id: its place.
     texts: HashMap<Box<str>, u32>,
+    /// The ids by their places.
     names: Vec<Id>,
 }
 
 impl UnitIdIndex {
-    /// The place of a whole number.
+    /// The place of a numeric id; a new id gets the next place.
     #[inline]
     pub(crate) fn place_of_number(&mut self, id: i64) -> u32 {
         let next = self.slots.len() as u32;
@@ -61,7 +67,7 @@ impl UnitIdIndex {
         *slot
     }
 
-    /// The place of a text.
+    /// The place of a textual id; a new id gets the next place.
     pub(crate) fn place_of_text(&mut self, id: &str) -> u32 {
         if let Some(place) = self.texts.get(id) {
             return *place;

@@ -1,5 +1,5 @@
-//! Events that were taken are joined to their units, and those of a unit drawn as its lifelines: what it met, in which order of the
-//! points, what became of it.
+//! The end of the assembly: joins the events that carry bytes to their units, makes the lifelines of each unit, orders the points,
+//! groups the lines and classifies their outcomes.
 
 use super::chains::Chains;
 use super::line_rows::{LifelineRows, RawLifeline};
@@ -15,7 +15,7 @@ use stackline_events::unit_ids;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Assembler<'_> {
-    /// The lifelines of all that was added.
+    /// The lifelines of all events that were added.
     #[must_use]
     pub fn finish(mut self) -> Lifelines {
         let bytes = self.join();
@@ -58,7 +58,8 @@ impl Assembler<'_> {
         lifelines
     }
 
-    /// Gives the events that carry bytes to the units whose bytes they carry. Returns the size of each unit, there and back.
+    /// Gives the events that carry bytes to the units that own these bytes. Returns the size of each unit in bytes, there and back, by
+    /// place of its id.
     fn join(&mut self) -> Vec<[u64; 2]> {
         let mut bytes = vec![[0_u64; 2]; self.ids.len()];
         let mut known_bytes = vec![[false; 2]; self.ids.len()];
@@ -95,7 +96,7 @@ impl Assembler<'_> {
             if !found && id != NO_ID {
                 self.met.push(id, point, range.at_ns, row);
             }
-            // A port leans as the units do that pass it, whatever else does.
+            // The direction of a port is that of the units that pass it; other traffic does not count.
             if found && id == NO_ID && self.points.is_network(point) {
                 self.points.lean(point, range.stream);
             }
@@ -103,7 +104,7 @@ impl Assembler<'_> {
         bytes
     }
 
-    /// Whether requests of programs were traced that are not stackline's own.
+    /// Whether the run traced requests of other programs: their flows name a service.
     fn is_of_other_programs(&self) -> bool {
         let flows = self.index.map_or(&[][..], |index| &index.flows);
         flows.iter().any(|flow| !flow.service.is_empty())
@@ -114,15 +115,17 @@ impl Assembler<'_> {
     }
 }
 
-/// Draws lines: takes each unit's events in the order of time, cuts them where the unit is requested again.
+/// Makes the lines: takes each unit's events in the order of time and cuts them where the unit is requested again.
 struct Draw<'a> {
     met: &'a UnitEvents,
     known: &'a [ClassifiedPoint],
+    /// Ranks of points for events at the same time.
     ties: &'a [u32],
+    /// By place of the id: whether stackline's own application events name the unit.
     own: &'a [bool],
-    /// Points at which ids begin.
+    /// By point: whether at least half of the ids that pass it begin there.
     starts: Vec<bool>,
-    /// The latest line that met each point.
+    /// By point: the latest line that passed it, so that a line passes a point only once.
     met_by: Vec<u32>,
     drawn: LifelineRows,
 }
@@ -170,7 +173,7 @@ impl<'a> Draw<'a> {
         self.drawn
     }
 
-    /// Points at which at least half of the ids that meet them begin.
+    /// By point: whether at least half of the ids that pass it begin there.
     fn beginnings<'r>(&self, ids: impl Iterator<Item = &'r [u32]>) -> Vec<bool> {
         let mut counts = vec![(0_u64, 0_u64); self.known.len()];
         let mut met_by = vec![u32::MAX; self.known.len()];
@@ -195,7 +198,8 @@ impl<'a> Draw<'a> {
             .collect()
     }
 
-    /// The lines of one id.
+    /// Makes the lines of one id: a new one begins where the first point comes again, or where a usual first point comes after events
+    /// without one. Ids of stackline's own are unique, so each has one line.
     fn id(&mut self, id: u32, rows: &[u32]) {
         let own = self.own.get(id as usize) == Some(&true);
         let mut from = 0;
@@ -218,7 +222,7 @@ impl<'a> Draw<'a> {
         self.line(id, &rows[from..]);
     }
 
-    /// Whether a line whose beginning is missing had gone on: then what begins is another one.
+    /// Whether a line whose beginning is missing has more than one point on its path: then a usual first point begins another line.
     fn is_over(&self, rows: &[u32]) -> bool {
         rows.iter()
             .filter(|row| points::is_on_path(&self.known[self.met.point[**row as usize] as usize]))
@@ -241,7 +245,7 @@ impl<'a> Draw<'a> {
         for row in rows {
             let point = self.met.point[*row as usize] as usize;
             let known = &self.known[point];
-            // A call that returns when its unit is further already is not on the unit's way any more.
+            // A call that returns after its unit has gone further is no longer on the unit's path: it becomes a mark.
             let beyond_ns = known
                 .direction
                 .map_or(any_ns, |_| beyond_ns[direction(known)]);
@@ -254,7 +258,7 @@ impl<'a> Draw<'a> {
         }
         let count = (self.drawn.kept.len() - first) as u32;
         if count == 0 {
-            // What only happened beside a way is not a line.
+            // Without an event on the path there is no line.
             self.drawn.marks.truncate(first_mark);
             return;
         }
@@ -269,13 +273,14 @@ impl<'a> Draw<'a> {
     }
 }
 
+/// Index of a point's direction in tables of three: 0 without one, 1 there, 2 back.
 fn direction(known: &ClassifiedPoint) -> usize {
     known
         .direction
         .map_or(0, |direction| 1 + direction as usize)
 }
 
-/// Each line's passages in the order of the points.
+/// Sorts each line's passages by the ranks of their points.
 fn order_passages(drawn: &mut LifelineRows, met: &UnitEvents, ranks: &[u32]) {
     let rank = |row: &u32| ranks[met.point[*row as usize] as usize];
     for line in &drawn.raw {
@@ -286,7 +291,7 @@ fn order_passages(drawn: &mut LifelineRows, met: &UnitEvents, ranks: &[u32]) {
     }
 }
 
-/// Lines in the order of their first passage.
+/// Sorts lines by the time of their first passage, then by id.
 fn sort_by_beginning(drawn: &mut LifelineRows, met: &UnitEvents, names: &[Id]) {
     let begun_ns = |line: &RawLifeline| met.at_ns[drawn.kept[line.first as usize] as usize];
     let mut sorted: Vec<(u64, RawLifeline)> = drawn
@@ -299,7 +304,7 @@ fn sort_by_beginning(drawn: &mut LifelineRows, met: &UnitEvents, names: &[Id]) {
     drawn.raw = sorted.into_iter().map(|(_, line)| line).collect();
 }
 
-/// What lifelines have beside their events.
+/// What lifelines have besides their events: the unit's id, flow, size and group.
 struct Labels<'a> {
     index: Option<&'a Index>,
     by: LifelineGroupKey,
@@ -437,11 +442,11 @@ impl Labels<'_> {
     }
 }
 
-/// Which hosts count as servers.
+/// Which hosts count as servers when lines are grouped by server.
 struct Servers {
-    /// Whether flows begin at several hosts and all end at one: then servers begin them.
+    /// Whether flows begin at several hosts and all end at one: then the initiators are the servers.
     begin: bool,
-    /// Points on hosts that all lines of others have beside the one where they begin, such as that of a name server.
+    /// By point: whether its host is on all lines without a flow, besides the host where they begin; a name server is an example.
     common: Vec<bool>,
 }
 
@@ -486,7 +491,8 @@ impl Servers {
         }
     }
 
-    /// The first point on another host than the one where a line begins: the first that is not on all lines, where there is one.
+    /// The first point that is on another host than the line's beginning and not on a host of all lines; if there is none, the first on
+    /// another host; else the beginning itself.
     fn of_line(&self, lifelines: &Lifelines, passages: &[LifelinePassage]) -> u32 {
         let begins = passages.first().map_or(0, |passage| passage.point);
         let all = || others(lifelines, passages).map(|(point, _)| point);
@@ -510,10 +516,10 @@ fn others<'l>(
         .filter(move |(_, host)| *host != begins)
 }
 
-/// The group of lines of which it is not known.
+/// The name of the group of lines whose group is not known.
 const UNKNOWN: &str = "unknown";
 
-/// Lists the points that are wanted, in order. Returns the new number of each.
+/// Appends the wanted points to `list`, by rank. Returns the new number of each point.
 fn numbered(
     known: &[ClassifiedPoint],
     ranks: &[u32],
@@ -530,7 +536,7 @@ fn numbered(
     numbers
 }
 
-/// The largest error of the clocks of two hosts that neighbouring passages of a line lie on.
+/// The largest clock error of any two hosts that follow each other on a line, ns.
 fn neighbours_error(lifelines: &Lifelines, index: Option<&Index>) -> u64 {
     let Some(index) = index.filter(|index| {
         index
@@ -557,7 +563,7 @@ fn neighbours_error(lifelines: &Lifelines, index: Option<&Index>) -> u64 {
         .unwrap_or(0)
 }
 
-/// The flow in an id of stackline's own.
+/// The flow that an id of stackline's own contains; `None` for foreign ids.
 fn flow(name: &Id, own: Option<&bool>) -> Option<u32> {
     match name {
         Id::Number(number) if own == Some(&true) && *number >= 0 => {

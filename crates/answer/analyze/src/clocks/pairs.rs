@@ -1,4 +1,5 @@
-//! What each unit shows of the clocks of two hosts: when it began and ended on either. It decides nothing about clocks.
+//! Collects when each unit began and ended on each host, and pairs the hosts that have units in common. `clocks.rs` decides what
+//! that says about their clocks.
 
 use crate::assemble::unit_id_index::ByNumber;
 use stackline_core::trace_index::{ClockExchange, Index};
@@ -6,23 +7,28 @@ use stackline_events::{EventTable, EventValue};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// The unit, and of spans their own id and their parent's.
+/// The data fields that are read: the unit's id; of spans also their own id and their parent's.
 pub(super) const FIELDS: [usize; 3] = [UNIT, SPAN, PARENT];
 const UNIT: usize = 0;
 const SPAN: usize = 1;
 const PARENT: usize = 2;
 
-/// Most units that are looked at: of more, every second, every fourth, and so on, the same on all hosts.
+/// Most units that are kept. If there are more, every second (then every fourth, and so on) is kept, chosen by hash so that all
+/// hosts keep the same units.
 const MOST: usize = 1 << 17;
 
-/// When a unit was on a host, by that host's clock.
+/// The time range of a unit's events on one host.
 #[derive(Clone, Copy, Debug)]
 struct HostStay {
+    /// Time of the first event, ns.
     from_ns: u64,
+    /// Time of the last event, ns.
     to_ns: u64,
+    /// The number of events.
     events: u32,
-    /// Whether its request began here, and whether its answer came here.
+    /// Whether its request began here (APP_CALL).
     asks: bool,
+    /// Whether its response came here (APP_RESPONSE).
     is_answered: bool,
 }
 
@@ -37,7 +43,8 @@ impl HostStay {
         }
     }
 
-    /// Whether it may enclose what another host did: what comes without being asked for (a push) is not waited for.
+    /// Whether the host may have waited for what another host did. A response without a request (a push) is not waited for, nor a
+    /// request without a response.
     const fn may_enclose(&self) -> bool {
         self.events > 1 && self.asks == self.is_answered
     }
@@ -51,38 +58,44 @@ impl HostStay {
     }
 }
 
-/// A span: where it was, when, and which other one of its unit waited for it.
+/// A span of a unit: its host, its time range and its parent.
 #[derive(Clone, Copy, Debug)]
 struct SpanSighting {
+    /// The number of the host.
     host: u32,
     stay: HostStay,
+    /// The key of the parent in [`UnitSightings::spans`].
     parent: Option<u64>,
 }
 
-/// Every unit on every host. Units and spans are known by a hash of their ids.
+/// The time range of every unit on every host. Units and spans are identified by a hash of their ids.
 #[derive(Debug, Default)]
 pub(super) struct UnitSightings {
+    /// Names of the hosts by their numbers.
     hosts: Vec<String>,
+    /// By hash of the unit's id: its hosts with its time range on each.
     units: ByNumber<u64, Vec<(u32, HostStay)>>,
-    /// A unit is looked at when these bits of its hash are zero.
+    /// A mask: a unit is kept if these bits of its hash are zero.
     left_out: u64,
     /// Spans of units, by a hash of both ids.
     spans: ByNumber<u64, SpanSighting>,
-    /// Hosts that call, and hosts that are called.
+    /// Hosts that call others.
     calls: BTreeSet<u32>,
+    /// Hosts that are called by others.
     called: BTreeSet<u32>,
 }
 
-/// Units that were on two hosts; the outer one has more than one event of each.
+/// The units that two hosts have in common. The outer host has more than one event of each unit, so its stay has a length.
 #[derive(Debug)]
 pub(super) struct HostPairExchanges {
     pub(super) outer: String,
     pub(super) inner: String,
-    /// In the order of time: when each unit began on the outer host, began and ended on the inner, ended on the outer.
+    /// In the order of time: when each unit began on the outer host, began and ended on the inner host, and ended on the outer host.
     pub(super) exchanges: Vec<ClockExchange>,
-    /// The same of spans of the inner host and those of the outer that name themselves their parents: these lie closer around them.
+    /// The same for spans of the inner host and their parent spans on the outer host, which lie closer around them than whole units do.
     pub(super) of_parents: Vec<ClockExchange>,
-    /// Whether what the events say, and not only their times, has the outer host wait for the inner one.
+    /// Whether the events themselves (calls, or spans with parents) say that the outer host waits for the inner one; else only their
+    /// times suggest it.
     pub(super) is_known: bool,
 }
 
@@ -139,7 +152,7 @@ impl UnitSightings {
         }
     }
 
-    /// Spans of others have texts as ids; stackline's own events have numbers there.
+    /// Notes the span of an event that has one: foreign spans have texts as ids, stackline's own events have numbers in that field.
     fn span(&mut self, table: &EventTable, row: usize, host: u32, at_ns: u64) {
         let (span, parent) = (table.value(row, SPAN), table.value(row, PARENT));
         if span.text().is_none() || self.spans.len() > 4 * MOST {
@@ -156,7 +169,7 @@ impl UnitSightings {
         sighting.stay.extend_by(HostStay::at(at_ns));
     }
 
-    /// Of spans whose parents are on other hosts: the other host first.
+    /// By pair of hosts, the parent's host first: exchanges between spans and their parents on another host.
     fn exchanges_of_parents(&self) -> BTreeMap<(u32, u32), Vec<ClockExchange>> {
         let mut found: BTreeMap<(u32, u32), Vec<ClockExchange>> = BTreeMap::new();
         for span in self.spans.values() {
@@ -232,28 +245,29 @@ const fn exchange(around: HostStay, within: HostStay) -> ClockExchange {
     }
 }
 
-/// How long a unit was on the outer host and not on the inner, ns: both ways together, where the outer encloses the inner.
+/// The time on the outer host minus the time on the inner, ns: if the outer encloses the inner, the time of both ways together.
 fn transit_ns(exchange: &ClockExchange) -> i128 {
     stackline_core::clock_offset::delay_ns(exchange)
 }
 
 impl HostPairExchanges {
-    /// Whether no unit is on the inner host before it begins, or after it ends, on the outer.
+    /// Whether every unit's stay on the inner host lies within its stay on the outer host, by their clocks.
     pub(super) fn fits(&self) -> bool {
         self.exchanges
             .iter()
             .all(|e| e.heard_ns >= e.asked_ns && e.answered_ns <= e.returned_ns)
     }
 
-    /// Whether there is room on the outer host for what the inner did, in every unit, and there are clocks by which it lay there.
+    /// Whether every unit's stay on the outer host is at least as long as that on the inner, so that some offset of the clocks puts the
+    /// one within the other.
     pub(super) fn encloses(&self) -> bool {
         self.exchanges
             .iter()
             .all(|exchange| transit_ns(exchange) >= 0)
     }
 
-    /// Whether the time on the outer host follows that on the inner from unit to unit: less is left of how the one varies when
-    /// the other is taken off.
+    /// Whether the length of the stay on the outer host follows that on the inner from unit to unit: their difference varies less than
+    /// a quarter as much as the stay on the inner host.
     pub(super) fn follows(&self) -> bool {
         let inner = spread(
             self.exchanges
@@ -264,7 +278,8 @@ impl HostPairExchanges {
         inner > 0.0 && left < inner / 4.0
     }
 
-    /// How far the stays of every unit lie apart, when these gaps are nearly alike and long beside the stays themselves.
+    /// The least gap between the stays of a unit on the two hosts, ns, if all gaps are nearly equal (within a quarter) and more than
+    /// four times as long as the longest stay.
     pub(super) fn apart_ns(&self) -> Option<u64> {
         let gap = |e: &ClockExchange| match self.is_earlier() {
             true => i128::from(e.asked_ns) - i128::from(e.answered_ns),
@@ -282,7 +297,8 @@ impl HostPairExchanges {
             .flatten()
     }
 
-    /// How far the inner host's clock would be ahead in the middle of the fastest exchange, if the outer one enclosed it, ns.
+    /// The offset by which the inner host's clock would be ahead if its stay lay in the middle of the outer's, in the fastest exchange,
+    /// ns.
     pub(super) fn middle_ns(&self) -> i128 {
         let fastest = self
             .exchanges
@@ -292,22 +308,22 @@ impl HostPairExchanges {
         fastest.map_or(0, |(least, most)| i128::midpoint(least, most))
     }
 
-    /// Whether the inner host's events lie before the outer's.
+    /// Whether the inner host's events come before the outer's, by the first exchange.
     pub(super) fn is_earlier(&self) -> bool {
         self.exchanges
             .first()
             .is_some_and(|e| e.heard_ns < e.asked_ns)
     }
 
-    /// Exchanges between spans and their parents around which there is room for them. A span that its parent does not wait for has
-    /// none.
+    /// The exchanges between spans and parents in which the parent lasts at least as long as the span. A parent that does not wait for
+    /// its span may be shorter.
     pub(super) fn enclosed_by_parents(&self) -> Vec<ClockExchange> {
         let enclosed = self.of_parents.iter().filter(|e| transit_ns(e) >= 0);
         enclosed.copied().collect()
     }
 }
 
-/// The fastest exchange of each of so many parts of the time.
+/// Divides the exchanges into at most `parts` parts of equal number, in order, and returns the fastest of each.
 pub(super) fn fastest(exchanges: &[ClockExchange], parts: usize) -> Vec<ClockExchange> {
     let size = exchanges.len().div_ceil(parts).max(1);
     exchanges

@@ -1,4 +1,4 @@
-//! What limits data that goes one way: ends, windows, buffers, queues, links, losses.
+//! Kinds of findings about bulk data, which goes one way: applications, windows, buffers, queues, links and losses that limit it.
 
 pub(super) mod application_limited;
 pub(super) mod link_loss;

@@ -1,4 +1,4 @@
-//! What limits calls, each of which waits for an answer.
+//! Kinds of findings about calls: requests whose sender waits for the answer before it goes on.
 
 pub(super) mod connection_per_call;
 mod held_arrivals;

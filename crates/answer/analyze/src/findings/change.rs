@@ -1,5 +1,5 @@
-//! What a piece of advice changes, as data: on a copy of the plan, so that whoever can run it sees what the advice is worth. It
-//! decides nothing and runs nothing.
+//! Changes of a plan, as data: what a piece of advice would change. Each can be applied to a copy of the plan, which a caller then
+//! simulates to see what the advice is worth. Nothing is decided or run here.
 
 use crate::findings::kept_connection;
 use crate::findings::measured::link_outages::{without_losses, without_outages};
@@ -16,47 +16,47 @@ use stackline_core::time::Duration;
 /// One change of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PlanChange {
-    /// An option of the stack of one part, by its place in the measurement.
+    /// Sets an option of one part's stack: index of the part in the measurement, name and value of the option.
     Option(usize, &'static str, OptionValue),
-    /// An option of the stack of one part is left to the stack.
+    /// Removes an option from one part's stack (index of the part, name), so that the stack's default holds.
     Unset(usize, &'static str),
-    /// One part has the stack `window` with so many packets on their way.
+    /// Gives one part (by index) the stack `window` with this many packets in flight.
     Window(usize, u64),
-    /// The queue at both ends of a link holds so many bytes.
+    /// Sets the capacity of the queues at both ends of a link, bytes.
     Queue(LinkEnds, u64),
-    /// The queue at both ends of a link holds so many bytes, and drops nothing before it is full.
+    /// Sets the capacity of the queues at both ends of a link, bytes, and makes them drop only when they are full.
     DropTail(LinkEnds, u64),
-    /// The queue at both ends of a link is `fq_codel`.
+    /// Makes the queues at both ends of a link `fq_codel`.
     FairQueue(LinkEnds),
-    /// These links are twice as fast.
+    /// Doubles the rates of these links, where they are constant.
     Faster(Vec<LinkEnds>),
-    /// These links are half as long.
+    /// Halves the propagation delays of these links, except delays that follow a schedule.
     Nearer(Vec<LinkEnds>),
-    /// A link between these nodes loses nothing, either way.
+    /// Removes losses from the links between these nodes, in both directions, except times in which a link loses everything.
     NoLoss(LinkEnds),
-    /// A link between these nodes carries something at all times, both ways.
+    /// Removes outages (rate 0, loss of everything, a host that is down) from the links between these nodes, in both directions.
     NoOutage(LinkEnds),
-    /// Packets keep their order on a link, both ways, with the same delay on average.
+    /// Keeps packets in order on the links between these nodes, in both directions, with the same mean delay.
     InOrder(LinkEnds),
-    /// All links carry packets of at most so many bytes.
+    /// Limits the MTU of all links of the network, bytes.
     Packets(u64),
-    /// An IMP has room to put so many messages together.
+    /// Sets how many messages the named IMP can reassemble at the same time.
     Reassembly(String, u32),
-    /// An IMP lets so many messages be under way to another.
+    /// Sets how many messages the named IMP lets be in flight to another IMP.
     ImpWindow(String, u32),
-    /// An IMP is such a machine.
+    /// Replaces the machine of the named IMP.
     Machine(String, ImpMachine),
-    /// The IMPs at both ends of a line have so many channels.
+    /// Sets the number of channels of the IMPs at both ends of a line; their buffers are raised to two per channel.
     Channels(LinkEnds, u16),
-    /// These hosts send at so many bit/s at most; one that has a slower pace keeps it.
+    /// Limits the sending rate of these hosts, bit/s; a host with a slower pace keeps that.
     Pace(Vec<String>, f64),
-    /// The processor of a host is twice as fast.
+    /// Doubles the speed of the named host's processor.
     Processor(String),
-    /// One side of a part waits nowhere by itself.
+    /// Sets all `Delay` operations in one side's procedure of a part (by index) to 0.
     NoDelays(usize, PairSide),
-    /// One part opens its connections once, before its clock starts.
+    /// Lets one part (by index) open its connections once, before its clock starts.
     KeepConnection(usize),
-    /// Nothing runs beside what is measured.
+    /// Removes the background parts, whose traffic runs beside the measured parts.
     NoLoad,
 }
 
@@ -64,12 +64,12 @@ pub enum PlanChange {
 pub(crate) type LinkEnds = (String, String);
 
 impl PlanChange {
-    /// Nagle's algorithm is off.
+    /// The change that turns Nagle's algorithm off in the stack of a part (by index).
     pub(crate) const fn nodelay(part: usize) -> Self {
         Self::Option(part, "nodelay", OptionValue::Set)
     }
 
-    /// Whether its gain shows in the time of the whole and not in that of calls: the caller's own time lies between them.
+    /// Whether the gain shows in the elapsed time of the run but not in the response times of calls: the time saved lies between calls.
     #[must_use]
     pub const fn is_between_calls(&self) -> bool {
         matches!(
@@ -78,7 +78,7 @@ impl PlanChange {
         )
     }
 
-    /// What of it the advice does not say, for the reader of what it came to.
+    /// How the change was made in the simulation, in words, where the text of the advice does not say it.
     #[must_use]
     pub const fn how(&self) -> Option<&'static str> {
         match self {
@@ -106,7 +106,8 @@ impl PlanChange {
         }
     }
 
-    /// The measurement at that place with the change, alone in a plan of its own; `None` where there is nothing to change.
+    /// A copy of the plan with the change applied to the measurement at that index; `None` if the measurement, part or network does not
+    /// exist, or the plan has nothing to change.
     #[must_use]
     pub fn applied(&self, plan: &Plan, measurement: usize) -> Option<Plan> {
         let mut changed = plan.clone();
@@ -144,6 +145,7 @@ impl PlanChange {
         (changed != *plan).then_some(changed)
     }
 
+    /// Applies a change that is about the network; changes of parts are left out.
     fn to_network(&self, network: &mut Network) {
         match self {
             Self::Queue(ends, bytes) => limit_queue(network, ends, *bytes),
@@ -193,7 +195,7 @@ impl PlanChange {
                     .hosts
                     .iter_mut()
                     .filter(|host| hosts.contains(&host.name));
-                // A pace of its own may be a cause by itself, which this takes nothing of.
+                // A host's own slower pace may be a cause of its own: this change leaves it.
                 paced.for_each(|host| {
                     let has = host.interface.pace_bit_s.unwrap_or(f64::INFINITY);
                     host.interface.pace_bit_s = Some(rate.min(has));
@@ -215,6 +217,7 @@ impl PlanChange {
     }
 }
 
+/// Applies `change` to the switches of these names.
 fn each_switch(network: &mut Network, names: &[&str], change: impl FnMut(&mut NetworkSwitch)) {
     network
         .switches
@@ -223,13 +226,14 @@ fn each_switch(network: &mut Network, names: &[&str], change: impl FnMut(&mut Ne
         .for_each(change);
 }
 
+/// Applies `change` to the IMP settings of the switches of these names.
 fn each_imp(network: &mut Network, names: &[&str], mut change: impl FnMut(&mut ImpSettings)) {
     each_switch(network, names, |switch| {
         switch.imp.iter_mut().for_each(&mut change)
     });
 }
 
-/// As the language has it without arguments.
+/// The discipline `fq_codel` with the defaults of the specification language.
 fn fair() -> Discipline {
     let (target, interval) = (Duration::from_seconds(5e-3), Duration::from_seconds(0.1));
     Discipline::FqCoDel {
@@ -240,6 +244,7 @@ fn fair() -> Discipline {
     }
 }
 
+/// Applies `change` to each link that joins one of these pairs of nodes, in either direction.
 fn each_of(network: &mut Network, these: &[LinkEnds], mut change: impl FnMut(&mut NetworkLink)) {
     let same = |link: &NetworkLink, (a, b): &LinkEnds| {
         link.ends == (a.clone(), b.clone()) || link.ends == (b.clone(), a.clone())
@@ -251,7 +256,7 @@ fn each_of(network: &mut Network, these: &[LinkEnds], mut change: impl FnMut(&mu
         .for_each(&mut change);
 }
 
-/// The link between these nodes carries something at all times, and neither is down.
+/// Removes the outages of the links between these nodes, and the down times of both nodes.
 fn no_outage(network: &mut Network, ends: &LinkEnds) {
     each_of(network, std::slice::from_ref(ends), without_outages);
     let hosts = network.hosts.iter_mut();
@@ -259,7 +264,7 @@ fn no_outage(network: &mut Network, ends: &LinkEnds) {
     here.for_each(|host| host.down = None);
 }
 
-/// What is added to the delay of each packet is added to that of the link, on average.
+/// Removes jitter that reorders packets from a link, and adds its mean to the delay of the link.
 fn in_order(link: &mut NetworkLink) {
     let reorders = |jitter: &mut Jitter| jitter.reorder;
     let Some(jitter) = link.jitter.take_if(reorders) else {
@@ -272,7 +277,7 @@ fn in_order(link: &mut NetworkLink) {
     }
 }
 
-/// The queue at both ends of a link holds so many bytes, and the switches there have room for them.
+/// Sets the capacity of the queues at both ends of a link, bytes, and raises the buffers of the switches there to at least that.
 fn limit_queue(network: &mut Network, ends: &LinkEnds, bytes: u64) {
     give_queue(network, ends, |queue| LinkQueue {
         discipline: queue.discipline,
@@ -285,7 +290,7 @@ fn limit_queue(network: &mut Network, ends: &LinkEnds, bytes: u64) {
     });
 }
 
-/// The same, and nothing is dropped or marked before it is full.
+/// As [`limit_queue`], with queues that drop only when they are full and mark no packets (no ECN).
 fn drop_tail(network: &mut Network, ends: &LinkEnds, bytes: u64) {
     limit_queue(network, ends, bytes);
     give_queue(network, ends, |queue| LinkQueue {
@@ -295,7 +300,7 @@ fn drop_tail(network: &mut Network, ends: &LinkEnds, bytes: u64) {
     });
 }
 
-/// A link without a queue of its own has that of the switch it begins at.
+/// Replaces the queue of a link by `to` of it. A link without a queue of its own begins with that of the switch `ends.0`, if it has one.
 fn give_queue(network: &mut Network, ends: &LinkEnds, to: impl Fn(LinkQueue) -> LinkQueue) {
     let of_switch = network
         .switches
@@ -312,6 +317,7 @@ fn give_queue(network: &mut Network, ends: &LinkEnds, to: impl Fn(LinkQueue) -> 
     });
 }
 
+/// Sets the delays of one side's procedure to 0; `None` where there is no such part.
 fn without_delays(measurement: &mut Measurement, part: usize, side: PairSide) -> Option<()> {
     let procedure = &mut measurement.parts.get_mut(part)?.procedure;
     no_delays(match side {
@@ -321,6 +327,7 @@ fn without_delays(measurement: &mut Measurement, part: usize, side: PairSide) ->
     Some(())
 }
 
+/// Sets the `Delay` operations of these steps to 0, in repeats too.
 fn no_delays(steps: &mut [ProcedureStep]) {
     for step in steps {
         match step {

@@ -1,4 +1,4 @@
-//! What is around a run: clocks, processors, stopped processes, stages inside hosts, events that were lost.
+//! Kinds of findings about the hosts of a run: clocks, processors, stopped processes, busy stages inside hosts, lost events.
 
 pub(super) mod clock_trouble;
 pub(super) mod cpu_limit;

@@ -1,4 +1,4 @@
-//! The events of a run, and what several kinds of findings need to know of them, computed once.
+//! The events of a run, and what several kinds of findings derive from them, computed at most once.
 
 use crate::findings::followed_units::session::SessionAnalysis;
 use crate::findings::input::AnalysisInput;
@@ -7,13 +7,13 @@ pub(crate) use crate::findings::rows::{EventRows, FlowByteRange, MOST};
 use std::cell::OnceCell;
 use std::ops::Deref;
 
-/// The events of a run.
+/// The events of a run, with results that are computed when first asked for.
 #[derive(Debug)]
 pub(crate) struct FindingEventLog<'c> {
     rows: EventRows<'c>,
-    /// What is known of units that its events follow, where nothing was measured.
+    /// The analysis of a session: a run without measurements, whose units are followed through events.
     session: OnceCell<Option<Box<SessionAnalysis>>>,
-    /// What requests of programs that are not ours cost, where there are any.
+    /// The times of requests of traced programs by cause; `None` inside if there are no such requests.
     costs: OnceCell<Option<Box<RequestCosts>>>,
 }
 
@@ -26,7 +26,7 @@ impl<'c> Deref for FindingEventLog<'c> {
 }
 
 impl<'c> FindingEventLog<'c> {
-    /// Of a run's events.
+    /// Indexes the events of a run.
     pub(crate) fn of(input: &'c AnalysisInput<'c>) -> Self {
         Self {
             rows: EventRows::of(input),
@@ -35,14 +35,14 @@ impl<'c> FindingEventLog<'c> {
         }
     }
 
-    /// What is known of units that its events follow, where nothing was measured.
+    /// The analysis of a session: a run without measurements, whose units are followed through events. `None` for other runs.
     pub(crate) fn session(&self) -> Option<&SessionAnalysis> {
         self.session
             .get_or_init(|| SessionAnalysis::of(self).map(Box::new))
             .as_deref()
     }
 
-    /// What requests of programs that are not ours cost, where there are any.
+    /// The times of requests of traced programs by cause; `None` if there are no such requests.
     pub(crate) fn costs(&self) -> Option<&RequestCosts> {
         self.costs
             .get_or_init(|| RequestCosts::of(&self.rows).map(Box::new))

@@ -1,23 +1,23 @@
-//! What a finding is: a sentence with its evidence and what to try. It finds nothing.
+//! The types of a finding: a sentence about what limits a run, with its confidence, evidence and advice. Nothing is searched for here.
 
 use crate::findings::change::PlanChange;
 use serde::Serialize;
 use stackline_core::units;
 pub(crate) use stackline_core::units::counted;
 
-/// Findings explain at least this share of the measured time.
+/// The least share of the measured time that a cause has to explain to be reported.
 pub const LEAST: f64 = 0.05;
 
-/// What saves less is no limit by itself.
+/// A cause whose removal saves less than this share of the time limits nothing by itself.
 const IDLE: f64 = 0.03;
 
-/// The kind of a measurement that nothing limits.
+/// The name of the kind of finding that says that nothing limits a measurement.
 pub(crate) const HEALTHY: &str = "healthy";
 
 /// A diagnosis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// The name of its kind, as in the table of `docs/JSON.md`.
+    /// The name of its kind, as in the table of kinds in `docs/JSON.md`.
     pub kind: &'static str,
     /// What limits, in one sentence with figures.
     pub sentence: String,
@@ -26,28 +26,29 @@ pub struct Finding {
     /// Share of the time of what was measured that it explains, of all parallel parts together, 0 to 1. No time is in two findings of a
     /// measurement.
     pub share: f64,
-    /// Whether its share is of data units that never arrived, which costs no time.
+    /// Whether `share` is a share of all data units (those that never arrived), and not of the time.
     pub is_of_units: bool,
-    /// Share of the time that taking it away saves, where that was simulated, 0 to 1: what findings are ranked by then.
+    /// The share of the time that is saved when the cause is removed, 0 to 1; `None` where that was not simulated. Findings are ranked by
+    /// this before `share`.
     pub saves: Option<f64>,
-    /// What proves it.
+    /// The observations that prove it.
     pub evidence: Vec<Evidence>,
-    /// What would make it better.
+    /// What to try against it.
     pub tries: Vec<Advice>,
     /// Which measurement it is about, by index in the plan; `None` for the whole run.
     pub measurement: Option<usize>,
-    /// What it takes of the time of requests that were traced, where it is about those.
+    /// What the cause takes of the time of traced requests; `None` for findings that are not about requests.
     pub takes: Option<CauseTimeShare>,
 }
 
-/// What a cause takes of the time of requests that were traced.
+/// What a cause takes of the time of traced requests.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CauseTimeShare {
     /// How many requests have nearly all of it, at the place that is named.
     pub requests: u64,
-    /// Of how many.
+    /// The number of all traced requests, of which `requests` are a part.
     pub of_requests: u64,
-    /// All of its time, s.
+    /// The time that the cause takes of all requests together, s.
     pub total_s: f64,
     /// Of each of those requests, s.
     pub each_s: f64,
@@ -75,18 +76,18 @@ impl CauseTimeShare {
     }
 }
 
-/// What would make it better.
+/// One piece of advice: something to try against the cause of a finding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Advice {
-    /// In words, with figures.
+    /// The advice in words, with figures.
     pub what: String,
-    /// The same as a change of the plan, where it is one.
+    /// The same advice as a change of the plan, where it is one.
     pub change: Option<PlanChange>,
-    /// What it is worth, where that was simulated.
+    /// The effect of the change, where it was simulated.
     pub expected: Option<ExpectedEffect>,
 }
 
-/// What simulated runs are compared by.
+/// The figure by which simulated runs with and without a change are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Gauge {
@@ -102,25 +103,26 @@ pub enum Gauge {
     Elapsed,
 }
 
-/// What a change came to in simulated runs with it and without.
+/// The effect of a change, from simulated runs with and without it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ExpectedEffect {
-    /// What is compared.
+    /// The figure that is compared.
     pub metric: Gauge,
-    /// Parts that are compared: of several, figures and gains are geometric means over them.
+    /// The number of parts that are compared; with several, figures and gains are geometric means over the parts.
     pub parts: usize,
-    /// Mean over runs without the change, in bit/s, calls a second or s.
+    /// The mean of the figure over runs without the change, in bit/s, calls a second or s, as `metric` has it.
     pub now: f64,
-    /// With it.
+    /// The mean of the figure over runs with the change, in the same unit.
     pub then: f64,
-    /// How many times as fast: by the means, and from where to where in nine of ten pairs of runs of one seed (in all of fewer than 20).
+    /// How many times as fast the change makes it: by the means, and the least and the greatest of the middle nine tenths of the pairs
+    /// of runs with the same seed (of all pairs if there are fewer than 20).
     pub times_as_fast: [f64; 3],
-    /// Pairs of runs.
+    /// The number of pairs of runs.
     pub runs: usize,
 }
 
 impl Advice {
-    /// In words.
+    /// Advice in words alone, without a change of the plan.
     pub(crate) fn of(what: impl Into<String>) -> Self {
         Self {
             what: what.into(),
@@ -129,7 +131,7 @@ impl Advice {
         }
     }
 
-    /// As a person reads it: with what it is worth, where that is known.
+    /// The advice as a person reads it, with its simulated effect where that is known.
     #[must_use]
     pub fn text(&self) -> String {
         let Some(expected) = &self.expected else {
@@ -151,7 +153,7 @@ impl From<&str> for Advice {
 }
 
 impl ExpectedEffect {
-    /// `1.83 times as fast, 24.1 Mbit/s instead of 13.2 Mbit/s`.
+    /// The effect in words: `1.83 times as fast, 24.1 Mbit/s instead of 13.2 Mbit/s`.
     #[must_use]
     pub fn text(&self) -> String {
         let [times, least, greatest] = self.times_as_fast;
@@ -185,44 +187,44 @@ impl ExpectedEffect {
     }
 }
 
-/// Pairs of runs whose gains differ by more say how much.
+/// If the greatest gain of a pair of runs is more than this times the least, the text gives both.
 const SPREAD: f64 = 1.02;
 
-/// One proof.
+/// One observation that proves a finding.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Evidence {
     /// The observation, in words with figures.
     pub what: String,
-    /// From when, reference time, ns.
+    /// When the observed time begins, reference time, ns.
     pub from_ns: u64,
-    /// To when, reference time, ns.
+    /// When the observed time ends, reference time, ns.
     pub to_ns: u64,
-    /// Units it concerns, at most some.
+    /// The first few of the units that it concerns.
     pub units: Vec<String>,
-    /// Events that show it: host and row in that host's file, at most some.
+    /// The first few of the events that show it: host, and row in that host's file.
     pub events: Vec<(String, u32)>,
 }
 
 impl Finding {
-    /// With one more proof.
+    /// Adds a piece of evidence.
     pub(crate) fn because(mut self, evidence: Evidence) -> Self {
         self.evidence.push(evidence);
         self
     }
 
-    /// Of data units that never arrived, and not of time.
+    /// Marks `share` as a share of data units that never arrived, and not of time.
     pub(crate) fn of_units(mut self) -> Self {
         self.is_of_units = true;
         self
     }
 
-    /// With something to try.
+    /// Adds advice in words.
     pub(crate) fn attempt(mut self, what: impl Into<String>) -> Self {
         self.tries.push(Advice::of(what));
         self
     }
 
-    /// The same, unless there is no such thing here.
+    /// As [`Finding::attempt_by`], but adds nothing if `is_not`.
     pub(super) fn attempt_by_unless(
         self,
         is_not: bool,
@@ -236,7 +238,7 @@ impl Finding {
         }
     }
 
-    /// With something to try that is a change of the plan.
+    /// Adds advice that is a change of the plan.
     pub(crate) fn attempt_by(mut self, what: impl Into<String>, change: PlanChange) -> Self {
         self.tries.push(Advice {
             change: Some(change),
@@ -245,19 +247,20 @@ impl Finding {
         self
     }
 
-    /// Whether nothing limits its measurement.
+    /// Whether this finding says that nothing limits its measurement.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
         self.kind == HEALTHY
     }
 
-    /// The share of the time that taking it away saves, or else that it explains, times how sure it is.
+    /// By what findings are sorted: the share of the time that removing the cause saves, or if unknown the share that it explains, times
+    /// the confidence.
     #[must_use]
     pub fn rank(&self) -> f64 {
         self.saves.unwrap_or(self.share) * self.confidence
     }
 
-    /// Whether taking it away was tried and brought next to nothing.
+    /// Whether removing the cause was simulated and saved next to nothing.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.saves.is_some_and(|saves| saves < IDLE)

@@ -1,4 +1,5 @@
-//! Units that events follow over hosts where nothing was measured: blocks, requests of a display.
+//! Findings of a session: a run without measurements, whose units (blocks of a file, requests to a display) are followed from host to
+//! host through their events.
 
 pub(super) mod between;
 pub(super) mod left_over;

@@ -1,4 +1,4 @@
-//! Nothing limits but the work itself.
+//! The kind of finding that says that nothing limits the run but the work itself.
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, HEALTHY};
@@ -13,14 +13,14 @@ pub(super) const KIND: FindingKind = FindingKind {
     find: &[Find::Run(in_session)],
 };
 
-/// Of units that events follow, where nothing was measured.
+/// The finding of a run without measurements: of traced requests, or of a session, whose units are followed through events.
 fn in_session(log: &FindingEventLog<'_>) -> Option<Finding> {
     causes::healthy(&KIND, log).or_else(|| network::healthy(&KIND, log))
 }
 
 /// The finding of a measurement in which no other kind was found.
 pub(super) fn nothing_found(context: &FindingContext<'_>) -> Finding {
-    // Records alone do not show everything.
+    // Without events there are only the records of the run, which do not show everything.
     let confidence = if context.measurement.log.is_empty() {
         0.7
     } else {

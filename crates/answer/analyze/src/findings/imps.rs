@@ -1,4 +1,4 @@
-//! What holds messages up within a network of IMPs.
+//! What delays messages in a network of IMPs (Interface Message Processors, the packet switches of the ARPANET).
 
 pub(super) mod processors;
 pub(super) mod waits;

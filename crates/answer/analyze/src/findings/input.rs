@@ -9,14 +9,14 @@ use stackline_events::EventTable;
 /// The contents of a run directory.
 #[derive(Clone, Copy, Debug)]
 pub struct AnalysisInput<'r> {
-    /// What was to be done.
+    /// The plan: what was to be run.
     pub plan: &'r Plan,
-    /// What was done.
+    /// One record per run and part: what was measured.
     pub records: &'r [RunRecord],
-    /// What is known about the events.
+    /// The index of the events: hosts with their clocks, flows, runs.
     pub index: &'r Index,
-    /// The events, each host's in its own time.
+    /// The events, with times of their own hosts' clocks.
     pub events: &'r EventTable,
-    /// Their lifelines, in reference time.
+    /// The lifelines of units (the events of a unit in order), in reference time.
     pub lifelines: &'r Lifelines,
 }

@@ -1,9 +1,10 @@
-//! A procedure that opens a connection in each pass, with one connection for all of them: what keeping it would bring.
+//! Rewrites a procedure that opens a connection in each pass of a repeat so that one connection serves all passes: the change behind the
+//! advice to keep connections.
 
 use stackline_core::procedure::{OperationCall, Procedure, ProcedureStep};
 
-/// Takes opening and closing out of the repeats of both sides: the first comes before the clock, the other behind it. `None` where there
-/// is none in a repeat, or nothing else.
+/// Moves opening and closing of the connection out of the repeats of both sides: before the start of the clock and after its stop. `None`
+/// if the procedure carries no data, or one side does not both open and close a connection.
 pub(super) fn keep_connection(procedure: &mut Procedure) -> Option<()> {
     if !procedure.carries_data() {
         return None;
@@ -18,6 +19,7 @@ pub(super) fn keep_connection(procedure: &mut Procedure) -> Option<()> {
     Some(())
 }
 
+/// The steps of one side with one connection around the measured time; `None` if it does not both open and close one.
 fn kept(steps: &[ProcedureStep]) -> Option<Vec<ProcedureStep>> {
     let (mut opens, mut closes) = (None, None);
     let mut inner = without(steps, &mut opens, &mut closes);
@@ -33,7 +35,7 @@ fn kept(steps: &[ProcedureStep]) -> Option<Vec<ProcedureStep>> {
     Some(inner)
 }
 
-/// The steps without what opens and closes connections, which is given out.
+/// The steps without the operations that open and close connections; these are put into `opens` and `closes`.
 fn without(
     steps: &[ProcedureStep],
     opens: &mut Option<OperationCall>,

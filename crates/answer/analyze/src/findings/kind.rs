@@ -1,22 +1,22 @@
-//! What a kind of finding is: its name, its meaning, and where it is searched for.
+//! What a kind of finding is: its name, its meaning, and the functions that search for it.
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::Finding;
 use crate::findings::measured::context::FindingContext;
 use crate::findings::measured::part::MeasuredPart;
 
-/// A kind of finding: each file of a kind has one, and `KINDS` lists them all.
+/// A kind of finding. Each kind has a file with a constant of this type, and `KINDS` lists them all.
 #[derive(Clone, Copy, Debug)]
 pub struct FindingKind {
     /// Its name in JSON.
     pub name: &'static str,
     /// What such a finding means, as in the table of `docs/JSON.md`.
     pub meaning: &'static str,
-    /// Where it is searched for.
+    /// The functions that search for it.
     pub(crate) find: &'static [Find],
 }
 
-/// Where a kind is searched for.
+/// A function that searches for a kind of finding, by what it looks at.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Find {
     /// In the events of the whole run.

@@ -1,5 +1,5 @@
-//! What kinds of findings share about a measurement: its parts and paths, what its ends did with their time, which events explain which
-//! waits.
+//! What the kinds of findings share about one measurement: its parts and paths, how its endpoints spent their time, which events explain
+//! which waits.
 
 pub(super) mod account;
 pub(super) mod answered_time;

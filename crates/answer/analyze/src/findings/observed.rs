@@ -1,4 +1,4 @@
-//! What monitors, captures and logs of QUIC say of connections of any programs, where nothing was measured.
+//! Findings about connections of any programs in runs without measurements, from monitors of sockets, packet captures and QUIC logs.
 
 pub(super) mod application;
 pub(super) mod congestion;

@@ -1,9 +1,10 @@
-//! Events of packets in a network, read by the places of their fields: there are millions of them.
+//! Reads fields of packet events (`NET_ENQUEUE` and others of a network) by position: looking the fields up by name would be too slow for
+//! millions of events.
 
 use crate::findings::rows::{EventRows, FlowByteRange};
 use stackline_events::catalogue;
 
-/// Fields of events of a network, which all begin alike.
+/// The positions of fields in the events of a network, which all begin with the same fields.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PacketEventFields {
     pub(super) place: usize,
@@ -17,6 +18,7 @@ pub(super) struct PacketEventFields {
 }
 
 impl PacketEventFields {
+    /// The positions according to the catalogue of events; `None` if a field is missing there.
     pub(super) fn new() -> Option<Self> {
         let field = |name| catalogue::find("NET_ENQUEUE")?.field(name);
         let (place, number, length) = (field("place")?, field("number")?, field("length")?);
@@ -33,7 +35,7 @@ impl PacketEventFields {
     }
 }
 
-/// As [`EventRows::range`], for millions of events of a network.
+/// The bytes that an event of a network is about, as [`EventRows::range`]; 1, 2 and 3 are the positions of stream, offset and bytes.
 pub(super) fn packet_range(log: &EventRows<'_>, row: u32) -> Option<FlowByteRange> {
     let number = |field| log.input.events.number(row as usize, field);
     let (stream, from, bytes) = (
@@ -48,7 +50,7 @@ pub(super) fn packet_range(log: &EventRows<'_>, row: u32) -> Option<FlowByteRang
     })
 }
 
-/// The stream of a datagram: data without a position in it. Data of TCP has one.
+/// The stream of a packet that carries data without an offset in the stream: a datagram (TCP data has an offset); else `None`.
 pub(super) fn datagram_stream(
     log: &EventRows<'_>,
     row: u32,
@@ -60,7 +62,7 @@ pub(super) fn datagram_stream(
     (has_data && number(fields.offset).is_none()).then_some(stream)
 }
 
-/// At which port.
+/// The name of the port (one direction of a link) where the event happened; empty if it has none.
 pub(super) fn read_port_name<'c>(
     log: &EventRows<'c>,
     row: u32,

@@ -1,16 +1,16 @@
-//! Which finding comes first, wherever findings are shown, and that no time is in two of them.
+//! The order in which findings are shown, and the rule that no time of a measurement is explained by two findings.
 
 use super::finding::percent;
 use super::{Finding, LEAST, environment, requests, unexplained};
 use std::collections::BTreeSet;
 
-/// Puts the most important first.
+/// Sorts the findings, the most important first.
 pub fn rank(findings: &mut [Finding]) {
     findings.sort_by(|a, b| tier(a).cmp(&tier(b)).then(b.rank().total_cmp(&a.rank())));
 }
 
-/// Failures come before all that only takes time, causes before what saves nothing when it is taken away, then what has no cause, and all
-/// before what is only noted.
+/// The group of a finding; lower groups come first: 0 failures of requests, 1 causes, 2 causes whose removal saves next to nothing, 3 time
+/// without a cause, 4 notes about clocks.
 fn tier(finding: &Finding) -> u8 {
     match finding.kind {
         kind if requests::causes::FAILURES.contains(&kind) => 0,
@@ -21,8 +21,8 @@ fn tier(finding: &Finding) -> u8 {
     }
 }
 
-/// Lets each share of a measurement's time count once: what findings of higher rank explain, those below do not. What is left without a
-/// cause is no more than causes leave, and is no finding where that is little.
+/// Sorts the findings and lets each share of a measurement's time count once: time that a finding of higher rank explains is taken from
+/// those below it. The unexplained share is cut to what is left, and that finding is removed if less than [`LEAST`] remains.
 pub fn count_time_once(findings: &mut Vec<Finding>) {
     rank(findings);
     let measurements: BTreeSet<usize> = findings.iter().filter_map(|one| one.measurement).collect();
@@ -41,7 +41,7 @@ pub fn count_time_once(findings: &mut Vec<Finding>) {
     findings.retain(|one| one.kind != unexplained::KIND.name || one.share >= LEAST);
 }
 
-/// No more than so much is without a cause, and its sentence says so.
+/// Cuts the share of an `unexplained` finding to `left`, in its sentence too.
 fn leave_unexplained(finding: &mut Finding, left: f64) {
     if left >= finding.share {
         return;

@@ -1,10 +1,11 @@
-//! Which change takes a finding's cause away, so that what it saves is the cause's. It runs nothing.
+//! Which changes of a plan remove the cause of a finding entirely, so that the time saved by the change is the time that the cause costs.
 
 use super::calls::connection_per_call;
 use super::{Finding, PlanChange};
 
-/// Whether a change takes away what a finding names, and no more: what is made half as long or twice as fast is still there, another
-/// algorithm changes more, and a connection that is kept has an open window besides.
+/// Whether a change removes the cause that a finding names, and nothing else. A link that is half as long or twice as fast is still there;
+/// another congestion control changes more than the cause; a connection that is kept also saves slow start, so keeping it counts only for
+/// findings about connections themselves.
 #[must_use]
 pub fn takes_away(finding: &Finding, change: &PlanChange) -> bool {
     match change {

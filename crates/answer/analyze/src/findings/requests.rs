@@ -1,4 +1,5 @@
-//! Requests of programs that are not ours: what each cost, by cause, and what an emulated network did to it.
+//! Requests of traced programs (any programs, not those of stackline): how much time each took, by cause, and what the emulated network
+//! did to it.
 
 pub(super) mod accounted;
 pub(super) mod attempts;

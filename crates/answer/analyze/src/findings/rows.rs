@@ -1,4 +1,5 @@
-//! The events of a run: by keyword in the order of reference time, with the bytes they are about.
+//! The events of a run as rows of a table: looked up by keyword, in the order of reference time (all hosts' clocks corrected to one), with
+//! the bytes that each event is about.
 
 use crate::findings::finding::Evidence;
 use crate::findings::input::AnalysisInput;
@@ -6,38 +7,39 @@ use stackline_events::catalogue;
 use stackline_events::unit_ids::stream_parts;
 use std::collections::BTreeMap;
 
-/// Rows by keyword; time and place of each.
+/// The rows of a run's event table by keyword, with the reference time of each and its position in its host's file.
 #[derive(Debug)]
 pub(crate) struct EventRows<'c> {
+    /// The contents of the run directory.
     pub(crate) input: &'c AnalysisInput<'c>,
-    /// When, reference time, ns, by row.
+    /// Reference time of each event, ns, by row.
     times: Vec<u64>,
-    /// The row in its host's own file, by row.
+    /// The position of each event in its own host's file, by row.
     places: Vec<u32>,
-    /// Rows of a keyword in the order of time.
+    /// The rows of each keyword in the order of time.
     by_keyword: BTreeMap<&'c str, Vec<u32>>,
 }
 
-/// Bytes of one direction of a flow.
+/// A range of bytes in one stream: one direction of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FlowByteRange {
     /// The stream's id.
     pub(crate) stream: i64,
-    /// Its first byte.
+    /// Offset of the first byte.
     pub(crate) from: i64,
-    /// The byte behind its last.
+    /// Offset behind the last byte.
     pub(crate) to: i64,
 }
 
 impl FlowByteRange {
-    /// Whether both have a byte in common.
+    /// Whether the two ranges have a byte in common.
     pub(crate) const fn meets(&self, other: &Self) -> bool {
         self.stream == other.stream && self.from < other.to && other.from < self.to
     }
 }
 
 impl<'c> EventRows<'c> {
-    /// Of a run's events.
+    /// Indexes the events of a run and corrects their times to reference time.
     pub(crate) fn of(input: &'c AnalysisInput<'c>) -> Self {
         let table = input.events;
         let mut counts: Vec<u32> = Vec::new();
@@ -81,7 +83,7 @@ impl<'c> EventRows<'c> {
         self.by_keyword.get(keyword).map_or(&[], Vec::as_slice)
     }
 
-    /// When, reference time, ns.
+    /// Reference time of an event, ns.
     pub(crate) fn at(&self, row: u32) -> u64 {
         self.times[row as usize]
     }
@@ -117,7 +119,7 @@ impl<'c> EventRows<'c> {
         })
     }
 
-    /// The bytes an event is about; `None` when they are not known, or none.
+    /// The bytes that an event is about; `None` if they are not known or there are none.
     pub(crate) fn range(&self, row: u32) -> Option<FlowByteRange> {
         let (stream, from) = (self.number(row, "stream")?, self.number(row, "offset")?);
         let bytes = self.number(row, "bytes").filter(|bytes| *bytes > 0)?;
@@ -139,7 +141,7 @@ impl<'c> EventRows<'c> {
         self.times.is_empty()
     }
 
-    /// Evidence of these events: from the first to the last of them, the first few by name.
+    /// Evidence from these events: it spans the time from the first to the last, and lists the first [`MOST`] events and units.
     pub(crate) fn evidence(&self, what: String, rows: &[u32]) -> Evidence {
         let times = || rows.iter().map(|row| self.at(*row));
         let (from_ns, to_ns) = (times().min().unwrap_or(0), times().max().unwrap_or(0));
@@ -164,5 +166,5 @@ impl<'c> EventRows<'c> {
     }
 }
 
-/// How many units and events a piece of evidence names.
+/// The most units, and the most events, that a piece of evidence lists.
 pub(crate) const MOST: usize = 12;

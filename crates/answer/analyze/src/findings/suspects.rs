@@ -1,5 +1,5 @@
-//! What the specification has that could cost time, as findings that nobody has proved: each has one change that takes it away. Whoever
-//! can run the plan with that change and without knows. It looks at what is written, not at events.
+//! Suspects: things in the specification that could cost time, as findings without proof. Each has one change of the plan that removes it;
+//! a caller that simulates the plan with and without the change learns what it costs. Events are not looked at, only plan and records.
 
 use crate::findings::bulk::application_limited;
 use crate::findings::bulk::link_loss;
@@ -24,20 +24,21 @@ use stackline_core::network::LossModel;
 use stackline_core::procedure::{self, OperationCall, PairSide};
 use stackline_core::time::Duration;
 
-/// Something that may cost time.
+/// Something in the specification that may cost time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Suspect {
-    /// What would be said of it, without figures.
+    /// The finding it would be, without figures and with share and confidence 0.
     pub finding: Finding,
-    /// Words of which a finding of the same kind and the same place holds one.
+    /// Words that identify the place: a finding of the same kind is about the same place if its text contains one of them.
     pub places: Vec<String>,
 }
 
-/// Links that are looked at, at most.
+/// The most ports (directions of links) that are looked at.
 const MOST_LINKS: usize = 8;
-/// From this share of the time on, a link is worth the question what a faster one would bring.
+/// A port that is busy for at least this share of the time is a suspect: a faster link may help.
 const USED: f64 = 0.6;
 
+/// All suspects of a measurement.
 pub(super) fn find_suspects(measurement: &FindingMeasurement<'_>) -> Vec<Suspect> {
     let mut found = Vec::new();
     for part in &measurement.parts {
@@ -50,6 +51,7 @@ pub(super) fn find_suspects(measurement: &FindingMeasurement<'_>) -> Vec<Suspect
     found
 }
 
+/// A suspect of that kind: `what` may cost time, and `change` removes it.
 fn suspect(
     measurement: &FindingMeasurement<'_>,
     kind: &FindingKind,
@@ -69,7 +71,7 @@ fn suspect(
     Suspect { finding, places }
 }
 
-/// What either application does by itself between its operations.
+/// Delays (`Delay`) that either application makes between its operations, unless it has a pace.
 fn delays(measurement: &FindingMeasurement<'_>, part: &MeasuredPart<'_>) -> Vec<Suspect> {
     let waits = |side: &PairSide| {
         procedure::contains_call(part.plan.procedure.side(*side), &|call| {
@@ -100,7 +102,7 @@ fn delays(measurement: &FindingMeasurement<'_>, part: &MeasuredPart<'_>) -> Vec<
         .collect()
 }
 
-/// Buffers that were asked for, and Nagle's algorithm.
+/// Socket buffers whose size the specification requests, and Nagle's algorithm.
 fn options(measurement: &FindingMeasurement<'_>, part: &MeasuredPart<'_>) -> Vec<Suspect> {
     let stack = &part.plan.stack;
     let mut found = Vec::new();
@@ -113,7 +115,7 @@ fn options(measurement: &FindingMeasurement<'_>, part: &MeasuredPart<'_>) -> Vec
         ("send_buffer", &socket_buffer::KIND, "the send buffer"),
     ];
     for (name, kind, words) in buffers {
-        // One that holds all that is sent before anything is waited for limits nothing.
+        // A buffer that holds all that is sent before anything is waited for limits nothing.
         let small = |bytes: &u64| *bytes < 2 * part.longest_message();
         if let Some(bytes) = stack.number(name).filter(small) {
             let what = format!("the size requested for {words} is the limit: `{name} = {bytes}`");
@@ -126,7 +128,7 @@ fn options(measurement: &FindingMeasurement<'_>, part: &MeasuredPart<'_>) -> Vec
             ));
         }
     }
-    // In a transfer one way nothing waits for the end of a message but its last.
+    // In a one-way transfer Nagle's algorithm delays only the very end: nothing waits for the ends of other messages.
     let answered = part.work.is_answered();
     if answered && stack.facts.flow_control == FlowControl::KernelBuffers && !stack.flag("nodelay")
     {
@@ -221,16 +223,16 @@ fn interruptions(
     found
 }
 
-/// How long the longest run took.
+/// The elapsed time of the longest run.
 fn longest_run(measurement: &FindingMeasurement<'_>) -> Duration {
     let records = measurement.parts.iter().flat_map(|part| &part.records);
     Duration(records.map(|record| record.elapsed_ns).max().unwrap_or(0))
 }
 
-/// Bytes that hold everything.
+/// A queue size that no data exceeds, bytes: 4 GiB.
 const ROOM: u64 = 1 << 32;
 
-/// Hosts whose processor copies.
+/// Measured hosts whose processors take time to copy packets.
 fn hosts(measurement: &FindingMeasurement<'_>) -> Vec<Suspect> {
     let ends = |part: &MeasuredPart<'_>| [part.hosts.0.clone(), part.hosts.1.clone()];
     let measured: Vec<String> = measurement.parts.iter().flat_map(ends).collect();
@@ -261,7 +263,7 @@ fn hosts(measurement: &FindingMeasurement<'_>) -> Vec<Suspect> {
         .collect()
 }
 
-/// What runs beside it.
+/// Other traffic: background parts of the measurement, if the fullest link is in use.
 fn load(measurement: &FindingMeasurement<'_>) -> Option<Suspect> {
     measurement.plan.parts.iter().find(|part| part.background)?;
     let shared = |port: &&PathPort| port.queue_drops() > 0 || measurement.busy(port) > 0.0;

@@ -1,5 +1,5 @@
-//! What is left of the time of calls, or of turns of data units, when distance, data on links, service, opening connections and what senders
-//! report are taken out of it: it needs a cause.
+//! The time of calls, or of turns of data units, that is left after all known uses of it are subtracted: propagation, data on links,
+//! service, opening connections, and the states that senders report. The `unexplained` finding is about this rest.
 
 use crate::findings::bulk::{application_limited, network_limited, slow_start, socket_buffer};
 use crate::findings::bulk::{link_loss, queue_drop, retransmission_stall, window_below_bdp};
@@ -12,8 +12,8 @@ use crate::findings::measured::part::MeasuredPart;
 use stackline_core::network::NetworkHost;
 use stackline_core::procedure::PairSide;
 
-/// The share of the time that neither distance, data, service, connections nor its senders' states take; nothing where more is in the way
-/// than one part and links, or where no network is modelled.
+/// The share of a part's time that neither propagation, data on links, service, opening connections nor its senders' states take, 0 to 1.
+/// It is 0 if it cannot be known: with several parts, IMPs, hosts whose processors take time, or without a modelled network.
 pub(super) fn unaccounted(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> f64 {
     let measurement = &context.measurement;
     let works = |host: &NetworkHost| {
@@ -38,7 +38,7 @@ pub(super) fn unaccounted(context: &FindingContext<'_>, part: &MeasuredPart<'_>)
     (1.0 - known).clamp(0.0, 1.0)
 }
 
-/// Whether the time of a finding is among what is accounted for here.
+/// Whether [`unaccounted`] has already subtracted the time of such a finding, so that it must not be subtracted again.
 pub(super) fn has(context: &FindingContext<'_>, finding: &Finding) -> bool {
     let always = [
         serial_round_trips::KIND.name,
@@ -61,7 +61,7 @@ pub(super) fn has(context: &FindingContext<'_>, finding: &Finding) -> bool {
         .parts
         .iter()
         .all(|part| context.account(part).is_some());
-    // Nagle's algorithm is in no estimate.
+    // Estimated accounts do not contain the time of Nagle's algorithm; reported ones do.
     let nagle = |part: &MeasuredPart<'_>| {
         context
             .account(part)

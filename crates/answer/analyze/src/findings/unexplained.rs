@@ -1,4 +1,4 @@
-//! Time of a transfer, or of calls, that no finding accounts for: neither was its path full, nor is it known what was in the way.
+//! Unexplained: time of transfers or calls in which the path was not full and for which no finding gives a cause.
 
 use crate::findings::finding::{Finding, LEAST, percent};
 use crate::findings::kind::{Find, FindingKind};
@@ -15,13 +15,14 @@ pub(super) const KIND: FindingKind = FindingKind {
     find: &[Find::Rest(find)],
 };
 
-/// Known is only that something is missing.
+/// Confidence of the finding: it is known only that a cause is missing.
 const SURE: f64 = 0.3;
 
-/// On a quiet machine that no limit was found is weak evidence.
+/// Confidence if both ends are on one machine: that no limit was found there is weak evidence.
 const CALM: f64 = 0.1;
 
-/// Where no link lies between the ends, what they compute is what a transfer takes; of the rest it is only known that no limit was found.
+/// The finding where both ends are on one machine without a link between them: CPU time counts as explained, and of the rest it is known
+/// only that no resource was at its limit. `rest` is the share of the time without a cause.
 fn in_one_machine(context: &FindingContext<'_>, rest: f64) -> Option<Finding> {
     let of = |side: PairSide| {
         context
@@ -29,7 +30,7 @@ fn in_one_machine(context: &FindingContext<'_>, rest: f64) -> Option<Finding> {
             .over_parts(|part| part.computed(side).min(1.0))
     };
     let ends = (of(PairSide::Initiator), of(PairSide::Responder));
-    // They may have computed at the same time.
+    // Both sides may have computed at the same time, so only the greater share is subtracted.
     let share = rest - ends.0.max(ends.1);
     let mean = match context
         .measurement
@@ -57,7 +58,8 @@ fn in_one_machine(context: &FindingContext<'_>, rest: f64) -> Option<Finding> {
     })
 }
 
-/// The sentence and the figure of shares that are not explained, that need a cause, and that have one.
+/// The sentence and the evidence of the finding, from three shares of the time: unexplained, not used by the path, explained by others.
+/// `known` says whether the load of the path is known.
 fn words(
     measurement: &FindingMeasurement<'_>,
     [share, unused, explained]: [f64; 3],
@@ -89,14 +91,14 @@ fn words(
     (sentence, figure)
 }
 
-/// Beside these findings, those below [`LEAST`] among them.
+/// What the findings so far leave unexplained; `found` includes those below [`LEAST`].
 fn find(context: &FindingContext<'_>, found: &[Finding]) -> Option<Finding> {
     let measurement = &context.measurement;
     let known = measurement
         .parts
         .iter()
         .all(|part| measurement.fullness(part).is_some());
-    // With a pace of either side a path is empty by intention.
+    // If either side has a pace, the specification itself leaves the path empty.
     let paced = |part: &MeasuredPart<'_>| {
         [PairSide::Initiator, PairSide::Responder]
             .into_iter()

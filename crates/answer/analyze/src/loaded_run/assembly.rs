@@ -1,6 +1,6 @@
-//! Lifelines of a run, assembled from its events.
+//! Assembles the lifelines of a run from its event files without keeping the events in memory.
 //!
-//! Events are taken batch by batch and never all held; what is kept of each is bounded by how many are read at all.
+//! Events are read batch by batch. Memory is bounded by the number of events that are read.
 
 use super::{ReadEvents, describe_beyond};
 use crate::assemble::{self, Assembler, LifelineOptions};
@@ -10,16 +10,17 @@ use stackline_core::trace_index::Index;
 use stackline_runs::events::{EventColumnSelection as Columns, EventExcerpt, read_batches};
 use std::path::Path;
 
-/// Events that are read at once, unless a flag sets another number: what is kept of them takes a quarter of a gigabyte.
+/// Most events that are read, unless a flag sets another number: what is kept of them takes about a quarter of a gigabyte
+/// (`ASSEMBLED_EVENT_BYTES` each).
 pub const MOST_EVENTS: usize = 6_000_000;
 
-/// Bytes of memory that an event takes, about, when only lifelines are assembled of it.
+/// Approximate bytes of memory for an event when only lifelines are assembled.
 const ASSEMBLED_EVENT_BYTES: f64 = 35.0;
 
-/// The lifelines of a run, and where not all its events were read, that.
+/// The lifelines of a run, with a note if not all its events were read.
 ///
 /// # Errors
-/// When its events cannot be read.
+/// If its events cannot be read.
 pub fn assembled(
     run: &Path,
     index: Option<&Index>,

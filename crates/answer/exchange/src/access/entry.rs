@@ -1,33 +1,33 @@
-//! What one line of a log says of a request, and how a request is written in one.
+//! An entry of an access log, and how a request is written in it.
 
-/// What a log says of a request.
+/// An entry of an access log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessLogEntry {
-    /// When, ns since 1970, and how long the moment is that this names.
+    /// The logged time, ns since 1970.
     pub at_ns: u64,
-    /// See `at_ns`.
+    /// The resolution of the logged time, ns: 1,000,000,000 for whole seconds.
     pub resolution_ns: u64,
-    /// Whether that is its end; else it is its beginning or its end.
+    /// Whether this is the time when the request ended; otherwise it may be its start or its end.
     pub is_end: bool,
-    /// What was asked.
+    /// The request's method.
     pub method: String,
-    /// See `method`; with its query where the log has that.
+    /// The request's path, with its query if the log has it.
     pub path: String,
-    /// What was answered.
+    /// The response's status.
     pub status: String,
-    /// How long it took, as the server says.
+    /// How long the request took, as the server says, ns.
     pub took_ns: Option<u64>,
-    /// How long servers behind it took, one after the other.
+    /// How long the servers behind it took, summed up, ns.
     pub upstream_ns: Option<u64>,
-    /// How long it took where that is a number without a unit, as if it were of seconds.
+    /// A duration that is logged without a unit, read as if it were in seconds, ns.
     pub number_ns: Option<u64>,
-    /// How important it is, where that is said.
+    /// The log level, if there is one.
     pub level: String,
-    /// All of it.
+    /// The whole line, or the name of a span.
     pub line: String,
 }
 
-/// `GET /a HTTP/1.1`.
+/// Parses `GET /a HTTP/1.1` to method and path.
 pub(super) fn asked(request: &str) -> Option<(String, String)> {
     let mut parts = request.split(' ');
     let (method, path) = (parts.next()?, parts.next()?);

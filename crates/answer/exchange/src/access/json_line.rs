@@ -1,5 +1,5 @@
-//! One line of a server's log that is an object of JSON: its fields under the names that Caddy, Traefik, Envoy, nginx and libraries
-//! give them, however deep.
+//! Reads a line of an access log that is a JSON object, with the field names of Caddy, Traefik, Envoy, nginx and common libraries, at any
+//! depth up to the limit.
 
 use super::entry::{AccessLogEntry, asked};
 use super::times::{SECOND, moment, scaled, seconds, unit_ns, with_unit};
@@ -7,10 +7,11 @@ use serde_json::Value as Json;
 use stackline_dissect::left_out::{Bound, LeftOut};
 use std::collections::BTreeMap;
 
-/// Objects within objects that are looked into.
+/// The most levels of nested objects that are read.
 const DEEPEST: usize = Bound::Within.most();
-/// When a request came, and when its line was written.
+/// Names of fields with the time when a request came.
 const BEGINS: [&str; 4] = ["StartUTC", "start_time", "StartLocal", "request_start"];
+/// Names of fields with the time when the line was written.
 const MOMENTS: [&str; 8] = [
     "time",
     "timestamp",
@@ -48,7 +49,7 @@ const STATUSES: [&str; 9] = [
     "http_status",
     "response_status",
 ];
-/// How long it took; a number without a unit is one of seconds, but where its writer has another.
+/// Names of fields with the duration; a number without a unit is in seconds, unless its writer is known to use another one.
 const TOOK: [&str; 17] = [
     "duration",
     "duration_ms",
@@ -74,10 +75,11 @@ const UPSTREAM: [&str; 3] = [
     "OriginDuration",
 ];
 
-/// The fields of a line by their names from the outermost object on.
+/// The fields of a line, by their full names: `outer.inner`.
 struct Fields(BTreeMap<String, String>);
 
 impl Fields {
+    /// The first of several names that is a field, or the last part of one, and its value.
     fn said<'n>(&self, names: &[&'n str]) -> Option<(&'n str, &String)> {
         names.iter().find_map(|name| {
             let last = format!(".{name}");
@@ -94,7 +96,7 @@ impl Fields {
         self.said(names).map(|(_, value)| value)
     }
 
-    /// The unit of numbers that have none, by who writes such fields: ns, where it is not seconds.
+    /// The unit of a number without one, by who writes fields of this name; the number of ns in it.
     fn default_unit(&self, name: &str) -> f64 {
         match name {
             "Duration" | "OriginDuration" => 1.0,
@@ -110,7 +112,7 @@ impl Fields {
         }
     }
 
-    /// A time by its own unit, by its name's, or by its writer's.
+    /// A duration in ns, in the unit of the text, of the field's name, or of its writer.
     fn time(&self, name: &str, text: &str) -> Option<u64> {
         let named = name.rsplit_once('_').and_then(|(_, unit)| unit_ns(unit));
         let unit = named.unwrap_or_else(|| self.default_unit(name));
@@ -120,7 +122,7 @@ impl Fields {
     }
 }
 
-/// An entry, or why the line is none.
+/// Reads a line, or says why it does not describe a request.
 pub(super) fn read_json_line(
     line: &str,
     left_out: &mut LeftOut,
@@ -143,7 +145,7 @@ pub(super) fn read_json_line(
     let status = fields.text(&STATUSES).ok_or("no status")?.clone();
     let took = fields.said(&TOOK);
     let took_ns = took.and_then(|(name, text)| fields.time(name, text));
-    // A number that nothing gives a unit.
+    // A number whose unit nothing tells.
     let is_bare = |(name, text): (&str, &String)| {
         let has_unit = name
             .rsplit_once('_')
@@ -175,6 +177,7 @@ pub(super) fn read_json_line(
     })
 }
 
+/// Collects the texts and numbers of nested objects under their full names.
 fn flatten(
     value: &Json,
     name: &str,

@@ -1,32 +1,33 @@
-//! One line of a server's log that is text: NCSA's form as nginx, Apache, Traefik and others write it, and what haproxy and Envoy make
-//! of it.
+//! Reads a line of an access log that is text: NCSA's format as nginx, Apache, Traefik and others write it, and the formats of haproxy
+//! and Envoy.
 
 use super::entry::{AccessLogEntry, asked};
 use super::times::{SECOND, digits, moment, seconds, with_unit};
 
-/// Words of nginx that are not the whole time of servers behind it.
+/// Parts of names for durations in nginx that cover only a part of the time of the servers behind it.
 const PARTS_OF_UPSTREAM: [&str; 5] = ["uct", "uht", "connect", "header", "queue"];
 
-/// Moments before 1973 are other numbers.
+/// A bare number in brackets that would be a time before 1973 is something else, such as a process id.
 const EARLIEST_NS: u64 = 100_000_000 * SECOND;
 
-/// What a line says of times.
+/// The durations in a line.
 #[derive(Default)]
 struct LineTimes {
     took_ns: Option<u64>,
     upstream_ns: Option<u64>,
-    /// A number without a unit, as if it were of seconds.
+    /// A duration without a unit, read as if it were in seconds, ns.
     number_ns: Option<u64>,
-    /// Its moment is that at which the request came, or may be.
+    /// Whether the logged time is, or may be, when the request came.
     is_begin: bool,
 }
 
-/// An entry, or why the line is none: `... [10/Oct/2000:13:55:36 -0700] ... "GET /a HTTP/1.0" 200 2326 "REFERER" "AGENT" 0.021 0.020`.
+/// Reads a line, or says why it does not describe a request: `... [10/Oct/2000:13:55:36 -0700] ... "GET /a HTTP/1.0" 200 2326 "REFERER"
+/// "AGENT" 0.021 0.020`.
 pub(super) fn read_text_line(line: &str) -> Result<AccessLogEntry, &'static str> {
-    // A syslog's head may have brackets too.
+    // The header of syslog may have brackets too.
     let brackets = line.match_indices('[').find_map(|(at, _)| {
         let (time, rest) = line[at + 1..].split_once(']')?;
-        // A number of a process is no moment; what is written as a date is, however early.
+        // A process id is not a time; a written date is one, however early.
         let is_number = time
             .bytes()
             .all(|byte| byte.is_ascii_digit() || byte == b'.');
@@ -62,7 +63,7 @@ pub(super) fn read_text_line(line: &str) -> Result<AccessLogEntry, &'static str>
     Ok(AccessLogEntry {
         at_ns,
         resolution_ns,
-        // nginx writes a line when the request is over; others name the time when it came.
+        // nginx writes the line when the request has ended; others log the time when it came.
         is_end: times.took_ns.is_some() && !times.is_begin,
         method,
         path,
@@ -75,7 +76,8 @@ pub(super) fn read_text_line(line: &str) -> Result<AccessLogEntry, &'static str>
     })
 }
 
-/// Behind the status the size, and in the combined form the referer and the agent; then what somebody chose.
+/// The durations behind the status. The first word is the size; the combined format adds referer and agent, then come fields that the
+/// administrator chose.
 fn times_behind(words: &[(String, bool)]) -> LineTimes {
     let mut times = LineTimes::default();
     let (mut own, mut upstream) = (None, None);
@@ -103,7 +105,7 @@ fn times_behind(words: &[(String, bool)]) -> LineTimes {
     if times.took_ns.is_some() {
         times.number_ns = None;
     }
-    // No server behind it takes longer: somebody wrote the two the other way round.
+    // A server behind this one cannot take longer, so the two were written in the other order.
     if own < times.upstream_ns && own.is_some() {
         std::mem::swap(&mut times.took_ns, &mut times.upstream_ns);
     }
@@ -111,7 +113,7 @@ fn times_behind(words: &[(String, bool)]) -> LineTimes {
 }
 
 impl LineTimes {
-    /// `21ms` (Traefik), a whole number (Apache's `%D`, `%T`), or both of Apache's (`0/21034`).
+    /// Takes `21ms` (Traefik), a whole number (Apache's `%D`, `%T`), or both of Apache's (`0/21034`).
     fn take_without_fraction(&mut self, word: &str) {
         let both = word
             .split_once('/')
@@ -125,7 +127,8 @@ impl LineTimes {
     }
 }
 
-/// Envoy's own format: status, flags and details, then bytes there and back, ms in all and ms of the server behind it.
+/// Envoy's default format: status, flags and details, then bytes received and sent, the duration in ms and that of the server behind it
+/// in ms.
 fn times_of_envoy(behind: &[(String, bool)]) -> Option<LineTimes> {
     let is_number = |(word, quoted): &(String, bool)| !quoted && digits(word).is_some();
     let found = behind.get(1..)?.windows(4).find(|four| {
@@ -141,8 +144,7 @@ fn times_of_envoy(behind: &[(String, bool)]) -> Option<LineTimes> {
     })
 }
 
-/// haproxy's log of HTTP: behind frontend and server `TR/Tw/Tc/Tr/Ta`, ms, of which one that did not come to pass is -1, and the
-/// status.
+/// haproxy's HTTP log: behind frontend and server stands `TR/Tw/Tc/Tr/Ta` in ms, with -1 for a part that did not happen, then the status.
 fn times_of_haproxy(before: &[(String, bool)]) -> Option<(&String, LineTimes)> {
     let parts = |word: &str| -> Option<[Option<u64>; 5]> {
         let parts: Vec<Option<u64>> = word
@@ -158,7 +160,7 @@ fn times_of_haproxy(before: &[(String, bool)]) -> Option<(&String, LineTimes)> {
     let [read, queued, connected, _, all] = parts(&before[at].0)?;
     let (status, _) = before.get(at + 1)?;
     let ns = |ms: u64| ms.checked_mul(1_000_000);
-    // From the connection to the server on.
+    // The time from connecting to the server until the end.
     let upstream = all
         .zip(connected)
         .and_then(|(all, _)| all.checked_sub(read? + queued?));
@@ -171,7 +173,7 @@ fn times_of_haproxy(before: &[(String, bool)]) -> Option<(&String, LineTimes)> {
     Some((status, times))
 }
 
-/// `rt=0.021` and `rt:0.021` as name and value; without a name all of it is the value.
+/// Splits `rt=0.021` and `rt:0.021` into name and value; without a name, everything is the value.
 fn named(word: &str) -> (String, &str) {
     let is_name = |name: &str| name.starts_with(|letter: char| letter.is_ascii_alphabetic());
     let parts = word.split_once('=').or_else(|| word.split_once(':'));
@@ -181,7 +183,7 @@ fn named(word: &str) -> (String, &str) {
     )
 }
 
-/// Words, of which those of one list (`0.010, 0.080`, `0.010 : 0.080`) are one.
+/// Joins words that belong to one list (`0.010, 0.080`, `0.010 : 0.080`).
 fn joined_lists(words: &[(String, bool)]) -> Vec<(String, bool)> {
     let mut all: Vec<(String, bool)> = Vec::new();
     for (word, quoted) in words {
@@ -196,7 +198,7 @@ fn joined_lists(words: &[(String, bool)]) -> Vec<(String, bool)> {
     all
 }
 
-/// Words between spaces, and those in quotes, within which a backslash hides the next letter.
+/// Splits a text into words between spaces and quoted words, in which a backslash escapes the next character. `true` marks quoted words.
 fn words(text: &str) -> Vec<(String, bool)> {
     let mut words = Vec::new();
     let mut letters = text.chars();

@@ -1,10 +1,11 @@
-//! Times as servers write them: the moment of a line, and how long things took, in seconds or as their names and units say.
+//! Parses times as servers write them: dates and durations.
 
 use crate::moment::{fraction_ns, of_rfc3339, since_1970};
 
+/// A second in ns.
 pub(super) const SECOND: u64 = 1_000_000_000;
 
-/// A moment in any of the forms that logs have, and how long the moment is that it names.
+/// Parses a date in any format that logs use; returns ns since 1970 and the resolution in ns.
 pub(super) fn moment(text: &str) -> Option<(u64, u64)> {
     let fraction = |text: &str| {
         let digits = text.split_once('.').map_or(0, |(_, behind)| {
@@ -26,7 +27,7 @@ pub(super) fn moment(text: &str) -> Option<(u64, u64)> {
     Some((ncsa_moment(text)?, fraction(text)))
 }
 
-/// Seconds since 1970, or thousandths, millionths, billionths of them, by how many there are.
+/// A number of seconds, ms, us or ns since 1970; its size decides which.
 fn number(whole: u64, fraction_ns: u64, resolution_ns: u64) -> Option<(u64, u64)> {
     let unit = match whole {
         0..100_000_000_000 => {
@@ -42,7 +43,7 @@ fn number(whole: u64, fraction_ns: u64, resolution_ns: u64) -> Option<(u64, u64)
     Some((whole.checked_mul(unit)?, unit))
 }
 
-/// `10/Oct/2000:13:55:36 -0700`, or with a fraction; without a zone, as haproxy writes it, of UTC.
+/// Parses `10/Oct/2000:13:55:36 -0700`, with or without a fraction; without a zone (haproxy) it is UTC.
 fn ncsa_moment(text: &str) -> Option<u64> {
     const MONTHS: [&str; 12] = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
@@ -70,8 +71,8 @@ fn ncsa_moment(text: &str) -> Option<u64> {
     u64::try_from(moment + fraction_ns(fraction)? - ahead).ok()
 }
 
-/// Seconds with a fraction, or a list of them: one for each server that was asked in turn (`0.010, 0.080`, of further groups behind a
-/// colon), `-` for one that did not answer. Their sum; none where none answered. `None` where a part is something else.
+/// The sum of a list of seconds with a fraction, ns: one for each server that was tried (`0.010, 0.080`, further groups behind a colon),
+/// `-` for one that did not answer. `Some(None)` if none answered; `None` if a part is something else.
 pub(super) fn seconds(list: &str) -> Option<Option<u64>> {
     let parts = list.split([',', ':']).map(str::trim);
     let mut sum = None;
@@ -86,13 +87,13 @@ pub(super) fn seconds(list: &str) -> Option<Option<u64>> {
     Some(sum)
 }
 
-/// A whole number of digits alone.
+/// Parses a whole number that has digits only.
 pub(super) fn digits(text: &str) -> Option<u64> {
     let are_digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     are_digits.then(|| text.parse().ok())?
 }
 
-/// A number with the unit of its own (`21ms`), in ns.
+/// Parses a number with its unit (`21ms`) to ns.
 pub(super) fn with_unit(text: &str) -> Option<u64> {
     let digits = text
         .find(|letter: char| !letter.is_ascii_digit() && letter != '.')
@@ -102,7 +103,7 @@ pub(super) fn with_unit(text: &str) -> Option<u64> {
     scaled(value, scale)
 }
 
-/// The length of a unit by its name, ns.
+/// The length of a unit in ns.
 pub(super) fn unit_ns(unit: &str) -> Option<f64> {
     Some(match unit {
         "s" => 1e9,
@@ -113,7 +114,7 @@ pub(super) fn unit_ns(unit: &str) -> Option<f64> {
     })
 }
 
-/// So many units, in ns.
+/// Parses a number of units to ns.
 pub(super) fn scaled(number: &str, unit_ns: f64) -> Option<u64> {
     let ns = number.parse::<f64>().ok()? * unit_ns;
     (ns.is_finite() && (0.0..1e18).contains(&ns)).then(|| ns.round() as u64)

@@ -1,17 +1,17 @@
-//! Numbers of logs that nothing gives a unit (Apache writes microseconds, milliseconds or seconds, as somebody chose): the unit by which
-//! they agree with what the capture saw of the same requests.
+//! Finds the unit of durations that are logged without one (Apache can log microseconds, milliseconds or seconds): the unit with which
+//! they agree with the captured times of the same requests.
 
 use super::entry::AccessLogEntry;
 use super::join;
 use crate::capture::CapturedRequest;
 
-/// Units by their length, ns; of those that agree alike the first.
+/// The possible units in ns; if several agree equally well, the first is taken.
 const UNITS_NS: [u64; 4] = [1_000, 1_000_000, 1_000_000_000, 1];
-/// The server's own time and that at its door are that near to each other.
+/// A logged duration agrees with the captured one if they differ by no more than this, ns (or a quarter of it, or one unit).
 const NEAR_NS: u64 = 2_000_000;
 const SECOND: u64 = 1_000_000_000;
 
-/// Sets the times of such entries by the unit that agrees with most requests, and more than half of them.
+/// Sets the durations of such entries in the unit that agrees with the most requests, if these are more than half.
 pub(super) fn settle_units(
     entries: &mut [AccessLogEntry],
     asked: &[CapturedRequest],
@@ -55,7 +55,7 @@ pub(super) fn settle_units(
     }
 }
 
-/// A number that was read as one of seconds, in another unit.
+/// Converts a number that was read as seconds to another unit.
 const fn in_unit(number_ns: u64, unit_ns: u64) -> u64 {
     (number_ns as u128 * unit_ns as u128 / SECOND as u128) as u64
 }

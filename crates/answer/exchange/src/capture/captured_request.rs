@@ -1,18 +1,19 @@
-//! A request of a capture, as what joins logs to it wants it.
+//! A request of a capture in the form in which access logs are matched with it.
 
-/// A request as a log would tell of it.
+/// A captured request, as its server's log would describe it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CapturedRequest {
-    /// Its unit, and the stream of its answer, with where that begins and how long it is.
+    /// The request's unit (its id in the run).
     pub unit: i64,
-    /// See `unit`.
+    /// The response's byte range: its stream, the offset of its first byte and its length in bytes.
     pub answer: (i64, u64, u64),
-    /// Whose log it would be.
+    /// The server's name, which is also that of its log.
     pub server: String,
-    /// What was asked, with all that is in it, and what was answered.
+    /// What was asked, unredacted: `GET /item/7?key=1`.
     pub name: String,
-    /// See `name`.
+    /// The response's status.
     pub status: String,
-    /// When it was there and when its answer was gone, by the server's clock where the server was seen, ns.
+    /// When the request arrived at the server and when the last byte of its response left it, ns, by the server's clock. Where the server
+    /// was not captured, these are times of the capture that saw the request.
     pub at_ns: (u64, u64),
 }

@@ -1,19 +1,19 @@
-//! Clocks of a capture's interfaces, as its packets show them: one that is set back makes packets earlier than those before them.
+//! Detects that the clock of a capture's interface was set back: a packet then has an earlier time stamp than packets before it.
 
 use stackline_core::units;
 use std::collections::BTreeMap;
 
-/// A packet that is so much earlier than one before it was not just captured beside it, ns.
+/// A packet earlier than a previous one by this much (ns) shows a clock that was set back; smaller differences are reordering.
 const SET_BACK_NS: u64 = 500_000_000;
 
-/// The latest moment of each interface.
+/// The latest time stamp of each interface.
 #[derive(Debug, Default)]
 pub(super) struct InterfaceClocks {
     latest_ns: BTreeMap<String, u64>,
 }
 
 impl InterfaceClocks {
-    /// A packet is of that moment. Returns by how much the clock was set back before it, if it was.
+    /// Takes the time stamp of a packet. Returns by how much the clock was set back before it, if it was.
     pub(super) fn take(&mut self, interface: &str, at_ns: u64) -> Option<ClockSetBack> {
         let Some(latest_ns) = self.latest_ns.get_mut(interface) else {
             self.latest_ns.insert(interface.to_owned(), at_ns);
@@ -21,7 +21,7 @@ impl InterfaceClocks {
         };
         let back_ns = latest_ns.saturating_sub(at_ns);
         let is_set_back = back_ns >= SET_BACK_NS;
-        // From there on the clock is another one.
+        // Later packets are compared with the clock as it is after being set back.
         if is_set_back || at_ns > *latest_ns {
             *latest_ns = at_ns;
         }
@@ -29,14 +29,14 @@ impl InterfaceClocks {
     }
 }
 
-/// A clock was set back.
+/// A clock was set back by this much, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ClockSetBack {
     back_ns: u64,
 }
 
 impl ClockSetBack {
-    /// What is to be said of it, before the packet of that number.
+    /// The message about it; `packet` is the number of the first packet after it.
     pub(super) fn describe(self, packet: u64) -> String {
         format!(
             "packet {packet} is {} earlier than a preceding one: the capture clock was set back, or files were merged; intervals across this point are unknown",

@@ -1,5 +1,6 @@
-//! How far clocks of captures differ, by packets that two of them saw: nothing arrives before it was sent. The least difference in
-//! each direction bounds the offset; it is taken in the middle, and half their sum is the most that it can be wrong by.
+//! Estimates how far the clocks of captures differ, from packets that two of them saw: no packet arrives before it was sent. The least
+//! difference in each direction bounds the offset; the middle of both bounds is taken, and half the distance between them is the largest
+//! possible error.
 
 use super::survey::{FingerprintSighting, SurveyedInterface};
 use stackline_core::trace_index::ClockCorrection;
@@ -7,20 +8,24 @@ use stackline_core::units;
 use stackline_requests::ObservedHost;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A drift shows within no less than this.
+/// Captures shorter than this (ns) are too short to show a drift.
 const LONG_NS: u64 = 10_000_000_000;
-/// Packets in each direction that are the fewest.
+/// The fewest packets that are needed in each direction.
 const FEWEST: usize = 2;
 
-/// A packet that two places saw: when the one did, how much later the other's clock was, and whether it went from the one to the other.
+/// A packet that two hosts saw.
 #[derive(Clone, Copy, Debug)]
 struct PacketSightingPair {
+    /// When the first host saw it, ns by that host's clock.
     at_ns: u64,
+    /// How much later the second host's time stamp is, ns.
     later: i128,
+    /// Whether the packet went from the first host to the second.
     there: bool,
 }
 
-/// Clocks against the first host's, and what is to be said of them.
+/// The clock of each host against the first host's, and a sentence for each clock that was compared. `given` holds clocks that the user
+/// set, in ns ahead.
 pub(super) fn compare(
     hosts: &[ObservedHost],
     seen: &[Vec<(&str, &SurveyedInterface)>],
@@ -35,7 +40,8 @@ pub(super) fn compare(
             known.insert(host);
         }
     }
-    // Each host that shares packets with one whose clock is known, from there on; each island begins with its first.
+    // Each host that shares packets with a host whose clock is known gets its clock from it. A group of hosts without shared packets
+    // starts from its first host.
     while known.len() < hosts.len() {
         let next = known.iter().find_map(|from| {
             let mut others = (0..hosts.len()).filter(|to| !known.contains(to));
@@ -66,6 +72,7 @@ pub(super) fn compare(
     (clocks, notes)
 }
 
+/// The sentence for the user about a host's clock.
 fn sentence(name: &str, other: &str, clock: &ClockCorrection) -> String {
     let side = if clock.offset_ns < 0 {
         "behind"
@@ -83,7 +90,7 @@ fn sentence(name: &str, other: &str, clock: &ClockCorrection) -> String {
     )
 }
 
-/// Packets that two hosts saw.
+/// The packets that two hosts saw, by time.
 fn pairs(
     hosts: &[ObservedHost],
     seen: &[Vec<(&str, &SurveyedInterface)>],
@@ -115,7 +122,8 @@ fn pairs(
     pairs
 }
 
-/// At least and at most so far is the other's clock ahead, by those packets, when it gains so much.
+/// The least and the most by which the second host's clock can be ahead at `origin_ns`, if it gains `drift` ns per ns. `None` with too
+/// few packets.
 fn bounds(pairs: &[PacketSightingPair], origin_ns: u64, drift: f64) -> Option<(f64, f64)> {
     let level = |pair: &PacketSightingPair| {
         pair.later as f64 - drift * (pair.at_ns as f64 - origin_ns as f64)
@@ -135,10 +143,10 @@ fn bounds(pairs: &[PacketSightingPair], origin_ns: u64, drift: f64) -> Option<(f
     ))
 }
 
-/// The other's clock; `None` where nothing goes both ways.
+/// The second host's clock; `None` if packets do not go both ways.
 fn clock(pairs: &[PacketSightingPair]) -> Option<ClockCorrection> {
     let (first, last) = (pairs.first()?, pairs.last()?);
-    // The times of day of two clocks can be far apart, and numbers with a fraction are exact to 2^53.
+    // Clocks can be far apart, and f64 is exact only up to 2^53: offsets are taken from the first one.
     let base = first.later;
     let pairs: Vec<PacketSightingPair> = pairs
         .iter()
@@ -151,7 +159,7 @@ fn clock(pairs: &[PacketSightingPair]) -> Option<ClockCorrection> {
     let (early, late) =
         pairs.split_at(pairs.partition_point(|pair| pair.at_ns < origin_ns + span_ns / 2));
     let mut drift = 0.0;
-    // What the least of each half is depends on the drift: it settles within a few rounds.
+    // Which packets give the bounds of each half depends on the drift, so the estimate is repeated; it settles within a few rounds.
     for _ in 0..8 {
         let halves = (
             bounds(early, origin_ns, drift),

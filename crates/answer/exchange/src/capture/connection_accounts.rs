@@ -1,9 +1,9 @@
-//! What the packets of each connection of a capture say together: round trips, bytes, what was sent again, how long there was no
-//! window, the longest quiet period. It sees what passes the place of the capture, and guesses nothing beyond.
+//! Sums up the packets of each connection of a capture: round-trip times, bytes, retransmissions, how long the receive window was full,
+//! the longest quiet period. All of it is seen from the place of the capture.
 //!
-//! The handshake's round trip goes from the SYN to the acknowledgement of its answer, both seen once: it is the whole one wherever
-//! the capture is. Times from data to its acknowledgement are only of the way beyond the capture and of the receiver's delay; of
-//! data that is sent again there is none (Karn and Partridge 1987).
+//! The handshake's round-trip time is the time from the SYN to the acknowledgement of its answer, each seen once: it is the whole round
+//! trip wherever the capture was taken. A time from data to its acknowledgement covers only the path beyond the capture and the
+//! receiver's delay; retransmitted data gives none (Karn and Partridge 1987).
 
 use stackline_dissect::connections::Location;
 use stackline_dissect::left_out::{Bound, LeftOut};
@@ -13,43 +13,48 @@ use stackline_events::{EventTable, EventValue};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
-/// Segments of a direction whose acknowledgement is waited for, at most.
+/// The most segments of a direction that wait for their acknowledgement.
 const WAITING: usize = 256;
-/// Connections of a capture that are accounted for.
+/// The most connections of a capture that are summed up.
 const MOST_ACCOUNTS: usize = Bound::Accounts.most();
-/// Times that a median is taken of, at most; of more, every second, every fourth, and so on.
+/// The most samples for a median; when they are reached, every second one is dropped and fewer are taken.
 const SAMPLES: usize = 256;
-/// The data of a segment where no SYN says what is accepted (RFC 9293, 3.7.1).
+/// The maximum segment size, in bytes, where no SYN announces one (RFC 9293, 3.7.1).
 const SEGMENT: u64 = 536;
-/// The same of a whole segment where larger ones are split on their way.
+/// The largest room, in bytes, that a sender is taken to need for one segment: the segment of an Ethernet path.
 const WHOLE_SEGMENT: u64 = 1460;
 
-/// All connections of a capture, by flow.
+/// The accounts of all connections of a capture, by flow number.
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
     by_flow: BTreeMap<i64, CaptureAccount>,
     left_out: LeftOut,
 }
 
-/// One connection.
+/// The account of one connection.
 #[derive(Debug)]
 struct CaptureAccount {
+    /// The host at which the capture was taken.
     host: String,
     initiator: SocketAddr,
     responder: SocketAddr,
+    /// The time of the first packet, ns.
     first_ns: u64,
+    /// The time of the latest packet, ns.
     last_ns: u64,
     handshake: AccountHandshake,
-    /// There and back.
+    /// The directions there (from the initiator) and back.
     directions: [CapturedDirection; 2],
-    /// The latest data, or the handshake before it.
+    /// When data was last seen, or the handshake before any data, ns.
     data_ns: u64,
+    /// The longest time without data, ns.
     quiet_ns: u64,
+    /// What ended that time: data of the initiator or the responder, or a retransmission.
     quiet_until: &'static str,
     reset: bool,
 }
 
-/// When its packets were seen; none when one was seen twice, or too late.
+/// The times of the handshake's packets, ns. There is no round-trip time if a SYN was seen twice or the handshake's start is missing.
 #[derive(Debug, Default)]
 struct AccountHandshake {
     syn_ns: Option<u64>,
@@ -58,38 +63,48 @@ struct AccountHandshake {
     round_trip_ns: Option<u64>,
 }
 
-/// One direction: what its sender sends, and what it says of the other direction.
+/// One direction: what its sender sends, and what it announces for the other direction.
 #[derive(Debug, Default)]
 struct CapturedDirection {
+    /// The data bytes that were seen, each once.
     bytes: u64,
+    /// The number of retransmitted segments.
     again: u64,
     holes: StreamHoles,
     ended: bool,
-    /// Behind the highest byte sent, and the highest acknowledged by the other side.
+    /// The sequence number behind the highest byte sent.
     sent: Option<u32>,
+    /// The highest acknowledgement number from the other side.
     acknowledged: Option<u32>,
-    /// What its sender is ready to receive, where its scale is known.
+    /// The receive window that this sender announces, in bytes, if its scale is known.
     window: Option<u64>,
     scale: Option<u8>,
+    /// Whether the latest window is zero.
     is_zero: bool,
+    /// How often the window became zero.
     zero_windows: u64,
     largest_segment: Option<u16>,
+    /// Since when the receiver's window has no room for another segment, ns.
     full_since: Option<u64>,
+    /// For how long that was so before, ns.
     full_ns: u64,
+    /// Unacknowledged segments: the sequence number behind each and the time it was seen, ns.
     waiting: VecDeque<(u32, u64)>,
     round_trips: Samples,
 }
 
-/// Every so many of the values that came.
+/// A bounded sample of values: every so many are kept.
 #[derive(Debug, Default)]
 struct Samples {
     kept: Vec<u64>,
+    /// How many values are skipped after each one that is kept.
     skip: u32,
+    /// How many values are still to be skipped.
     left: u32,
 }
 
 impl Accounts {
-    /// Takes a segment that was found there; whether it fills a hole late.
+    /// Takes a segment at its location; returns whether it fills a gap late, so that it must be a retransmission.
     pub(super) fn take(
         &mut self,
         host: &str,
@@ -128,7 +143,7 @@ impl Accounts {
         is_new && account.fills_late(back, at_ns, segment, at, &mut self.left_out)
     }
 
-    /// An event of each.
+    /// Writes a `TCP_CONNECTION` event for each connection.
     pub(super) fn finish(self, table: &mut EventTable, left_out: &mut LeftOut) {
         left_out.merge(&self.left_out);
         for (flow, account) in self.by_flow {
@@ -138,6 +153,7 @@ impl Accounts {
 }
 
 impl CaptureAccount {
+    /// Whether a segment fills a gap so late that it must be a retransmission.
     fn fills_late(
         &mut self,
         back: usize,
@@ -151,11 +167,12 @@ impl CaptureAccount {
         let end = at.offset.saturating_add(segment.bytes);
         let open_ns = direction.holes.pass(at.offset, end, at_ns, left_out);
         let is_late = open_ns.is_some_and(|open_ns| is_mended_loss(open_ns, trip));
-        // Its first copy was lost before the place of the capture.
+        // The first copy was lost before the capture point.
         direction.again += u64::from(is_late);
         is_late
     }
 
+    /// Takes a segment of the direction `back` (0 there, 1 back).
     fn take(&mut self, back: usize, at_ns: u64, segment: &DissectedSegment, at: &Location) {
         self.last_ns = self.last_ns.max(at_ns);
         self.reset |= segment.reset;
@@ -186,7 +203,7 @@ impl CaptureAccount {
         }
         let was_full = other.full_since.is_some();
         other.room(at_ns, window, own.largest_segment);
-        // While there was no room, nobody was waited for but the receiver.
+        // While the window was full, the connection waited for the receiver only: this time is not quiet.
         if was_full && other.full_since.is_none() {
             self.data_ns = self.data_ns.max(at_ns);
         }
@@ -196,7 +213,7 @@ impl CaptureAccount {
         }
     }
 
-    /// The time since the latest data.
+    /// Ends a period without data.
     fn quiet(&mut self, back: usize, at_ns: u64, repeated: bool) {
         let quiet_ns = at_ns.saturating_sub(self.data_ns);
         self.data_ns = self.data_ns.max(at_ns);
@@ -210,6 +227,7 @@ impl CaptureAccount {
         }
     }
 
+    /// How the connection ended.
     fn end(&self) -> &'static str {
         match (
             self.reset,
@@ -221,6 +239,7 @@ impl CaptureAccount {
         }
     }
 
+    /// Writes the connection's event.
     fn write(mut self, flow: i64, table: &mut EventTable) {
         let last_ns = self.last_ns;
         let full_ns = self.directions.iter().fold(0_u64, |all, direction| {
@@ -272,7 +291,7 @@ impl AccountHandshake {
 }
 
 impl CapturedDirection {
-    /// Takes what its sender is ready to receive. A window of a SYN is not scaled.
+    /// Takes the receive window that a segment announces. The window of a SYN is not scaled.
     fn announce(&mut self, segment: &DissectedSegment, scaled: bool) {
         if segment.reset || segment.acknowledged.is_none() {
             return;
@@ -290,6 +309,7 @@ impl CapturedDirection {
             .or(is_zero.then_some(0));
     }
 
+    /// Takes an acknowledgement number of the other side.
     fn is_acknowledged(&mut self, at_ns: u64, up_to: u32) {
         let mut latest = None;
         while self
@@ -309,6 +329,7 @@ impl CapturedDirection {
         );
     }
 
+    /// Takes a segment of this direction.
     fn send(&mut self, at_ns: u64, segment: &DissectedSegment, at: &Location) {
         let flags = u32::from(segment.syn) + u32::from(segment.fin);
         let end = segment
@@ -329,7 +350,7 @@ impl CapturedDirection {
         );
     }
 
-    /// Whether another segment fits into the receiver's window, and since when none does.
+    /// Notes whether another segment fits into the receiver's window, and since when it does not.
     fn room(&mut self, at_ns: u64, window: Option<u64>, largest: Option<u16>) {
         let in_flight = match (self.sent, self.acknowledged) {
             (Some(sent), Some(acknowledged)) if is_behind(sent, acknowledged) => {
@@ -337,7 +358,7 @@ impl CapturedDirection {
             }
             _ => 0,
         };
-        // On loopback a segment may be as long as the window. A sender that has less to send does not need that much room.
+        // On loopback a segment may be as long as the window, and a sender with little data needs less room: hence the limit.
         let segment = largest.map_or(SEGMENT, u64::from).min(WHOLE_SEGMENT);
         let is_full = window
             .is_some_and(|window| in_flight + segment > window && (in_flight > 0 || window == 0));
@@ -351,6 +372,7 @@ impl CapturedDirection {
         }
     }
 
+    /// How long the window was full until a time, ns.
     fn full_ns_until(&self, at_ns: u64) -> u64 {
         self.full_ns.saturating_add(
             self.full_since
@@ -383,7 +405,7 @@ impl Samples {
     }
 }
 
-/// Whether a sequence number lies behind another, through the wrap.
+/// Whether a sequence number lies behind another one, with wraparound.
 const fn is_behind(number: u32, other: u32) -> bool {
     number != other && number.wrapping_sub(other) < 1 << 31
 }

@@ -1,6 +1,7 @@
-//! Whose door a capture is: which addresses are those of its host. Where the link says which packets the host sent, that decides;
-//! else, of several captures of the same handshakes, the one that waits longest for the answer is the client's and the one that
-//! waits shortest the server's; else the shorter one of the two halves of a handshake is this side, or hops that were not taken.
+//! Finds out at which host a capture was taken, that is, which addresses are that host's. If the link header says which packets the host
+//! sent, that decides. Otherwise, if several captures saw the same handshakes, the one with the longest wait for the answer was taken at
+//! the client and the one with the shortest at the server. Otherwise the shorter half of a handshake is on this side, or packets whose
+//! TTL shows no hop.
 
 use super::survey::{Survey, SurveyedHandshake, SurveyedInterface};
 use super::{clocks, host_names};
@@ -12,29 +13,32 @@ use stackline_requests::{ObservedHost, PacketPassage};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// One half of a handshake is the shorter one when the other takes so many times its time.
+/// One half of a handshake counts as shorter if the other one takes at least this many times as long.
 const CLEAR: u64 = 3;
 
-/// Captures that are read together: whose they are, and how their clocks differ.
+/// The plan for captures that are read together: at which hosts they were taken, and how their clocks differ.
 #[derive(Clone, Debug, Default)]
 pub struct CapturePlan {
-    /// The hosts, each of which is a door.
+    /// The hosts at which captures were taken.
     pub hosts: Vec<ObservedHost>,
-    /// Their clocks against the first one's; where nothing is known, all zeroes.
+    /// Their clocks against the first host's; all zeroes where nothing is known.
     pub clocks: Vec<ClockCorrection>,
-    /// Of each capture, the host of each interface.
+    /// For each capture, the index of the host by interface name.
     pub(super) places: Vec<BTreeMap<String, usize>>,
-    /// What is to be said of each host: how it was found out whose door it is, and how its clock differs.
+    /// Sentences for the user about each host: how it was recognised, and how its clock differs.
     pub notes: Vec<Vec<String>>,
-    /// What surveys left out at bounds.
+    /// What the surveys left out because a limit was reached.
     pub left_out: LeftOut,
 }
 
-/// What votes say of an address at a host.
+/// Votes on whether an address belongs to a host.
 #[derive(Clone, Copy, Debug, Default)]
 struct HostAddressVotes {
+    /// Votes for this host.
     here: u64,
+    /// Votes for another host.
     elsewhere: u64,
+    /// Undecided votes.
     open: u64,
 }
 
@@ -43,22 +47,25 @@ impl HostAddressVotes {
         self.here + self.elsewhere + self.open
     }
 
-    /// It is here, by most of them.
+    /// Whether most votes say that the address belongs to the host.
     const fn are_for_it(self) -> bool {
         self.here > self.elsewhere && 2 * self.here > self.all()
     }
 }
 
-/// How it was decided.
+/// What the decision about an address rests on, from the weakest to the strongest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum HostAddressBasis {
+    /// The times of handshakes or hop counts, in this capture alone.
     Handshakes,
+    /// The comparison of the same handshakes in several captures.
     Comparison,
+    /// The link headers.
     Link,
 }
 
 impl CapturePlan {
-    /// Decides. Clocks that are given by hand are not compared.
+    /// Makes the plan. Clocks in `given` (host name, ns ahead) are not compared.
     #[must_use]
     pub fn of(surveys: &[Survey], given: &BTreeMap<String, i64>) -> Self {
         let mut plan = Self::default();
@@ -90,8 +97,8 @@ impl CapturePlan {
         plan
     }
 
-    /// Hosts that have addresses of these are called so and have all of them, unless they were named by their captures: one host may
-    /// have several.
+    /// Gives hosts the names in `named`, which belong to some of their addresses, and all addresses of that name. A host that was named
+    /// with its capture keeps its name.
     #[must_use]
     pub fn naming(mut self, named: &HostsElsewhere, surveys: &[Survey]) -> Self {
         for host in 0..self.hosts.len() {
@@ -112,14 +119,14 @@ impl CapturePlan {
         self
     }
 
-    /// Whether somebody gave the host its name.
+    /// Whether the user named this host with its capture.
     fn is_named(&self, host: usize, surveys: &[Survey]) -> bool {
         surveys.iter().zip(&self.places).any(|(survey, places)| {
             survey.pattern.is_some() && places.values().any(|place| *place == host)
         })
     }
 
-    /// How a packet of those ends passes a host.
+    /// Whether a packet between these addresses leaves a host, arrives there, or passes between others.
     #[must_use]
     pub fn door(&self, host: usize, from: IpAddr, to: IpAddr) -> PacketPassage {
         let is_own = |address: &IpAddr| {
@@ -132,7 +139,7 @@ impl CapturePlan {
         }
     }
 
-    /// A moment of a host's clock in the first one's.
+    /// Converts a time of a host's clock to the first host's clock, ns.
     #[must_use]
     pub fn reference_ns(&self, host: usize, at_ns: u64) -> u64 {
         self.clocks
@@ -140,7 +147,7 @@ impl CapturePlan {
             .map_or(at_ns, |clock| clock.reference_ns(at_ns))
     }
 
-    /// A moment of the first host's clock in another's.
+    /// Converts a time of the first host's clock to another host's clock, ns.
     #[must_use]
     pub fn own_ns(&self, host: usize, at_ns: u64) -> u64 {
         let Some(clock) = self.clocks.get(host) else {
@@ -150,8 +157,8 @@ impl CapturePlan {
         at_ns.saturating_add_signed(clock.ahead_ns(about))
     }
 
-    /// Hosts by their names: the interface's, or the one that is given. Captures that call theirs alike and saw the same packets were
-    /// taken at two places, and are called as their files.
+    /// Names the hosts: after the interface, or as the user says. If two captures use the same name and saw the same packets, they were
+    /// taken at two places, and are named after their files.
     fn name(&mut self, surveys: &[Survey]) {
         let name_of = |survey: &Survey, interface: &str| {
             let pattern = survey.pattern.as_deref().unwrap_or("*");
@@ -204,7 +211,7 @@ impl CapturePlan {
         }
     }
 
-    /// What was seen at each host.
+    /// For each host, its interfaces and what was seen there.
     fn seen<'s>(&self, surveys: &'s [Survey]) -> Vec<Vec<(&'s str, &'s SurveyedInterface)>> {
         let mut seen = vec![Vec::new(); self.hosts.len()];
         for (survey, places) in surveys.iter().zip(&self.places) {
@@ -218,7 +225,7 @@ impl CapturePlan {
     }
 }
 
-/// What handshakes that several hosts saw say of the addresses at each.
+/// Votes on the addresses at each host, from handshakes that several hosts saw.
 fn compared(seen: &[Vec<(&str, &SurveyedInterface)>]) -> Vec<BTreeMap<IpAddr, HostAddressVotes>> {
     let mut votes = vec![BTreeMap::<IpAddr, HostAddressVotes>::new(); seen.len()];
     let mut by_handshake: BTreeMap<_, Vec<(usize, &SurveyedHandshake)>> = BTreeMap::new();
@@ -255,7 +262,7 @@ fn compared(seen: &[Vec<(&str, &SurveyedInterface)>]) -> Vec<BTreeMap<IpAddr, Ho
     votes
 }
 
-/// The addresses of a host, and how that was found out; nothing is said where nothing had to be found out.
+/// The addresses of a host, and a sentence on how this was found; no sentence if there was nothing to find out.
 fn addresses(
     places: &[(&str, &SurveyedInterface)],
     compared: &BTreeMap<IpAddr, HostAddressVotes>,
@@ -351,6 +358,7 @@ fn addresses(
     (own, Some(note))
 }
 
+/// Adds a vote: `at` is the address that belongs to the host, if that is known.
 fn vote(
     votes: &mut BTreeMap<IpAddr, HostAddressVotes>,
     client: IpAddr,
@@ -367,7 +375,7 @@ fn vote(
     }
 }
 
-/// The one of two addresses whose packets took no hop, where the other's took some.
+/// The address whose packets took no hop, if those of the other one took some. The initial TTL is taken to be 64, 128 or 255.
 fn by_hops(place: &SurveyedInterface, one: IpAddr, other: IpAddr) -> Option<IpAddr> {
     let hops = |from, to| {
         let left = *place.ttls.get(&(from, to))?;
@@ -383,6 +391,7 @@ fn by_hops(place: &SurveyedInterface, one: IpAddr, other: IpAddr) -> Option<IpAd
     }
 }
 
+/// The median times of both halves of handshakes, for a sentence.
 fn medians(gaps: &mut [(u64, u64)]) -> String {
     if gaps.is_empty() {
         return String::new();
@@ -395,6 +404,7 @@ fn medians(gaps: &mut [(u64, u64)]) -> String {
     format!(" (SYN to SYN-ACK {answer}, SYN-ACK to ACK {rest}; medians)")
 }
 
+/// Up to three addresses, and how many more there are.
 fn listed(addresses: &BTreeSet<IpAddr>) -> String {
     let mut names: Vec<String> = addresses.iter().take(3).map(ToString::to_string).collect();
     if addresses.len() > 3 {

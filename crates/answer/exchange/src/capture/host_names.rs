@@ -1,23 +1,23 @@
-//! What the host of a capture is called where nobody named it and its interface says nothing: as its address, which the other ends of its
-//! connections are called by too.
+//! Names the host of a capture after its address, if the user did not name it and the interface name is a generic one. Other hosts are
+//! also named after their addresses.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-/// Names of interfaces that many machines have, up to their number.
+/// Prefixes of interface names that many machines share; a number follows.
 const OF_INTERFACES: [&str; 12] = [
     "br-", "docker", "en", "eth", "ppp", "tap", "tun", "veth", "wg", "wl", "wlan", "wwan",
 ];
 
-/// What a host is called by its address; `None`: as it is. A name of an interface says nothing of whose it is, and of several addresses
-/// none stands for all.
+/// The name of a host after its address; `None` to keep its name, because the name is not a generic interface name or the host has
+/// several addresses.
 pub(super) fn name_by_address(name: &str, addresses: &BTreeSet<IpAddr>) -> Option<String> {
     let mut own = addresses.iter().filter(|address| !address.is_loopback());
     let one = own.next().filter(|_| own.next().is_none())?;
     is_interface(name).then(|| one.to_string())
 }
 
-/// Whether a name is one that captures have for want of a better one.
+/// Whether a name is a generic one of an interface.
 fn is_interface(name: &str) -> bool {
     let has_number = name.bytes().any(|byte| byte.is_ascii_digit());
     let is_known = OF_INTERFACES.iter().any(|known| name.starts_with(known));

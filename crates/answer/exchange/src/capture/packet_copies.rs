@@ -1,28 +1,29 @@
-//! Packets that a capture has twice: it looks at several interfaces under one name, and a packet came by more than one of them.
-//! A copy is the same to the last number that its sender gave it; what is sent again is another packet, and takes longer.
+//! Recognises packets that a capture has twice, because it covers several interfaces under one name and the packet passed more than one.
+//! A copy has the same fields, including the IPv4 identification; a retransmission differs in that, and comes later.
 
 use stackline_dissect::pcapng::CapturePacket;
 use stackline_dissect::segment::DissectedSegment;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// A copy comes within so much, where packets have numbers of their own (the identification of IPv4)...
+/// A copy follows within this time (ns) if packets have an IPv4 identification.
 const NUMBERED_NS: u64 = 1_000_000;
-/// ...and where they have none.
+/// A copy follows within this time (ns) if packets have no identification.
 const UNNUMBERED_NS: u64 = 100_000;
-/// The first packet of a connection is not sent again for so long.
+/// The same for a SYN, ns: it is not retransmitted sooner.
 const OPENS_NS: u64 = 10_000_000;
-/// Packets that are remembered; those that are too old go when there are so many.
+/// The most packets that are remembered; then the old ones are dropped.
 const MOST: usize = 1 << 13;
 
-/// Packets of a short time.
+/// The packets of a short time.
 #[derive(Debug, Default)]
 pub(super) struct PacketCopies {
+    /// The time of each packet, ns, by a hash of its fields.
     seen: HashMap<u64, u64>,
 }
 
 impl PacketCopies {
-    /// Whether the packet was seen just before, at an interface of the same name. What has no data is not looked at.
+    /// Whether the packet is a copy of one at an interface of the same name. Segments without data, SYN or FIN are not examined.
     pub(super) fn is_copy(
         &mut self,
         packet: &CapturePacket<'_>,
@@ -55,7 +56,7 @@ impl PacketCopies {
     }
 }
 
-/// The number that its sender gave to a packet of IPv4, if it gave one.
+/// The identification of an IPv4 packet, if it is not 0.
 fn identification(packet: &[u8]) -> Option<u16> {
     let header = packet
         .first_chunk::<20>()

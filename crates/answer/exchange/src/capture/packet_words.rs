@@ -1,22 +1,23 @@
-//! What events and messages say of packets: the ends of their streams, and why some are not read.
+//! Texts about packets: the addresses of their streams, and the reasons why some are not read.
 
 use stackline_dissect::pcapng::CapturePacket;
 use stackline_dissect::segment::{DissectedSegment, PacketReadError};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// Streams whose ends are remembered as texts.
+/// The most streams whose addresses are cached as texts.
 const MOST_STREAMS: usize = 1 << 12;
 
-/// Ends of streams as texts, which are made once: who sends, who receives, and both.
+/// A cache of addresses as texts, by stream: the sender, the receiver, and both.
 #[derive(Debug, Default)]
 pub(super) struct StreamEndTexts {
     by_stream: HashMap<i64, [String; 3]>,
 }
 
 impl StreamEndTexts {
+    /// The texts of a stream.
     pub(super) fn of(&mut self, stream: i64, segment: &DissectedSegment) -> &[String; 3] {
-        // A stream's ends do not change; beyond that many they are made anew.
+        // The ends of a stream do not change, so the cache can be cleared when it is full.
         if self.by_stream.len() >= MOST_STREAMS && !self.by_stream.contains_key(&stream) {
             self.by_stream.clear();
         }
@@ -28,7 +29,7 @@ impl StreamEndTexts {
     }
 }
 
-/// Why it is not known what a packet carries.
+/// The reason why a packet was not read, as the end of `packets not read because they ...`.
 pub(super) fn why_unread(packet: &CapturePacket<'_>) -> Cow<'static, str> {
     let why = match packet.unread() {
         Some(PacketReadError::Link) => {

@@ -1,4 +1,4 @@
-//! Captures that are read together: packets in the order of time, to events of segments, of connections and of requests.
+//! Reads captures together: takes their packets in the order of time and makes events of segments, connections and requests.
 
 use super::captured_request::CapturedRequest;
 use super::clock_steps::InterfaceClocks;
@@ -24,114 +24,121 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Read;
 
-/// Events that are given at a time.
+/// The number of events in a batch.
 const BATCH: usize = 1 << 13;
-/// Packets of one capture that wait for those of others.
+/// The most packets of one capture that wait for packets of the others.
 const WAITING: usize = 256;
-/// Packets after which it is looked which requests are over, and sooner if so much time of the capture has gone by.
+/// After how many packets, or how much time of the captures (ns), ended requests are looked for.
 const LOOK: u64 = 1 << 14;
 const LOOK_NS: u64 = 250_000_000;
-/// No sooner than after so many, as that looks at all connections.
+/// The fewest packets between two such looks, as each look goes through all connections.
 const SELDOM: u64 = 1 << 8;
-/// Requests that are remembered for logs.
+/// The most requests that are remembered for access logs.
 const MOST_ASKED: usize = Bound::Asked.most();
 
-/// Flows from this one on are questions after names; connections have those before, and what is one more has no requests.
+/// Flow numbers from this one on are for DNS lookups, those below for connections. A connection that would get a larger number has no
+/// requests.
 pub const FIRST_LOOKUP: u32 = unit_ids::LAST_FLOW / 2;
 const _: () = assert!(Bound::Numbers.most() == FIRST_LOOKUP as usize);
 
-/// What is wanted.
+/// What the reader should do.
 #[derive(Clone, Debug, Default)]
 pub struct CaptureReadOptions {
-    /// Names of requests with all that is in them.
+    /// Whether names of requests are kept unredacted.
     pub contents: bool,
-    /// Requests are remembered for logs.
+    /// Whether requests are remembered, to be matched with access logs.
     pub asked: bool,
-    /// What TLS is opened with.
+    /// Secrets with which TLS is decrypted.
     pub secrets: Option<Secrets>,
-    /// What hosts are called whose captures are not here, by their addresses.
+    /// Names of hosts that were not captured, by address.
     pub elsewhere: HostsElsewhere,
-    /// The first flow that is free for a question after a name, where it is behind [`FIRST_LOOKUP`].
+    /// The first free flow number for DNS lookups, if it is above [`FIRST_LOOKUP`].
     pub first_lookup: u32,
 }
 
-/// What is known when all was read.
+/// The results after all packets were read.
 #[derive(Clone, Debug, Default)]
 pub struct Finished {
-    /// What could not be read of each capture.
+    /// What could not be read, for each capture.
     pub mistakes: Vec<ImportMistakes>,
-    /// Requests by protocol.
+    /// The number of requests, by protocol.
     pub requests: BTreeMap<&'static str, u64>,
-    /// Those of which nothing more is known than that they were.
+    /// The number of requests of which nothing more is known than that they existed.
     pub void: u64,
     /// What is not known of connections.
     pub unknown: Unknown,
-    /// Connections that had requests, in the order of their numbers.
+    /// Connections with requests, by flow number.
     pub flows: Vec<RunFlow>,
-    /// Requests, where they are wanted.
+    /// The requests, if [`CaptureReadOptions::asked`] is set.
     pub asked: Vec<CapturedRequest>,
-    /// What the next captures of the same connections have to know.
+    /// The stream ids, for further captures of the same connections.
     pub known: StreamRegistry,
 }
 
-/// One capture.
+/// One capture that is being read.
 struct CaptureSource<'r> {
     from: pcapng::CaptureReader<'r>,
+    /// Packets that were read ahead, with their times by the first host's clock, ns.
     waiting: VecDeque<(u64, OwnedCapturePacket)>,
     clocks: InterfaceClocks,
     ended: bool,
+    /// What its packets have shown so far.
     seen: CapturePacketState,
 }
 
-/// What a packet of a capture changes.
+/// The state of one capture that its packets change.
 #[derive(Default)]
 struct CapturePacketState {
     imported: Imported,
     connections: CaptureConnections,
     accounts: Accounts,
-    /// Packets that were not read, by why.
+    /// The number of packets that were not read, by reason.
     others: Others,
-    /// It has both copies of what a host sends to itself.
+    /// Whether the capture has both copies of packets that a host sends to itself: outgoing and incoming.
     sees_both: bool,
     stream_ends: StreamEndTexts,
     copies: PacketCopies,
     fragments: FragmentReassembly,
 }
 
-/// How many packets were not read, by why: `they ...`.
+/// Numbers of packets by the reason why they were not read.
 type Others = BTreeMap<Cow<'static, str>, u64>;
 
-/// Reads captures, however long they are, some events at a time.
+/// Reads captures of any length and returns their events in batches.
 pub struct CaptureEventReader<'r> {
     sources: Vec<CaptureSource<'r>>,
     together: SharedCaptureState<'r>,
 }
 
-/// What captures have in common.
+/// The state that all captures share.
 struct SharedCaptureState<'r> {
     plan: &'r CapturePlan,
+    /// The names of the plan's hosts.
     names: Vec<String>,
     collector: RequestCollector,
-    /// The capture that events of a host count to.
+    /// For each host, the capture that its request events are counted to.
     source_of: Vec<usize>,
     options: CaptureReadOptions,
-    /// Flows of the run from before: their units are known.
+    /// Flows below this one were imported earlier; their requests are known.
     first_flow: u32,
     known: StreamRegistry,
     builder: Builder,
+    /// The number of packets so far.
     packets: u64,
+    /// The latest time by the first host's clock, ns.
     now_ns: u64,
-    /// Packets and time when it was looked last.
+    /// The values of `packets` and `now_ns` when ended requests were last looked for.
     looked: (u64, u64),
     finished: Finished,
+    /// Whether all packets were read.
     over: bool,
 }
 
 impl<'r> CaptureEventReader<'r> {
-    /// Begins to read captures, which are those that were surveyed for the plan, in that order.
+    /// Starts reading. The captures must be those of the plan's surveys, in the same order.
     ///
     /// # Errors
-    /// When one does not begin as a capture.
+    /// If one of them is neither pcapng nor pcap.
     pub fn open(
         captures: Vec<Box<dyn Read + Send + 'r>>,
         plan: &'r CapturePlan,
@@ -185,7 +192,7 @@ impl<'r> CaptureEventReader<'r> {
         Ok(Self { sources, together })
     }
 
-    /// The next events, by capture; `None` when there are no more.
+    /// The next events, one table for each capture; `None` at the end.
     pub fn next_batch(&mut self) -> Option<impl ExactSizeIterator<Item = &EventTable>> {
         let Self { sources, together } = self;
         sources
@@ -209,7 +216,7 @@ impl<'r> CaptureEventReader<'r> {
         is_more.then(|| sources.iter().map(|source| &source.seen.imported.table))
     }
 
-    /// What is known when all was read.
+    /// The results; call it after [`CaptureEventReader::next_batch`] has returned `None`.
     #[must_use]
     pub fn finish(self) -> Finished {
         let mistakes = self
@@ -235,7 +242,7 @@ impl<'r> CaptureEventReader<'r> {
 }
 
 impl CaptureSource<'_> {
-    /// Reads on until some packets wait.
+    /// Reads packets ahead if none is waiting.
     fn fill(&mut self, together: &SharedCaptureState<'_>, at: usize) {
         if !self.waiting.is_empty() {
             return;
@@ -267,6 +274,7 @@ impl CaptureSource<'_> {
         }
     }
 
+    /// Stops reading this capture; `cause` is the reason, if it is not its end.
     fn end(&mut self, cause: Option<&str>) {
         self.ended = true;
         if let Some(cause) = cause {
@@ -276,7 +284,7 @@ impl CaptureSource<'_> {
         }
     }
 
-    /// What is to be said when all packets were there.
+    /// Adds the final messages, counts and connection events of this capture.
     fn finish(&mut self) {
         for ((from, to), stream) in self.seen.connections.without_beginning() {
             self.seen.imported.mistake(format!("the beginning of {from}>{to} was not captured: its offsets (stream {stream}) are relative to the first segment seen"));
@@ -310,7 +318,7 @@ impl CaptureSource<'_> {
 }
 
 impl CapturePacketState {
-    /// Whether a packet of a host to itself was seen when it was sent.
+    /// Whether this is the incoming copy of a packet that a host sent to itself and whose outgoing copy was captured.
     fn is_seen_again(&mut self, packet: &CapturePacket<'_>) -> bool {
         match packet.outgoing() {
             Some(true) => {
@@ -322,12 +330,14 @@ impl CapturePacketState {
         }
     }
 
+    /// Counts a packet that was not read.
     fn unread(&mut self, why: impl Into<Cow<'static, str>>) {
         *self.others.entry(why.into()).or_default() += 1;
     }
 }
 
 impl SharedCaptureState<'_> {
+    /// The host of an interface of a capture.
     fn host(&self, at: usize, interface: &str) -> usize {
         self.plan
             .places
@@ -337,6 +347,7 @@ impl SharedCaptureState<'_> {
             .unwrap_or(0)
     }
 
+    /// Takes one packet of the capture `at`.
     fn packet(&mut self, see: &mut CapturePacketState, at: usize, packet: &CapturePacket<'_>) {
         let host = self.host(at, packet.interface);
         let at_ns = self.plan.reference_ns(host, packet.at_ns);
@@ -359,6 +370,7 @@ impl SharedCaptureState<'_> {
         }
     }
 
+    /// Takes the TCP segment or UDP datagram of a packet.
     fn transport(
         &mut self,
         see: &mut CapturePacketState,
@@ -385,6 +397,7 @@ impl SharedCaptureState<'_> {
         }
     }
 
+    /// Takes a TCP segment.
     fn segment(
         &mut self,
         see: &mut CapturePacketState,
@@ -397,7 +410,7 @@ impl SharedCaptureState<'_> {
         let (number, place) = (packet.number, packet.interface);
         let (from, to) = (segment.ends.0.ip(), segment.ends.1.ip());
         let door = self.plan.door(host, from, to);
-        // What a host sends to itself comes out and in again where a capture sees all interfaces.
+        // A packet that a host sends to itself is captured twice, going out and coming in, if all interfaces are captured.
         let is_own = door == PacketPassage::Leaves
             && self.plan.door(host, to, from) == PacketPassage::Leaves;
         if is_own && see.is_seen_again(packet) {
@@ -475,11 +488,11 @@ impl SharedCaptureState<'_> {
         }
     }
 
-    /// Takes the next packet: of the one capture, or the earliest of several.
+    /// Takes the next packet: of the only capture, or the earliest one of several.
     fn step(&mut self, sources: &mut [CaptureSource<'_>]) {
         match &mut sources[..] {
             [] => self.over = true,
-            // One by itself needs no copies.
+            // With one capture, packets need not be copied to wait for others.
             [source] => {
                 let CaptureSource { from, seen, .. } = source;
                 let mut fresh = 0;
@@ -519,7 +532,7 @@ impl SharedCaptureState<'_> {
         }
     }
 
-    /// Requests that are over after some more packets.
+    /// After some more packets, looks for requests that have ended, and records them.
     fn look(&mut self, sources: &mut [CaptureSource<'_>], packets: u64) {
         self.packets += packets;
         let (at, then_ns) = self.looked;
@@ -537,6 +550,7 @@ impl SharedCaptureState<'_> {
         }
     }
 
+    /// Ends all connections and captures.
     fn finish(&mut self, sources: &mut [CaptureSource<'_>]) {
         let (left, unknown) = self.builder.finish();
         for exchange in left {
@@ -561,7 +575,7 @@ impl SharedCaptureState<'_> {
         left_out.merge(self.known.left_out());
     }
 
-    /// A request that is over.
+    /// Adds the events of a request that has ended.
     fn record_exchange(&mut self, sources: &mut [CaptureSource<'_>], exchange: &Exchange) {
         let context = exchange_events::ExchangeContext {
             contents: self.options.contents,
@@ -578,7 +592,7 @@ impl SharedCaptureState<'_> {
         self.remember(exchange);
     }
 
-    /// Connections of QUIC that are over.
+    /// Adds the events of QUIC connections that have ended.
     fn record_quic(&mut self, sources: &mut [CaptureSource<'_>]) {
         let (plan, names, source_of) = (self.plan, &self.names, &self.source_of);
         for account in self.builder.take_quic_accounts() {
@@ -586,7 +600,7 @@ impl SharedCaptureState<'_> {
         }
     }
 
-    /// A log may tell of it.
+    /// Remembers a request to be matched with access logs.
     fn remember(&mut self, exchange: &Exchange) {
         let (Some(begin), Some(end)) = (exchange.asked_ns(), exchange.end_ns()) else {
             return;
@@ -623,7 +637,7 @@ impl SharedCaptureState<'_> {
     }
 }
 
-/// Puts events into the tables of the captures that they are of, in the time of each host's own clock.
+/// Returns a function that adds an event to the table of its host's capture, with its time converted to that host's own clock.
 fn own_events<'s>(
     plan: &'s CapturePlan,
     names: &'s [String],

@@ -1,5 +1,5 @@
-//! The first look at a capture: what tells whose door it is, and packets by which its clock can be compared with another's. It makes
-//! no events.
+//! The first pass over a capture: collects what shows at which host it was taken, and packets by which its clock can be compared with
+//! others'. It makes no events.
 
 use crate::Error;
 use stackline_dissect::connections::SegmentEnds;
@@ -13,54 +13,57 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read;
 use std::net::IpAddr;
 
-/// Handshakes of one place that are looked at, and pairs of addresses.
+/// The most handshakes, and pairs of addresses, of one interface that are looked at.
 const MOST: usize = Bound::Handshakes.most();
-/// Interfaces, by their names.
+/// The most interfaces, by name.
 const MOST_PLACES: usize = Bound::SurveyedInterfaces.most();
-/// Packets of one place that are remembered for the comparison of clocks: of more, those go that go everywhere.
+/// The most packets of one interface that are remembered to compare clocks. Beyond it, packets are thinned out by their hash, so that all
+/// captures keep the same ones.
 const MOST_MARKS: usize = 1 << 14;
 
-/// What a capture shows, interface by interface.
+/// The findings on a capture, by interface.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// What messages call it.
+    /// The capture's name in messages.
     pub(super) source: String,
-    /// What its hosts are called: a name, in which `*` stands for the interface's.
+    /// The name of its hosts, given by the user; `*` stands for the interface's name.
     pub(super) pattern: Option<String>,
     pub(super) places: BTreeMap<String, SurveyedInterface>,
-    /// Secrets of TLS sessions that the capture brings with it.
+    /// TLS secrets that the capture contains.
     pub(super) secrets: Secrets,
-    /// Handshakes, addresses and interfaces that were one more than are looked at.
+    /// Handshakes, addresses and interfaces beyond the limits.
     pub(super) left_out: LeftOut,
 }
 
-/// What was seen at one interface.
+/// The findings at one interface.
 #[derive(Debug, Default)]
 pub(super) struct SurveyedInterface {
-    /// By who opened which connection, and the SYN's number.
+    /// Handshakes by the initiator's and responder's addresses and the SYN's sequence number.
     pub(super) handshakes: BTreeMap<(SegmentEnds, u32), SurveyedHandshake>,
-    /// The latest handshake of each pair of ends.
+    /// The SYN's sequence number of the latest handshake between two addresses.
     open: HashMap<SegmentEnds, u32>,
-    /// Packets by address, that say that it is here, and that it is not, as the link tells.
+    /// For each address, the number of packets whose link header says that it is this host's, and that it is not.
     pub(super) link_votes: BTreeMap<IpAddr, [u64; 2]>,
-    /// Hops that packets may still take, by sender and receiver.
+    /// The TTL of the first packet from one address to another.
     pub(super) ttls: BTreeMap<(IpAddr, IpAddr), u8>,
     pub(super) marks: PacketFingerprints,
 }
 
-/// When packets of a handshake were first seen.
+/// When the packets of a handshake were first seen, ns.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SurveyedHandshake {
     syn_ns: u64,
     answer_ns: Option<u64>,
     acknowledged_ns: Option<u64>,
-    /// Something of it came twice.
+    /// Whether the SYN or its answer was seen twice.
     again: bool,
+    /// The TTL of the SYN.
     pub(super) ttl: u8,
 }
 
 impl SurveyedHandshake {
-    /// From the SYN to its answer, and from there to the acknowledgement.
+    /// The times from the SYN to its answer, and from there to the acknowledgement, ns. `None` if the handshake is incomplete or has
+    /// retransmissions.
     pub(super) fn gaps(&self) -> Option<(u64, u64)> {
         let (answer, end) = (self.answer_ns?, self.acknowledged_ns?);
         (!self.again).then(|| {
@@ -72,29 +75,32 @@ impl SurveyedHandshake {
     }
 }
 
-/// When packets were there that are like no other.
+/// Sightings of packets by which captures of the same traffic recognise each other's packets.
 #[derive(Debug, Default)]
 pub(super) struct PacketFingerprints {
+    /// Sightings by a hash of the packet's addresses, ports and last sequence number.
     pub(super) by_hash: HashMap<u64, FingerprintSighting>,
+    /// Only hashes whose bits under this mask are 0 are kept.
     mask: u64,
 }
 
-/// One of them.
+/// When and between which addresses a packet was seen.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FingerprintSighting {
     pub(super) at_ns: u64,
     pub(super) ends: (IpAddr, IpAddr),
-    /// There was another one: it was sent again.
+    /// Whether another packet had the same hash, as a retransmission has.
     pub(super) twice: bool,
 }
 
 impl PacketFingerprints {
+    /// Remembers a segment with data, SYN or FIN.
     fn put(&mut self, at_ns: u64, segment: &DissectedSegment) {
         let more = u32::from(segment.syn) + u32::from(segment.fin);
         if segment.bytes == 0 && more == 0 {
             return;
         }
-        // By its end: offload joins segments on one side and not on the other.
+        // The hash uses the segment's end, since offload may join segments on one side and not on the other.
         let end = segment
             .sequence
             .wrapping_add(segment.bytes as u32)
@@ -102,7 +108,7 @@ impl PacketFingerprints {
         let mut hasher = DefaultHasher::new();
         (segment.ends, end).hash(&mut hasher);
         let hash = hasher.finish();
-        // The same ones everywhere.
+        // Thins out by hash, so that all captures keep the same packets.
         if hash & self.mask != 0 {
             return;
         }
@@ -122,7 +128,7 @@ impl PacketFingerprints {
         }
     }
 
-    /// Packets that two places saw once each.
+    /// The packets that two interfaces saw once each.
     pub(super) fn common<'m>(
         &'m self,
         other: &'m Self,
@@ -136,10 +142,10 @@ impl PacketFingerprints {
 }
 
 impl Survey {
-    /// Reads all of a capture that messages call `source`. Its hosts have the names of its interfaces, or those of the pattern.
+    /// Reads a whole capture. `source` is its name in messages. Its hosts are named after its interfaces, or by `pattern`.
     ///
     /// # Errors
-    /// When it does not begin as a capture.
+    /// If it is neither pcapng nor pcap.
     pub fn of(from: impl Read + Send, source: &str, pattern: Option<&str>) -> Result<Self, Error> {
         let mut reader = pcapng::CaptureReader::open(from)
             .map_err(|cause| Error::new("this is neither pcapng nor pcap", cause))?;
@@ -157,12 +163,13 @@ impl Survey {
         Ok(survey)
     }
 
-    /// Secrets of TLS sessions that the capture brings with it.
+    /// TLS secrets that the capture contains.
     #[must_use]
     pub const fn secrets(&self) -> &Secrets {
         &self.secrets
     }
 
+    /// Takes one packet.
     fn packet(&mut self, packet: &CapturePacket<'_>) {
         let segment = match packet.carried() {
             Some(PacketTransport::Tcp(segment, _)) => Some(segment),
@@ -179,7 +186,7 @@ impl Survey {
         );
     }
 
-    /// A datagram that sets up a connection of QUIC.
+    /// Takes a datagram that sets up a QUIC connection.
     fn set_up(&mut self, packet: &CapturePacket<'_>, datagram: &DissectedDatagram) {
         self.seen(packet.interface, packet.at_ns, packet.outgoing(), None);
         if let Some(place) = self.places.get_mut(packet.interface) {
@@ -188,7 +195,7 @@ impl Survey {
         }
     }
 
-    /// A packet at an interface, and its segment if it has one.
+    /// Takes a packet at an interface, with its TCP segment if it has one.
     pub(super) fn seen(
         &mut self,
         interface: &str,
@@ -222,7 +229,7 @@ impl SurveyedInterface {
         self.handshake(at_ns, segment, left_out);
     }
 
-    /// A packet of those ends.
+    /// Notes the addresses, the TTL and the direction of a packet.
     fn ends(&mut self, ends: SegmentEnds, ttl: u8, outgoing: Option<bool>, left_out: &mut LeftOut) {
         let (from, to) = (ends.0.ip(), ends.1.ip());
         if let Some(outgoing) = outgoing {
@@ -241,6 +248,7 @@ impl SurveyedInterface {
         }
     }
 
+    /// Notes the times of a handshake's packets.
     fn handshake(&mut self, at_ns: u64, segment: &DissectedSegment, left_out: &mut LeftOut) {
         let (there, back) = (segment.ends, (segment.ends.1, segment.ends.0));
         match (segment.syn, segment.acknowledged) {

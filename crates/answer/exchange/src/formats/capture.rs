@@ -1,5 +1,5 @@
-//! Captures, pcapng and pcap. Connections that a run's own events name are found by their addresses and ports; those of all captures
-//! of one import are reported together, when each has been looked at.
+//! Imports captures (pcapng, pcap). A first pass over each capture collects a survey; when all captures of an import were surveyed, they
+//! are read together. Connections that the run's own events name are recognised by their addresses and ports.
 
 use super::format::{ImportContext, Importer, report, unread};
 use crate::capture::{
@@ -20,7 +20,7 @@ use std::io::{self, Read, Seek as _, Write as _};
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// How captures begin: a section header, or the magic of either byte order and resolution.
+/// The first bytes of a capture: a pcapng section header, or the magic number of pcap in either byte order and resolution.
 const MAGIC: [[u8; 4]; 5] = [
     [0x0a, 0x0d, 0x0d, 0x0a],
     [0xd4, 0xc3, 0xb2, 0xa1],
@@ -35,21 +35,22 @@ pub(crate) const FROM: Importer = Importer {
     import,
 };
 
-/// A capture that was looked at and is to be read.
+/// A capture that was surveyed and is still to be read.
 #[derive(Debug)]
 pub struct SurveyedCapture {
     survey: Survey,
-    /// It from its beginning on, and how much of it was looked at.
+    /// The file from its beginning, for the second pass.
     file: File,
+    /// How many bytes the survey read.
     bytes: u64,
-    /// Its place among the logs.
+    /// The index of the capture among the logs of the import.
     place: usize,
 }
 
-/// Looks at a capture; its events come with those of the others.
+/// Surveys a capture; its events are read later, together with those of the others.
 fn import(log: ImportLog<'_>, _: &mut Intake, shared: &mut ImportContext) -> Result<TraceImport> {
     let again = shared.file.take();
-    // What cannot be read again is copied.
+    // Input that cannot be read twice, such as a pipe, is copied to a temporary file.
     let mut copy = again
         .is_none()
         .then(stackline_guard::scratch::create_file)
@@ -97,6 +98,7 @@ fn import(log: ImportLog<'_>, _: &mut Intake, shared: &mut ImportContext) -> Res
     })
 }
 
+/// The error that a capture cannot be read a second time.
 fn uncopied(log: &ImportLog<'_>, cause: &io::Error) -> Error {
     Error::environment(format!(
         "cannot read {} a second time, as captures require: {cause}",
@@ -105,7 +107,7 @@ fn uncopied(log: &ImportLog<'_>, cause: &io::Error) -> Error {
     .hint("a capture from a pipe has to be copied to TMPDIR; import it from a file instead")
 }
 
-/// What came of the captures of an import.
+/// The result of reading all captures of an import.
 #[derive(Debug)]
 pub struct CaptureImport {
     plan: CapturePlan,
@@ -113,19 +115,19 @@ pub struct CaptureImport {
 }
 
 impl CaptureImport {
-    /// Requests that logs may tell of.
+    /// Requests that access logs may describe.
     #[must_use]
     pub fn asked(&self) -> &[CapturedRequest] {
         &self.finished.asked
     }
 
-    /// The connections.
+    /// The connections that had requests.
     #[must_use]
     pub fn flows(&self) -> &[RunFlow] {
         &self.finished.flows
     }
 
-    /// Puts what is known of hosts and connections into the index.
+    /// Adds what is known of hosts and connections to the index. `given` are clocks that the user set: they are not replaced.
     pub fn record_in(&self, index: &mut Index, given: &[(String, i64)]) {
         let is_new = index.hosts.is_empty();
         for (at, host) in self.plan.hosts.iter().enumerate() {
@@ -148,7 +150,7 @@ impl CaptureImport {
         index.flows.sort_by_key(|flow| flow.id);
     }
 
-    /// What was found, and what of it is not known, a line each.
+    /// What was found and what remained unknown, one line each.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let Finished {
@@ -171,10 +173,10 @@ impl CaptureImport {
     }
 }
 
-/// Reads all captures that were looked at, in the order of time, into a run.
+/// Reads all surveyed captures together, in the order of time, into a run.
 ///
 /// # Errors
-/// When one cannot be read again, or the run not be written.
+/// If a capture cannot be read again, or the run cannot be written.
 pub fn read_captures(
     captures: Vec<SurveyedCapture>,
     into: &mut Intake,
@@ -198,7 +200,7 @@ pub fn read_captures(
             (capture.survey, from)
         })
         .unzip();
-    // What captures bring with them counts as what is given beside them.
+    // TLS secrets within captures count like those given in a file.
     let brought = surveys
         .iter()
         .map(Survey::secrets)
@@ -223,7 +225,7 @@ pub fn read_captures(
         }
     }
     let finished = reader.finish();
-    // They are read together, so what was left out is of all of them.
+    // The captures are read together, so what was left out is noted once, at the first one.
     if let Some(first) = places.first() {
         imports[*first].left_out = finished.unknown.left_out.names();
     }
@@ -233,7 +235,7 @@ pub fn read_captures(
     Ok(Some(CaptureImport { plan, finished }))
 }
 
-/// Counts what comes of a capture, by host.
+/// Counts the events of a table, by host.
 fn count(table: &EventTable, import: &mut TraceImport) {
     import.events += table.len() as u64;
     let mut hosts = vec![0_u64; table.names.len()];
@@ -249,8 +251,8 @@ fn count(table: &EventTable, import: &mut TraceImport) {
     }
 }
 
-/// What a run has of its connections: who was connected to whom on which stream, and which flows are taken; and the first one that is
-/// free for a question after a name.
+/// The streams of connections that the run already knows, by their addresses, with the first free flow number for connections; and the
+/// first free flow number for DNS lookups.
 fn known(run: &Path) -> Result<(StreamRegistry, u32)> {
     const FIELDS: [usize; 3] = [1, 4, 5];
     if event_files(run).is_err() {
@@ -283,7 +285,7 @@ fn known(run: &Path) -> Result<(StreamRegistry, u32)> {
                     address(events, row, FIELDS[2]),
                 )
             {
-                // The stream is the one that this end sends on.
+                // The event names the stream on which this end sends; the other direction differs in the lowest bit.
                 streams.insert((local, remote), stream);
                 streams.insert((remote, local), stream ^ 1);
             }
@@ -296,11 +298,12 @@ fn address(events: &EventTable, row: usize, field: usize) -> Option<SocketAddr> 
     events.value(row, field).text()?.parse().ok()
 }
 
-/// Counts what is read, and copies it where that is wanted.
+/// A reader that counts the bytes it passes on, and copies them if wanted.
 struct CountingReader<'r> {
     from: &'r mut (dyn Read + Send),
     copy: Option<&'r mut File>,
     count: &'r mut u64,
+    /// The error of the copy, which the reader of this reader cannot pass on.
     failed: &'r mut Option<io::Error>,
 }
 

@@ -1,4 +1,4 @@
-//! stackline's binary form, as its clients write it.
+//! stackline's binary format, as its client libraries write it.
 
 use super::format::{Exported, Exporter, Importer};
 use stackline_runs::events::{begins_event_log, export_event_log, import_event_log};

@@ -1,4 +1,4 @@
-//! What a format of events is, and what all that are read or written have in common.
+//! The definition of an event format, and what all imports and exports have in common.
 
 use super::selection::ExportSelection;
 use crate::qlog::streams::QlogConnection;
@@ -10,47 +10,47 @@ use stackline_runs::events::{ImportLog, Intake, rename_hosts};
 use std::io::{Read, Write};
 use std::path::Path;
 
-/// A format that is read.
+/// A format that can be imported.
 #[derive(Debug)]
 pub struct Importer {
-    /// Its name, as `--as` takes it.
+    /// The format's name, as `--as` takes it.
     pub name: &'static str,
-    /// Whether a log is of this format, by its name and its first bytes, [`LOOKED_AT`] of them where there are so many.
+    /// Whether a log is of this format, from its name and its first bytes (up to [`LOOKED_AT`]).
     pub recognises: fn(&str, &[u8]) -> bool,
-    /// Reads all of a log into a run. What in it is no event is counted and ends nothing.
+    /// Reads a whole log into a run. Parts that are no events are counted, and the import continues.
     pub import: fn(ImportLog<'_>, &mut Intake, &mut ImportContext) -> Result<TraceImport>,
 }
 
-/// What logs that are imported together know of one another.
+/// What the logs of one import share.
 #[derive(Debug, Default)]
 pub struct ImportContext {
-    /// Captures that were looked at: their events come when all were.
+    /// Captures that were surveyed; their events are read after all surveys.
     pub captures: Vec<super::capture::SurveyedCapture>,
-    /// Connections of qlog: what is a request on them is known when the logs of both ends were read.
+    /// Connections in qlog files. Requests on them are found after the logs of both ends were read.
     pub(crate) connections: Vec<QlogConnection>,
-    /// The log that is read, once more, where it can be read again; and its place among all.
+    /// The log that is being read, opened a second time if it can be read twice.
     pub file: Option<std::fs::File>,
-    /// See `file`.
+    /// The index of the log that is being read.
     pub place: usize,
-    /// All that logs say of requests is kept, with values.
+    /// Whether everything that logs say of requests is kept, without redaction.
     pub contents: bool,
 }
 
-/// A format that is written.
+/// A format that can be exported.
 #[derive(Debug)]
 pub struct Exporter {
-    /// Its name, as its flag has it.
+    /// The format's name, which is that of its flag.
     pub name: &'static str,
-    /// Writes the chosen events of a run.
+    /// Writes the selected events of a run.
     pub export: fn(&Path, &ExportSelection, &mut dyn Write) -> Result<Exported>,
 }
 
-/// What was written.
+/// The result of an export.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exported {
-    /// Events.
+    /// The number of events written.
     pub events: u64,
-    /// What of them has no room in the format, a line for each reason.
+    /// What the format has no room for, one line for each reason.
     pub left_out: Vec<String>,
 }
 
@@ -63,7 +63,7 @@ impl From<u64> for Exported {
     }
 }
 
-/// Puts what another tool's file gave into a run, and reports what became of it.
+/// Adds the events of another tool's file to a run, and reports the result.
 pub(crate) fn take(
     format: &str,
     log: &ImportLog<'_>,
@@ -89,7 +89,7 @@ pub(crate) fn take(
     Ok(import)
 }
 
-/// Some events of it.
+/// Adds some events of a log to a run, under the log's host name if the user gave one.
 pub(crate) fn push_events(
     log: &ImportLog<'_>,
     mut table: EventTable,
@@ -103,7 +103,7 @@ pub(crate) fn push_events(
     Ok(into.push(&table)?)
 }
 
-/// What could not be read.
+/// Notes what could not be read in the result of an import.
 pub(crate) fn report(mistakes: ImportMistakes, import: &mut TraceImport) {
     if mistakes.count > 0 {
         import.refused.insert("not read".to_owned(), mistakes.count);
@@ -116,10 +116,10 @@ pub(crate) fn report(mistakes: ImportMistakes, import: &mut TraceImport) {
     );
 }
 
-/// Another tool's file, which is read whole: most of it.
+/// The largest file of another tool that is read at once, in bytes.
 const LARGEST: u64 = 1 << 30;
 
-/// All of it.
+/// Reads a whole log into memory.
 pub(crate) fn read_whole_log(log: &mut ImportLog<'_>) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let unread = |cause| {
@@ -151,5 +151,5 @@ pub(crate) fn unwritten(cause: impl std::fmt::Display) -> Error {
         .hint("check that the disk is not full")
 }
 
-/// Bytes at the beginning of a log that say what it is.
+/// How many bytes at the beginning of a log are used to recognise its format.
 pub const LOOKED_AT: usize = 4096;

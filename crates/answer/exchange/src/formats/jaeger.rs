@@ -1,4 +1,4 @@
-//! Traces as Jaeger's page downloads them.
+//! Traces in the JSON that Jaeger's page downloads.
 
 use super::format::{Importer, read_whole_log, take, unread};
 use crate::jaeger;

@@ -1,4 +1,4 @@
-//! NetLogger's lines of `name=value`, in both forms.
+//! NetLogger's lines of `name=value`, in both forms (ULM and BP).
 
 use super::format::{Importer, read_whole_log, take};
 use crate::netlogger::{NetLoggerForm, read, recognise};

@@ -1,4 +1,4 @@
-//! Spans of OpenTelemetry: protobuf or JSON in, both out.
+//! OpenTelemetry spans (OTLP): reads and writes protobuf and JSON.
 
 use super::format::{Exporter, Importer, read_whole_log, take, unread, unwritten};
 use super::selection::ExportSelection;
@@ -6,7 +6,7 @@ use crate::otlp::{self, messages::TracesData};
 use stackline_core::error::Result;
 use std::path::Path;
 
-/// Names of JSON that nothing else has: of the message, and of what it wraps, which some write alone.
+/// Names that occur only in OTLP/JSON: of the whole message, or of its parts, which some exporters write alone.
 const MARKS: [&[u8]; 5] = [
     b"\"resourceSpans\"",
     b"\"resource_spans\"",
@@ -15,7 +15,7 @@ const MARKS: [&[u8]; 5] = [
     b"\"startTimeUnixNano\"",
 ];
 
-/// JSON says so in its first object; protobuf has no mark of its own, so its name decides.
+/// JSON is recognised by its names; protobuf has no mark, so the file's name decides.
 pub(crate) const FROM: Importer = Importer {
     name: "otlp",
     recognises: |name, first| {
@@ -50,7 +50,7 @@ pub(crate) const JSON: Exporter = Exporter {
     },
 };
 
-/// Lifelines as spans, and how many events are on them.
+/// The lifelines as spans, and the number of events on them.
 fn spans(run: &Path, chosen: &ExportSelection) -> Result<(TracesData, u64)> {
     let loaded = chosen.loaded(run)?;
     let data = otlp::spans(&loaded.lifelines, &loaded.events);

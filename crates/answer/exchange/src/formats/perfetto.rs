@@ -1,4 +1,4 @@
-//! A trace for Perfetto's viewer: an archive of a file a host and the manifest that relates them.
+//! A trace for Perfetto's viewer: a tar archive of one file per host and the manifest that relates them.
 
 use super::format::{Exported, Exporter, unwritten};
 use super::selection::ExportSelection;
@@ -17,7 +17,7 @@ fn export(run: &Path, chosen: &ExportSelection, to: &mut dyn Write) -> Result<Ex
     let mut files = files(&loaded.events, &loaded.lifelines, &loaded.index);
     let manifest = files.remove(MANIFEST).unwrap_or_default();
     let mut archive = tar::Builder::new(to);
-    // The manifest has to come first.
+    // The viewer expects the manifest first.
     let all = [(MANIFEST.to_owned(), manifest)].into_iter().chain(files);
     let written: Io<()> = all.into_iter().try_for_each(|(name, bytes)| {
         let mut header = tar::Header::new_gnu();

@@ -1,4 +1,4 @@
-//! What a QUIC stack logs of itself.
+//! qlog, the log of a QUIC stack.
 
 use super::format::{Importer, read_whole_log, take, unread};
 use crate::qlog;

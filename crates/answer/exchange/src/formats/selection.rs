@@ -1,4 +1,5 @@
-//! Which events of a run go out: those of some time, of some units, and in whose time. It writes none.
+//! Selects the events of a run for an export: by time, by unit, by duration. A unit is what a lifeline follows: a request, a piece of
+//! data.
 
 use stackline_analyze::duration_filter::DurationFilter;
 use stackline_analyze::lifelines::{Id, Lifeline};
@@ -10,33 +11,36 @@ use stackline_runs::events::{EventColumnSelection, Merged, read_batches, read_in
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// What is chosen.
+/// The selection.
 #[derive(Clone, Debug, Default)]
 pub struct ExportSelection {
-    /// In the reference host's time, where the form has each host's own.
+    /// Whether times are converted to the reference host's clock, in formats that otherwise keep each host's own.
     pub reference: bool,
-    /// From when on, seconds since the first event.
+    /// The start of the range, s since the first event.
     pub from_s: Option<f64>,
-    /// To when.
+    /// The end of the range, s since the first event.
     pub to_s: Option<f64>,
-    /// Their units; all of them without any.
+    /// The units; all units if empty.
     pub units: BTreeSet<Id>,
-    /// How long they took.
+    /// A filter on how long the units took.
     pub took: DurationFilter,
 }
 
-/// From when to when, reference time, ns.
+/// A range of time by the reference host's clock: from, to, ns.
 type ReferenceTimeRange = (u64, u64);
 
 impl ExportSelection {
+    /// Whether nothing is excluded.
     fn is_all(&self) -> bool {
         self.from_s.is_none() && self.to_s.is_none() && self.is_of_all_units()
     }
 
+    /// Whether no unit is excluded.
     fn is_of_all_units(&self) -> bool {
         self.units.is_empty() && self.took.is_any()
     }
 
+    /// The range of time; `origin_ns` is the time of the first event.
     fn span(&self, origin_ns: u64) -> ReferenceTimeRange {
         let moment = |since: f64| origin_ns.saturating_add((since * 1e9) as u64);
         (
@@ -45,7 +49,8 @@ impl ExportSelection {
         )
     }
 
-    /// A run with its lifelines: lines of these units that lie in that time, whole, and events on no line in that time.
+    /// Loads a run with only the selected events: whole lifelines that have an event in the time range, and events on no lifeline in that
+    /// range.
     pub(crate) fn loaded(&self, run: &Path) -> Result<LoadedRun> {
         let mut loaded = LoadedRun::open(run, usize::MAX)?;
         if !self.is_all() {
@@ -54,6 +59,7 @@ impl ExportSelection {
         Ok(loaded)
     }
 
+    /// Removes the lifelines and events that are not selected.
     fn leave_out(&self, loaded: &mut LoadedRun) {
         let (events, lifelines) = (&loaded.events, &mut loaded.lifelines);
         let (from_ns, to_ns) = self.span(origin_ns(&loaded.index, events, lifelines));
@@ -83,7 +89,7 @@ impl ExportSelection {
                 .filter(|row| *row < events.len())
                 .collect::<Vec<_>>()
         };
-        // Events on no line are there unless units are chosen.
+        // Events on no lifeline are kept unless units are selected.
         let loose = |row: &usize| {
             let clock = loaded
                 .index
@@ -117,7 +123,7 @@ impl ExportSelection {
         loaded.events = fit;
     }
 
-    /// The ids of the units that are chosen.
+    /// The units that are selected.
     fn ids(&self, run: &Path) -> Result<BTreeSet<Id>> {
         if self.took.is_any() {
             return Ok(self.units.clone());
@@ -135,7 +141,7 @@ impl ExportSelection {
             .collect())
     }
 
-    /// Events in the order of time: of that time, and of these units those that name one.
+    /// The selected events in the order of time. If units are selected, only events that name one are included.
     pub(crate) fn merged(&self, run: &Path) -> Result<Merged> {
         let merged = Merged::of(run, self.reference)?;
         if self.is_all() {
@@ -159,7 +165,7 @@ impl ExportSelection {
     }
 }
 
-/// The first event, reference time, ns.
+/// The time of the first event by the reference host's clock, ns.
 fn first_ns(run: &Path, index: &Index) -> Result<u64> {
     let mut first = index
         .runs

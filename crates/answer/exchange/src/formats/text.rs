@@ -1,9 +1,9 @@
-//! NetLogger's lines: `KEYWORD; host; seconds; nanoseconds; data; ...`
+//! stackline's text format: lines `KEYWORD; host; seconds; nanoseconds; data; ...`
 
 use super::format::{Exporter, Importer};
 use stackline_runs::events::{export_text, import_text};
 
-/// Anything may be text: what is none of its lines is counted.
+/// The last importer to be tried: it accepts any file, and counts lines that it cannot read.
 pub(crate) const FROM: Importer = Importer {
     name: "text",
     recognises: |_, _| true,

@@ -1,15 +1,16 @@
-//! Forms of other programs that are known and not read: what they are, and what to do instead. It reads nothing.
+//! Recognises formats of other programs that are not supported, and says what they are and what to do instead.
 
-/// A form that is not read.
+/// A format that is not supported.
 struct UnsupportedFormat {
-    /// What its first bytes contain, all of it.
+    /// Byte strings that the first bytes must contain, all of them.
     marks: &'static [&'static [u8]],
-    /// Whether they begin with the first mark.
+    /// Whether the first bytes must begin with the first mark; then the others are not examined.
     begins: bool,
-    /// What it is, and what is read in its place.
+    /// What the format is, and what can be used instead.
     hint: &'static str,
 }
 
+/// The formats, in the order in which they are tried.
 const KNOWN: &[UnsupportedFormat] = &[
     UnsupportedFormat {
         marks: &[&[0x1f, 0x8b]],
@@ -78,7 +79,7 @@ const KNOWN: &[UnsupportedFormat] = &[
     },
 ];
 
-/// What to do with a log of a known form that is not read, by its first bytes.
+/// What to do with a log of an unsupported format, recognised by its first bytes.
 #[must_use]
 pub fn find_unsupported(first: &[u8]) -> Option<&'static str> {
     let text = first.trim_ascii_start();

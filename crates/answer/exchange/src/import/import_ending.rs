@@ -1,4 +1,4 @@
-//! An import that a signal ends: soon, whatever it waits for, and before anything of it is in the run, or when all of it is.
+//! Lets a signal end an import soon, whatever it waits for: either nothing of it is in the run, or everything.
 
 use stackline_core::error::{Blame, Error, Result};
 use stackline_runs::events::SortStopSignal;
@@ -9,20 +9,22 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether a signal came.
+/// How often the flag of the signal is checked.
 const LOOK: Duration = Duration::from_millis(20);
-/// How long an import may take to end by itself, which tidies up.
+/// How long an import may take to end by itself, which cleans up, before it is abandoned.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Whether an import ends early; whoever decides first decides.
+/// Whether an import is kept or given up. The first decision, `keeps` or giving up, is final.
 #[derive(Clone, Debug, Default)]
 pub struct ImportEnding {
+    /// Set when a signal came.
     signalled: Arc<AtomicBool>,
+    /// The decision: true to keep the events, false to give up.
     kept: Arc<OnceLock<bool>>,
 }
 
 impl ImportEnding {
-    /// By the flag that a signal raises.
+    /// Uses the flag that a signal handler sets.
     #[must_use]
     pub fn by(signalled: &Arc<AtomicBool>) -> Self {
         Self {
@@ -31,25 +33,25 @@ impl ImportEnding {
         }
     }
 
-    /// What ends the sorting of events.
+    /// The signal that stops the sorting of events.
     #[must_use]
     pub fn stop(&self) -> SortStopSignal {
         SortStopSignal::by(&self.signalled)
     }
 
-    /// The events are about to go into the run: from now on nothing ends that, unless it has been given up.
+    /// Called before the events go into the run: returns true if they may. Then a signal can no longer end the import.
     pub(crate) fn keeps(&self) -> bool {
         *self
             .kept
             .get_or_init(|| !self.signalled.load(Ordering::Relaxed))
     }
 
-    /// Whether a signal came and nothing is to be kept.
+    /// Gives up, unless the events are kept already; returns whether it gave up.
     fn gives_up(&self) -> bool {
         !*self.kept.get_or_init(|| false)
     }
 
-    /// Does the work on a thread of its own, which may wait for a log that never comes.
+    /// Does the work on a thread of its own, which may be abandoned while it waits for a log that never comes.
     ///
     /// # Errors
     /// Those of the work, or that it was interrupted.
@@ -59,7 +61,7 @@ impl ImportEnding {
     ) -> Result<T> {
         let (to, done) = sync_channel(1);
         let worker = thread::spawn(move || {
-            // Nobody waits for it where it was given up.
+            // Sending fails if the work was given up and nobody waits for it.
             let _ = to.send(work());
         });
         let mut since = None;

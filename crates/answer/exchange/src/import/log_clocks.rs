@@ -1,4 +1,5 @@
-//! Clocks of imported logs: those given by hand, and those that causality proves wrong.
+//! The clocks of imported logs: those that the user set, and those that causality proves wrong (a message cannot arrive before it was
+//! sent).
 
 use serde_json::{Map, Value, json};
 use stackline_analyze::clocks::Causality;
@@ -9,7 +10,7 @@ use stackline_runs::events::{EventColumnSelection, read_batches};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Puts the clocks that were given on the command line into the index.
+/// Adds the clocks that were given on the command line to the index.
 pub(crate) fn set_given_clocks(
     given: &[(String, i64)],
     index: &mut Index,
@@ -44,7 +45,7 @@ pub(crate) fn set_given_clocks(
     Ok(())
 }
 
-/// Corrects the clocks that cannot be right, and notes what is doubtful.
+/// Corrects clocks that violate causality, and notes doubtful ones.
 pub(crate) fn correct_clocks(run: &Path, index: &mut Index) -> Result<()> {
     if index.hosts.len() < 2 {
         return Ok(());
@@ -72,14 +73,14 @@ pub(crate) fn correct_clocks(run: &Path, index: &mut Index) -> Result<()> {
     Ok(())
 }
 
-/// Adds a note that is not there yet.
+/// Adds a note unless it exists.
 pub(crate) fn note(trace: &mut HostTrace, sentence: String) {
     if !trace.notes.contains(&sentence) {
         trace.notes.push(sentence);
     }
 }
 
-/// Clocks that are not the reference's, by host.
+/// The clocks that differ from the reference or have notes, by host.
 pub(crate) fn json(index: &Index) -> Value {
     let wrong = index
         .hosts

@@ -1,4 +1,4 @@
-//! Logs of servers (`--log`): each line that tells of a request of a capture becomes a point of it.
+//! Access logs of servers (`--log`): each line that describes a request of a capture becomes an event `LOG` on that request's lifeline.
 
 use super::ImportRequest;
 use crate::access::{self, AccessLogEntry, Entries};
@@ -16,10 +16,10 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// The longest log that is read.
+/// The largest log that is read, in bytes.
 const LARGEST: u64 = 1 << 30;
 
-/// Reads all of them.
+/// Reads all access logs of an import.
 pub(crate) fn join(
     request: &ImportRequest,
     captured: Option<&CaptureImport>,
@@ -41,7 +41,7 @@ pub(crate) fn join(
     Ok(())
 }
 
-/// `FILE`, or `HOST=FILE` where there is no file of that name.
+/// Splits `HOST=FILE`; a file whose name is the whole text takes precedence.
 fn named(log: &Path) -> (Option<&str>, &Path) {
     let parts = log
         .to_str()
@@ -71,6 +71,7 @@ fn no_access_log(source: &str) -> Error {
     .hint("supported formats: nginx, Apache (combined), haproxy, Envoy and Traefik log lines, JSON lines, and OTLP/JSON")
 }
 
+/// Reads one access log, and adds an event for each line that matches a request.
 fn one(
     path: &Path,
     server: Option<&str>,
@@ -137,7 +138,7 @@ fn one(
     Ok(TraceImport { source, ..import })
 }
 
-/// Lines that tell of no request, by reason.
+/// The lines that match no request, by reason.
 fn refused(read: &Entries, alone: u64, ambiguous: u64) -> BTreeMap<String, u64> {
     let unread = read.reasons.iter();
     let counts = unread
@@ -149,7 +150,7 @@ fn refused(read: &Entries, alone: u64, ambiguous: u64) -> BTreeMap<String, u64> 
     counts.filter(|(_, count)| *count > 0).collect()
 }
 
-/// How grave a line is, in its own word; that without values.
+/// The log level of a line, redacted unless `contents` is set.
 fn level_of(entry: &AccessLogEntry, contents: bool) -> Option<String> {
     let level = Some(entry.level.as_str()).filter(|level| !level.is_empty())?;
     Some(if contents {
@@ -159,7 +160,7 @@ fn level_of(entry: &AccessLogEntry, contents: bool) -> Option<String> {
     })
 }
 
-/// The line, or what it says without values.
+/// The line, or without `contents` a summary of it with the redacted request.
 fn message(entry: &AccessLogEntry, contents: bool, left_out: &mut LeftOut) -> String {
     const LONGEST: usize = Bound::Data.most();
     let mut cut = |mut text: String| {

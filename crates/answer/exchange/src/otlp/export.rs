@@ -1,5 +1,5 @@
-//! Lifelines as spans of OTLP: a root for each, under it what lies between two of its events. Requests of programs have their names, a
-//! span of their client and one of their server, and are in the trace of the request that they were made for.
+//! Writes lifelines as OTLP spans: a root span for each, with a child span for the time between each two events. Traced requests have
+//! their own names, a span at the client and one at the server, and belong to the trace of the request that caused them.
 
 use super::messages::{
     AnyValue, KeyValue, OtlpScope, OtlpSpan, OtlpStatus, Resource, ResourceSpans, ScopeSpans,
@@ -12,12 +12,12 @@ use stackline_analyze::names::segment_name;
 use stackline_events::{EventTable, EventValue, catalogue};
 use std::collections::BTreeMap;
 
-/// Kinds of spans.
+/// Span kinds of OTLP.
 const INTERNAL: i32 = 1;
 const SERVER: i32 = 2;
 const CLIENT: i32 = 3;
 
-/// Lifelines as spans.
+/// The spans of all lifelines.
 #[must_use]
 pub fn spans(lifelines: &Lifelines, events: &EventTable) -> TracesData {
     let mut by_place: SpansByPlace = BTreeMap::new();
@@ -52,7 +52,7 @@ pub fn spans(lifelines: &Lifelines, events: &EventTable) -> TracesData {
 /// Spans by host and service.
 type SpansByPlace = BTreeMap<(String, String), Vec<OtlpSpan>>;
 
-/// One unit of a lifeline, and what is known of it.
+/// One unit on a lifeline, with what its spans need.
 struct LineSpans<'l> {
     lifelines: &'l Lifelines,
     events: &'l EventTable,
@@ -61,6 +61,7 @@ struct LineSpans<'l> {
 }
 
 impl LineSpans<'_> {
+    /// Adds all spans of the unit.
     fn push_all(&self, by_place: &mut SpansByPlace) {
         let passages = &self.own.passages[..];
         let (Some(first), Some(last)) = (passages.first(), passages.last()) else {
@@ -96,6 +97,7 @@ impl LineSpans<'_> {
         }
     }
 
+    /// The root span of the unit.
     fn root(&self, ends: [&LifelinePassage; 2]) -> OtlpSpan {
         let (lifelines, line) = (self.lifelines, self.line);
         let [first, last] = ends;
@@ -104,7 +106,7 @@ impl LineSpans<'_> {
         let failure = failure.or((!well && self.own.is_of_line).then_some(outcome));
         let unit = self.own.id(line);
         let mut attributes = vec![text("stackline.unit", &unit)];
-        // What is known of a line is of its own unit.
+        // The lifeline's outcome, bytes and flow are those of its own unit, not of other units on it.
         if self.own.is_of_line {
             attributes.push(text("stackline.outcome", outcome));
             let bytes = line.bytes.map(|bytes| bytes as i64);
@@ -142,7 +144,7 @@ impl LineSpans<'_> {
         }
     }
 
-    /// What is known of its request.
+    /// The attributes of the unit's request.
     fn attributes(&self) -> Vec<KeyValue> {
         let attribute = |(key, value): &(&'static str, String)| match value.parse() {
             Ok(code) if key.ends_with("status_code") => number(key, code),
@@ -151,7 +153,7 @@ impl LineSpans<'_> {
         self.own.texts.iter().map(attribute).collect()
     }
 
-    /// The request as its server has it, from its arrival to its answer.
+    /// The server's span of a request, from its arrival to its response.
     fn server_span(&self, from: &LifelinePassage, to: &LifelinePassage) -> OtlpSpan {
         let failure = self.own.failure.as_deref();
         OtlpSpan {
@@ -171,6 +173,7 @@ impl LineSpans<'_> {
         }
     }
 
+    /// The span between two events of the unit.
     fn segment(&self, index: usize, ends: [&LifelinePassage; 2], at_server: bool) -> OtlpSpan {
         let (lifelines, [from, to]) = (self.lifelines, ends);
         OtlpSpan {
@@ -205,7 +208,7 @@ fn keyword<'l>(lifelines: &'l Lifelines, passage: &LifelinePassage) -> &'l str {
         .map_or("", |point| &point.keyword)
 }
 
-/// What the time between two points is called, as `lifelines` has it.
+/// The name of the time between two events, as the analysis calls it.
 fn segment_between(lifelines: &Lifelines, from: &LifelinePassage, to: &LifelinePassage) -> String {
     let point = |passage: &LifelinePassage| lifelines.points.get(passage.point as usize);
     point(from)
@@ -213,6 +216,7 @@ fn segment_between(lifelines: &Lifelines, from: &LifelinePassage, to: &LifelineP
         .map_or_else(String::new, |(from, to)| segment_name(from, to))
 }
 
+/// The name of an outcome, and whether it is a success.
 const fn outcome(outcome: LifelineOutcome) -> (&'static str, bool) {
     match outcome {
         LifelineOutcome::Complete => ("complete", true),
@@ -225,6 +229,7 @@ const fn outcome(outcome: LifelineOutcome) -> (&'static str, bool) {
     }
 }
 
+/// The event of a lifeline as an event of a span.
 fn event(lifelines: &Lifelines, passage: &LifelinePassage, events: &EventTable) -> SpanEvent {
     let row = passage.row as usize;
     let fields = if row < events.len() {
@@ -242,7 +247,7 @@ fn event(lifelines: &Lifelines, passage: &LifelinePassage, events: &EventTable) 
     };
     let mut attributes: Vec<KeyValue> = fields.filter_map(numbered).collect();
     if let Some(entry) = catalogue::find(keyword(lifelines, passage)) {
-        // Names for people; the data above are exact.
+        // Attributes with names for human readers; the numbered ones above are read back exactly.
         let named = |(field, name): (usize, &&str)| match events.value(row, field) {
             EventValue::Number(value) => Some(number(name, value)),
             EventValue::Text(value) => Some(text(name, value)),

@@ -1,20 +1,20 @@
-//! The messages of OTLP's traces (opentelemetry-proto 1.x), as far as a span can hold what a lifeline does, with the field
-//! numbers of protobuf and the names of OTLP/JSON. A message of a collector that holds more is read all the same.
+//! The messages of OTLP traces (opentelemetry-proto 1.x) that are needed for lifelines, with their field numbers in protobuf and their
+//! names in OTLP/JSON. Other fields of a message are ignored.
 
 use prost::Message;
 use serde::{Deserialize, Serialize};
 
-/// What a file of traces holds (`TracesData`, `ExportTraceServiceRequest`); in JSON also what such a message wraps, alone.
+/// The content of a trace file (`TracesData`, `ExportTraceServiceRequest`); in JSON also parts of such a message alone.
 #[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", from = "WrittenTraces")]
 pub struct TracesData {
-    /// By what they are about.
+    /// The spans by resource.
     #[prost(message, repeated, tag = "1")]
     pub resource_spans: Vec<ResourceSpans>,
 }
 
-/// One object of JSON as exporters write it: all of the message, or the spans of one resource (as Java logs them), of one
-/// instrumentation, or some spans.
+/// A JSON object as exporters write it: the whole message, or only the spans of one resource (as Java logs them), of one instrumentation
+/// scope, or bare spans.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct WrittenTraces {
@@ -26,7 +26,7 @@ struct WrittenTraces {
     #[serde(alias = "instrumentationLibrary")]
     scope: Option<OtlpScope>,
     spans: Vec<OtlpSpan>,
-    /// What answers of Jaeger's and Tempo's services wrap.
+    /// The content of responses of Jaeger's and Tempo's services.
     #[serde(alias = "trace")]
     result: Option<Box<TracesData>>,
 }
@@ -56,33 +56,33 @@ impl From<WrittenTraces> for TracesData {
     }
 }
 
-/// Spans of one resource.
+/// The spans of one resource.
 #[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ResourceSpans {
-    /// A host, a service.
+    /// The resource: a host, a service.
     #[prost(message, optional, tag = "1")]
     pub resource: Option<Resource>,
-    /// By what made them.
+    /// The spans by the instrumentation that made them.
     #[prost(message, repeated, tag = "2")]
     #[serde(alias = "scope_spans", alias = "instrumentationLibrarySpans")]
     pub scope_spans: Vec<ScopeSpans>,
 }
 
-/// What spans are about.
+/// What spans describe: a host, a service.
 #[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Resource {
-    /// `host.name`, `service.name`, ...
+    /// Attributes such as `host.name` and `service.name`.
     #[prost(message, repeated, tag = "1")]
     pub attributes: Vec<KeyValue>,
 }
 
-/// Spans of one instrumentation.
+/// The spans of one instrumentation scope.
 #[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ScopeSpans {
-    /// What made them.
+    /// The instrumentation that made the spans.
     #[prost(message, optional, tag = "1")]
     pub scope: Option<OtlpScope>,
     /// The spans.
@@ -90,84 +90,84 @@ pub struct ScopeSpans {
     pub spans: Vec<OtlpSpan>,
 }
 
-/// What made spans.
+/// The instrumentation that made spans.
 #[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OtlpScope {
-    /// Its name.
+    /// The instrumentation's name.
     #[prost(string, tag = "1")]
     pub name: String,
-    /// Its version.
+    /// The instrumentation's version.
     #[prost(string, tag = "2")]
     pub version: String,
 }
 
-/// One span.
+/// A span.
 #[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OtlpSpan {
-    /// 16 bytes; none where an exporter has no ids.
+    /// The trace id, 16 bytes; empty if the exporter has no ids.
     #[prost(bytes = "vec", tag = "1")]
     #[serde(with = "hex")]
     pub trace_id: Vec<u8>,
-    /// 8 bytes, or none.
+    /// The span's id, 8 bytes, or empty.
     #[prost(bytes = "vec", tag = "2")]
     #[serde(with = "hex")]
     pub span_id: Vec<u8>,
-    /// 8 bytes, or none.
+    /// The parent span's id, 8 bytes, or empty.
     #[prost(bytes = "vec", tag = "4")]
     #[serde(with = "hex")]
     pub parent_span_id: Vec<u8>,
-    /// What it is.
+    /// The span's name.
     #[prost(string, tag = "5")]
     pub name: String,
-    /// 1 internal, 2 server, 3 client, 4 producer, 5 consumer.
+    /// The kind: 1 internal, 2 server, 3 client, 4 producer, 5 consumer.
     #[prost(int32, tag = "6")]
     pub kind: i32,
-    /// ns since 1970.
+    /// The start, ns since 1970.
     #[prost(fixed64, tag = "7")]
     #[serde(with = "nanos")]
     pub start_time_unix_nano: u64,
-    /// ns since 1970.
+    /// The end, ns since 1970.
     #[prost(fixed64, tag = "8")]
     #[serde(with = "nanos")]
     pub end_time_unix_nano: u64,
-    /// What is known of it.
+    /// The span's attributes.
     #[prost(message, repeated, tag = "9")]
     pub attributes: Vec<KeyValue>,
-    /// What happened in it.
+    /// The events within the span.
     #[prost(message, repeated, tag = "11")]
     pub events: Vec<SpanEvent>,
-    /// How it ended.
+    /// Whether the span succeeded.
     #[prost(message, optional, tag = "15")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<OtlpStatus>,
 }
 
-/// What happened in a span.
+/// An event within a span.
 #[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SpanEvent {
-    /// ns since 1970.
+    /// The time, ns since 1970.
     #[prost(fixed64, tag = "1")]
     #[serde(with = "nanos")]
     pub time_unix_nano: u64,
-    /// What.
+    /// The event's name.
     #[prost(string, tag = "2")]
     pub name: String,
-    /// What else.
+    /// The event's attributes.
     #[prost(message, repeated, tag = "3")]
     pub attributes: Vec<KeyValue>,
 }
 
-/// How a span ended.
+/// Whether a span succeeded.
 #[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OtlpStatus {
-    /// Why.
+    /// The reason of a failure.
     #[prost(string, tag = "2")]
     pub message: String,
-    /// 0 unset, 1 well, 2 not.
+    /// The code: 0 unset, 1 success, 2 failure.
     #[prost(int32, tag = "3")]
     pub code: i32,
 }
@@ -176,15 +176,15 @@ pub struct OtlpStatus {
 #[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct KeyValue {
-    /// Its name.
+    /// The attribute's name.
     #[prost(string, tag = "1")]
     pub key: String,
-    /// Its value.
+    /// The attribute's value.
     #[prost(message, optional, tag = "2")]
     pub value: Option<AnyValue>,
 }
 
-/// A value; of lists and maps nothing is kept.
+/// The value of an attribute. Lists and maps are not kept.
 #[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AnyValue {
@@ -192,25 +192,26 @@ pub struct AnyValue {
     #[prost(string, optional, tag = "1")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub string_value: Option<String>,
-    /// Yes or no.
+    /// A boolean.
     #[prost(bool, optional, tag = "2")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bool_value: Option<bool>,
-    /// A whole number, in JSON a text.
+    /// An integer; in JSON it is a text.
     #[prost(int64, optional, tag = "3")]
     #[serde(skip_serializing_if = "Option::is_none", with = "whole")]
     pub int_value: Option<i64>,
-    /// Another number.
+    /// A floating-point number.
     #[prost(double, optional, tag = "4")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub double_value: Option<f64>,
 }
 
-/// Ids are hexadecimal in OTLP/JSON; protobuf's own JSON, which some write, has them in base64. What is neither is one byte: it is not
-/// an id, and not none either.
+/// Reads and writes ids. They are hexadecimal in OTLP/JSON; the JSON of protobuf itself, which some exporters write, has them in base64.
+/// An id that is neither becomes one byte, which is neither a valid id nor an absent one.
 mod hex {
     use serde::{Deserialize, Deserializer, Serializer};
 
+    /// The value of an invalid id.
     const NEITHER: [u8; 1] = [0];
 
     pub(super) fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
@@ -224,7 +225,7 @@ mod hex {
             _ => of_digits(&text),
         };
         let bytes = bytes.unwrap_or_else(|| NEITHER.to_vec());
-        // The specification has no id of zeroes: they stand for none.
+        // The specification does not allow an id of zeroes, so it means that there is none.
         let is_none = bytes.len() > 1 && bytes.iter().all(|byte| *byte == 0);
         Ok(if is_none { Vec::new() } else { bytes })
     }
@@ -255,7 +256,7 @@ mod hex {
     }
 }
 
-/// 64-bit numbers are texts in JSON; some write them as numbers.
+/// Reads and writes 64-bit times, which are texts in JSON; some exporters write numbers.
 mod nanos {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
@@ -280,7 +281,7 @@ mod nanos {
     }
 }
 
-/// The same, where there may be none.
+/// The same for optional integers.
 mod whole {
     use super::nanos::Either;
     use serde::{Deserialize, Deserializer, Serializer, de::Error};

@@ -1,6 +1,5 @@
-//! What traced requests say of the spans that their lifelines become: names, services, the trace that each is in and the span that it
-//! is under. A request is in the trace that its `traceparent` names, or in that of the request that it was made for, on whose line it
-//! may be.
+//! Finds, from the events of traced requests, what the spans of lifelines need: names, services, the trace and the parent span of each. A
+//! request belongs to the trace that its `traceparent` names, or to the trace of the request that caused it, on whose lifeline it may be.
 
 use super::fnv;
 use stackline_analyze::findings::{generalise_request_name, is_failure_status};
@@ -8,12 +7,12 @@ use stackline_analyze::lifelines::{Lifeline, LifelinePassage, Lifelines};
 use stackline_events::{EventTable, catalogue, unit_ids};
 use std::collections::BTreeMap;
 
-/// Requests that were made for one another, at most.
+/// The longest chain of requests that caused one another.
 const DEEPEST: usize = 64;
-/// The number of the server's span among those of a line; segments have those from 1 on.
+/// The index of the server's span among the spans of a unit; segments have the indices from 1 on.
 const SERVER_SPAN: u64 = u64::MAX;
 
-/// A request, by its events.
+/// A request, as its events describe it.
 #[derive(Clone, Debug, Default)]
 struct RequestFacts {
     is_call: bool,
@@ -21,40 +20,44 @@ struct RequestFacts {
     name: String,
     status: String,
     unknown: String,
+    /// The hosts of client and server.
     hosts: [String; 2],
+    /// The programs of client and server.
     programs: [String; 2],
+    /// The unit of the request that caused it.
     parent: Option<i64>,
-    /// The trace and the span that it says it is made for.
+    /// The ids of the trace and the span that its `traceparent` names.
     context: Option<(String, String)>,
 }
 
-/// The spans of one unit: their ids, and what its request gives them.
+/// What is needed for the spans of one unit: their ids, and what its request adds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UnitSpans {
-    /// The line that it is on.
+    /// The index of the lifeline it is on.
     pub(super) line: usize,
-    /// Whether it is that line's own.
+    /// Whether it is the lifeline's own unit, rather than a request on it.
     pub(super) is_of_line: bool,
-    /// What it passed.
+    /// Its events on the lifeline.
     pub(super) passages: Vec<LifelinePassage>,
-    /// When it began, where that was before.
+    /// When it began, if that was before its first event: at the start of its connection, ns.
     pub(super) began_ns: Option<u64>,
+    /// The trace id.
     pub(super) trace: [u8; 16],
-    /// The span above the root.
+    /// The id of the root span's parent; empty if there is none.
     pub(super) parent: Vec<u8>,
-    /// The name of its request.
+    /// The span name, for a request or a connection.
     pub(super) name: Option<String>,
-    /// Whether it is a request.
+    /// Whether the unit is a request.
     pub(super) is_request: bool,
-    /// Why it failed.
+    /// Why the request failed, if it did.
     pub(super) failure: Option<String>,
-    /// Attributes.
+    /// The request's attributes: name and value.
     pub(super) texts: Vec<(&'static str, String)>,
-    /// From which passage to which its server has it, where its client was seen too.
+    /// The first and the last passage at the server, if the client was captured too.
     pub(super) server: Option<(usize, usize)>,
-    /// Its number.
+    /// The unit's number, if it has one.
     unit: Option<i64>,
-    /// What its own spans are counted from.
+    /// The seed of its span ids.
     seed: [u8; 16],
     hosts: [String; 2],
     services: [String; 2],
@@ -62,24 +65,24 @@ pub(super) struct UnitSpans {
 }
 
 impl UnitSpans {
-    /// The root is span 0, segment `n` is span `n + 1`; spans of different units differ too.
+    /// The id of a span of this unit: 0 is the root, segment `n` has index `n + 1`. Ids of different units differ.
     pub(super) fn span(&self, index: u64) -> Vec<u8> {
         let seed = [&self.seed[..], &index.to_be_bytes()].concat();
         fnv(&seed).max(1).to_be_bytes().to_vec()
     }
 
-    /// Its id; what is on a line without one of its own has the line's.
+    /// The unit's id as text; a unit without a number has that of its lifeline.
     pub(super) fn id(&self, line: &Lifeline) -> String {
         self.unit
             .map_or_else(|| line.unit.to_string(), |unit| unit.to_string())
     }
 
-    /// The span of its server.
+    /// The id of the server's span.
     pub(super) fn server_span(&self) -> Vec<u8> {
         self.span(SERVER_SPAN)
     }
 
-    /// The span that requests are under which its server makes for it.
+    /// The id of the span under which the requests are that this request caused.
     fn span_of_server(&self) -> Vec<u8> {
         match self.server {
             Some(_) => self.server_span(),
@@ -87,12 +90,12 @@ impl UnitSpans {
         }
     }
 
-    /// Whether its root is its server's, as its client was not seen.
+    /// Whether the root span is the server's, because the client was not captured.
     pub(super) const fn is_of_server(&self) -> bool {
         self.is_of_server
     }
 
-    /// The service of a host: the program of that end.
+    /// The service of a host: the program of the request's end there.
     pub(super) fn service(&self, host: &str, is_server: bool) -> Option<&str> {
         self.name.as_ref()?;
         let order = if is_server { [1, 0] } else { [0, 1] };
@@ -101,7 +104,7 @@ impl UnitSpans {
     }
 }
 
-/// All units of these lines, each before those that follow it on its line.
+/// All units on the lifelines, in the order of lifelines and of their first events.
 pub(super) fn find_unit_spans(lifelines: &Lifelines, events: &EventTable) -> Vec<UnitSpans> {
     let facts = collect_facts(events);
     let firsts = first_calls(&facts);
@@ -138,7 +141,7 @@ pub(super) fn find_unit_spans(lifelines: &Lifelines, events: &EventTable) -> Vec
     all
 }
 
-/// The units on a line, with what each of them passed: that of the line, and the requests that were made for it.
+/// The units on a lifeline, with the events of each: the lifeline's own unit, and the requests that it caused.
 fn units_of(
     lifelines: &Lifelines,
     line: &Lifeline,
@@ -155,7 +158,7 @@ fn units_of(
         if let Some(unit) = named {
             by_flow.insert(unit_ids::parts(unit).0, unit);
         }
-        // Packets name bytes of a stream.
+        // Packets name a range of a stream, so they belong to the latest request on its connection.
         let carried = || by_flow.get(&unit_ids::stream_parts(number(1)?).0).copied();
         let unit = named.or_else(carried).or(own);
         match units.iter_mut().find(|(other, _)| *other == unit) {
@@ -166,7 +169,8 @@ fn units_of(
     units
 }
 
-/// Connections have the name of what they are, and the services of the first request on them, which begins with them.
+/// Names the units of connections `connect`, with the services of the first request on the connection; that request begins when the
+/// connection begins.
 fn name_connections(
     all: &mut [UnitSpans],
     facts: &BTreeMap<i64, RequestFacts>,
@@ -187,7 +191,7 @@ fn name_connections(
     }
 }
 
-/// The trace of a unit, and the span that its root is under.
+/// The trace of a unit, and the parent of its root span.
 fn place(
     at: usize,
     all: &[UnitSpans],
@@ -213,7 +217,7 @@ fn place(
                 .is_some_and(|one| one.parent == Some(above));
             parent = match is_made_for {
                 true => all[next].span_of_server(),
-                // A connection, a handshake: the client's.
+                // A connection or a handshake belongs to the client's span.
                 false => all[next].span(0),
             };
         }
@@ -222,7 +226,7 @@ fn place(
     (all[now].seed, parent)
 }
 
-/// The request that another one, a handshake or a connection is a part of.
+/// The request that caused this request, or that a handshake or a connection belongs to.
 fn above(
     unit: i64,
     facts: &BTreeMap<i64, RequestFacts>,
@@ -239,7 +243,7 @@ fn above(
     .filter(|above| *above != unit)
 }
 
-/// The first call of each connection.
+/// The first call on each connection, by flow number.
 fn first_calls(facts: &BTreeMap<i64, RequestFacts>) -> BTreeMap<u32, i64> {
     let mut firsts = BTreeMap::new();
     for (unit, _) in facts.iter().filter(|(_, one)| one.is_call) {
@@ -248,6 +252,7 @@ fn first_calls(facts: &BTreeMap<i64, RequestFacts>) -> BTreeMap<u32, i64> {
     firsts
 }
 
+/// The bytes of the ids of a trace and a span.
 fn ids_of(trace: &str, span: &str) -> Option<([u8; 16], Vec<u8>)> {
     let trace = u128::from_str_radix(trace, 16).ok()?.to_be_bytes();
     Some((
@@ -256,7 +261,7 @@ fn ids_of(trace: &str, span: &str) -> Option<([u8; 16], Vec<u8>)> {
     ))
 }
 
-/// The programs of both ends, or what else is known of them.
+/// The programs of both ends, or their hosts where the program is unknown.
 fn services(one: &RequestFacts) -> [String; 2] {
     [0, 1].map(|end| match one.programs[end].is_empty() {
         true => one.hosts[end].clone(),
@@ -264,7 +269,8 @@ fn services(one: &RequestFacts) -> [String; 2] {
     })
 }
 
-/// What a unit is by itself: of a line's number, its own id, and when it was, so that traces of other runs have other ids.
+/// What a unit has by itself. The seed of its ids comes from its lifeline's index, its id and its times, so that traces of different runs
+/// get different ids.
 fn own_spans(
     lifelines: &Lifelines,
     passages: &[LifelinePassage],
@@ -277,7 +283,7 @@ fn own_spans(
     let at_ns = |passage: Option<&LifelinePassage>| passage.map_or(0, |passage| passage.at_ns);
     let moments = [line as u64, at_ns(passages.first()), at_ns(passages.last())];
     let moments: Vec<u8> = moments.into_iter().flat_map(u64::to_be_bytes).collect();
-    // No id is all zeroes.
+    // An id of zeroes is not allowed.
     seed[..8].copy_from_slice(&fnv(&moments).max(1).to_be_bytes());
     seed[8..].copy_from_slice(&number.to_be_bytes());
     let own = UnitSpans {
@@ -308,7 +314,7 @@ fn own_spans(
     }
 }
 
-/// From which passage to which the server has it: all at its host, or what its program does where both are on one.
+/// The first and the last event at the server: those at its host, or, if both programs are on one host, those of the server program.
 fn server_passages(
     lifelines: &Lifelines,
     passages: &[LifelinePassage],
@@ -327,7 +333,7 @@ fn server_passages(
     (passages[to].at_ns >= passages[from].at_ns).then_some((from, to))
 }
 
-/// What it is called among those of its kind.
+/// The name of the span: that of the request with its variable parts replaced, so that similar requests share it.
 fn name_span(one: &RequestFacts) -> String {
     match &one.name[..] {
         "" => one.protocol.clone(),
@@ -335,9 +341,10 @@ fn name_span(one: &RequestFacts) -> String {
     }
 }
 
+/// The reason why a request failed, if it did.
 fn failure(one: &RequestFacts) -> Option<String> {
     let status = &one.status;
-    // Of spans that others wrote, the protocol may not say what an error is.
+    // In spans that other programs wrote, the protocol may not tell what an error is.
     let is_error = is_failure_status(&one.protocol, status) || status.starts_with("ERR");
     match () {
         () if !one.unknown.is_empty() => Some(one.unknown.clone()),
@@ -346,7 +353,7 @@ fn failure(one: &RequestFacts) -> Option<String> {
     }
 }
 
-/// By the names of OpenTelemetry, where it has any.
+/// The attributes of a request, with OpenTelemetry's names where these exist.
 fn attributes(one: &RequestFacts) -> Vec<(&'static str, String)> {
     let mut texts = vec![("network.protocol.name", one.protocol.clone())];
     let mut put = |key: &'static str, value: &str| {
@@ -364,6 +371,7 @@ fn attributes(one: &RequestFacts) -> Vec<(&'static str, String)> {
     texts
 }
 
+/// Collects what the events say about requests, by unit.
 fn collect_facts(events: &EventTable) -> BTreeMap<i64, RequestFacts> {
     let mut facts: BTreeMap<i64, RequestFacts> = BTreeMap::new();
     for row in 0..events.len() {
@@ -393,7 +401,7 @@ fn collect_facts(events: &EventTable) -> BTreeMap<i64, RequestFacts> {
             }
         }
     }
-    // What no REQUEST tells of is none.
+    // Units without an event REQUEST are not requests.
     facts.retain(|_, one| !one.protocol.is_empty());
     facts
 }

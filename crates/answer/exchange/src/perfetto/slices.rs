@@ -1,20 +1,20 @@
-//! Units as slices: from its first event to its last, on the host where it begins. Slices of one track nest, and units overlap, so
-//! each is on the first lane that is free when it begins.
+//! Makes slices of units for Perfetto: from a unit's first event to its last, on the host where it begins. Slices of one track must nest,
+//! but units overlap, so each is put on the first lane that is free when it begins.
 
 use stackline_analyze::lifelines::Lifelines;
 use std::collections::BTreeMap;
 
-/// Lanes of a host; units beyond that are instants and flows alone.
+/// The most lanes of a host; units beyond it are shown as instants and flows only.
 const MOST_LANES: usize = 64;
 
-/// One unit.
+/// The slice of one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slice {
     pub(super) from_ns: u64,
     pub(super) to_ns: u64,
-    /// From 0.
+    /// The lane, counted from 0.
     pub(super) lane: usize,
-    /// Its line.
+    /// The index of the unit's lifeline.
     pub(super) line: usize,
 }
 
@@ -41,6 +41,7 @@ pub(super) fn collect_slices(lifelines: &Lifelines) -> BTreeMap<&str, Vec<Slice>
     hosts
 }
 
+/// Assigns lanes to the slices of a host.
 fn spread(slices: &mut Vec<Slice>) {
     slices.sort_unstable_by_key(|slice| (slice.from_ns, slice.to_ns));
     let mut free_at: Vec<u64> = Vec::new();

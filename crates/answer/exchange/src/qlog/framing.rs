@@ -1,18 +1,18 @@
-//! How records of qlog follow one another: one JSON document, records behind separators (RFC 7464), or a record a line; and what is
-//! whole of a document that was cut short. It knows no events.
+//! Splits qlog files into records: one JSON document, records behind separators (RFC 7464), or one record per line; and finds the
+//! complete part of a document that was cut short.
 
 use crate::json_mistake_place;
 use serde_json::Value as Json;
 use serde_json::error::Category;
 
-/// Begins a record of JSON-SEQ.
+/// The record separator of JSON-SEQ (RFC 7464).
 const SEPARATOR: u8 = 0x1e;
-/// What is open around an event of a document, and what closes it behind one.
+/// The brackets that are open around an event of a document, and the text that closes the document behind it.
 const AROUND_EVENT: (&[u8], &[u8]) = (b"{[{[", b"]}]}");
-/// The same of a whole trace.
+/// The same around a whole trace.
 const AROUND_TRACE: (&[u8], &[u8]) = (b"{[", b"]}");
 
-/// What is between the records of a file that is a sequence of them; nothing where it is one document.
+/// The byte between the records of a sequence; `None` for a single document.
 pub(super) fn find_separator(bytes: &[u8]) -> Option<u8> {
     if bytes.contains(&SEPARATOR) {
         return Some(SEPARATOR);
@@ -22,14 +22,14 @@ pub(super) fn find_separator(bytes: &[u8]) -> Option<u8> {
     (is_header(&header) && header.get("traces").is_none()).then_some(b'\n')
 }
 
-/// Whether a record says of itself that it begins a file of qlog.
+/// Whether a record is the header of a qlog file.
 pub(super) fn is_header(record: &Json) -> bool {
     ["qlog_version", "file_schema"]
         .iter()
         .any(|name| record.get(name).is_some())
 }
 
-/// The records, without those that hold nothing.
+/// The records that are not empty.
 pub(super) fn records(bytes: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     bytes
         .split(move |byte| *byte == separator)
@@ -37,7 +37,7 @@ pub(super) fn records(bytes: &[u8], separator: u8) -> impl Iterator<Item = &[u8]
         .filter(|record| !record.is_empty())
 }
 
-/// A document up to its last whole event before that mistake, closed behind it.
+/// The document up to its last complete event before a mistake, closed behind it.
 pub(super) fn whole_part(bytes: &[u8], mistake: &serde_json::Error) -> Option<Json> {
     let until = match mistake.classify() {
         Category::Eof => bytes.len(),
@@ -47,7 +47,7 @@ pub(super) fn whole_part(bytes: &[u8], mistake: &serde_json::Error) -> Option<Js
     serde_json::from_slice(&[&bytes[..end], closing].concat()).ok()
 }
 
-/// Where the last whole event, or the last whole trace, ends, and what closes the document there.
+/// The end of the last complete event or trace, and the text that closes the document there.
 fn last_whole(bytes: &[u8]) -> Option<(usize, &'static [u8])> {
     let (mut open, mut last) = (Vec::new(), None);
     let (mut within_text, mut escaped) = (false, false);

@@ -1,25 +1,26 @@
-//! Packets of qlog as events: one for each stream frame that a packet carries, with its stream and byte range, or one without. Drafts
-//! have numbers and kinds beside the header or in it, lengths in frames or in their `raw`.
+//! Turns packets in qlog into events: one for each stream frame of a packet, with its stream and byte range, or one without a range.
+//! Drafts differ in where numbers, types and lengths stand.
 
 use super::values::{count_of, first_of, first_text};
 use serde_json::Value as Json;
 use stackline_events::{EventTable, EventValue, catalogue::rows::QuicLost};
 
-/// What is said of one packet.
+/// One packet.
 pub(super) struct QlogPacket<'j> {
-    /// The event that it is.
+    /// The keyword of its events.
     pub(super) keyword: &'static str,
-    /// Its number.
+    /// The packet number.
     pub(super) number: Option<u64>,
-    /// Its type; of a lost one why it is taken for lost.
+    /// The packet type; for a lost packet, why it is taken for lost.
     pub(super) kind: &'j str,
-    /// Its frames.
+    /// The packet's frames.
     pub(super) frames: &'j [Json],
+    /// The packet's length in bytes.
     bytes: Option<u64>,
 }
 
 impl<'j> QlogPacket<'j> {
-    /// By its data, and what is said of it beside these.
+    /// Reads a packet from the data of its event, and the event's trigger.
     pub(super) fn of(keyword: &'static str, data: &'j Json, trigger: Option<&'j str>) -> Self {
         const KINDS: [&str; 2] = ["packet_type", "type"];
         let header = &data["header"];
@@ -44,7 +45,7 @@ impl<'j> QlogPacket<'j> {
         }
     }
 
-    /// Puts its events into a table; `kind` is what is kept of its kind.
+    /// Adds the packet's events to a table; `kind` is the redacted type.
     pub(super) fn push(&self, host: &str, at_ns: u64, kind: &str, table: &mut EventTable) {
         let (number, kind) = (EventValue::from(self.number), EventValue::from(kind));
         let streams = self
@@ -60,7 +61,7 @@ impl<'j> QlogPacket<'j> {
                 &frame["raw"]["length"],
             ];
             let id = first_of(frame, &["stream_id", "id"]).and_then(count_of);
-            // The first bytes of a stream need no offset.
+            // A frame at the start of a stream may omit its offset.
             let offset = first_of(frame, &["offset"]).map_or(Some(0), count_of);
             let bytes = lengths.into_iter().find_map(count_of);
             let range = [EventValue::Absent, id.into(), offset.into(), bytes.into()];

@@ -1,5 +1,5 @@
-//! Streams of logged connections as requests: points on lifelines, as packets of captures give them. A log of one end shows what that
-//! end sent and received; of both ends there is the way between them too.
+//! Turns streams of logged connections into requests with points on lifelines, as packets of captures do. The log of one end shows what
+//! that end sent and received; the logs of both ends show the time on the way too.
 
 use super::QlogSide;
 use super::streams::{QlogConnection, QlogStream, QlogStreamDirection, join_ends};
@@ -14,20 +14,21 @@ use stackline_requests::exchange_events::{ExchangeContext, HostsElsewhere};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// Why a request has no answer, or no whole one.
+/// Reasons of the void for a request without a complete response.
 const CUT_OFF: &str = "its answer was cut off";
 const SERVER_CLOSED: &str = "the server closed its connection";
 
-/// Requests of all logs that were imported together.
+/// The requests of all qlog files of an import.
 #[derive(Debug)]
 pub(crate) struct QlogRequests {
     pub(crate) table: EventTable,
     pub(crate) flows: Vec<RunFlow>,
-    /// How many there are of which protocol.
+    /// The number of requests, by protocol.
     pub(crate) counts: BTreeMap<&'static str, u64>,
 }
 
-/// The requests of connections, whose flows are numbered from `first_flow` on; `contents`: names are kept whole.
+/// Finds the requests of connections. Their flows are numbered from `first_flow` on, or above; with `contents`, names are kept
+/// unredacted.
 pub(crate) fn find_requests(
     connections: Vec<QlogConnection>,
     first_flow: u32,
@@ -75,7 +76,7 @@ pub(crate) fn find_requests(
     }
 }
 
-/// The first flow whose streams cannot be taken for those of packets in the logs, which have QUIC's own numbers.
+/// The first flow number whose stream ids cannot be confused with the streams of the logs' packets, which have QUIC's own ids.
 fn behind_streams(connections: &[QlogConnection]) -> u32 {
     const LAST: u64 = FIRST_LOOKUP as u64 / 2;
     let streams = connections.iter().map(|connection| connection.last_stream);
@@ -83,20 +84,21 @@ fn behind_streams(connections: &[QlogConnection]) -> u32 {
     last.map_or(0, |last| u32::try_from(last / 2 + 1).unwrap_or(0))
 }
 
-/// An address for an end whose own one no log says.
+/// A stand-in address for an end, since logs have no addresses: 0.0.0.0 for the client, 0.0.0.1 for the server.
 fn stand_in(side: QlogSide) -> IpAddr {
     Ipv4Addr::new(0, 0, 0, side as u8).into()
 }
 
-/// The set-up of a connection, and a request for each stream on which its client asks.
+/// The requests of a connection: one for each stream that the client opened in both directions. The first one includes the set-up.
 fn exchanges_of(connection: &QlogConnection, flow: u32, ends: &[ExchangeEnd; 2]) -> Vec<Exchange> {
     let protocol = match connection.is_http3 {
         true => "HTTP/3",
         false => "QUIC, by streams",
     };
     let mut found = Vec::new();
+    // How many bytes of each direction earlier requests take: their streams are put one behind another.
     let mut allotted = [0, 0];
-    // Of its set-up the client's time counts, as far as there is one.
+    // The client's time for the set-up is preferred.
     let set_up = connection.set_up.iter().find_map(|set_up| {
         let (first, done) = set_up.first_ns.zip(set_up.done_ns)?;
         (done > first).then_some((first, done))
@@ -145,7 +147,7 @@ fn exchanges_of(connection: &QlogConnection, flow: u32, ends: &[ExchangeEnd; 2])
     found
 }
 
-/// Why a stream has no whole answer; nothing where it has one.
+/// Why a stream has no complete response; `None` if it has one.
 fn void_of(stream: &QlogStream, connection: &QlogConnection) -> Option<&'static str> {
     let [request, response] = &stream.directions;
     let is_whole = response
@@ -166,13 +168,13 @@ fn void_of(stream: &QlogStream, connection: &QlogConnection) -> Option<&'static 
     })
 }
 
-/// When its client learnt that there will be no answer, or no more of it.
+/// When the client learnt that no response, or no more of it, would come, ns.
 fn gave_up_ns(stream: &QlogStream, connection: &QlogConnection) -> Option<u64> {
     let resets = stream.directions.iter().filter_map(|side| side.reset_ns);
     resets.min().or(connection.closed.map(|(at_ns, _)| at_ns))
 }
 
-/// What is known of all that one side said on a stream.
+/// The message that one side sent on a stream.
 fn message_of(direction: &QlogStreamDirection) -> ExchangeMessage {
     let arrived = direction.arrived.progress();
     let end = direction
@@ -192,7 +194,7 @@ fn message_of(direction: &QlogStreamDirection) -> ExchangeMessage {
 }
 
 impl QlogSide {
-    /// What an end is called whose log was not imported.
+    /// The name of an end whose log was not imported.
     const fn name(self) -> &'static str {
         match self {
             Self::Client => "client",

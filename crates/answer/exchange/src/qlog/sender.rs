@@ -1,42 +1,51 @@
-//! What a connection's own figures say of its sender over time: window, bytes in flight, round trip, and what it waited for, as
-//! `QUIC_INFO`. Stacks log what changes, at the moment when it does.
+//! Follows a connection's metrics and reports on its sender as `QUIC_INFO` events: congestion window, bytes in flight, round-trip time,
+//! and what it waited for. Stacks log a metric when it changes.
 
 use super::values::{count_of, first_of, first_text, nanoseconds, number_of};
 use serde_json::Value as Json;
 use stackline_events::{EventTable, catalogue::rows::QuicInfo};
 
-/// In flight that much of the window, or all but that much of it, a sender is limited by it.
+/// A sender is limited by its congestion window if this share of the window is in flight.
 const FULL: f64 = 0.8;
+/// It is also limited if the window has no more than this many bytes left.
 const ROOM_BYTES: u64 = 3000;
 
 /// The sender of one trace.
 #[derive(Default)]
 pub(super) struct QlogSender {
+    /// The congestion window.
     window_bytes: Option<u64>,
+    /// The bytes in flight.
     in_flight_bytes: Option<u64>,
+    /// The smoothed round-trip time, or the latest one, ns.
     round_trip_ns: Option<u64>,
+    /// The least round-trip time, ns.
     least_round_trip_ns: Option<u64>,
-    /// It says itself that its program gives it nothing to send.
+    /// Whether the sender reports that its program gives it nothing to send.
     is_application_limited: bool,
-    /// Since when the receiver's flow control holds it back.
+    /// Since when the receiver's flow control blocks it, ns.
     blocked_since_ns: Option<u64>,
+    /// Packets that were lost since the last report.
     lost: u64,
-    /// What came since the last `QUIC_INFO`.
+    /// The time since the last `QUIC_INFO`.
     interval: SenderInterval,
 }
 
 /// The time since the last report.
 #[derive(Default)]
 struct SenderInterval {
+    /// The start of the interval, ns.
     since_ns: Option<u64>,
-    /// Up to when it is accounted for.
+    /// Up to when times are accounted for, ns.
     until_ns: u64,
+    /// For how long the sender had more to send than it was allowed, ns.
     busy_ns: u64,
+    /// For how long the receiver's flow control blocked it, ns.
     blocked_ns: u64,
 }
 
 impl QlogSender {
-    /// Accounts for the time up to a moment, before what happens then changes anything.
+    /// Accounts for the time up to `at_ns`. Must be called before an event at that time changes anything.
     pub(super) fn pass(&mut self, at_ns: u64) {
         let busy = self.is_busy();
         let interval = &mut self.interval;
@@ -53,7 +62,7 @@ impl QlogSender {
         interval.until_ns = interval.until_ns.max(at_ns);
     }
 
-    /// Whether it has more to send than it may: blocked, or so much in flight that its window is full.
+    /// Whether the sender has more to send than it may: it is blocked, or its congestion window is full.
     fn is_busy(&self) -> bool {
         if self.blocked_since_ns.is_some() {
             return true;
@@ -66,17 +75,18 @@ impl QlogSender {
         in_flight > 0 && is_full && !self.is_application_limited
     }
 
-    /// The least round trip that it measured.
+    /// The least round-trip time measured, ns.
     pub(super) const fn least_round_trip_ns(&self) -> Option<u64> {
         self.least_round_trip_ns
     }
 
-    /// A packet was found lost.
+    /// Counts a lost packet.
     pub(super) const fn lose_packet(&mut self) {
         self.lost += 1;
     }
 
-    /// Frames of a packet that it sent, or that it received: the receiver's flow control holds it back between the two kinds.
+    /// Takes the frames of a packet: sending a BLOCKED frame begins a blocked time; sending stream data or receiving a larger limit ends
+    /// it.
     pub(super) fn take_frames(&mut self, frames: &[Json], is_sent: bool, at_ns: u64) {
         let has = |names: &[&str]| {
             frames.iter().any(|frame| {
@@ -93,7 +103,7 @@ impl QlogSender {
         }
     }
 
-    /// Its own word for its state.
+    /// Takes the sender's report of its state.
     pub(super) fn take_state(&mut self, data: &Json) {
         if let Some(state) = first_text(data, &["new", "state"]) {
             self.is_application_limited =
@@ -101,7 +111,7 @@ impl QlogSender {
         }
     }
 
-    /// Figures that changed, in the trace's units of time.
+    /// Takes metrics that changed; their times are in the trace's unit.
     pub(super) fn take_figures(&mut self, data: &Json, unit_ns: i64) {
         let bytes = |names: &[&str]| first_of(data, names).and_then(count_of);
         let time = |names: &[&str]| {
@@ -118,7 +128,7 @@ impl QlogSender {
         self.round_trip_ns = trip.or(self.round_trip_ns);
     }
 
-    /// Reports the time since the last report, and begins anew.
+    /// Reports on the time since the last report.
     pub(super) fn report(&mut self, host: &str, at_ns: u64, table: &mut EventTable) {
         let interval = std::mem::take(&mut self.interval);
         let since_ns = interval.since_ns.unwrap_or(at_ns);
@@ -136,12 +146,12 @@ impl QlogSender {
         (self.interval.since_ns, self.interval.until_ns) = (Some(at_ns), at_ns);
     }
 
-    /// Whether there is anything to report at the end.
+    /// Whether something is left to report at the end.
     pub(super) const fn has_unreported(&self) -> bool {
         self.interval.blocked_ns > 0 || self.lost > 0 && self.window_bytes.is_some()
     }
 
-    /// The end of what is accounted for.
+    /// Up to when times are accounted for, ns.
     pub(super) const fn until_ns(&self) -> u64 {
         self.interval.until_ns
     }

@@ -1,5 +1,5 @@
-//! Streams of one connection as one end logged them: when bytes of each direction left or arrived, and what HTTP/3 said on them. Logs of
-//! both ends that name the same connection are put together; clocks are corrected later, as for any two logs.
+//! Collects the streams of a connection as one end logged them: when bytes of each direction left or arrived, and the HTTP/3 headers on
+//! them. Logs of both ends that name the same connection are joined; clocks are corrected later, as for any two logs.
 
 use super::values::{count_of, first_of, first_text};
 use crate::qlog::QlogSide;
@@ -11,60 +11,66 @@ use std::collections::BTreeMap;
 /// One direction of a stream.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct QlogStreamDirection {
+    /// When its bytes left their sender.
     pub(crate) left: StreamPointProgress,
+    /// When its bytes arrived.
     pub(crate) arrived: Arrivals,
-    /// Frames that were sent again, and the longest time after which one was, ns.
+    /// The number of frames that were retransmitted.
     pub(crate) again: u64,
+    /// The longest time from a byte's first transmission to a retransmission, ns.
     pub(crate) again_ns: u64,
-    /// Where it ends, once its last frame was seen.
+    /// The length of the stream, once its last frame was seen.
     pub(crate) end: Option<u64>,
     /// Whether a frame of it was seen.
     pub(crate) has_begun: bool,
-    /// When it was ended early, by a reset of its sender or because its receiver wants no more.
+    /// When it was ended early, by a reset of its sender or a request of its receiver to stop, ns.
     pub(crate) reset_ns: Option<u64>,
 }
 
-/// One stream.
+/// One stream, which carries one request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct QlogStream {
-    /// From the client, and from the server.
+    /// The direction from the client, and the one from the server.
     pub(crate) directions: [QlogStreamDirection; 2],
+    /// The name of the request, from HTTP/3 headers.
     pub(crate) name: RedactedName,
+    /// The status of the response, from HTTP/3 headers.
     pub(crate) status: RedactedName,
 }
 
-/// One connection, as far as its logs have it. How many streams it has is bounded by how long a log may be.
+/// One connection, as its logs describe it. The number of its streams is limited by the size of the logs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct QlogConnection {
-    /// How its logs call it: the connection identifier that the client chose first.
+    /// The name of the connection in its logs: the first connection id that the client chose.
     pub(crate) group: Option<String>,
-    /// The hosts whose logs it is in, by their sides.
+    /// The hosts whose logs describe it: the client's, the server's.
     pub(crate) hosts: [Option<String>; 2],
-    /// Streams that clients open for both directions, by their identifiers.
+    /// The streams that the client opened in both directions, by stream id.
     pub(crate) streams: BTreeMap<u64, QlogStream>,
-    /// The first packet of each direction and the first one behind the handshake, at each of both ends, ns.
+    /// The times of its set-up at the client and at the server.
     pub(crate) set_up: [QlogSetUp; 2],
-    /// Least round trip that an end measured, ns.
+    /// The least round-trip time that an end measured, ns.
     pub(crate) round_trip_ns: Option<u64>,
-    /// When it was closed, and whether by the server.
+    /// When it was closed, ns, and whether the server did it.
     pub(crate) closed: Option<(u64, bool)>,
-    /// Whether its log says of frames whether they are the last ones of their streams.
+    /// Whether the logs say of frames whether they are the last ones of their stream.
     pub(crate) says_ends: bool,
-    /// The greatest identifier of its streams, of all kinds.
+    /// The greatest stream id, of all kinds of streams.
     pub(crate) last_stream: u64,
-    /// Whether HTTP/3 was seen on it.
+    /// Whether HTTP/3 headers were seen on it.
     pub(crate) is_http3: bool,
 }
 
 /// The set-up of a connection at one end.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct QlogSetUp {
+    /// When the first packet was sent or received, ns.
     pub(crate) first_ns: Option<u64>,
-    /// The first packet that carries data of programs.
+    /// When the first packet with application data (1-RTT) was sent or received, ns.
     pub(crate) done_ns: Option<u64>,
 }
 
-/// A packet passes an end.
+/// A packet that was sent or received at the end that logs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QlogPassage {
     pub(super) at_ns: u64,
@@ -73,7 +79,7 @@ pub(super) struct QlogPassage {
 }
 
 impl QlogPassage {
-    /// Who sent it: the client (0) or the server (1).
+    /// The side that sent the packet: the client (0) or the server (1).
     const fn sender(self) -> usize {
         match self.is_sent {
             true => self.side as usize,
@@ -83,7 +89,7 @@ impl QlogPassage {
 }
 
 impl QlogConnection {
-    /// A packet of that type, with its frames.
+    /// Takes a packet of a type, with its frames.
     pub(super) fn packet(&mut self, passage: QlogPassage, kind: &str, frames: &[Json]) {
         let set_up = &mut self.set_up[passage.side as usize];
         set_up.first_ns.get_or_insert(passage.at_ns);
@@ -103,7 +109,7 @@ impl QlogConnection {
         }
     }
 
-    /// The stream of a frame, where it is one on which a client asks.
+    /// The stream of a frame, if it is one that the client opened in both directions (ids that are multiples of 4).
     fn stream_of(&mut self, of: &Json) -> Option<&mut QlogStream> {
         let id = first_of(of, &["stream_id", "id"]).and_then(count_of)?;
         if !id.is_multiple_of(4) {
@@ -112,6 +118,7 @@ impl QlogConnection {
         Some(self.streams.entry(id).or_default())
     }
 
+    /// Takes a STREAM frame.
     fn stream_frame(&mut self, passage: QlogPassage, frame: &Json) {
         let from = first_of(frame, &["offset"]).map_or(Some(0), count_of);
         let lengths = [
@@ -150,6 +157,7 @@ impl QlogConnection {
         direction.left.pass(end, at_ns, 0);
     }
 
+    /// Takes a RESET_STREAM or STOP_SENDING frame.
     fn reset(&mut self, passage: QlogPassage, frame: &Json) {
         if let Some(stream) = self.stream_of(frame) {
             let is_stopped = first_text(frame, &["frame_type"]) == Some("stop_sending");
@@ -161,7 +169,7 @@ impl QlogConnection {
         }
     }
 
-    /// A frame of HTTP/3 was made or read; of its headers the name and the status are kept.
+    /// Takes an HTTP/3 frame that was written or read: keeps the request's name and the response's status.
     pub(super) fn http_frame(&mut self, data: &Json) {
         let frame = &data["frame"];
         if first_text(frame, &["frame_type"]) != Some("headers") {
@@ -187,7 +195,7 @@ impl QlogConnection {
         }
     }
 
-    /// Whether another log is of the same connection, seen at its other end.
+    /// Whether another log describes the same connection at its other end.
     fn is_other_end(&self, other: &Self) -> bool {
         let same = self.group.is_some() && self.group == other.group;
         let apart = self.hosts.iter().zip(&other.hosts);
@@ -196,7 +204,7 @@ impl QlogConnection {
             .all(|ends| !matches!(ends, (Some(_), Some(_))))
     }
 
-    /// Takes over what the other end saw.
+    /// Adds what the other end logged.
     fn join(&mut self, other: Self) {
         for (side, host) in other.hosts.into_iter().enumerate() {
             if host.is_some() {
@@ -226,7 +234,7 @@ impl QlogConnection {
 }
 
 impl QlogStreamDirection {
-    /// One end has when it left, the other when it arrived.
+    /// Adds what the other end logged: one end knows when bytes left, the other when they arrived.
     fn join(&mut self, other: Self) {
         if other.left.end() > 0 {
             (self.left, self.again, self.again_ns) = (other.left, other.again, other.again_ns);
@@ -240,7 +248,7 @@ impl QlogStreamDirection {
     }
 }
 
-/// Connections of all logs, each once.
+/// The connections of all logs, with those of both ends joined.
 pub(crate) fn join_ends(connections: Vec<QlogConnection>) -> Vec<QlogConnection> {
     let mut joined: Vec<QlogConnection> = Vec::new();
     for connection in connections {

@@ -1,8 +1,8 @@
-//! Values as stacks write them: numbers as such or as texts, times in units that a trace names, fields under one of several names.
+//! Reads values as QUIC stacks write them: numbers as numbers or texts, times in the unit of the trace, fields under different names.
 
 use serde_json::Value as Json;
 
-/// A number, also where it is written as a text.
+/// A number, which may be written as a text.
 pub(super) fn number_of(value: &Json) -> Option<f64> {
     value
         .as_f64()
@@ -10,7 +10,7 @@ pub(super) fn number_of(value: &Json) -> Option<f64> {
         .filter(|number: &f64| number.is_finite())
 }
 
-/// A whole number that is not negative, also where it is written as a text or with a fraction of zero.
+/// A non-negative integer, which may be written as a text or with a fraction of zero.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -29,7 +29,7 @@ pub(super) fn count_of(value: &Json) -> Option<u64> {
         .or_else(|| value.as_str()?.trim().parse().ok())
 }
 
-/// The first of these fields that is there.
+/// The value of the first of these fields that exists.
 pub(super) fn first_of<'j>(object: &'j Json, names: &[&str]) -> Option<&'j Json> {
     names
         .iter()
@@ -37,14 +37,14 @@ pub(super) fn first_of<'j>(object: &'j Json, names: &[&str]) -> Option<&'j Json>
         .filter(|value| !value.is_null())
 }
 
-/// The same as a text.
+/// The same for a text.
 pub(super) fn first_text<'j>(object: &'j Json, names: &[&str]) -> Option<&'j str> {
     names
         .iter()
         .find_map(|name| object.get(name).and_then(Json::as_str))
 }
 
-/// A time in units of so many ns, in ns; what is before its point exactly.
+/// Converts a time in units of `unit_ns` ns to ns. The integer part is exact.
 #[expect(clippy::cast_possible_truncation, reason = "checked to be in range")]
 pub(super) fn nanoseconds(time: f64, unit_ns: i64) -> Option<i128> {
     let in_range = time.is_finite() && time.abs() < 1e19 / unit_ns as f64;

@@ -1,4 +1,4 @@
-//! Two traces segment by segment, as text and JSON.
+//! The comparison of two traces, segment by segment or request by request, as text and JSON.
 
 use super::digits;
 use crate::grid::{Align, line, total, widths, wrap};
@@ -18,14 +18,15 @@ const ALIGN: [Align; 6] = [
     Align::Left,
 ];
 
-/// Columns of a line; where the figures leave no room, names go on below.
+/// Width of a line in characters; long names are wrapped.
 const COLUMNS: usize = 80;
+/// Width of the name column at least, in characters.
 const SHORTEST_NAME: usize = 16;
-/// What is said where nothing can be said; why stands below the table.
+/// The verdict without an interval; the reason is given below the table.
 const CANNOT_TELL: &str = "cannot tell";
 
-/// The segments, called as among lifelines, below the point where each begins if that is not the end of the one before; both
-/// medians, their ratio with its 95 % interval, and what that allows to claim.
+/// The segments as a table: both medians, their ratio with its 95 % interval, and the verdict. A line with the point where a segment
+/// begins precedes it if the segment before does not end there.
 #[must_use]
 pub fn segment_comparison(segments: &[SegmentComparison]) -> String {
     let mut rows = header("median unit times");
@@ -40,7 +41,7 @@ pub fn segment_comparison(segments: &[SegmentComparison]) -> String {
     table(&rows) + notes
 }
 
-/// Requests by name, as segments are shown.
+/// Requests by name, as a table like that of segments.
 #[must_use]
 pub fn request_comparison(requests: &[SegmentComparison]) -> String {
     let mut rows = header("median request times");
@@ -60,7 +61,7 @@ fn header(title: &str) -> Vec<Vec<String>> {
     ]
 }
 
-/// The rows in lines of 80 columns, and why some say nothing.
+/// The rows in lines of 80 characters, and below them why some have no verdict.
 fn table(rows: &[Vec<String>]) -> String {
     let is_figures = |row: &&Vec<String>| row.len() > 1;
     let figures: Vec<Vec<String>> = rows.iter().filter(is_figures).cloned().collect();

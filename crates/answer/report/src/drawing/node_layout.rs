@@ -1,7 +1,8 @@
-//! Where the nodes of a network stand: the core by stress (Kamada and Kawai 1989; Gansner, Koren and North 2004), begun from
-//! classical scaling, and around each core node its leaves in the gaps that its links to the core leave.
+//! Places the nodes of a network. The core is placed by stress minimisation (Kamada and Kawai 1989; Gansner, Koren and North 2004),
+//! starting from classical scaling; the leaves (nodes with one neighbour) of each core node, their *hub*, are placed around it, in
+//! the gaps between its links to the core.
 //!
-//! It draws nothing random and iterates nothing unordered: one network, one layout.
+//! It uses no random numbers and no unordered iteration, so a network always has the same layout.
 
 use std::f64::consts::{PI, TAU};
 
@@ -39,12 +40,12 @@ impl DrawingPoint {
     }
 }
 
-/// What is laid out.
+/// The graph to lay out.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LayoutGraph {
     /// Half the width and height of each node's box.
     pub(crate) half: Vec<DrawingPoint>,
-    /// Pairs of nodes that are joined, once each, and the least length of a line between their boxes.
+    /// Pairs of joined nodes, once each, with the least length of the line between their boxes.
     pub(crate) lines: Vec<(usize, usize, f64)>,
 }
 
@@ -63,28 +64,28 @@ impl LayoutGraph {
         self.half[node].length()
     }
 
-    /// From middle to middle.
+    /// The distance between the middles of two boxes with `between` pixels between them.
     fn span(&self, a: usize, b: usize, between: f64) -> f64 {
         between + self.radius(a) + self.radius(b)
     }
 }
 
-/// The angle between two leaves is not wider than this, so that they stand together.
+/// The widest angle between two leaves, so that they stay close together.
 const WIDEST: f64 = PI / 4.0;
 
-/// What the core begins from.
+/// The start positions of the core.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum LayoutStart {
     /// Classical scaling.
     Scaled,
-    /// A circle: better where much is joined with much, since no line then runs through a node.
+    /// A circle: better for densely joined networks, as no line crosses a node then.
     Circle,
 }
 
-/// Half the height of the text at a line.
+/// Half the height of the text at a line, pixels.
 const TEXT: f64 = 16.0;
 
-/// Where each node stands; `stretch` (1 at first) pulls the core apart.
+/// The place of each node. A `stretch` above 1 pulls the core apart; the caller increases it until nothing overlaps.
 pub(crate) fn place_nodes(
     graph: &LayoutGraph,
     start: LayoutStart,
@@ -142,7 +143,7 @@ pub(crate) fn place_nodes(
     points
 }
 
-/// Of each node with one neighbour, that neighbour; of two that have only each other, the second is the leaf.
+/// For each node with one neighbour: that neighbour. Of two nodes that have only each other, the second is the leaf.
 fn find_hubs(neighbours: &[Vec<(usize, f64)>]) -> Vec<Option<usize>> {
     let hub = |(node, near): (usize, &Vec<(usize, f64)>)| match near[..] {
         [(hub, _)] if neighbours[hub].len() > 1 || hub < node => Some(hub),
@@ -151,7 +152,7 @@ fn find_hubs(neighbours: &[Vec<(usize, f64)>]) -> Vec<Option<usize>> {
     neighbours.iter().enumerate().map(hub).collect()
 }
 
-/// How far from its hub a leaf stands: room for what its line says, and for its box beside the next one.
+/// The distance of leaves from their hub: room for the text at their lines, and for their boxes next to each other.
 fn fan_radius(
     graph: &LayoutGraph,
     neighbours: &[Vec<(usize, f64)>],
@@ -173,7 +174,7 @@ fn fan_radius(
     let half = (TAU / number(neighbours[hub].len().max(1)) / 2.0)
         .min(PI / 2.0)
         .sin();
-    // Boxes are beside each other, and so are the texts where they begin.
+    // Neighbouring boxes must not overlap, nor must the texts at the inner ends of their lines.
     let texts = TEXT / half + lengths().map(|(_, length)| length).fold(0.0, f64::max) + widest;
     let crowded = ((2.0 * widest + 6.0) / (2.0 * half)).max(texts);
     needed.fold(crowded, f64::max)
@@ -184,7 +185,7 @@ const fn number(n: usize) -> f64 {
     n as f64
 }
 
-/// Angles for so many leaves in the gaps between those angles, widest gaps first, and in the middle of each.
+/// Angles for leaves in the gaps between the taken angles: the widest gaps are used first, and leaves are centred in each gap.
 fn angles_between(mut taken: Vec<f64>, leaves: usize) -> Vec<f64> {
     let share = |gap: f64, n: usize| gap / number(n);
     if taken.is_empty() {
@@ -201,7 +202,7 @@ fn angles_between(mut taken: Vec<f64>, leaves: usize) -> Vec<f64> {
         .collect();
     let mut counts = vec![0; gaps.len()];
     for _ in 0..leaves {
-        // One leaf more where they stand widest then; of equal ones the first, up to the last bits of an angle.
+        // Adds a leaf to the gap where leaves are then widest apart; of gaps that are equal up to rounding, the first.
         let room = |at: usize| share(gaps[at].1, counts[at] + 2);
         let best = (1..gaps.len()).fold(0, |best, at| {
             if room(at) > room(best) + 1e-6 {
@@ -215,7 +216,7 @@ fn angles_between(mut taken: Vec<f64>, leaves: usize) -> Vec<f64> {
     let fans = gaps.iter().zip(counts).flat_map(|((from, gap), count)| {
         let step = share(*gap, count + 1).min(WIDEST);
         let first = from + (gap - step * number(count.max(1) - 1)) / 2.0;
-        // The first is the upper one on the left side too.
+        // On the left side the order is reversed, so that the first leaf is the upper one there too.
         let left = (from + gap / 2.0).cos() < -1e-6;
         (0..count)
             .map(move |leaf| first + step * number(if left { count - 1 - leaf } else { leaf }))
@@ -223,7 +224,7 @@ fn angles_between(mut taken: Vec<f64>, leaves: usize) -> Vec<f64> {
     fans.collect()
 }
 
-/// How far a hub keeps the others off its leaves, the farther the more there are.
+/// The distance that other core nodes keep from a hub; it grows with the number of its leaves.
 fn room_around(node: usize, leaves: &[Vec<usize>], fans: &[f64]) -> f64 {
     match leaves[node].len() {
         0 => 0.0,
@@ -233,7 +234,7 @@ fn room_around(node: usize, leaves: &[Vec<usize>], fans: &[f64]) -> f64 {
     }
 }
 
-/// Between all nodes of the core, along its lines (Floyd and Warshall).
+/// The distances between all core nodes, along the lines (Floyd and Warshall).
 fn core_distances(
     graph: &LayoutGraph,
     neighbours: &[Vec<(usize, f64)>],
@@ -271,7 +272,7 @@ fn core_distances(
             }
         }
     }
-    // What no line leads to stands apart.
+    // Nodes that are not connected are placed apart from each other.
     let farthest = distances
         .iter()
         .flatten()
@@ -303,7 +304,7 @@ fn place_scaled(distances: &[Vec<f64>]) -> Vec<DrawingPoint> {
         principal_axis(&mut matrix, 1.0),
         principal_axis(&mut matrix, 2.0),
     ];
-    // Nothing lies exactly on one line: stress could not leave it.
+    // Small offsets, so that points never lie exactly on one line: stress minimisation could not leave it.
     for (at, y) in axes[1].iter_mut().enumerate() {
         let bend = number((at * 7919 + 13) % 101) / 101.0 - 0.5;
         *y += bend;
@@ -315,7 +316,7 @@ fn place_scaled(distances: &[Vec<f64>]) -> Vec<DrawingPoint> {
         .collect()
 }
 
-/// In the order declared, as far apart as the farthest are to be.
+/// On a circle in the order of declaration, with the largest distance as its diameter.
 fn place_on_circle(distances: &[Vec<f64>]) -> Vec<DrawingPoint> {
     let radius = distances.iter().flatten().copied().fold(0.0, f64::max) / 2.0;
     let angle = |at: usize| TAU * number(at) / number(distances.len());
@@ -330,7 +331,7 @@ fn place_on_circle(distances: &[Vec<f64>]) -> Vec<DrawingPoint> {
         .collect()
 }
 
-/// The greatest eigenvector times the root of its value, taken out of the matrix.
+/// The eigenvector of the greatest eigenvalue times the eigenvalue's root, by power iteration; its part is removed from the matrix.
 fn principal_axis(matrix: &mut [Vec<f64>], phase: f64) -> Vec<f64> {
     let n = matrix.len();
     let mut vector: Vec<f64> = (0..n)
@@ -361,7 +362,7 @@ fn principal_axis(matrix: &mut [Vec<f64>], phase: f64) -> Vec<f64> {
     vector.iter().map(|v| v * root).collect()
 }
 
-/// Moves the points until their distances are as near to those wanted as they get, short ones before long ones.
+/// Moves the points iteratively until their distances are close to those wanted; short distances have more weight.
 fn minimise_stress(distances: &[Vec<f64>], mut points: Vec<DrawingPoint>) -> Vec<DrawingPoint> {
     for _ in 0..300 {
         let mut farthest = 0.0_f64;
@@ -391,7 +392,7 @@ fn minimise_stress(distances: &[Vec<f64>], mut points: Vec<DrawingPoint>) -> Vec
     points
 }
 
-/// Pushes apart those that stand among each other's leaves.
+/// Pushes apart hubs that stand among each other's leaves.
 fn move_apart(mut points: Vec<DrawingPoint>, rooms: &[f64]) -> Vec<DrawingPoint> {
     for _ in 0..400 {
         let mut moved = false;
@@ -414,7 +415,7 @@ fn move_apart(mut points: Vec<DrawingPoint>, rooms: &[f64]) -> Vec<DrawingPoint>
     points
 }
 
-/// Turned so that it is widest from left to right and begins with its first node on the left, where there is a choice.
+/// Rotates the points so that the layout is widest horizontally, with the first node on the left.
 fn turn_level(points: Vec<DrawingPoint>) -> Vec<DrawingPoint> {
     if points.is_empty() {
         return points;
@@ -431,7 +432,7 @@ fn turn_level(points: Vec<DrawingPoint>) -> Vec<DrawingPoint> {
         sum(&|p| p.x * p.y),
     );
     let round = (xx - yy).hypot(2.0 * xy) < 0.05 * (xx + yy);
-    // As wide as high: the first node goes to the left, so that a ring lies flat.
+    // If the layout is as wide as high (such as a ring), it is rotated by its first node instead.
     let turn = if round {
         points[0].y.atan2(points[0].x)
     } else {

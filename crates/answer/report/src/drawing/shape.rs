@@ -1,14 +1,14 @@
-//! Boxes, also turned ones: whether two of them overlap, and where a line leaves one.
+//! Rotated rectangles: whether two of them overlap, and where a line leaves one.
 
 use super::node_layout::DrawingPoint;
 
-/// A rectangle around a middle, turned by an angle.
+/// A rectangle around a middle, rotated by an angle.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RotatedRectangle {
     pub(crate) middle: DrawingPoint,
     /// Half its width and height.
     pub(crate) half: DrawingPoint,
-    /// In radians.
+    /// The rotation, radians.
     pub(crate) angle: f64,
 }
 
@@ -18,20 +18,20 @@ impl RotatedRectangle {
         [DrawingPoint { x, y }, DrawingPoint { x: -y, y: x }]
     }
 
-    /// How far it reaches from its middle in a direction of length one.
+    /// How far it reaches from its middle in a direction (a unit vector).
     fn reach(&self, direction: DrawingPoint) -> f64 {
         let [across, down] = self.axes();
         self.half.x * dot(across, direction).abs() + self.half.y * dot(down, direction).abs()
     }
 
-    /// Whether no line separates the two.
+    /// Whether two rectangles overlap: no axis of either separates them (separating axis theorem).
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         let apart = other.middle.minus(self.middle);
         let mut axes = self.axes().into_iter().chain(other.axes());
         axes.all(|axis| dot(apart, axis).abs() < self.reach(axis) + other.reach(axis))
     }
 
-    /// Where a line from the middle leaves it, for one that is not turned.
+    /// The point where a line from the middle leaves a rectangle that is not rotated.
     pub(crate) fn edge(&self, towards: DrawingPoint) -> DrawingPoint {
         let v = towards.minus(self.middle);
         let share = (self.half.x / v.x.abs().max(1e-9))
@@ -40,7 +40,7 @@ impl RotatedRectangle {
         self.middle.plus(v.times(share))
     }
 
-    /// The thin box that a line is.
+    /// A line as a thin rectangle, 2 pixels wide.
     pub(crate) fn line(from: DrawingPoint, to: DrawingPoint) -> Self {
         let v = to.minus(from);
         let half = DrawingPoint {

@@ -1,4 +1,4 @@
-//! Shapes of a picture of an experiment, as SVG that knows dark and light, and as a scene for PNG, which is light. It places nothing.
+//! A canvas for pictures of an experiment: draws shapes both as SVG (for light and dark screens) and into a scene for PNG (light).
 
 use super::pictures::{TOP, WIDTH};
 use crate::markup_escape::escaped;
@@ -14,7 +14,7 @@ const STYLE: &str = "\
 @media(prefers-color-scheme:dark){.paper{fill:#14181d}text{fill:#e4e7eb}.soft{fill:#9aa5b1}.grid{stroke:#2b333d}\
 .zero{stroke:#9aa5b1}.whisker{stroke:#e4e7eb}.faint{fill:#465362}}";
 
-/// The light colours of the style, and how wide a line is.
+/// For each style class: its light colour and the width of its lines, for PNG.
 const LIGHT: &[(&str, u32, f32)] = &[
     ("grid", 0xdde3ea, 1.0),
     ("zero", 0x52606d, 1.0),
@@ -29,10 +29,10 @@ const LIGHT: &[(&str, u32, f32)] = &[
 ];
 const INK: u32 = 0x1f2933;
 
-/// A picture that is drawn.
+/// A finished picture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FactorPicture {
-    /// What it is called, as a file's name without an end.
+    /// Its name, for a file without extension.
     pub name: &'static str,
     /// The picture as SVG.
     pub svg: String,
@@ -40,25 +40,26 @@ pub struct FactorPicture {
 }
 
 impl FactorPicture {
-    /// The picture as PNG, light.
+    /// The picture as PNG, in light colours.
     ///
     /// # Errors
-    /// A sentence when there is no memory for its pixels or it cannot be encoded.
+    /// If it is too large or cannot be encoded: one sentence.
     pub fn png(&self) -> Result<Vec<u8>, String> {
         self.scene.encode(PictureFileFormat::Png)
     }
 }
 
-/// What is drawn so far.
+/// The shapes drawn so far, as SVG and for the scene.
 #[derive(Default)]
 pub(super) struct Canvas {
     svg: String,
     shapes: Vec<SceneShape>,
 }
 
-/// A place, in pixels of the SVG.
+/// A point (x, y) in pixels of the SVG.
 pub(super) type SvgPoint = (f64, f64);
 
+/// Colour and line width of a style class in light mode.
 fn light(class: &str) -> (u32, f32) {
     let known = LIGHT
         .iter()
@@ -116,7 +117,7 @@ impl Canvas {
         });
     }
 
-    /// A dot; whoever points at it reads `title`, if there is one.
+    /// A dot, with `title` as its tooltip if it is not empty.
     pub(super) fn dot(&mut self, centre: SvgPoint, radius: f64, title: &str) {
         let (x, y) = centre;
         let title = if title.is_empty() {
@@ -136,7 +137,7 @@ impl Canvas {
         });
     }
 
-    /// A text; `class` may say `middle` or `end` of where its place is in it.
+    /// A text; the class `middle` or `end` says that `at` is its middle or end.
     pub(super) fn text(&mut self, class: &str, at: SvgPoint, text: &str) {
         let (x, y) = at;
         let _ = writeln!(
@@ -147,7 +148,7 @@ impl Canvas {
         self.letters(class, at, text);
     }
 
-    /// A text upwards beside an axis; in the PNG it stands on top of the axis.
+    /// A text that reads upwards beside an axis; in the PNG it is horizontal above the axis.
     pub(super) fn text_upwards(&mut self, class: &str, at: SvgPoint, text: &str) {
         let (x, y) = at;
         let escaped = escaped(text);
@@ -174,7 +175,7 @@ impl Canvas {
         });
     }
 
-    /// The picture, with what stands above it.
+    /// Finishes the picture with its title and a line below the title.
     pub(super) fn picture(
         self,
         name: &'static str,

@@ -1,11 +1,11 @@
-//! What a designed experiment came to, as JSON with the whole design and every response.
+//! The result of a designed experiment as JSON, with the whole design and every response.
 
 use super::order::ranked;
 use super::{FactorOutcome, Response, alone, sensitivity};
 use serde_json::{Value, json};
 use stackline_factors::{Estimate, FactorAnswer};
 
-/// As JSON: the design, every run, every estimate.
+/// The result as JSON: the design, every run, every estimate.
 #[must_use]
 pub fn factors_json(outcome: &FactorOutcome) -> Value {
     let factors = outcome

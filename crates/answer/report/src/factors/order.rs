@@ -1,23 +1,23 @@
-//! The order of factors: by what each brings alone, with everything else as it is today, where that was run; else by what it brings on
-//! average over the levels of the others.
+//! The order of factors: by the effect of each alone, with all others at their first level, if that was run; else by its effect
+//! averaged over the levels of the others.
 
 use super::FactorOutcome;
 use stackline_factors::{Effect, EffectAlone, FactorAnswer};
 
-/// An effect with its place.
+/// An effect with its rank.
 pub(super) struct RankedEffect<'a> {
     pub(super) effect: &'a Effect,
-    /// The level that differs most from the first: alone, where that is known.
+    /// The level that differs most from the first, by the effect alone if known.
     pub(super) level: usize,
-    /// By what it brings alone, else on average; from 1, the same where two cannot be distinguished.
+    /// The rank from 1, by the effect alone, else on average; equal if effects cannot be distinguished.
     pub(super) rank: usize,
-    /// Whether that is not distinguished from nothing.
+    /// Whether that effect cannot be distinguished from zero.
     pub(super) may_be_nothing: bool,
-    /// Whether it is by what it brings alone.
+    /// Whether the rank is by the effect alone.
     pub(super) is_alone: bool,
 }
 
-/// Effects in that order.
+/// The effects in the order of their ranks.
 pub(super) fn ranked<'a>(
     outcome: &FactorOutcome,
     answer: &'a FactorAnswer,
@@ -52,7 +52,7 @@ fn on_average(effect: &Effect) -> RankedEffect<'_> {
     }
 }
 
-/// Ranks as they are printed: an effect that cannot be distinguished from nothing has none, those that share one have `=`.
+/// Ranks as text: `-` for an effect that cannot be distinguished from zero, with `=` before a rank that several share.
 pub(super) fn printed_ranks(ranks: &[(usize, bool)]) -> Vec<String> {
     let printed = |(rank, may_be_nothing): &(usize, bool)| {
         let tied = ranks

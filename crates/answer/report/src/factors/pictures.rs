@@ -1,5 +1,5 @@
-//! Pictures of an experiment: effects with their intervals, interactions of the two largest, a half-normal plot, a tornado. SVG without
-//! scripts, fonts or anything else from outside. They compute nothing but where things stand.
+//! Pictures of an experiment: effects with intervals, the largest interaction, a half-normal plot, and a tornado chart. The SVG is
+//! self-contained (no scripts, no external fonts).
 
 use super::canvas::{Canvas, FactorPicture, SvgPoint};
 use super::{FactorOutcome, Response, times, unscaled};
@@ -11,7 +11,7 @@ const RIGHT: f64 = WIDTH - 40.0;
 const ROW: f64 = 30.0;
 pub(super) const TOP: f64 = 64.0;
 
-/// Each with its name; none where there is no answer.
+/// All pictures of the main response; none if it could not be analysed.
 #[must_use]
 pub fn pictures(outcome: &FactorOutcome) -> Vec<FactorPicture> {
     let Some(response) = outcome.responses.first() else {
@@ -29,7 +29,7 @@ pub fn pictures(outcome: &FactorOutcome) -> Vec<FactorPicture> {
     all
 }
 
-/// Least and most, where they are known.
+/// The ends of an interval, if known.
 type EffectInterval = Option<(f64, f64)>;
 
 /// A horizontal axis of ratios, on a logarithmic scale.
@@ -69,7 +69,7 @@ impl Ratios {
             inside = [self.least, f64::midpoint(self.least, self.most), self.most]
                 .map(f64::exp)
                 .to_vec();
-            // What would stand in the label of `x 1` is left out.
+            // Labels that would overlap that of `x 1` are left out.
             inside.retain(|step| (self.x(*step) - self.x(1.0)).abs() > 48.0);
             inside.push(1.0);
         }
@@ -88,7 +88,7 @@ impl Ratios {
     }
 }
 
-/// Dots with whiskers, a row an effect.
+/// The effects as dots with whiskers for their intervals, one row each.
 fn effects(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) -> FactorPicture {
     let rows: Vec<(String, f64, EffectInterval)> = answer
         .effects
@@ -132,7 +132,7 @@ fn short(name: &str) -> String {
     }
 }
 
-/// Bars from nothing to each gain, the longest on top.
+/// A tornado chart: bars from "no gain" to each gain, the longest on top.
 fn tornado(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) -> FactorPicture {
     let rows: Vec<(String, f64, bool)> = answer
         .effects
@@ -182,7 +182,7 @@ fn tornado(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) 
     )
 }
 
-/// Sizes of effects against what they would be if all were chance: those that matter stand off the line.
+/// A half-normal plot: sizes of effects against the quantiles expected from chance alone; real effects lie off the line.
 fn half_normal(outcome: &FactorOutcome, answer: &FactorAnswer) -> FactorPicture {
     let sizes = sizes_of(outcome, answer);
     let (high, n) = (420.0, sizes.len() as f64);
@@ -206,7 +206,7 @@ fn half_normal(outcome: &FactorOutcome, answer: &FactorAnswer) -> FactorPicture 
         (40.0, f64::midpoint(TOP, bottom)),
         "half-normal quantile",
     );
-    // Through the corner and the middle of the small half: what is chance alone.
+    // The line for chance alone: through the corner and the middle of the sorted sizes, as most effects are small.
     let middle = sizes.len() / 2;
     let slope = sizes
         .get(middle.saturating_sub(1))
@@ -254,7 +254,7 @@ fn sizes_of(outcome: &FactorOutcome, answer: &FactorAnswer) -> Vec<(f64, String)
     sizes
 }
 
-/// The quantile of |Z|, Z standard normal (Abramowitz and Stegun 26.2.23: within 4.5e-4, which no eye sees).
+/// The quantile of |Z|, Z standard normal (Abramowitz and Stegun 26.2.23; its error of 4.5e-4 is invisible in a picture).
 fn half_normal_quantile(share: f64) -> f64 {
     let tail = (1.0 - share) / 2.0;
     let t = (-2.0 * tail.max(1e-12).ln()).sqrt();
@@ -262,7 +262,8 @@ fn half_normal_quantile(share: f64) -> f64 {
         / (1.0 + 1.432_788 * t + 0.189_269 * t * t + 0.001_308 * t * t * t)
 }
 
-/// The two factors whose interaction is largest: a line for each level of the second, on the scale on which what adds up is parallel.
+/// The largest interaction of two factors: a line for each level of the second, on the scale on which lines without an interaction are
+/// parallel.
 fn interaction(
     outcome: &FactorOutcome,
     response: &Response,

@@ -1,4 +1,4 @@
-//! What a designed experiment came to, as text and as a page for a browser.
+//! The result of a designed experiment as text, and as an HTML page.
 
 use super::order::{RankedEffect, printed_ranks, ranked};
 use super::{FactorOutcome, Response, ResponseUnit, alone, pictures, sensitivity, times, unscaled};
@@ -9,7 +9,7 @@ use stackline_factors::answer::Interaction;
 use stackline_factors::fit::IntervalSource;
 use stackline_factors::{DesignKind, Effect, EffectScale, FactorAnswer};
 
-/// A text whose further lines stand behind its first.
+/// Wraps a text at 80 characters, with further lines indented.
 fn wrapped(text: &str) -> String {
     const WIDTH: usize = 80;
     let blank = if text.starts_with("  ") { "    " } else { "  " };
@@ -33,7 +33,7 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-/// As text.
+/// The result as text.
 #[must_use]
 pub fn factors(outcome: &FactorOutcome) -> String {
     let runs = format!(
@@ -69,7 +69,7 @@ pub fn factors(outcome: &FactorOutcome) -> String {
     out
 }
 
-/// The response that matters most: every effect.
+/// The main response, with every effect.
 fn first(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) -> String {
     let model = match answer.scale {
         EffectScale::Multiplicative => "ratios",
@@ -110,7 +110,7 @@ fn first(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) ->
     out
 }
 
-/// A row an effect, and one for each further level of its factor.
+/// A table with a row for each effect, and one for each further level of its factor.
 fn effects_table(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) -> String {
     let mut rows = vec![
         [
@@ -157,7 +157,7 @@ fn each<T>(ranked: &[RankedEffect<'_>], of: impl Fn(&RankedEffect<'_>) -> T) -> 
     ranked.iter().map(of).collect()
 }
 
-/// Factors that are further in front on average than alone: they bring something once others are changed.
+/// A note on factors that rank higher on average than alone: they gain more once other factors are changed.
 fn order_turns(outcome: &FactorOutcome, ranked: &[RankedEffect<'_>]) -> String {
     let waits = |one: &&RankedEffect<'_>| {
         let clear = !one.effect.estimate.may_be_zero();
@@ -246,7 +246,7 @@ fn signed(unit: ResponseUnit, value: f64) -> String {
     }
 }
 
-/// The mean of the runs with everything at its first level, where there are some.
+/// The mean of the runs with all factors at their first level, if there are any.
 fn written(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) -> Option<f64> {
     let row = outcome.design.row_of(&outcome.base())?;
     let scaled = |value: f64| {
@@ -281,7 +281,7 @@ fn clear_interactions(
         let two = one.estimate.filter(|_| one.factors.len() == 2);
         let how = match (two, answer.scale) {
             (Some(estimate), EffectScale::Multiplicative) => {
-                // Of times, what is less is more.
+                // For times, a lower value is a gain.
                 let sign = if response.more_is_better { 1.0 } else { -1.0 };
                 let more = (2.0 * sign * estimate.value).exp();
                 format!(
@@ -306,7 +306,7 @@ fn clear_interactions(
     out
 }
 
-/// Whether the response bends between the levels.
+/// A sentence on curvature: whether the response at the centre point differs from the mean over the levels.
 fn bend(response: &Response, answer: &FactorAnswer) -> String {
     let Some(bend) = answer.bend(&response.centre) else {
         return String::new();
@@ -336,7 +336,7 @@ fn bend(response: &Response, answer: &FactorAnswer) -> String {
     ))
 }
 
-/// Factors that cannot be distinguished, joined by `=`.
+/// Terms that cannot be distinguished, joined by `=`.
 fn one_of(outcome: &FactorOutcome, factors: &[usize], aliases: &[Vec<usize>]) -> String {
     let all = std::iter::once(factors).chain(aliases.iter().map(Vec::as_slice));
     all.map(|factors| outcome.names(factors))
@@ -368,7 +368,7 @@ fn aliased(outcome: &FactorOutcome, answer: &FactorAnswer) -> String {
     ))
 }
 
-/// Another response: what is clear of it.
+/// A further response: only its clear effects.
 fn further(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) -> String {
     let words = |effect: &Effect| {
         let (gain, within) = response.gain(answer, effect.factor, effect.level);
@@ -416,7 +416,7 @@ fn steps(outcome: &FactorOutcome) -> String {
     out
 }
 
-/// An account that is this far from what is simulated is wrong.
+/// From this difference to the simulated gain on (a share), the estimate from one run is called unreliable.
 const APART: f64 = 0.1;
 
 fn limits(outcome: &FactorOutcome) -> String {
@@ -494,7 +494,7 @@ fn offers(outcome: &FactorOutcome) -> String {
     )
 }
 
-/// As one page for a browser: the text and the pictures, with nothing from outside.
+/// The result as a self-contained HTML page, with the pictures and the text.
 #[must_use]
 pub fn factors_page(outcome: &FactorOutcome) -> String {
     let title = escaped(&outcome.measurement);

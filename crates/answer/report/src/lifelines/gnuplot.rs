@@ -1,5 +1,5 @@
-//! Lifelines as data and a script for gnuplot: time across, monitor points up, one line a unit, what happened beside as crosses
-//! on top.
+//! Lifelines as data files and a script for gnuplot: time on the x axis, monitor points on the y axis, one line for each unit, and
+//! marks (drops, retransmissions) as crosses on top.
 
 use super::{Shown, label};
 use stackline_analyze::lifelines::{Lifeline, LifelineOutcome};
@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 /// The name of the script.
 pub const SCRIPT: &str = "lifelines.gp";
 
-/// Files by name.
+/// The files, as (name, content).
 #[must_use]
 pub fn lifelines_gnuplot(shown: &Shown<'_>) -> Vec<(String, String)> {
     let begun = shown
@@ -44,7 +44,7 @@ fn ms(begun: u64, at_ns: u64) -> f64 {
     at_ns.wrapping_sub(begun) as i64 as f64 * 1e-6
 }
 
-/// A row a passage: ms, number of the point from 1; an empty row behind each line.
+/// The data of lines: a row for each passage with its time (ms) and the number of its point (from 1); an empty row after each line.
 fn lines(shown: &Shown<'_>, begun: u64, wanted: impl Fn(&&Lifeline) -> bool) -> String {
     let mut text = String::from("# ms point\n");
     for line in shown.lifelines.lines.iter().filter(wanted) {
@@ -80,7 +80,7 @@ fn marks(shown: &Shown<'_>, begun: u64) -> String {
     text
 }
 
-/// A text that gnuplot takes as it is.
+/// A text as a quoted string of gnuplot.
 fn quoted(text: &str) -> String {
     let plain: String = text
         .chars()

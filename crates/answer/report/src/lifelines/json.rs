@@ -1,4 +1,4 @@
-//! The stable schema of `stackline lifelines --json`, described in `docs/JSON.md`. Fields are added, never renamed or removed.
+//! The stable schema of `stackline lifelines --json`, described in `docs/JSON.md`. Fields may be added, but never renamed or removed.
 
 use super::Shown;
 use serde_json::{Value, json as object};
@@ -7,7 +7,7 @@ use stackline_analyze::names::{SENDS_AGAIN, segment_name};
 use stackline_analyze::segments::{LifelineSegment, lifeline_duration_ns};
 use stackline_analyze::stages::Stages;
 
-/// All of it; with `lines`, every line with its passages too.
+/// The whole report as JSON; with `lines`, also every line with its passages.
 #[must_use]
 pub fn lifelines_json(shown: &Shown<'_>, lines: bool) -> Value {
     let (lifelines, statistics) = (shown.lifelines, shown.statistics);
@@ -55,14 +55,14 @@ fn point(point: &LifelinePoint) -> Value {
     object!(point)
 }
 
-/// A point on ways and its stage.
+/// A point on the units' way, with its stage.
 fn staged(of: &LifelinePoint, stage: u32) -> Value {
     let mut value = point(of);
     value["stage"] = stage.into();
     value
 }
 
-/// A segment and what it is called.
+/// A segment with its name.
 fn segment(points: &[LifelinePoint], segment: &LifelineSegment) -> Value {
     let point = |at: u32| &points[at as usize];
     let mut value = object!(segment);
@@ -111,7 +111,7 @@ const fn name(outcome: LifelineOutcome) -> &'static str {
     }
 }
 
-/// The point at which a line ends or begins, where that is what its outcome is about.
+/// The point where a line ends or begins, for outcomes that have one.
 const fn at(outcome: LifelineOutcome) -> Option<u32> {
     match outcome {
         LifelineOutcome::Flushed { after }

@@ -1,4 +1,4 @@
-//! One unit's lifeline as text: what it met, when, and how long it took to come there.
+//! One unit's lifeline as text: the points that it passed, when, and how long each step took.
 
 use super::{Shown, counted, label, outcome, time};
 use crate::figure::ABSENT;
@@ -9,7 +9,7 @@ use stackline_analyze::segments::lifeline_duration_ns;
 use stackline_core::units;
 use stackline_events::unit_ids;
 
-/// The longest bar.
+/// The length of the longest bar, characters.
 const BAR: f64 = 20.0;
 const ALIGN: [Align; 5] = [
     Align::Right,
@@ -19,7 +19,7 @@ const ALIGN: [Align; 5] = [
     Align::Left,
 ];
 
-/// The line of that number.
+/// The lifeline with this index, as lines of text.
 pub(super) fn line_of(shown: &Shown<'_>, number: u32) -> Vec<String> {
     let lifelines = shown.lifelines;
     let of = &lifelines.lines[number as usize];
@@ -45,7 +45,7 @@ pub(super) fn line_of(shown: &Shown<'_>, number: u32) -> Vec<String> {
             rows.push(beside(mark));
         }
         let point = &lifelines.points[passage.point as usize];
-        // A keyword of another program would stand there twice.
+        // The name of a step to a foreign keyword contains the keyword, which the next column shows already.
         let name = from
             .map(|from| segment_name(from, point))
             .filter(|name| !name.ends_with(&point.keyword));

@@ -1,13 +1,13 @@
-//! What a modelled network dropped, marked and doubled, and how well an emulated one kept its times.
+//! Notes on what a modelled network dropped, marked and duplicated, and on how punctual an emulated one was.
 
 use stackline_analyze::{EmulationSummary, PortSummary, Summary};
 use stackline_core::units;
 use std::cmp::Reverse;
 
-/// Ports of one row that have lines of their own.
+/// Most ports of one row that have a note of their own.
 const MOST_PORTS: usize = 5;
 
-/// A line for each port at which something went wrong, most drops first.
+/// A note for each port that dropped, marked or duplicated packets, most drops first.
 pub(super) fn ports(summary: &Summary) -> Vec<String> {
     let all = summary.network.iter().flat_map(|network| &network.ports);
     let notable: Vec<&PortSummary> = all.filter(|port| port.is_notable()).collect();
@@ -26,7 +26,7 @@ pub(super) fn ports(summary: &Summary) -> Vec<String> {
     lines
 }
 
-/// `dropped at edge>udjat: 12 of 3000 packets (queue full), 40 marked`.
+/// The note of a port: `dropped at edge>udjat: 12 of 3000 packets (queue full), 40 marked`.
 fn line(port: &PortSummary, runs: u32) -> String {
     let happened = [
         ("dropped", port.dropped),
@@ -53,7 +53,7 @@ fn line(port: &PortSummary, runs: u32) -> String {
     )
 }
 
-/// How many of how many, in what both are counted in.
+/// How many of how many packets or cells; if the counts have different units, both separately.
 fn share(port: &PortSummary, n: u64) -> String {
     let unit = |cells: bool| if cells { "cell" } else { "packet" };
     if port.dropped > 0 && port.cells != port.cells_dropped {
@@ -66,7 +66,7 @@ fn share(port: &PortSummary, n: u64) -> String {
     format!("{n} of {}", units::counted(port.offered, unit(port.cells)))
 }
 
-/// ` (queue full)`, or with how many where there are several, most first.
+/// The reasons of drops: ` (queue full)`, or with numbers if there are several, the most frequent first.
 fn reasons(port: &PortSummary) -> String {
     let mut reasons: Vec<(&String, u64)> = port
         .drops
@@ -85,12 +85,12 @@ fn reasons(port: &PortSummary) -> String {
     format!(" ({})", texts.join("; "))
 }
 
-/// How late frames left the emulator, and what it lost.
+/// How late frames left the emulator, and how many it lost.
 pub(super) fn emulator(summary: &Summary) -> Vec<String> {
     emulation(summary).map(kept).into_iter().collect()
 }
 
-/// Why a result is the machine's.
+/// Why the emulator was overloaded, so that the result reflects the machine.
 pub(super) fn overload(summary: &Summary) -> Vec<String> {
     let Some(emulation) = emulation(summary) else {
         return Vec::new();

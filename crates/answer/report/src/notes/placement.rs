@@ -1,11 +1,11 @@
-//! Where threads ran, and what that makes of rows that differ in nothing but the stack.
+//! Notes on which cores threads ran on, and whether rows that differ only in the stack can be compared.
 
 use crate::figure;
 use stackline_analyze::{CoreSharing, RunMetric, Summary, ThreadPlacement, rows_by_measurement};
 use stackline_core::units;
 
-/// What rows are to one another that differ in nothing but the stack and shared a core: their order by the median call, which
-/// other work on the machine hardly moves. Rows of unlike placement are not compared; it is said of them that they are.
+/// For rows that differ only in the stack: their order by median call time, if all were pinned alike (other work on the machine hardly
+/// changes the median); or a note that their placements differ, so that they cannot be compared.
 pub(super) fn stacks_beside(summaries: &[Summary]) -> Vec<String> {
     let groups = rows_by_measurement(summaries);
     groups.iter().filter_map(|rows| beside(rows)).collect()
@@ -45,7 +45,7 @@ fn beside(rows: &[&Summary]) -> Option<String> {
     Some(format!("by median call time: {}", order.join(", ")))
 }
 
-/// Where both ends were pinned on this machine: what a row's figures are to be compared with.
+/// The cores of both ends, if both were pinned on one machine: only such rows can be compared.
 pub(super) fn pinned_pair(summary: &Summary) -> Vec<String> {
     let places = [summary.initiator.placement, summary.responder.placement];
     let [Some(initiator), Some(responder)] = places else {
@@ -67,7 +67,7 @@ pub(super) fn pinned_pair(summary: &Summary) -> Vec<String> {
     }]
 }
 
-/// Where threads ran that were not both pinned on this machine.
+/// The cores of the threads, if the ends were not both pinned on one machine.
 pub(super) fn cores(summary: &Summary) -> Vec<String> {
     if !pinned_pair(summary).is_empty() {
         return Vec::new();

@@ -1,39 +1,42 @@
-//! Columns of numbers in few bytes: each is written as its difference from the one before, in LEB128 (7 bits a byte, the
-//! highest says that more follow). `page/pack.js` reads them.
+//! Compact columns of numbers: LEB128 (7 bits per byte; the highest bit says that more bytes follow), mostly of the difference from
+//! the number before. `page/pack.js` reads them.
 
 use stackline_events::EventValue;
 
-/// Numbers up to this, and the differences of two of them as they are written, are exact in JavaScript.
+/// Numbers up to this, and the encoded difference of any two of them, are exact in JavaScript (below 2^53).
 pub(super) const EXACT: i64 = (1 << 51) - 1;
 
-/// A column that grows.
+/// A column to which values are appended.
 #[derive(Debug, Default)]
 pub(super) struct PageColumn {
     pub(super) bytes: Vec<u8>,
     pub(super) count: usize,
+    /// The last number that was written as a difference.
     last: i64,
 }
 
-/// Codes of a data field: this, or a text, or a number's difference behind them.
+/// First number of an encoded data field: there is no value.
 const ABSENT: u64 = 0;
+/// First number of an encoded data field: the number of a text follows.
 const TEXT: u64 = 1;
+/// Encoded data fields from here on: `NUMBER` plus the encoded difference of a number.
 const NUMBER: u64 = 2;
 
 impl PageColumn {
-    /// A number as it is.
+    /// Appends a number as it is.
     pub(super) fn plain(&mut self, number: u64) {
         self.varint(number);
         self.count += 1;
     }
 
-    /// A number as its difference from the last.
+    /// Appends a number as its difference from the last.
     pub(super) fn difference(&mut self, number: i64) {
         let difference = zigzag(number.wrapping_sub(self.last));
         self.last = number;
         self.plain(difference);
     }
 
-    /// A data field; `text` gives a text its number. Numbers that JavaScript cannot hold become texts.
+    /// Appends a data field. `text` gives the number of a text. Numbers that JavaScript cannot hold exactly become texts.
     pub(super) fn field(&mut self, value: EventValue<'_>, text: impl FnOnce(&str) -> u32) {
         self.count += 1;
         match value {
@@ -62,7 +65,7 @@ impl PageColumn {
     }
 }
 
-/// Small numbers of either sign as small numbers.
+/// ZigZag encoding: maps small numbers of either sign to small unsigned numbers.
 const fn zigzag(number: i64) -> u64 {
     ((number << 1) ^ (number >> 63)) as u64
 }

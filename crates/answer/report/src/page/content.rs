@@ -1,9 +1,9 @@
-//! What a page shows, from a run: names and small tables as JSON, lines and events as columns.
+//! Packs the data of a run's page: names and small tables as JSON, lines and events as columns.
 //!
-//! Events on lifelines come first, each line's passages and then its marks; behind them those on none that the page shows
-//! (monitors, drops of unknown packets) and those that findings name, by time. Further packets of a unit that are on no line
-//! stay out. Lines ascend by their earliest passage, as `page/visible.js` searches them.
-//! Times are in reference time, ns since the first event, so that JavaScript holds them exactly.
+//! Events on lifelines come first, each line's passages and then its marks. Then follow, by time, the *loose* events that the page
+//! shows (on no lifeline: monitors, drops of unknown packets) and those that findings name. Further packets of a unit that are on no
+//! line are left out. Lines are sorted by their earliest passage, because `page/visible.js` searches them by it.
+//! Times are reference times in ns since the first event, so that JavaScript holds them exactly.
 
 use super::columns::{EXACT, PageColumn};
 use super::request_trees::{PageRequests, request_names};
@@ -75,7 +75,7 @@ pub(super) fn pack_content(content: &Content<'_>) -> String {
     markup_safe_data::pack(head, &writer.columns())
 }
 
-/// A line's earliest passage: of clocks that are wrong it is not the first.
+/// The time of a line's earliest passage (with wrong clocks it is not the first one), or else of its first mark.
 fn begins(lifelines: &Lifelines, line: u32) -> Option<u64> {
     let line = &lifelines.lines[line as usize];
     let passages = lifelines
@@ -86,7 +86,7 @@ fn begins(lifelines: &Lifelines, line: u32) -> Option<u64> {
     passages.or_else(|| lifelines.marks_of(line).first().map(|mark| mark.at_ns))
 }
 
-/// The rows of the events that findings name by their host and their place among its events.
+/// The rows of the events that findings name, by host and number among the host's events.
 fn named<'c>(content: &Content<'c>) -> HashMap<(&'c str, u32), u32> {
     let evidence = content
         .findings
@@ -111,12 +111,11 @@ fn named<'c>(content: &Content<'c>) -> HashMap<(&'c str, u32), u32> {
     named
 }
 
-/// Events on no line that something of the page shows, host after host, each by time: monitors, what was sent again and
-/// dropped, what is unknown.
+/// Rows of the events on no line that the page shows, in the order of the table: monitors, retransmissions and drops, unknown keywords.
 fn loose(content: &Content<'_>, on_lines: &[bool]) -> Vec<u32> {
     let events = content.events;
     let mut known: HashMap<u32, bool> = HashMap::new();
-    // Neighbours mostly have the same keyword: it is looked up when it changes.
+    // Neighbouring events mostly have the same keyword, so it is looked up only when it changes.
     let (mut last, mut shown) = (None, false);
     let wanted = |row: &u32| {
         let row = *row as usize;
@@ -131,6 +130,7 @@ fn loose(content: &Content<'_>, on_lines: &[bool]) -> Vec<u32> {
     (0..events.len() as u32).filter(wanted).collect()
 }
 
+/// Whether the page shows an event with this keyword that is on no line.
 fn is_shown(keyword: &str) -> bool {
     catalogue::fate(keyword).is_some()
         || catalogue::find(keyword).is_none_or(|entry| {
@@ -139,34 +139,35 @@ fn is_shown(keyword: &str) -> bool {
         })
 }
 
-/// Columns that grow, and the texts that they name.
+/// Collects the columns of the page, and the texts that they refer to by number.
 struct PageContentWriter<'c> {
     content: &'c Content<'c>,
     origin_ns: u64,
     texts: Vec<String>,
     numbers: HashMap<String, u32>,
-    /// Keyword, host and place of an event: the points of the lifelines, what happens beside a unit's way, what else there is.
+    /// Kinds of events as (keyword, host, place): the points of lifelines, then those of marks, then those of loose events.
     kinds: Vec<(String, String, String)>,
     loose_kinds: BTreeMap<(u32, u32), u32>,
     lines: [PageColumn; LINES.len()],
-    /// What requests are called, by unit.
+    /// The names of requests, by unit.
     requests: HashMap<i64, String>,
     /// The colour of each line of the lifelines.
     colouring: Colouring,
-    /// Points that follow each other on lines of the page.
+    /// Pairs of points that follow each other on lines of the page.
     pairs: BTreeSet<(u32, u32)>,
-    /// What last followed each point: most often it does so again.
+    /// A cache by point: the one that last followed it; most often it does so again.
     latest: Vec<u32>,
     at: PageColumn,
     kind: PageColumn,
     fields: Vec<PageColumn>,
     more: Map<String, Value>,
-    /// Rows that findings name, and which event of the page each became.
+    /// Rows of the events that findings name.
     named: HashSet<u32>,
+    /// By such a row: the number of the event in the page.
     placed: HashMap<u32, u64>,
 }
 
-/// Columns of lines.
+/// The names of the columns of lines.
 const LINES: [&str; 10] = [
     "unit", "count", "marks", "group", "flow", "bytes", "outcome", "detail", "colour", "name",
 ];
@@ -319,7 +320,7 @@ fn number(texts: &mut Vec<String>, numbers: &mut HashMap<String, u32>, text: &st
     number
 }
 
-/// The number of an outcome in `page/model.js`, and what belongs to it.
+/// The number of an outcome in `page/model.js`, with its detail: a point, or how often.
 pub(super) const fn outcome(outcome: LifelineOutcome) -> (u64, u32) {
     match outcome {
         LifelineOutcome::Complete => (0, 0),
@@ -332,7 +333,7 @@ pub(super) const fn outcome(outcome: LifelineOutcome) -> (u64, u32) {
     }
 }
 
-/// What became of data beside its way, as the page reads it.
+/// The name of a fate for the page.
 const fn fate(fate: DataFate) -> &'static str {
     match fate {
         DataFate::SentAgain => "retransmitted",
@@ -402,7 +403,7 @@ fn head(
     }
 }
 
-/// The run with the text of each measurement at its first part alone: it can be long, and parts can be many.
+/// The run with the text of each measurement only at its first part: it can be long, and there can be many parts.
 fn once(run: &Value) -> Value {
     let mut run = run.clone();
     let mut last = Value::Null;
@@ -421,12 +422,12 @@ fn once(run: &Value) -> Value {
     run
 }
 
-/// When servers were blocked, how often together, and what each host did with its time.
+/// When servers were blocked, how often several at once, and how each host spent its time.
 fn servers(lifelines: &Lifelines, since: &impl Fn(u64) -> u64) -> Value {
     let mut blocked = blocked(lifelines);
     let together = measure_concurrency(&blocked);
     blocked.retain(|one| !one.intervals.is_empty());
-    // Those that were blocked longest, in their own order.
+    // The servers that were blocked longest, in the order of groups.
     blocked.sort_by_key(|one| (std::cmp::Reverse(one.blocked_ns), one.group));
     blocked.truncate(MOST_COLOURS);
     blocked.sort_by_key(|one| one.group);
@@ -459,7 +460,7 @@ fn servers(lifelines: &Lifelines, since: &impl Fn(u64) -> u64) -> Value {
     })
 }
 
-/// Which port or direction, and for which service where hosts ask and answer.
+/// The port or direction of a point, and its service if it has one.
 fn place_of(point: &LifelinePoint) -> String {
     match (point.place.as_str(), point.service.as_str()) {
         (place, "") => place.to_owned(),
@@ -468,10 +469,10 @@ fn place_of(point: &LifelinePoint) -> String {
     }
 }
 
-/// Hosts whose profiles a page has.
+/// Most hosts whose profiles a page has.
 const MOST_HOSTS: usize = 32;
 
-/// The rows of the picture: which row each point is on, what rows are called and where they are.
+/// The rows of the picture: the row of each point, and the names and places of rows.
 fn stages(lifelines: &Lifelines) -> Value {
     const ROOM: usize = 60;
     let stages = Stages::of(lifelines);
@@ -481,7 +482,7 @@ fn stages(lifelines: &Lifelines) -> Value {
     json!({ "of": stages.of, "names": stages.names, "places": places })
 }
 
-/// What the time between points is called, and where it is spent.
+/// The names of the segments between points, and where each is spent.
 fn segments(lifelines: &Lifelines, pairs: &BTreeSet<(u32, u32)>) -> Map<String, Value> {
     let point = |at: u32| &lifelines.points[at as usize];
     let named = |(from, to): &(u32, u32)| {

@@ -1,19 +1,18 @@
-//! Everything a page shows of a run, where no text can be markup: one block of base64. It holds a JSON object with texts and small
-//! tables, and columns of numbers.
+//! The data of a page as one block of base64, so that no text in it can become markup: a JSON object with texts and small tables, and
+//! columns of numbers.
 //!
-//! The form: the object's length (4 bytes, little endian), the object, the columns one after the other; deflated (zlib).
-//! The object's `columns` says where each column lies behind it: `[offset, bytes, numbers]`. Base64 holds no `<`, so whatever
-//! the names in a run are, nothing of them is markup.
+//! The format: the object's length (4 bytes, little endian), the object, then all columns; compressed with zlib. The object's
+//! `columns` gives the place of each column after the object: `[offset, bytes, numbers]`. Base64 contains no `<`.
 
 use super::columns::PageColumn;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
-/// How hard the data are squeezed: above this it takes much longer for little.
+/// The compression level: higher ones take much longer and save little.
 const LEVEL: u8 = 5;
 
-/// The block.
+/// Packs the object and the columns into a block.
 pub(super) fn pack(mut head: Map<String, Value>, columns: &[(String, PageColumn)]) -> String {
     let mut places = Map::new();
     let mut offset = 0;

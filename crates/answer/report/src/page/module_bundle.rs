@@ -1,6 +1,6 @@
-//! The page's ES modules as one script: each becomes a function of its own, so that a page is one file and needs no network.
+//! Bundles the page's ES modules into one script: each becomes a function of its own, so that the page is one file.
 //!
-//! It understands just what the files in `crates/answer/report/page` are written in, and refuses anything else:
+//! It supports only the syntax that the files in `crates/answer/report/page` use, and refuses anything else:
 //! `import { a, b } from "./other.js";` on lines of their own at the top, and `export` before `function`, `async function`,
 //! `const` or `class` at the beginning of a line. As they are, the files are ordinary modules that a browser or an editor
 //! reads.
@@ -11,10 +11,10 @@ use std::fmt::Write;
 /// A module: its file's name and its text.
 pub(super) type Module = (&'static str, &'static str);
 
-/// The modules as one script. A module stands behind those that it imports.
+/// The modules as one script. Each module must come after those that it imports.
 ///
 /// # Errors
-/// A sentence when one is not written as said above.
+/// If a module has other syntax: one sentence.
 pub(super) fn bundle(modules: &[Module]) -> Result<String, String> {
     let mut script = String::from("\"use strict\";\nconst modules = {};\n");
     let mut known: Vec<(&str, BTreeSet<String>)> = Vec::new();

@@ -1,5 +1,4 @@
-//! Requests of programs that are not ours, as the page reads them: what each is called, what its time went into, and which were made for
-//! which.
+//! Requests of other (traced) programs for the page: the name of each, the causes of its time, and which requests were made for which.
 
 use super::columns::EXACT;
 use serde_json::{Value, json};
@@ -9,15 +8,15 @@ use stackline_events::EventTable;
 use stackline_events::catalogue;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Requests that a page holds with those that were made for them.
+/// Most requests in the trees of a page.
 const MOST: usize = 5_000;
 
 /// The requests of a page's lines.
 pub(super) struct PageRequests<'c> {
     all: &'c [AccountedRequest],
-    /// The request of each line, by its place among all.
+    /// By line: the index of its request in `all`.
     of_line: Vec<Option<usize>>,
-    /// Causes by their numbers.
+    /// All causes with their numbers.
     causes: BTreeMap<&'c AccountedCause, usize>,
 }
 
@@ -44,8 +43,8 @@ impl<'c> PageRequests<'c> {
         }
     }
 
-    /// What the time of the lines' requests went into: causes as `[words, place, layer]`, and of each line its whole time and pairs of a
-    /// cause's number and its time; nothing where the run has no requests.
+    /// The causes of the time of the lines' requests: causes as `[words, place, layer]`, and for each line its total time and pairs of a
+    /// cause's number and its time, ns; null if the run has no requests.
     pub(super) fn accounts(&self) -> Value {
         if self.all.is_empty() {
             return Value::Null;
@@ -65,8 +64,9 @@ impl<'c> PageRequests<'c> {
         })
     }
 
-    /// The lines' requests and those that were made for them: of each line the number of its request, and of each request
-    /// `[number of that which it was made for, begin, whole time, name, number of the cause that took most, its time]`, ns since the origin.
+    /// The lines' requests and those made for them: for each line the number of its request, and for each request
+    /// `[number of its parent, begin, total time, name, number of the cause that took most, its time]`; the begin is in ns since the
+    /// origin.
     pub(super) fn trees(&self, names: &HashMap<i64, String>, origin_ns: u64) -> Value {
         if self.all.is_empty() {
             return Value::Null;
@@ -113,7 +113,7 @@ impl<'c> PageRequests<'c> {
     }
 }
 
-/// What each request asked, how it was answered, and by which processes, by unit: `GET /slow/1 200, curl (811) > nginx (812)`.
+/// By unit: the request's name, its answer and its processes, such as `GET /slow/1 200, curl (811) > nginx (812)`.
 pub(super) fn request_names(events: &EventTable) -> HashMap<i64, String> {
     const REQUEST: &str = "REQUEST";
     let field = |keyword: &str, name: &str| {
@@ -165,14 +165,14 @@ pub(super) fn request_names(events: &EventTable) -> HashMap<i64, String> {
     names
 }
 
-/// The processes of both ends of a request.
+/// The process ids of both ends of a request.
 #[derive(Clone, Copy, Default)]
 struct RequestProcesses {
     client: Option<i64>,
     server: Option<i64>,
 }
 
-/// The processes of requests, by unit.
+/// By unit: the processes of the request.
 fn request_processes(events: &EventTable) -> HashMap<i64, RequestProcesses> {
     let rows = (0..events.len()).filter(|row| events.keyword(*row) == "REQUEST_PROCESS");
     let known = |row: usize| {

@@ -10,7 +10,7 @@ use stackline_core::time::Duration;
 use stackline_core::units;
 use stackline_core::units::counted;
 
-/// Values of a list that are printed; the others are counted.
+/// Most values of a list that are printed; the others are counted.
 const MOST: usize = 8;
 
 pub(super) fn lines(network: &Network) -> Vec<String> {
@@ -289,7 +289,7 @@ fn list<T>(values: &[T], show: impl Fn(&T) -> String) -> Vec<String> {
     shown
 }
 
-/// A whole number of the largest binary unit that gives one.
+/// A size without rounding: in bytes if it is large and no multiple of 1 KiB.
 fn size(bytes: u64) -> String {
     let rounded = !bytes.is_multiple_of(1024) && bytes >= 10_000;
     if rounded {
@@ -299,7 +299,7 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// In the largest unit it is at least one of.
+/// A time without rounding, in the largest unit of which it is at least one.
 fn time(time: Duration) -> String {
     let (factor, unit) = match time.0 {
         0 => (1_000_000_000, "s"),
@@ -327,7 +327,7 @@ fn rate(bit_s: f64) -> String {
     format!("{} {prefix}bit/s", exact(bit_s / factor))
 }
 
-/// All the digits that were written; what arithmetic left behind them is cut off.
+/// A number with all digits that were written, at most nine after the point, without rounding errors of arithmetic.
 fn exact(value: f64) -> String {
     let text = format!("{value:.9}");
     if value.abs() < 1e-3 && value != 0.0 {

@@ -1,10 +1,10 @@
-//! A scene as a PDF of one page (ISO 32000-1), whose points are the SVG's pixels. Letters are Helvetica, which every reader has; a letter
-//! that Latin-1 does not have becomes `?`.
+//! A scene as a PDF of one page (ISO 32000-1), with one point for each pixel of the SVG. The font is Helvetica, which every reader
+//! has; characters that are not in Latin-1 become `?`.
 
 use super::{SceneShape, TextAnchor, VectorScene};
 use std::fmt::{self, Write};
 
-/// Size of letters, as in the SVG.
+/// The font size, as in the SVG.
 const SIZE: f32 = 11.0;
 /// Widths of Helvetica's letters from space to tilde, in thousandths of the size (Adobe's font metrics).
 const WIDTHS: [u16; 95] = [
@@ -14,13 +14,13 @@ const WIDTHS: [u16; 95] = [
     667, 611, 278, 278, 278, 469, 556, 333, 556, 556, 500, 556, 556, 278, 556, 556, 222, 222, 500,
     222, 833, 556, 556, 556, 556, 333, 500, 278, 556, 500, 722, 500, 500, 500, 334, 260, 334, 584,
 ];
-/// The width of every other letter.
+/// The width of every other character, in the same unit.
 const USUAL: u16 = 556;
 
 /// The scene as PDF.
 pub(crate) fn pdf(scene: &VectorScene) -> Vec<u8> {
     let mut drawn = String::new();
-    // The page's origin is below, the scene's above.
+    // The origin of a PDF page is at the bottom, that of the scene at the top.
     let _ = writeln!(drawn, "1 0 0 -1 0 {} cm", scene.height);
     for shape in &scene.shapes {
         let _ = write_shape(&mut drawn, shape);
@@ -42,7 +42,7 @@ pub(crate) fn pdf(scene: &VectorScene) -> Vec<u8> {
     file(&objects)
 }
 
-/// A file of these objects, the first being the catalogue and the last the document's information.
+/// A PDF file of these objects: the first is the catalogue, the last the document information.
 fn file(objects: &[String]) -> Vec<u8> {
     let mut out = "%PDF-1.4\n".to_owned();
     let mut places = String::new();
@@ -86,7 +86,7 @@ fn write_shape(out: &mut String, shape: &SceneShape) -> fmt::Result {
             }
             writeln!(out, " S")
         }
-        // A stroke without length whose ends are round.
+        // A dot is a stroke of no length with round ends.
         SceneShape::Dot {
             x,
             y,
@@ -136,7 +136,7 @@ fn width(text: &str) -> f32 {
     thousandths * SIZE / 1000.0
 }
 
-/// A string of PDF: all but plain letters by their octal number, so that no text ends it or hides in it.
+/// A text as a PDF string: parentheses, backslashes and Latin-1 characters are escaped in octal, so that no text can end the string.
 fn literal(text: &str) -> String {
     let mut out = "(".to_owned();
     for letter in text.chars() {

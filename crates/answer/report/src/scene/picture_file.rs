@@ -1,9 +1,9 @@
-//! A picture as bytes of a file: SVG, PNG or PDF.
+//! Encodes a picture as a file: SVG, PNG or PDF.
 
 use crate::scene::{VectorScene, pdf, png, svg};
 use std::path::Path;
 
-/// What a picture is written as.
+/// The format of a picture's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PictureFileFormat {
     /// Lines and letters, for the web and for drawing programs.
@@ -15,7 +15,7 @@ pub enum PictureFileFormat {
 }
 
 impl PictureFileFormat {
-    /// What a file's name ends with says it.
+    /// The format by the extension of a file's name; `None` if it is unknown.
     #[must_use]
     pub fn of(path: &Path) -> Option<Self> {
         let ending = path.extension()?.to_str()?.to_ascii_lowercase();
@@ -30,7 +30,7 @@ impl VectorScene {
     /// The picture as bytes of a file.
     ///
     /// # Errors
-    /// A sentence when there is no memory for its pixels or it cannot be encoded.
+    /// If it is too large for a PNG or cannot be encoded: one sentence.
     pub fn encode(&self, format: PictureFileFormat) -> Result<Vec<u8>, String> {
         match format {
             PictureFileFormat::Svg => Ok(svg::svg(self).into_bytes()),

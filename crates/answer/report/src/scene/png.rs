@@ -1,5 +1,4 @@
-//! A scene as PNG, two pixels for each of the SVG's. Letters are those of one font that is inside the program; what it does
-//! not have becomes `?`.
+//! A scene as PNG, with two pixels for each pixel of the SVG. The font is built into the program; characters that it lacks become `?`.
 
 use super::{SceneShape, TextAnchor, VectorScene};
 use noto_sans_mono_bitmap::{FontWeight, RasterHeight, get_raster, get_raster_width};
@@ -10,10 +9,10 @@ use tiny_skia::{
 
 const SCALE: f32 = 2.0;
 const HEIGHT: RasterHeight = RasterHeight::Size20;
-/// From the top of a letter's pixels to the line it stands on.
+/// The distance from the top of a character's pixels to the baseline.
 const ASCENT: f32 = 16.0;
 
-/// The scene as PNG, or why there is no memory for its pixels or it cannot be encoded.
+/// The scene as PNG. Fails with a sentence if it is too large or cannot be encoded.
 pub(crate) fn png(scene: &VectorScene) -> Result<Vec<u8>, String> {
     let (width, height) = (
         (scene.width * SCALE).ceil() as u32,
@@ -138,7 +137,7 @@ fn letters(pixels: &mut Pixmap, at: (f32, f32), anchor: TextAnchor, colour: u32,
     }
 }
 
-/// Lays a colour over a pixel, as opaque as `cover` says.
+/// Blends a colour over a pixel with opacity `cover` (0 to 255).
 fn dot(pixels: &mut Pixmap, x: i64, y: i64, colour: u32, cover: u8) {
     let (width, height) = (i64::from(pixels.width()), i64::from(pixels.height()));
     if !(0..width).contains(&x) || !(0..height).contains(&y) {
@@ -155,6 +154,6 @@ fn dot(pixels: &mut Pixmap, x: i64, y: i64, colour: u32, cover: u8) {
         mix(pixel.green(), green),
         mix(pixel.blue(), blue),
     );
-    // The ground is opaque, so a colour is its own premultiplied one.
+    // The background is opaque, so the premultiplied colour equals the colour.
     *pixel = PremultipliedColorU8::from_rgba(mixed.0, mixed.1, mixed.2, 255).unwrap_or(*pixel);
 }

@@ -1,4 +1,4 @@
-//! A scene as SVG without scripts, fonts or anything else from outside.
+//! A scene as self-contained SVG (no scripts, no external fonts).
 
 use super::{SceneShape, TextAnchor, VectorScene};
 use crate::markup_escape::escaped;

@@ -1,24 +1,24 @@
-//! Which rows of a table stand under one text, and what each is called there.
+//! Groups the rows of a table under common texts, and labels each row.
 
 use stackline_analyze::{RunMetric, Summary};
 
-/// A text longer than this stands above its only row.
+/// If the text and label of a single row are longer than this, the text is written above the row.
 const ON_ONE_LINE: usize = 16;
 
-/// Rows under one text; a single short one carries its text itself.
+/// Rows under one text; without a text, the label of the single row contains it.
 pub(super) struct LabelBlock<'s> {
     pub(super) text: Option<String>,
     pub(super) rows: Vec<LabelledRow<'s>>,
 }
 
 pub(super) struct LabelledRow<'s> {
-    /// Its place in the table, from 1.
+    /// Its number in the table, from 1.
     pub(super) number: usize,
     pub(super) label: String,
     pub(super) summary: &'s Summary,
 }
 
-/// All rows: those of a measurement with parts together, and measurements that differ in their stack alone.
+/// All rows in blocks: the parts of a measurement together, and consecutive measurements that differ only in their stack.
 pub(super) fn blocks(summaries: &[Summary]) -> Vec<LabelBlock<'_>> {
     let numbered: Vec<(usize, &Summary)> = (1..).zip(summaries).collect();
     let together = |a: &(usize, &Summary), b: &(usize, &Summary)| {
@@ -69,7 +69,7 @@ fn of_several(summary: &Summary, all: &[Summary]) -> bool {
         > 1
 }
 
-/// The stack, or the part with its stack where there are several.
+/// The label of a row: the stack, or the part with its stack if the measurement has several rows.
 fn name(summary: &Summary, all: &[Summary]) -> String {
     let connect = if summary.main == Some(RunMetric::Connect) {
         " connect"

@@ -1,4 +1,4 @@
-//! What follows from a network and the way between two of its hosts: rate, delay, largest packet, bytes on their way.
+//! Properties of the path between two hosts (rate, delay, MTU, bandwidth-delay product), and of links, as text.
 
 use stackline_core::network::{
     DeliveryTrace, LinkQueue, LinkRate, Network, NetworkLink, StepSchedule,
@@ -6,33 +6,32 @@ use stackline_core::network::{
 use stackline_core::time::Duration;
 use stackline_core::units;
 
-/// The way from one host to another, as the machine that moves the packets goes it.
+/// The path from one host to another, as packets are forwarded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPath {
-    /// The first host, by its place in the network.
+    /// Index of the first host.
     pub from: usize,
-    /// The last one.
+    /// Index of the last host.
     pub to: usize,
-    /// Directions of links in order: `2 i` from the first to the second end of link `i`, `2 i + 1` back. `None` when no
-    /// way leads there.
+    /// The directions of links in order: `2 i` from the first to the second end of link `i`, `2 i + 1` back. `None` if there is no path.
     pub ports: Option<Vec<u32>>,
 }
 
-/// What a way offers to one packet stream with nothing else on it.
+/// The capacity of a path for a single packet stream.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PathCapacity {
-    /// Links on it.
+    /// The number of links.
     pub(crate) hops: usize,
-    /// Propagation delays, summed.
+    /// The sum of the propagation delays.
     pub(crate) delay: Duration,
-    /// The lowest rate in bit/s; `None` when no link on it has one.
+    /// The lowest rate, bit/s; `None` if all links are unlimited.
     pub(crate) rate_bit_s: Option<f64>,
     /// Largest packet that fits all links, in bytes.
     pub(crate) mtu: u64,
 }
 
 impl PathCapacity {
-    /// Of those directions of links; what the network lacks is left out.
+    /// The capacity of a path over these directions of links; links that the network lacks are left out.
     pub(crate) fn of(network: &Network, ports: &[u32]) -> Self {
         let links = || {
             ports
@@ -49,14 +48,14 @@ impl PathCapacity {
         }
     }
 
-    /// Bytes that fill the way and the way back: the lowest rate times both delays.
+    /// The bandwidth-delay product in bytes: the lowest rate on the way there times the delays of both ways.
     pub(crate) fn bandwidth_delay_bytes(&self, back: &Self) -> Option<f64> {
         self.rate_bit_s
             .map(|rate| rate * (self.delay + back.delay).seconds() / 8.0)
     }
 }
 
-/// bit/s in the long run; `None` when bits take no time.
+/// The mean rate of a link, bit/s; `None` if it is unlimited.
 pub(crate) fn mean_rate(rate: &LinkRate) -> Option<f64> {
     match rate {
         LinkRate::Unlimited => None,
@@ -73,7 +72,7 @@ pub(crate) fn mean_rate(rate: &LinkRate) -> Option<f64> {
     }
 }
 
-/// A rate for people.
+/// A rate as text.
 pub(crate) fn rate(rate: &LinkRate) -> String {
     match rate {
         LinkRate::Unlimited => "unlimited".to_owned(),
@@ -87,7 +86,7 @@ pub(crate) fn rate(rate: &LinkRate) -> String {
     }
 }
 
-/// A delay for people.
+/// A link's delay as text.
 pub(crate) fn delay(link: &NetworkLink) -> String {
     format!(
         "{}{}",
@@ -96,7 +95,8 @@ pub(crate) fn delay(link: &NetworkLink) -> String {
     )
 }
 
-/// What of a link changes in time: `rate: 10.0 Mbit/s from 0 s on, 1.00 Mbit/s from 5.00 s on, again every 10.0 s`.
+/// The properties of a link that change in time, such as
+/// `rate: 10.0 Mbit/s from 0 s on, 1.00 Mbit/s from 5.00 s on, repeating every 10.0 s`.
 pub(crate) fn schedules(link: &NetworkLink) -> Vec<String> {
     let mut all = Vec::new();
     if let LinkRate::Schedule(rates) = &link.rate {
@@ -124,7 +124,7 @@ pub(crate) fn schedules(link: &NetworkLink) -> Vec<String> {
     all
 }
 
-/// How long a trace is, and when nothing leaves for the longest time.
+/// The length of a delivery trace, and its longest pause.
 fn outage(trace: &DeliveryTrace) -> String {
     let moments = &trace.opportunities_ms;
     let pauses = std::iter::once(0)
@@ -144,7 +144,7 @@ fn outage(trace: &DeliveryTrace) -> String {
     )
 }
 
-/// Steps that are printed; the others are counted.
+/// Most steps that are printed; the others are counted.
 const MOST_STEPS: usize = 16;
 
 fn steps<T>(schedule: &StepSchedule<T>, text: impl Fn(&T) -> String) -> String {
@@ -162,7 +162,7 @@ fn steps<T>(schedule: &StepSchedule<T>, text: impl Fn(&T) -> String) -> String {
     said.join(", ")
 }
 
-/// What of a link is no longer as it was: `rate 2.00 Mbit/s`, `loss 1 %`.
+/// The properties of a link that differ from before, such as `rate 2.00 Mbit/s`, `loss 1 %`.
 #[must_use]
 pub fn link_changes(now: &NetworkLink, was: &NetworkLink) -> Vec<String> {
     let lost = Some(loss(&now.loss))
@@ -186,7 +186,7 @@ pub fn link_changes(now: &NetworkLink, was: &NetworkLink) -> Vec<String> {
         .collect()
 }
 
-/// A share for people: `0.0100 %` is `0.01 %`.
+/// A share in percent, without trailing zeros: `0.01 %`.
 pub(crate) fn percent(share: f64) -> String {
     let hundredths = share * 100.0;
     let text = format!("{hundredths:.6}");
@@ -204,7 +204,7 @@ fn trimmed(text: &str) -> &str {
     text.trim_end_matches('0').trim_end_matches('.')
 }
 
-/// A loss for people; empty when nothing gets lost.
+/// A loss model as text; empty if nothing is lost.
 pub(crate) fn loss(loss: &stackline_core::network::LossModel) -> String {
     use stackline_core::network::LossModel;
     match loss {
@@ -233,7 +233,7 @@ pub(crate) fn loss(loss: &stackline_core::network::LossModel) -> String {
     }
 }
 
-/// A queue for people: how much it holds, who is dropped, whether it marks.
+/// A queue as text: its limits, its discipline, whether it marks packets.
 pub(crate) fn queue(queue: &LinkQueue) -> String {
     let bytes = queue.limit_bytes.map(units::format_size);
     let packets = queue

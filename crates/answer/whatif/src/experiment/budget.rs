@@ -1,31 +1,31 @@
-//! How much of an experiment fits into a time, and what that gives up. It runs nothing.
+//! How many runs of an experiment fit into a given time, and what a smaller design gives up. It runs nothing.
 
 use stackline_core::units;
 use stackline_factors::{Design, DesignKind};
 use std::time::Duration;
 
-/// A time, what a run takes of it, and how many are made at once.
+/// The time for an experiment, how long a run takes, and how many runs are made at once.
 #[derive(Clone, Copy, Debug)]
 pub struct RunBudget {
-    /// The time there is.
+    /// The time for the whole experiment.
     pub within: Duration,
-    /// What a run takes of it.
+    /// The time of one run.
     pub each: Duration,
     /// How many runs are made at once.
     pub at_once: usize,
 }
 
 impl RunBudget {
-    /// How many runs there is time for.
+    /// How many runs fit into the time, between 2 and 100 000.
     #[must_use]
     pub fn runs(&self) -> usize {
-        // A part is for what is not known yet: other levels may take longer.
+        // 20 % is a reserve: runs at other levels may take longer.
         let runs = 0.8 * self.within.as_secs_f64() / self.each.as_secs_f64().max(1e-4)
             * self.at_once as f64;
         (runs as usize).clamp(2, 100_000)
     }
 
-    /// What it leaves out of the best there could be, in words.
+    /// A sentence on the chosen design, and what it gives up compared with a full design.
     #[must_use]
     pub fn given_up(&self, design: &Design, replicates: u32) -> String {
         let full: usize = design.levels.iter().product();

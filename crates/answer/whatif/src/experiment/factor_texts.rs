@@ -1,18 +1,18 @@
-//! The factors of a text, and those that a person adds to them.
+//! Collects the factors of an experiment: those written in the specification, then those given on the command line.
 
 use stackline_core::error::{Error, Result};
 use stackline_spec::{Diagnostic, Factor};
 
-/// The factors of the text, then the given ones. A mistake in one of these goes to `refuse`, which makes the error of it.
+/// The factors written in `text`, then the `given` ones. `refuse` makes the error for a given factor with mistakes.
 ///
 /// # Errors
-/// When there is none, one has a mistake, or is given twice.
+/// If there is no factor, one has a mistake, or one is given twice.
 pub fn parse_factors(
     given: &[String],
     text: &str,
     refuse: &mut dyn FnMut(&str, &[Diagnostic]) -> Error,
 ) -> Result<Vec<Factor>> {
-    // Mistakes of the text are reported when it is checked.
+    // Mistakes in the text are reported when the specification is checked.
     let mut factors = stackline_spec::factors(text).unwrap_or_default();
     for one in given {
         match stackline_spec::factor(one) {
@@ -34,6 +34,7 @@ pub fn parse_factors(
     }
 }
 
+/// The error for a factor that is given twice, with a hint how to give all its levels at once.
 fn given_twice(given: &[String], name: &str) -> Error {
     let mut same = given
         .iter()

@@ -1,16 +1,17 @@
-//! Whether factors change different things: two that change the same thing cannot both have a level. It runs nothing.
+//! Checks that two factors change different things: if both changed the same thing, their effects could not be separated. It runs
+//! nothing.
 
 use stackline_core::error::{Error, Result};
 use stackline_core::network::Network;
 use stackline_spec::{Factor, FactorLevel};
 
-/// Factors at levels of theirs.
+/// Factors with the level of each, in the order in which they are applied.
 pub type LevelChanges<'c> = [(&'c Factor, &'c FactorLevel)];
 
-/// Refuses two factors that change the same thing. `made` is what a combination comes to, `same` whether two of those do the same.
+/// Refuses two factors that change the same thing. `made` applies changes; `same` says whether two results are equivalent.
 ///
 /// # Errors
-/// When they do.
+/// If they change the same thing.
 pub fn are_apart<T>(
     one: &Factor,
     other: &Factor,
@@ -22,7 +23,7 @@ pub fn are_apart<T>(
         (one, changing(one, &made, &same, &written)),
         (other, changing(other, &made, &same, &written)),
     );
-    // What cannot be together at all is refused, with its reason, where the combination is.
+    // Levels that cannot be combined at all are refused later, with their reason, when the combination is made.
     let (Ok(both), Ok(turned)) = (made(&[first, second]), made(&[second, first])) else {
         return Ok(());
     };
@@ -50,7 +51,7 @@ pub fn are_apart<T>(
     Ok(())
 }
 
-/// The last level that changes something: one that is what is written anyway would look as if the other factor hid it.
+/// The last level of a factor that changes something: a level equal to what is written would look as if the other factor hid it.
 fn changing<'f, T>(
     factor: &'f Factor,
     made: &impl Fn(&LevelChanges<'_>) -> Result<T>,
@@ -65,7 +66,7 @@ fn changing<'f, T>(
     factor.levels.iter().rev().find(changes).unwrap_or(last)
 }
 
-/// An error of a combination, with the levels that make it.
+/// Adds to an error the levels of the combination that caused it.
 #[must_use]
 pub fn with_levels(changes: &LevelChanges<'_>, error: Error) -> Error {
     let levels = changes
@@ -83,7 +84,8 @@ pub fn with_levels(changes: &LevelChanges<'_>, error: Error) -> Error {
     }
 }
 
-/// What is declared together is taken apart where one of it is varied, in the order in which that is done: here in the order of names.
+/// Sorts hosts and switches by name, so that networks can be compared: varying one of several nodes that are declared together
+/// splits the declaration and changes their order.
 pub fn in_order(network: &mut Network) {
     network
         .hosts

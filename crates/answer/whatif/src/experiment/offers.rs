@@ -1,11 +1,11 @@
-//! What an experiment says to a reader: its factors in words, its answer, what could be bought.
+//! Turns factors and priced combinations into the types of the report.
 
 use stackline_core::error::{Error, Result};
 use stackline_factors::{Design, DesignKind, purchase};
 use stackline_report::factors::{FactorWords, ImprovementOffer, Response};
 use stackline_spec::Factor;
 
-/// A factor as a report has it.
+/// A factor as the report shows it.
 #[must_use]
 pub fn describe_factor(factor: &Factor) -> FactorWords {
     FactorWords {
@@ -17,10 +17,10 @@ pub fn describe_factor(factor: &Factor) -> FactorWords {
     }
 }
 
-/// What could be bought, of a design of factors with those prices.
+/// The improvements that are worth their price, by the response `first`; the best within `spend` is marked.
 ///
 /// # Errors
-/// When there are too many combinations with prices.
+/// If there are too many combinations with prices.
 pub fn offers(
     design: &Design,
     factors: &[Factor],
@@ -34,7 +34,7 @@ pub fn offers(
     let front = purchase::front(design, answer, prices, first.more_is_better);
     let front =
         front.map_err(|error| Error::input(error).hint("specify prices for fewer levels"))?;
-    // What was never run together has no price together.
+    // With one factor at a time, combinations were not run, so their gain is not known.
     let single = design.kind == DesignKind::OneAtATime;
     let front: Vec<purchase::PricedCombination> = front
         .into_iter()

@@ -1,17 +1,18 @@
-//! Prices of levels: `bandwidth of a - b x 10 = 300, cpu x 2 = 120`. What has no price cannot be bought, the first levels cost nothing.
+//! Parses prices of levels, such as `bandwidth of a - b x 10 = 300, cpu x 2 = 120`. A level without a price cannot be bought; the
+//! first level of each factor costs nothing.
 
 use stackline_core::error::{Error, Result};
 use stackline_spec::Factor;
 
-/// A price for each level of each factor, where there is one.
+/// By factor and level: the price, if there is one.
 pub type Prices = Vec<Vec<Option<f64>>>;
 
 const SUCH_AS: &str = "as in `bandwidth x 10 = 300, cpu of b x 2 = 120`";
 
-/// What levels cost, of what is to be spent: judged before anything is run.
+/// Parses the prices, and checks the amount to spend, before anything is run.
 ///
 /// # Errors
-/// When nothing of the kind can be spent, or a price is of no level.
+/// If the amount or a price is invalid, a level is not known or ambiguous, or no level has a price.
 pub fn parse_prices(text: &str, spend: Option<f64>, factors: &[Factor]) -> Result<Prices> {
     if let Some(amount) = spend.filter(|amount| !(amount.is_finite() && *amount >= 0.0)) {
         return Err(
@@ -49,7 +50,7 @@ pub fn parse_prices(text: &str, spend: Option<f64>, factors: &[Factor]) -> Resul
     Ok(prices)
 }
 
-/// The level that is meant: by its whole name, or by its factor's first words where those of no other begin so.
+/// The factor and level that `what` names: by the factor's full name, or by the part of it before ` of ` if that is unambiguous.
 fn found(what: &str, factors: &[Factor]) -> Result<(usize, usize)> {
     let plain = |text: &str| text.split_whitespace().collect::<String>();
     let mut meant = Vec::new();

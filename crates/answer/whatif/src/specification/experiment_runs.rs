@@ -1,5 +1,5 @@
-//! Makes the runs of an experiment in random order, and keeps each one's figures as it is done, so that an experiment that was
-//! interrupted goes on where it was.
+//! Makes the runs of an experiment in random order, and stores the figures of each as soon as it is done, so that an interrupted
+//! experiment can be resumed.
 
 use super::program_runs;
 use super::response_figures::{ResponseFigures, RunResponse, figures};
@@ -26,38 +26,39 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Files of an experiment's directory.
+/// File in an experiment's directory that identifies the experiment, to check it on resuming.
 const EXPERIMENT: &str = "experiment.txt";
+/// File in an experiment's directory with one JSON line for each run.
 const RUNS: &str = "runs.jsonl";
-/// Under the directory of runs.
+/// Directory of experiments, in the directory of runs.
 const EXPERIMENTS: &str = "experiments";
 
-/// Who is shown how far the runs of an experiment are.
+/// Shows how many runs of an experiment are done.
 pub trait ExperimentProgress {
-    /// So many runs are made from now on.
+    /// Called before the first run, with the number of runs.
     fn begin(&self, runs: usize);
-    /// One more is done.
+    /// Called after each run.
     fn advance(&self);
-    /// All are, or no more will be.
+    /// Called when all runs are done, or no more will be made.
     fn end(&self);
 }
 
-/// What a user wants of an experiment that goes on, and where its warnings go.
+/// How a user stops a running experiment, and where its warnings go.
 #[derive(Clone, Debug)]
 pub struct FactorsStopSignal {
-    /// Raised when a user wants the end.
+    /// Set when the user asks to stop.
     pub signalled: Arc<AtomicBool>,
-    /// Takes warnings.
+    /// Prints a warning.
     pub warn: fn(&str),
 }
 
 impl FactorsStopSignal {
-    /// Whether a user wants the end.
+    /// Whether the user has asked to stop.
     pub fn is_asked(&self) -> bool {
         self.signalled.load(Ordering::Relaxed)
     }
 
-    /// Does something with a flag of its own that worlds may raise, and that is raised once a user wants the end.
+    /// Calls `work` with a flag that is set when the user asks to stop, and that worlds may set too without stopping the experiment.
     fn while_nobody_asks<T>(&self, work: impl FnOnce(&Arc<AtomicBool>) -> T) -> T {
         let (ended, over) = (Arc::new(AtomicBool::new(false)), AtomicBool::new(false));
         std::thread::scope(|scope| {
@@ -76,28 +77,29 @@ impl FactorsStopSignal {
     }
 }
 
-/// How often it is looked whether a user wants the end.
+/// How often `while_nobody_asks` checks whether the user has asked to stop.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A run that is to be made.
+/// A run of an experiment that is to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FactorsRun {
-    /// The row of the design; behind all rows the centre.
+    /// The row of the design; the number after the last row stands for the centre point.
     pub row: usize,
-    /// Which one of the row.
+    /// Which run of the row, from 0.
     pub replicate: u32,
     /// Its seed.
     pub seed: u64,
 }
 
-/// All runs, in the order in which they are made: each replicate is a block with all combinations at random.
+/// All runs in the order in which they are made: each replicate is a block with all combinations in random order.
 pub struct RunOrder {
     /// The runs.
     pub runs: Vec<FactorsRun>,
 }
 
 impl RunOrder {
-    /// So many of each combination, and so many of the centre among them.
+    /// An order with `replicates` runs of each combination, and `centre` runs of the centre point spread among them. It depends only on
+    /// the seed, so that a resumed experiment has the same order.
     #[must_use]
     pub fn new(experiment: &SpecExperiment, replicates: u32, centre: u32) -> Self {
         let rows = experiment.laid_out.design.rows.len();
@@ -123,7 +125,7 @@ impl RunOrder {
                 seed: seed(row),
             }));
         }
-        // Those of the centre stand among the others, to see what drifts.
+        // Runs of the centre point are spread over the whole series, so that they show a drift.
         let (step, all) = (runs.len() / (centre as usize + 1) + 1, runs.len() as u64);
         for number in 0..centre {
             let seed = experiment
@@ -145,7 +147,7 @@ impl RunOrder {
     }
 }
 
-/// A run that was made.
+/// The result of a run: its figures or why it failed, and its flags.
 #[derive(Clone, Debug)]
 pub struct FactorsRunResult {
     row: usize,
@@ -155,17 +157,17 @@ pub struct FactorsRunResult {
     flags: Vec<String>,
 }
 
-/// What was made so far, and where it is kept.
+/// The results so far, and the directory where they are stored.
 pub struct FactorsProgress {
-    /// Where it is kept.
+    /// The directory of the experiment.
     pub directory: PathBuf,
     file: File,
-    /// What was made.
+    /// The runs that are done.
     pub done: Vec<FactorsRunResult>,
 }
 
 impl FactorsProgress {
-    /// A new directory, or one whose experiment goes on.
+    /// Creates a new directory, or opens that of an experiment to resume. Fails if the latter belongs to a different experiment.
     pub fn open(
         resume: Option<&Path>,
         access: RunFileAccess,
@@ -210,7 +212,7 @@ impl FactorsProgress {
         Ok(())
     }
 
-    /// Keeps a document beside the runs.
+    /// Stores a JSON document in the experiment's directory.
     pub fn keep(&self, name: &str, value: &Value) -> Result<()> {
         let path = self.directory.join(name);
         let text = format!("{value:#}\n");
@@ -219,7 +221,7 @@ impl FactorsProgress {
         written.map_err(|error| stackline_runs::unwritten(path.display(), &error))
     }
 
-    /// What all runs have that did not fail.
+    /// The responses that all successful runs have.
     pub fn responses(&self) -> BTreeSet<RunResponse> {
         let mut all: Option<BTreeSet<RunResponse>> = None;
         for figures in self
@@ -233,7 +235,7 @@ impl FactorsProgress {
         all.unwrap_or_default()
     }
 
-    /// What the runs of the design had.
+    /// The values of a response in the runs of the design, in the order of the runs.
     #[must_use]
     pub fn observed(
         &self,
@@ -257,7 +259,7 @@ impl FactorsProgress {
         all
     }
 
-    /// What the runs of the centre had, which stand behind all rows.
+    /// The values of a response in the runs of the centre point.
     pub fn at_centre(&self, response: RunResponse, rows: usize) -> Vec<f64> {
         let centre = self.done.iter().filter(|done| done.row == rows);
         centre
@@ -265,7 +267,7 @@ impl FactorsProgress {
             .collect()
     }
 
-    /// How many failed.
+    /// How many runs failed.
     #[must_use]
     pub fn failed(&self) -> usize {
         self.done
@@ -274,7 +276,7 @@ impl FactorsProgress {
             .count()
     }
 
-    /// Reasons to doubt the runs: those that failed, and flags that many have.
+    /// Notes on the runs: how many failed and why, and the three most frequent flags.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let causes: BTreeSet<&String> = self
@@ -307,10 +309,10 @@ impl FactorsProgress {
     }
 }
 
-/// The largest file of an experiment that is read, bytes.
+/// The largest file of an experiment's directory that is read, bytes.
 const LARGEST: u64 = 1 << 30;
 
-/// What an earlier attempt made.
+/// The results of an interrupted experiment; an error if the directory belongs to a different one.
 fn read(directory: &Path, identity: &str) -> Result<Vec<FactorsRunResult>> {
     let hint = "specify the directory that the interrupted experiment printed, with the same specification and flags";
     let unread = |path: &Path, error: &dyn std::fmt::Display| {
@@ -332,13 +334,14 @@ fn read(directory: &Path, identity: &str) -> Result<Vec<FactorsRunResult>> {
     let text = kept
         .read_text(Path::new(RUNS), LARGEST)
         .map_err(|error| unread(&path, &error))?;
-    // The last line may have been cut off.
+    // Lines that cannot be parsed are skipped: an interruption may have cut off the last one.
     Ok(text
         .lines()
         .filter_map(|line| made(&serde_json::from_str(line).ok()?))
         .collect())
 }
 
+/// A result from its JSON line.
 fn made(line: &Value) -> Option<FactorsRunResult> {
     let number = |name: &str| {
         line[name]
@@ -367,7 +370,7 @@ fn made(line: &Value) -> Option<FactorsRunResult> {
     })
 }
 
-/// Makes all runs that were not made yet, until it is interrupted.
+/// Makes all runs that are not done yet, until the user asks to stop. Fails if every run failed.
 pub fn make_experiment_runs(
     experiment: &SpecExperiment,
     order: &RunOrder,
@@ -403,7 +406,7 @@ pub fn make_experiment_runs(
     Ok(())
 }
 
-/// Simulated runs, one on each core.
+/// Makes simulated runs in parallel, one on each core.
 fn side_by_side(
     experiment: &SpecExperiment,
     left: &[(u32, FactorsRun)],
@@ -458,7 +461,7 @@ fn done(
     }
 }
 
-/// A plan with one run of its measurement.
+/// A plan with a single run of its measurement, with the given seed; simulated runs have no warm-up.
 pub fn plan_single_run(plan: &Plan, seed: u64) -> Plan {
     let mut once = plan.clone();
     once.seed = seed;
@@ -480,7 +483,8 @@ pub fn simulated(plan: &Plan, stop: &FactorsStopSignal) -> Result<Vec<RunRecord>
     Ok(records)
 }
 
-/// Runs in real time, each a run directory of its own.
+/// Makes runs in real time one after the other, each in a run directory of its own. An error of the environment or the input ends
+/// the experiment, as every run would have it.
 fn one_by_one(
     experiment: &SpecExperiment,
     left: &[(u32, FactorsRun)],
@@ -497,7 +501,7 @@ fn one_by_one(
             return Ok(());
         }
         let (outcome, flags) = match made {
-            Ok((figures, flags)) => (Ok(figures), flags), // What this machine cannot do is so for every run.
+            Ok((figures, flags)) => (Ok(figures), flags),
             Err(error) if matches!(error.blame, Blame::Environment | Blame::Input) => {
                 return Err(error);
             }
@@ -515,7 +519,7 @@ fn one_by_one(
     Ok(())
 }
 
-/// The figures of one run in real time, kept below the directory of the experiment.
+/// Makes one run in real time, stored below the directory of the experiment; returns its figures and flags.
 fn in_real_time(
     experiment: &SpecExperiment,
     directory: &Path,
@@ -540,7 +544,7 @@ fn in_real_time(
     Ok(figures(&plan, &records))
 }
 
-/// Where a run is kept, and as what.
+/// Where a run is stored, under which name and with which file access.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunPlace<'p> {
     pub(crate) root: &'p Path,
@@ -548,7 +552,7 @@ pub(crate) struct RunPlace<'p> {
     pub(crate) name: &'p str,
 }
 
-/// Makes the runs of a plan into a run directory; where that is, and their records.
+/// Makes the runs of a plan in a new run directory; returns its path and the records.
 pub(crate) fn carry_out(
     plan: &Plan,
     place: RunPlace<'_>,
@@ -557,6 +561,7 @@ pub(crate) fn carry_out(
 ) -> Result<(PathBuf, Vec<RunRecord>)> {
     let directory = RunDirectory::create(place.root, place.name, SystemTime::now(), place.access)?;
     let path = directory.path().to_path_buf();
+    // The world ends its run when this flag is set; the user's signal is copied to it.
     let made = |ended: &Arc<AtomicBool>| {
         let options = UnattendedOptions {
             trace,
@@ -575,10 +580,10 @@ fn scratch_directory() -> Result<ScratchDirectory> {
         .map_err(|error| Error::environment(format!("cannot create a scratch directory: {error}")))
 }
 
-/// How long one run takes with all factors at their first level.
+/// Measures how long one run takes with all factors at their first level.
 ///
 /// # Errors
-/// When it cannot be made.
+/// If the run fails.
 pub fn time_one_run(experiment: &SpecExperiment, stop: &FactorsStopSignal) -> Result<Duration> {
     let begun = Instant::now();
     let subject = &experiment.laid_out.subject;

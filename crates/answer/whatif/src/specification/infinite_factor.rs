@@ -1,4 +1,5 @@
-//! The limit if a factor were infinite: the specification with that factor a thousand times better, simulated, and what limits it then.
+//! The limit if a factor were infinitely better: simulates the specification with the factor a thousand times better, and says what
+//! limits it then.
 
 use super::experiment_runs::{FactorsStopSignal, RunPlace, carry_out, plan_single_run, simulated};
 use super::response_figures::{RunResponse, figures};
@@ -18,10 +19,10 @@ use stackline_report::factors::{FactorLimit, Response};
 use stackline_runs::RunFileAccess;
 use stackline_spec::{Factor, FactorLevel};
 
-/// Runs, at least: more differ less on average.
+/// The least number of simulated runs for each mean.
 const RUNS: u64 = 5;
 
-/// Of every factor of which more is better; what stands in the way goes to the notes.
+/// The limits of all factors that have a better direction. Problems are added to `notes`.
 pub(crate) fn limits(
     experiment: &SpecExperiment,
     first: Option<&Response>,
@@ -60,7 +61,7 @@ pub(crate) fn limits(
         Ok(plan)
     };
     let runs = RUNS.max(u64::from(replicates));
-    // What was simulated with everything as it is first stands in the table already.
+    // If the experiment itself was simulated, its runs at the first levels are taken instead of new ones.
     let row = experiment
         .laid_out
         .design
@@ -86,7 +87,7 @@ pub(crate) fn limits(
             return Vec::new();
         }
     };
-    // An account is of calls, not of what lies between them.
+    // The shares of segments cover the time of calls, not the time between them, so they apply to response times only.
     let of_calls = matches!(
         RunResponse::named(&first.name),
         Some(RunResponse::Response | RunResponse::Median)
@@ -119,7 +120,7 @@ pub(crate) fn limits(
     limits
 }
 
-/// The response of a few runs.
+/// The values of the response in a few simulated runs.
 fn values(plan: &Plan, first: &Response, runs: u64, stop: &FactorsStopSignal) -> Result<Vec<f64>> {
     let mut all = Vec::new();
     for at in 0..runs {
@@ -131,7 +132,7 @@ fn values(plan: &Plan, first: &Response, runs: u64, stop: &FactorsStopSignal) ->
     Ok(all)
 }
 
-/// How many times as fast, with its interval.
+/// How many times as fast: (mean, lower end, upper end of the 95 % interval).
 fn gain(now: &[f64], then: &[f64], more_is_better: bool) -> Option<(f64, f64, f64)> {
     let (before, after) = if more_is_better {
         (now, then)
@@ -143,20 +144,21 @@ fn gain(now: &[f64], then: &[f64], more_is_better: bool) -> Option<(f64, f64, f6
     Some((log.value.exp(), least.exp(), most.exp()))
 }
 
-/// Where the time of calls went, of one traced run: the share of each queue and link. Other work has none: packets of a transfer wait
-/// for each other, and what is faster changes the way of the rest.
+/// The share of each queue and link in the time of calls, from one traced run. Only for calls of single packets: packets of a larger
+/// transfer wait for each other, so a faster link would change the times of the others too.
 struct RunTimeShares {
-    /// What it is, `NET_ENQUEUE` or `NET_DEQUEUE`, its port, its share.
+    /// For each segment: the keyword where it begins (`NET_ENQUEUE` for queues, `NET_DEQUEUE` for links), its port, its share.
     shares: Vec<(String, String, f64)>,
 }
 
-/// A message that fits into so many bytes is one packet: nothing of it waits for the rest.
+/// A message of at most this many bytes is one packet.
 const ONE_PACKET: u64 = 1400;
 
-/// From this share on, what the protocol holds back is more than passing.
+/// If the protocol holds data back for more than this share of the time, the shares cannot be used.
 const HELD: f64 = 0.02;
 
 impl RunTimeShares {
+    /// `None` if the plan has other work than calls of single packets by one pair, losses, or data held back by the protocol.
     fn of(plan: &Plan, stop: &FactorsStopSignal) -> Option<Self> {
         let [part] = plan.measurements.first()?.parts.as_slice() else {
             return None;
@@ -171,7 +173,7 @@ impl RunTimeShares {
         {
             return None;
         }
-        // What is lost is waited for by timers, which other times do not shorten.
+        // Losses wait for retransmission timers, which a faster link does not shorten.
         let lossless = plan
             .networks
             .iter()
@@ -183,7 +185,7 @@ impl RunTimeShares {
         let loaded = traced(plan, stop)?;
         let lines = &loaded.lifelines;
         let found = segments(lines, Some(&loaded.index), false);
-        // Nor does what the protocol holds back until something is acknowledged.
+        // A faster link does not shorten by its share the time that the protocol holds data back for an acknowledgement either.
         let is_held = |segment: &&LifelineSegment| {
             lines.points[segment.to as usize].keyword == "TCP_SEGMENT" && !segment.connections
         };
@@ -207,7 +209,7 @@ impl RunTimeShares {
         Some(Self { shares })
     }
 
-    /// How many times as fast calls would be without the time of a factor.
+    /// How many times as fast calls would be without the time of a factor's links (for bandwidth and delay).
     fn without(&self, factor: &Factor) -> Option<f64> {
         let (word, ends) = factor.of_link()?;
         let keyword = match word {
@@ -227,7 +229,7 @@ impl RunTimeShares {
     }
 }
 
-/// A traced run of a plan, read back.
+/// Makes a traced run of a plan and reads it back.
 fn traced(plan: &Plan, stop: &FactorsStopSignal) -> Option<LoadedRun> {
     let scratch = stackline_guard::scratch::create_directory("factors").ok()?;
     let place = RunPlace {
@@ -240,11 +242,11 @@ fn traced(plan: &Plan, stop: &FactorsStopSignal) -> Option<LoadedRun> {
     LoadedRun::whatever(&path, MOST_EVENTS).ok()
 }
 
-/// What limits a plan: its first finding, of one traced run.
+/// What limits a plan: the first finding of one traced run.
 fn next(plan: &Plan, stop: &FactorsStopSignal) -> Option<String> {
     let loaded = traced(plan, stop)?;
     let findings = advice::findings(&loaded, SimulationBudget::moment());
-    // What stands behind the first semicolon explains it.
+    // The text after the first semicolon is an explanation.
     findings
         .first()
         .and_then(|finding| finding.sentence.split("; ").next().map(str::to_owned))

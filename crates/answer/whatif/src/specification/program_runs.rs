@@ -1,4 +1,4 @@
-//! Runs of programs as they are on an emulated network, by `stackline trace`: their figures are the times of their requests.
+//! Runs unmodified programs on an emulated network with `stackline trace`; the figures are the times of their requests.
 
 use super::experiment_runs::FactorsStopSignal;
 use super::response_figures::{ResponseFigures, RunResponse};
@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-/// How often it is looked whether a run has ended, or shall end.
+/// How often to check whether a run has ended, or the user asks to stop.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// One run of the programs on the network of a text, kept under `root`; packets alone are looked at, which costs them least.
+/// Runs the programs once on the network of `text`, stored under `root`. Only packets are recorded, which disturbs the programs least.
 pub(crate) fn run(
     text: &str,
     programs: &[OsString],
@@ -55,7 +55,7 @@ pub(crate) fn run(
             || status.to_string(),
             |line| line.trim_start_matches("error: ").to_owned(),
         );
-        // What this machine cannot do is so for every run.
+        // Exit codes 3 (environment) and 2 (input) hold for every run, so they end the experiment.
         return Err(match status.code() {
             Some(3) => Error::environment(cause),
             Some(2) => Error::input(cause),
@@ -65,7 +65,7 @@ pub(crate) fn run(
     figures(&kept(root, name)?)
 }
 
-/// Runs a command to its end, which a user who wants the end asks it for; and what it said on stderr.
+/// Runs a command to its end, and sends it SIGTERM if the user asks to stop. Returns its status and what it wrote to stderr.
 fn until_over(command: &mut Command, stop: &FactorsStopSignal) -> io::Result<(ExitStatus, String)> {
     let mut said = scratch::create_file()?;
     let stderr = said.try_clone()?;
@@ -76,7 +76,7 @@ fn until_over(command: &mut Command, stop: &FactorsStopSignal) -> io::Result<(Ex
             break status;
         }
         if stop.is_asked() && !std::mem::replace(&mut is_asked, true) {
-            // It may have ended, and nobody else has its number before it was waited for.
+            // Its pid is still its own until it is waited for; an error only says that it has ended already.
             let _ = kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM);
         }
         std::thread::sleep(LOOK);
@@ -87,7 +87,7 @@ fn until_over(command: &mut Command, stop: &FactorsStopSignal) -> io::Result<(Ex
     Ok((status, String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// The directory of the run of that name.
+/// The directory of the latest run with this name.
 fn kept(root: &Path, name: &str) -> Result<PathBuf> {
     let entries = std::fs::read_dir(root)
         .into_iter()
@@ -107,7 +107,7 @@ fn kept(root: &Path, name: &str) -> Result<PathBuf> {
         .ok_or_else(|| Error::measurement("nothing was traced"))
 }
 
-/// Mean, median and 99th percentile of requests, and from the first of them to the last.
+/// Mean, median and 99th percentile of the requests' times, and the time from the first event to the last, all in seconds.
 fn figures(run: &Path) -> Result<ResponseFigures> {
     let loaded = LoadedRun::whatever(run, MOST_EVENTS)?;
     let lines = &loaded.lifelines;

@@ -1,4 +1,4 @@
-//! What a run is looked at for: figures out of its records. It decides nothing about factors.
+//! The figures of a run that an experiment analyses as responses.
 
 use stackline_analyze::Summary;
 use stackline_core::plan::Plan;
@@ -6,10 +6,10 @@ use stackline_core::run_record::RunRecord;
 use stackline_report::factors::ResponseUnit;
 use std::collections::BTreeMap;
 
-/// What a run is judged by.
+/// A response: a figure by which the runs of an experiment are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RunResponse {
-    /// bit/s.
+    /// Throughput, bit/s.
     Throughput,
     /// Mean response time.
     Response,
@@ -28,7 +28,7 @@ pub enum RunResponse {
 stackline_core::named_values!(RunResponse, Throughput = "throughput", "bit/s"; Response = "response", "Mean response time"; Median = "median", "Median response time"; P99 = "p99", "99th percentile of response times"; Connect = "connect", "Mean time to connect and disconnect"; Elapsed = "elapsed", "Run duration"; Cpu = "cpu", "CPU seconds of both ends");
 
 impl RunResponse {
-    /// bit/s, or s.
+    /// The unit of its values.
     #[must_use]
     pub const fn unit(self) -> ResponseUnit {
         match self {
@@ -37,18 +37,18 @@ impl RunResponse {
         }
     }
 
-    /// Whether more of it is better.
+    /// Whether a higher value is better.
     #[must_use]
     pub const fn more_is_better(self) -> bool {
         matches!(self, Self::Throughput)
     }
 }
 
-/// Every figure that a run has.
+/// All figures of a run.
 pub type ResponseFigures = BTreeMap<RunResponse, f64>;
 
-/// The figures of one run of a plan of one measurement: sums of throughputs, means of times over its measured parts, the worst 99th
-/// percentile.
+/// The figures and flags of one run of a plan with one measurement. Over the measured parts, throughputs are summed, times averaged;
+/// of 99th percentiles and elapsed times the largest counts.
 #[must_use]
 pub fn figures(plan: &Plan, records: &[RunRecord]) -> (ResponseFigures, Vec<String>) {
     let summaries = stackline_analyze::summarise(plan, records);
@@ -107,7 +107,7 @@ pub fn figures(plan: &Plan, records: &[RunRecord]) -> (ResponseFigures, Vec<Stri
     let flags = measured
         .iter()
         .flat_map(|summary| summary.flags.iter().cloned());
-    // One run has no interval of its own, which every experiment is about.
+    // These flags say that one run has no interval; here the interval comes from the experiment's runs.
     (
         all,
         flags

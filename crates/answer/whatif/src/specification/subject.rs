@@ -1,4 +1,5 @@
-//! A specification that is varied: what a combination of levels makes of it, checked before anything is run.
+//! A specification as the subject of an experiment: applies the levels of a combination to its text, and checks all combinations
+//! before anything is run.
 
 use super::response_figures::RunResponse;
 use crate::experiment::level_conflicts::{LevelChanges, in_order, with_levels};
@@ -11,21 +12,21 @@ use stackline_spec::{Factor, FactorLevel, Overrides, vary};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
-/// A specification that is varied.
+/// A specification whose parts are varied.
 #[derive(Clone, Debug)]
 pub struct SpecSubject {
-    /// It as it is written.
+    /// The specification as written.
     pub source: SpecSource,
-    /// What the command line has in the place of what is written.
+    /// Values from the command line that replace written ones.
     pub overrides: Overrides,
-    /// The line of the measurement that is varied.
+    /// The line of the measurement that is varied, if there are several.
     pub line: Option<usize>,
-    /// Programs that are run in the place of a measurement.
+    /// The command of programs that are run instead of a measurement; empty if a measurement is run.
     pub programs: Vec<OsString>,
 }
 
 impl SpecSubject {
-    /// The specification of a combination.
+    /// The specification with the levels applied.
     fn varied(&self, changes: &LevelChanges<'_>) -> Result<SpecSource> {
         vary(self.source.named().1, self.line, changes).map(|text| self.source.varied(text))
     }
@@ -37,7 +38,7 @@ impl ExperimentSubject for SpecSubject {
     fn changed(&self, changes: &LevelChanges<'_>) -> Result<Plan> {
         let varied = self.varied(changes)?;
         if !self.programs.is_empty() {
-            // What else the text measures is none of the programs' business.
+            // If programs are run, the measurements in the text are ignored.
             let declared = varied.declared().map(|plan| Plan {
                 measurements: Vec::new(),
                 ..plan
@@ -93,16 +94,16 @@ impl ExperimentSubject for SpecSubject {
 pub struct SpecExperiment {
     /// Its factors and combinations.
     pub laid_out: Experiment<SpecSubject>,
-    /// Of each row of the design, once they are checked; then that of the centre, where it is run.
+    /// The plan of each row of the design, once checked; then that of the centre point, if it is run.
     pub plans: Vec<Plan>,
     centre_text: Option<String>,
 }
 
 impl SpecExperiment {
-    /// Tries every level by itself.
+    /// Checks every level by itself.
     ///
     /// # Errors
-    /// When a level cannot be, or two factors cannot be together.
+    /// If a level cannot be applied, or two factors change the same thing.
     pub fn new(subject: SpecSubject, factors: Vec<Factor>) -> Result<Self> {
         Ok(Self {
             laid_out: Experiment::new(subject, factors)?,
@@ -111,15 +112,15 @@ impl SpecExperiment {
         })
     }
 
-    /// Chooses the combinations.
+    /// Chooses the combinations of the design.
     ///
     /// # Errors
-    /// When there is no such design.
+    /// If there is no such design.
     pub fn lay_out(&mut self, wish: Wish) -> Result<()> {
         self.laid_out.lay_out(wish)
     }
 
-    /// Runs that are made at once.
+    /// How many runs are made at once: one for each core if simulated, else 1.
     #[must_use]
     pub fn at_once(&self) -> usize {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -132,10 +133,10 @@ impl SpecExperiment {
         self.subject().source.named().1
     }
 
-    /// The specification of a row, as a file is to hold it.
+    /// The specification of a row or of the centre point, as text.
     ///
     /// # Errors
-    /// When a combination cannot be written.
+    /// If the combination cannot be written.
     pub fn text_of(&self, row: usize) -> Result<String> {
         let centre = self
             .centre_text
@@ -144,10 +145,10 @@ impl SpecExperiment {
         centre.map_or_else(|| self.text(row + 1), Ok)
     }
 
-    /// The specification of a combination by its number, from 1, as text.
+    /// The specification of a combination by its number, from 1, as text, with a comment for each level.
     ///
     /// # Errors
-    /// When there is no such combination.
+    /// If there is no such combination.
     pub fn text(&self, number: usize) -> Result<String> {
         let row = number
             .checked_sub(1)
@@ -171,10 +172,10 @@ impl SpecExperiment {
         Ok(format!("{}{}\n", words.concat(), text.trim_end()))
     }
 
-    /// The plan with every factor half way between its levels.
+    /// Adds the plan of the centre point: every factor halfway between its two levels, on a logarithmic scale.
     ///
     /// # Errors
-    /// When a factor has no middle.
+    /// If a factor has no level halfway.
     pub fn look_at_centre(&mut self) -> Result<()> {
         let middle = |factor: &Factor| match factor.levels[..] {
             [FactorLevel::AsWritten, FactorLevel::Times(times)] => {
@@ -196,16 +197,16 @@ impl SpecExperiment {
         Ok(())
     }
 
-    /// Checks every combination, so that nothing is run for one that cannot be.
+    /// Makes the plans of all combinations, so that nothing is run if one is invalid.
     ///
     /// # Errors
-    /// When one cannot be.
+    /// If a combination is invalid.
     pub fn check_all(&mut self) -> Result<()> {
         self.plans = self.laid_out.combinations()?;
         Ok(())
     }
 
-    /// Whether the specification says when there are enough runs, which the number of replicates does here.
+    /// Whether the specification has `until`, which an experiment ignores: the number of replicates replaces it.
     #[must_use]
     pub fn has_until(&self) -> bool {
         let first = self.laid_out.base.measurements.first();
@@ -216,7 +217,7 @@ impl SpecExperiment {
         &self.laid_out.subject
     }
 
-    /// The world that it is run in.
+    /// The world that the runs are made in; programs run in the emulated world.
     #[must_use]
     pub fn world(&self) -> World {
         self.laid_out
@@ -226,13 +227,13 @@ impl SpecExperiment {
             .map_or(World::Emulated, |measurement| measurement.world)
     }
 
-    /// Runs that were made at about the same time differ less from each other where time is real.
+    /// Whether replicates are analysed as blocks: in real time, runs made at about the same time differ less from each other.
     #[must_use]
     pub fn has_blocks(&self) -> bool {
         self.world() != World::Simulated
     }
 
-    /// How many runs the specification asks for.
+    /// How many runs the specification asks for, at most 100.
     #[must_use]
     pub fn runs_written(&self) -> u32 {
         self.laid_out
@@ -242,13 +243,13 @@ impl SpecExperiment {
             .map_or(1, |measurement| measurement.runs.min(100))
     }
 
-    /// How many runs of a combination there are at least, in real time and simulated.
+    /// Chooses between two least numbers of runs: for real time and for simulation.
     #[must_use]
     pub fn least_runs(&self, real: u32, simulated: u32) -> u32 {
         if self.has_blocks() { real } else { simulated }
     }
 
-    /// What is measured, in words.
+    /// The text of the measurement, or the command of the programs.
     #[must_use]
     pub fn measurement(&self) -> String {
         let words = || {
@@ -266,7 +267,7 @@ impl SpecExperiment {
             .map_or_else(words, |measurement| measurement.text.clone())
     }
 
-    /// What the experiment is called.
+    /// The name of the experiment: that of the specification's file.
     #[must_use]
     pub fn name(&self) -> &str {
         let (name, _) = self.subject().source.named();
@@ -276,10 +277,10 @@ impl SpecExperiment {
             .unwrap_or("factors")
     }
 
-    /// What tells this experiment from others: its combinations as texts.
+    /// Identifies the experiment: the measurement and the texts of all combinations.
     ///
     /// # Errors
-    /// When a combination cannot be written.
+    /// If a combination cannot be written.
     pub fn identity(&self) -> Result<String> {
         let texts: Result<Vec<String>> = (1..=self.laid_out.design.rows.len())
             .map(|number| self.text(number))
@@ -287,7 +288,7 @@ impl SpecExperiment {
         Ok(format!("{}\n{}", self.measurement(), texts?.join("\n")))
     }
 
-    /// What a run is judged by.
+    /// The response by which the runs are judged, of those that they have.
     #[must_use]
     pub fn main_response(&self, names: &BTreeSet<RunResponse>) -> Option<RunResponse> {
         let order = [
@@ -307,6 +308,7 @@ impl SpecExperiment {
             .find(|name| names.contains(name))
     }
 
+    /// Whether the initiators make calls; true for programs too.
     fn is_calls(&self) -> bool {
         use stackline_core::procedure::{OperationCall, PairSide};
         let Some(measurement) = self.laid_out.base.measurements.first() else {
@@ -324,7 +326,7 @@ impl SpecExperiment {
             })
     }
 
-    /// What a reader has to know.
+    /// Notes for readers of the result.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();

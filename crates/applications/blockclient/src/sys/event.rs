@@ -1,11 +1,11 @@
-//! An event as C sees it, and what holds its bytes until they are given back.
+//! Converts events for C. The memory that an event points to lives until C frees the event.
 
 use crate::ffi_types;
 use stackline_blockserver::client::{BlockClientEvent, ReceivedBlock};
 use std::ffi::{CString, c_void};
 use std::ptr;
 
-/// What an event's pointers lead into.
+/// The memory that an event's pointers point to.
 #[derive(Default)]
 struct Owner {
     data: Vec<u8>,
@@ -13,7 +13,7 @@ struct Owner {
     words: CString,
 }
 
-/// The event with its own memory, which [`free`] gives back.
+/// Converts an event. Its memory is freed by [`free`].
 pub(super) fn convert_event(event: BlockClientEvent) -> ffi_types::FfiClientEvent {
     let mut shape = ffi_types::FfiClientEvent::default();
     let mut owner = Owner::default();
@@ -87,7 +87,7 @@ fn words(words: &str) -> CString {
     CString::new(words.replace('\0', " ")).unwrap_or_default()
 }
 
-/// Gives back what an event's pointers lead into.
+/// Frees the memory that an event's pointers point to.
 ///
 /// # Safety
 /// It is null, or an owner that [`convert_event`] made and nobody gave back.

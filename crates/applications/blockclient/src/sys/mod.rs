@@ -1,5 +1,5 @@
-//! The functions that C calls: they take pointers and give pointers, and leave the rest to `session`. Nothing here panics across
-//! the boundary, and a null pointer where one is needed is an error.
+//! The functions that C calls. They check and convert pointers, and leave the rest to `client_session`. No panic crosses the boundary, and
+//! a null pointer where one is needed is an error.
 #![allow(
     unsafe_code,
     reason = "callbacks from C take raw C pointers; each use documents what the caller must guarantee"
@@ -21,7 +21,7 @@ use std::ffi::{CStr, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-/// Names up to `room` blocks that may be needed after those of a list; how many.
+/// A function that stores up to `room` blocks that may be needed after `list` in `next`, and returns how many.
 type PredictionCallback = unsafe extern "C" fn(
     context: *mut c_void,
     list: *const u64,
@@ -29,20 +29,20 @@ type PredictionCallback = unsafe extern "C" fn(
     next: *mut u64,
     room: u64,
 ) -> u64;
-/// Hears how many bytes of all are there; not 0: no further.
+/// A function that is called with the number of bytes read so far and the number of all; a result other than 0 stops reading.
 type ProgressCallback = unsafe extern "C" fn(context: *mut c_void, done: u64, all: u64) -> i32;
-/// Gets a block when it is due, no data where it is left out; not 0: no further.
+/// A function that is called with each block when it is due, without data if the block is skipped; a result other than 0 stops playing.
 type Give =
     unsafe extern "C" fn(context: *mut c_void, number: u64, data: *const u8, length: u64) -> i32;
 
-/// What the caller's function gets besides.
+/// The pointer that the caller's function is given with each call.
 #[derive(Clone, Copy)]
 struct CallbackContext(*mut c_void);
 
-// SAFETY: the header asks that what it points to may be used by whichever thread calls the library.
+// SAFETY: the header requires that what it points to may be used by any thread that calls the library.
 unsafe impl Send for CallbackContext {}
 
-/// Does it, and keeps the error.
+/// Runs a function, catches a panic, and stores the error for [`blockclient_error`].
 fn guarded(what: impl FnOnce() -> Result<i32>) -> i32 {
     let done = catch_unwind(AssertUnwindSafe(what));
     let failed = |_| {
@@ -174,7 +174,7 @@ pub(crate) unsafe extern "C" fn blockclient_open(
     })
 }
 
-/// Asks for blocks.
+/// Requests blocks.
 ///
 /// # Safety
 /// `blocks` is valid for `count` numbers.
@@ -202,10 +202,10 @@ pub(crate) unsafe extern "C" fn blockclient_request(
     })
 }
 
-/// What the caller's function names.
+/// Wraps the caller's C function as a predictor.
 fn predicting(function: PredictionCallback, context: CallbackContext) -> ClientPredictor {
     Box::new(move |list: &[u64]| {
-        // The whole of it, which may go to other threads, not the pointer alone.
+        // This captures the whole struct, which is `Send`, and not the pointer alone.
         let whole = context;
         let mut next = vec![0; stackline_blocks::limits::LONGEST_LIST];
         let (count, room) = (list.len() as u64, next.len() as u64);
@@ -216,7 +216,7 @@ fn predicting(function: PredictionCallback, context: CallbackContext) -> ClientP
     })
 }
 
-/// From now on what the function names is asked for behind each list of the set; null: nothing any more.
+/// From here on the blocks that the function names are requested after each list of the set; a null function ends this.
 ///
 /// # Safety
 /// The function may be called with `context` by any thread that calls [`blockclient_request`], until another is given.
@@ -237,7 +237,7 @@ pub(crate) unsafe extern "C" fn blockclient_predict(
     })
 }
 
-/// What happens next: 1 when something did, 0 when the time is over.
+/// Waits for the next event: 1 if there is one, 0 if the time is over.
 ///
 /// # Safety
 /// `event` is valid for a write.
@@ -260,7 +260,7 @@ pub(crate) unsafe extern "C" fn blockclient_next(
     })
 }
 
-/// Gives back what an event holds; it may be called again.
+/// Frees the memory of an event and clears it, so that a second call does nothing.
 ///
 /// # Safety
 /// `event` is null, or what [`blockclient_next`] wrote and nobody changed.
@@ -271,13 +271,13 @@ pub(crate) unsafe extern "C" fn blockclient_free(event: *mut FfiClientEvent) {
     }
     // SAFETY: as the caller promises.
     let shape = unsafe { event.read_unaligned() };
-    // SAFETY: the owner is what `tell` made, and is taken away below, so it is given back once.
+    // SAFETY: the owner is what `convert_event` made, and is cleared below, so it is freed once.
     unsafe { event::free(shape.owner) };
     // SAFETY: as the caller promises.
     unsafe { event.write_unaligned(FfiClientEvent::default()) };
 }
 
-/// How many blocks of a set are wanted and have not come.
+/// The number of blocks of a set that are wanted and have not come, or a negative error.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn blockclient_waiting(number: u64, set: u32) -> i64 {
     let mut waiting = 0;
@@ -292,7 +292,7 @@ pub(crate) extern "C" fn blockclient_waiting(number: u64, set: u32) -> i64 {
     }
 }
 
-/// Reads blocks `first` to `first + count` at full speed into memory.
+/// Reads blocks `first` to `first + count` at full speed into `memory`.
 ///
 /// # Safety
 /// `memory` is valid for writes of `size` bytes; the function may be called with `context`.
@@ -360,7 +360,7 @@ pub(crate) unsafe extern "C" fn blockclient_read(
     })
 }
 
-/// Plays blocks `first` to `first + count`, each when it is due.
+/// Plays blocks `first` to `first + count`: `give` is called with each when it is due.
 ///
 /// # Safety
 /// `pace` is valid for a read, `played` null or valid for a write; the function may be called with `context`.
@@ -431,13 +431,13 @@ pub(crate) unsafe extern "C" fn blockclient_play(
     })
 }
 
-/// The sentence of the last error of this thread.
+/// The message of the last error of this thread.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn blockclient_error() -> *const c_char {
     fault::sentence()
 }
 
-/// Its hint; empty where there is none.
+/// The hint of the last error of this thread; empty if there is none.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn blockclient_hint() -> *const c_char {
     fault::hint()

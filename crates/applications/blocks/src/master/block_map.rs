@@ -1,4 +1,4 @@
-//! Where the blocks of a set are: in tables of some thousand blocks each, as they are written.
+//! The places of the blocks of a set, in tables of 1024 blocks each, which are created as blocks are written.
 
 use crate::placement;
 use crate::wire::master_messages::{BlockCopyLocation, BlockMapEntry};
@@ -6,16 +6,17 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec;
 
-/// Blocks of one table.
+/// The number of blocks in one table.
 const TABLE: u64 = 1024;
 
-/// No place.
+/// The mark of an empty place.
 const NOWHERE: PackedCopyLocation = PackedCopyLocation {
     server: u16::MAX,
     disk: u16::MAX,
     offset: 0,
 };
 
+/// The place of one copy of a block.
 #[derive(Clone, Copy, Debug)]
 struct PackedCopyLocation {
     server: u16,
@@ -23,23 +24,27 @@ struct PackedCopyLocation {
     offset: u64,
 }
 
+/// The places and checksums of the blocks of one table.
 #[derive(Clone, Debug)]
 struct BlockMapPage {
     checksums: Box<[u32]>,
-    /// So many a block as it has copies.
+    /// `replicas` places for each block, one block after the other.
     spots: Box<[PackedCopyLocation]>,
 }
 
-/// Where the blocks of a set are.
+/// The places of all blocks of a set.
 #[derive(Clone, Debug)]
 pub(crate) struct SetBlockMap {
+    /// Copies of each block.
     replicas: usize,
+    /// The tables, by block number divided by [`TABLE`].
     tables: BTreeMap<u64, BlockMapPage>,
+    /// The number of blocks that are written.
     written: u64,
 }
 
 impl SetBlockMap {
-    /// None are written yet.
+    /// The map of a set of which no block is written yet.
     pub(crate) fn new(replicas: u8) -> Self {
         Self {
             replicas: usize::from(replicas),
@@ -48,12 +53,12 @@ impl SetBlockMap {
         }
     }
 
-    /// How many blocks are written.
+    /// The number of blocks that are written.
     pub(crate) const fn written(&self) -> u64 {
         self.written
     }
 
-    /// A block is there; whether it was not before.
+    /// Records where a block is. Returns whether it was not written before.
     pub(crate) fn insert(&mut self, number: u64, row: &BlockMapEntry) -> bool {
         let replicas = self.replicas;
         let table = self
@@ -79,6 +84,7 @@ impl SetBlockMap {
         new
     }
 
+    /// The checksum and the places of a block; `None` if it is not written.
     fn spots(&self, number: u64) -> Option<(u32, impl Iterator<Item = BlockCopyLocation> + '_)> {
         let table = self.tables.get(&(number / TABLE))?;
         let at = (number % TABLE) as usize;
@@ -92,7 +98,7 @@ impl SetBlockMap {
         (spots[0].server != u16::MAX).then_some((table.checksums[at], places))
     }
 
-    /// Where a block is.
+    /// The checksum and the places of a block; `None` if it is not written.
     pub(crate) fn get(&self, number: u64) -> Option<BlockMapEntry> {
         let (checksum, places) = self.spots(number)?;
         Some(BlockMapEntry {
@@ -101,7 +107,7 @@ impl SetBlockMap {
         })
     }
 
-    /// The copy of a block that is read.
+    /// Chooses the copy of a block that is read.
     pub(crate) fn choose(
         &self,
         number: u64,
@@ -114,7 +120,7 @@ impl SetBlockMap {
             .map_or(Choice::Unreachable, |place| Choice::At(checksum, place))
     }
 
-    /// All blocks that are written, with their places.
+    /// All blocks that are written, with their numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, BlockMapEntry)> + '_ {
         let numbers = self
             .tables
@@ -124,13 +130,13 @@ impl SetBlockMap {
     }
 }
 
-/// Which copy is asked for.
+/// The copy of a block that is read, or why there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
-    /// The block was not written.
+    /// The block is not written.
     NotWritten,
-    /// No server that has it is up.
+    /// No server that has it can be reached.
     Unreachable,
-    /// This one, with the checksum.
+    /// The checksum of the block and the place of the copy.
     At(u32, BlockCopyLocation),
 }

@@ -1,4 +1,4 @@
-//! Disk servers join, change and leave: what is known of their disks, and who learns of it.
+//! Disk servers join, change and leave: what the master knows of their disks, and which clients are informed.
 
 use super::disk_space::{self, ALIGNMENT, Space};
 use super::ownership::{self, HINT};
@@ -13,13 +13,14 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 impl Master {
-    /// Servers that are up, and their connections.
+    /// The servers that are up, with their connections.
     pub(super) fn up(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
         self.servers
             .iter()
             .filter_map(|(id, server)| Some((*id, server.connection?)))
     }
 
+    /// The description of a server for clients.
     pub(super) fn info(&self, id: u16) -> Option<ServerInfo> {
         let server = self.servers.get(&id)?;
         let up = server.connection.is_some();
@@ -39,6 +40,7 @@ impl Master {
         })
     }
 
+    /// The descriptions of all servers.
     pub(super) fn infos(&self) -> Vec<ServerInfo> {
         self.servers
             .keys()
@@ -46,6 +48,7 @@ impl Master {
             .collect()
     }
 
+    /// Handles a disk server's request to join: its disks have to be those it had, and this master's.
     pub(super) fn join(&mut self, connection: u64, join: Join, actions: &mut Actions) {
         let id = match self.joining_number(&join.name) {
             Ok(id) => id,
@@ -116,7 +119,7 @@ impl Master {
         self.announce_server(id, actions);
     }
 
-    /// The number of a server that joins: the one that it had, or a new one.
+    /// The number of a server that joins: the one that it had before, or a new one.
     fn joining_number(&self, name: &str) -> Result<u16, RequestRefusal> {
         let known = self.servers.iter().find(|(_, server)| server.name == name);
         if known.is_some_and(|(_, server)| server.connection.is_some()) {
@@ -132,7 +135,8 @@ impl Master {
         Ok(id)
     }
 
-    /// What an old copy of this master has taken over: the numbers of its sets are not used again.
+    /// Takes over the highest set number from the disks of this master: an old copy of the master may know fewer sets, and must not use
+    /// their numbers again.
     fn pass_last_set(&mut self, kept: &[DiskOwnerRecord], actions: &mut Actions) {
         let kept = kept.iter().filter(|kept| kept.master == self.identity);
         let last_set = kept.map(|kept| kept.last_set).max().unwrap_or(0);
@@ -145,7 +149,7 @@ impl Master {
         }
     }
 
-    /// The space of the disks of a server that joins: what was known of them, and what they say now.
+    /// The space of each disk of a server that joins, from what was known of it and what the disk says.
     fn joined_disks(
         &mut self,
         id: u16,
@@ -185,7 +189,7 @@ impl Master {
         spaces
     }
 
-    /// Disks that are not this master's: nothing is written there.
+    /// Refuses a server because of a disk that is not this master's: nothing is written there.
     fn refuse_disks(
         &mut self,
         connection: u64,
@@ -205,6 +209,7 @@ impl Master {
         actions.refuse_and_close(connection, Why::Foreign, words);
     }
 
+    /// Handles that a disk of a server is gone, is there again, or cannot be written.
     pub(super) fn disk(&mut self, connection: u64, changed: &DiskChanged, actions: &mut Actions) {
         let id = self.peers.get(&connection).and_then(|peer| peer.server);
         let Some(id) = id else { return };
@@ -217,6 +222,7 @@ impl Master {
         }
     }
 
+    /// Handles a server's periodic report of damaged copies, one count per disk.
     pub(super) fn alive(&mut self, connection: u64, damaged: &[u64]) {
         let id = self.peers.get(&connection).and_then(|peer| peer.server);
         let Some(server) = id.and_then(|id| self.servers.get_mut(&id)) else {
@@ -239,7 +245,7 @@ impl Master {
         self.servers.get(&id).map(|server| server.name.as_str())
     }
 
-    /// Everybody who has a set open learns of a server.
+    /// Sends the description of a server to every client that has a set open.
     pub(super) fn announce_server(&self, id: u16, actions: &mut Actions) {
         let Some(server) = self.info(id) else { return };
         for (connection, peer) in &self.peers {
@@ -254,6 +260,7 @@ impl Master {
         }
     }
 
+    /// Whether the server and the disk of a copy are up.
     pub(super) fn reachable(&self, place: &BlockCopyLocation) -> bool {
         let server = self
             .servers
@@ -265,8 +272,8 @@ impl Master {
     }
 }
 
-/// The identities of a server's disks, of those that it had and of new ones behind them: a disk keeps its number wherever it is
-/// mounted, and one that is not there now says 0. Nothing where they are others.
+/// The identities of a server's disks: those that it had, then new ones. A disk keeps its number wherever it is mounted; one that is not
+/// there reports identity 0. `None` if the known disks are not the same in the same order.
 fn identities(before: &[Space], disks: &[DiskInfo]) -> Option<Vec<u128>> {
     let of = |(at, disk): (usize, &DiskInfo)| match (before.get(at), disk.identity) {
         (Some(space), 0) => Some(space.about.identity),

@@ -1,8 +1,8 @@
-//! Which parts of the servers' disks are given away: in pieces that are remembered before they are used, so that a master that was
-//! killed never gives a place away twice.
+//! Allocation of space on the servers' disks. The master stores how far a disk may be allocated before it uses that space, in pieces, so
+//! that a master that was killed never allocates a place twice.
 //!
-//! What a load reserved and did not commit comes back as holes. Whoever reserved them may still be writing there, so they are used again
-//! only after [`REST`]. What was remembered of a disk never becomes less: a disk that is used further is another master's.
+//! Space that a load reserved and did not commit comes back as holes. The loader may still be writing there, so a hole is used again only
+//! after [`REST`]. The stored end of a disk's allocation never decreases: a disk that is used further belongs to another master.
 
 use crate::limits;
 use crate::wire::server_messages::DiskInfo;
@@ -10,38 +10,39 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
 
-/// Places begin at multiples of this, as direct reads want it.
+/// Places begin at multiples of this many bytes, as direct I/O requires.
 pub const ALIGNMENT: u64 = 4096;
-/// What is remembered at once, bytes; so much of a disk may be lost when a master is killed.
+/// How far ahead of the allocation the stored end moves, bytes. At most this much of a disk may be lost when a master is killed.
 const PIECE: u64 = 16 << 20;
-/// How long after a load has ended its places are not given to others: a server may still be taking what that load sent.
+/// How long after the end of a load its unused places stay unused: a server may still be writing what that load sent.
 pub(crate) const REST: Duration = Duration(60_000_000_000);
 
-/// A part of a disk that is not used.
+/// An unused part of a disk below the end of its allocation; its beginning is the key in the map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Hole {
+    /// Its end, bytes.
     end: u64,
-    /// From when on it may be given away.
+    /// From when on it may be allocated.
     from: Instant,
 }
 
-/// One disk.
+/// The space of one disk.
 #[derive(Clone, Debug)]
 pub(crate) struct Space {
-    /// What the server says of it.
+    /// What the server says of the disk.
     pub(crate) about: DiskInfo,
-    /// Given away up to here.
+    /// The end of the allocated space, bytes. Everything below it is allocated or a hole.
     pub(crate) next: u64,
-    /// Remembered up to here.
+    /// The end of the space that is stored as allocated, bytes.
     pub(crate) remembered: u64,
-    /// Below `next` and free, by where they begin.
+    /// The holes below `next`, by their beginning, bytes.
     holes: BTreeMap<u64, Hole>,
-    /// Whether it has not come since the master was started.
+    /// Whether the disk's state was read from the master's store and the disk has not come since the master was started.
     pub(crate) is_recalled: bool,
 }
 
 impl Space {
-    /// Of which everything below `remembered` may be given away.
+    /// A disk on which everything below `remembered` counts as allocated.
     pub(crate) const fn new(about: DiskInfo, remembered: u64) -> Self {
         Self {
             about,
@@ -52,7 +53,7 @@ impl Space {
         }
     }
 
-    /// Whether that many bytes fit.
+    /// Whether a block of that many bytes can be placed here.
     pub(crate) fn fits(&self, bytes: u32, now: Instant) -> bool {
         let behind = self
             .next
@@ -61,7 +62,7 @@ impl Space {
         self.about.up && self.about.writable && (behind || self.hole(bytes, now).is_some())
     }
 
-    /// The first hole for that many bytes.
+    /// The beginning of the first hole that can take that many bytes.
     fn hole(&self, bytes: u32, now: Instant) -> Option<u64> {
         let (slot, capacity) = (slot(bytes), self.about.capacity);
         let fits = |at: u64, hole: &Hole| {
@@ -73,7 +74,7 @@ impl Space {
             .map(|(at, _)| *at)
     }
 
-    /// Bytes that are given away and did not come back.
+    /// Bytes that are allocated, without the holes.
     pub(crate) fn used(&self) -> u64 {
         self.next
             - self
@@ -83,12 +84,12 @@ impl Space {
                 .sum::<u64>()
     }
 
-    /// Whether it would have more room after a while.
+    /// Whether it has holes that may not be used yet.
     pub(crate) fn rests(&self, now: Instant) -> bool {
         self.holes.values().any(|hole| hole.from > now)
     }
 
-    /// A part that nobody uses any more; it is given away from a moment on.
+    /// Makes a part of the disk a hole, which may be used from the moment `from` on.
     pub(crate) fn give_back(&mut self, begin: u64, end: u64, from: Instant) {
         let (mut begin, mut end) = (begin, end.min(self.next));
         let is_within = begin < end && begin >= ALIGNMENT;
@@ -100,7 +101,7 @@ impl Space {
         if !is_within || overlaps {
             return;
         }
-        // Neighbours of the same moment are one, so that few have to be known.
+        // Adjacent holes of the same moment are merged, so that few have to be recorded.
         if let Some((before, hole)) = self
             .holes
             .range(..begin)
@@ -125,7 +126,7 @@ impl Space {
         }
     }
 
-    /// Holes at the end that may be used are no holes: so parts that came back at different moments are one again.
+    /// Lowers `next` past usable holes at the end, so that parts that came back at different moments become one again.
     fn shrink(&mut self, now: Instant) {
         while let Some((at, hole)) = self.holes.last_key_value().map(|(at, hole)| (*at, *hole))
             && hole.end == self.next
@@ -136,8 +137,8 @@ impl Space {
         }
     }
 
-    /// It came first since the master was started. Blocks are known up to `filled`, and the disk says that it holds some up to `used`;
-    /// what was remembered behind both was never written.
+    /// Handles that the disk came for the first time since the master was started. The known blocks end at `filled`, and the disk says that
+    /// its space is used up to `used`. What was allocated beyond both was never written, so it becomes a hole.
     pub(crate) fn came(&mut self, filled: u64, used: u64, from: Instant) {
         let behind = filled
             .max(used)
@@ -147,7 +148,8 @@ impl Space {
         self.give_back(behind, self.next, from);
     }
 
-    /// A place for that many bytes; whether more has to be remembered before it is used.
+    /// Allocates a place for that many bytes. Returns its offset, and whether a new end of the allocation has to be stored before it is
+    /// used.
     pub(crate) fn take(&mut self, bytes: u32, now: Instant) -> (u64, bool) {
         self.is_recalled = false;
         self.shrink(now);
@@ -173,11 +175,13 @@ impl Space {
     }
 }
 
+/// The space that a block of that many bytes takes on a disk.
 pub(crate) const fn slot(bytes: u32) -> u64 {
     (bytes as u64).next_multiple_of(ALIGNMENT)
 }
 
-/// The disks of all servers in an order in which neighbours belong to different servers: the first of each, the second...
+/// The disks of all servers, as (server, disk), ordered so that neighbours belong to different servers: first disk 0 of every server, then
+/// disk 1 of every server, and so on.
 pub(crate) fn in_turn(disks: impl Iterator<Item = (u16, u16)>) -> Vec<(u16, u16)> {
     let mut all: Vec<_> = disks.collect();
     all.sort_by_key(|(server, disk)| (*disk, *server));

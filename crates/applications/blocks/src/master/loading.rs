@@ -1,7 +1,7 @@
-//! Sets are created, blocks given places, and remembered once they are on their disks.
+//! Loading: sets are created, their blocks get places, and the places are stored once the blocks are on their disks.
 //!
-//! A set has one loader at a time. What it committed is remembered block by block, so a loader that was ended goes on
-//! where it was; what was given a place and never committed is given back when the load ends.
+//! A set has one loader at a time. What it has committed is stored block by block, so a loader that was interrupted can go on where it was.
+//! Places that were reserved and never committed are given back when the load ends.
 
 use super::disk_space::{REST, Space, in_turn, slot};
 use super::{Actions, Master, MasterChange, RequestRefusal, SetState};
@@ -18,10 +18,10 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Places that were reserved and not committed: server, disk and offset, and how many bytes were asked for.
+/// Places that were reserved and not committed: server, disk and offset, with the length of the block in bytes.
 pub(super) type Pending = BTreeMap<(u16, u16, u64), u32>;
 
-/// Whether a request of a loader is carried out.
+/// The outcome of a loader's request: `Err` if it is refused.
 type Done = Result<(), RequestRefusal>;
 
 fn not_loaded() -> RequestRefusal {
@@ -34,7 +34,7 @@ fn no_such_block() -> RequestRefusal {
 }
 
 impl SetState {
-    /// A set that was begun has this loader from now on; how many of its blocks are written.
+    /// Lets a connection load a set that was begun earlier. Returns how many of its blocks are written.
     fn go_on_loading(&mut self, connection: u64, about: &BlockSet) -> Result<u64, RequestRefusal> {
         let name = &about.name;
         let words = if self.sealed {
@@ -52,7 +52,7 @@ impl SetState {
 }
 
 impl Master {
-    /// A loader creates, fills or deletes a set.
+    /// Handles a loader's request to create, fill or delete a set.
     pub(super) fn load(&mut self, connection: u64, message: Message, actions: &mut Actions) {
         let (request, done) = match message {
             Message::Create(create) => (create.request, self.create(connection, create, actions)),
@@ -91,7 +91,7 @@ impl Master {
         Ok(())
     }
 
-    /// A new set, and its number.
+    /// Creates a new set, and returns its number.
     fn begin_set(
         &mut self,
         connection: u64,
@@ -115,7 +115,7 @@ impl Master {
         Ok(id)
     }
 
-    /// The set that a connection loads, as far as these places may be reserved in it.
+    /// The set that a connection loads, if the requested reservation is allowed in it.
     fn reservable(&self, connection: u64, reserve: &Reserve) -> Result<&BlockSet, RequestRefusal> {
         let set = self.sets.get(&reserve.set);
         let set = set
@@ -146,7 +146,7 @@ impl Master {
         let about = self.reservable(connection, reserve)?.clone();
         let mut rows = Vec::new();
         let mut remember = Vec::new();
-        // Only the disks: a refused request leaves them as they were, since no place has been reported.
+        // Only the disks are saved: a refused request restores them, since no place was reported to anybody.
         let before: Vec<_> = self
             .servers
             .iter()
@@ -193,7 +193,7 @@ impl Master {
         Ok(())
     }
 
-    /// What the loads of a connection, or of one set, reserved and did not commit is used again after a while.
+    /// Gives back places that were reserved and not committed: they become holes, usable after [`REST`].
     pub(super) fn give_back(&mut self, pending: Pending) {
         let from = self.now + REST;
         for ((server, disk, offset), length) in pending {
@@ -204,7 +204,7 @@ impl Master {
         }
     }
 
-    /// What is missing for the copies of a block.
+    /// Words that say why there are no places for the copies of a block.
     fn no_places(&self, about: &BlockSet, number: u64) -> String {
         let (copies, length) = (usize::from(about.replicas), about.length(number));
         let servers = self.up().filter_map(|(id, _)| self.servers.get(&id));
@@ -240,7 +240,7 @@ impl Master {
         }
     }
 
-    /// Places for the copies of one block, each on a server of its own while there are enough.
+    /// Places for the copies of one block, each on a server of its own as long as there are enough servers.
     fn places(
         &mut self,
         first: impl Fn(usize) -> usize,
@@ -379,7 +379,7 @@ impl Master {
         for (reader, peer) in &mut self.peers {
             if peer.open.contains(&id) {
                 peer.open.retain(|open| *open != id);
-                // Whoever knows where its blocks are forgets it: nothing of it is read past the master.
+                // A client that knows the places of its blocks has to forget them, so that it does not read them without the master.
                 actions.send(*reader, Gone { set: id });
             }
         }

@@ -1,4 +1,4 @@
-//! What has to outlast the master, and how a master that starts takes it up again.
+//! The changes that have to outlast the master, and how a master that starts restores its state from them.
 
 use super::block_map::SetBlockMap;
 use super::disk_space::{self, Space};
@@ -10,59 +10,59 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// What has to outlast the master.
+/// A change of the master's state that has to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MasterChange {
-    /// Who the master is, drawn once, and the highest number that a set has had: neither is used again.
+    /// The master's identity, drawn once, and the highest number that a set has had. Neither is ever used again.
     Master {
         /// Its identity.
         identity: u128,
-        /// That number.
+        /// The highest number that a set has had.
         last_set: u32,
     },
-    /// A set was created, or is whole now.
+    /// A set was created, or is sealed.
     Set {
         /// Its number.
         id: u32,
-        /// What it is.
+        /// What the set is.
         about: BlockSet,
-        /// Whether it is whole.
+        /// Whether all of its blocks are written.
         sealed: bool,
     },
-    /// Blocks are on their disks.
+    /// Blocks were committed: they are on their disks.
     Rows {
-        /// Of which set.
+        /// The number of their set.
         set: u32,
-        /// Which.
+        /// The blocks and their places.
         blocks: Vec<CommittedBlock>,
     },
-    /// A set is gone.
+    /// A set was deleted.
     Deleted {
         /// Its number.
         set: u32,
     },
-    /// A server was seen first, or has other disks.
+    /// A server joined for the first time, or has more disks.
     Server {
         /// Its number.
         id: u16,
         /// Its name.
         name: String,
-        /// Identities of its disks, in its order.
+        /// The identities of its disks, in their order.
         disks: Vec<u128>,
     },
-    /// A disk is given away up to there.
+    /// The end of the allocation of a disk.
     Space {
-        /// Of which server.
+        /// The number of the server.
         server: u16,
-        /// Which disk.
+        /// The number of the disk on that server.
         disk: u16,
-        /// Bytes.
+        /// The end of the allocation, bytes.
         up_to: u64,
     },
 }
 
 impl MasterChange {
-    /// Bytes of memory that it takes while it waits, about.
+    /// The approximate memory that it takes while it waits to be stored, bytes.
     #[must_use]
     pub fn weight(&self) -> u64 {
         let row = |block: &CommittedBlock| {
@@ -77,7 +77,7 @@ impl MasterChange {
 }
 
 impl Master {
-    /// What was remembered, in any order in which sets precede their blocks and servers their space.
+    /// Restores one stored change. A set has to come before its blocks, and a server before the space of its disks.
     pub fn remember(&mut self, change: MasterChange) {
         match change {
             MasterChange::Master { identity, last_set } => {
@@ -113,7 +113,7 @@ impl Master {
         }
     }
 
-    /// Adds a set of which nothing is written yet.
+    /// Adds a set of which no block is written yet.
     pub(super) fn insert_set(
         &mut self,
         id: u32,

@@ -1,8 +1,8 @@
-//! Whose disks are: a master writes only where it was the one that gave out the space.
+//! Ownership of disks: a master writes to a disk only if it was the master that allocated the space in use there.
 //!
-//! A disk's first page keeps the identity of its master, how far the space is used and the highest number of a set on it. A master of
-//! another identity, or one that remembers less than the disk holds (an old copy of its file, or none), would give out places where
-//! blocks of others lie, and numbers that other sets have.
+//! A disk's first page stores the identity of its master, how far its space is used, and the highest number of a set on it. A master with
+//! another identity, or one that remembers less than the disk holds (an old copy of its file, or none), would allocate places where blocks
+//! of others lie, and use set numbers again.
 
 use super::disk_space::{ALIGNMENT, Space};
 use crate::wire::master_messages::DiskOwnerRecord;
@@ -10,17 +10,18 @@ use crate::wire::server_messages::DiskInfo;
 use alloc::format;
 use alloc::string::String;
 
-/// What somebody can do whose disk is refused.
+/// What an operator can do when a disk is refused.
 pub const HINT: &str = "start the master with the --data directory that it used when the disk was filled, or take over the disk with `stackline blocks serve --adopt`, which loses any blocks on it that this master does not know about";
 
-/// Who a master is, and how far it has come.
+/// The identity of a master and the highest set number it has used.
 pub(super) struct MasterIdentity {
     pub(super) identity: u128,
     /// The highest number that a set has had.
     pub(super) last_set: u32,
 }
 
-/// Why the master must not write to a disk of that server; `before` is what it remembers of it.
+/// Why the master must not write to this disk, or `None` if it may. `kept` is what the disk's first page says, `before` what the master
+/// remembers of the disk.
 pub(super) fn objection(
     own: &MasterIdentity,
     server: &str,
@@ -38,7 +39,7 @@ pub(super) fn objection(
     }
     let which = format!("the disk {} of the server {server}", disk.path);
     match kept.master {
-        // Of a version that kept no master: what is there is this one's if it remembers the disk and has given out as much.
+        // The disk is of a version that stored no master: its blocks are this master's if it remembers the disk and has allocated as much.
         0 if before.is_some() && kept.used <= given_out => None,
         0 => Some(format!(
             "{which} holds blocks, but neither its first page nor this master identifies their owner"
@@ -58,7 +59,8 @@ pub(super) fn objection(
     }
 }
 
-/// Where a master goes on with a disk that it may write to, or takes over: behind all that is its own, or nobody knows whose.
+/// The offset (bytes) from which the master allocates on a disk that it may write to or takes over: after all space that is its own, or
+/// whose owner is unknown.
 pub(super) fn goes_on(own: u128, disk: &DiskInfo, kept: &DiskOwnerRecord, remembered: u64) -> u64 {
     let is_kept = kept.master == own || (kept.master == 0 && kept.used <= disk.capacity);
     let used = if is_kept {

@@ -1,4 +1,4 @@
-//! Sets are opened and read: names of blocks become places, and a list becomes one for each server.
+//! Requests of readers: sets are opened, and the blocks of a list are looked up and distributed over the disk servers.
 
 use super::block_map::Choice;
 use super::{Actions, Master, SetState};
@@ -13,7 +13,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use stackline_core::time::Instant;
 
-/// Blocks of a list by the server that has them, and those that will not come.
+/// The blocks of a list by the number of the server that has them, and by reason those that cannot come.
 struct AssignedBlocks {
     by_server: BTreeMap<u16, Vec<BlockListEntry>>,
     missing: BTreeMap<Why, Vec<u64>>,
@@ -81,7 +81,7 @@ impl Master {
         }
     }
 
-    /// A list becomes one for each server: names become places.
+    /// Handles a list: each server gets a list of the blocks that it has, with their places on disk.
     pub(super) fn list(
         &self,
         now: Instant,
@@ -97,7 +97,7 @@ impl Master {
             .get(&list.set)
             .filter(|_| peer.open.contains(&list.set))
         else {
-            // Block by block, so that whoever waits for them knows: the set may have been deleted.
+            // The client is told of each block, since it waits for each: the set may have been deleted.
             return send_missing(connection, list, Why::NoSet, list.blocks.clone(), actions);
         };
         let AssignedBlocks { by_server, missing } = self.assign(set, &list.blocks);
@@ -115,7 +115,7 @@ impl Master {
         }
     }
 
-    /// Which server each block of a list is asked from.
+    /// Chooses the server for each block of a list.
     fn assign(&self, set: &SetState, blocks: &[u64]) -> AssignedBlocks {
         let mut by_server: BTreeMap<u16, Vec<BlockListEntry>> =
             self.up().map(|(id, _)| (id, Vec::new())).collect();

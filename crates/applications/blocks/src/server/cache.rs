@@ -1,26 +1,32 @@
-//! Blocks that were read, in bounded memory: what was not asked for lately goes first (second chance).
+//! The memory cache of a disk server, bounded in bytes. A block that was not asked for lately is dropped first (second-chance algorithm).
 
 use super::DiskExtent;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+/// One cached block.
 struct BlockCacheSlot<B> {
     spot: DiskExtent,
     block: B,
+    /// Whether it was asked for since the hand last passed it.
     asked: bool,
 }
 
 /// The cache of a server.
 pub(crate) struct Cache<B> {
+    /// The bound, bytes.
     most: u64,
+    /// Bytes of all cached blocks.
     bytes: u64,
+    /// The index in `slots` of each cached place.
     by_spot: BTreeMap<DiskExtent, usize>,
     slots: Vec<BlockCacheSlot<B>>,
+    /// The index of the slot that is examined next when room is needed.
     hand: usize,
 }
 
 impl<B: Clone> Cache<B> {
-    /// Holds at most so many bytes of blocks.
+    /// A cache of at most `most` bytes.
     pub(crate) const fn new(most: u64) -> Self {
         Self {
             most,
@@ -31,14 +37,14 @@ impl<B: Clone> Cache<B> {
         }
     }
 
-    /// The block of a place, if it is here.
+    /// The block at a place, if it is cached.
     pub(crate) fn get(&mut self, spot: &DiskExtent) -> Option<B> {
         let slot = &mut self.slots[*self.by_spot.get(spot)?];
         slot.asked = true;
         Some(slot.block.clone())
     }
 
-    /// Keeps a block; nothing larger than all of the cache.
+    /// Adds a block, unless it is larger than the whole cache.
     pub(crate) fn put(&mut self, spot: DiskExtent, block: B) {
         self.forget(&spot);
         let bytes = u64::from(spot.length);
@@ -57,6 +63,7 @@ impl<B: Clone> Cache<B> {
         });
     }
 
+    /// Drops one block: the first, from the hand on, that was not asked for since the hand last passed it.
     fn make_room(&mut self) {
         loop {
             if self.hand >= self.slots.len() {
@@ -80,7 +87,7 @@ impl<B: Clone> Cache<B> {
         }
     }
 
-    /// What is at a place is no longer what it was.
+    /// Drops the block of a place, because the disk has other data there.
     pub(crate) fn forget(&mut self, spot: &DiskExtent) {
         if let Some(at) = self.by_spot.get(spot) {
             self.remove(*at);

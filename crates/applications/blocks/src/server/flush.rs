@@ -1,6 +1,6 @@
-//! A newer list discards what older ones of the same session and set left in the read and write queues. What is being read
-//! is still read and kept in memory; what a transport has is not recalled (Tierney et al. 1996, section 4.3.1). A block whose data
-//! go in parts is cut off behind the part that is begun.
+//! Discarding: a newer list discards what older ones of the same session and set left in the read and write queues. A block that is being
+//! read is still read, into the cache; what a transport has begun is not recalled (Tierney et al. 1996, section 4.3.1). A block whose data
+//! is sent in parts is cut off after the part that has begun.
 
 use super::session::{BlockBeingWritten, ListHead, ReadyBlock, WantedBlock};
 use super::{DiskServerMachine, Woken};
@@ -12,23 +12,24 @@ use alloc::vec::Vec;
 use core::mem::take;
 use stackline_core::time::Instant;
 
-/// What is discarded, by list.
+/// The discarded blocks, by list.
 #[derive(Default)]
 struct DiscardedByList {
+    /// By serial number: the list and its discarded blocks.
     by_list: BTreeMap<u64, (Option<Arc<ListHead>>, Vec<Discarded>)>,
-    /// Blocks of them that were not read.
+    /// How many of them were not read yet.
     unread: usize,
 }
 
 impl DiscardedByList {
-    /// Adds what was to be read, or since `start` was being read; it does not stay where it was.
+    /// Adds a block that was to be read, or is being read since `start`. Returns false, so that `retain` drops it from its queue.
     fn unread(&mut self, wanted: &WantedBlock, start: Option<Instant>) -> bool {
         self.add(wanted, [start, None, None]);
         self.unread += 1;
         false
     }
 
-    /// Adds what was to be written; `since`: it was next, and waited for room.
+    /// Adds a block that was to be written. `since` is given if it was next and waited for room in the transport.
     fn unwritten<B>(&mut self, ready: &ReadyBlock<B>, since: Option<Instant>) {
         self.add(
             &ready.wanted,
@@ -36,6 +37,7 @@ impl DiscardedByList {
         );
     }
 
+    /// Adds a block with its times: reading began, reading ended, writing began. They become microseconds after its list came.
     fn add(&mut self, wanted: &WantedBlock, passed: [Option<Instant>; 3]) {
         let list = &wanted.list;
         let after =
@@ -51,7 +53,7 @@ impl DiscardedByList {
         });
     }
 
-    /// Appends a report of each list that wants one.
+    /// Appends a report to `words` for each list that asked for one.
     fn append_reports(self, server: u16, set: u32, at: Instant, words: &mut VecDeque<Message>) {
         let reports = self.by_list.into_values().filter_map(|(list, blocks)| {
             let list = list.filter(|list| list.report)?;
@@ -73,7 +75,7 @@ impl DiscardedByList {
 }
 
 impl<B: Clone> DiskServerMachine<B> {
-    /// A list is here: what older ones left is discarded. Newer ones may have come before it, over another way.
+    /// Discards what lists older than `newer` left. Lists newer than it may have come earlier, by another way: they are not touched.
     pub(super) fn flush(&mut self, now: Instant, newer: &ServerBlockRequests, woken: &mut Woken) {
         let (session, set) = (newer.session, newer.set);
         let older = |list: &ListHead| list.set == set && list.serial < newer.serial;
@@ -123,7 +125,7 @@ impl<B: Clone> DiskServerMachine<B> {
         {
             woken.connection(connection);
         }
-        // What was held back by a full write queue may be read again.
+        // Sessions whose reading stopped because of a full write queue may be read for again.
         for (disk, queue) in &state.to_read {
             if !queue.is_empty()
                 && let Some(at) = self.disks.get_mut(disk)
@@ -136,8 +138,9 @@ impl<B: Clone> DiskServerMachine<B> {
         self.go_on(woken);
     }
 
-    /// The transport had no room: of what [`DiskServerMachine::next_write`] said, only `under_way` has been begun, if any. The rest waits
-    /// in its old place again, where a newer list can discard it; what one discarded meanwhile is gone.
+    /// Handles that the transport had no room. Of the blocks that [`DiskServerMachine::next_write`] returned, at most `under_way` (a unit)
+    /// has been begun. The others go back to the front of the write queue, where a newer list can discard them; those that one has
+    /// superseded meanwhile are discarded.
     pub fn not_begun(&mut self, connection: u64, under_way: Option<u64>) {
         let session = self.by_connection.get(&connection).copied();
         let Some(state) = session.and_then(|session| self.sessions.get_mut(&session)) else {
@@ -173,7 +176,7 @@ impl<B: Clone> DiskServerMachine<B> {
         }
     }
 
-    /// Whether what is left of a block that has been begun is useless: a newer list discards it and does not ask for it again.
+    /// Whether the rest of a block that has been begun is useless: a newer list superseded it and does not ask for it again.
     #[must_use]
     pub fn is_superseded(&self, connection: u64, unit: u64) -> bool {
         let state = self
@@ -189,7 +192,7 @@ impl<B: Clone> DiskServerMachine<B> {
         writing.is_some_and(|writing| writing.superseded.is_some() && !writing.asked_again)
     }
 
-    /// What is left of a block that is superseded is not sent: it counts as discarded when the newer list came.
+    /// Records that the rest of a superseded block is not sent: it counts as discarded at the moment when the newer list came.
     pub fn cut(&mut self, connection: u64, unit: u64) {
         let session = self.by_connection.get(&connection).copied();
         let Some(state) = session.and_then(|session| self.sessions.get_mut(&session)) else {
@@ -212,7 +215,7 @@ impl<B: Clone> DiskServerMachine<B> {
         else {
             return;
         };
-        // The client drops what it has of it, and with it what was reported.
+        // The client drops what it has of the block, and with it the end of writing that its head reported: that is reported again.
         if let Some(before) = before {
             state.written.push_front(before);
         }

@@ -1,4 +1,4 @@
-//! What one user session wants of one server: blocks to read, by disk; blocks to write; words to say.
+//! The state of one user session at one disk server: blocks to read, by disk, blocks to write, and messages to send.
 
 use crate::limits;
 use crate::wire::message::Message;
@@ -7,7 +7,8 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use stackline_core::time::Instant;
 
-/// What the blocks of one list have in common.
+/// What the blocks of one list have in common. The fields are those of
+/// [`ServerBlockRequests`](crate::wire::server_messages::ServerBlockRequests).
 #[derive(Debug)]
 pub(crate) struct ListHead {
     pub(crate) set: u32,
@@ -15,40 +16,43 @@ pub(crate) struct ListHead {
     pub(crate) first_unit: u64,
     pub(crate) report: bool,
     pub(crate) stamps: [u64; 3],
+    /// When the list came.
     pub(crate) server_in: Instant,
 }
 
-/// A block that is wanted.
+/// A block of a list that is still to be sent.
 #[derive(Clone, Debug)]
 pub(crate) struct WantedBlock {
     pub(crate) list: Arc<ListHead>,
     pub(crate) entry: BlockListEntry,
 }
 
-/// A block that is in memory and wanted.
+/// A block that is in memory and waits to be written.
 #[derive(Debug)]
 pub(crate) struct ReadyBlock<B> {
     pub(crate) wanted: WantedBlock,
     pub(crate) block: B,
+    /// Whether it came from the cache; then both times are those of finding it there.
     pub(crate) cached: bool,
     pub(crate) start_read: Instant,
     pub(crate) end_read: Instant,
 }
 
-/// A block that a transport was given.
+/// A block that a transport was given and has not taken yet.
 #[derive(Debug)]
 pub(crate) struct BlockBeingWritten<B> {
     pub(crate) ready: ReadyBlock<B>,
+    /// When its writing began.
     pub(crate) start: Instant,
-    /// What was reported with it.
+    /// The earlier block whose end of writing its head reports.
     pub(crate) before: Option<WrittenBlock>,
-    /// When a newer list came that discards it, unless it has been begun and is not cut off.
+    /// When a newer list first superseded it. If it has been begun, it is still sent unless it is cut off.
     pub(crate) superseded: Option<Instant>,
-    /// Whether the newest of those lists asks for it again: what has been begun of it is of use.
+    /// Whether the newest of those lists asks for it again: then the rest of it is still wanted.
     pub(crate) asked_again: bool,
 }
 
-/// A block that a transport has, and with it those that it was given at the same moment before.
+/// A block that a transport has taken. It stands also for the blocks given to the transport at the same moment before it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WrittenBlock {
     pub(crate) unit: u64,
@@ -56,27 +60,28 @@ pub(crate) struct WrittenBlock {
     pub(crate) end: Instant,
 }
 
-/// One session.
+/// The state of one session.
 #[derive(Debug)]
 pub(crate) struct DiskServerSession<B> {
-    /// The connection its blocks go over, and after what age they are dropped.
+    /// The connection for its blocks, and the age (ns after its list came) at which a block is dropped.
     pub(crate) attached: Option<(u64, Option<u64>)>,
-    /// Of each set the newest list that superseded others; 0 where none did.
+    /// The serial number of the newest superseding list of each set; 0 where there is none.
     pub(crate) newest: BTreeMap<u32, u64>,
-    /// By disk.
+    /// Blocks to read, by disk.
     pub(crate) to_read: BTreeMap<u16, VecDeque<WantedBlock>>,
+    /// Blocks to write, in their order.
     pub(crate) to_write: VecDeque<ReadyBlock<B>>,
     /// Bytes of blocks in `to_write`.
     pub(crate) write_bytes: u64,
-    /// Messages that it gets between blocks.
+    /// Messages that are sent before the next block.
     pub(crate) words: VecDeque<Message>,
-    /// Blocks in `to_read` and being read.
+    /// The number of blocks in `to_read` and being read.
     pub(crate) pending: usize,
-    /// What a transport was given and has not taken yet.
+    /// Blocks that a transport was given and has not taken yet.
     pub(crate) writing: VecDeque<BlockBeingWritten<B>>,
-    /// Since when what is next waits for room in the transport.
+    /// Since when the next block has waited for room in the transport.
     pub(crate) waits: Option<Instant>,
-    /// What was written and was not reported yet.
+    /// Blocks that were written and whose end of writing is not reported yet.
     pub(crate) written: VecDeque<WrittenBlock>,
 }
 
@@ -98,9 +103,9 @@ impl<B> Default for DiskServerSession<B> {
 }
 
 impl<B> ReadyBlock<B> {
-    /// The unit that the client gave it.
+    /// The unit that the client gave this request.
     pub(crate) fn unit(&self) -> u64 {
-        // Both are the client's: what it numbers beyond the end begins anew.
+        // The client chose both numbers, so the sum may overflow: it wraps.
         self.wanted
             .list
             .first_unit
@@ -109,8 +114,9 @@ impl<B> ReadyBlock<B> {
 }
 
 impl<B> DiskServerSession<B> {
-    /// Whether a block of so many bytes may come to wait for this client, where so many bytes wait for all: each may have as much as is left
-    /// for others (Choudhury and Hahne 1998), but half is for those for whom nothing waits.
+    /// Whether a block of `length` bytes may be added to those that wait for this client, while `all` bytes wait for all clients. A client
+    /// may have as much waiting as is still free for others (dynamic thresholds; Choudhury and Hahne 1998), but half of all space is kept
+    /// for clients for which nothing waits.
     pub(crate) fn has_room(&self, length: u32, all: u64) -> bool {
         let (left, length) = (limits::WRITE_QUEUES.saturating_sub(all), u64::from(length));
         let is_within = self.write_bytes < limits::WRITE_QUEUE
@@ -121,7 +127,7 @@ impl<B> DiskServerSession<B> {
             && (self.write_bytes == 0 || self.write_bytes + length <= shared)
     }
 
-    /// A block is ready to be written; how many bytes more wait now.
+    /// Adds a block to those to be written, and returns its bytes.
     pub(crate) fn push(&mut self, ready: ReadyBlock<B>) -> u64 {
         let bytes = u64::from(ready.wanted.entry.length);
         self.write_bytes += bytes;
@@ -129,7 +135,7 @@ impl<B> DiskServerSession<B> {
         bytes
     }
 
-    /// The next block to write.
+    /// Takes the next block to write.
     pub(crate) fn pop(&mut self) -> Option<ReadyBlock<B>> {
         let ready = self.to_write.pop_front()?;
         self.write_bytes -= u64::from(ready.wanted.entry.length);

@@ -1,23 +1,23 @@
-//! The data of a block in parts: before each its length; one of length 0 says that the rest is not sent, since a newer list
-//! superseded the block. So what is unwanted ends with the part that is under way.
+//! The data of a block in parts. Each part is preceded by its length (4 bytes). A length of 0 says that the rest of the block is not sent
+//! because a newer list superseded it, so an unwanted block ends with the part that is under way.
 
 use super::codec::MalformedBlockMessage;
 
-/// Bytes before a part.
+/// Bytes of the length before a part.
 pub const PART: usize = 4;
-/// What stands in place of the rest of a block that is not sent.
+/// The length 0, which stands in place of the rest of a block that is not sent.
 pub const CUT: [u8; PART] = [0; PART];
 
-/// What precedes a part of so many bytes.
+/// Encodes the length of a part.
 #[must_use]
 pub const fn encode_part_length(length: u32) -> [u8; PART] {
     length.to_be_bytes()
 }
 
-/// Length of a part of a block of which so many bytes are left; `None`: they are not sent.
+/// Decodes the length of a part; `left` is how many bytes of the block are still to come. `None`: they are not sent.
 ///
 /// # Errors
-/// [`MalformedBlockMessage`] where it is longer than that.
+/// [`MalformedBlockMessage`] if the part is longer than what is left.
 pub const fn parse_part_length(
     before: [u8; PART],
     left: usize,

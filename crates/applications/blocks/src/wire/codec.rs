@@ -1,22 +1,21 @@
-//! Numbers, texts and lists as bytes, in network byte order; read back from bytes that anybody may have sent.
-//!
-//! Nothing here allocates more than the bytes at hand can hold.
+//! Encoding and decoding of numbers, texts and lists in network byte order. The bytes may come from anybody, so decoding never allocates
+//! more than the bytes at hand can fill.
 
 use crate::limits::LONGEST_TEXT;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// Why bytes are no message.
+/// Why bytes cannot be decoded as a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MalformedBlockMessage {
-    /// They end before the message does.
+    /// The bytes end before the message does.
     Short,
-    /// There are more than the message has.
+    /// Bytes are left over after the message.
     Long,
-    /// No message has that kind.
+    /// There is no message of that kind.
     Kind(u8),
-    /// A field is outside of what it may be.
+    /// The field of that name has an invalid value.
     Field(&'static str),
 }
 
@@ -31,23 +30,23 @@ impl fmt::Display for MalformedBlockMessage {
     }
 }
 
-/// Bytes that are being read.
+/// A position in bytes that are being decoded.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockWireReader<'b> {
     rest: &'b [u8],
 }
 
 impl<'b> BlockWireReader<'b> {
-    /// All of them.
+    /// A reader at the beginning of `bytes`.
     #[must_use]
     pub const fn new(bytes: &'b [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    /// The next so many.
+    /// Takes the next `count` bytes.
     ///
     /// # Errors
-    /// [`MalformedBlockMessage::Short`].
+    /// [`MalformedBlockMessage::Short`] if there are fewer.
     pub fn bytes(&mut self, count: usize) -> Result<&'b [u8], MalformedBlockMessage> {
         let (taken, rest) = self
             .rest
@@ -57,16 +56,16 @@ impl<'b> BlockWireReader<'b> {
         Ok(taken)
     }
 
-    /// Those that are left.
+    /// The number of bytes that are left.
     #[must_use]
     pub const fn left(&self) -> usize {
         self.rest.len()
     }
 
-    /// That nothing is left.
+    /// Checks that no bytes are left.
     ///
     /// # Errors
-    /// [`MalformedBlockMessage::Long`].
+    /// [`MalformedBlockMessage::Long`] if some are.
     pub const fn end(&self) -> Result<(), MalformedBlockMessage> {
         if self.rest.is_empty() {
             Ok(())
@@ -76,16 +75,16 @@ impl<'b> BlockWireReader<'b> {
     }
 }
 
-/// What has a form on the wire.
+/// A type with an encoding in messages.
 pub trait BlockWireField: Sized {
-    /// Fewest bytes it takes: bounds how many of them a list can announce.
+    /// The fewest bytes that a value takes: it bounds how many values a list can announce.
     const LEAST: usize;
-    /// Appends its bytes.
+    /// Appends the encoded value.
     fn put(&self, to: &mut Vec<u8>);
-    /// Reads it.
+    /// Decodes a value.
     ///
     /// # Errors
-    /// [`MalformedBlockMessage`].
+    /// [`MalformedBlockMessage`] if the bytes are not one.
     fn take(from: &mut BlockWireReader<'_>) -> Result<Self, MalformedBlockMessage>;
 }
 
@@ -134,7 +133,7 @@ impl<const N: usize> BlockWireField for [u8; N] {
 
 impl BlockWireField for String {
     const LEAST: usize = 2;
-    /// What is longer than [`LONGEST_TEXT`] is cut at the last character that fits.
+    /// A text longer than [`LONGEST_TEXT`] is cut after the last whole character that fits.
     fn put(&self, to: &mut Vec<u8>) {
         let mut length = self.len().min(LONGEST_TEXT);
         while !self.is_char_boundary(length) {
@@ -186,7 +185,7 @@ impl<T: BlockWireField> BlockWireField for Option<T> {
     }
 }
 
-/// A struct whose fields are on the wire one after the other, in the order declared.
+/// Defines a struct whose fields are encoded one after the other, in the order of their declaration.
 macro_rules! record {
     ($(#[$doc:meta])* pub struct $name:ident { $($(#[$field_doc:meta])* pub $field:ident: $kind:ty,)* }) => {
         $(#[$doc])*

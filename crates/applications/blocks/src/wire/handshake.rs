@@ -1,8 +1,8 @@
-//! How a connection begins. The side that connects says version and role; the other answers with its own; who wants to
-//! write, and a server that joins, prove that they hold the key, and so does the other side.
+//! The greeting of a connection. The connecting side sends its version and role, the accepting side its version. Roles that write, and
+//! servers that join, prove that they hold the key, and the accepting side proves it too.
 //!
-//! The proof is HMAC-SHA256 of the key over role and both nonces (RFC 2104), so neither the key nor anything that could be
-//! used again crosses the network. What follows is neither encrypted nor authenticated.
+//! The proof is an HMAC-SHA256 (RFC 2104), keyed with the key, over the side, the role and both nonces: neither the key nor anything that
+//! could be replayed crosses the network. What follows the greeting is neither encrypted nor authenticated.
 
 use super::codec::{BlockWireField, BlockWireReader, MalformedBlockMessage, record};
 use alloc::vec::Vec;
@@ -12,18 +12,18 @@ use sha2::Sha256;
 /// The first bytes of every connection.
 pub const MAGIC: [u8; 4] = *b"SLBK";
 
-/// What the connecting side is.
+/// The role of the connecting side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockPeerRole {
-    /// Reads: opens sets, requests lists.
+    /// A client: opens sets and requests lists of blocks.
     Client,
-    /// Also creates sets and writes blocks; proves the key.
+    /// A loader: also creates sets and commits blocks; it proves the key.
     Loader,
-    /// A disk server that joins its master; proves the key.
+    /// A disk server that joins its master; it proves the key.
     Server,
-    /// Receives blocks from a disk server.
+    /// A client's connection to a disk server, for receiving blocks.
     Data,
-    /// Writes blocks to a disk server; proves the key.
+    /// A loader's connection to a disk server, for writing blocks; it proves the key.
     Writer,
 }
 
@@ -36,7 +36,7 @@ impl BlockPeerRole {
         Self::Writer,
     ];
 
-    /// Whether the key is needed.
+    /// Whether the role has to prove the key.
     #[must_use]
     pub const fn proves(self) -> bool {
         matches!(self, Self::Loader | Self::Server | Self::Writer)
@@ -61,11 +61,11 @@ record! {
     pub struct BlockHello {
         /// [`MAGIC`].
         pub magic: [u8; 4],
-        /// Its version.
+        /// The protocol version of the connecting side.
         pub version: u16,
-        /// What it is.
+        /// The role of the connecting side.
         pub role: BlockPeerRole,
-        /// Drawn for this connection.
+        /// A random number, drawn for this connection.
         pub nonce: [u8; 16],
     }
 }
@@ -73,24 +73,24 @@ record! {
 record! {
     /// The first message of the accepting side.
     pub struct Welcome {
-        /// Its version.
+        /// The protocol version of the accepting side.
         pub version: u16,
-        /// Drawn for this connection.
+        /// A random number, drawn for this connection.
         pub nonce: [u8; 16],
-        /// That it holds the key; zeros where the role needs none.
+        /// The proof that it holds the key; zeros if the role needs none.
         pub proof: [u8; 32],
     }
 }
 
 record! {
-    /// Of the connecting side, where its role needs it.
+    /// The second message of the connecting side, if its role has to prove the key.
     pub struct Prove {
-        /// That it holds the key.
+        /// The proof that it holds the key.
         pub proof: [u8; 32],
     }
 }
 
-/// What may be proved with.
+/// The secret key that permits writing.
 #[derive(Clone, PartialEq, Eq)]
 pub struct BlockWriteKey(pub [u8; 32]);
 
@@ -101,6 +101,7 @@ impl core::fmt::Debug for BlockWriteKey {
 }
 
 impl BlockWriteKey {
+    /// The HMAC over the side, the role and the nonces of both sides.
     fn mac(
         &self,
         accepting: bool,
@@ -116,7 +117,7 @@ impl BlockWriteKey {
         Some(mac)
     }
 
-    /// The proof of one side.
+    /// The proof of the accepting or of the connecting side.
     #[must_use]
     pub fn proof(
         &self,
@@ -129,7 +130,7 @@ impl BlockWriteKey {
             .map_or([0; 32], |mac| mac.finalize().into_bytes().into())
     }
 
-    /// Whether that is the proof of one side; takes as long for a wrong one.
+    /// Whether `proof` is the proof of that side. The comparison takes constant time.
     #[must_use]
     pub fn verifies(
         &self,

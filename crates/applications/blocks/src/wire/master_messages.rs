@@ -1,4 +1,4 @@
-//! Between a client, a loader or a disk server and the master.
+//! Messages between a client, a loader or a disk server and the master.
 
 use super::codec::record;
 use super::server_messages::{BlockListEntry, DiskInfo, ServerBlockRequests};
@@ -7,19 +7,19 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 record! {
-    /// Where one copy of a block is.
+    /// The place of one copy of a block.
     pub struct BlockCopyLocation {
         /// The server's number.
         pub server: u16,
-        /// Which of its disks.
+        /// The number of the disk on that server.
         pub disk: u16,
-        /// Bytes before it.
+        /// Bytes from the beginning of the disk.
         pub offset: u64,
     }
 }
 
 record! {
-    /// Where a block is, and what it has to contain.
+    /// The places of a block, and the checksum of its data.
     pub struct BlockMapEntry {
         /// CRC-32 of its data.
         pub checksum: u32,
@@ -35,9 +35,9 @@ record! {
         pub id: u16,
         /// Its name.
         pub name: String,
-        /// Where it listens.
+        /// The address on which it listens.
         pub address: String,
-        /// Whether it is there.
+        /// Whether it is up.
         pub up: bool,
         /// Its disks.
         pub disks: Vec<DiskInfo>,
@@ -45,9 +45,9 @@ record! {
 }
 
 record! {
-    /// Client: a set is to be read.
+    /// Client to master: open a set for reading.
     pub struct OpenSetRequest {
-        /// What the client calls it.
+        /// The client's number for this request; the answer repeats it.
         pub request: u32,
         /// The set's name.
         pub name: String,
@@ -55,17 +55,17 @@ record! {
 }
 
 record! {
-    /// Master: the set may be read.
+    /// Master: the set is open.
     pub struct OpenSetReply {
-        /// Which request is answered.
+        /// The number of the request that is answered.
         pub request: u32,
-        /// The user session, not to be guessed: whoever knows it receives its blocks.
+        /// The session number. It cannot be guessed: whoever knows it can receive the session's blocks.
         pub session: u128,
-        /// Who the master is: with the set's number, which it never uses again, this distinguishes what is read from all else.
+        /// The identity of the master. Together with the set's number, which the master never uses again, it identifies the data.
         pub master: u128,
         /// The set's number.
         pub set: u32,
-        /// What it is.
+        /// The set's description.
         pub about: BlockSet,
         /// The servers to connect to.
         pub servers: Vec<ServerInfo>,
@@ -73,7 +73,7 @@ record! {
 }
 
 record! {
-    /// Client: a set is no longer read.
+    /// Client to master: close a set.
     pub struct Close {
         /// The set's number.
         pub set: u32,
@@ -81,27 +81,27 @@ record! {
 }
 
 record! {
-    /// Client: blocks that are wanted.
+    /// Client to master: a list of wanted blocks.
     pub struct BlockListRequest {
-        /// Of which set.
+        /// The number of their set.
         pub set: u32,
-        /// Higher than that of every list before.
+        /// The serial number of the list, higher than that of every earlier list of the client.
         pub serial: u64,
-        /// Whether what is pending of this set is discarded.
+        /// Whether it discards what older lists of this set left pending.
         pub supersedes: bool,
-        /// Whether the servers tell what they discard.
+        /// Whether the servers report what they discard of it.
         pub report: bool,
-        /// The unit of the first block; those of the others follow.
+        /// The unit of the first block; those of the others follow consecutively.
         pub first_unit: u64,
-        /// When the application sent it, ns of its clock.
+        /// When the application sent it, ns of the client's clock.
         pub app_send: u64,
-        /// The blocks.
+        /// The numbers of the blocks.
         pub blocks: Vec<u64>,
     }
 }
 
 impl BlockListRequest {
-    /// What one server is asked for of this list.
+    /// The part of this list for one server.
     #[must_use]
     pub const fn for_server(
         &self,
@@ -123,51 +123,51 @@ impl BlockListRequest {
 }
 
 record! {
-    /// Master: blocks of a list that no server will send.
+    /// Master to client: blocks of a list that no server will send.
     pub struct MissingBlocksNotice {
-        /// Of which set.
+        /// The number of their set.
         pub set: u32,
-        /// Of which list.
+        /// The serial number of the list.
         pub serial: u64,
-        /// Why, as one of [`super::message::Why`].
+        /// The reason, a number of [`super::message::Why`].
         pub why: u8,
-        /// Which.
+        /// The numbers of the blocks.
         pub blocks: Vec<u64>,
     }
 }
 
 record! {
-    /// Client: where blocks are.
+    /// Client to master: where are these blocks?
     pub struct Map {
-        /// What the client calls it.
+        /// The client's number for this request.
         pub request: u32,
-        /// Of which set.
+        /// The number of the set.
         pub set: u32,
-        /// From which block on.
+        /// The number of the first block.
         pub first: u64,
-        /// How many, at most.
+        /// The largest number of blocks to answer.
         pub count: u32,
     }
 }
 
 record! {
-    /// Master: where blocks are; an empty row is one that was not written.
+    /// Master: the places of blocks; a row without places is a block that is not written.
     pub struct Mapped {
-        /// Which request is answered.
+        /// The number of the request that is answered.
         pub request: u32,
-        /// Of which set.
+        /// The number of the set.
         pub set: u32,
-        /// From which block on.
+        /// The number of the first block.
         pub first: u64,
-        /// One a block.
+        /// One row for each block.
         pub rows: Vec<BlockMapEntry>,
     }
 }
 
 record! {
-    /// Client: what there is.
+    /// Client to master: which sets and servers are there?
     pub struct Ask {
-        /// What the client calls it.
+        /// The client's number for this request.
         pub request: u32,
     }
 }
@@ -175,21 +175,21 @@ record! {
 record! {
     /// A set as `blocks list` shows it.
     pub struct SetInfo {
-        /// What it is.
+        /// The set's description.
         pub about: BlockSet,
-        /// Blocks that are there.
+        /// The number of blocks that are written.
         pub written: u64,
-        /// Blocks of which a server that is up has a copy.
+        /// The number of blocks of which a running server has a copy.
         pub reachable: u64,
-        /// Whether it is whole.
+        /// Whether loading has ended with all blocks written.
         pub sealed: bool,
     }
 }
 
 record! {
-    /// Master: what there is.
+    /// Master: all sets and servers.
     pub struct BlockInventoryReply {
-        /// Which request is answered.
+        /// The number of the request that is answered.
         pub request: u32,
         /// All sets.
         pub sets: Vec<SetInfo>,
@@ -199,31 +199,31 @@ record! {
 }
 
 record! {
-    /// Master: a server came or went.
+    /// Master to clients: a server came, changed or went.
     pub struct Changed {
-        /// The server.
+        /// The server as it is from now on.
         pub server: ServerInfo,
     }
 }
 
 record! {
-    /// Loader: a set is to be written.
+    /// Loader to master: create a set, or go on loading it.
     pub struct Create {
-        /// What the loader calls it.
+        /// The loader's number for this request.
         pub request: u32,
-        /// What it is.
+        /// The set's description.
         pub about: BlockSet,
     }
 }
 
 record! {
-    /// Master: it may be written by this connection, and by no other while that one lives.
+    /// Master: the set may be loaded by this connection, and by no other as long as the connection lives.
     pub struct Created {
-        /// Which request is answered.
+        /// The number of the request that is answered.
         pub request: u32,
         /// The set's number.
         pub set: u32,
-        /// Blocks that an earlier loader that was ended has committed.
+        /// The number of blocks that an earlier, interrupted load has committed.
         pub written: u64,
         /// The servers to connect to.
         pub servers: Vec<ServerInfo>,
@@ -231,57 +231,58 @@ record! {
 }
 
 record! {
-    /// Loader: where blocks are to be put.
+    /// Loader to master: reserve places for blocks.
     pub struct Reserve {
-        /// What the loader calls it.
+        /// The loader's number for this request.
         pub request: u32,
-        /// Of which set.
+        /// The number of the set.
         pub set: u32,
-        /// The blocks.
+        /// The numbers of the blocks.
         pub blocks: Vec<u64>,
-        /// Where the loader says it: one disk a block, counted over all disks.
+        /// If the set's placement is [`BlockPlacementPolicy::Given`](crate::placement::BlockPlacementPolicy::Given): the disk of each
+        /// block, counted over the disks of all servers.
         pub given: Vec<u32>,
     }
 }
 
 record! {
-    /// Master: there.
+    /// Master: the reserved places.
     pub struct Reserved {
-        /// Which request is answered.
+        /// The number of the request that is answered.
         pub request: u32,
-        /// One a block.
+        /// One row for each block.
         pub rows: Vec<BlockMapEntry>,
     }
 }
 
 record! {
-    /// One block that is on its disks.
+    /// A block that is on its disks.
     pub struct CommittedBlock {
-        /// The block.
+        /// The number of the block.
         pub number: u64,
-        /// Where, and its checksum.
+        /// The places of its copies, and its checksum.
         pub row: BlockMapEntry,
     }
 }
 
 record! {
-    /// Loader: blocks that are on their disks.
+    /// Loader to master: blocks are on their disks.
     pub struct Commit {
-        /// What the loader calls it.
+        /// The loader's number for this request.
         pub request: u32,
-        /// Of which set.
+        /// The number of the set.
         pub set: u32,
         /// The blocks.
         pub blocks: Vec<CommittedBlock>,
-        /// Whether the set is whole.
+        /// Whether the set is complete with them.
         pub seal: bool,
     }
 }
 
 record! {
-    /// Loader: a set is to be forgotten.
+    /// Loader to master: delete a set.
     pub struct Delete {
-        /// What the loader calls it.
+        /// The loader's number for this request.
         pub request: u32,
         /// The set's name.
         pub name: String,
@@ -289,77 +290,77 @@ record! {
 }
 
 record! {
-    /// Master, to those who have it open: a set was deleted.
+    /// Master to clients that have it open: a set was deleted.
     pub struct Gone {
-        /// Its number.
+        /// The number of the set.
         pub set: u32,
     }
 }
 
 record! {
-    /// Master: what was asked for is done, and outlasts the master.
+    /// Master: the request is done, and its effect is stored durably.
     pub struct BlockRequestDone {
-        /// Which request is answered.
+        /// The number of the request that is answered.
         pub request: u32,
     }
 }
 
 record! {
-    /// What was asked for is not done.
+    /// A request, or the whole connection, is refused.
     pub struct BlockRequestRefused {
-        /// Which request is answered; 0: all of the connection.
+        /// The number of the request; 0: the whole connection is refused.
         pub request: u32,
-        /// Why, as one of [`super::message::Why`].
+        /// The reason, a number of [`super::message::Why`].
         pub why: u8,
-        /// In words.
+        /// The reason in words.
         pub words: String,
     }
 }
 
 record! {
-    /// What the first page of a disk keeps of whose it is.
+    /// What the first page of a disk says about its owner.
     pub struct DiskOwnerRecord {
-        /// The identity of its master; 0: nobody's yet, or of a version that kept none.
+        /// The identity of its master; 0 if there is none yet, or the page is of a version that stored none.
         pub master: u128,
-        /// Up to where it holds blocks, bytes.
+        /// The end of the space that holds blocks, bytes.
         pub used: u64,
-        /// The highest number of a set of which it has held blocks.
+        /// The highest number of a set of which the disk has held blocks.
         pub last_set: u32,
     }
 }
 
 record! {
-    /// Server: it is there.
+    /// Disk server to master: it wants to join.
     pub struct Join {
-        /// Its name: the same after it was started again.
+        /// Its name, which stays the same when it is started again.
         pub name: String,
-        /// Where it listens; an address without a host is completed by the master.
+        /// The address on which it listens; the master completes an address without a host.
         pub address: String,
         /// Its disks.
         pub disks: Vec<DiskInfo>,
-        /// Of each disk, whose it is.
+        /// The owner record of each disk.
         pub kept: Vec<DiskOwnerRecord>,
-        /// Whether the master takes them over whosever they are.
+        /// Whether the master should take the disks over, whoever owns them.
         pub adopt: bool,
     }
 }
 
 record! {
-    /// Master: it is known. Its disks keep whose they are before a block is written to them.
+    /// Master: the disk server has joined. It stores the master's identity on its disks before a block is written to them.
     pub struct DiskServerJoined {
         /// Its number.
         pub server: u16,
-        /// Who the master is.
+        /// The identity of the master.
         pub master: u128,
     }
 }
 
 record! {
-    /// Server: a disk is gone, or is there again.
+    /// Disk server to master: a disk is gone, is there again, or became read-only.
     pub struct DiskChanged {
-        /// Which.
+        /// The number of the disk on that server.
         pub disk: u16,
-        /// Whether it is there.
+        /// Whether the disk is there.
         pub up: bool,
         /// Whether it can be written.
         pub writable: bool,
@@ -367,17 +368,17 @@ record! {
 }
 
 record! {
-    /// Server, every other second: it is still there.
+    /// Disk server to master, every two seconds: it is still alive.
     pub struct Alive {
-        /// Of each disk, copies that were found to be damaged since the server was started.
+        /// For each disk, the number of damaged copies found since the server was started.
         pub damaged: Vec<u64>,
     }
 }
 
 record! {
-    /// Master: a session is over.
+    /// Master to disk servers: a session is over.
     pub struct Forget {
-        /// Which.
+        /// The session number.
         pub session: u128,
     }
 }

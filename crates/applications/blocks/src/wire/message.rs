@@ -1,4 +1,4 @@
-//! All messages by their kinds.
+//! The enum of all messages, with their kinds, encoding and decoding.
 
 use super::HEAD;
 use super::MalformedBlockMessage as Fault;
@@ -19,21 +19,21 @@ use alloc::vec::Vec;
 
 macro_rules! messages {
     ($($(#[$doc:meta])* $name:ident($body:ident) = $kind:literal,)*) => {
-        /// A message.
+        /// A message between client, master and disk server.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum Message { $($(#[$doc])* $name($body),)* }
 
         impl Message {
-            /// Its kind.
+            /// The number of its kind on the wire.
             #[must_use]
             pub const fn kind(&self) -> u8 {
                 match self { $(Self::$name(_) => $kind,)* }
             }
 
-            /// Reads one of that kind from all of these bytes.
+            /// Decodes a message of that kind. `body` has to be consumed completely.
             ///
             /// # Errors
-            /// [`MalformedBlockMessage`].
+            /// [`MalformedBlockMessage`] if the kind is unknown or the body is not of this kind.
             pub fn read(kind: u8, body: &[u8]) -> Result<Self, MalformedBlockMessage> {
                 let mut from = BlockWireReader::new(body);
                 let message = match kind {
@@ -58,82 +58,82 @@ macro_rules! messages {
 }
 
 messages! {
-    /// The connecting side begins.
+    /// The first message of the connecting side.
     Hello(BlockHello) = 1,
-    /// The accepting side answers.
+    /// The first message of the accepting side.
     Welcome(Welcome) = 2,
-    /// The connecting side proves the key.
+    /// The connecting side's proof that it holds the key.
     Prove(Prove) = 3,
-    /// Something is not done.
+    /// A request is refused, or the connection is.
     Refused(BlockRequestRefused) = 4,
-    /// Something is done.
+    /// A request is done.
     Done(BlockRequestDone) = 5,
-    /// A set is to be read.
+    /// Client to master: open a set for reading.
     Open(OpenSetRequest) = 16,
-    /// It may be.
+    /// Master: the set is open.
     Opened(OpenSetReply) = 17,
-    /// It is no longer read.
+    /// Client to master: close a set.
     Close(Close) = 18,
-    /// Blocks that are wanted.
+    /// Client to master: a list of wanted blocks.
     List(BlockListRequest) = 19,
-    /// Those that will not come.
+    /// Master to client: blocks of a list that will not come.
     Missing(MissingBlocksNotice) = 20,
-    /// Where blocks are?
+    /// Client to master: where are these blocks?
     Map(Map) = 21,
-    /// There.
+    /// Master: the places of the blocks.
     Mapped(Mapped) = 22,
-    /// What is there?
+    /// Client to master: which sets and servers are there?
     Ask(Ask) = 23,
-    /// This.
+    /// Master: all sets and servers.
     Inventory(BlockInventoryReply) = 24,
-    /// A server came or went.
+    /// Master to clients: a server came, changed or went.
     Changed(Changed) = 25,
-    /// A set was deleted.
+    /// Master to clients: a set was deleted.
     Gone(Gone) = 26,
-    /// A set is to be written.
+    /// Loader to master: create a set, or go on loading it.
     Create(Create) = 32,
-    /// It may be.
+    /// Master: the set may be loaded.
     Created(Created) = 33,
-    /// Where blocks are to be put?
+    /// Loader to master: reserve places for blocks.
     Reserve(Reserve) = 34,
-    /// There.
+    /// Master: the reserved places.
     Reserved(Reserved) = 35,
-    /// Blocks are written.
+    /// Loader to master: blocks are on their disks.
     Commit(Commit) = 36,
-    /// A set is to be forgotten.
+    /// Loader to master: delete a set.
     Delete(Delete) = 37,
-    /// A server is there.
+    /// Disk server to master: join.
     Join(Join) = 48,
-    /// It is known.
+    /// Master: the disk server has joined.
     Joined(DiskServerJoined) = 49,
-    /// One of its disks came or went.
+    /// Disk server to master: one of its disks came or went.
     DiskChanged(DiskChanged) = 50,
-    /// A session is over.
+    /// Master to disk servers: a session is over.
     Forget(Forget) = 51,
-    /// A server is still there.
+    /// Disk server to master: it is still alive.
     Alive(Alive) = 52,
-    /// What a session wants of a server.
+    /// Master or client to disk server: a list of wanted blocks with their places.
     Requests(ServerBlockRequests) = 64,
-    /// Where its blocks go.
+    /// Client to disk server: the session's blocks go over this connection.
     Attach(Attach) = 65,
-    /// So it is.
+    /// Disk server: the session is attached.
     Attached(Attached) = 66,
-    /// A block; its data follow behind the message.
+    /// Disk server to client: the head of a block, whose data follows the message.
     BlockHead(BlockHead) = 67,
-    /// A block that cannot be sent.
+    /// Disk server to client: a block that cannot be sent.
     Failed(BlockFailedNotice) = 68,
-    /// What was discarded.
+    /// Disk server to client: blocks that a newer list discarded.
     Flushed(Flushed) = 69,
-    /// A block to write; its data follow behind the message.
+    /// Loader to disk server: write a block, whose data follows the message.
     Store(StoreBlockRequest) = 70,
-    /// What was written is to last.
+    /// Loader to disk server: make what was written durable.
     Sync(Sync) = 71,
-    /// It does.
+    /// Disk server: what was written is durable.
     Synced(Synced) = 72,
 }
 
 impl Message {
-    /// Appends the whole message.
+    /// Appends the message: length, kind and body.
     pub fn put(&self, to: &mut Vec<u8>) {
         let at = to.len();
         to.extend_from_slice(&[0; HEAD - 1]);
@@ -143,7 +143,7 @@ impl Message {
         to[at..at + HEAD - 1].copy_from_slice(&length.to_be_bytes());
     }
 
-    /// Bytes of memory that it takes while it waits, about, and no fewer than it has on its way.
+    /// The approximate memory that it takes while it waits, bytes; never less than its length on the wire.
     #[must_use]
     pub fn weight(&self) -> u64 {
         let rows = |rows: &[BlockMapEntry]| rows.iter().map(row).sum::<usize>();
@@ -174,7 +174,7 @@ impl Message {
         (size_of::<Self>() + lists) as u64
     }
 
-    /// The whole message.
+    /// The message as bytes: length, kind and body.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -199,10 +199,10 @@ fn servers(servers: &[ServerInfo]) -> usize {
     servers.iter().map(one).sum()
 }
 
-/// Length of what follows the first four bytes, from them.
+/// Decodes the first four bytes of a message: the length of kind and body, bytes.
 ///
 /// # Errors
-/// [`MalformedBlockMessage`] where it is longer than `most`, or empty.
+/// [`MalformedBlockMessage`] if the length is 0 or more than `most`.
 pub fn parse_message_length(
     first: [u8; HEAD - 1],
     most: usize,
@@ -215,7 +215,7 @@ pub fn parse_message_length(
     }
 }
 
-/// Bytes of data that follow a message.
+/// Bytes of block data that follow a message.
 #[must_use]
 pub const fn data_behind(message: &Message) -> u32 {
     match message {
@@ -225,10 +225,10 @@ pub const fn data_behind(message: &Message) -> u32 {
     }
 }
 
-/// Whether the lists in it are no longer than they may be.
+/// Checks that the lists in a message are not longer than [`limits`] allows.
 ///
 /// # Errors
-/// [`MalformedBlockMessage`] that names the field.
+/// [`MalformedBlockMessage`] if one is.
 pub fn check_message_bounds(message: &Message) -> Result<(), MalformedBlockMessage> {
     let within = match message {
         Message::List(list) => list.blocks.len() <= limits::LONGEST_LIST,
@@ -252,12 +252,12 @@ pub fn check_message_bounds(message: &Message) -> Result<(), MalformedBlockMessa
     }
 }
 
-/// Why something is not done.
+/// The reasons for which a request is refused or a block does not come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Why {
     /// The other side speaks another version.
     Version,
-    /// What was sent is no message, or none that belongs here.
+    /// The bytes are not a message, or not one that is allowed here.
     Malformed,
     /// The key is missing or wrong.
     Key,
@@ -265,23 +265,23 @@ pub enum Why {
     NoSet,
     /// The set has no such block, or it was not written.
     NoBlock,
-    /// No server that is up has it.
+    /// No running server has the block.
     NoServer,
-    /// The disk is gone, or reading failed.
+    /// The disk is gone, or the read failed.
     Disk,
-    /// The block is not what was written.
+    /// The data read differs from the data written: its checksum is wrong.
     Corrupt,
-    /// There is no room.
+    /// There is no space left.
     Full,
-    /// Somebody else loads it, or it is there already.
+    /// Somebody else loads the set, or it exists already.
     Busy,
-    /// More than is allowed at once.
+    /// More was asked for than is allowed at once.
     Limit,
     /// No session has that number.
     NoSession,
     /// A disk belongs to another master, or holds more than this one remembers.
     Foreign,
-    /// The master cannot write down what it has to remember.
+    /// The master cannot store what it has to remember.
     Memory,
 }
 
@@ -303,7 +303,7 @@ impl Why {
         Self::Memory,
     ];
 
-    /// Of its number; one that a newer program sent is [`Why::Malformed`].
+    /// The reason with that number; [`Why::Malformed`] for a number that only a newer program knows.
     #[must_use]
     pub fn of(number: u8) -> Self {
         Self::ALL
@@ -312,7 +312,7 @@ impl Why {
             .unwrap_or(Self::Malformed)
     }
 
-    /// As part of a sentence about a block or set.
+    /// The reason as part of a sentence about a block or set.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
@@ -334,16 +334,16 @@ impl Why {
     }
 }
 
-/// How blocks travel from a server.
+/// How a disk server sends the data of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockDataTransport {
-    /// On the connection that asked.
+    /// On the TCP connection of the session.
     Tcp,
-    /// In datagrams, none of them sent again.
+    /// In UDP datagrams, without retransmission.
     Udp,
-    /// The same with RTP's headers (RFC 3550).
+    /// In UDP datagrams with RTP headers (RFC 3550), without retransmission.
     Rtp,
-    /// Heads on the connection, data as blasts beside it (Zwaenepoel 1985).
+    /// Heads on the TCP connection, data as blasts beside it (Zwaenepoel 1985).
     Blast,
 }
 
@@ -354,10 +354,10 @@ stackline_core::named_values!(BlockDataTransport,
     Blast = "blast", "Each block as a blast, retransmitted until it arrives");
 
 impl BlockDataTransport {
-    /// Of its number.
+    /// The transport with that number.
     ///
     /// # Errors
-    /// [`MalformedBlockMessage`].
+    /// [`MalformedBlockMessage`] if there is none.
     pub const fn of(number: u8) -> Result<Self, MalformedBlockMessage> {
         match number {
             0 => Ok(Self::Tcp),

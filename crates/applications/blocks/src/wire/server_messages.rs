@@ -1,64 +1,65 @@
-//! Between a client or a loader and a disk server, and the lists that the master forwards.
+//! Messages between a client or a loader and a disk server, and the lists that the master forwards to disk servers.
 
 use super::codec::record;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 record! {
-    /// A disk.
+    /// A disk of a server.
     pub struct DiskInfo {
-        /// What it calls itself, on the disk: the same wherever it is mounted.
+        /// The identity that is stored on the disk: it is the same wherever the disk is mounted.
         pub identity: u128,
-        /// Where the server has it, for people.
+        /// The server's path of it, for people.
         pub path: String,
         /// Bytes it can hold.
         pub capacity: u64,
-        /// Bytes given away.
+        /// Bytes that are allocated.
         pub used: u64,
-        /// Whether it is there.
+        /// Whether the disk is there.
         pub up: bool,
-        /// Whether it can be written; else it is read as before, and gets no more blocks.
+        /// Whether it can be written. If not, it is still read, and gets no more blocks.
         pub writable: bool,
-        /// Copies on it that its server found to be damaged since it was started.
+        /// The number of damaged copies that the server found on it since it was started.
         pub damaged: u64,
     }
 }
 
 record! {
-    /// One block of a list, as its server reads it.
+    /// One block of a list, with its place.
     pub struct BlockListEntry {
-        /// Its place in the client's list.
+        /// Its index in the client's list.
         pub index: u32,
         /// Its number in the set.
         pub number: u64,
-        /// Which disk.
+        /// The number of the disk.
         pub disk: u16,
-        /// Bytes before it.
+        /// Bytes from the beginning of the disk.
         pub offset: u64,
-        /// Its bytes.
+        /// Bytes of the block.
         pub length: u32,
-        /// CRC-32 of them.
+        /// CRC-32 of its data.
         pub checksum: u32,
     }
 }
 
 record! {
-    /// To a server: blocks that a session wants. Every server of the session gets one, perhaps an empty one, since it
-    /// also discards.
+    /// Master or client to disk server: blocks that a session wants. A superseding list goes to every server, even without blocks for it,
+    /// since it also discards.
     pub struct ServerBlockRequests {
-        /// Whose.
+        /// The session number.
         pub session: u128,
-        /// Of which set.
+        /// The number of the set.
         pub set: u32,
-        /// Higher than that of every list before.
+        /// The serial number of the list, higher than that of every earlier list of the session.
         pub serial: u64,
-        /// Whether what is pending of this set is discarded.
+        /// Whether it discards what older lists of this set left pending.
         pub supersedes: bool,
-        /// Whether it tells what it discards.
+        /// Whether the server reports what it discards of it.
         pub report: bool,
-        /// The unit of the client's first block.
+        /// The unit of the first block in the client's list; a block's unit is this plus its index.
         pub first_unit: u64,
-        /// When the application sent it, when the master had it, when the master sent it on, ns.
+        /// When the application sent the list, when the master received it, when the master sent it on; ns of the sender's and the master's
+        /// clocks.
         pub stamps: [u64; 3],
         /// The blocks.
         pub entries: Vec<BlockListEntry>,
@@ -76,89 +77,90 @@ impl super::BlockWireField for [u64; 3] {
 }
 
 record! {
-    /// To a server: the blocks of a session go over this connection, or as datagrams.
+    /// Client to disk server: the blocks of a session go over this connection, or as datagrams to this host.
     pub struct Attach {
-        /// The session.
+        /// The session number.
         pub session: u128,
-        /// How blocks travel, as one of [`super::message::BlockDataTransport`].
+        /// How blocks travel, a number of [`super::message::BlockDataTransport`].
         pub transport: u8,
         /// The UDP port that datagrams go to.
         pub port: u16,
-        /// Blocks that were asked for longer ago are dropped, ns; 0: none.
+        /// Blocks that were asked for longer ago than this (ns) are dropped; 0: none.
         pub age: u64,
-        /// Bytes a second at which datagrams leave, with what precedes them; 0: as fast as they can.
+        /// Bytes per second at which datagrams leave, with their headers; 0: as fast as possible.
         pub pace: u64,
     }
 }
 
 record! {
-    /// Server: so it is.
+    /// Disk server: the session is attached.
     pub struct Attached {
-        /// Its number.
+        /// The number of the server.
         pub server: u16,
-        /// Whether the data of blocks come in parts (see [`super::block_parts`]); else as they are, or beside the connection.
+        /// Whether the data of blocks comes in parts (see [`super::block_parts`]); if not, it follows its head whole, or goes beside the
+        /// connection.
         pub parts: bool,
     }
 }
 
 record! {
-    /// Before the data of a block. When things happened is in ns, each on the clock of its host; 0 where it did not.
+    /// The head that precedes the data of a block. Times are in ns, each of the clock of the host where it happened; 0 if it did not
+    /// happen.
     pub struct BlockHead {
         /// The unit that the client gave it.
         pub unit: u64,
-        /// Of which set.
+        /// The number of its set.
         pub set: u32,
-        /// Its number.
+        /// The number of the block in the set.
         pub number: u64,
-        /// Of which list.
+        /// The serial number of the list that asked for it.
         pub serial: u64,
-        /// Bytes of data that follow.
+        /// Bytes of data.
         pub length: u32,
-        /// CRC-32 of them.
+        /// CRC-32 of the data.
         pub checksum: u32,
-        /// Which server sent it, and from which disk.
+        /// The number of the server that sent it.
         pub server: u16,
-        /// See `server`.
+        /// The number of the disk from which it was read.
         pub disk: u16,
-        /// Whether it was in memory.
+        /// Whether the server had it in its cache.
         pub cached: bool,
-        /// The application sent its list.
+        /// When the application sent the list.
         pub app_send: u64,
-        /// The master had it.
+        /// When the master received the list.
         pub master_in: u64,
-        /// The master sent it on.
+        /// When the master sent the list on.
         pub master_out: u64,
-        /// The server had it.
+        /// When the server received the list.
         pub server_in: u64,
-        /// Reading began.
+        /// When reading began.
         pub start_read: u64,
-        /// It was in memory and in the write queue.
+        /// When the block was in memory and in the write queue.
         pub end_read: u64,
-        /// It was handed to the transport.
+        /// When it was handed to the transport.
         pub start_write: u64,
-        /// A block that was written before it on this connection, and when the transport had taken that, and with it those
-        /// whose writing began at the same moment before it.
+        /// The unit of a block that was written earlier on this connection; 0 if none is reported.
         pub before: u64,
-        /// See `before`.
+        /// When the transport had taken that block. It holds also for the blocks before it whose writing began at the same moment.
         pub before_end_write: u64,
     }
 }
 
-/// Bytes of a [`BlockHead`].
+/// Bytes of an encoded [`BlockHead`].
 pub const BLOCK_HEAD: usize = <BlockHead as super::BlockWireField>::LEAST;
 
 record! {
-    /// Server: a block that cannot be sent.
+    /// Disk server to client: a block that cannot be sent.
     pub struct BlockFailedNotice {
         /// The unit that the client gave it.
         pub unit: u64,
-        /// Of which set.
+        /// The number of its set.
         pub set: u32,
-        /// Its number.
+        /// The number of the block in the set.
         pub number: u64,
-        /// Of which list.
+        /// The serial number of the list that asked for it.
         pub serial: u64,
-        /// Why, as one of [`super::message::Why`].
+        /// The reason, a number of [`super::message::Why`].
         pub why: u8,
     }
 }
@@ -166,72 +168,72 @@ record! {
 record! {
     /// One block that was discarded.
     pub struct Discarded {
-        /// Its place in the client's list.
+        /// Its index in the client's list.
         pub index: u32,
-        /// When reading began, in us after the list came; [`NOT_READ`] where it was still to be read.
+        /// When reading began, us after the list came; [`NOT_READ`] if it had not.
         pub start_read: u32,
-        /// When it was in memory, in us after the list came; see `start_read`.
+        /// When the block was in memory, us after the list came; [`NOT_READ`] if it was not.
         pub end_read: u32,
-        /// Since when it was next and waited for room in the transport, in us after the list came; see `start_read`.
+        /// When the block was next to be written and waited for room in the transport, us after the list came; [`NOT_READ`] if it was not.
         pub start_write: u32,
     }
 }
 
-/// Of a block that was discarded before it was read.
+/// The time of a step that a discarded block did not reach.
 pub const NOT_READ: u32 = u32::MAX;
 
 record! {
-    /// Server: what a newer list discarded.
+    /// Disk server to client: blocks of one list that a newer list discarded.
     pub struct Flushed {
-        /// Of which set.
+        /// The number of their set.
         pub set: u32,
-        /// Of which list.
+        /// The serial number of the list.
         pub serial: u64,
-        /// The unit of that list's first block.
+        /// The unit of the list's first block.
         pub first_unit: u64,
-        /// Which server.
+        /// The number of the server.
         pub server: u16,
-        /// As of the list: application, master in, master out; and when the server had it, ns.
+        /// When the application sent the list, when the master received it, when the master sent it on, ns.
         pub stamps: [u64; 3],
-        /// See `stamps`.
+        /// When the server received the list, ns of its clock.
         pub server_in: u64,
-        /// When it was discarded, ns.
+        /// When the blocks were discarded, ns of the server's clock.
         pub at: u64,
-        /// What.
+        /// The discarded blocks.
         pub blocks: Vec<Discarded>,
     }
 }
 
 record! {
-    /// Loader: a block to write; its data follow.
+    /// Loader to disk server: write a block, whose data follows.
     pub struct StoreBlockRequest {
-        /// What the loader calls it.
+        /// The loader's number for this request.
         pub request: u32,
-        /// Which disk.
+        /// The number of the disk.
         pub disk: u16,
-        /// Bytes before it.
+        /// Bytes from the beginning of the disk.
         pub offset: u64,
         /// Bytes of data.
         pub length: u32,
-        /// CRC-32 of them.
+        /// CRC-32 of the data.
         pub checksum: u32,
     }
 }
 
 record! {
-    /// Loader: what was written has to outlast the machine.
+    /// Loader to disk server: make what was written durable.
     pub struct Sync {
-        /// What the loader calls it.
+        /// The loader's number for this request.
         pub request: u32,
-        /// The number of the set that it loads.
+        /// The number of the set that is loaded.
         pub set: u32,
     }
 }
 
 record! {
-    /// Server: it does.
+    /// Disk server: what was written is durable.
     pub struct Synced {
-        /// Which request is answered.
+        /// The number of the request that is answered.
         pub request: u32,
     }
 }

@@ -1,8 +1,8 @@
-//! A directory as one set: an index in front, then the bytes of all files one after the other, in order of their paths.
+//! A directory as one set: first an index, then the bytes of all files, in the order of their paths.
 //!
-//! The index is a line `stackline directory 1 BYTES` of 43 bytes (BYTES in 20 digits: those of what follows of it), then
-//! a line of JSON for each file: `{"path":"a/b","bytes":7,"executable":false}`. An empty directory has a path that ends
-//! with `/`. Paths are relative and never lead out of the directory; links, owners and times are not kept.
+//! The index begins with a line `stackline directory 1 BYTES` of 43 bytes (BYTES in 20 digits: the bytes of the rest of the index). Then
+//! follows a line of JSON for each file: `{"path":"a/b","bytes":7,"executable":false}`. The path of an empty directory ends with `/`. Paths
+//! are relative and never lead out of the directory. Links, owners and times are not kept.
 
 use super::source_files::{shorter, unread};
 use crate::load::BlockSource;
@@ -12,13 +12,13 @@ use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
-/// How the first line begins.
+/// The beginning of the first line.
 const FIRST: &str = "stackline directory 1 ";
-/// Longest name of a file (`NAME_MAX`), bytes.
+/// The longest file name (`NAME_MAX`), bytes.
 const LONGEST_NAME: usize = 255;
 /// Bytes of the first line.
 const FIRST_LINE: usize = FIRST.len() + 20 + 1;
-/// Most bytes of an index: some ten million files.
+/// The largest index, bytes: enough for some ten million files.
 const LONGEST: u64 = 1 << 30;
 
 /// One line of the index.
@@ -29,22 +29,22 @@ struct FolderIndexLine {
     executable: bool,
 }
 
-/// A file in a set.
+/// A file in a set that is a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FolderFile {
     /// Its path in the directory.
     pub path: PathBuf,
-    /// Bytes before it in the set.
+    /// The offset of its first byte in the set.
     pub at: u64,
     /// Its bytes.
     pub bytes: u64,
-    /// Whether it may be executed.
+    /// Whether it is executable.
     pub executable: bool,
     /// Whether it is an empty directory.
     pub is_directory: bool,
 }
 
-/// Bytes of a whole index, which the first bytes of a set say; nothing where it is no directory.
+/// The length of the whole index, bytes, which the first bytes of a set state; `None` if the set is not a directory.
 #[must_use]
 pub fn index_bytes(first: &[u8]) -> Option<u64> {
     let line = std::str::from_utf8(first.get(..FIRST_LINE)?).ok()?;
@@ -52,10 +52,10 @@ pub fn index_bytes(first: &[u8]) -> Option<u64> {
     (length <= LONGEST).then_some(length + FIRST_LINE as u64)
 }
 
-/// The files of a set, from its index and its size.
+/// The files of a set, from its index and its size in bytes.
 ///
 /// # Errors
-/// When the index is damaged, or leads out of the directory.
+/// If the index is damaged, or a path leads out of the directory.
 pub fn files_of_index(index: &[u8], bytes: u64) -> Result<Vec<FolderFile>> {
     let damaged =
         |what: &str| Error::measurement(format!("the directory index is damaged: {what}"));
@@ -116,19 +116,20 @@ pub fn files_of_index(index: &[u8], bytes: u64) -> Result<Vec<FolderFile>> {
     Ok(parts)
 }
 
-/// A directory that is loaded.
+/// A directory that is being loaded.
 pub(crate) struct Folder {
     index: Vec<u8>,
-    /// Where each file begins in the set, its bytes, and where it is.
+    /// For each file its offset in the set, its length in bytes, and its path on this machine.
     files: Vec<(u64, u64, PathBuf)>,
     bytes: u64,
     block: u32,
-    /// The file that was read last.
+    /// The file that was read last, with its index.
     open: Option<(usize, File)>,
 }
 
 impl Folder {
-    /// Of several names: files, and directories with all that is in them, and what is left out of them. One directory alone is the set itself.
+    /// Opens several files and directories with their contents; a single directory becomes the set itself. Also returns a note about what
+    /// is left out.
     pub(crate) fn open(names: &[String], block: u32) -> Result<(Self, Option<String>)> {
         let mut found = FolderContents::default();
         for name in names {
@@ -199,7 +200,7 @@ impl Folder {
         self.bytes
     }
 
-    /// Reads from the set's byte `at` on, of one file or the index; how much.
+    /// Reads from the set's byte `at` on, from the index or one file. Returns how many bytes.
     fn read(&mut self, at: u64, into: &mut [u8]) -> Result<usize> {
         if let Some(rest) = self
             .index
@@ -248,7 +249,7 @@ impl BlockSource for Folder {
     }
 }
 
-/// The name of a source among others.
+/// The last component of a source's path: its name among several sources.
 fn last(path: &Path) -> Result<PathBuf> {
     let name = path
         .canonicalize()

@@ -1,5 +1,4 @@
-//! Pictures of files, cut into tiles: PNG row by row, TIFF strip by strip or row of tiles by row of tiles, JPEG at once,
-//! since its crate gives no parts.
+//! Picture files, cut into tiles: PNG row by row, TIFF by rows of strips or tiles, JPEG as a whole because its decoder offers no rows.
 
 mod jpeg;
 mod pixels;
@@ -11,7 +10,7 @@ use stackline_core::error::Result;
 use std::fs::File;
 use std::path::Path;
 
-/// The form of a picture's file.
+/// The format of a picture file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PictureFormat {
     Png,
@@ -20,7 +19,7 @@ pub(crate) enum PictureFormat {
 }
 
 impl PictureFormat {
-    /// Recognised by its first bytes.
+    /// Recognises the format by a file's first bytes.
     pub(crate) fn of(first: &[u8]) -> Option<Self> {
         let begins = |with: &[u8]| first.starts_with(with);
         if begins(b"\x89PNG\r\n\x1a\n") {
@@ -38,7 +37,7 @@ impl PictureFormat {
     }
 }
 
-/// A file of the tiles of all levels, and what picture they are of.
+/// Cuts a picture. Returns a file with the tiles of all levels, and the picture's description.
 pub(crate) fn cut(form: PictureFormat, file: File, path: &Path) -> Result<(File, Pyramid)> {
     let (cutter, about) = match form {
         PictureFormat::Png => png::cut(file),

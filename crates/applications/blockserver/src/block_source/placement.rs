@@ -1,15 +1,15 @@
-//! Which block is put on which disk, as a person says it.
+//! Parses the placement of blocks on disks, as a person writes it.
 
 use stackline_blocks::placement::BlockPlacementPolicy;
 use stackline_core::error::{Error, Result};
 
-/// A placement, and the disks of blocks one after the other where they are given.
+/// A placement policy, and the disk of each block if the policy is that they are given.
 pub type Placed = (BlockPlacementPolicy, Option<Vec<u32>>);
 
-/// Of what `--placement` says; of a picture tiles, of all else one disk after the other without it.
+/// Parses the text of `--placement`. Without it, pictures are placed by tiles, everything else round-robin.
 ///
 /// # Errors
-/// When there is no such placement.
+/// If there is no such placement.
 pub fn parse_placement(text: Option<&str>, is_picture: bool) -> Result<Placed> {
     let Some(text) = text else {
         return Ok((
@@ -47,7 +47,7 @@ fn unknown(text: &str) -> Error {
         .hint("use round-robin, random, random:SEED, hash, tiles, given:DISK,DISK... or given:FILE")
 }
 
-/// Numbers of disks: in the text itself, or in the file it names.
+/// Parses a list of disk numbers, from the text itself or from the file that it names.
 fn given(text: &str) -> Result<Vec<u32>> {
     let numbers = |text: &str| -> Option<Vec<u32>> {
         let words = text
@@ -58,7 +58,7 @@ fn given(text: &str) -> Result<Vec<u32>> {
             .collect::<Option<Vec<u32>>>()
             .filter(|disks| !disks.is_empty())
     };
-    // A file of such a name can be named as ./NAME.
+    // A file whose name looks like a list can be given as ./NAME.
     if !text.is_empty()
         && text
             .chars()
@@ -89,10 +89,10 @@ fn given(text: &str) -> Result<Vec<u32>> {
     })
 }
 
-/// Whether there are such disks: counted over the first disk of each server that is up, then the second of each...
+/// Checks that all disk numbers exist. Disks are counted over the first disk of each running server, then the second of each, and so on.
 ///
 /// # Errors
-/// When there is none of a number.
+/// If a number is too large.
 pub fn check_disks(given: &[u32], disks: usize) -> Result<()> {
     match given.iter().find(|disk| **disk as usize >= disks) { Some(disk) => Err(Error::input(format!("the placement names disk {disk}, but the number of disks is {disks}"))
 .hint("disks are numbered from 0: the first of each server that is up, then the second of each, and so on")), None => Ok(()), }

@@ -1,11 +1,11 @@
-//! Reading files that are loaded: all of a small one; what is wrong with one that cannot be read, or became shorter meanwhile.
+//! Helpers for reading source files: reading a small file completely, and the errors for files that cannot be read or shrank.
 
 use stackline_core::error::{Error, Result};
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
-/// All of a small part of a file.
+/// Reads a file of at most `most` bytes completely.
 pub(crate) fn read_all(mut file: File, path: &Path, most: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = (&mut file).take(most + 1).read_to_end(&mut bytes);
@@ -20,7 +20,7 @@ pub(crate) fn read_all(mut file: File, path: &Path, most: u64) -> Result<Vec<u8>
     Ok(bytes)
 }
 
-/// That something cannot be read.
+/// The error for a source that cannot be read.
 pub(crate) fn unread(path: &Path, error: &std::io::Error) -> Error {
     let hint = "a source is a file, a directory, a picture or terrain:WIDTHxHEIGHT";
     match error.kind() {
@@ -29,7 +29,7 @@ pub(crate) fn unread(path: &Path, error: &std::io::Error) -> Error {
     }
 }
 
-/// That a file is no longer what it was when the load began.
+/// The error for a file that became shorter during the load.
 pub(crate) fn shorter(path: &Path) -> Error {
     Error::input(format!(
         "{} shrank while it was being loaded",

@@ -1,14 +1,14 @@
-//! Terrain that needs no data: the same picture for the same size and seed on every machine, each tile by itself.
+//! Generated terrain: a picture that needs no data, the same for the same size and seed on every machine. Each tile is computed by itself.
 //!
-//! Heights are value noise of several octaves (lattices of random numbers, smoothly interpolated), coloured by height and
-//! shaded by a light from the north-west. A coarse level leaves out the octaves it could not show.
+//! Heights are value noise of several octaves (lattices of random numbers, smoothly interpolated), coloured by height and shaded by a light
+//! from the north-west. A coarse level leaves out the octaves that it could not show.
 
 use super::tile_cutter::{self, PIXEL, SIDE, TILE_BYTES};
 use crate::load::BlockSource;
 use stackline_blocks::pyramid::{Pyramid, Tile};
 use stackline_core::error::{Error, Result};
 
-/// Points of a tile's side and one around it, for slopes.
+/// Points along a tile's side: its pixels, and one more on both sides for slopes.
 const POINTS: usize = SIDE + 2;
 
 /// A picture of terrain.
@@ -19,7 +19,7 @@ pub struct Terrain {
 }
 
 impl Terrain {
-    /// Of `terrain:WIDTHxHEIGHT[:SEED]`; nothing of other texts.
+    /// Parses `terrain:WIDTHxHEIGHT[:SEED]`; `None` for other texts.
     #[must_use]
     pub fn of(text: &str) -> Option<Result<Self>> {
         let rest = text.strip_prefix("terrain:")?;
@@ -36,20 +36,20 @@ impl Terrain {
         Some(tile_cutter::describe_pyramid(width, height).map(|about| Self { about, seed }))
     }
 
-    /// The pyramid of its tiles.
+    /// The description of the picture.
     #[must_use]
     pub fn about(&self) -> Pyramid {
         self.about.clone()
     }
 
-    /// Pixels of the coarsest octave's lattice: a fourth of the longer side, rounded to a power of two.
+    /// The spacing of the coarsest octave's lattice, pixels: a fourth of the longer side, at least 64, rounded down to a power of two.
     fn longest(&self) -> i64 {
         1 << (self.about.width.max(self.about.height) / 4)
             .max(64)
             .ilog2()
     }
 
-    /// Heights of a tile's pixels and those around them, from about -1 to 1.
+    /// The heights of a tile's pixels and those around them, from about -1 to 1.
     fn heights(&self, tile: Tile) -> Vec<f32> {
         let step = 1_i64 << tile.level;
         let origin = |tiles: u32| (i64::from(tiles) * SIDE as i64 - 1) * step + step / 2;
@@ -104,7 +104,7 @@ impl Terrain {
 
     fn tile(&self, tile: Tile, into: &mut Vec<u8>) {
         let heights = self.heights(tile);
-        // How steep a slope looks: the same at each level.
+        // The factor that makes slopes look equally steep at each level.
         let relief = self.longest() as f32 * 0.35 / (1_u64 << tile.level) as f32;
         let size = |pixels: u32| u64::from(pixels).div_ceil(1 << tile.level);
         let (width, height) = (size(self.about.width), size(self.about.height));
@@ -136,19 +136,19 @@ impl BlockSource for Terrain {
     }
 }
 
-/// The lattice point before a place, and how far behind it the place is: 0 to 1, smoothed so that slopes have no edges.
+/// The lattice point before a position, and the position's fraction from it to the next: 0 to 1, smoothed so that slopes have no edges.
 fn place(at: i64, wavelength: i64) -> (i64, f32) {
     let part = at.rem_euclid(wavelength) as f32 / wavelength as f32;
     (at.div_euclid(wavelength), part * part * (3.0 - 2.0 * part))
 }
 
-/// A number from -1 to 1 that belongs to a lattice point.
+/// The pseudo-random height of a lattice point, from -1 to 1.
 fn value(salt: u64, x: i64, y: i64) -> f32 {
     let bits = scattered(salt ^ scattered((x as u64) << 32 ^ (y as u64 & 0xffff_ffff)));
     (bits >> 40) as f32 / (1_u32 << 23) as f32 - 1.0
 }
 
-/// Every bit of the number in every bit of the result (the finaliser of SplitMix64).
+/// Hashes a number so that every bit of the result depends on every bit of the input (the finaliser of SplitMix64).
 const fn scattered(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -156,7 +156,7 @@ const fn scattered(number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Heights and the colours there; between two it is mixed.
+/// Heights and their colours (RGB); colours in between are interpolated.
 const COLOURS: [(f32, [f32; 3]); 7] = [
     (-0.70, [18.0, 44.0, 94.0]),
     (-0.12, [62.0, 124.0, 168.0]),
@@ -167,7 +167,7 @@ const COLOURS: [(f32, [f32; 3]); 7] = [
     (0.58, [244.0, 246.0, 250.0]),
 ];
 
-/// The colour of a height with slopes to the east and the south. Water is flat.
+/// The colour of a point with this height and these slopes to the east and the south. Water is flat.
 fn coloured(height: f32, east: f32, south: f32) -> [u8; PIXEL] {
     let above = COLOURS
         .iter()
@@ -176,7 +176,7 @@ fn coloured(height: f32, east: f32, south: f32) -> [u8; PIXEL] {
         .max(1);
     let ((low, first), (high, second)) = (COLOURS[above - 1], COLOURS[above]);
     let part = ((height - low) / (high - low)).clamp(0.0, 1.0);
-    // Light from the north-west, 45 degrees high, on the normal (-east, -south, 1).
+    // The light comes from the north-west at 45 degrees; the surface normal is (-east, -south, 1).
     let lit = if height < COLOURS[1].0 {
         1.0
     } else {

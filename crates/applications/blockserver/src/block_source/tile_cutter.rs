@@ -1,21 +1,21 @@
-//! Cuts a picture that comes row by row into the tiles of a pyramid, each level the box average of the one below, in a
-//! file without a name. Memory: two rows of tiles of the full resolution, whatever the picture's height.
+//! Cuts a picture that comes row by row into the tiles of a pyramid. Each level is the box average of the one below. The tiles are written
+//! to an unnamed file. Memory: two rows of tiles of the full resolution, whatever the picture's height.
 
 use stackline_blocks::pyramid::{Pyramid, Tile};
 use stackline_core::error::{Error, Result};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Pixels of a tile's side.
+/// The side of a tile, pixels.
 pub(crate) const SIDE: usize = 128;
 /// Bytes of a pixel: red, green, blue.
 pub(crate) const PIXEL: usize = 3;
 /// Bytes of a tile.
 pub(crate) const TILE_BYTES: u32 = (SIDE * SIDE * PIXEL) as u32;
-/// Most pixels of a side: coordinates stay exact, and a row of tiles in memory.
+/// The largest side of a picture, pixels: coordinates stay exact, and a row of tiles fits into memory.
 pub(crate) const MOST_PIXELS: u32 = 1 << 20;
 
-/// The pyramid of a picture of that size.
+/// The description of a picture of that size.
 pub(crate) fn describe_pyramid(width: u32, height: u32) -> Result<Pyramid> {
     if !(1..=MOST_PIXELS).contains(&width) || !(1..=MOST_PIXELS).contains(&height) {
         let error = Error::input(format!(
@@ -32,7 +32,7 @@ pub(crate) fn describe_pyramid(width: u32, height: u32) -> Result<Pyramid> {
 }
 
 struct PyramidLevel {
-    /// Pixels of its rows, and how many there are.
+    /// The width of this level, pixels.
     width: usize,
     height: usize,
     rows: usize,
@@ -42,7 +42,7 @@ struct PyramidLevel {
     odd: Option<Vec<u8>>,
 }
 
-/// Tiles in the making.
+/// Cuts a picture into tiles.
 pub(crate) struct Cutter {
     about: Pyramid,
     file: File,
@@ -71,7 +71,7 @@ impl Cutter {
         })
     }
 
-    /// The next row of the full resolution.
+    /// Takes the next row of the full resolution.
     pub(crate) fn row(&mut self, row: &[u8]) -> Result<()> {
         self.row_of(0, row)
     }
@@ -127,7 +127,7 @@ impl Cutter {
         Ok(())
     }
 
-    /// The file of tiles, in the order of their blocks.
+    /// Returns the file of all tiles, in the order of their blocks.
     pub(crate) fn finish(self) -> Result<File> {
         let missing = self
             .levels
@@ -149,7 +149,7 @@ fn unwritten(error: &std::io::Error) -> Error {
     .hint("set TMPDIR to a directory with enough space for the set")
 }
 
-/// One row of half the length: each pixel the mean of the up to four below it.
+/// A row of half the length: each pixel is the mean of the up to four pixels below it.
 fn halved(first: &[u8], second: &[u8]) -> Vec<u8> {
     let pairs = first.chunks(2 * PIXEL).zip(second.chunks(2 * PIXEL));
     let mut row = Vec::with_capacity(first.len().div_ceil(2 * PIXEL) * PIXEL);

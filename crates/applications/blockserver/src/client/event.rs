@@ -1,4 +1,4 @@
-//! What happens to a client.
+//! The events of a client.
 
 use stackline_blocks::wire::message::Why;
 use stackline_blocks::wire::server_messages::{BlockHead, Flushed};
@@ -8,49 +8,49 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// A block that came.
 #[derive(Clone, Debug)]
 pub struct ReceivedBlock {
-    /// What it is, and when it passed which point.
+    /// The block's head: what it is, and its time stamps.
     pub head: BlockHead,
-    /// Its bytes; none where they are thrown away.
+    /// The block's data; empty if the client discards data.
     pub data: Vec<u8>,
-    /// When it had come whole.
+    /// When the whole block had come.
     pub at: Instant,
     /// Whether it was still wanted.
     pub wanted: bool,
 }
 
-/// What happens to a client.
+/// An event of a client.
 #[derive(Clone, Debug)]
 pub enum BlockClientEvent {
     /// A block came.
     Block(Box<ReceivedBlock>),
     /// A block will not come.
     Failed {
-        /// Of which set.
+        /// The number of the set.
         set: u32,
-        /// Its number.
+        /// The number of the block in the set.
         number: u64,
-        /// Why.
+        /// The reason.
         why: Why,
     },
     /// A newer list discarded blocks of an older one.
     Flushed(Flushed),
-    /// A server is gone.
+    /// A server was lost, or cannot be reached.
     ServerGone {
         /// Its name.
         name: String,
-        /// Why.
+        /// Why, in words.
         words: String,
     },
-    /// A server is there.
+    /// A server that was reported as gone has been reached.
     ServerCame {
         /// Its name.
         name: String,
     },
-    /// The master is gone; sets that are open are read on.
+    /// The master is gone; open sets can still be read.
     MasterGone,
 }
 
-/// Locks what a thread that panicked may have left.
+/// Locks a mutex, also if a thread panicked while holding it.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,25 +1,28 @@
-//! What happened and was not taken yet: blocks wait for room, words never do.
+//! The queue of events that the application has not taken. Blocks wait for room in it, other events never do.
 
 use super::event::{BlockClientEvent, lock};
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Most blocks that wait to be taken.
+/// The limit on blocks in the queue.
 const BLOCKS: usize = 256;
 
 #[derive(Debug, Default)]
 struct QueuedBlockEvents {
-    /// Each with what it was put with.
+    /// Each event with its mark: the number of withdrawals of its set when it was known.
     events: VecDeque<(BlockClientEvent, u64)>,
+    /// The number of blocks in `events`.
     blocks: usize,
-    /// Who waits for an event, and who for room.
+    /// Threads that wait for an event.
     takers: usize,
+    /// Threads that wait for room.
     putters: usize,
+    /// Whether the client is closed.
     closed: bool,
 }
 
-/// Events of a client.
+/// The queue of a client's events.
 #[derive(Debug, Default)]
 pub(super) struct BlockEventQueue {
     waiting: Mutex<QueuedBlockEvents>,
@@ -28,12 +31,12 @@ pub(super) struct BlockEventQueue {
 }
 
 impl BlockEventQueue {
-    /// Adds an event; a block waits until there is room, and is dropped when nobody takes any more.
+    /// Adds an event. A block waits until there is room, and is dropped once the queue is closed.
     pub(super) fn put(&self, event: BlockClientEvent, mark: u64) {
         self.add(event, mark, BLOCKS);
     }
 
-    /// Adds an event that was taken before; it waits for nothing.
+    /// Adds an event that was taken before. It does not wait for room.
     pub(super) fn put_again(&self, event: BlockClientEvent, mark: u64) {
         self.add(event, mark, usize::MAX);
     }
@@ -56,14 +59,14 @@ impl BlockEventQueue {
         }
         waiting.events.push_back((event, mark));
         let is_waited_for = waiting.takers > 0;
-        // Whoever wakes finds it unlocked; waking nobody would be a system call as well.
+        // The waiting thread should find the mutex unlocked; and notifying nobody would cost a system call.
         drop(waiting);
         if is_waited_for {
             self.came.notify_one();
         }
     }
 
-    /// The next event, with what it was put with; nothing when the time is over.
+    /// The next event with its mark; `None` if none comes within the time.
     pub(super) fn take(&self, within: Option<Duration>) -> Option<(BlockClientEvent, u64)> {
         let until = within.map(|within| Instant::now() + within);
         let mut waiting = lock(&self.waiting);
@@ -97,7 +100,7 @@ impl BlockEventQueue {
         }
     }
 
-    /// Nobody takes any more.
+    /// Closes the queue: nothing is taken any more, and threads that wait for room go on.
     pub(super) fn close(&self) {
         let mut waiting = lock(&self.waiting);
         waiting.closed = true;

@@ -1,4 +1,4 @@
-//! Lists on their way: to the master, or straight to the servers where it is gone or cannot help. It takes no blocks.
+//! Sending lists: to the master, or directly to the servers if the master is gone or cannot help.
 
 use super::{BlockClientEvent, BlockClientShared, BlockClientState, SentList, lock, not_open};
 use crate::server::now;
@@ -70,7 +70,7 @@ impl BlockClientShared {
         Ok(())
     }
 
-    /// Sends a list to the servers, by what is known of where blocks are.
+    /// Sends a list to the servers directly, using the known places of its blocks.
     fn send_directly(&self, list: &BlockListRequest) -> Result<()> {
         let links = lock(&self.links);
         if links.is_empty() {
@@ -85,7 +85,7 @@ impl BlockClientShared {
                 .get(&id)
                 .filter(|_| list.supersedes || !entries.is_empty())
             {
-                // The master had no part in it: its stamps are the application's.
+                // The master was not involved, so its two stamps repeat the application's.
                 let stamps = [list.app_send; 3];
                 link.send(&list.for_server(session, stamps, entries).into());
             }
@@ -116,13 +116,13 @@ impl BlockClientShared {
     }
 }
 
-/// Parts of a list, one for each server, and blocks that no server can be asked for.
+/// The parts of a list, one per server, and the blocks that no server can be asked for.
 struct DividedList {
     by_server: BTreeMap<u16, Vec<BlockListEntry>>,
     nowhere: Vec<u64>,
 }
 
-/// Divides a list by what is known of where its blocks are.
+/// Divides a list by the known places of its blocks, avoiding copies that failed.
 fn divide(
     list: &BlockListRequest,
     known: &BlockClientState,

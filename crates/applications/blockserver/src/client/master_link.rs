@@ -1,4 +1,4 @@
-//! What the master says to a client: answers, blocks that are missing, servers that come and go; and what is done when it is gone.
+//! Messages from the master to a client: answers, missing blocks, changes of servers; and what happens when the master is lost.
 
 use super::BlockClientShared;
 use super::event::{BlockClientEvent, lock};
@@ -45,7 +45,7 @@ impl BlockClientShared {
             }
         }
         lock(&self.master).take();
-        // Whoever waits for an answer waits no longer.
+        // Dropping the senders wakes every thread that waits for an answer.
         lock(&self.answers).clear();
         if !self.closed.load(Ordering::SeqCst) {
             self.report_event(BlockClientEvent::MasterGone);
@@ -53,8 +53,7 @@ impl BlockClientShared {
         }
     }
 
-    /// Lists that the master had may have ended with it: what has not come is asked for directly. What comes twice is
-    /// wanted once.
+    /// Requests all outstanding blocks directly: lists that the master had may be lost with it. A block that comes twice counts once.
     pub(super) fn ask_again(&self) {
         let sets: Vec<u32> = lock(&self.known).rows.keys().copied().collect();
         for set in sets {
@@ -65,13 +64,13 @@ impl BlockClientShared {
                 .map(|(number, _)| number)
                 .collect();
             for part in wanted.chunks(limits::LONGEST_LIST) {
-                // Where no server can be reached, that was reported when the last of them went.
+                // A failure needs no report: the loss of the last server was reported.
                 let _ = self.request(set, part.to_vec(), false, true);
             }
         }
     }
 
-    /// A set was deleted: nothing of it is asked for past the master, which says so of each block.
+    /// Handles that a set was deleted: the client forgets its places, so that further lists go to the master, which reports each block.
     fn forget(&self, set: u32) {
         lock(&self.known).rows.remove(&set);
     }
@@ -113,9 +112,9 @@ impl BlockClientShared {
                 self.comes(server.id);
                 self.reach(std::slice::from_ref(server), session, Duration::ZERO);
             }
-            // A list may have been on its way there, when neither side knew yet.
+            // A list may have been sent there before either side knew that the server is down.
             (false, None) => self.ask_others(server.id),
-            // Nobody hears of it: whoever receives from it sees it gone, and asks others.
+            // The server says nothing here either: closing the link makes its receiving thread report it and request its blocks elsewhere.
             (false, Some(true)) => {
                 if let Some(link) = lock(&self.links).get(&server.id) {
                     link.close();
@@ -125,7 +124,8 @@ impl BlockClientShared {
         }
     }
 
-    /// Whether servers that the master counts on cannot be read from here, though it is known who else has the set's blocks.
+    /// Whether lists of a set should bypass the master: a server that is up at the master cannot be reached from here, and the places of
+    /// the set's blocks are known, so that other copies can be requested.
     pub(super) fn goes_around(&self, set: u32) -> bool {
         let links = lock(&self.links);
         let known = lock(&self.known);

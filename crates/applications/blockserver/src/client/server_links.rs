@@ -1,4 +1,4 @@
-//! Connections to disk servers: one that blocks come over, or beside which they come as datagrams.
+//! Connections from a client to disk servers. The data of blocks comes over the connection, or beside it as datagrams or blasts.
 
 use super::event::{BlockClientEvent, lock};
 use super::{BlockClientOptions, BlockClientShared, STACK};
@@ -23,42 +23,42 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often a thread that receives datagrams looks whether it is to end.
+/// How often a thread that receives datagrams or blasts checks whether it should end.
 const LOOK: Duration = Duration::from_millis(100);
-/// Blocks whose heads have come before their data, at most.
+/// The limit on blocks whose heads have come before their data.
 const HEADS: usize = 64;
-/// Bytes asked for what has arrived and was not taken yet.
+/// The size of the socket buffer for datagrams unless the options say otherwise, bytes.
 const ROOM: usize = 4 << 20;
 
-/// How long an open waits for servers to answer, all of them at once.
+/// How long opening a set waits for its servers to answer, all at the same time.
 pub(super) const REACHING: Duration = Duration::from_secs(2);
-/// How often a server that does not answer is tried, and how long it is rested between. A server that hangs for longer counts as down
-/// at the master, and is tried again when it is up there.
+/// How often a server that does not answer is tried, and the pause between tries. A server that hangs longer counts as down at the master,
+/// and is tried again when the master reports it as up.
 const TRIES: (u32, Duration) = (3, Duration::from_secs(2));
-/// How long a server may take to attach.
+/// How long a server may take to answer an attach.
 const ATTACHING: Duration = Duration::from_secs(5);
-/// A server that the master takes for down, and that has said nothing here for so long either, is. It is less than the silence after
-/// which the master does so, and than what lies between two of its words to the master.
+/// A server that the master considers down and from which nothing has come here for this long is considered lost. The time is shorter than
+/// the silence after which the master considers it down.
 const SILENT: Duration = Duration::from_secs(4);
 
-/// Servers that are being connected to; whether that was reported as failed.
+/// The servers that are being connected to; the flag says whether the attempt was reported as failed.
 #[derive(Default)]
 pub(super) struct Reaching {
     servers: Mutex<BTreeMap<u16, bool>>,
     changed: Condvar,
 }
 
-/// A connection to a server.
+/// A connection to a disk server.
 pub(super) struct DiskServerLink {
     sender: Mutex<BlockMessageSender>,
     stream: TcpStream,
     name: String,
-    /// When something came of it last.
+    /// When something last came from the server.
     heard: Arc<Mutex<Instant>>,
 }
 
 impl DiskServerLink {
-    /// Sends it a message; a server that is gone is noticed by whoever receives from it.
+    /// Sends a message to the server. An error is ignored: the thread that receives from the server notices that it is lost.
     pub(super) fn send(&self, message: &Message) {
         let _ = lock(&self.sender).message(message);
     }
@@ -72,7 +72,7 @@ impl DiskServerLink {
     }
 }
 
-/// Begins a session with a server. Whether blocks come in parts.
+/// Attaches the session to a server. Returns whether blocks come in parts.
 fn attach_to(
     server: &ServerInfo,
     attach: Attach,
@@ -98,8 +98,8 @@ fn attach_to(
 }
 
 impl BlockClientShared {
-    /// Connects to those of the servers that are up, all at once, and waits for them for so long; it goes on with those that take
-    /// longer, and reports them as gone meanwhile.
+    /// Connects to those of the servers that are up, all at the same time, and waits up to `patience` for them. Attempts that take longer
+    /// continue, and these servers are reported as gone in the meantime.
     pub(super) fn reach(
         self: &Arc<Self>,
         servers: &[ServerInfo],
@@ -116,7 +116,7 @@ impl BlockClientShared {
             if lock(&self.reaching.servers).contains_key(&server.id) {
                 continue;
             }
-            // Whoever does not wait hears of it when it is there.
+            // With no patience nobody waits, so the server's coming has to be reported.
             lock(&self.reaching.servers).insert(server.id, patience.is_zero());
             let (shared, trying) = (Arc::clone(self), server.clone());
             let spawned = thread::Builder::new()
@@ -194,7 +194,7 @@ impl BlockClientShared {
         self.is_away(server.id, &server.name, words.to_owned());
     }
 
-    /// A server cannot be read from.
+    /// Records and reports that a server cannot be reached.
     fn is_away(&self, id: u16, name: &str, words: String) {
         lock(&self.known).away.insert(id, words.clone());
         self.report_event(BlockClientEvent::ServerGone {
@@ -203,7 +203,7 @@ impl BlockClientShared {
         });
     }
 
-    /// A server is there again: its copies may be asked for.
+    /// Handles that a server is there again: its copies may be requested again.
     pub(super) fn comes(&self, id: u16) {
         lock(&self.known).failed.retain(|_, failed| {
             failed.retain(|(server, _)| *server != id);
@@ -211,7 +211,7 @@ impl BlockClientShared {
         });
     }
 
-    /// Connects to a server, unless that is done.
+    /// Connects to a server, unless it is connected.
     fn link(self: &Arc<Self>, server: &ServerInfo, session: u128) -> Result<()> {
         if lock(&self.links).contains_key(&server.id) {
             return Ok(());
@@ -320,7 +320,7 @@ impl BlockClientShared {
                     };
                     match came {
                         Ok(true) => self.came(head, own),
-                        // It is reported as discarded.
+                        // The server reports it as discarded.
                         Ok(false) => {}
                         Err(ended) => break ended,
                     }
@@ -352,7 +352,7 @@ impl BlockClientShared {
         place.map_or(0, |place| place.disk)
     }
 
-    /// The connection to a server ended.
+    /// Handles the end of a connection to a server.
     fn server_gone(self: &Arc<Self>, id: u16, ended: &BlockConnectionEnd) {
         let Some(link) = lock(&self.links).remove(&id) else {
             return;
@@ -369,7 +369,7 @@ impl BlockClientShared {
         self.ask_others(id);
     }
 
-    /// What is wanted of a server that cannot send it is asked of replicas, or reported.
+    /// Requests outstanding blocks of a server that cannot send them from other copies, or reports them as failed.
     pub(super) fn ask_others(&self, id: u16) {
         let wanted: Vec<(u32, u64, u16)> = {
             let known = lock(&self.known);
@@ -390,7 +390,7 @@ impl BlockClientShared {
         }
     }
 
-    /// Whether a server is gone, or this client is.
+    /// Whether the link to a server, or the whole client, is closed.
     fn is_over(&self, id: u16) -> bool {
         self.closed.load(Ordering::Relaxed) || !lock(&self.links).contains_key(&id)
     }
@@ -470,7 +470,7 @@ impl BlockClientShared {
                         });
                     (received.bytes, size)
                 }
-                // Nothing for a while: is the server still there?
+                // Nothing came within the timeout: continue as long as the server is linked.
                 Err(nix::errno::Errno::EAGAIN) if lock(&self.links).contains_key(&id) => continue,
                 Err(nix::errno::Errno::EINTR) => continue,
                 Err(_) => return,
@@ -485,15 +485,15 @@ impl BlockClientShared {
     }
 }
 
-/// Where the data of blocks come whose heads come over the connection.
+/// Where the data of a block comes, whose head comes over the connection.
 enum BlockDataPath {
-    /// Behind them.
+    /// After the head, on the same connection.
     Here { parts: bool },
-    /// Beside the connection, to whoever gets the heads.
+    /// Beside the connection: the thread that receives the data gets the head.
     Beside(SyncSender<BlockHead>),
 }
 
-/// What data come over beside the connection.
+/// The receiving end of what carries data beside the connection.
 enum BlockSideReceiver {
     Nothing,
     Datagrams(UdpSocket),

@@ -1,5 +1,5 @@
-//! Messages out of a connection's bytes. What comes behind a message is read with it, as far as it has come, so that a message
-//! and a block take one system call each or less. It holds no more than the longest message that belongs there.
+//! Reads messages from a connection. Each read also takes what has already come after a message, so that a message and a block take at most
+//! one system call each. It never holds more than the longest message that is allowed.
 
 use super::{BlockConnectionEnd, KEPT};
 use nix::errno::Errno;
@@ -16,29 +16,30 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes that are read at once where a message is to come.
+/// Bytes of room for reading when a message is expected.
 const AT_ONCE: usize = 4096;
-/// Bytes that are read behind the data of a block: what precedes the next one.
+/// Bytes that are read after the data of a block: what precedes the next block.
 const BEHIND: usize = HEAD + BLOCK_HEAD + PART;
 
-/// Reads messages.
+/// Reads messages and block data from a connection.
 #[derive(Debug)]
 pub struct BlockMessageReceiver {
     pub(super) stream: TcpStream,
-    /// Bytes that came, from `from` to `until`.
+    /// Bytes that have come and are not used yet are at `from..until`.
     memory: Vec<u8>,
     from: usize,
     until: usize,
     /// Bytes of the longest message.
     most: usize,
-    /// Where what has come counts, together with that of others.
+    /// Where the memory of this connection is counted together with others.
     counted: Option<ReceiveMemoryShare>,
 }
 
-/// Bytes that have come of messages that are not whole, over all connections that count there.
+/// The memory of incomplete messages, over all connections that share this counter, bytes.
 #[derive(Debug, Default)]
 pub struct Incoming(AtomicU64);
 
+/// This connection's part of the counter; it is given back on drop.
 #[derive(Debug)]
 struct ReceiveMemoryShare {
     all: Arc<Incoming>,
@@ -63,7 +64,7 @@ impl BlockMessageReceiver {
         }
     }
 
-    /// Of somebody who may be anybody: no message is longer than that, and what has come counts among that of others.
+    /// Sets limits for an untrusted peer: the longest message, and a counter that its memory shares with others.
     pub(crate) fn bound(&mut self, most: usize, all: &Arc<Incoming>) {
         (self.most, self.counted) = (
             most,
@@ -74,15 +75,15 @@ impl BlockMessageReceiver {
         );
     }
 
-    /// The next message.
+    /// Waits for the next message.
     ///
     /// # Errors
-    /// [`BlockConnectionEnd`].
+    /// [`BlockConnectionEnd`] if there is none.
     pub fn message(&mut self) -> Result<Message, BlockConnectionEnd> {
         self.next(self.most, |_| Ok(()))
     }
 
-    /// The next message, of at most so many bytes, which has to be whole by then however its bytes come.
+    /// Waits for the next message, of at most `most` bytes, which has to be complete by the deadline.
     pub(super) fn message_by(
         &mut self,
         deadline: &Deadline,
@@ -113,7 +114,7 @@ impl BlockMessageReceiver {
         }
     }
 
-    /// Takes what has come, without waiting; [`BlockMessageReceiver::come`] has the messages. Whether more may be there.
+    /// Reads what has come, without waiting; [`BlockMessageReceiver::come`] returns the messages. Returns whether more may be there.
     ///
     /// # Errors
     /// [`BlockConnectionEnd`].
@@ -135,15 +136,15 @@ impl BlockMessageReceiver {
         }
     }
 
-    /// The next message of what was taken, if it is whole.
+    /// The next complete message of what was read with [`BlockMessageReceiver::take`].
     ///
     /// # Errors
-    /// [`BlockConnectionEnd`].
+    /// [`BlockConnectionEnd`] if it is malformed.
     pub fn come(&mut self) -> Result<Option<Message>, BlockConnectionEnd> {
         self.parse(self.most)
     }
 
-    /// The data behind a message, and with the same system call what precedes the next block.
+    /// Reads the data after a message; the same system call reads what precedes the next block.
     ///
     /// # Errors
     /// [`BlockConnectionEnd`].
@@ -152,7 +153,7 @@ impl BlockMessageReceiver {
         data[..done].copy_from_slice(&self.memory[self.from..self.from + done]);
         self.from += done;
         while done < data.len() {
-            // All that was read is used: the memory is free.
+            // All bytes that were read are used, so the memory is free.
             (self.from, self.until) = (0, 0);
             self.make_room(BEHIND)?;
             let left = data.len() - done;
@@ -177,7 +178,8 @@ impl BlockMessageReceiver {
         Ok(())
     }
 
-    /// The data of a block that come in parts. Whether it is whole; else a newer list superseded it, and nothing more of it comes.
+    /// Reads the data of a block that comes in parts. Returns whether it is whole; if not, a newer list superseded it and the rest is not
+    /// sent.
     ///
     /// # Errors
     /// [`BlockConnectionEnd`].
@@ -195,7 +197,7 @@ impl BlockMessageReceiver {
         Ok(true)
     }
 
-    /// The connection itself.
+    /// The TCP connection.
     #[must_use]
     pub const fn stream(&self) -> &TcpStream {
         &self.stream
@@ -218,15 +220,15 @@ impl BlockMessageReceiver {
         Ok(Some(message))
     }
 
-    /// Moves what is there to the beginning, and makes room for so many bytes behind it. The memory grows with what has
-    /// come, never with what was announced.
+    /// Moves unused bytes to the beginning, and makes room for `bytes` more. The memory grows with the bytes that have come, never with an
+    /// announced length.
     fn make_room(&mut self, bytes: usize) -> Result<(), BlockConnectionEnd> {
         if self.from > 0 {
             self.memory.copy_within(self.from..self.until, 0);
             (self.from, self.until) = (0, self.until - self.from);
         }
         if self.until == 0 && self.memory.len() > KEPT {
-            // A long message has gone.
+            // A long message was used up: its memory is freed.
             self.memory = Vec::new();
         }
         if self.memory.len() < self.until + bytes {

@@ -1,50 +1,50 @@
-//! The first page of a disk: which disk it is, whose, and how far it is used.
+//! The first page of a disk: its identity, its master, and how far it is used.
 //!
 //! | bytes | |
 //! | --- | --- |
 //! | 0..16 | `stackline blocks` |
 //! | 16..32 | the disk's identity, drawn when it was made |
-//! | 32..36 | version of this page: 2; 0 of the pages of older programs, which end here |
+//! | 32..36 | version of this page: 2; 0 on pages of older programs, which end here |
 //! | 36..40 | CRC-32 of the other bytes |
-//! | 40..56 | identity of the master that gives out its space; 0: none has yet |
-//! | 56..64 | up to where it holds blocks, bytes; pages of version 1 end here |
-//! | 64..68 | the highest number of a set of which it has held blocks |
+//! | 40..56 | identity of the master that allocates its space; 0: none yet |
+//! | 56..64 | end of the space that holds blocks, bytes; pages of version 1 end here |
+//! | 64..68 | the highest number of a set of which the disk has held blocks |
 //!
-//! All of it lies in one sector, which disks write whole or not at all. Numbers are in network byte order.
+//! The page lies in one sector, which disks write completely or not at all. Numbers are in network byte order.
 
 use stackline_blocks::wire::master_messages::DiskOwnerRecord;
 
 /// The first bytes of a disk.
 const MAGIC: &[u8; 16] = b"stackline blocks";
-/// Bytes of a page that mean something.
+/// Bytes of a page that have a meaning.
 pub(super) const LENGTH: usize = 68;
 const VERSION: u32 = 2;
-/// Length of pages of version 1, which have no number of a set.
+/// Length of pages of version 1, which lack the set number.
 const WITHOUT_SET: usize = 64;
 
-/// What a first page says.
+/// The content of a first page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Page {
-    /// Which disk it is.
+    /// The identity of the disk.
     pub(super) identity: u128,
-    /// Whose, and how far it is used.
+    /// The master, and how far the disk is used.
     pub(super) kept: DiskOwnerRecord,
 }
 
 /// What the first bytes of a disk are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum DiskPageContent {
-    /// A page.
+    /// A valid page.
     Page(Page),
-    /// Of an older program, which kept no master: the disk's identity.
+    /// A page of an older program, which stored no master; the disk's identity.
     Old(u128),
-    /// Nothing yet.
+    /// Only zeros: a new disk.
     Nothing,
-    /// A page that is not what was written.
+    /// A page with a wrong checksum.
     Damaged,
-    /// Of a newer program: its version.
+    /// A page of a newer program; its version.
     Newer(u32),
-    /// Something else.
+    /// Something other than a page.
     Other,
 }
 
@@ -67,7 +67,7 @@ fn checksum(bytes: &[u8]) -> u32 {
     crc32fast::hash(&[&bytes[..36], &bytes[40..]].concat())
 }
 
-/// What the first bytes of a disk say; those that it has not are zeros.
+/// Interprets the first bytes of a disk; bytes beyond its end are zeros.
 pub(super) fn parse_page(bytes: &[u8; LENGTH]) -> DiskPageContent {
     let part = |from: usize, to: usize| {
         bytes[from..to]

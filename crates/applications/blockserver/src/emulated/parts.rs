@@ -1,5 +1,5 @@
-//! What a process on a host of a session is given to do, and the process while it does it. A part is one value that is handed over whole:
-//! nothing of it is written as a command line, where something could be forgotten.
+//! The parts of an emulated session: what a process on a host has to do, and that process. A part is passed as one value in a file, not as
+//! a command line, so that no option can be forgotten.
 
 use crate::block_session::BlockSessionRequest;
 use serde::{Deserialize, Serialize};
@@ -15,66 +15,66 @@ use std::time::{Duration, Instant};
 
 /// How long a part may take to end.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The longest part that is read, bytes.
+/// The largest file of a part, bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// A part of a session.
+/// What one process of a session does.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum BlockPart {
-    /// The master.
+    /// It is the master.
     Master(MasterPart),
-    /// A disk server.
+    /// It is a disk server.
     Server(ServerPart),
-    /// The client.
+    /// It is the client.
     Session(Box<SessionPart>),
 }
 
-/// A master; it ends when its standard input does.
+/// A master. It ends when its standard input is closed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MasterPart {
-    /// Where it listens.
+    /// The address on which it listens.
     pub listen: SocketAddr,
-    /// Where it remembers.
+    /// The directory in which it stores its state.
     pub data: PathBuf,
-    /// The file of the key.
+    /// The path of the key file.
     pub key: PathBuf,
 }
 
-/// A disk server; it ends when its standard input does.
+/// A disk server. It ends when its standard input is closed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ServerPart {
     /// Its name.
     pub name: String,
-    /// Where it listens.
+    /// The address on which it listens.
     pub listen: SocketAddr,
     /// The master's address.
     pub master: String,
-    /// The file of the key.
+    /// The path of the key file.
     pub key: PathBuf,
-    /// Its disks.
+    /// The paths of its disks.
     pub disks: Vec<PathBuf>,
-    /// What a read of one takes, in words.
+    /// How long a read takes, in words; `None`: as long as it does.
     pub disk_time: Option<String>,
-    /// Its memory for blocks.
+    /// Bytes of its memory cache.
     pub cache: u64,
-    /// The send buffer of each client's connection.
+    /// The send buffer of each client's connection, bytes.
     pub send_buffer: Option<u64>,
 }
 
 /// The client's session.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SessionPart {
-    /// What it asks for.
+    /// What the client requests.
     pub request: BlockSessionRequest,
-    /// What it came to is printed as JSON.
+    /// Whether the figures are printed as JSON.
     pub json: bool,
 }
 
 impl BlockPart {
-    /// Writes it where this user alone can read it.
+    /// Writes the part to a file that only this user can read.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub(crate) fn write(&self, path: &Path) -> Result<()> {
         let failed = |error: &dyn std::fmt::Display| {
             Error::environment(format!("cannot write {}: {error}", path.display()))
@@ -88,10 +88,10 @@ impl BlockPart {
         serde_json::to_writer(file, self).map_err(|error| failed(&error))
     }
 
-    /// Reads it.
+    /// Reads a part from a file.
     ///
     /// # Errors
-    /// When it cannot be read, or is no part.
+    /// If it cannot be read, or does not hold a part.
     pub fn read(path: &Path) -> Result<Self> {
         let text = stackline_guard::files::read_text(path, LONGEST)
             .map_err(|error| Error::input(format!("cannot read {}: {error}", path.display())))?;
@@ -104,20 +104,20 @@ impl BlockPart {
     }
 }
 
-/// A process on a host; it ends when its standard input does.
+/// A running process of a part. It ends when its standard input is closed.
 #[derive(Debug)]
 pub(crate) struct PartProcess(Child);
 
 impl PartProcess {
-    /// Starts it, and waits for its first line, which it prints when it listens.
+    /// Starts the process, and waits for its first line, which it prints when it listens.
     ///
     /// # Errors
-    /// When it ends before, with its own words.
+    /// If it ends before, with its own words.
     pub(crate) fn start(mut command: Command, host: &str) -> Result<Self> {
         let failed = |error: std::io::Error| {
             Error::environment(format!("cannot start a program on {host}: {error}"))
         };
-        // What it says of itself while it runs is for those who run one by hand.
+        // What it prints is kept in a file for error messages, and not shown: those lines are for people who run a part by hand.
         let words = scratch::create_file().map_err(failed)?;
         command
             .stdin(Stdio::piped())
@@ -136,7 +136,7 @@ impl PartProcess {
     }
 }
 
-/// Why a process did not begin: its error, else the last that it said.
+/// Why a process did not start: its error, or else the last line that it printed.
 fn ended_at_once(host: &str, mut words: File) -> Error {
     let mut said = String::new();
     let _ = words

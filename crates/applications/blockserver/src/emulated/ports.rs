@@ -1,5 +1,5 @@
-//! What ports of an emulated network did during a session: one process watches them and writes events to a file, line by line,
-//! and the one that keeps the session reads them from it.
+//! The use of an emulated network's ports during a session: one process watches them and writes events to a file, line by line; the process
+//! that keeps the session reads the file.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -19,15 +19,16 @@ use std::process::{Child, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How often ports are looked at, and how often whether the session is over.
+/// How often the ports are read.
 const EVERY: Duration = Duration::from_millis(100);
+/// How often to check whether the session is over.
 const STEP: Duration = Duration::from_millis(5);
-/// How long a session may take to end when it is asked to.
+/// How long the session may take to end when it is asked to.
 const ENDING: Duration = Duration::from_secs(5);
-/// What is written and read.
+/// The keywords of the events that are written and read.
 const KEYWORDS: [&str; 2] = ["PORT_SETUP", "PORT_USE"];
 
-/// Watches until the child has ended; it is ended when somebody ends this.
+/// Watches the ports until the child has ended; on an interruption the child is ended.
 pub(crate) fn until_over(
     child: &mut Child,
     emulation: &mut Emulation,
@@ -122,7 +123,7 @@ fn counters(port: &EmulatedPortReport) -> PortCounters {
     counters
 }
 
-/// Emits what was written to a file. A line that is not whole yet, and a file that cannot be read, give nothing.
+/// Emits the events of a file. An incomplete last line, or a file that cannot be read, gives nothing.
 pub fn emit_watched_events(file: &Path, emit: &mut EventEmitter<'_>) {
     let text = fs::read_to_string(file).unwrap_or_default();
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);

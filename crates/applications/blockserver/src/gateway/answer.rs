@@ -1,4 +1,4 @@
-//! A request becomes an answer. Only GET, HEAD and OPTIONS are known, and no request has a body.
+//! Turns a request into an answer. Only GET, HEAD and OPTIONS are supported, and no request may have a body.
 
 use super::body::{END, GatewayBody, GatewayListBody, GatewayListViewer, GatewayRangeBody};
 use super::fault::GatewayFault;
@@ -19,13 +19,13 @@ use stackline_blocks::pyramid::Pyramid;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// What all connections share.
+/// What all connections of a gateway share.
 pub(super) struct Gateway {
     pub(super) sessions: GatewaySessions,
     pub(super) viewers: Arc<Viewers>,
-    /// What is held for all.
+    /// The memory that is held for all clients.
     pub(super) room: Arc<Room>,
-    /// Large pictures, and lists of sets, that are made at once.
+    /// Limits how many large pictures are encoded at the same time.
     pub(super) pictures: Semaphore,
     pub(super) texts: Semaphore,
 }
@@ -33,12 +33,12 @@ pub(super) struct Gateway {
 pub(super) type GatewayResponse = Response<GatewayBody>;
 
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
-/// A name can be deleted and loaded anew at any time: what somebody keeps is asked for again by its tag, which costs no block.
+/// A set's name can be deleted and loaded again at any time, so caches have to revalidate by the tag, which costs no block.
 const ASK_AGAIN: &str = "public, no-cache";
 const METHODS: &str = "GET, HEAD, OPTIONS";
 const EXPOSED: &str = "Accept-Ranges, Content-Length, Content-Range, ETag, Server-Timing";
 
-/// A request as far as it matters.
+/// The parts of a request that matter for its answer.
 struct GatewayRequest {
     headers: HeaderMap,
     head_only: bool,
@@ -50,7 +50,7 @@ impl GatewayRequest {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The answer to a client that insists on another tag, or has this one.
+    /// The answer if the client requires another tag (If-Match), or has this one already (If-None-Match); otherwise `None`.
     fn judged(&self, tag: &str) -> Result<Option<GatewayResponse>, GatewayFault> {
         if self
             .header(header::IF_MATCH)
@@ -69,7 +69,7 @@ impl GatewayRequest {
 }
 
 impl Gateway {
-    /// The answer to a request.
+    /// Answers a request.
     pub(super) async fn answer(&self, request: Request<Incoming>) -> GatewayResponse {
         let entered = now().0;
         let (parts, body) = request.into_parts();
@@ -120,7 +120,7 @@ impl Gateway {
         answer
     }
 
-    /// What is answered without looking at the path.
+    /// The answer if it does not depend on the path.
     fn judged(&self, method: &Method, body: &Incoming) -> Option<GatewayResponse> {
         if *method == Method::OPTIONS {
             let mut answer = plain(StatusCode::NO_CONTENT, Bytes::new());
@@ -268,7 +268,7 @@ impl Gateway {
                 return Ok(answer);
             }
             let came = self.sessions.block(&mut open, number).await?;
-            // Else it was loaded anew meanwhile, perhaps as another picture.
+            // If this fails, the set was loaded again in the meantime, perhaps as another picture.
             if open.set.id == before {
                 break (picture, came);
             }
@@ -279,7 +279,7 @@ impl Gateway {
             return Ok(answer);
         }
         let begun = now().0;
-        // Its pixels go as soon as the picture is there.
+        // The memory of the pixels is released as soon as the picture is encoded.
         let pixels = std::mem::take(&mut came.data);
         let file = self.encoded(picture, pixels).await?;
         let encoding = now().0.saturating_sub(begun);
@@ -293,8 +293,8 @@ impl Gateway {
         Ok(tagged(answer, &tag))
     }
 
-    /// The answer that needs no block: to who has it already, or wants its head alone. Nothing where the master, which knows
-    /// checksums, cannot be asked, or the picture would have to be made.
+    /// The answer that needs no block: for a client that has the block already, or wants only the head. `None` if the master, which knows
+    /// the checksums, cannot be asked, or if the picture would have to be encoded.
     async fn known(
         &self,
         open: &mut GatewayOpenSet,
@@ -332,7 +332,7 @@ impl Gateway {
         name: &str,
         asking: &GatewayRequest,
     ) -> Result<GatewayResponse, GatewayFault> {
-        // A set has no tag: only `*` is what is there.
+        // A set has no tag, so only `If-Match: *` can match.
         let _ = asking
             .header(header::IF_MATCH)
             .map(|_| asking.judged(""))
@@ -446,7 +446,7 @@ fn tile_of(
     Ok((picture, number))
 }
 
-/// The blocks and the viewer of a query such as `numbers=1,2,7-9&viewer=me`.
+/// Parses the blocks and the viewer from a query such as `numbers=1,2,7-9&viewer=me`.
 fn wanted(query: &str) -> Result<(Vec<u64>, Option<String>), GatewayFault> {
     let bad = |words: &str| GatewayFault::new(StatusCode::BAD_REQUEST, words);
     let (mut numbers, mut viewer) = (Vec::new(), None);
@@ -500,7 +500,7 @@ fn plain(status: StatusCode, words: Bytes) -> GatewayResponse {
     answer
 }
 
-/// The answer to what is no request: nothing after it is one either.
+/// The answer to a malformed request. The connection is closed, since what follows cannot be trusted to be a request.
 fn malformed(words: &str) -> GatewayResponse {
     let mut answer = refused(&GatewayFault::new(StatusCode::BAD_REQUEST, words));
     answer
@@ -509,7 +509,7 @@ fn malformed(words: &str) -> GatewayResponse {
     answer
 }
 
-/// The answer where nothing came for too long.
+/// The answer when nothing came for too long.
 pub(super) fn build_late_response() -> GatewayResponse {
     refused(&GatewayFault::new(
         StatusCode::GATEWAY_TIMEOUT,
@@ -540,7 +540,7 @@ fn typed(kind: &'static str, body: GatewayBody) -> GatewayResponse {
     answer
 }
 
-/// Sets a header to a text of ours; one that no header can have is left out.
+/// Sets a header, unless the text is not allowed in a header.
 fn set(answer: &mut GatewayResponse, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         answer.headers_mut().insert(name, value);
@@ -559,7 +559,7 @@ fn unchanged(tag: &str) -> GatewayResponse {
 
 fn ranged(mut answer: GatewayResponse) -> GatewayResponse {
     set(&mut answer, header::ACCEPT_RANGES, "bytes");
-    // Ranges have no tag that would tell whether the set was loaded anew.
+    // Ranges have no tag that would show whether the set was loaded again, so they must not be cached.
     set(&mut answer, header::CACHE_CONTROL, "no-store");
     answer
 }
@@ -574,9 +574,9 @@ fn unsatisfied(length: u64, words: &str) -> GatewayResponse {
     answer
 }
 
-/// Which bytes of a set are asked for.
+/// The range of bytes that a request asks for.
 fn range_asked_for(asking: &GatewayRequest, length: u64) -> GatewayRangeRequest {
-    // A set has no tag, so a range that hangs on one is the whole (RFC 9110, section 13.1.5).
+    // A set has no tag, so If-Range never matches, and the whole set is meant (RFC 9110, section 13.1.5).
     let header = asking
         .header(header::RANGE)
         .filter(|_| asking.header(header::IF_RANGE).is_none());
@@ -587,7 +587,7 @@ fn range_asked_for(asking: &GatewayRequest, length: u64) -> GatewayRangeRequest 
     }
 }
 
-/// The answer to who asks for the head of a set only.
+/// The answer to a HEAD request for a set.
 fn describe_set(length: u64) -> GatewayResponse {
     let mut answer = typed("application/octet-stream", GatewayBody::Whole(Bytes::new()));
     answer

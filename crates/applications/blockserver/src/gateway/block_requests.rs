@@ -1,6 +1,8 @@
-//! Who waits for which block. What several wait for is asked for once; what nobody waits for any more is not asked for.
+//! The desk: it records which requests wait for which block. A block that several wait for is requested once; one that nobody waits for any
+//! more is not requested.
 //!
-//! It bounds what is on its way ([`limits::FLIGHT`]): further blocks wait here, where giving them up costs nothing.
+//! It limits the blocks that are requested and have not come ([`limits::FLIGHT`]): further blocks wait here, where giving them up costs
+//! nothing.
 
 use super::limits;
 use super::memory_limit::{GatewayMemoryGrant, Room};
@@ -14,46 +16,46 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
-/// A block that came.
+/// A block that has come.
 #[derive(Clone, Debug)]
 pub(super) struct GatewayBlock {
-    /// What it is, and when it passed which point.
+    /// The block's head: what it is, and its time stamps.
     pub(super) head: BlockHead,
-    /// Its bytes.
+    /// The block's data.
     pub(super) data: Bytes,
-    /// When it had come whole, ns.
+    /// When the whole block had come, ns.
     pub(super) at: u64,
 }
 
 /// Why a block does not come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum GatewayBlockFailure {
-    /// As the block server says.
+    /// For the block server's reason.
     Why(Why),
-    /// It could not be asked for.
+    /// It could not be requested, for this reason.
     Words(String),
     /// Nothing came for too long.
     Late,
 }
 
-/// What becomes of a block.
+/// The outcome for a block.
 pub(super) type GatewayBlockOutcome = Result<GatewayBlock, GatewayBlockFailure>;
 
-/// What a list hears. A block's number is whatever a client asks for, so none of them can mean something else.
+/// An event of a list. It has a variant of its own for the end, since a client may ask for any block number.
 #[derive(Debug)]
 pub(super) enum GatewayListEvent {
-    /// What became of a block.
+    /// The number of a block, and its outcome.
     Block(u64, GatewayBlockOutcome),
-    /// A newer list has come.
+    /// A newer list of the same viewer has come.
     Superseded,
 }
 
-/// Who waits for a block.
+/// A request that waits for a block.
 #[derive(Debug)]
 pub(super) enum GatewayBlockWaiter {
-    /// For this one alone.
+    /// It waits for this block alone.
     One(oneshot::Sender<GatewayBlockOutcome>),
-    /// For this one among others, until the list it belongs to is over.
+    /// It waits for this block among others, until its list is over.
     Among(mpsc::UnboundedSender<GatewayListEvent>, Arc<AtomicBool>),
 }
 
@@ -66,7 +68,7 @@ impl GatewayBlockWaiter {
     }
 
     fn deliver(self, number: u64, outcome: GatewayBlockOutcome) {
-        // Who has gone meanwhile needs it no more.
+        // Sending fails if the request has ended; then nobody needs the block.
         match self {
             Self::One(to) => drop(to.send(outcome)),
             Self::Among(to, _) => drop(to.send(GatewayListEvent::Block(number, outcome))),
@@ -94,12 +96,12 @@ struct GatewayDeskState {
     queue: VecDeque<QueuedGatewayBlock>,
     flights: BTreeMap<(u32, u64), GatewayBlockInFlight>,
     bytes: u64,
-    /// Whether what is wanted waits for room.
+    /// Whether wanted blocks wait for memory.
     is_crowded: bool,
     over: bool,
 }
 
-/// Who waits for which block of one session.
+/// The waiting requests and wanted blocks of one session.
 pub(super) struct Desk {
     state: Mutex<GatewayDeskState>,
     changed: Condvar,
@@ -107,7 +109,7 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    /// What comes takes that room.
+    /// A desk whose blocks take memory from `room`.
     pub(super) fn new(room: Arc<Room>) -> Arc<Self> {
         let desk = Arc::new(Self {
             state: Mutex::default(),
@@ -118,14 +120,14 @@ impl Desk {
         desk
     }
 
-    /// There may be room for what waits.
+    /// Wakes the requesting thread, since there may be memory for what waits.
     pub(super) fn look(&self) {
-        // Locked, so that whoever is about to wait hears of it.
+        // Taking the lock makes sure that a thread that is about to wait is notified.
         drop(self.state());
         self.changed.notify_one();
     }
 
-    /// Where what is wanted waits for room, clients that take nothing are closed.
+    /// Closes clients that take nothing, if wanted blocks wait for memory.
     pub(super) fn close_stalled(&self) {
         let waited = {
             let state = self.state();
@@ -141,7 +143,7 @@ impl Desk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Somebody waits for blocks of a set, each of so many bytes. What is wanted at once is asked for in one list.
+    /// Registers requests for blocks of a set, each of this many bytes. Blocks that are wanted at the same time go into one list.
     pub(super) fn want(
         &self,
         set: u32,
@@ -165,7 +167,7 @@ impl Desk {
         self.changed.notify_one();
     }
 
-    /// The same for one block alone.
+    /// Registers a request for one block.
     pub(super) fn one(
         &self,
         set: u32,
@@ -177,7 +179,7 @@ impl Desk {
         from
     }
 
-    /// The blocks that are to be asked for now, by their set; waits until there are some. Nothing once all is over.
+    /// Waits for blocks that have to be requested, and returns them by set; `None` once the desk is closed.
     pub(super) fn next(&self) -> Option<BTreeMap<u32, Vec<u64>>> {
         let mut state = self.state();
         loop {
@@ -195,7 +197,7 @@ impl Desk {
         }
     }
 
-    /// A block came.
+    /// Delivers a block that came.
     pub(super) fn came(&self, block: ReceivedBlock) {
         let ReceivedBlock { head, data, at, .. } = block;
         let (set, number) = (head.set, head.number);
@@ -212,7 +214,7 @@ impl Desk {
             .for_each(|waiter| waiter.deliver(number, outcome.clone()));
     }
 
-    /// A block will not come.
+    /// Reports that a block will not come.
     pub(super) fn failed(&self, set: u32, number: u64, failure: GatewayBlockFailure) {
         let Some(GatewayBlockInFlight { waiters, .. }) = self.land(set, number) else {
             return;
@@ -222,7 +224,7 @@ impl Desk {
             .for_each(|waiter| waiter.deliver(number, Err(failure.clone())));
     }
 
-    /// What was on its way is no longer.
+    /// Removes a block from those in flight.
     fn land(&self, set: u32, number: u64) -> Option<GatewayBlockInFlight> {
         let mut state = self.state();
         let flight = state.flights.remove(&(set, number))?;
@@ -231,7 +233,7 @@ impl Desk {
         Some(flight)
     }
 
-    /// Whoever has waited for longer than that waits no more; whether there was somebody.
+    /// Gives up requests that have waited longer than `after`. Returns whether there were any.
     pub(super) fn give_up(&self, after: Duration) -> bool {
         let (mut late, mut room) = (Vec::new(), Vec::new());
         let mut state = self.state();
@@ -263,7 +265,7 @@ impl Desk {
             room.push(flight.taken);
         }
         drop(state);
-        // Not before: who waits for room looks at what is wanted here.
+        // Only after the lock is released: dropping memory wakes tasks that look at this desk.
         drop(room);
         self.changed.notify_one();
         let any = !late.is_empty();
@@ -273,20 +275,20 @@ impl Desk {
         any
     }
 
-    /// Nobody wants anything any more.
+    /// Closes the desk: no request waits any more.
     pub(super) fn end(&self) {
         self.state().over = true;
         self.changed.notify_all();
     }
 
-    /// Whether that is so.
+    /// Whether the desk is closed.
     pub(super) fn is_over(&self) -> bool {
         self.state().over
     }
 }
 
 impl GatewayDeskState {
-    /// Takes what there is room for from the queue.
+    /// Takes wanted blocks from the queue as far as there is memory.
     fn take(&mut self, room: &Arc<Room>) -> BTreeMap<u32, Vec<u64>> {
         let mut now: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
         self.is_crowded = false;

@@ -1,5 +1,5 @@
-//! Bodies of answers: one block, a range of blocks in their order, a list of blocks as they come. Blocks are asked for a
-//! little ahead of what the client takes, so a slow client holds a bounded number of them; one that goes wants none.
+//! The bodies of answers: a block, a range of blocks in order, or a list of blocks as they come. Blocks are requested a little ahead of
+//! what the client takes, so a slow client holds a bounded number of them, and one that goes wants no more.
 
 use super::block_requests::{
     GatewayBlock, GatewayBlockFailure, GatewayBlockOutcome, GatewayBlockWaiter, GatewayListEvent,
@@ -19,12 +19,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use tokio::sync::{mpsc, oneshot};
 
-/// Number of the record that ends a list: no list may ask for a block of that number.
+/// The number in the record that ends a list; no list may request a block of that number.
 pub(super) const END: u64 = u64::MAX;
 
 /// The body of an answer.
 pub(super) enum GatewayBody {
-    /// All at once; nothing once it is taken.
+    /// All bytes at once; empty after they are taken.
     Whole(Bytes),
     /// A range of a set.
     Range(Box<GatewayRangeBody>),
@@ -66,27 +66,29 @@ impl hyper::body::Body for GatewayBody {
     }
 }
 
-/// Bytes of a set from one to another.
+/// A range of the bytes of a set.
 pub(super) struct GatewayRangeBody {
     open: GatewayOpenSet,
-    /// The next block to ask for, and the one behind the last.
+    /// The next block to request.
     next: u64,
+    /// The block after the last one.
     end: u64,
     waiting: VecDeque<(u64, oneshot::Receiver<GatewayBlockOutcome>)>,
     ready: VecDeque<Bytes>,
-    /// Bytes of the next block that are before the range.
+    /// Bytes of the next block before the range begins.
     skip: u64,
+    /// Bytes of the range that are still to be sent.
     left: u64,
 }
 
-/// Of the blocks that were waited for before an answer began: how many, and how long for the slowest, ns.
+/// The blocks that were awaited before an answer began: their number, and the time of the slowest in ns.
 pub(super) struct Waited {
     pub(super) blocks: u64,
     pub(super) slowest: u64,
 }
 
 impl GatewayRangeBody {
-    /// Asks for the first blocks of a range, both ends included, which is in the set.
+    /// Requests the first blocks of a range. Both ends are included and lie within the set.
     pub(super) fn begin(open: &GatewayOpenSet, first: u64, last: u64) -> Self {
         let size = u64::from(open.set.about.block_size);
         let (next, end) = (first / size, last / size + 1);
@@ -111,7 +113,7 @@ impl GatewayRangeBody {
             limits::count_blocks_ahead(set.about.block_size),
             self.waiting.len() + self.ready.len(),
         );
-        // Half of them at a time: a list costs the master and the servers more than a block in it.
+        // Requests go out in halves of the window: a list costs the master and the servers more than a block in it.
         if have > ahead / 2 || self.next == self.end {
             return;
         }
@@ -130,7 +132,7 @@ impl GatewayRangeBody {
         self.next = last;
     }
 
-    /// Waits for what was asked for first: from then on the answer is a success.
+    /// Waits for the blocks that were requested first: when they have come, the answer is a success.
     pub(super) async fn first(
         &mut self,
         entered: u64,
@@ -191,15 +193,15 @@ impl GatewayRangeBody {
     }
 }
 
-/// Whose list it is: a newer one of the same viewer of the same set ends it.
+/// The viewer that a list belongs to: a newer list of the same viewer and set ends it.
 pub(super) struct GatewayListViewer {
     pub(super) viewers: Arc<Viewers>,
     pub(super) name: String,
 }
 
-/// Blocks of a list as they come, each behind 16 bytes: its number (8), a status (4), how many bytes follow (4), in network
-/// byte order. Status 200: the block follows; others are of HTTP, and words follow. At the end the number is 2^64-1: with 200
-/// all that was asked for has been answered, with 409 a newer list superseded this one.
+/// A list of blocks as they come. Each is preceded by 16 bytes in network byte order: its number (8), a status (4), the number of bytes
+/// that follow (4). Status 200: the block follows; other statuses are HTTP's, and words follow. The last record has the number 2^64-1:
+/// status 200 if every block was answered, 409 if a newer list superseded this one.
 pub(super) struct GatewayListBody {
     open: GatewayOpenSet,
     rest: VecDeque<u64>,
@@ -208,13 +210,13 @@ pub(super) struct GatewayListBody {
     from: mpsc::UnboundedReceiver<GatewayListEvent>,
     over: Arc<AtomicBool>,
     viewer: Option<GatewayListViewer>,
-    /// What follows the head that was just sent.
+    /// The bytes that follow the record's head that was sent last.
     data: Bytes,
     ended: bool,
 }
 
 impl GatewayListBody {
-    /// Begins with those blocks, the most important first.
+    /// Requests the first blocks of a list, whose most important blocks come first.
     pub(super) fn begin(
         open: &GatewayOpenSet,
         numbers: Vec<u64>,
@@ -281,7 +283,7 @@ impl GatewayListBody {
             if self.outstanding == 0 {
                 return Poll::Ready(Some(self.end(200)));
             }
-            // It holds a sender itself, so the channel does not end.
+            // The body itself holds a sender, so the channel does not end.
             let Some(event) = ready!(self.from.poll_recv(context)) else {
                 return Poll::Ready(None);
             };

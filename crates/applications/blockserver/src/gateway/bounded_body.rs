@@ -1,4 +1,4 @@
-//! A body that gets nothing from the servers for too long ends, whatever the reason: no request holds its connection for good.
+//! A body that ends when it gets nothing from the servers for too long, whatever the reason: so no request holds its connection forever.
 
 use hyper::body::{Body, Frame, SizeHint};
 use std::future::Future;
@@ -8,11 +8,11 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::Sleep;
 
-/// That body.
+/// A body with a limit on silence.
 pub(super) struct Bounded<B> {
     body: B,
     patience: Duration,
-    /// Runs while the body waits.
+    /// The timer that runs while the body waits for data.
     silent: Option<Pin<Box<Sleep>>>,
 }
 

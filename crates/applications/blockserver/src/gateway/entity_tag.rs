@@ -1,21 +1,21 @@
-//! The headers ETag, If-Match and If-None-Match (RFC 9110, sections 8.8.3, 13.1.1 and 13.1.2). A block's tag is whose it is (the master's
-//! identity, the number of its set, which is used once), its checksum and its length: a set that was loaded anew has other tags.
+//! The headers ETag, If-Match and If-None-Match (RFC 9110, sections 8.8.3, 13.1.1 and 13.1.2). A block's tag consists of the master's
+//! identity, the set's number (which is never used again), the checksum and the length: a set that was loaded again has other tags.
 
 use crate::client::OpenSet;
 
-/// The tag of a block, or of a picture made of it.
+/// The tag of a block, or of a picture made from it.
 pub(super) fn format_entity_tag(kind: &str, set: &OpenSet, checksum: u32, length: u32) -> String {
     let (master, set) = (set.master as u64, set.id);
     format!("\"{kind}-{master:016x}-{set}-{checksum:08x}-{length}\"")
 }
 
-/// Whether a client has it already.
+/// Whether If-None-Match names this tag (weak comparison): the client has the block already.
 pub(super) fn matches_entity_tag(if_none_match: &str, tag: &str) -> bool {
     let weak = |one: &str| one.trim().trim_start_matches("W/") == tag;
     if_none_match.trim() == "*" || if_none_match.split(',').any(weak)
 }
 
-/// Whether what a client insists on is what is there: the strong comparison, which no weak tag passes.
+/// Whether If-Match names this tag (strong comparison, which no weak tag passes).
 pub(super) fn is_wanted(if_match: &str, tag: &str) -> bool {
     if_match.trim() == "*" || if_match.split(',').any(|one| one.trim() == tag)
 }

@@ -1,16 +1,16 @@
-//! What went wrong: a status and words.
+//! An error of the gateway: a status and words.
 
 use super::block_requests::GatewayBlockFailure;
 use hyper::StatusCode;
 use stackline_blocks::wire::message::Why;
 use stackline_core::error::{Blame, Error};
 
-/// What went wrong.
+/// An error that a client is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct GatewayFault {
     /// The status of the answer.
     pub(super) status: StatusCode,
-    /// A sentence.
+    /// The words for the client.
     pub(super) words: String,
 }
 
@@ -30,7 +30,7 @@ impl GatewayFault {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, words)
     }
 
-    /// Of a block that did not come.
+    /// The error for a block that did not come.
     pub(super) fn of_block(set: &str, number: u64, failure: &GatewayBlockFailure) -> Self {
         let (status, why) = match failure {
             GatewayBlockFailure::Why(why) => (status(*why), why.words()),
@@ -41,7 +41,7 @@ impl GatewayFault {
     }
 }
 
-/// How a reason of the block server is reported to a client.
+/// The HTTP status for a reason of the block server.
 const fn status(why: Why) -> StatusCode {
     match why {
         Why::NoSet | Why::NoBlock => StatusCode::NOT_FOUND,

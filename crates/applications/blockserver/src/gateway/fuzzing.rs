@@ -1,12 +1,12 @@
-//! What a stranger asks of the gateway, read and nothing more: for the fuzz target. Its interface may change.
+//! The fuzz target's entry to the parsing of requests. Its interface may change.
 
 use super::range::{GatewayRangeRequest, parse_range};
 use super::route::GatewayRoute;
 
-/// Reads a path and a header Range over so many bytes.
+/// Parses a path, and a Range header for a set of `length` bytes.
 ///
 /// # Panics
-/// When a part is not within the set.
+/// If a parsed range is not within the set.
 pub fn request(path: &str, range: Option<&str>, length: u64) {
     let _ = GatewayRoute::of(path);
     if let GatewayRangeRequest::Part(first, last) = parse_range(range, length) {

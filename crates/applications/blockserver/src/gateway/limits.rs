@@ -1,62 +1,62 @@
-//! What a gateway allows: every bound on its memory and patience.
+//! The limits of a gateway on memory and time.
 
 use std::time::Duration;
 
-/// Connections at once; one more gets a 503.
+/// The limit on connections; further ones get a 503.
 pub const CONNECTIONS: usize = 1024;
-/// Connections beyond the limit, all of which are busy, that get an answer that says so, at once; more are closed.
+/// The limit on connections that are being told 503 at the same time; further ones are just closed.
 pub const REFUSALS: usize = 64;
-/// Bytes of a request's head; more are 431.
+/// The limit on the bytes of a request's head; above it the answer is 431.
 pub const HEAD: usize = 16 << 10;
-/// Headers of a request; more are 431.
+/// The limit on the headers of a request; above it the answer is 431.
 pub const HEADERS: usize = 64;
-/// Bytes that are asked of the servers and have not come, for all requests together.
+/// The limit on bytes that were requested from the servers and have not come, for all requests together.
 pub const FLIGHT: u64 = 16 << 20;
-/// Blocks that are asked of the servers and have not come.
+/// The limit on blocks that were requested from the servers and have not come.
 pub const FLIGHT_BLOCKS: usize = 4096;
-/// Bytes that are asked for ahead of what one range or list has sent; at least two blocks of at most so many bytes, or one larger one.
+/// Bytes that one range or list requests ahead of what it has sent: at least two blocks of at most this size, or one larger block.
 pub const AHEAD: u64 = 1 << 20;
-/// Most blocks asked for ahead of what one range or list has sent.
+/// The limit on blocks that one range or list requests ahead of what it has sent.
 pub const AHEAD_BLOCKS: u64 = 64;
-/// Blocks of one list.
+/// The limit on blocks of one list.
 pub const LIST: usize = stackline_blocks::limits::LONGEST_LIST;
-/// Bytes of a viewer's name.
+/// The limit on the bytes of a viewer's name.
 pub const VIEWER: usize = 64;
-/// Sets that one session has open before another one begins.
+/// The number of sets that one session opens before another session begins.
 pub const SETS: usize = stackline_blocks::limits::MOST_OPEN - 2;
-/// Questions to the master at once.
+/// The limit on questions to the master at the same time.
 pub const QUESTIONS: usize = 8;
 /// How long the master may take for an answer.
 pub const ANSWER: Duration = Duration::from_secs(5);
-/// How long after a failure that took longer than [`BRIEF`] the master is not connected to again.
+/// How long the master is not tried again after a failure that took longer than [`BRIEF`].
 pub const REST: Duration = Duration::from_secs(1);
-/// How long a request for a set that is open waits for a master that is gone to be there again.
+/// How long a request for an open set waits for a master that is gone to come back.
 pub const BRIEF: Duration = Duration::from_millis(250);
-/// Bytes of blocks, pictures and texts that are held for all clients together.
+/// Bytes of blocks, pictures and texts that may be held for all clients together.
 pub const ROOM: u64 = 256 << 20;
-/// Large pictures that are made at once.
+/// The limit on large pictures that are encoded at the same time.
 pub const PICTURES: usize = 4;
-/// After what time without taking a byte a client is closed where others wait for room.
+/// After what time without taking a byte a client may be closed, if others wait for memory.
 pub const IDLE: Duration = Duration::from_secs(1);
-/// After what time all such clients are.
+/// After what time without taking a byte all such clients are closed, if others wait for memory.
 pub const LONG_IDLE: Duration = Duration::from_secs(5);
-/// How long others wait for room before clients that have taken nothing for less than [`IDLE`] are closed too.
+/// How long others wait for memory before clients that have stalled for less than [`IDLE`] are closed too.
 pub const LONG_WAIT: Duration = Duration::from_secs(2);
 
-/// How patient a gateway is.
+/// The time limits of a gateway.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// Until a request's head has come whole; also how long a connection may be idle.
+    /// For the complete head of a request; also for an idle connection.
     pub head: Duration,
-    /// While a client takes nothing of its answer.
+    /// For a client that takes nothing of its answer.
     pub stall: Duration,
-    /// Until a block has come.
+    /// For a block to come.
     pub block: Duration,
 }
 
 impl Patience {
-    /// How long a request may get nothing at all before it is ended. A block may wait here and then on its way, for `block`
-    /// each, and the master may be asked three times: what takes longer is an error of ours, and is not to hold a connection for good.
+    /// How long a request may get nothing before it is ended. A block may wait here and then in flight, for `block` each, and the master
+    /// may be asked three times. Anything longer is an error in the gateway, which must not hold a connection forever.
     #[must_use]
     pub fn silence(&self) -> Duration {
         self.block.saturating_mul(2).saturating_add(ANSWER * 3)
@@ -73,7 +73,7 @@ impl Default for Patience {
     }
 }
 
-/// Blocks of a size that are asked for ahead.
+/// The number of blocks of this size that are requested ahead.
 #[must_use]
 pub(super) fn count_blocks_ahead(block_size: u32) -> usize {
     let least = if u64::from(block_size) <= AHEAD { 2 } else { 1 };

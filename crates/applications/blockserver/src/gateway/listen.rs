@@ -1,4 +1,4 @@
-//! Connections: accepted up to a number, each with its patience; the threads they are served by.
+//! Accepts connections up to a limit, serves each with time limits, and runs the threads for that.
 
 use super::answer::{self, Gateway};
 use super::bounded_body::Bounded;
@@ -26,29 +26,29 @@ use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, Semaphore, oneshot};
 
-/// Threads that serve connections: what they do between two waits is short, and blocks are copied by the system.
+/// Threads that serve connections. Two suffice: the work between two waits is short, and the system copies the blocks.
 const THREADS: usize = 2;
-/// Threads of what blocks: questions to the master, large pictures.
+/// Threads for blocking work: questions to the master, large pictures.
 const BLOCKING: usize = limits::QUESTIONS + 4;
-/// How long the system is left alone when it has no room for another connection.
+/// How long to wait before accepting again when the system has no room for another connection.
 const REST: Duration = Duration::from_millis(50);
 
-/// How a gateway is to be.
+/// The options of a gateway.
 #[derive(Clone, Debug)]
 pub struct GatewayOptions {
-    /// Where it listens.
+    /// The address on which it listens.
     pub listen: SocketAddr,
-    /// Where the master is.
+    /// The address of the master.
     pub master: String,
-    /// How patient it is.
+    /// The time limits.
     pub patience: Patience,
-    /// Connections at once; [`limits::CONNECTIONS`] unless chosen otherwise.
+    /// The limit on connections; the default is [`limits::CONNECTIONS`].
     pub connections: usize,
-    /// Bytes that are held for all clients together; [`limits::ROOM`] unless chosen otherwise.
+    /// Bytes that may be held for all clients together; the default is [`limits::ROOM`].
     pub room: u64,
 }
 
-/// A gateway that runs. It ends with this value.
+/// A running gateway. It stops when this value is dropped.
 #[derive(Debug)]
 pub struct RunningGateway {
     address: SocketAddr,
@@ -57,7 +57,7 @@ pub struct RunningGateway {
 }
 
 impl RunningGateway {
-    /// Where it listens.
+    /// The address on which it listens.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
@@ -69,13 +69,13 @@ impl RunningGateway {
         self.room.peak()
     }
 
-    /// Clients that were closed because they took nothing while others waited for room.
+    /// The number of clients that were closed because they took nothing while others waited for memory.
     #[must_use]
     pub fn closed_for_room(&self) -> u64 {
         self.room.closed()
     }
 
-    /// Ends it: its connections are closed, its threads go.
+    /// Stops the gateway: its connections are closed and its threads end.
     pub fn stop(&self) {
         let stop = self
             .stop
@@ -95,10 +95,10 @@ impl Drop for RunningGateway {
     }
 }
 
-/// Starts a gateway. Its master may come later: until then answers say that it is not there.
+/// Starts a gateway. The master may come later; until then answers say that it is not there.
 ///
 /// # Errors
-/// When it cannot listen.
+/// If it cannot listen.
 pub fn start(options: GatewayOptions) -> Result<RunningGateway> {
     let listener = serve::listen_at(options.listen)?;
     let address = listener
@@ -116,12 +116,12 @@ pub fn start(options: GatewayOptions) -> Result<RunningGateway> {
     let (stop, stopped) = oneshot::channel();
     let work = move || {
         runtime.block_on(async move {
-            // What is not registered is no listener: the system has no room, which `accept` would say too.
+            // Registration fails only if the system has no room, and `accept` would fail for the same reason.
             let Ok(listener) = TcpListener::from_std(listener) else {
                 return;
             };
             let listening = tokio::spawn(listen(listener, options, gateway_room));
-            // Said, or there is nobody left to say it.
+            // An error means that the sender is gone, which also asks to stop.
             let _ = stopped.await;
             listening.abort();
         });
@@ -205,7 +205,7 @@ async fn serve(
             let answer = asked
                 .unwrap_or_else(|_| answer::build_late_response())
                 .map(|body| Bounded::new(body, patience.silence()));
-            // Its body keeps it from being the idlest as long as the client takes it.
+            // While the client takes the body, that activity keeps the connection from being the idlest.
             lock(&place).idle();
             Ok::<_, Infallible>(answer)
         }
@@ -216,7 +216,7 @@ async fn serve(
         .max_headers(limits::HEADERS)
         .max_buf_size(limits::HEAD)
         .serve_connection(io, service);
-    // How it ended matters to nobody: the client has what it got. Or others wait for the room that it does not give back.
+    // The result does not matter: the client has what it got, or its connection was closed for others.
     let (mut connection, mut gone, mut ended) =
         (pin!(connection), pin!(gone), pin!(ended.notified()));
     poll_fn(|context| {
@@ -236,7 +236,7 @@ fn lock(place: &Mutex<ConnectionSlot>) -> MutexGuard<'_, ConnectionSlot> {
     place.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Tells that there are too many connections.
+/// Tells a client that there are too many connections.
 async fn refuse(stream: TcpStream) {
     let words = "503: the gateway has reached its connection limit\n";
     let answer = format!(
@@ -247,13 +247,13 @@ async fn refuse(stream: TcpStream) {
     let Ok(mut stream) = stream.into_std() else {
         return;
     };
-    // It is empty yet, so there is room for this.
+    // The send buffer is still empty, so there is room for this.
     let _ = stream.write_all(answer.as_bytes());
     let _ = stream.shutdown(std::net::Shutdown::Write);
     let Ok(mut stream) = TcpStream::from_std(stream) else {
         return;
     };
-    // Closed with something unread, a connection is reset, and the answer with it.
+    // Closing a connection with unread bytes resets it, and the answer would be lost.
     let drain = async {
         let mut scratch = [0; 4096];
         while stream.read(&mut scratch).await.is_ok_and(|count| count > 0) {}

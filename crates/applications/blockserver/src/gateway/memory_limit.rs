@@ -1,5 +1,5 @@
-//! What is held for all clients together, in bytes: blocks on their way and in answers, pictures, texts. Where there is no room, what is
-//! wanted waits; where others wait, clients that take nothing are closed, the one that has taken nothing for longest first.
+//! The limit on memory for all clients together: blocks in flight and in answers, pictures, texts. Without room, what is wanted waits.
+//! While others wait, clients that take nothing are closed, the one that has taken nothing for the longest time first.
 
 use super::block_requests::Desk;
 use super::limits;
@@ -10,16 +10,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// How often whoever waits for room looks for a client that gives way.
+/// How often a task that waits for memory looks for a client that has to give way.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// The room.
+/// The memory for all clients, as a counter of bytes.
 #[derive(Debug)]
 pub(super) struct Room {
     most: u64,
     held: AtomicU64,
     peak: AtomicU64,
-    /// Clients that were closed for others.
+    /// Clients that were closed because others waited.
     closed: AtomicU64,
     changed: Notify,
     desks: Mutex<Vec<Weak<Desk>>>,
@@ -32,14 +32,14 @@ struct GatewayClients {
     all: BTreeMap<u64, Arc<GatewayClientStall>>,
 }
 
-/// Since when a client takes nothing.
+/// Since when a client has taken nothing.
 #[derive(Debug, Default)]
 struct GatewayClientStall {
     since: Mutex<Option<Instant>>,
     end: Notify,
 }
 
-/// Bytes that are held until this is dropped.
+/// Bytes that count as held until this is dropped.
 #[derive(Debug)]
 pub(super) struct GatewayMemoryGrant {
     room: Arc<Room>,
@@ -53,7 +53,7 @@ impl Drop for GatewayMemoryGrant {
     }
 }
 
-/// Bytes of an answer with the room they take.
+/// Bytes of an answer together with the grant for their memory.
 struct GatewayChargedBytes {
     data: Vec<u8>,
     _taken: GatewayMemoryGrant,
@@ -66,7 +66,7 @@ impl AsRef<[u8]> for GatewayChargedBytes {
 }
 
 impl GatewayMemoryGrant {
-    /// Holds the room as long as somebody has those bytes.
+    /// Ties the grant to these bytes: it is held as long as anybody has them.
     pub(super) fn holding(self, data: Vec<u8>) -> Bytes {
         Bytes::from_owner(GatewayChargedBytes { data, _taken: self })
     }
@@ -77,7 +77,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Room {
-    /// Of so many bytes.
+    /// A limit of `most` bytes.
     pub(super) fn new(most: u64) -> Arc<Self> {
         Arc::new(Self {
             most,
@@ -95,12 +95,12 @@ impl Room {
         self.peak.load(Ordering::Relaxed)
     }
 
-    /// Clients that were closed because others waited for what they did not take.
+    /// The number of clients that were closed because others waited for memory.
     pub(super) fn closed(&self) -> u64 {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// Takes so many bytes where there is room for them, or nothing else is held.
+    /// Takes this many bytes if there is room, or if nothing else is held.
     pub(super) fn take(self: &Arc<Self>, bytes: u64) -> Option<GatewayMemoryGrant> {
         let fits = |held: u64| {
             (held == 0 || held.saturating_add(bytes) <= self.most)
@@ -117,7 +117,7 @@ impl Room {
         })
     }
 
-    /// Takes so many bytes whether there is room or not: what is made of others that go now.
+    /// Takes this many bytes even without room, for something made from other held bytes that are about to be released.
     pub(super) fn take_anyway(self: &Arc<Self>, bytes: u64) -> GatewayMemoryGrant {
         let held = self.held.fetch_add(bytes, Ordering::SeqCst);
         self.peak.fetch_max(held + bytes, Ordering::Relaxed);
@@ -127,7 +127,7 @@ impl Room {
         }
     }
 
-    /// Waits for room for so many bytes; nothing where there is none for too long.
+    /// Waits for room for this many bytes; `None` if there is none for too long.
     pub(super) async fn wait(self: &Arc<Self>, bytes: u64) -> Option<GatewayMemoryGrant> {
         let began = Instant::now();
         loop {
@@ -144,7 +144,7 @@ impl Room {
         }
     }
 
-    /// That desk waits for room too.
+    /// Registers a desk that waits for memory too.
     pub(super) fn serves(&self, desk: &Arc<Desk>) {
         let mut desks = lock(&self.desks);
         desks.retain(|desk| desk.strong_count() > 0);
@@ -157,9 +157,9 @@ impl Room {
         self.changed.notify_waiters();
     }
 
-    /// Somebody has waited for room for so long: the client that has taken nothing for longest is closed, and with it all that have taken
-    /// nothing for long. Clients take turns at holding the room, so one after another would keep others waiting for minutes: once
-    /// somebody has waited for [`limits::LONG_WAIT`], half of those that take nothing are closed at once.
+    /// Handles that somebody has waited for memory for `waited`: closes the client that has taken nothing for the longest time, and all
+    /// that have taken nothing for long. Clients could hold the memory in turns for minutes; so after [`limits::LONG_WAIT`], half of those
+    /// that take nothing are closed at once.
     pub(super) fn close_stalled(&self, waited: Duration) {
         let clients = lock(&self.clients);
         let stalled = clients
@@ -187,7 +187,7 @@ impl Room {
         }
     }
 
-    /// A client has come.
+    /// Registers a client.
     pub(super) fn enter(self: &Arc<Self>) -> GatewayClient {
         let mut clients = lock(&self.clients);
         let number = clients.next;
@@ -202,7 +202,7 @@ impl Room {
     }
 }
 
-/// A client that may have to give way.
+/// A registered client that may have to give way.
 #[derive(Debug)]
 pub(super) struct GatewayClient {
     room: Arc<Room>,
@@ -211,17 +211,17 @@ pub(super) struct GatewayClient {
 }
 
 impl GatewayClient {
-    /// It takes nothing from now on, unless it already did not.
+    /// Notes that the client takes nothing from here on, unless that is noted already.
     pub(super) fn stalls(&self) {
         lock(&self.stall.since).get_or_insert_with(Instant::now);
     }
 
-    /// It takes something.
+    /// Notes that the client takes something.
     pub(super) fn moves(&self) {
         *lock(&self.stall.since) = None;
     }
 
-    /// Waits until it has to give way.
+    /// Waits until the client has to give way.
     pub(super) fn has_to_go(&self) -> impl Future<Output = ()> + use<> {
         let stall = Arc::clone(&self.stall);
         async move { stall.end.notified().await }

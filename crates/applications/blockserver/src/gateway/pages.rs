@@ -1,6 +1,6 @@
-//! What people and programs look at: the list of sets as JSON and as a page, and the page that shows a picture.
+//! Pages for people and JSON for programs: the list of sets, and the page that shows a picture.
 //!
-//! Pages load nothing from elsewhere, and run no script but their own.
+//! Pages load nothing from other hosts, and run no script but their own.
 
 use serde_json::json;
 use stackline_blocks::pyramid::Pyramid;
@@ -32,7 +32,7 @@ pub(super) fn sets_json(sets: &[SetInfo], servers: &[ServerInfo]) -> String {
     format!("{all:#}\n")
 }
 
-/// All sets as a page.
+/// The list of all sets as a page.
 pub(super) fn sets_page(sets: &[SetInfo]) -> String {
     let mut rows = String::new();
     for set in sets {
@@ -61,7 +61,7 @@ pub(super) fn sets_page(sets: &[SetInfo]) -> String {
     SETS.replace("{{ROWS}}", &rows)
 }
 
-/// The page that shows a picture; its own script and style carry the nonce.
+/// The page that shows a picture; its script and style carry the nonce of the content security policy.
 pub(super) fn render_view_page(name: &str, picture: &Pyramid, nonce: &str) -> String {
     let Pyramid {
         width,

@@ -1,4 +1,4 @@
-//! Pixels of a tile as PNG: fast rather than small.
+//! Encodes tiles as PNG, fast rather than small.
 
 use super::fault::GatewayFault;
 use crate::tile;
@@ -6,10 +6,10 @@ pub(super) use crate::tile::find_colour_type;
 use hyper::StatusCode;
 use stackline_blocks::pyramid::Pyramid;
 
-/// Tiles of so many bytes and more are encoded where they hold up nobody.
+/// Tiles of at least this many bytes are encoded in a thread of their own, so that they delay nobody.
 pub(super) const LARGE: usize = 256 << 10;
 
-/// A picture whose tiles can be drawn.
+/// Checks that the tiles of a picture can be encoded as PNG.
 pub(super) fn check_drawable(
     name: &str,
     picture: Option<&Pyramid>,
@@ -26,7 +26,7 @@ pub(super) fn check_drawable(
     Ok((picture.clone(), colours))
 }
 
-/// The tile as PNG.
+/// Encodes a tile as PNG.
 pub(super) fn encode_picture(
     picture: &Pyramid,
     colours: png::ColorType,

@@ -1,24 +1,24 @@
-//! The header Range over the bytes of a set (RFC 9110, section 14.2): one range is served, several are refused.
+//! The header Range for the bytes of a set (RFC 9110, section 14.2). One range is served, several are refused.
 
-/// Which bytes are asked for.
+/// The bytes that a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GatewayRangeRequest {
-    /// All: there is no header, or none that is understood, which is the same by section 14.2.
+    /// All: there is no header, or none that is understood, which means the same (section 14.2).
     All,
-    /// From a byte to a byte, both included, both within the set.
+    /// From one byte to another, both included and within the set.
     Part(u64, u64),
-    /// Bytes that are not there.
+    /// Bytes outside the set.
     Nowhere,
     /// More than one range.
     Several,
 }
 
-/// Which bytes of `length` a header asks for.
+/// Parses the header for a set of `length` bytes.
 pub(super) fn parse_range(header: Option<&str>, length: u64) -> GatewayRangeRequest {
     let Some(set) = header.and_then(ranges) else {
         return GatewayRangeRequest::All;
     };
-    // Empty elements of a list count for nothing (section 5.6.1).
+    // Empty elements of a list are ignored (section 5.6.1).
     let mut elements = set
         .split(',')
         .map(str::trim)
@@ -39,7 +39,7 @@ pub(super) fn parse_range(header: Option<&str>, length: u64) -> GatewayRangeRequ
                 _ => GatewayRangeRequest::Part(first, last.min(length - 1)),
             }
         }
-        // The last so many bytes.
+        // A suffix: the last bytes of the set.
         (Some(None), Some(Some(suffix))) => match suffix {
             0 => GatewayRangeRequest::Nowhere,
             _ if length == 0 => GatewayRangeRequest::Nowhere,
@@ -49,13 +49,13 @@ pub(super) fn parse_range(header: Option<&str>, length: u64) -> GatewayRangeRequ
     }
 }
 
-/// What stands behind the unit, which is in letters of any size.
+/// The part after the unit `bytes`, whose letters may have any case.
 fn ranges(header: &str) -> Option<&str> {
     let (unit, set) = header.split_once('=')?;
     unit.trim().eq_ignore_ascii_case("bytes").then_some(set)
 }
 
-/// A number that may be missing; nothing where it is none. What is too large is the largest.
+/// A number that may be missing (`Some(None)`); `None` if the text is not a number. A number that is too large becomes the largest.
 fn position(text: &str) -> Option<Option<u64>> {
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;

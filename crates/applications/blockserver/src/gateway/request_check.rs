@@ -1,11 +1,11 @@
-//! What is no request by RFC 9112, beyond what hyper's parser refuses: the answer says so, and the connection is closed, since what
-//! follows may not be what it seems.
+//! Checks requests by RFC 9112 beyond what hyper's parser does. The answer to a malformed request closes the connection, since what follows
+//! may not be what it seems.
 
 use hyper::header::{HOST, TRANSFER_ENCODING};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Version};
 
-/// Why a head is none, in words.
+/// Why a request's head is malformed, in words; `None` if it is not.
 pub(super) fn find_request_fault(head: &Parts) -> Option<&'static str> {
     if head.headers.contains_key(TRANSFER_ENCODING) {
         // Section 6.1. hyper leaves Content-Length out where both are there, so they cannot be distinguished from this alone; no request has a body here.
@@ -14,7 +14,7 @@ pub(super) fn find_request_fault(head: &Parts) -> Option<&'static str> {
     hosts(&head.headers, head.version)
 }
 
-/// Section 3.2: one Host of a request of HTTP/1.1, at most one of HTTP/1.0.
+/// Section 3.2: exactly one Host in HTTP/1.1, at most one in HTTP/1.0.
 fn hosts(headers: &HeaderMap, version: Version) -> Option<&'static str> {
     let mut hosts = headers.get_all(HOST).iter();
     match (hosts.next(), hosts.next()) {
@@ -29,7 +29,7 @@ fn hosts(headers: &HeaderMap, version: Version) -> Option<&'static str> {
     }
 }
 
-/// `uri-host [ ":" port ]` (RFC 9110, section 7.2); what stands in brackets is an address that only looks like one.
+/// Whether the field is `uri-host [ ":" port ]` (RFC 9110, section 7.2). What stands in brackets is not checked to be an IP address.
 fn is_host(field: &[u8]) -> bool {
     let name = match field.iter().rposition(|byte| *byte == b':') {
         Some(at) if !field.ends_with(b"]") => match &field[at + 1..] {
@@ -46,7 +46,7 @@ fn is_host(field: &[u8]) -> bool {
         .all(|byte| is_of_host(*byte) && (is_address || *byte != b':'))
 }
 
-/// RFC 3986, section 3.2.2: unreserved, percent-encoded, sub-delims, and the colons of an address.
+/// Whether the byte may be in a host (RFC 3986, section 3.2.2): unreserved, percent-encoded, sub-delims, and the colons of an address.
 const fn is_of_host(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(

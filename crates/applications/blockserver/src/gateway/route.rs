@@ -1,9 +1,9 @@
-//! Paths: what is asked for. A name that no set can have is no path.
+//! Parses the paths of requests. A name that no set can have makes a path invalid.
 
 use stackline_blocks::pyramid::{Pyramid, Tile};
 use std::borrow::Cow;
 
-/// What is asked for.
+/// What a path asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum GatewayRoute {
     /// `/`
@@ -23,14 +23,14 @@ pub(super) enum GatewayRoute {
 /// A tile as a path names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GatewayTileName {
-    /// By its level, 0 for the full resolution.
+    /// By level, 0 for the full resolution.
     Level(Tile),
-    /// By its zoom, 0 for the whole picture in one tile, as map viewers do.
+    /// By zoom, 0 for the whole picture in one tile, as map viewers count.
     Zoom { zoom: u8, column: u32, row: u32 },
 }
 
 impl GatewayTileName {
-    /// The tile in a picture; one that the picture has not is left to the picture.
+    /// The tile of a picture. Whether the picture has that tile is checked elsewhere.
     pub(super) fn tile(self, picture: &Pyramid) -> Option<Tile> {
         match self {
             Self::Level(tile) => Some(tile),
@@ -43,7 +43,7 @@ impl GatewayTileName {
 }
 
 impl GatewayRoute {
-    /// Of a path.
+    /// Parses a path.
     pub(super) fn of(path: &str) -> Option<Self> {
         let path = decoded(path)?;
         let rest = path.strip_prefix('/')?;
@@ -84,7 +84,7 @@ impl GatewayRoute {
     }
 }
 
-/// Escapes of characters that need none are those characters (RFC 3986, section 6.2.2.2); others are in no path here.
+/// Decodes escapes of characters that need none (RFC 3986, section 6.2.2.2); a path with other escapes is invalid.
 fn decoded(path: &str) -> Option<Cow<'_, str>> {
     if !path.contains('%') {
         return Some(path.into());
@@ -113,7 +113,7 @@ fn name(text: &str) -> Option<String> {
     fits.then(|| text.to_owned())
 }
 
-/// Digits and nothing else.
+/// Parses a number that consists of digits only.
 pub(super) fn number<N: std::str::FromStr>(text: &str) -> Option<N> {
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         None

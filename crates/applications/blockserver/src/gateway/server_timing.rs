@@ -1,17 +1,17 @@
-//! The header Server-Timing (W3C, Server Timing): where the time of a block went, from its own stamps.
+//! The header Server-Timing (W3C, Server Timing): how the time of a block was spent, from its stamps.
 //!
-//! The stamps are of three clocks: the gateway's, the master's, the server's. Each term but `network` is the difference of two
-//! stamps of one clock. `network` is the three ways together (to the master, to the server, back), so that the clocks'
-//! differences cancel; no single one of them could be known without knowing these.
+//! The stamps are of three clocks: the gateway's, the master's, the server's. Each term except `network` is the difference of two stamps of
+//! the same clock. `network` is the sum of the three ways (to the master, to the server, back), in which the differences between the clocks
+//! cancel; a single way could only be computed if these were known.
 
 use super::block_requests::GatewayBlock;
 use stackline_blocks::wire::server_messages::BlockHead;
 use std::fmt::Write;
 
-/// Where the time of a block went, ns.
+/// How the time of a block was spent, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hops {
-    /// In the gateway, before it was asked for.
+    /// In the gateway, before it was requested.
     pub(super) gateway: u64,
     /// In the master.
     pub(super) master: u64,
@@ -21,21 +21,21 @@ pub(super) struct Hops {
     pub(super) read: u64,
     /// In the server's write queue.
     pub(super) write: u64,
-    /// On its ways.
+    /// On the three ways over the network.
     pub(super) network: u64,
-    /// From the request to the whole block.
+    /// From the arrival of the HTTP request to the arrival of the whole block.
     pub(super) total: u64,
 }
 
 impl Hops {
-    /// Of a block that came at a moment, for a request that had come at another, ns of the gateway's clock.
+    /// The times of a block that came at the moment `at` for a request that came at the moment `entered`, ns of the gateway's clock.
     pub(super) fn of(head: &BlockHead, entered: u64, at: u64) -> Self {
         let gateway = head.app_send.saturating_sub(entered);
         let master = head.master_out.saturating_sub(head.master_in);
         let queue = head.start_read.saturating_sub(head.server_in);
         let read = head.end_read.saturating_sub(head.start_read);
         let write = head.start_write.saturating_sub(head.end_read);
-        // Somebody who joined when it was on its way waited for less.
+        // A request that joined when the block was in flight waited for less.
         let total = at.saturating_sub(entered);
         let away = at.saturating_sub(head.app_send);
         let network = away.saturating_sub(master + queue + read + write);
@@ -79,7 +79,7 @@ pub(super) fn format_block_timing(came: &GatewayBlock, entered: u64) -> String {
     header
 }
 
-/// The header for a range: how many blocks it is made of, and the slowest of those that were waited for before it began.
+/// The header for a range: the number of its blocks, and the slowest of those that were awaited before the answer began.
 pub(super) fn format_range_timing(blocks: u64, waited: u64, slowest: u64) -> String {
     format!(
         "blocks;desc=\"{blocks}\", slowest;dur={:.3};desc=\"of the first {waited}\"",

@@ -1,8 +1,8 @@
-//! The client that all requests share, and the sets it has open.
+//! The block client that all requests share, and the sets it has open.
 //!
-//! Where its master is gone, each request tries it first: only while it cannot be reached sets that are open are read on, since a master
-//! that is there again may have deleted them. What is open belongs to one session with one master, and numbers of sets are used once, so
-//! what is read is never of another set of the same name.
+//! If the master is lost, each request tries to reach it first. Open sets are read without it only while it cannot be reached, since a
+//! master that is back may have deleted them. Open sets belong to one session with one master, and set numbers are never used again, so
+//! what is read never comes from another set of the same name.
 
 use super::block_requests::{Desk, GatewayBlock, GatewayBlockFailure};
 use super::fault::GatewayFault;
@@ -19,20 +19,20 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
-/// Stack of each thread.
+/// Stack size of each thread, bytes.
 const STACK: usize = 256 << 10;
-/// How often it is looked who has waited for too long.
+/// How often to check which requests have waited for too long.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// What the threads of a session share with those who use it.
+/// What the threads of a session share with its users.
 struct GatewaySessionInner {
     client: BlockClient,
     desk: Arc<Desk>,
-    /// Whether another session is to be begun when the master is needed.
+    /// Whether a new session has to begin when the master is needed.
     stale: AtomicBool,
 }
 
-/// A session with a master. It ends when nobody uses it.
+/// A session with a master. It ends when nobody uses it any more.
 pub(super) struct GatewaySession {
     inner: Arc<GatewaySessionInner>,
     sets: Mutex<BTreeMap<String, Arc<OpenSet>>>,
@@ -67,7 +67,7 @@ impl GatewaySession {
     }
 
     fn is_stale(&self) -> bool {
-        // The connection may have ended a moment before that is reported.
+        // The connection may have ended a moment before this is reported.
         self.inner.stale.load(Ordering::Relaxed) || !self.inner.client.has_master()
     }
 
@@ -95,7 +95,8 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Done<()> {
 }
 
 impl GatewaySessionInner {
-    /// Asks for what is wanted; what came together goes in one list. No list supersedes another: they are of many people.
+    /// Requests what is wanted; blocks that are wanted at the same time go into one list. The lists never supersede, as they serve many
+    /// users.
     fn ask(&self) {
         while let Some(lists) = self.desk.next() {
             for (set, numbers) in lists {
@@ -133,32 +134,32 @@ impl GatewaySessionInner {
                 self.desk.close_stalled();
                 looked = Instant::now();
                 if self.desk.give_up(patience) {
-                    // Perhaps the master is silent without being gone.
+                    // The master may be silent although the connection still exists.
                     self.stale.store(true, Ordering::Relaxed);
                 }
-                // Lists that do not supersede are one endless list: its tally is of no use, and is not to overflow.
+                // Lists that do not supersede count as one endless list: its tally is not needed, and must not overflow.
                 drop(self.client.finish());
             }
         }
     }
 }
 
-/// A set that can be read.
+/// A set that can be read, with its session.
 #[derive(Clone)]
 pub(super) struct GatewayOpenSet {
     pub(super) session: Arc<GatewaySession>,
     pub(super) set: Arc<OpenSet>,
 }
 
-/// Where the sessions of a gateway begin.
+/// Starts and keeps the sessions of a gateway.
 pub(super) struct GatewaySessions {
     master: String,
     patience: Patience,
     room: Arc<Room>,
     current: Arc<Mutex<Option<Arc<GatewaySession>>>>,
-    /// Since when it is tried to connect to the master.
+    /// Since when connecting to the master is being tried.
     trying: Arc<Mutex<Option<Instant>>>,
-    /// Why the master could not be connected to, and when that was.
+    /// Why the master could not be reached, and when.
     connecting: Arc<tokio::sync::Mutex<Option<(Instant, GatewayFault)>>>,
     opening: tokio::sync::Mutex<()>,
     questions: Arc<Semaphore>,
@@ -184,7 +185,7 @@ impl GatewaySessions {
         lock(&self.current).clone()
     }
 
-    /// Something that blocks, elsewhere; given up when it takes too long, while its thread goes on.
+    /// Runs blocking work in another thread. If it takes too long, its result is given up, though its thread continues.
     async fn elsewhere<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Done<T> + Send + 'static,
@@ -209,7 +210,7 @@ impl GatewaySessions {
         }
     }
 
-    /// A session whose master is there.
+    /// A session whose master is connected.
     pub(super) async fn fresh(&self) -> Result<Arc<GatewaySession>, GatewayFault> {
         let usable = || self.current().filter(|session| !session.is_stale());
         if let Some(session) = usable() {
@@ -227,7 +228,7 @@ impl GatewaySessions {
         let (master, patience, room) = (self.master.clone(), self.patience, Arc::clone(&self.room));
         let (current, trying) = (Arc::clone(&self.current), Arc::clone(&self.trying));
         let begun = Instant::now();
-        // It goes on, and is of use, also when nobody waits for it any more.
+        // Connecting continues, and its result is used, even if nobody waits any more.
         let work = move || {
             *lock(&trying) = Some(begun);
             let result = GatewaySession::start(&master, patience, &room).map(Arc::new);
@@ -236,7 +237,7 @@ impl GatewaySessions {
                     *lock(&current) = Some(Arc::clone(session));
                     None
                 }
-                // One that refuses at once may be there at any moment; one that says nothing is left alone for a while.
+                // A master that refuses at once may be back at any moment; one that does not answer is left alone for a while.
                 Err(error) if begun.elapsed() > limits::BRIEF => Some((
                     Instant::now(),
                     GatewayFault::unavailable(error.message.clone()),
@@ -251,7 +252,7 @@ impl GatewaySessions {
             .map_err(|fault| GatewayFault::unavailable(fault.words))
     }
 
-    /// The session that is read from: the master's as it is now; where it cannot be reached, the one before.
+    /// The session to read from: one whose master is connected, or the one before if the master cannot be reached.
     async fn session(&self) -> Result<Arc<GatewaySession>, GatewayFault> {
         let before = match self.current() {
             Some(session) if !session.is_stale() => return Ok(session),
@@ -259,7 +260,7 @@ impl GatewaySessions {
             None => return self.fresh().await,
         };
         if lock(&self.trying).is_some_and(|since| since.elapsed() > limits::BRIEF) {
-            // It says nothing: that is not waited for by everybody.
+            // The master is silent: not every request should wait for it.
             return Ok(before);
         }
         match tokio::time::timeout(limits::BRIEF, self.fresh()).await {
@@ -273,13 +274,13 @@ impl GatewaySessions {
             .is_some_and(|session| session.find(name).is_some())
     }
 
-    /// A set by its name, opened unless that was done.
+    /// Opens a set by name, unless it is open.
     pub(super) async fn open(&self, name: &str) -> Result<GatewayOpenSet, GatewayFault> {
         let session = self.session().await?;
         if let Some(set) = session.find(name) {
             return Ok(GatewayOpenSet { session, set });
         }
-        // One after the other: who comes second finds it open.
+        // One after the other, so that the second request finds the set open.
         let _alone = self.opening.lock().await;
         let mut session = self.fresh().await?;
         if let Some(set) = session.find(name) {
@@ -302,7 +303,7 @@ impl GatewaySessions {
         Ok(GatewayOpenSet { session, set })
     }
 
-    /// A set that may have been loaded anew under its name: what is known of it is of no use.
+    /// Forgets an open set that may have been loaded again under its name.
     fn forget(&self, open: &GatewayOpenSet) {
         let mut sets = open.session.open();
         if sets
@@ -313,8 +314,7 @@ impl GatewaySessions {
         }
     }
 
-    /// The checksum of a block as the master knows it now; nothing where the master cannot be asked. The set may have been
-    /// opened anew for it.
+    /// The checksum of a block as the master knows it; `None` if the master cannot be asked. The set may be opened anew for this.
     pub(super) async fn checksum(
         &self,
         open: &mut GatewayOpenSet,
@@ -347,23 +347,23 @@ impl GatewaySessions {
         Ok(None)
     }
 
-    /// A set as it is now: one that was loaded anew under its name is opened anew.
+    /// The set as it is at the master: if it was loaded again under its name, it is opened anew.
     pub(super) async fn open_now(&self, name: &str) -> Result<GatewayOpenSet, GatewayFault> {
         let mut open = self.open(name).await?;
         match self.checksum(&mut open, 0).await {
-            // Its first block may be missing; the set is there.
+            // Only its first block may be missing; the set itself is there.
             Err(fault) if !self.is_open(name) => Err(fault),
             _ => Ok(open),
         }
     }
 
-    /// Whether a block that failed is worth asking for again, with the set opened anew.
+    /// Whether it makes sense to request a failed block again, with the set opened anew.
     pub(super) async fn mend(&self, open: &GatewayOpenSet, failure: &GatewayBlockFailure) -> bool {
         match failure {
             GatewayBlockFailure::Why(Why::NoSet | Why::NoSession) => self.forget(open),
             GatewayBlockFailure::Why(Why::NoServer) | GatewayBlockFailure::Words(_)
                 if open.session.is_stale() => {}
-            // Not this one, which has waited long enough: those that come after it, where the master was gone in silence.
+            // Not for this request, which has waited long enough, but for later ones, in case the master was lost silently.
             GatewayBlockFailure::Late => {
                 let _ = self.fresh().await;
                 return false;
@@ -373,7 +373,7 @@ impl GatewaySessions {
         self.fresh().await.is_ok()
     }
 
-    /// A block of a set that is open, or opened anew where that helps.
+    /// Reads a block of an open set; opens the set anew if that may help.
     pub(super) async fn block(
         &self,
         open: &mut GatewayOpenSet,
@@ -400,7 +400,7 @@ impl GatewaySessions {
         }
     }
 
-    /// What there is.
+    /// All sets and servers of the master.
     pub(super) async fn list(&self) -> Result<(Vec<SetInfo>, Vec<ServerInfo>), GatewayFault> {
         let session = self.fresh().await?;
         self.elsewhere(move || session.inner.client.list()).await

@@ -1,4 +1,5 @@
-//! A viewer's newest list supersedes the one before: what that one still waits for is not asked for any more, and it ends.
+//! A viewer's new list supersedes the one before: blocks that only the old list waits for are not requested any more, and the old list
+//! ends.
 
 use super::block_requests::GatewayListEvent;
 use std::collections::BTreeMap;
@@ -6,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// Where a list hears of its blocks, and that it is superseded.
+/// Sends a list its events.
 type GatewayListSender = UnboundedSender<GatewayListEvent>;
 
 /// A list that may be superseded.
@@ -16,7 +17,7 @@ pub(super) struct GatewayRunningList {
     wake: GatewayListSender,
 }
 
-/// The newest list of each viewer of each set.
+/// The newest list of each viewer of each set, by set and viewer.
 #[derive(Default)]
 pub(super) struct Viewers(Mutex<BTreeMap<(String, String), GatewayRunningList>>);
 
@@ -25,7 +26,7 @@ impl Viewers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A viewer of a set has a new list.
+    /// Registers a viewer's new list, and supersedes the one before.
     pub(super) fn begin(
         &self,
         set: &str,
@@ -46,7 +47,7 @@ impl Viewers {
         }
     }
 
-    /// That list has ended.
+    /// Removes a list that has ended.
     pub(super) fn end(&self, set: &str, viewer: &str, over: &Arc<AtomicBool>) {
         let key = (set.to_owned(), viewer.to_owned());
         let mut lists = self.lists();

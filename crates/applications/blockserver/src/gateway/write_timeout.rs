@@ -1,4 +1,4 @@
-//! A connection whose other side has to take something now and then: one that takes nothing for too long is closed.
+//! A connection that is closed when its client takes nothing for too long.
 
 use super::memory_limit::GatewayClient;
 use stackline_guard::connection_slots::ConnectionSlot;
@@ -12,19 +12,19 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
-/// A connection.
+/// A connection with a limit on stalled writes.
 pub(super) struct Patient {
     stream: TcpStream,
     patience: Duration,
-    /// Runs while a write waits.
+    /// The timer that runs while a write waits.
     stalled: Option<Pin<Box<Sleep>>>,
     client: GatewayClient,
     place: Arc<Mutex<ConnectionSlot>>,
-    /// When its place was touched last.
+    /// When activity was last noted for its slot.
     touched: Instant,
 }
 
-/// How often a place is touched, at most.
+/// The shortest time between two notes of activity.
 const TOUCH: Duration = Duration::from_millis(10);
 
 impl Patient {
@@ -44,7 +44,7 @@ impl Patient {
         }
     }
 
-    /// Bytes have passed: others are idler.
+    /// Notes that bytes have passed.
     fn passes(&mut self) {
         let now = Instant::now();
         if now.duration_since(self.touched) >= TOUCH {

@@ -1,7 +1,8 @@
-//! What waits for one connection of a master: bounded in bytes, not in messages, since an answer may have half a megabyte.
+//! The messages that wait for one connection of a master. They are bounded in bytes, not in number, because an answer may have half a
+//! megabyte.
 //!
-//! What somebody asked for waits for it up to a bound, and nothing more is read of it meanwhile, so that it waits for itself. All that
-//! waits for clients is bounded in sum too: then the one for which most waits is closed.
+//! When a client's answers reach a limit, the master reads nothing more from it until some are sent. The bytes that wait for all clients
+//! together are bounded too: above the limit, the client for which the most waits is disconnected.
 
 use crate::connection::{self, BlockMessageSender};
 use crate::server::now;
@@ -13,37 +14,38 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Messages that are sent with one system call, at most.
+/// The largest number of messages that are sent with one system call.
 const TOGETHER: usize = 64;
-/// Bytes after which no other message is added to them.
+/// When this many bytes are gathered, no other message is added to them.
 const AT_ONCE: u64 = 64 << 10;
-/// How long the last words of a connection may take.
+/// How long sending the last messages of a closed connection may take.
 const LAST: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 struct OutboxMessages {
+    /// The waiting messages, each with the bytes charged for it.
     messages: VecDeque<(u64, Message)>,
-    /// Bytes that wait, or are on their way to be remembered, or are being sent.
+    /// Bytes charged: messages that wait, are being sent, or depend on changes that are being stored.
     bytes: u64,
-    /// Nothing is added any more.
+    /// Whether nothing may be added any more.
     is_closed: bool,
 }
 
-/// What waits for one connection.
+/// The outbox of one connection.
 #[derive(Debug)]
 pub(super) struct Outbox {
     waiting: Mutex<OutboxMessages>,
-    /// Something came, or it was closed.
+    /// Notified when a message was added or the outbox was closed.
     changed: Condvar,
-    /// Less waits.
+    /// Notified when fewer bytes wait.
     room: Condvar,
     stream: TcpStream,
-    /// What waits for all that count together.
+    /// The total over all connections that are counted together.
     all: Option<Arc<AtomicU64>>,
 }
 
 impl Outbox {
-    /// Of a connection; what waits for it counts among `all`.
+    /// The outbox of a connection; its bytes are also counted in `all`.
     pub(super) fn new(stream: TcpStream, all: Option<Arc<AtomicU64>>) -> Arc<Self> {
         Arc::new(Self {
             waiting: Mutex::default(),
@@ -58,12 +60,12 @@ impl Outbox {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes that wait for it.
+    /// Bytes that are charged to it.
     pub(super) fn bytes(&self) -> u64 {
         self.waiting().bytes
     }
 
-    /// So many bytes are on their way to it, or to be remembered for it.
+    /// Charges bytes: a message on its way here, or changes that are being stored for it.
     pub(super) fn charge(&self, bytes: u64) {
         self.waiting().bytes += bytes;
         if let Some(all) = &self.all {
@@ -71,7 +73,7 @@ impl Outbox {
         }
     }
 
-    /// They are no longer.
+    /// Takes charged bytes back.
     pub(super) fn discharge(&self, bytes: u64) {
         self.waiting().bytes -= bytes;
         if let Some(all) = &self.all {
@@ -80,7 +82,7 @@ impl Outbox {
         self.room.notify_all();
     }
 
-    /// Adds a message that was charged with so many bytes.
+    /// Adds a message, for which `charged` bytes were charged.
     pub(super) fn put(&self, charged: u64, message: Message) {
         let mut waiting = self.waiting();
         if waiting.is_closed {
@@ -92,7 +94,7 @@ impl Outbox {
         self.changed.notify_one();
     }
 
-    /// Waits until less than so many bytes wait; whether it is still open.
+    /// Waits until fewer than `most` bytes are charged. Returns whether the outbox is still open.
     pub(super) fn wait_below(&self, most: u64) -> bool {
         let mut waiting = self.waiting();
         while waiting.bytes >= most && !waiting.is_closed {
@@ -104,7 +106,7 @@ impl Outbox {
         !waiting.is_closed
     }
 
-    /// Closes the connection behind what waits for it, if that leaves soon.
+    /// Closes the connection after the waiting messages have been sent, if that takes no longer than [`LAST`].
     pub(super) fn close(&self) {
         self.waiting().is_closed = true;
         let _ = self.stream.set_write_timeout(Some(LAST));
@@ -112,7 +114,7 @@ impl Outbox {
         self.room.notify_all();
     }
 
-    /// Ends the connection at once; what waits for it is dropped.
+    /// Ends the connection at once, with `words` for the peer if there are any. Waiting messages are dropped.
     pub(super) fn end(&self, words: Option<&str>) {
         let dropped: Vec<(u64, Message)> = {
             let mut waiting = self.waiting();
@@ -130,7 +132,7 @@ impl Outbox {
         self.room.notify_all();
     }
 
-    /// Sends what waits, until it is closed or the connection is gone.
+    /// Sends messages until the outbox is closed or the connection is lost.
     pub(super) fn send(&self, mut sender: BlockMessageSender) {
         let mut messages = Vec::new();
         loop {

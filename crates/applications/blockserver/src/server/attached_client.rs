@@ -1,6 +1,6 @@
-//! One client at a server: a single thread takes its lists and sends its blocks. It looks for newer lists before it
-//! hands blocks to the transport, and takes back what the transport did not begin, so that what a list supersedes is not begun
-//! once the list is here.
+//! Serves one client at a disk server: a single thread takes its lists and sends its blocks. It looks for newer lists before it hands
+//! blocks to the transport, and takes back what the transport has not begun, so that no superseded block begins once the newer list is
+//! here.
 
 use super::outgoing::{Outgoing, WholeBlockRule};
 use super::wake_bell::{Bell, BellWaitPurpose};
@@ -20,9 +20,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// What was asked of the transport and came so soon was there.
+/// If waiting for the transport took less than this (ns), the transport counts as having had room.
 const BRIEF: stackline_core::time::Duration = stackline_core::time::Duration(50_000);
-/// Blocks that begin within so many bytes are handed over with one system call, as far as a part goes.
+/// Blocks that begin within this many bytes are handed over with one system call, as far as the size of a part allows.
 const TOGETHER: usize = 64 << 10;
 
 impl DiskServerShared {
@@ -32,7 +32,7 @@ impl DiskServerShared {
         mut sender: BlockMessageSender,
         mut seat: KnownConnectionSlot,
     ) {
-        // Whoever says nothing more is one of the readers, of which the idlest gives way.
+        // A peer that says nothing keeps a reader's slot, and the idlest reader gives way.
         let Ok(Message::Attach(attach)) = receiver.message() else {
             return;
         };
@@ -77,7 +77,7 @@ impl DiskServerShared {
                 apart,
                 flight,
             };
-            // However it ended: nobody is left to report to.
+            // The result does not matter: after any end there is nobody to report to.
             let _ = client.serve(&mut receiver);
         }
         let _ = receiver.stream().shutdown(Shutdown::Both);
@@ -87,7 +87,7 @@ impl DiskServerShared {
         self.wake(&state, &woken);
     }
 
-    /// What data go over, if not over the connection.
+    /// Opens what carries data beside the connection; `None` if the data goes over the connection.
     fn apart(
         &self,
         attach: &Attach,
@@ -113,13 +113,13 @@ impl DiskServerShared {
     }
 }
 
-/// What data go over beside the connection.
+/// The sending end of what carries data beside the connection.
 enum BlockSideSender {
     Datagrams(BlockDatagramSender),
     Blasts(Box<BlockBlastSender>),
 }
 
-/// Bytes that the other side has acknowledged so far.
+/// Bytes that the other side has acknowledged so far (TCP_INFO).
 fn acked(stream: &TcpStream) -> u64 {
     TcpInfo::of(stream.as_fd())
         .ok()
@@ -127,7 +127,7 @@ fn acked(stream: &TcpStream) -> u64 {
         .unwrap_or(0)
 }
 
-/// What the transport knows of its path.
+/// Passes the transport's current acknowledgements and round-trip times to the send window.
 fn look(flight: &mut BlockSendWindow, stream: &TcpStream) {
     let info = TcpInfo::of(stream.as_fd()).ok();
     let time = |us: u32| stackline_core::time::Duration(u64::from(us) * 1000);
@@ -146,7 +146,7 @@ fn look(flight: &mut BlockSendWindow, stream: &TcpStream) {
     }
 }
 
-/// A client that is attached.
+/// A client that has attached.
 struct AttachedBlockClient<'s> {
     shared: &'s DiskServerShared,
     session: u128,
@@ -154,22 +154,22 @@ struct AttachedBlockClient<'s> {
     bell: &'s Bell,
     seat: KnownConnectionSlot,
     apart: Option<BlockSideSender>,
-    /// What the connection holds, and how large parts are; none where data go beside it, or a send buffer of a fixed size
-    /// bounds it: then blocks are sent as they are.
+    /// The send window of the connection. `None` if data goes beside the connection, or a send buffer of fixed size limits it: then blocks
+    /// are sent whole.
     flight: Option<BlockSendWindow>,
 }
 
-/// What there is to do.
+/// What there is to send.
 enum BlockSendStep {
     Nothing,
-    /// Something is on its way over the connection.
+    /// Something for the connection.
     Stream,
-    /// Blocks whose data go beside it.
+    /// Blocks whose data goes beside the connection.
     Apart(Vec<(BlockHead, SharedPooledBlock)>),
 }
 
 impl AttachedBlockClient<'_> {
-    /// Until the connection or the server is gone.
+    /// Serves the client until the connection or the server ends.
     fn serve(&mut self, receiver: &mut BlockMessageReceiver) -> Result<(), BlockConnectionEnd> {
         let (mut outgoing, mut sent) = (Outgoing::default(), Vec::new());
         let (mut until, mut had_room) = (BellWaitPurpose::Now, true);
@@ -234,7 +234,7 @@ impl AttachedBlockClient<'_> {
         Ok(())
     }
 
-    /// What has to happen before another block, or part of one, begins.
+    /// What the next block, or part of one, has to wait for.
     fn what_is_missing(&mut self, stream: &TcpStream, has_room: bool) -> BellWaitPurpose {
         let Some(flight) = &mut self.flight else {
             return BellWaitPurpose::Now;
@@ -246,7 +246,7 @@ impl AttachedBlockClient<'_> {
         }
     }
 
-    /// Sends blocks whose data go beside the connection; between datagrams that are paced newer lists are heard.
+    /// Sends blocks whose data goes beside the connection. Between paced datagrams newer lists are taken.
     fn send_apart(
         &mut self,
         receiver: &mut BlockMessageReceiver,
@@ -281,7 +281,7 @@ impl AttachedBlockClient<'_> {
         done
     }
 
-    /// Takes the lists that have come.
+    /// Takes all lists that have come.
     fn lists(&self, receiver: &mut BlockMessageReceiver) -> Result<(), BlockConnectionEnd> {
         let mut more = true;
         while more && !self.shared.is_stopped() && !self.bell.is_over() {
@@ -300,8 +300,8 @@ impl AttachedBlockClient<'_> {
         Ok(())
     }
 
-    /// Takes what is to be written next: the rest of what is under way, unless it is superseded; blocks that begin within the
-    /// bytes that a send buffer is to hold, or only one where the transport takes less than it is given, or each is waited for.
+    /// Takes what to send next from the state machine: the rest of the block under way, unless it is superseded, then blocks within the
+    /// bytes that are handed over at a time; only one block if the transport took less than it was given, or each block is waited for.
     fn next(&self, outgoing: &mut Outgoing, had_room: bool) -> BlockSendStep {
         let is_awaited = match &self.apart {
             Some(BlockSideSender::Blasts(_)) => true,
@@ -328,11 +328,11 @@ impl AttachedBlockClient<'_> {
                 outgoing.cut();
                 state.machine.cut(self.connection, unit);
             } else {
-                // A block that ends is as one that begins: others may follow where there is room.
+                // After the end of a block, others may follow within the same part.
                 bytes = outgoing.add_part(part);
             }
         }
-        // The last goes alone: it tells of those before it, and nothing else may follow for long.
+        // The last block goes alone: it reports the end of writing of those before it, and nothing else may follow for long.
         while !outgoing.is_in_parts()
             && (bytes == 0 || (bytes < most && state.machine.to_write(self.connection) > 1))
         {
@@ -363,8 +363,8 @@ impl AttachedBlockClient<'_> {
         }
     }
 
-    /// The transport has those blocks; what it had no room for, and what is not begun, waits at the machine again. Whether
-    /// there is nothing else to do.
+    /// Reports blocks that the transport has taken, and returns those that it has not begun to the state machine. Returns whether nothing
+    /// is left to do.
     fn sent(&mut self, sent: &mut Vec<u64>, outgoing: &mut Outgoing) -> bool {
         let now = now();
         let mut state = self.shared.state();

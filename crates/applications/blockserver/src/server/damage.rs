@@ -1,27 +1,29 @@
-//! Copies of one disk that turned out not to be what was written: each is counted and said once, and not more are said than
-//! somebody reads.
+//! The damaged copies on one disk, whose data differs from what was written. Each is counted and reported once, at a limited rate.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// Damaged copies that are distinguished.
+/// The largest number of damaged copies that are recorded.
 const KNOWN: usize = 1 << 16;
-/// Those that are said one by one, and after which time others are again.
+/// How many damaged copies are reported within [`REST`].
 const SAID: u32 = 8;
+/// After what time reports are possible again.
 const REST: Duration = Duration::from_secs(10);
 
-/// The damaged copies of a disk, by where they begin.
+/// The damaged copies on a disk, by the offsets at which they begin.
 #[derive(Debug, Default)]
 pub(super) struct DiskDamage {
     at: BTreeSet<u64>,
-    /// When the first of those was said that count against what may be said now.
+    /// When the first report of the current period was made.
     since: Option<Instant>,
+    /// Reports in the current period.
     said: u32,
+    /// Copies that were found and not reported.
     unsaid: u64,
 }
 
 impl DiskDamage {
-    /// One was met; where it is to be said, how many others were not since.
+    /// Records a damaged copy. If it should be reported, returns how many others were not reported since the last report.
     pub(super) fn found(&mut self, offset: u64, now: Instant) -> Option<u64> {
         if self.at.len() >= KNOWN || !self.at.insert(offset) {
             return None;
@@ -40,12 +42,12 @@ impl DiskDamage {
         Some(std::mem::take(&mut self.unsaid))
     }
 
-    /// Something else was written there.
+    /// Handles that the place was written anew.
     pub(super) fn mended(&mut self, offset: u64) {
         self.at.remove(&offset);
     }
 
-    /// How many there are.
+    /// The number of damaged copies.
     pub(super) fn count(&self) -> u64 {
         self.at.len() as u64
     }

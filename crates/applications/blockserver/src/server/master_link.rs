@@ -15,10 +15,10 @@ use std::sync::{MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// How long a loader that comes before the master's answer waits for it.
+/// How long a loader that connects before the master has answered this server is kept waiting.
 const JOIN_ANSWER: Duration = Duration::from_secs(5);
 
-/// The number that the master gives, or why it gives none.
+/// The number that the master gives this server, or the error with the reason for a refusal.
 fn joined_of(answer: Message) -> Result<DiskServerJoined, BlockConnectionEnd> {
     match answer {
         Message::Joined(joined) => Ok(joined),
@@ -42,7 +42,7 @@ fn joined_of(answer: Message) -> Result<DiskServerJoined, BlockConnectionEnd> {
 }
 
 impl DiskServerShared {
-    /// Talks to the master until the server is stopped: again and again where it is gone.
+    /// Talks to the master until the server is stopped; connects again whenever the connection is lost.
     pub(super) fn talk_to_master(&self, address: SocketAddr) {
         let (mut wait, mut said) = (AGAIN.0, String::new());
         while !self.is_stopped() {
@@ -77,7 +77,7 @@ impl DiskServerShared {
         }
     }
 
-    /// Joins, and carries out what the master says, until it is gone.
+    /// Joins, and carries out the master's messages until the connection ends.
     fn with_master(
         &self,
         halves: BlockConnectionHalves,
@@ -106,7 +106,7 @@ impl DiskServerShared {
         })
     }
 
-    /// What it joins with: its name, its address, and its disks.
+    /// The message with which the server joins: its name, address and disks.
     fn describe_for_join(&self, address: SocketAddr) -> Join {
         let about = |slot: &ServedDisk| {
             let damaged = slot.damage().count();
@@ -124,7 +124,7 @@ impl DiskServerShared {
         }
     }
 
-    /// From now on it has the number that the master gave it, and its disks are that master's.
+    /// Records the number that the master gave, and makes the disks that master's.
     fn note_joined(&self, joined: &DiskServerJoined) {
         self.adopts.store(false, Ordering::Relaxed);
         let server = joined.server;
@@ -139,7 +139,8 @@ impl DiskServerShared {
         self.first_join.notify_all();
     }
 
-    /// A master names this server to loaders as soon as it has taken it: a loader may be here before the master's answer is.
+    /// Waits until the server has joined. The master names the server to loaders as soon as it accepts it, so a loader may come before the
+    /// master's answer.
     pub(super) fn wait_for_first_join(&self) {
         let _ = self
             .first_join
@@ -152,7 +153,8 @@ impl DiskServerShared {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reports to the master that it lives and what changes of its disks, until that is over; then the connection ends.
+    /// Reports periodically to the master that the server is alive, and changes of its disks, until `over` is set; then closes the
+    /// connection.
     fn report_to_master(&self, sender: &mut BlockMessageSender, over: &AtomicBool) {
         let mut last_heartbeat = std::time::Instant::now();
         while !over.load(Ordering::Relaxed) && !self.is_stopped() {
@@ -169,7 +171,7 @@ impl DiskServerShared {
         let _ = sender.stream().shutdown(Shutdown::Both);
     }
 
-    /// Carries out what the master says until its connection ends.
+    /// Carries out the master's messages until its connection ends.
     fn carry_out_orders(&self, receiver: &mut BlockMessageReceiver) -> BlockConnectionEnd {
         loop {
             match receiver.message() {
@@ -185,7 +187,7 @@ impl DiskServerShared {
         }
     }
 
-    /// The disks are that master's from now on: they say so before a block is written.
+    /// Stores the master's identity on all disks, which has to be done before a block is written.
     fn belong_to(&self, master: u128) {
         for slot in &self.disks {
             let path = || slot.disk.about().path;

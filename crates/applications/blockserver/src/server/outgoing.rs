@@ -1,5 +1,5 @@
-//! What is on its way to a client: messages, and blocks with what precedes them, whole or in parts. All are handed to the transport
-//! with one system call, as far as there is room, and without waiting. Data are not copied.
+//! What is being sent to a client: messages, and blocks with their heads, whole or in parts. As much as fits is handed to the transport
+//! with one system call and without waiting. Block data is not copied.
 
 use super::SharedPooledBlock;
 use nix::errno::Errno;
@@ -12,20 +12,20 @@ use std::net::TcpStream;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 
-/// Data of a block.
+/// A part of a block's data.
 #[derive(Debug)]
 struct OutgoingBlockData {
-    /// The block, by its unit.
+    /// The unit of the block.
     unit: u64,
     block: SharedPooledBlock,
-    /// Which of its bytes.
+    /// The range of its bytes.
     range: Range<usize>,
 }
 
-/// Words, and data of a block behind them.
+/// Bytes of messages, and block data that follows them.
 #[derive(Debug)]
 struct OutgoingBlockPiece {
-    /// Where they are in the words.
+    /// The range of the message bytes in [`Outgoing::words`].
     words: Range<usize>,
     data: Option<OutgoingBlockData>,
 }
@@ -42,38 +42,39 @@ impl OutgoingBlockPiece {
     }
 }
 
-/// What is on its way.
+/// The queue of what is being sent.
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
+    /// The encoded messages of all pieces.
     words: Vec<u8>,
     pieces: Vec<OutgoingBlockPiece>,
-    /// Bytes of the first piece that the transport has.
+    /// Bytes of the first piece that the transport has taken.
     done: usize,
-    /// A block of which the transport has the parts before that byte, by its unit.
+    /// The block under way: its unit, its data, and how many bytes the transport has taken.
     under_way: Option<(u64, SharedPooledBlock, usize)>,
 }
 
-/// How blocks are sent.
+/// Whether blocks are sent whole or in parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WholeBlockRule {
-    /// Their data behind them, as they are.
+    /// Whole: the data follows the head without part lengths.
     Always,
-    /// In parts, each of so many bytes.
+    /// In parts of about this many bytes.
     Within(usize),
 }
 
 impl Outgoing {
-    /// Whether the transport has all of it.
+    /// Whether the transport has taken everything.
     pub(super) const fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
-    /// The block of which the transport has some parts, by its unit.
+    /// The unit of the block of which the transport has some parts.
     pub(super) fn under_way(&self) -> Option<u64> {
         self.under_way.as_ref().map(|(unit, ..)| *unit)
     }
 
-    /// Whether what was added last is a part behind which others of its block have to follow.
+    /// Whether the last piece is a part that other parts of its block have to follow.
     pub(super) fn is_in_parts(&self) -> bool {
         let last = self.pieces.last().and_then(|piece| piece.data.as_ref());
         last.is_some_and(|data| data.range.end < data.block.data().len())
@@ -89,8 +90,8 @@ impl Outgoing {
         });
     }
 
-    /// Adds a block by its unit, with its head before it: all of it, or its first part. Nothing else goes before its last.
-    /// How many bytes of it that are.
+    /// Adds a block with its head: whole, or its first part. Nothing else may be sent before its last part. Returns the number of data
+    /// bytes added.
     pub(super) fn add_block(
         &mut self,
         head: &Message,
@@ -112,7 +113,7 @@ impl Outgoing {
         bytes
     }
 
-    /// Adds the next part of the block that is under way. How many bytes that are.
+    /// Adds the next part of the block under way. Returns the number of data bytes added.
     pub(super) fn add_part(&mut self, most: usize) -> usize {
         let from = self.begin();
         let Some((unit, block, at)) = self.under_way.take() else {
@@ -127,7 +128,7 @@ impl Outgoing {
         bytes
     }
 
-    /// Says that the rest of the block that is under way is not sent.
+    /// Adds the mark that the rest of the block under way is not sent.
     pub(super) fn cut(&mut self) {
         let from = self.begin();
         if self.under_way.take().is_some() {
@@ -139,7 +140,7 @@ impl Outgoing {
         }
     }
 
-    /// Where the words of another piece begin.
+    /// Where the message bytes of the next piece begin.
     fn begin(&mut self) -> usize {
         if self.pieces.is_empty() {
             self.words.clear();
@@ -147,7 +148,7 @@ impl Outgoing {
         self.words.len()
     }
 
-    /// Says how long the part of a block from that byte on is, and which bytes it has.
+    /// Appends the length of the next part of a block, and returns the range of its bytes.
     fn part(&mut self, block: &SharedPooledBlock, at: usize, most: usize) -> Range<usize> {
         let left = block.data().len() - at;
         let length = part_length(left as u64, Some(most as u64)) as usize;
@@ -158,11 +159,11 @@ impl Outgoing {
         at..at + length
     }
 
-    /// Hands over as much as there is room for, and says how many bytes that was; `sent` gets the units of blocks that the
-    /// transport now has.
+    /// Hands over as much as there is room for. Returns how many bytes that was; `sent` gets the units of blocks that the transport has
+    /// taken completely.
     ///
     /// # Errors
-    /// When the connection is gone.
+    /// If the connection is lost.
     pub(super) fn send(&mut self, stream: &TcpStream, sent: &mut Vec<u64>) -> io::Result<u64> {
         let mut taken = 0;
         while !self.pieces.is_empty() {
@@ -180,7 +181,7 @@ impl Outgoing {
         Ok(taken)
     }
 
-    /// Takes back the blocks and parts that were not begun; the unit of the block that was.
+    /// Takes back the blocks and parts that were not begun. Returns the unit of the block that was begun.
     pub(super) fn take_back(&mut self) -> Option<u64> {
         let begun = usize::from(self.done > 0);
         let has_words = self.pieces.iter().any(|piece| piece.data.is_none());
@@ -188,7 +189,7 @@ impl Outgoing {
         for (at, piece) in pieces {
             match piece.data {
                 Some(data) if at >= begun && data.range.start == 0 => {}
-                // Words cannot go before the end of its block.
+                // A message cannot overtake the rest of this block, so this piece has to stay.
                 Some(data) if at >= begun && !has_words => {
                     self.under_way = Some((data.unit, data.block, data.range.start));
                 }

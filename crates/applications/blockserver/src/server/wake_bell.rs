@@ -1,5 +1,4 @@
-//! Wakes a thread that waits for a connection or for work, whichever comes first. Whoever has work for a thread that is
-//! awake makes no system call.
+//! Wakes a thread that waits for its connection or for work. Ringing for a thread that is awake costs no system call.
 
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -11,47 +10,50 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What a thread waits for, beside what comes over the connection.
+/// What a thread waits for, besides bytes on its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BellWaitPurpose {
-    /// That somebody rings.
+    /// Until somebody rings.
     Work,
-    /// That the transport has room.
+    /// Until the transport has room.
     Room,
-    /// That so much time has passed, or that somebody rings.
+    /// Until this time has passed, or somebody rings.
     Later(Duration),
-    /// Nothing: it only looks.
+    /// It does not wait, it only checks.
     Now,
 }
 
 impl BellWaitPurpose {
-    /// Whether it is the transport that is waited for.
+    /// Whether it waits for the transport.
     pub(super) const fn is_for_the_transport(self) -> bool {
         matches!(self, Self::Room | Self::Later(_))
     }
 }
 
-/// What there is.
+/// The result of a wait.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BellReadiness {
-    /// Something has come over the connection, or it is gone.
+    /// Bytes have come over the connection, or it has ended.
     pub(super) come: bool,
-    /// The transport has room, where that was asked.
+    /// The transport has room; only if that was waited for.
     pub(super) room: bool,
 }
 
-/// What a thread is woken by.
+/// Wakes one thread.
 #[derive(Debug)]
 pub(super) struct Bell {
+    /// A descriptor that becomes readable when the thread has to wake.
     event: EventFd,
+    /// Whether the thread has said that it has nothing to do.
     asleep: AtomicBool,
-    /// When the transport took something last, ns.
+    /// When the transport last took something, ns.
     moved: AtomicU64,
+    /// Whether the connection should end.
     is_over: AtomicBool,
 }
 
 impl Bell {
-    /// That nobody has rung.
+    /// A bell that nobody has rung.
     pub(super) fn new() -> io::Result<Self> {
         let event = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
         let moved = AtomicU64::new(super::now().0);
@@ -63,47 +65,48 @@ impl Bell {
         })
     }
 
-    /// There is work: wakes the thread if it said that it has none.
+    /// Wakes the thread because there is work, if it has said that it has nothing to do.
     pub(super) fn ring(&self) {
         if self.asleep.swap(false, Ordering::SeqCst) {
             self.wake();
         }
     }
 
-    /// The transport took something then.
+    /// Records that the transport took something at that time.
     pub(super) fn move_on(&self, at: Instant) {
         self.moved.store(at.0, Ordering::Relaxed);
     }
 
-    /// When it did so last.
+    /// When the transport last took something.
     pub(super) fn moved(&self) -> Instant {
         Instant(self.moved.load(Ordering::Relaxed))
     }
 
-    /// The connection ends; whether it was not to before.
+    /// Asks the connection to end. Returns whether this was the first request.
     pub(super) fn end(&self) -> bool {
         let is_first = !self.is_over.swap(true, Ordering::SeqCst);
         self.wake();
         is_first
     }
 
-    /// Whether the connection is to end.
+    /// Whether the connection should end.
     pub(super) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
     }
 
     /// Wakes the thread, whatever it waits for.
     pub(super) fn wake(&self) {
-        // A counter that is full wakes as well.
+        // A write to a full counter fails, but then the descriptor is readable anyway.
         let _ = self.event.write(1);
     }
 
-    /// There is nothing to do until somebody rings. Said before [`Bell::wait`], while nobody can add work.
+    /// Records that the thread has nothing to do until somebody rings. To be called before [`Bell::wait`], under the lock that adding work
+    /// needs.
     pub(super) fn nothing_to_do(&self) {
         self.asleep.store(true, Ordering::SeqCst);
     }
 
-    /// Waits as it is asked to, and says what there is.
+    /// Waits as asked, and returns what there is.
     pub(super) fn wait(
         &self,
         stream: &TcpStream,

@@ -1,4 +1,5 @@
-//! A simulated session as events: the ways of its blocks, what was sent again, what ports and connections did. It writes no file.
+//! A simulated session as events: the histories of its blocks, retransmissions, and the use of ports and connections. Writing them to a
+//! file is up to the caller.
 
 use super::scene::{BlockScene, BlockSceneOutcome};
 use super::usage::ConnectionUse;
@@ -10,7 +11,7 @@ use stackline_events::{EventEmitter, EventTable, EventValue};
 use stackline_sim::messages::TcpConnectionEvent;
 use stackline_sim::usage::emit_usage;
 
-/// All of it as a table, from which lifelines and findings are made.
+/// All events as a table, from which lifelines (the paths of blocks over time) and findings are computed.
 #[must_use]
 pub fn event_table(scene: &BlockScene<'_>, outcome: &BlockSceneOutcome) -> EventTable {
     let mut table = EventTable::default();
@@ -20,7 +21,7 @@ pub fn event_table(scene: &BlockScene<'_>, outcome: &BlockSceneOutcome) -> Event
     table
 }
 
-/// Emits all of it. `zero_ns` is added to every time.
+/// Emits all events. `zero_ns` is added to every time.
 pub fn emit_scene_events(
     scene: &BlockScene<'_>,
     outcome: &BlockSceneOutcome,
@@ -69,7 +70,7 @@ pub fn emit_scene_events(
         .for_each(|one| connection(scene, one, zero_ns, emit));
 }
 
-/// As a kernel reports a connection.
+/// The events of a connection, as a kernel would report it.
 fn connection(
     scene: &BlockScene<'_>,
     one: &ConnectionUse,
@@ -107,7 +108,7 @@ fn connection(
     info.emit_on(local, one.at.0 + zero_ns, emit);
 }
 
-/// By how much a time grew, ns.
+/// The increase of a time, ns.
 const fn grew(before: Duration, later: Duration) -> u64 {
     later.0.saturating_sub(before.0)
 }

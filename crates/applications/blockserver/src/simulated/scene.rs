@@ -1,4 +1,4 @@
-//! What is simulated, and what comes of it: hosts, disks, what processors take, what is asked for.
+//! The input and the output of a simulation: hosts, disks, processing costs and requests; and what came of them.
 
 use super::usage::BlockSiteUsage;
 use stackline_blocks::demand::{BlockListSchedule, Demand};
@@ -12,31 +12,31 @@ use stackline_core::time::{Duration, Instant};
 use stackline_net::PortCounters;
 use stackline_sim::messages::MessageTrace;
 
-/// A disk server.
+/// A simulated disk server.
 #[derive(Clone, Debug)]
 pub struct SimulatedServer {
     /// Its host.
     pub host: String,
-    /// Of each disk, what a read takes, s.
+    /// How long a read takes on each disk, s.
     pub disks: Vec<Distribution>,
-    /// Bytes of blocks that are kept in memory.
+    /// Bytes of the memory cache.
     pub cache: u64,
 }
 
-/// What processors take. Of the paper's hosts: Tierney et al. 1996, sections 4.2.3 and 4.3.1.
+/// How long processors take for each step. For the paper's hosts: Tierney et al. 1996, sections 4.2.3 and 4.3.1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockProcessingCosts {
-    /// The master, to translate a list.
+    /// At the master: translating a list.
     pub translate: Duration,
-    /// The master, to send it on.
+    /// At the master: sending a list on to a server.
     pub forward: Duration,
-    /// A server, to understand a list and look in its memory.
+    /// At a server: parsing a list and looking in the cache.
     pub parse: Duration,
-    /// A server's processor, to keep a block that was read and to enter it in the write queue.
+    /// At a server: storing a block that was read, and adding it to the write queue.
     pub enter: Duration,
-    /// A server's processor, to hand a block to the transport.
+    /// At a server: handing a block to the transport.
     pub hand: Duration,
-    /// The application, to take a block, for each server's connection by itself.
+    /// At the application: taking a block; the connections of different servers do not delay each other.
     pub receive: Duration,
 }
 
@@ -51,25 +51,25 @@ pub struct BlockScene<'n> {
     pub client: String,
     /// The servers.
     pub servers: Vec<SimulatedServer>,
-    /// `tcp` and its options, of all connections.
+    /// The `tcp` stack of all connections, with its options.
     pub stack: &'n Stack,
-    /// What processors take.
+    /// How long processors take.
     pub costs: BlockProcessingCosts,
-    /// The sets, each with what is asked of it.
+    /// The sets, each with the rule by which its lists are made.
     pub sets: Vec<(BlockSet, Demand)>,
-    /// Where the blocks of sets are put whose placement is given: a disk for each in turn.
+    /// The disks of blocks for sets whose placement is given, used in turn.
     pub given: Vec<u32>,
     /// When lists are sent.
     pub schedule: BlockListSchedule,
-    /// Blocks that the application keeps, and most blocks of a list.
+    /// The number of blocks that the application keeps and does not ask for again.
     pub keeps: usize,
-    /// See `keeps`.
+    /// The largest number of blocks in a list.
     pub most: usize,
     /// Whether a newer list discards the older one.
     pub supersedes: bool,
-    /// Whether all histories are kept.
+    /// Whether the histories of all blocks are recorded.
     pub histories: bool,
-    /// The seed.
+    /// The root seed.
     pub seed: Seed,
 }
 
@@ -78,27 +78,27 @@ pub struct BlockScene<'n> {
 pub struct ServerOutcome {
     /// Its host.
     pub host: String,
-    /// The connection that its blocks went over; none where the client is on its host.
+    /// The connection that its blocks went over; `None` if the client is on its host.
     pub connection: Option<u32>,
-    /// Segments that it sent again.
+    /// Segments that it retransmitted.
     pub sent_again: u64,
 }
 
-/// What came of it.
+/// The outcome of a simulation.
 #[derive(Debug)]
 pub struct BlockSceneOutcome {
     /// The session's record.
     pub record: BlockSessionRecord,
     /// When the last list was over.
     pub end: Instant,
-    /// What connections did.
+    /// The traces of the connections.
     pub traced: Vec<MessageTrace>,
-    /// Of each server.
+    /// The outcome of each server.
     pub servers: Vec<ServerOutcome>,
-    /// What went through each direction of each link.
+    /// The counters of each direction of each link.
     pub counters: Vec<PortCounters>,
-    /// Blocks that came and were not wanted any more, and their bytes.
+    /// The number and the bytes of blocks that came and were no longer wanted.
     pub unwanted: (u64, u64),
-    /// What ports and connections did, interval by interval, where histories are kept.
+    /// The use of ports and connections, interval by interval; only if histories are recorded.
     pub watched: BlockSiteUsage,
 }

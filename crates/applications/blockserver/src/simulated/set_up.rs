@@ -1,4 +1,4 @@
-//! What stands before time begins: servers have joined the master, and sets are placed and sealed.
+//! The state before a simulation begins: servers have joined the master, and sets are placed and sealed.
 
 use super::scene::{BlockScene, SimulatedServer};
 use stackline_blocks::client::BlockClientMachine;
@@ -15,17 +15,17 @@ use stackline_blocks::wire::server_messages::DiskInfo;
 use stackline_core::error::{Error, Result};
 use stackline_core::time::Instant;
 
-/// The master's connections: of the client, of who loads, and of the first server.
+/// The number of the client's connection at the master.
 pub(super) const CLIENT: u64 = 1;
 const LOADER: u64 = 2;
 pub(super) const FIRST_SERVER: u64 = 100;
 /// Bytes of a simulated disk.
 const CAPACITY: u64 = 1 << 50;
 
-/// Servers join and sets are placed; the numbers of the sets.
+/// Lets servers join, and places the sets. Returns the numbers of the sets.
 ///
 /// # Errors
-/// What the master refuses.
+/// If the master refuses something.
 pub(super) fn set_up(
     scene: &BlockScene<'_>,
     master: &mut Master,
@@ -47,7 +47,7 @@ pub(super) fn set_up(
     Ok(sets)
 }
 
-/// Asks the master; what it sends.
+/// Sends the master a message, and returns its actions.
 fn ask(master: &mut Master, connection: u64, message: Message) -> Result<Actions> {
     let actions = master.handle(Instant(0), connection, message);
     let refused = actions.sends.iter().find_map(|(_, message)| match message {
@@ -57,7 +57,7 @@ fn ask(master: &mut Master, connection: u64, message: Message) -> Result<Actions
     refused.map_or(Ok(actions), |words| Err(Error::input(words)))
 }
 
-/// A server with its disks, which are empty and no master's.
+/// The join message of a server whose disks are empty and have no master.
 fn join(at: usize, server: &SimulatedServer) -> Join {
     let disk = |number| DiskInfo {
         identity: (at as u128 + 1) << 16 | number as u128,
@@ -82,7 +82,7 @@ fn join(at: usize, server: &SimulatedServer) -> Join {
     }
 }
 
-/// Makes a set, places and seals its blocks, and opens it for the client; its number.
+/// Creates a set, places and seals its blocks, and opens it for the client. Returns the set's number.
 fn place(scene: &BlockScene<'_>, master: &mut Master, about: &BlockSet) -> Result<u32> {
     let create = Create {
         request: 1,
@@ -135,7 +135,7 @@ fn place(scene: &BlockScene<'_>, master: &mut Master, about: &BlockSet) -> Resul
     Ok(set)
 }
 
-/// A disk for each block, in turn.
+/// A disk for each block, from `given` in turn.
 fn disks_in_turn(given: &[u32], blocks: &[u64]) -> Vec<u32> {
     let disk = |block: &u64| {
         given

@@ -1,5 +1,5 @@
-//! Master, disk servers and client at work: programs that wait for messages, disks, processors and room in their connections. A part that is on the
-//! same host as another is reached at once.
+//! The site of a simulation: the programs of master, disk servers and client, which wait for messages, disks, processors and room in their
+//! connections. Parts on the same host reach each other without delay.
 
 mod client;
 mod disk_server;
@@ -33,12 +33,12 @@ use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
 
-/// What travels.
+/// What travels between parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum SimulatedBlockPayload {
     Message(Message),
     Block(BlockHead),
-    /// The end of a block whose rest is not sent.
+    /// The mark that the rest of a block is not sent.
     Cut,
 }
 
@@ -58,10 +58,10 @@ fn before_data(head: &BlockHead) -> u64 {
     Message::from(head.clone()).bytes().len() as u64
 }
 
-/// How two parts reach each other: that which asks for the connection first.
+/// How two parts reach each other; the first of each pair is the side that opens the connection.
 enum BlockSiteRoute {
     Connection([MessagePort<SimulatedBlockPayload>; 2]),
-    /// On the same host.
+    /// Both are on the same host.
     Local([Mailbox<SimulatedBlockPayload>; 2]),
 }
 
@@ -81,7 +81,7 @@ impl BlockSiteRoute {
         Ok(Rc::new(Self::Connection(ports)))
     }
 
-    /// The side of it, where it is a connection.
+    /// The port of a side, if there is a connection.
     fn port(&self, side: PairSide) -> Option<&MessagePort<SimulatedBlockPayload>> {
         match self {
             Self::Connection(ports) => Some(&ports[side.index()]),
@@ -89,7 +89,7 @@ impl BlockSiteRoute {
         }
     }
 
-    /// The next thing that comes to a side.
+    /// Waits for the next message to a side.
     async fn receive(&self, side: PairSide) -> SimulatedBlockPayload {
         match self {
             Self::Connection(ports) => ports[side.index()].receive().await,
@@ -98,7 +98,7 @@ impl BlockSiteRoute {
     }
 }
 
-/// What came of all parts.
+/// The outcome of all parts.
 pub(super) struct BlockSiteFinish {
     pub(super) record: BlockSessionRecord,
     pub(super) servers: Vec<ServerOutcome>,
@@ -106,7 +106,7 @@ pub(super) struct BlockSiteFinish {
     pub(super) usage: BlockSiteUsage,
 }
 
-/// All parts.
+/// All parts of a simulation.
 pub(super) struct BlockSite {
     context: ProgramContext,
     costs: BlockProcessingCosts,
@@ -126,10 +126,10 @@ pub(super) struct BlockSite {
 }
 
 impl BlockSite {
-    /// All parts of a scene, with their connections asked for.
+    /// All parts of a scene, whose connections are being opened.
     ///
     /// # Errors
-    /// When a host, path or option is not there, or a set cannot be placed.
+    /// If a host, path or option does not exist, or a set cannot be placed.
     pub(super) fn new<T: Tap<SimDatagram>>(
         scene: &BlockScene<'_>,
         simulation: &mut Simulation<'_, T>,
@@ -180,7 +180,7 @@ impl BlockSite {
         self.context.spawn(program(Rc::clone(self)));
     }
 
-    /// Whether all connections are there.
+    /// Whether all connections are established.
     pub(super) fn is_connected(&self) -> bool {
         self.routes()
             .filter_map(|route| route.port(PairSide::Initiator))
@@ -195,7 +195,7 @@ impl BlockSite {
         of_servers.chain([&self.control])
     }
 
-    /// Starts all programs, once the connections are there: lists are asked for by those askers.
+    /// Starts all programs, once the connections are established. `askers` generate the lists.
     pub(super) fn start(self: &Rc<Self>, askers: Vec<Asker>, histories: bool) {
         for route in self.routes() {
             if let Some(port) = route.port(PairSide::Initiator).cloned() {
@@ -224,7 +224,7 @@ impl BlockSite {
         }
     }
 
-    /// Sends something over a route; on one host it is there at once.
+    /// Sends a message over a route; on the same host it arrives at once.
     fn put(&self, route: &Rc<BlockSiteRoute>, side: PairSide, payload: SimulatedBlockPayload) {
         if let Some(port) = route.port(side) {
             port.put(payload.bytes(), payload);
@@ -254,12 +254,12 @@ impl BlockSite {
 }
 
 impl BlockSite {
-    /// Looks at ports and connections now; the first time nothing has been done yet.
+    /// Records the use of ports and connections at this moment.
     pub(super) fn look(&self, usage: UsageTotals, counts: bool) {
         let now = self.context.now();
         let facts = [PairSide::Responder, PairSide::Initiator].map(|side| self.facts(side));
         let mut watch = self.watch.borrow_mut();
-        // The blocks' programs take nothing of their hosts' processors.
+        // The processing costs of blocks do not use the simulated hosts' processors.
         let usage = UsageTotals {
             processors: Vec::new(),
             ..usage
@@ -268,7 +268,7 @@ impl BlockSite {
         watch.1.look(now, facts.concat());
     }
 
-    /// What a side of each server's connection knows of itself.
+    /// The statistics of that side of each server's connection.
     fn facts(&self, side: PairSide) -> Vec<ConnectionFacts> {
         let of = |(server, site): (usize, &DiskServerSite)| {
             let facts = site.blocks.port(side)?.facts()?;
@@ -281,7 +281,7 @@ impl BlockSite {
         self.servers.iter().enumerate().filter_map(of).collect()
     }
 
-    /// What came of it.
+    /// The outcome of all parts.
     pub(super) fn finish(&self) -> BlockSiteFinish {
         let mut record = self.record.borrow_mut();
         let mut client = self.client.borrow_mut();
@@ -303,7 +303,7 @@ impl BlockSite {
     }
 }
 
-/// A host of the network.
+/// The index of a host in the network.
 fn node(scene: &BlockScene<'_>, name: &str) -> Result<NodeIndex> {
     let hosts = &scene.network.hosts;
     let at = hosts.iter().position(|host| host.name == name);
@@ -315,12 +315,12 @@ fn node(scene: &BlockScene<'_>, name: &str) -> Result<NodeIndex> {
     Ok(NodeIndex(u32::try_from(at).unwrap_or(u32::MAX)))
 }
 
-/// Whether a block begins only where little waits to leave; a send buffer of a fixed size is tried instead.
+/// Whether a block begins only while little waits to leave. With a send buffer of fixed size, that buffer is the limit instead.
 fn looks_for_room(stack: &Stack) -> bool {
     stack.number("send_buffer").is_none()
 }
 
-/// What the live parts ask of their sockets: messages leave at once, and little waits to leave unless a send buffer is given.
+/// The options that the live programs set on their sockets: no Nagle delay, and little waiting to leave unless a send buffer is given.
 fn as_live(stack: &Stack) -> Stack {
     let mut stack = stack.clone();
     stack.options.insert("nodelay".into(), OptionValue::Set);

@@ -1,35 +1,35 @@
-//! What ports and connections did, interval by interval, as a monitor would have seen it. It changes nothing of what happens.
+//! The use of ports and connections, interval by interval, as a monitor would have seen it. Watching changes nothing in the simulation.
 
 use stackline_core::procedure::PairSide;
 use stackline_core::time::{Duration, Instant};
 use stackline_sim::messages::TcpFacts;
 use stackline_sim::usage::UsageInterval;
 
-/// All intervals of a session.
+/// The use in all intervals of a session.
 #[derive(Clone, Debug, Default)]
 pub struct BlockSiteUsage {
-    /// Of ports through which something went.
+    /// The ports through which something went.
     pub intervals: Vec<UsageInterval>,
-    /// Of the connections that blocks go over, first the servers' ends, then the client's.
+    /// The connections that carry blocks: first the servers' ends, then the client's.
     pub connections: Vec<ConnectionUse>,
 }
 
 /// What one end of a connection did in an interval.
 #[derive(Clone, Debug)]
 pub struct ConnectionUse {
-    /// Its end.
+    /// When the interval ended.
     pub at: Instant,
-    /// Its length.
+    /// The length of the interval.
     pub interval: Duration,
-    /// The server, by its place in the scene.
+    /// The index of the server in the scene.
     pub server: usize,
-    /// The server's end is the responder's.
+    /// Which end; the server's is the responder.
     pub side: PairSide,
-    /// What it knew of itself at the beginning, and at the end.
+    /// Its statistics at the beginning and at the end of the interval.
     pub facts: [TcpFacts; 2],
 }
 
-/// What an end of a server's connection knows of itself.
+/// The statistics of one end of a server's connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ConnectionFacts {
     pub(super) server: usize,
@@ -37,7 +37,7 @@ pub(super) struct ConnectionFacts {
     pub(super) facts: TcpFacts,
 }
 
-/// Remembers what was known last.
+/// Turns successive statistics of connections into intervals.
 #[derive(Debug, Default)]
 pub(super) struct ConnectionWatch {
     pub(super) seen: Vec<ConnectionUse>,
@@ -46,7 +46,7 @@ pub(super) struct ConnectionWatch {
 }
 
 impl ConnectionWatch {
-    /// Looks now at the ends of servers' connections.
+    /// Records the statistics at this moment.
     pub(super) fn look(&mut self, now: Instant, ends: Vec<ConnectionFacts>) {
         let interval = self.last.map_or(Duration::ZERO, |last| now.since(last));
         if self.last.is_some() && interval == Duration::ZERO {

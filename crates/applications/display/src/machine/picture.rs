@@ -1,18 +1,18 @@
-//! A client's picture as requests, by which another display comes to have it.
+//! A client's symbols and windows as requests, with which another display is brought to the same state.
 
 use super::window::View;
 use super::{ClientId, DisplayMachine, OpenDisplaySymbol};
 use crate::protocol::{self, DisplayRequest};
 use crate::symbols::Symbol;
 
-/// Requests that make a picture.
+/// The requests that reproduce a client's state.
 #[derive(Debug, Default)]
 pub struct DisplayPictureRequests {
-    /// As they are sent.
+    /// The encoded requests.
     pub bytes: Vec<u8>,
-    /// How many there are.
+    /// The number of requests.
     pub requests: u32,
-    /// The numbers that the last of them had first: those of a batch that has not ended.
+    /// The client's numbers of the last requests: those of a batch that has not ended.
     pub kept: Vec<u32>,
 }
 
@@ -31,8 +31,8 @@ impl DisplayPictureRequests {
 }
 
 impl DisplayMachine {
-    /// Requests by which another display comes to have what a client has here: its symbols and windows, then what is half defined or half
-    /// a batch.
+    /// The requests that bring another display to the state that a client has here: its symbols and windows, then the symbol that is being
+    /// defined or edited, then the requests of an unfinished batch.
     #[must_use]
     pub fn picture(&self, client: ClientId) -> DisplayPictureRequests {
         let mut picture = DisplayPictureRequests::default();

@@ -1,49 +1,49 @@
-//! A window: the symbol that it shows, its pixels, and what of it is not drawn yet.
+//! A window: the symbol that it shows, its pixels, and which changes are not drawn yet.
 
 use crate::draw::{self, SymbolPlacement};
 use crate::pixels::Pixels;
 use crate::symbols::Symbols;
 
-/// What a window shows.
+/// The symbol that a window shows, and how it is placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct View {
     pub(super) symbol: u32,
     pub(super) place: SymbolPlacement,
 }
 
-/// What of a window is not drawn yet.
+/// The changes of a window that are not drawn yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum DisplayWindowDamage {
     #[default]
     None,
-    /// Items that were added to its symbol, from that place in the list on.
+    /// Items were added to its symbol: those from this index on.
     Added(usize),
     All,
 }
 
-/// A window.
+/// A window of a client.
 #[derive(Debug)]
 pub struct Window {
-    /// What its client calls it.
+    /// The title that its client gave it.
     pub title: String,
     pub(super) pixels: Pixels,
     pub(super) view: Option<View>,
     pub(super) damage: DisplayWindowDamage,
-    /// Counts how often it was drawn anew, for whoever looks on; a window that takes its place begins elsewhere.
+    /// How often it was drawn, so that viewers notice a change. A window that replaces it starts from another number.
     pub drawn: u64,
-    /// Items of the last picture that was drawn whole, and whether that was all of them.
+    /// The number of items in the last complete drawing, and whether all items were drawn.
     pub items: (usize, bool),
-    /// It is to be reported to its client that not all of them were drawn.
+    /// Whether its client has still to be notified that some items were not drawn.
     pub(super) is_cut: bool,
 }
 
 impl Window {
-    /// Its pixels as they were drawn last.
+    /// The pixels as last drawn.
     #[must_use]
     pub const fn pixels(&self) -> &Pixels {
         &self.pixels
     }
-    /// Draws what of it is not drawn.
+    /// Draws the changes that are not drawn yet.
     pub(super) fn redraw(&mut self, symbols: &Symbols) {
         let damage = std::mem::take(&mut self.damage);
         let Some(view) = self.view else {

@@ -1,4 +1,4 @@
-//! A client's requests at work: its messages are put together, kept or carried out, and answered.
+//! The handling of a client's requests: bytes are assembled to messages, stored for a batch or carried out, and answered.
 
 use super::window::{DisplayWindowDamage, View, Window};
 use super::{
@@ -11,26 +11,27 @@ use crate::pixels::{LARGEST, Pixels};
 use crate::protocol::{self, DisplayAnswer, DisplayRequest, Stamps, VERSION};
 use crate::symbols::{DisplayClientLimits, DisplayRefusal, Symbol};
 
-/// A client's requests at work.
+/// A client's state with what is needed to handle its requests.
 pub(super) struct DisplayRequestWork<'w> {
     pub(super) id: ClientId,
     pub(super) client: &'w mut DisplayClientState,
     pub(super) limits: &'w DisplayClientLimits,
     pub(super) watch: &'w mut dyn DisplayStepObserver,
-    /// When what came was there.
+    /// When the bytes were received, ns.
     pub(super) arrived: u64,
+    /// Whether `watch` wants to be notified of steps.
     pub(super) hears: bool,
 }
 
 impl DisplayRequestWork<'_> {
-    /// Carries out the message whose beginning came before, if it is whole now. What is behind it.
+    /// Completes the message whose beginning came earlier, and handles it if it is whole. Returns the bytes after it.
     pub(super) fn completed<'b>(
         &mut self,
         mut bytes: &'b [u8],
         token: &[u8],
     ) -> Result<&'b [u8], DisplayEndReason> {
         let mut message = std::mem::take(&mut self.client.rest);
-        // The head says how long all of it is.
+        // The header gives the length of the message.
         while !message.is_empty()
             && message.len() < protocol::message_length(&message)
             && !bytes.is_empty()
@@ -46,7 +47,7 @@ impl DisplayRequestWork<'_> {
         Ok(bytes)
     }
 
-    /// Carries out all requests that are whole. How many bytes those were.
+    /// Handles all complete requests. Returns how many bytes they were.
     pub(super) fn all(&mut self, bytes: &[u8], token: &[u8]) -> Result<usize, DisplayEndReason> {
         let mut used = 0;
         loop {
@@ -74,15 +75,15 @@ impl DisplayRequestWork<'_> {
             self.one(&request, wants, &bytes[used..used + length]);
             used += length;
         }
-        // Who has not said who he is sends one short message.
+        // Before its `Hello` is accepted, a client may send only one short message.
         if !self.client.is_known && bytes.len() - used > protocol::LONGEST_HELLO {
             return Err(DisplayEndReason::NotHello);
         }
         Ok(used)
     }
 
-    /// Adds the items that the bytes begin with to the symbol that is open, as long as nothing is to be judged of them: with no look at
-    /// the client between one and the next. How many bytes those were.
+    /// Fast path: adds the valid items without extra bytes with which the bytes begin to the open symbol, without going through every check
+    /// for each of them. Returns how many bytes they were.
     fn plain(&mut self, bytes: &[u8]) -> usize {
         let DisplayClientState {
             symbols,
@@ -129,7 +130,7 @@ impl DisplayRequestWork<'_> {
                 version: VERSION,
                 token: said,
             } => {
-                // Who knows a secret where none is asked for is no stranger.
+                // If this display has no secret, a client that sends one is accepted too.
                 if !token.is_empty() && !is_equal(said, token) {
                     return Err(DisplayEndReason::Stranger);
                 }
@@ -151,7 +152,7 @@ impl DisplayRequestWork<'_> {
         }
     }
 
-    /// The client may send as much again; it is granted that once it is half of what it may send.
+    /// Counts received bytes, and grants the same number again once they reach half of the credit.
     fn charge(&mut self, length: usize) {
         self.client.taken += length as u32;
         if self.client.taken >= CREDIT / 2 {
@@ -159,7 +160,7 @@ impl DisplayRequestWork<'_> {
         }
     }
 
-    /// Carries out a request, or keeps it for the end of its batch, and answers.
+    /// Handles a request, or stores it until the end of its batch, and answers.
     fn one(&mut self, request: &DisplayRequest<'_>, wants: bool, bytes: &[u8]) {
         if self.client.batch.is_some()
             && !matches!(request, DisplayRequest::EndBatch | DisplayRequest::Sync(_))
@@ -175,7 +176,7 @@ impl DisplayRequestWork<'_> {
         self.client.symbols.earns(bytes.len());
         let done = self.carry_out(request);
         self.report_step(DisplayRequestStep::Stored, self.client.requests);
-        // An answer says that it can be seen.
+        // An answer promises that the effect can be seen, so it is drawn first.
         if wants && done.is_ok() {
             self.draw_all();
         }
@@ -244,7 +245,7 @@ impl DisplayRequestWork<'_> {
         {
             self.answer(Err(DisplayRefusal::TooMuch), false);
         }
-        // All requests since it was drawn last are drawn with it.
+        // All requests since the last drawing are drawn by this one.
         if self.hears {
             (self.client.drawn + 1..=self.client.requests)
                 .for_each(|request| self.report_step(DisplayRequestStep::Rendered, request));
@@ -299,7 +300,7 @@ impl DisplayRequestWork<'_> {
         }
     }
 
-    /// A window shows a symbol from now on.
+    /// Lets a window show a symbol.
     fn show(&mut self, window: u32, view: View) -> Result<(), DisplayRefusal> {
         let window = self.client.windows.get_mut(&window);
         let window = window.ok_or(DisplayRefusal::NoWindow)?;
@@ -422,7 +423,7 @@ impl DisplayRequestWork<'_> {
         Ok(())
     }
 
-    /// Carries out what was kept, all of it; what of it is refused is reported by its own number.
+    /// Carries out the stored requests of a batch; refusals are reported with the number of the refused request.
     fn end_batch(&mut self) -> Result<(), DisplayRefusal> {
         let DisplayRequestBatch { bytes, numbers } =
             self.client.batch.take().ok_or(DisplayRefusal::Order)?;
@@ -440,14 +441,14 @@ impl DisplayRequestWork<'_> {
         Ok(())
     }
 
-    /// An item was added to a symbol: windows that show it need draw no more than that.
+    /// Records that an item was added to a symbol: windows that show the symbol itself need to draw only the new items.
     fn added(&mut self, number: u32, at: usize) {
         for window in self.client.windows.values_mut() {
             let is_root = window.view.is_some_and(|view| view.symbol == number);
             window.damage = match std::mem::take(&mut window.damage) {
                 DisplayWindowDamage::None if is_root => DisplayWindowDamage::Added(at),
                 DisplayWindowDamage::Added(from) if is_root => DisplayWindowDamage::Added(from),
-                // It may be called by what the window shows.
+                // A window that shows another symbol may call this one.
                 _ => DisplayWindowDamage::All,
             };
         }
@@ -461,7 +462,7 @@ impl DisplayRequestWork<'_> {
     }
 }
 
-/// Compares secrets in a time that does not depend on where they differ.
+/// Compares secrets in constant time.
 fn is_equal(said: &[u8], secret: &[u8]) -> bool {
     said.len() == secret.len()
         && said

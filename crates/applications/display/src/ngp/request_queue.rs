@@ -1,46 +1,49 @@
-//! Requests that wait to leave where a client would rather have the newest picture seen than every one: a change of an item takes the place of
-//! one that still waits. What the display has at last is the same; what lies between may not be seen, and batches may be seen in part.
+//! Requests that wait to be sent by a client that prefers the newest picture to every single one: a change of an item replaces an earlier
+//! change of the same item that still waits. The display ends in the same state, but states in between may not be seen, and batches may be
+//! seen in part.
 //!
-//! It changes neither how many requests there are nor how many bytes they have, so credit and the numbers of other requests stay right: a
-//! change that another took the place of is said once more instead, which changes nothing. A change that is refused may have a later number.
+//! The numbers of requests and their total bytes stay the same, so credit and the numbers of other requests remain right: the replacing
+//! change is sent once more for each that it replaced, which changes nothing. A change that is refused may be refused under a later number.
 
 use crate::protocol::{self, DisplayRequest};
 use std::collections::{BTreeMap, VecDeque};
 
-/// A request that leaves so many times.
+/// A request, and how many times it is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NgpWaitingRequest {
     pub(super) request: Vec<u8>,
     pub(super) times: u16,
 }
 
-/// See the module.
+/// Requests that wait to be sent; a newer change of an item replaces an older one.
 #[derive(Debug, Default)]
 pub struct NgpRequestQueue {
     requests: VecDeque<NgpWaitingRequest>,
-    /// How many have left.
+    /// The number of queue entries that have been taken.
     left: u64,
-    /// Where the change of an item waits, since the last request that changes may not pass.
+    /// The position of the waiting change of each item, counted from the first entry ever, since the last request that changes may not
+    /// overtake.
     places: BTreeMap<u32, u64>,
-    /// What is no whole request yet.
+    /// The beginning of a request whose rest has not come.
     rest: Vec<u8>,
+    /// Bytes of the waiting requests.
     bytes: usize,
 }
 
 impl NgpRequestQueue {
-    /// Bytes of what waits.
+    /// Bytes of the waiting requests.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Whether nothing can leave.
+    /// Whether no request waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.requests.is_empty()
     }
 
-    /// These wait behind the others.
+    /// Appends requests.
     pub fn push(&mut self, bytes: &[u8]) {
         self.rest.extend_from_slice(bytes);
         let rest = std::mem::take(&mut self.rest);
@@ -50,7 +53,7 @@ impl NgpRequestQueue {
             at += length;
         }
         if protocol::parse_request(&rest[at..]).is_err() {
-            // What is no request the display refuses.
+            // Bytes that are not a request go on, so that the display refuses them.
             self.wait(&rest[at..]);
             at = rest.len();
         }
@@ -82,7 +85,7 @@ impl NgpRequestQueue {
         });
     }
 
-    /// Puts a change into the place of one of the same item and length that still waits. False where none does.
+    /// Replaces a waiting change of the same item and length. Returns false if there is none.
     fn supersede(&mut self, item: u32, bytes: &[u8]) -> bool {
         let place = self
             .places
@@ -99,7 +102,7 @@ impl NgpRequestQueue {
         true
     }
 
-    /// The next one that leaves.
+    /// Takes the next request to send.
     pub(super) fn take(&mut self) -> Option<NgpWaitingRequest> {
         let next = self.requests.pop_front()?;
         self.left += 1;

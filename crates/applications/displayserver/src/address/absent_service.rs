@@ -1,24 +1,24 @@
-//! What is said where nobody is at an address, with the command that serves what was wanted there. It looks for nobody.
+//! The errors for an address where nobody answers, with the command that starts the wanted service there.
 
 use super::DisplayAddress;
 use stackline_core::error::Error;
 use std::io::{self, ErrorKind};
 
-/// What is wanted at an address.
+/// The kind of service that is wanted at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DisplayServiceKind {
     /// A display.
     Display,
-    /// A display's page.
+    /// The page that shows a display to browsers.
     Page,
-    /// Programs on terminals.
+    /// A terminal service.
     Terminal,
-    /// Whatever streams come to, for an internet server.
+    /// Any stream, for an internet server.
     Stream,
 }
 
 impl DisplayServiceKind {
-    /// Nobody serves it there.
+    /// The error if no such service answers there.
     pub(crate) fn absent(self, address: &DisplayAddress, why: &io::Error) -> Error {
         let listen = listens(address);
         if why.kind() == ErrorKind::Unsupported
@@ -48,7 +48,7 @@ impl DisplayServiceKind {
     }
 }
 
-/// A place beside that one.
+/// Another address of the same kind, as an example.
 fn elsewhere(address: &DisplayAddress) -> String {
     match (address, address.host_port()) {
         (DisplayAddress::Unix(_), _) => "unix:ANOTHER_PATH".into(),
@@ -57,7 +57,7 @@ fn elsewhere(address: &DisplayAddress) -> String {
     }
 }
 
-/// Where one listens who is found at that address.
+/// The address on which a service has to listen to be found at this one.
 fn listens(address: &DisplayAddress) -> String {
     match address {
         DisplayAddress::Vio(_, _, to) => to.to_string(),
@@ -66,7 +66,7 @@ fn listens(address: &DisplayAddress) -> String {
     }
 }
 
-/// No internet server is there, or it refuses.
+/// The error if no internet server answers there, or it refuses.
 pub(super) fn internet(server: &str, why: &io::Error) -> Error {
     if why.kind() == ErrorKind::PermissionDenied {
         let refused = Error::environment(format!(

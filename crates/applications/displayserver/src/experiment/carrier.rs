@@ -1,4 +1,4 @@
-//! What `--over` names: a stack of the language, a serial line, or PUP with options of its own.
+//! Parses `--over`: what carries requests and answers in a simulation.
 
 use crate::simulated::DisplaySceneCarrier;
 use stackline_core::error::{Error, Result};
@@ -10,15 +10,15 @@ use stackline_runner::network_stack::parse_stack;
 
 /// What carries requests and answers.
 pub(crate) enum DisplayCarrierStack {
-    /// `tcp`, at the client's end and at the display's.
+    /// `tcp`, with its options at the client's end and at the display's end.
     Tcp([Stack; 2]),
-    /// Blasts, stop-and-wait or a sliding window.
+    /// Blasts, stop-and-wait, or a sliding window.
     Blast(Stack),
     /// V's messages.
     Ikp,
     /// PUP.
     Pup(pup::PupOptions),
-    /// A serial line with so many bits a character.
+    /// A serial line with this many bits per character.
     Line(u32),
 }
 
@@ -34,7 +34,7 @@ impl DisplayCarrierStack {
     }
 }
 
-/// `--over`, and `--display-over` for the other end.
+/// Parses `--over`, and `--display-over` for the display's end.
 pub(crate) fn read(over: &str, display_over: Option<&str>) -> Result<DisplayCarrierStack> {
     let (name, options) = named(over)?;
     let carrier = match name {
@@ -51,7 +51,7 @@ pub(crate) fn read(over: &str, display_over: Option<&str>) -> Result<DisplayCarr
     }
 }
 
-/// What may stand behind `--over`.
+/// Examples for the hint of an error about `--over`.
 const EXAMPLES: &str = "as in --over 'tcp(nodelay)', --over pup, --over blast, --over ikp, \
                         --over tty, --over 'tty(bits = 8)'";
 /// The options of PUP.
@@ -94,7 +94,7 @@ fn stack(over: &str, display_over: Option<&str>) -> Result<DisplayCarrierStack> 
     }
 }
 
-/// The name and the options of `name(option, option = value)`.
+/// Splits `name(option, option = value)`.
 fn named(over: &str) -> Result<(&str, Vec<(&str, &str)>)> {
     let text = over.trim();
     let Some((name, rest)) = text.split_once('(') else {
@@ -114,7 +114,7 @@ fn named(over: &str) -> Result<(&str, Vec<(&str, &str)>)> {
     ))
 }
 
-/// `name = value`, or a name alone.
+/// Splits `name = value`; a name alone has the value "".
 fn option(text: &str) -> (&str, &str) {
     text.split_once('=')
         .map_or((text.trim(), ""), |(name, value)| {
@@ -122,7 +122,7 @@ fn option(text: &str) -> (&str, &str) {
         })
 }
 
-/// Bits of a character of a serial line: `tty` has start and stop bits, `tty(bits = 8)` has not.
+/// The bits of a character on a serial line: 10 for `tty` (with start and stop bit), 8 for `tty(bits = 8)`.
 fn bits(over: &str, options: &[(&str, &str)]) -> Result<u32> {
     let bits = match options {
         [] => Some(10),

@@ -1,5 +1,5 @@
-//! Combinations of an experiment with a display in virtual time: the network and what is said of the display, each at a level, judged before
-//! anything is run.
+//! The combinations of an experiment with a display in virtual time: each factor of the network and of the display at a level. Invalid ones
+//! are found before anything is run.
 
 use super::testbed::{DisplaySceneOptions, DisplayTestbed, no_rate};
 use crate::bench::DisplayBenchSubject;
@@ -15,15 +15,15 @@ use stackline_spec::{Factor, FactorLevel, vary_beside};
 use stackline_whatif::experiment::level_conflicts::{LevelChanges, in_order, with_levels};
 use stackline_whatif::experiment::{ExperimentSubject, nothing_differs};
 
-/// What is said of a display that can be a factor, by its name; what is none of them is of the network.
+/// The factors of the display, by name; all other factors are the network's.
 const SETTINGS: [&str; 8] = [
     "level", "class", "over", "shown", "gathers", "client", "display", "internet",
 ];
 
-/// What to do about most levels at which nothing differs.
+/// The hint for levels at which nothing differs.
 const OTHER: &str = "choose a level that is not already in use";
 
-/// A combination.
+/// A combination: a network and a display with every factor at a level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DisplayCombination {
     network: Network,
@@ -32,7 +32,7 @@ pub struct DisplayCombination {
 }
 
 impl DisplayCombination {
-    /// Items a second, of trials one behind another.
+    /// Items per second over consecutive trials.
     pub(crate) fn rate(&self, picture: &DisplayPicture, trials: usize, seed: u64) -> Result<f64> {
         if self.level == DisplaySendLevel::Structured && picture.symbols.is_empty() {
             let message = format!(
@@ -55,7 +55,7 @@ impl DisplayCombination {
         DisplayTestbed::of(&self.scene, self.network.clone())
     }
 
-    /// What it is, in words.
+    /// The combination in words.
     pub(crate) fn words(&self, picture: &DisplayPicture) -> Result<String> {
         Ok(format!(
             "{} at level {}, class {}, display at {}",
@@ -66,12 +66,12 @@ impl DisplayCombination {
         ))
     }
 
-    /// Whether changes alone are sent.
+    /// Whether only changes are sent (class E).
     pub(crate) fn is_distributed(&self) -> bool {
         self.scene.class == DisplaySceneClass::Distributed
     }
 
-    /// Sets what is said to a level.
+    /// Sets a factor of the display to a level.
     fn set(&mut self, name: &str, level: &FactorLevel) -> Result<()> {
         let text = match level {
             FactorLevel::AsWritten => return Ok(()),
@@ -103,10 +103,10 @@ impl DisplayCombination {
     }
 }
 
-/// Bytes that are handed over at once: at least one.
+/// Parses the number of bytes that a client hands over at a time: at least one.
 ///
 /// # Errors
-/// When the text is no such size.
+/// If the text is not such a size.
 pub fn parse_gathers(text: &str) -> Result<u64, String> {
     let number = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     if number.trim().parse::<f64>().is_ok_and(|it| it <= 0.0) {
@@ -118,7 +118,7 @@ pub fn parse_gathers(text: &str) -> Result<u64, String> {
     parse_size(text)
 }
 
-/// What can be varied, in words.
+/// The factors that can be varied, in words.
 fn what() -> String {
     format!(
         "a display's factors are {}; its network's are bandwidth, delay, loss, queue, mtu, cpu and buffer",
@@ -126,7 +126,7 @@ fn what() -> String {
     )
 }
 
-/// What to write in the place of a factor at which nothing differs.
+/// A hint for a factor at which nothing differs.
 fn something_else(name: &str) -> String {
     match name {
         "request" | "pixel" | "rectangle" | "letter" | "added" | "added_rectangle" | "answer" => {
@@ -149,7 +149,7 @@ fn something_else(name: &str) -> String {
     }
 }
 
-/// The value of a name.
+/// The value with that name.
 fn one_of<V: NamedValue>(name: &str, text: &str) -> Result<V> {
     V::named(text).ok_or_else(|| {
         Error::input(format!("factor `{name}`: unknown level `{text}`"))
@@ -157,23 +157,23 @@ fn one_of<V: NamedValue>(name: &str, text: &str) -> Result<V> {
     })
 }
 
-/// A network of a specification and a display on it, of which both are varied.
+/// A network and a display on it, both of which can be varied.
 #[derive(Clone, Debug)]
 pub struct DisplaySubject {
     source: SpecSource,
     scene: DisplaySceneOptions,
     level: DisplaySendLevel,
-    /// The display's host and the client's, whatever is varied.
+    /// The display's host and the client's host, without any factor applied.
     hosts: [String; 2],
-    /// Whether the class is varied.
+    /// Whether the class is a factor.
     is_class_varied: bool,
 }
 
 impl DisplaySubject {
-    /// As it is said, on the network of a specification.
+    /// The display of `scene` on a network of the specification.
     ///
     /// # Errors
-    /// When there is no such network, or its hosts are not.
+    /// If there is no such network, or it lacks the hosts.
     pub fn new(
         source: SpecSource,
         scene: DisplaySceneOptions,
@@ -208,7 +208,7 @@ impl DisplaySubject {
             );
             return Err(Error::input(message).hint(what()));
         }
-        // What drawing takes is said of the display.
+        // The time for drawing belongs to the display, so only then its host counts as working.
         let working: Vec<&str> = match self.scene.draw.takes_time() {
             true => vec![&self.hosts[0]],
             false => Vec::new(),
@@ -245,7 +245,7 @@ impl ExperimentSubject for DisplaySubject {
         for (factor, level) in changes.iter().filter(is_setting) {
             combination.set(&factor.name, level)?;
         }
-        // A local client is where the display is, whatever it is for other classes.
+        // For the local class the client is on the display's host; for other classes it is on its own.
         let scene = &mut combination.scene;
         if scene.class != DisplaySceneClass::Local {
             scene.client.get_or_insert_with(|| self.hosts[1].clone());
@@ -267,7 +267,7 @@ impl ExperimentSubject for DisplaySubject {
         ordered(one) == ordered(other)
     }
 
-    /// That nothing differs at a level, or that there is no such factor.
+    /// The error if nothing differs at a level, or there is no such factor.
     fn without_effect(&self, factor: &Factor, level: &FactorLevel) -> Error {
         const NETWORK: [&str; 7] = [
             "bandwidth",

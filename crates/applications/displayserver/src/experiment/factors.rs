@@ -1,4 +1,4 @@
-//! Which factors matter for a display in virtual time: every combination simulated.
+//! Which factors matter for a display in virtual time: simulates every combination and computes effects.
 
 use super::combinations::{DisplayCombination, DisplaySubject};
 use super::next_steps::DisplayRateSearch;
@@ -16,36 +16,36 @@ use stackline_whatif::experiment::offers::{describe_factor, offers};
 use stackline_whatif::experiment::{Experiment, MOST_COMBINATIONS, Prices, RunBudget};
 use std::time::{Duration, Instant};
 
-/// Runs of each combination: two show whether anything is drawn by chance, and where it is there are more.
+/// The runs of each combination: two show whether anything is random; if so, five are made.
 const RUNS: (u32, u32) = (2, 5);
 
-/// How the factors are varied, and what is made of it.
+/// The options of an analysis of factors.
 #[derive(Clone, Debug)]
 pub struct DisplayFactorsOptions {
-    /// The picture.
+    /// The picture that is sent.
     pub picture: DisplayPicture,
-    /// Trials of each run.
+    /// Trials in each run.
     pub trials: usize,
-    /// The design; the best that fits without it.
+    /// The experimental design; `None`: the best that fits.
     pub design: Option<Wish>,
-    /// A time that it has to fit into.
+    /// The time into which all runs have to fit.
     pub within: Option<Duration>,
-    /// Runs of each combination.
+    /// Runs of each combination; `None`: as many as needed.
     pub replicates: Option<u32>,
-    /// What adds up.
+    /// The scale on which effects add up.
     pub scale: Option<EffectScale>,
-    /// Prices of levels.
+    /// The prices of levels.
     pub prices: Option<Prices>,
-    /// What is to be spent.
+    /// The budget.
     pub spend: Option<f64>,
-    /// What to change first, and the limit if a factor were infinite, are looked for.
+    /// Whether to look for what to change first, and for the limit if a factor were infinite.
     pub limits: bool,
 }
 
-/// Simulates every combination: what each factor brings.
+/// Simulates every combination, and computes the effect of each factor.
 ///
 /// # Errors
-/// When a combination cannot be simulated, or there are too few of them.
+/// If a combination cannot be simulated, or there are too few of them.
 pub fn display_factors(
     mut experiment: Experiment<DisplaySubject>,
     options: &DisplayFactorsOptions,
@@ -94,7 +94,7 @@ pub fn display_factors(
     })
 }
 
-/// What the runs say.
+/// The measured quantity and its observations.
 fn response(
     experiment: &Experiment<DisplaySubject>,
     options: &DisplayFactorsOptions,
@@ -114,7 +114,7 @@ fn response(
     })
 }
 
-/// What a run takes, of a time that is given.
+/// Measures how long a run takes, if a time limit is given.
 fn time_one_run(
     base: &DisplayCombination,
     options: &DisplayFactorsOptions,
@@ -129,7 +129,7 @@ fn time_one_run(
     })
 }
 
-/// The combinations: those that are wanted, or that fit.
+/// The combinations to run: those of the wanted design, or of one that fits.
 fn lay_out(
     experiment: &mut Experiment<DisplaySubject>,
     options: &DisplayFactorsOptions,
@@ -142,7 +142,7 @@ fn lay_out(
     experiment.lay_out(options.design.unwrap_or(best))
 }
 
-/// What is run.
+/// The runs of an experiment.
 struct DisplayRuns<'e> {
     experiment: &'e Experiment<DisplaySubject>,
     options: &'e DisplayFactorsOptions,
@@ -150,7 +150,7 @@ struct DisplayRuns<'e> {
 }
 
 impl DisplayRuns<'_> {
-    /// Runs every combination as often as is wanted; else twice, and more where that differs.
+    /// Runs every combination the wanted number of times; by default twice, and more often if the results differ.
     fn carry_out(&self, rows: &[DisplayCombination]) -> Result<(u32, Vec<FactorObservation>)> {
         let mut observed = Vec::new();
         let first = self.options.replicates.unwrap_or(RUNS.0);
@@ -196,7 +196,7 @@ impl DisplayRuns<'_> {
         Ok(())
     }
 
-    /// What to change first and what brings most then, and what factors without end would bring.
+    /// What to change first, what brings most after that, and what factors without a limit would bring.
     fn beyond(
         &self,
         replicates: u32,
@@ -209,15 +209,15 @@ impl DisplayRuns<'_> {
         Ok((search.steps()?, self.limits(replicates, &search, notes)?))
     }
 
-    /// What each factor of which more is better would bring without end, with all others at their first level. Where there is none, as of
-    /// losses that are not there, a note says so.
+    /// The effect of making each factor for which more is better infinite, with all others at their first level. If that does not apply,
+    /// for instance to losses that are zero, a note says so.
     fn limits(
         &self,
         replicates: u32,
         search: &DisplayRateSearch<'_>,
         notes: &mut Vec<String>,
     ) -> Result<Vec<FactorLimit>> {
-        // One run alone says nothing of how far runs differ.
+        // A single run would not show how far runs differ.
         let runs = replicates.max(RUNS.0);
         let now = self.rates(&self.experiment.base, runs)?;
         let mut limits = Vec::new();
@@ -246,13 +246,13 @@ impl DisplayRuns<'_> {
         Ok(limits)
     }
 
-    /// The rate of a combination on average: of one seed where nothing is drawn by chance.
+    /// The mean rate of a combination; one seed suffices if nothing is random.
     fn mean(&self, combination: &DisplayCombination, replicates: u32) -> Result<f64> {
         let seeds = if replicates <= RUNS.0 { 1 } else { replicates };
         Ok(self.rates(combination, seeds)?.iter().sum::<f64>() / f64::from(seeds))
     }
 
-    /// The rates of a combination, of so many seeds.
+    /// The rates of a combination with several seeds.
     fn rates(&self, combination: &DisplayCombination, replicates: u32) -> Result<Vec<f64>> {
         (1..=u64::from(replicates))
             .map(|seed| combination.rate(&self.options.picture, self.options.trials, seed))
@@ -260,7 +260,7 @@ impl DisplayRuns<'_> {
     }
 }
 
-/// What a reader has to know.
+/// Notes for the reader of the results.
 fn notes(experiment: &Experiment<DisplaySubject>, rows: &[DisplayCombination]) -> Vec<String> {
     let is_distributed = DisplayCombination::is_distributed;
     let mixed = rows.iter().any(is_distributed) && !rows.iter().all(is_distributed);

@@ -1,4 +1,4 @@
-//! What to change first, and what brings most once that is done, or once a factor takes no time any more: each combination is simulated.
+//! What to change first, and what brings most after that, or when a factor takes no time. Each combination is simulated.
 
 use super::combinations::{DisplayCombination, DisplaySubject};
 use stackline_core::error::Result;
@@ -6,12 +6,12 @@ use stackline_report::factors::ImprovementStep;
 use stackline_spec::FactorLevel;
 use stackline_whatif::experiment::Experiment;
 
-/// Steps, at most.
+/// The limit on steps.
 const MOST: usize = 3;
-/// What brings less is no step.
+/// The smallest factor by which a step has to raise the rate.
 const LEAST: f64 = 1.01;
 
-/// Looks for them.
+/// Searches for steps that raise the rate.
 pub(crate) struct DisplayRateSearch<'s> {
     pub(crate) experiment: &'s Experiment<DisplaySubject>,
     /// The rate of a combination.
@@ -19,7 +19,7 @@ pub(crate) struct DisplayRateSearch<'s> {
 }
 
 impl DisplayRateSearch<'_> {
-    /// What to change first, then with that, and so on, as long as it brings something.
+    /// What to change first, then what to change in addition, and so on, as long as it brings something.
     pub(crate) fn steps(&self) -> Result<Vec<ImprovementStep>> {
         let (mut steps, mut made) = (Vec::new(), Vec::new());
         while steps.len() < MOST
@@ -34,7 +34,7 @@ impl DisplayRateSearch<'_> {
         Ok(steps)
     }
 
-    /// What limits once a factor is at a level: which other one brings most then, in words.
+    /// What limits the rate once a factor is at a level: the other factor that then brings most, in words.
     pub(crate) fn next(&self, factor: usize, level: FactorLevel) -> Result<Option<String>> {
         let most = self.most(&[(factor, level)])?;
         Ok(most.map(|step| match step.times >= LEAST {
@@ -54,7 +54,7 @@ impl DisplayRateSearch<'_> {
         format!("{} {sign}{level}", factor.name)
     }
 
-    /// The level of another factor that brings most beside what is changed.
+    /// The level of another factor that brings most in addition to what is changed.
     fn most(&self, changed: &[(usize, FactorLevel)]) -> Result<Option<ImprovementStep>> {
         let now = (self.rate)(&self.experiment.at(changed)?)?;
         let mut most: Option<ImprovementStep> = None;
@@ -67,7 +67,7 @@ impl DisplayRateSearch<'_> {
                 .skip(1)
             {
                 let changes = [changed, &[(factor, words.clone())]].concat();
-                // What does not go together is no way on.
+                // A combination that is invalid is not a possible step.
                 let Ok(rate) = self
                     .experiment
                     .at(&changes)

@@ -1,4 +1,4 @@
-//! Client, display and what lies between them, as flags say, on a network: what cannot go together is refused.
+//! The testbed of a simulated display: client, display and what lies between them, as the flags say. Invalid combinations are refused.
 
 use super::carrier::{self, DisplayCarrierStack};
 use crate::simulated::{
@@ -10,36 +10,36 @@ use stackline_core::quantity::parse_duration;
 use stackline_core::random::Seed;
 use stackline_report::display::DisplayRateRow;
 
-/// Who is where on a network, and what lies between, as a person says it.
+/// The hosts on a network and what lies between them, as a person describes them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DisplaySceneOptions {
-    /// One of several networks.
+    /// The name of the network, if the specification has several.
     pub network: Option<String>,
-    /// The client's host; the network's last without it.
+    /// The client's host; `None`: the network's last host.
     pub client: Option<String>,
-    /// The display's host; the network's first without it.
+    /// The display's host; `None`: the network's first host.
     pub display: Option<String>,
-    /// A host with an internet server, at which the client's stream ends.
+    /// A host with an internet server, where the client's stream ends.
     pub internet: Option<String>,
-    /// How the application is divided between the two.
+    /// How the application is divided between the hosts.
     pub class: DisplaySceneClass,
-    /// What carries requests.
+    /// What carries requests and answers.
     pub over: Option<String>,
-    /// The same of the display's end, where that is another tcp.
+    /// The tcp stack of the display's end, if it differs.
     pub display_over: Option<String>,
-    /// What the display takes.
+    /// How long the display's work takes.
     pub draw: DisplayDrawingCosts,
     /// When a picture that is being defined is drawn.
     pub shown: SymbolDrawMoment,
-    /// Bytes of requests that the client hands over at once.
+    /// Bytes of requests that the client hands over at a time.
     pub gathers: u64,
-    /// Bytes that the request of a rectangle has beyond those of a line.
+    /// Bytes that the request of a rectangle has more than that of a line.
     pub rectangle_bytes: u64,
     /// Bytes of the request of a call.
     pub call_bytes: u64,
 }
 
-/// All that is simulated but the picture.
+/// Everything that is simulated, except the picture.
 pub struct DisplayTestbed {
     /// The network.
     pub network: Network,
@@ -57,10 +57,10 @@ pub struct DisplayTestbed {
 }
 
 impl DisplayTestbed {
-    /// As the flags say.
+    /// The testbed that the flags describe.
     ///
     /// # Errors
-    /// When something cannot go together.
+    /// If the flags do not go together.
     pub fn of(flags: &DisplaySceneOptions, network: Network) -> Result<Self> {
         stackline_sim::CAPABILITIES.accepts(&network)?;
         if network.has_imps() {
@@ -109,7 +109,7 @@ impl DisplayTestbed {
         })
     }
 
-    /// What is simulated, with that seed.
+    /// The scene to simulate, with that seed.
     #[must_use]
     pub fn scene(&self, seed: u64) -> SimulatedDisplayScene<'_> {
         SimulatedDisplayScene {
@@ -128,10 +128,10 @@ impl DisplayTestbed {
         }
     }
 
-    /// A host of the network.
+    /// The host with that name.
     ///
     /// # Errors
-    /// When there is none of that name.
+    /// If there is none.
     pub fn host(&self, name: &str) -> Result<String> {
         named(&self.network, Some(name), false)
     }
@@ -142,7 +142,7 @@ impl DisplayTestbed {
         &self.from
     }
 
-    /// Where the display is, for people.
+    /// The place of the client relative to the display, in words.
     #[must_use]
     pub fn place(&self) -> String {
         match self.class {
@@ -151,7 +151,7 @@ impl DisplayTestbed {
         }
     }
 
-    /// A rate with the reason why it is absent, where it is.
+    /// Adds the reason to a rate that is absent.
     #[must_use]
     pub fn explained(&self, row: DisplayRateRow) -> DisplayRateRow {
         let absent = row.trials.is_empty().then(|| match row.rate {
@@ -167,20 +167,20 @@ impl DisplayTestbed {
         DisplayRateRow { absent, ..row }
     }
 
-    /// The display's host and the client's.
+    /// The display's host and the client's host.
     #[must_use]
     pub fn hosts(&self) -> [String; 2] {
         [self.to.clone(), self.from.clone()]
     }
 }
 
-/// Nothing takes any time.
+/// The error if no step takes any time.
 #[must_use]
 pub fn no_rate() -> Error {
     Error::input("every step has zero cost, so no rate can be computed").hint( "give hosts a cost, as in `host vax { work 2 ms per operation; }`, and the display a cost with --draw 'pixel = 5 us'", )
 }
 
-/// The host of that name, or the first or the last.
+/// The host with that name; without a name the last or the first host.
 fn named(network: &Network, name: Option<&str>, last: bool) -> Result<String> {
     let usual = if last {
         network.hosts.last()
@@ -203,7 +203,7 @@ fn named(network: &Network, name: Option<&str>, last: bool) -> Result<String> {
     })
 }
 
-/// `pixel = 5 us, rectangle = 0.7 ms`.
+/// Parses costs such as `pixel = 5 us, rectangle = 0.7 ms`.
 ///
 /// # Errors
 /// What is wrong with the text.

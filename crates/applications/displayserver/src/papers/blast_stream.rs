@@ -1,5 +1,5 @@
-//! Streams of blasts (Zwaenepoel 1985; `transfer`): what is written at once is one blast, and written when the other end has all of it. A
-//! connection is two of them, one each way, so that neither end waits for the other to read; a thread takes what comes.
+//! Byte streams over blasts (Zwaenepoel 1985; `transfer`): each write is one blast, and returns when the other end has all of it. A
+//! connection has two channels, one each way, so that neither end has to read before it can write; a thread takes what comes.
 //!
 //! ```text
 //! to the listener, once each   way 1 (0 requests, 1 answers) | both ways' token 16
@@ -25,17 +25,18 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long the other end may take to take a blast.
+/// How long the other end may take to accept a blast (ns).
 const PATIENCE: Time = Time(20_000_000_000);
-/// An end that has said nothing for so long says that it is there.
+/// After this silence an end sends an empty blast as a sign of life.
 const IDLE: Duration = Duration::from_secs(20);
-/// Bytes of a blast, and those that wait to be read.
+/// The largest blast, bytes.
 const LONGEST: usize = 64 << 10;
+/// The limit on bytes that wait to be read.
 const WAITING: usize = 4 * LONGEST;
-/// How long the two ways of a connection may take to be there.
+/// How long the two channels of a connection may take to be established.
 const BOTH: Duration = Duration::from_secs(5);
-/// Ways that have not said which they are, and connections of which one way is there: of more the oldest gives way. And connections that nobody
-/// has accepted yet.
+/// The limit on channels that have not said which way they are, on connections with one channel, and on connections that are not accepted
+/// yet. When there are more, the oldest gives way.
 const MOST: usize = 64;
 
 const REQUESTS: u8 = 0;
@@ -43,7 +44,7 @@ const ANSWERS: u8 = 1;
 const TOKEN: usize = 16;
 type BlastStreamToken = [u8; TOKEN];
 
-/// One way of a connection: whether it is to end, and by when it has to have said which it is.
+/// The state of one channel of a connection: whether it should end, and its deadline for saying which way it is.
 #[derive(Debug, Default)]
 struct BlastStreamDirection {
     is_ended: AtomicBool,
@@ -56,7 +57,7 @@ impl BlastStreamDirection {
         *self.until.lock().unwrap_or_else(PoisonError::into_inner) = until;
     }
 
-    /// Whether it is part of a connection, or was.
+    /// Whether it is, or was, part of a connection.
     fn is_taken(&self) -> bool {
         self.is_taken.load(Ordering::Relaxed)
     }
@@ -89,11 +90,11 @@ fn failed(error: Error) -> io::Error {
     }
 }
 
-/// What came and was not read.
+/// Bytes that came and were not read.
 #[derive(Debug, Default)]
 struct BlastStreamInput {
     bytes: VecDeque<u8>,
-    /// No more comes; why, where that is no ordinary end.
+    /// Set when no more comes, with the reason if that is an error.
     ended: Option<Option<String>>,
 }
 
@@ -101,10 +102,10 @@ struct BlastStreamInput {
 struct BlastStreamShared {
     came: Mutex<BlastStreamInput>,
     changed: Condvar,
-    /// Where it writes, and when it did last; nothing once it is ended.
+    /// The channel for writing, and when it was last used; `None` once it is closed.
     out: Mutex<(Option<BlastChannel>, Instant)>,
     is_ended: AtomicBool,
-    /// What is read and what is written, which end with it.
+    /// The states of the reading and the writing channel, which end with the connection.
     directions: [Arc<BlastStreamDirection>; 2],
 }
 
@@ -125,7 +126,7 @@ impl BlastStreamShared {
         sent.map_err(failed)
     }
 
-    /// Ends it both ways. What was written is there.
+    /// Closes both ways. Everything that was written has arrived.
     fn end(&self) {
         if self.is_ended.swap(true, Ordering::Relaxed) {
             return;
@@ -143,7 +144,7 @@ impl BlastStreamShared {
     }
 }
 
-/// The last of those who use a connection ends it.
+/// Closes the connection when its last user drops it.
 #[derive(Debug)]
 struct BlastStreamUser(Arc<BlastStreamShared>);
 
@@ -153,7 +154,7 @@ impl Drop for BlastStreamUser {
     }
 }
 
-/// A connection, as whoever reads or writes has it.
+/// A handle of a connection, for reading or writing.
 #[derive(Debug)]
 pub struct BlastStream {
     user: Arc<BlastStreamUser>,
@@ -161,7 +162,7 @@ pub struct BlastStream {
 }
 
 impl BlastStream {
-    /// Of what is read and what is written.
+    /// A connection of a reading and a writing channel.
     fn of(
         reads: (BlastChannel, Arc<BlastStreamDirection>),
         writes: (BlastChannel, Arc<BlastStreamDirection>),
@@ -184,10 +185,10 @@ impl BlastStream {
         }
     }
 
-    /// Connects to whoever listens there.
+    /// Connects to the listener at that address.
     ///
     /// # Errors
-    /// The kernel's; that nobody answers.
+    /// The kernel's error, or that nobody answers.
     pub fn connect(to: &str) -> io::Result<Self> {
         let to = address(to)?;
         let mut token = BlastStreamToken::default();
@@ -204,7 +205,7 @@ impl BlastStream {
         Ok(Self::of(reads, writes))
     }
 
-    /// The same connection once more.
+    /// A second handle of the same connection.
     #[must_use]
     pub fn again(&self) -> Self {
         Self {
@@ -273,7 +274,7 @@ impl Write for BlastStream {
     }
 }
 
-/// Takes blasts until no more come, or nobody reads them.
+/// Takes blasts until no more come, or nobody reads.
 fn take(mut channel: BlastChannel, shared: &Weak<BlastStreamShared>) {
     loop {
         let taken = blast(&mut channel);
@@ -303,7 +304,7 @@ fn take(mut channel: BlastChannel, shared: &Weak<BlastStreamShared>) {
     }
 }
 
-/// The next blast; nothing where the stream ends.
+/// The next blast; `None` at the end of the stream.
 fn blast(channel: &mut BlastChannel) -> io::Result<Option<Vec<u8>>> {
     let mut length = [0; 4];
     match channel.receive_into(&mut length).map_err(failed)? {
@@ -325,7 +326,7 @@ fn blast(channel: &mut BlastChannel) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Says now and then that this end is there, as long as it is; who is not taken any more has lost the connection.
+/// Sends signs of life as long as the connection exists. If one is not accepted, the connection is lost.
 fn stay(shared: &Weak<BlastStreamShared>) {
     loop {
         thread::sleep(Duration::from_secs(1));
@@ -342,7 +343,7 @@ fn stay(shared: &Weak<BlastStreamShared>) {
     }
 }
 
-/// Where connections come.
+/// Accepts connections.
 #[derive(Debug)]
 pub struct BlastStreamListener {
     local: SocketAddr,
@@ -350,15 +351,15 @@ pub struct BlastStreamListener {
     stop: StopSwitch,
 }
 
-/// Ways of connections that wait for the other one.
+/// Channels whose other half has not come yet, by the connection's token.
 type BlastStreamHalves =
     Arc<Mutex<HashMap<BlastStreamToken, (u8, BlastChannel, Arc<BlastStreamDirection>, Instant)>>>;
 
 impl BlastStreamListener {
-    /// Listens there.
+    /// Listens on that address.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn bind(at: &str) -> io::Result<Self> {
         let stop = StopSwitch::new()?;
         let listener =
@@ -374,17 +375,17 @@ impl BlastStreamListener {
         })
     }
 
-    /// The next connection.
+    /// Waits for the next connection.
     ///
     /// # Errors
-    /// That its socket failed.
+    /// If its socket failed.
     pub fn accept(&self) -> io::Result<BlastStream> {
         let came = self.came.lock().unwrap_or_else(PoisonError::into_inner);
         came.recv()
             .map_err(|_| io::Error::other("the socket failed"))
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     #[must_use]
     pub const fn local(&self) -> SocketAddr {
         self.local
@@ -397,13 +398,13 @@ impl Drop for BlastStreamListener {
     }
 }
 
-/// Takes ways of connections until the listener goes. Each has a thread while it says which it is.
+/// Accepts channels until the listener is dropped. Each has a thread until it has said which way it is.
 fn serve(mut listener: BlastChannelListener, stop: &StopSwitch, to: &SyncSender<BlastStream>) {
     let (halves, saying) = (BlastStreamHalves::default(), ConnectionSlotPool::new(MOST));
     let next = || {
         let (direction, over) = (Arc::new(BlastStreamDirection::default()), stop.clone());
         let own = Arc::clone(&direction);
-        // Connections that are there outlive the listener.
+        // Established connections outlive the listener.
         listener.interrupted_by(Interrupt::new(move || {
             own.is_over() || (over.is_stopped() && !own.is_taken())
         }));
@@ -419,7 +420,7 @@ fn serve(mut listener: BlastChannelListener, stop: &StopSwitch, to: &SyncSender<
     });
 }
 
-/// A way says which it is; with the other one it is a connection.
+/// Reads which way a channel is; with the other channel it becomes a connection.
 fn pair(
     mut channel: BlastChannel,
     direction: Arc<BlastStreamDirection>,

@@ -1,9 +1,9 @@
-//! The V-System's internet server (sections 2.3 and 9.2 of the paper): programs that speak V's messages alone reach streams of TCP and PUP
-//! through it, by V's I/O protocol (`proto::papers::vio`). Who creates an instance chooses the protocol by its name, `HOST:PORT` or `pup:HOST:PORT`.
-//! The V-server is the same with a program's pipes instead of a stream, into which it may look now and then only.
+//! The V-System's internet server (sections 2.3 and 9.2 of the paper): programs that speak only V's messages reach TCP and PUP streams
+//! through it, by V's I/O protocol (`proto::papers::vio`). A client creates an instance, whose name, `HOST:PORT` or `pup:HOST:PORT`,
+//! selects the protocol. The V-server is the same with a program's pipes instead of a stream, which may be polled only now and then.
 //!
-//! The server is one thread; each instance has one that reads its stream and one that writes it. As V's processes do, a reader tells the
-//! server by a message that something has come for a request that waits.
+//! The server is one thread; each instance has a thread that reads its stream and one that writes it. As in V, the reader sends the server
+//! a message when something has come for a request that waits.
 
 mod instance_ends;
 
@@ -25,33 +25,35 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Instances at once.
+/// The limit on instances.
 const MOST: usize = 64;
-/// Bytes that wait to be read; blocks that wait to be written.
+/// The limit on bytes that wait to be read.
 const WAITING: usize = 64 << 10;
+/// The limit on blocks that wait to be written.
 const BLOCKS: usize = 64;
-/// A request that waits is answered by then, if only that there is nothing.
+/// A waiting read request is answered after this time even if nothing has come.
 const LATER: Duration = Duration::from_millis(250);
-/// An instance of which nothing was heard for so long is released; one of a program, whose client reads all the time.
+/// An instance that was not used for this long is released.
 const IDLE: Duration = Duration::from_secs(600);
+/// The same for an instance of a program, whose client reads all the time.
 const PROGRAM_IDLE: Duration = Duration::from_secs(10);
-/// How long what was written may take once an instance is released.
+/// How long writing the rest may take after an instance is released.
 const GRACE: Duration = Duration::from_secs(2);
-/// Clients that V's messages remember: three of each instance.
+/// The number of clients that the message protocol remembers: at least three per instance.
 const CLIENTS: usize = 16_384;
 
-/// What came over a stream.
+/// Bytes that came over a stream.
 #[derive(Debug, Default)]
 struct InternetStreamInput {
     bytes: VecDeque<u8>,
     ended: Option<String>,
-    /// A request waits for it.
+    /// Whether a request waits for them.
     is_wanted: bool,
-    /// Nobody reads it any more.
+    /// Whether nobody reads them any more.
     is_over: bool,
 }
 
-/// How an instance ends, once it is connected and until it has.
+/// How to end an instance's stream or program: set while it is connected.
 type InternetInstanceEnding = Mutex<Option<Box<dyn FnOnce() + Send>>>;
 
 #[derive(Default)]
@@ -66,7 +68,7 @@ impl InternetInstanceShared {
         self.came.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends what it is connected with, unless that was done.
+    /// Ends the stream or program, unless that was done.
     fn end(&self) {
         let ending = self
             .ending
@@ -79,15 +81,15 @@ impl InternetInstanceShared {
     }
 }
 
-/// An instance.
+/// An instance: one stream or program.
 struct InternetInstance {
     machine: VioInstance,
     shared: Arc<InternetInstanceShared>,
     to: SyncSender<Vec<u8>>,
-    /// The request that waits, since when.
+    /// The waiting request, and since when it waits.
     waits: Option<(Ticket, Instant)>,
     heard: Instant,
-    /// It is not used any more.
+    /// Whether the client has released it.
     is_released: bool,
 }
 
@@ -98,7 +100,7 @@ struct InternetServerState {
     late: LateDisplayAnswers,
 }
 
-/// Where it is asked, what lets clients in, and what instances are.
+/// The server's address, secret, and kind.
 struct InternetServerContext {
     local: SocketAddr,
     secret: Vec<u8>,
@@ -106,23 +108,23 @@ struct InternetServerContext {
     begun: Begun,
 }
 
-/// Instances that were begun, as long as they are.
+/// All instances that still exist.
 type Begun = Arc<Mutex<Vec<Weak<InternetInstanceShared>>>>;
 
-/// A server at work.
+/// A running server.
 pub struct RunningInternetServer {
     local: SocketAddr,
     begun: Begun,
 }
 
 impl RunningInternetServer {
-    /// Where it is asked.
+    /// The address on which it listens.
     #[must_use]
     pub const fn local(&self) -> SocketAddr {
         self.local
     }
 
-    /// Ends what instances are connected with, before the program ends.
+    /// Ends the streams and programs of all instances, before this program ends.
     pub fn end(&self) {
         let begun = std::mem::take(&mut *self.begun.lock().unwrap_or_else(PoisonError::into_inner));
         begun
@@ -132,10 +134,10 @@ impl RunningInternetServer {
     }
 }
 
-/// Serves from now on, in threads of its own.
+/// Serves in threads of its own.
 ///
 /// # Errors
-/// When nothing can listen there.
+/// If nothing can listen there.
 pub fn serve(at: &str, secret: Vec<u8>, serves: Serves) -> Result<RunningInternetServer> {
     let failed = |why: String| {
         cannot_listen(
@@ -172,12 +174,12 @@ pub fn serve(at: &str, secret: Vec<u8>, serves: Serves) -> Result<RunningInterne
     Ok(RunningInternetServer { local, begun })
 }
 
-/// What is done with a request.
+/// How a request is answered.
 enum InternetServerAnswer {
     Now(Vec<u8>),
-    /// It said a wrong secret: later.
+    /// Later, because the secret was wrong.
     Stranger(Vec<u8>),
-    /// Once something has come for that instance.
+    /// When something has come for that instance.
     Waits(u64),
 }
 
@@ -228,7 +230,7 @@ impl InternetServerState {
         }
     }
 
-    /// A request waits; one that waited before is asked to ask again.
+    /// Lets a request wait. If another one waits for the same instance, that one is answered to ask again.
     fn wait(&mut self, instance: u64, ticket: Ticket) {
         let Some(known) = self.known.get_mut(&instance) else {
             return;
@@ -240,7 +242,7 @@ impl InternetServerState {
         }
     }
 
-    /// Answers requests for which something has come; instances that are released go.
+    /// Answers requests for which something has come, and removes released instances.
     fn answer_waiting(&mut self) {
         let Self {
             messages, known, ..
@@ -266,7 +268,7 @@ impl InternetServerState {
             }
             if one.is_released {
                 one.shared.room.notify_all();
-                // Whoever takes nothing of what was written does not keep it.
+                // A peer that takes nothing does not keep the instance alive.
                 let shared = Arc::clone(&one.shared);
                 thread::spawn(move || {
                     thread::sleep(GRACE);
@@ -277,7 +279,7 @@ impl InternetServerState {
         });
     }
 
-    /// What waited long enough gets an answer that says so; who was not heard of for long is released.
+    /// Answers requests that have waited long enough, and releases instances that were not used for long.
     fn look(&mut self) {
         let Self {
             messages,
@@ -305,14 +307,14 @@ impl InternetServerState {
     }
 }
 
-/// Whether a request says the secret, or the number of an instance, which only its client was given.
+/// Whether a request has the secret, or the number of an instance, which only its client knows.
 fn is_known(
     known: &HashMap<u64, InternetInstance>,
     place: &InternetServerContext,
     message: &[u8],
 ) -> bool {
     match VioRequest::read(message) {
-        // Compared in a time that does not depend on where they differ.
+        // Compared in constant time.
         Some(VioRequest::Create { secret, .. }) => {
             let differs = secret
                 .iter()
@@ -330,7 +332,7 @@ fn is_known(
     }
 }
 
-/// Carries a request out.
+/// Carries out a request.
 fn answer(
     known: &mut HashMap<u64, InternetInstance>,
     is_known: bool,
@@ -389,7 +391,7 @@ fn answer(
     }
 }
 
-/// The next block of what has come, or that there is no more.
+/// The next block of what has come, or the end of the stream.
 fn next_block(one: &mut InternetInstance, room: usize) -> Vec<u8> {
     let mut came = one.shared.came();
     if came.bytes.is_empty() {
@@ -430,7 +432,7 @@ fn write(one: &mut InternetInstance, block: u32, bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// A new instance, which is being connected.
+/// Creates an instance, and begins to connect it.
 fn create(
     known: &mut HashMap<u64, InternetInstance>,
     place: &InternetServerContext,
@@ -480,7 +482,7 @@ fn create(
     VioReply::Created(instance, BLOCK as u16).bytes()
 }
 
-/// The reader of an instance, and how it tells the server that something has come.
+/// The reader of an instance, which notifies the server when something has come.
 struct InternetInstanceReader {
     shared: Arc<InternetInstanceShared>,
     server: Option<ikp::IkpUdpClient>,
@@ -488,7 +490,7 @@ struct InternetInstanceReader {
 }
 
 impl InternetInstanceReader {
-    /// Reads what comes until it ends; a thread of its own writes, and ends both.
+    /// Reads until the end, while another thread writes; then ends both.
     fn carry(mut self, connected: Result<InternetInstanceEnds>, written: Receiver<Vec<u8>>) {
         let InternetInstanceEnds {
             mut reads,
@@ -519,7 +521,7 @@ impl InternetInstanceReader {
         }
     }
 
-    /// Bytes have come. False where nobody reads them any more.
+    /// Stores bytes that have come. Returns false if nobody reads them any more.
     fn has(&mut self, bytes: &[u8]) -> bool {
         let mut came = self.shared.came();
         while came.bytes.len() >= WAITING && !came.is_over {
@@ -541,7 +543,7 @@ impl InternetInstanceReader {
         self.look();
     }
 
-    /// The server looks where a request waits.
+    /// Notifies the server if a request waits.
     fn look(&mut self) {
         let wanted = std::mem::take(&mut self.shared.came().is_wanted);
         if let (true, Some(server)) = (wanted, &mut self.server) {
@@ -554,7 +556,7 @@ impl InternetInstanceReader {
     }
 }
 
-/// Writes blocks until nobody writes any more.
+/// Writes blocks until there are no more.
 fn write_all(mut writes: Box<dyn Write + Send>, written: &Receiver<Vec<u8>>) {
     while let Ok(block) = written.recv() {
         if writes.write_all(&block).is_err() {

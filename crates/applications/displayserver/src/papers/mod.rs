@@ -1,12 +1,12 @@
-//! The ways to a display that only the experiments of the V-System need, beside TCP.
+//! Transports beside TCP that only the experiments of the V-System's papers need.
 //!
 //! | module | one idea |
 //! | --- | --- |
-//! | [`blast_stream`] | streams of blasts |
-//! | [`internet`] | streams of TCP and PUP for programs that speak V's messages alone |
+//! | [`blast_stream`] | byte streams over blasts |
+//! | [`internet`] | an internet server: TCP and PUP streams for programs that speak only V's messages |
 //! | [`ngp`] | the network graphics protocol on a stream |
-//! | [`pup`] | streams of PUP over UDP |
-//! | [`vio`] | a client's side of V's I/O protocol: blocks as a stream of bytes |
+//! | [`pup`] | PUP byte streams over UDP |
+//! | [`vio`] | a client's side of V's I/O protocol: blocks as a byte stream |
 
 pub mod blast_stream;
 pub mod internet;

@@ -1,5 +1,5 @@
-//! A stream with the network graphics protocol (`display::ngp`) on it: whoever writes requests or reads answers sees the same bytes as
-//! without it. What was sent and kept outlives connections, at both ends.
+//! A stream with the network graphics protocol (`display::ngp`) on it: requests and answers are the same bytes as without it. At both ends,
+//! the stored definitions outlive a connection.
 
 mod newest_writer;
 
@@ -13,22 +13,22 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Bytes that are read at once.
+/// Bytes that are read at a time.
 const PIECE: usize = 64 << 10;
-/// How long the other end may take to say what it has.
+/// How long the other end may take to announce its definitions.
 const GREETS: Duration = Duration::from_secs(10);
-/// Keys of which something is kept, of [`stackline_display::ngp::KEPT`] bytes each at most.
+/// The limit on keys with stored definitions, each of at most [`stackline_display::ngp::KEPT`] bytes.
 const KEYS: usize = 16;
 
-/// What a client has sent, under a key of its own.
+/// A client's random key, and the definitions that were sent with it.
 #[derive(Clone, Debug)]
 pub struct NgpSentDefinitions(NgpDefinitionKey, SharedStore);
 
 impl NgpSentDefinitions {
-    /// Nothing yet.
+    /// A new key without definitions.
     pub(crate) fn new() -> Self {
         let mut key = NgpDefinitionKey::default();
-        // Without random bytes keys are one, and displays may have to ask for definitions.
+        // If there are no random bytes, all such keys are equal, and displays may have to ask for definitions.
         let _ = getrandom::fill(&mut key);
         Self(key, SharedStore::default())
     }
@@ -42,12 +42,12 @@ impl PartialEq for NgpSentDefinitions {
 
 impl Eq for NgpSentDefinitions {}
 
-/// What a display keeps, by key; the oldest keys go.
+/// A display's stored definitions by key; the oldest keys are dropped.
 #[derive(Clone, Debug, Default)]
 pub struct NgpDefinitionStores(Arc<Mutex<Vec<(NgpDefinitionKey, SharedStore)>>>);
 
 impl NgpDefinitionStores {
-    /// What is kept of a key, from now on the newest one.
+    /// The definitions of a key, which becomes the newest.
     fn of(&self, key: &NgpDefinitionKey) -> SharedStore {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let at = kept.iter().position(|(own, _)| own == key);
@@ -95,25 +95,25 @@ impl NgpStreamEnd {
     }
 }
 
-/// A connection; who has it may read and write at once.
+/// A handle of a connection; reading and writing may go on at the same time.
 #[derive(Debug)]
 pub struct Ngp {
-    /// What is read; only the first that has it reads.
+    /// The stream that is read; only one handle may read.
     reads: DisplayStream,
     rest: Vec<u8>,
     shared: Arc<NgpStreamShared>,
-    /// How long reading may take as a whole, frames that bring nothing included.
+    /// How long a read may take as a whole, including frames without answers.
     patience: Cell<Option<Duration>>,
-    /// Where what is written waits, so that newer changes can take the place of older ones.
+    /// Where written requests wait, so that newer changes can replace older ones.
     newest: Option<Arc<NgpNewestWriter>>,
 }
 
-/// Which changes of an item the display is to have.
+/// Which changes of an item are delivered to the display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NgpChangeDelivery {
-    /// Each of them.
+    /// Every change.
     Every,
-    /// The newest: others may be left out where the connection is slower than the client.
+    /// The newest: older ones may be left out if the connection is slower than the client.
     Newest,
 }
 
@@ -132,7 +132,7 @@ impl NgpStreamShared {
         self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts something into frames, or takes what came out of them; what is to be sent goes in its order.
+    /// Encodes or decodes something with the protocol state, and sends the resulting frames in order.
     fn step<T>(&self, step: impl FnOnce(&mut NgpStreamEnd) -> T) -> io::Result<T> {
         let mut writes = self.writes();
         let (done, out) = {
@@ -161,10 +161,10 @@ impl Ngp {
         })
     }
 
-    /// A client's end: what the display has of what was sent before is known then.
+    /// A client's end. It waits until the display has announced its definitions.
     ///
     /// # Errors
-    /// That the connection is lost, or the other end speaks something else.
+    /// If the connection is lost, or the other end does not speak the protocol.
     pub fn connect(
         stream: DisplayStream,
         sent: &NgpSentDefinitions,
@@ -206,15 +206,15 @@ impl Ngp {
     /// A display's end.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn accept(stream: DisplayStream, kept: &NgpDefinitionStores) -> io::Result<Self> {
         Self::over(stream, NgpStreamEnd::Far(Far::default(), kept.clone()))
     }
 
-    /// The same connection once more. What was taken out of frames and not read stays with the first.
+    /// A second handle of the same connection. Bytes that were decoded and not read stay with the first.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn again(&self) -> io::Result<Self> {
         let (shared, newest) = (Arc::clone(&self.shared), self.newest.clone());
         Ok(Self {
@@ -226,11 +226,11 @@ impl Ngp {
         })
     }
 
-    /// Reads once: how many bytes came, frames and all.
+    /// Reads once. Returns how many bytes came, including those of frames.
     fn fill(&mut self) -> io::Result<usize> {
         let mut piece = vec![0; PIECE];
         let count = self.reads.read(&mut piece)?;
-        // Who writes may wait for the other end: what comes does not wait for that.
+        // A writer may be blocked by the other end; reading must not wait for it.
         let came = self.shared.end().receive(&piece[..count]);
         if self.shared.end().has_output() {
             self.shared.step(|_| ())?;

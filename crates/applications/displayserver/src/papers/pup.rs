@@ -1,5 +1,5 @@
-//! Byte streams of PUP (`proto::papers::pup`) in datagrams of UDP: who connects, who listens. A thread for each socket hears packets and keeps
-//! timers; who reads or writes sends what is due at once.
+//! PUP byte streams (`proto::papers::pup`) in UDP datagrams: connecting and listening. Each socket has a thread that receives packets and
+//! runs timers; a thread that reads or writes sends what is due immediately.
 
 mod listener;
 
@@ -19,19 +19,19 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Where connections are asked for.
+/// The PUP port to which connections are requested.
 const LISTENS: PupPort = PupPort {
     network: 0,
     host: 0,
     socket: 7085,
 };
-/// How late a timer may be that was set while its thread waited.
+/// How late a timer may fire that was set while the thread was waiting.
 const LATE: Duration = Duration::from_millis(20);
-/// How long the last words of a client may take.
+/// How long a client waits for its last bytes to be acknowledged.
 const LINGER: Duration = Duration::from_secs(1);
 /// How long a client waits for its connection.
 const OPENS: Duration = Duration::from_secs(10);
-/// An end that says nothing is asked so often whether it is there: who waits for an answer of one that is gone has nothing else to notice it by.
+/// After this silence an end is probed: an end that waits for an answer would not notice otherwise that the peer is gone.
 const IDLE: Duration = Duration::from_secs(5);
 
 fn options() -> PupOptions {
@@ -46,7 +46,7 @@ fn random() -> io::Result<u32> {
     getrandom::u32().map_err(|error| io::Error::other(error.to_string()))
 }
 
-/// A socket of UDP, and how it tells the time.
+/// A UDP socket and its clock.
 #[derive(Debug)]
 struct PupUdpSocket {
     socket: UdpSocket,
@@ -58,7 +58,7 @@ impl PupUdpSocket {
         Moment(u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// The next datagram, within that and [`LATE`].
+    /// Waits for the next datagram, until the moment given plus [`LATE`].
     fn hear(
         &self,
         into: &mut [u8],
@@ -91,7 +91,7 @@ struct PupStreamShared {
     to: SocketAddr,
     connection: Mutex<PupConnection>,
     changed: Condvar,
-    /// This end reads and writes no more.
+    /// Whether this end has stopped reading and writing.
     is_ended: AtomicBool,
 }
 
@@ -113,15 +113,15 @@ impl PupStreamShared {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends what is due.
+    /// Sends the packets that are due.
     fn flush(&self, connection: &mut PupConnection) {
         while let Some(packet) = connection.poll(self.line.now()) {
-            // What a full socket drops is sent again.
+            // A packet that does not fit into the send buffer is retransmitted later.
             let _ = self.line.socket.send_to(&packet, self.to);
         }
     }
 
-    /// A packet has come, or time has passed. When there is something to do next; nothing where it is over.
+    /// Handles a packet, or the passage of time. Returns when the next timer fires; `None` when the connection is over.
     fn turn(&self, packet: Option<&PupPacket<'_>>) -> Option<Moment> {
         let mut connection = self.connection();
         if let Some(packet) = packet {
@@ -143,7 +143,7 @@ impl PupStreamShared {
         self.changed.notify_all();
     }
 
-    /// Waits for a change; an error once it took too long.
+    /// Waits for a change; an error if it takes too long.
     fn wait<'c>(
         &self,
         connection: MutexGuard<'c, PupConnection>,
@@ -159,11 +159,11 @@ impl PupStreamShared {
     }
 }
 
-/// The last of those who use a connection ends it.
+/// Closes the connection when its last user drops it.
 #[derive(Debug)]
 struct PupStreamUser {
     shared: Arc<PupStreamShared>,
-    /// The program may end with it: its last words are waited for.
+    /// Whether closing waits for the last bytes, because the program may end right after it.
     lingers: bool,
 }
 
@@ -181,7 +181,7 @@ impl Drop for PupStreamUser {
     }
 }
 
-/// A connection, as whoever reads or writes has it.
+/// A handle of a connection, for reading or writing.
 #[derive(Debug)]
 pub struct Pup {
     user: Arc<PupStreamUser>,
@@ -189,14 +189,14 @@ pub struct Pup {
     write_within: Cell<Option<Duration>>,
 }
 
-/// What came.
+/// What a stream delivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PupStreamInput {
-    /// So many bytes, or none: that was all.
+    /// This many bytes; 0 at the end of the stream.
     Data(usize),
     /// A mark.
     Mark(u8),
-    /// A word that overtook all bytes.
+    /// An interrupt, which overtakes all bytes.
     Interrupt(u16),
 }
 
@@ -210,10 +210,10 @@ impl Pup {
         }
     }
 
-    /// Connects to whoever listens there.
+    /// Connects to the listener at that address.
     ///
     /// # Errors
-    /// The kernel's; that nobody answers.
+    /// The kernel's error, or that nobody answers.
     pub fn connect(to: &str) -> io::Result<Self> {
         let to = address(to)?;
         let socket = UdpSocket::bind(if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" })?;
@@ -253,7 +253,7 @@ impl Pup {
         Ok(Self::of(shared, true))
     }
 
-    /// The same connection once more.
+    /// A second handle of the same connection.
     #[must_use]
     pub fn again(&self) -> Self {
         Self {
@@ -263,10 +263,10 @@ impl Pup {
         }
     }
 
-    /// What comes next, interrupts before all bytes.
+    /// Waits for the next input; interrupts come before all bytes.
     ///
     /// # Errors
-    /// That nothing came in time; that the connection broke.
+    /// If nothing came in time, or the connection broke.
     pub fn next(&self, into: &mut [u8]) -> io::Result<PupStreamInput> {
         let (shared, begun) = (&self.user.shared, Instant::now());
         let mut connection = shared.connection();
@@ -297,13 +297,13 @@ impl Pup {
         }
     }
 
-    /// An interrupt that has come, without waiting.
+    /// An interrupt that has come, if any, without waiting.
     #[must_use]
     pub fn interrupted(&self) -> Option<u16> {
         self.user.shared.connection().take_interrupt()
     }
 
-    /// Sends a mark behind all that was written, or a word that overtakes it.
+    /// Sends a mark after everything that was written, or an interrupt that overtakes it.
     pub fn say(&self, mark: Option<u8>, interrupt: Option<u16>) {
         let mut connection = self.user.shared.connection();
         interrupt
@@ -354,7 +354,7 @@ impl DisplayTransport for Pup {
 }
 
 impl Read for Pup {
-    /// The bytes; marks and interrupts are for those who ask for them.
+    /// Only the bytes; marks and interrupts are returned by [`Pup::next`].
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         loop {
             if let PupStreamInput::Data(count) = self.next(into)? {
@@ -389,7 +389,7 @@ impl Write for Pup {
     }
 }
 
-/// Hears the packets of one connection until it is over.
+/// Receives the packets of one connection until it is over.
 fn drive(shared: &PupStreamShared) {
     let mut piece = [0; 2048];
     let mut due = shared.turn(None);
@@ -398,11 +398,11 @@ fn drive(shared: &PupStreamShared) {
             Ok(Some((count, from))) if from == shared.to => {
                 match PupPacket::read(&piece[..count]) {
                     Ok(packet) => shared.turn(Some(&packet)),
-                    // Broken on its way: it is sent again.
+                    // A malformed packet is ignored; it will be retransmitted.
                     Err(_) => shared.turn(None),
                 }
             }
-            // Nobody listens there, which a connection that is there does not believe: it asks.
+            // The port is closed there. An established connection does not trust that, and probes.
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
                 let mut connection = shared.connection();
                 if *connection.state() == PupState::Opening {

@@ -1,5 +1,5 @@
-//! A stream of bytes by V's I/O protocol: blocks of an instance at an internet server, read and written in turns (the byte-stream library of
-//! the paper, section 2.3). Reading and writing may go on at once: each has messages of its own.
+//! A byte stream by V's I/O protocol: blocks of an instance at an internet server (the byte-stream library of the paper, section 2.3).
+//! Reading and writing may go on at the same time, each with messages of its own.
 
 use crate::message_stream::{address, silent};
 use crate::transport::DisplayTransport;
@@ -13,12 +13,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What a reply may have.
+/// The longest reply, bytes.
 const REPLY: usize = 1056;
-/// How long one waits before a block is written again that had no room, at first and at most.
+/// The pause before a block for which there was no room is written again: at first, and at most (it doubles).
 const AGAIN: [Duration; 2] = [Duration::from_micros(200), Duration::from_millis(20)];
 
-/// One direction: its messages, the next block, and what of the last one was not read.
+/// One direction: its message client, the next block's number, and the unread rest of the last block.
 #[derive(Debug)]
 struct VioDirection {
     client: ikp::IkpUdpClient,
@@ -48,7 +48,7 @@ impl VioDirection {
     }
 }
 
-/// An instance; whoever had it last releases it.
+/// An instance at the server; it is released when the last handle is dropped.
 #[derive(Debug)]
 struct VioClientInstance {
     instance: u64,
@@ -76,7 +76,7 @@ impl Drop for VioClientInstance {
     }
 }
 
-/// A stream.
+/// A handle of a stream.
 #[derive(Debug)]
 pub struct Vio {
     open: Arc<VioClientInstance>,
@@ -85,10 +85,10 @@ pub struct Vio {
 }
 
 impl Vio {
-    /// To what has that name, through the internet server at that address.
+    /// Connects to the name `name` through the internet server at that address.
     ///
     /// # Errors
-    /// The kernel's; that no internet server answers; `PermissionDenied` where it refuses, with its words.
+    /// The kernel's error, or that no internet server answers; `PermissionDenied` with the server's words if it refuses.
     pub fn connect(server: &str, secret: &[u8], name: &str) -> io::Result<Self> {
         let server = address(server)?;
         let writes = VioDirection::new(server)?;
@@ -122,7 +122,7 @@ impl Vio {
         })
     }
 
-    /// The same stream once more.
+    /// A second handle of the same stream.
     #[must_use]
     pub fn again(&self) -> Self {
         Self {
@@ -137,7 +137,7 @@ fn other() -> io::Error {
     io::Error::other("the server does not speak V's I/O protocol")
 }
 
-/// In the words of the server.
+/// An error in the server's words.
 fn ended(why: &[u8]) -> io::Error {
     io::Error::new(ErrorKind::ConnectionAborted, String::from_utf8_lossy(why))
 }
@@ -180,7 +180,7 @@ impl Read for Vio {
                     half.block = block.wrapping_add(1);
                 }
                 VioReply::Ended(b"") => return Ok(0),
-                // What this end released is not there any more.
+                // An instance that this end has released does not exist any more.
                 VioReply::Refused(_) if self.open.is_ended.load(Ordering::Relaxed) => return Ok(0),
                 VioReply::Ended(why) | VioReply::Refused(why) => return Err(ended(why)),
                 VioReply::Later | VioReply::Created(..) => {}

@@ -1,4 +1,4 @@
-//! What the programs of a simulated display have: the client's requests and answers, the pipe of its host's agent, the display itself.
+//! The state of a simulated display's programs: the client's requests and answers, the pipe of its host's agent, the display itself.
 
 use super::trial_script::SimulatedDisplayRequest;
 use stackline_core::error::{Error, Result};
@@ -9,15 +9,15 @@ use stackline_display::symbols::DisplayClientLimits;
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
-/// Bytes that a pipe and a pseudo-terminal hold.
+/// The size of a pipe, bytes.
 pub(super) const PIPE: usize = 4096;
-/// See `PIPE`.
+/// The size of a pseudo-terminal's buffer, bytes.
 pub(super) const PTY: usize = 1024;
-/// Bytes that the driver of a serial line keeps.
+/// The buffer of a serial line's driver, bytes.
 pub(super) const TTY: usize = 1024;
-/// Bytes that the agent of the display's host keeps for the display before it reads no more.
+/// When more than this many bytes wait for the display, the agent of its host reads no more.
 pub(super) const KEPT: usize = 16 << 10;
-/// The display looks after nothing else for so long when it draws.
+/// While the display draws, it does nothing else for this long at a time (ns).
 pub(super) const PIECE: Duration = Duration(10_000_000);
 
 /// What travels between the hosts.
@@ -30,7 +30,7 @@ pub(super) enum SimulatedDisplayPayload {
 }
 
 impl SimulatedDisplayPayload {
-    /// An answer without words.
+    /// An empty answer.
     pub(super) const NOTHING: Self = Self::Answers(Vec::new());
 
     pub(super) fn requests(self) -> Vec<SimulatedDisplayRequest> {
@@ -48,7 +48,7 @@ impl SimulatedDisplayPayload {
     }
 }
 
-/// Bytes of requests.
+/// The total length of requests, bytes.
 pub(super) fn bytes<'r>(requests: impl IntoIterator<Item = &'r SimulatedDisplayRequest>) -> usize {
     requests
         .into_iter()
@@ -56,25 +56,26 @@ pub(super) fn bytes<'r>(requests: impl IntoIterator<Item = &'r SimulatedDisplayR
         .sum()
 }
 
-/// What the client knows: its requests, their answers, its trials.
+/// The client's requests, their answers, and its trials.
 #[derive(Debug, Default)]
 pub(super) struct SimulatedDisplayClient {
     asked: u32,
     answered: u32,
-    /// The last request that it made, and the last that it knows to be done.
+    /// The last request that it made.
     made: u32,
+    /// The last request that it knows to be done.
     done: u32,
     rest: Vec<u8>,
-    /// Since when it is measured, and the request before: a trial goes on.
+    /// If a trial is under way: when it began, and the last request before it.
     begun: Option<(Instant, u32)>,
-    /// Of each trial.
+    /// The time of each trial.
     pub(super) taken: Vec<Duration>,
     pub(super) trials: Vec<SimulatedDisplayTrial>,
-    /// All trials are over.
+    /// Whether all trials are over.
     pub(super) is_over: bool,
 }
 
-/// A time that is measured.
+/// One trial.
 #[derive(Clone, Debug)]
 pub(super) struct SimulatedDisplayTrial {
     pub(super) begin: Instant,
@@ -84,28 +85,28 @@ pub(super) struct SimulatedDisplayTrial {
 }
 
 impl SimulatedDisplayClient {
-    /// A request is made.
+    /// Records that a request is made.
     pub(super) fn make(&mut self, request: &SimulatedDisplayRequest) {
         self.asked += u32::from(request.wants);
         self.made = request.number;
     }
 
-    /// Whether all is answered that was asked.
+    /// Whether every request that asked for an answer has been answered.
     pub(super) const fn is_answered(&self) -> bool {
         self.answered >= self.asked
     }
 
-    /// The requests of which it knows now that they are done, as all that it made are answered.
+    /// The requests that it now learns are done, when all are answered.
     pub(super) fn completed(&mut self) -> RangeInclusive<u32> {
         let completed = self.done + 1..=self.made;
         self.done = self.made;
         completed
     }
 
-    /// Bytes of answers have come.
+    /// Handles bytes of answers.
     ///
     /// # Errors
-    /// What the display refused.
+    /// If the display refused something.
     pub(super) fn receive(&mut self, bytes: &[u8]) -> Result<()> {
         self.rest.extend_from_slice(bytes);
         while let Ok(Some((answer, length))) = DisplayAnswer::take(&self.rest) {
@@ -129,7 +130,7 @@ impl SimulatedDisplayClient {
         self.begun = Some((now, self.made));
     }
 
-    /// Whether a trial goes on.
+    /// Whether a trial is under way.
     pub(super) const fn is_measured(&self) -> bool {
         self.begun.is_some()
     }
@@ -146,17 +147,17 @@ impl SimulatedDisplayClient {
     }
 }
 
-/// The pipe, or pseudo-terminal, between a client and the agent of its host.
+/// The pipe or pseudo-terminal between a client and the agent of its host.
 #[derive(Debug)]
 pub(super) struct Pipe {
     holds: usize,
     written: VecDeque<Vec<SimulatedDisplayRequest>>,
-    /// What did not fit: its writer waits.
+    /// Requests that did not fit; their writer is blocked.
     waiting: Option<Vec<SimulatedDisplayRequest>>,
 }
 
 impl Pipe {
-    /// An empty one that holds so many bytes.
+    /// An empty pipe of this many bytes.
     pub(super) const fn new(holds: usize) -> Self {
         Self {
             holds,
@@ -169,7 +170,7 @@ impl Pipe {
         self.written.is_empty()
     }
 
-    /// Writes requests, where they fit; else they wait. Those that are written.
+    /// Writes requests if they fit; otherwise they wait. Returns those that were written.
     pub(super) fn write(
         &mut self,
         requests: Vec<SimulatedDisplayRequest>,
@@ -177,7 +178,7 @@ impl Pipe {
         self.put(requests, self.holds)
     }
 
-    /// Writes what waits: a writer that had to wait is woken when half of the pipe is free.
+    /// Writes waiting requests: a blocked writer continues when half of the pipe is free.
     pub(super) fn write_waiting(&mut self) -> Option<&[SimulatedDisplayRequest]> {
         let requests = self.waiting.take()?;
         self.put(requests, self.holds / 2)
@@ -197,7 +198,7 @@ impl Pipe {
         self.written.back().map(Vec::as_slice)
     }
 
-    /// Takes messages out, of so many bytes together, one at least.
+    /// Takes requests of at most `most` bytes together, but at least one write.
     pub(super) fn take(&mut self, most: usize) -> Vec<SimulatedDisplayRequest> {
         let mut taken = self.written.pop_front().unwrap_or_default();
         while let Some(next) = self.written.front()
@@ -214,7 +215,7 @@ impl Pipe {
 pub(super) struct SimulatedDisplayProgram {
     display: DisplayMachine,
     id: ClientId,
-    /// The last request whose changes are drawn.
+    /// The last request whose effect is drawn.
     pub(super) drawn: u32,
 }
 
@@ -237,10 +238,10 @@ impl SimulatedDisplayProgram {
         }
     }
 
-    /// Carries a request out: the answers to it.
+    /// Carries out a request, and returns the answers.
     ///
     /// # Errors
-    /// When it is no message.
+    /// If it is not a request.
     pub(super) fn carry_out(&mut self, now: Instant, request: &[u8]) -> Result<Vec<u8>> {
         let mut clock = SimulatedDisplayClock(now.0);
         let done = self.display.receive(self.id, request, &mut clock);

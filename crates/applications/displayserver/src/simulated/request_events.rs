@@ -1,4 +1,4 @@
-//! The way of each request in virtual time, from its client's call to its answer, as events. It decides nothing and writes no file.
+//! The way of each request in virtual time, from its client's call to its answer, as events. Writing them to a file is up to the caller.
 
 use super::programs::SimulatedDisplayTrial;
 use crate::server::unit;
@@ -8,31 +8,35 @@ use stackline_events::EventEmitter;
 use stackline_net::NodeIndex;
 use stackline_sim::usage::{UsageInterval, emit_usage};
 
-/// A point of the way, in its order.
+/// A point on the way of a request, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DisplayRequestPoint {
     /// The client has made it.
     Call,
-    /// The client has handed it over: to the transport, or into the pipe of its host's agent.
+    /// The client has handed it to the transport, or written it into the pipe of its host's agent.
     Send,
     /// The agent of the client's host has taken it out of the pipe.
     RemoteAgent,
-    /// It is at the internet server's host, and the server has taken it.
+    /// It has arrived at the internet server's host.
     ArriveBetween,
+    /// The internet server has taken it.
     Internet,
-    /// It is at the display's host, and the agent there has taken it.
+    /// It has arrived at the display's host.
     Arrive,
+    /// The agent of the display's host has taken it.
     LocalAgent,
-    /// The display turns to it, has read and kept it, has drawn what it changes.
+    /// The display begins to handle it.
     Parse,
+    /// The display has read and stored it.
     Store,
+    /// The display has drawn what it changes.
     Render,
     /// The client knows that it is done.
     Done,
 }
 
 impl DisplayRequestPoint {
-    /// The keyword of its event: those of a live display, and of what stands between.
+    /// The keyword of its event: as for a live display, and for what lies between.
     const fn keyword(self) -> &'static str {
         match self {
             Self::Call => "DISPLAY_CALL",
@@ -47,7 +51,7 @@ impl DisplayRequestPoint {
         }
     }
 
-    /// Its host: the client's, the display's, or the internet server's.
+    /// The index of its host: the client's, the display's, or the internet server's.
     const fn host(self) -> usize {
         match self {
             Self::Call | Self::Send | Self::RemoteAgent | Self::Done => 0,
@@ -57,7 +61,7 @@ impl DisplayRequestPoint {
     }
 }
 
-/// A request has passed a point.
+/// The passage of a request at a point.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DisplayPointPassage {
     pub(super) at: Instant,
@@ -65,31 +69,31 @@ pub(super) struct DisplayPointPassage {
     pub(super) request: u32,
 }
 
-/// An event.
+/// An event of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DisplayRequestEvent {
-    /// Its host, by its number in the network.
+    /// The number of its host in the network.
     pub host: u32,
-    /// What happened.
+    /// The event's keyword.
     pub keyword: &'static str,
     /// When, ns.
     pub at_ns: u64,
-    /// The request, as live: its client's number and its own.
+    /// The unit of the request, as live: made of the client's number and the request's.
     pub unit: i64,
 }
 
-/// The ways of all requests that were simulated with it: clients one behind another.
+/// The events of all simulated requests; the clients follow one another in time.
 #[derive(Debug, Default)]
 pub struct DisplayRequestPaths {
     clients: u64,
     end_ns: u64,
     events: Vec<DisplayRequestEvent>,
-    /// What ports and processors did meanwhile, and when each client began.
+    /// When each client began, and the use of ports and processors meanwhile.
     watched: Vec<(u64, Vec<UsageInterval>)>,
 }
 
 impl DisplayRequestPaths {
-    /// Emits all of them, and what ports and processors of that network did meanwhile. `zero_ns` is added to every time.
+    /// Emits all events, and the use of the network's ports and processors. `zero_ns` is added to every time.
     pub fn emit_events(&self, network: &Network, zero_ns: u64, emit: &mut EventEmitter<'_>) {
         for event in &self.events {
             let host = network
@@ -114,8 +118,8 @@ impl DisplayRequestPaths {
         &self.events
     }
 
-    /// Those of the next client, which begins where the one before it has ended. Its trials follow each other at once: what is done between
-    /// them is not measured, and not kept.
+    /// Adds the events of the next client, which begins where the previous one ended. Its trials follow one another directly: what happened
+    /// between them is left out.
     pub(super) fn add(
         &mut self,
         nodes: [NodeIndex; 3],
@@ -142,7 +146,7 @@ impl DisplayRequestPaths {
             Some(DisplayRequestEvent {
                 host: nodes[one.point.host()].0,
                 keyword: one.point.keyword(),
-                // In virtual time points of one moment are common; a nanosecond each keeps their order.
+                // In virtual time several points may have the same time; one more nanosecond for each point keeps their order.
                 at_ns: begins[at] + one.at.since(trial.begin).0 + one.point as u64,
                 unit: unit(client, one.request),
             })

@@ -1,4 +1,4 @@
-//! What is simulated: two hosts, how the application is divided between them, what carries its messages, what the display takes.
+//! What is simulated: the hosts, how the application is divided between them, what carries its messages, how long the display's work takes.
 
 use stackline_core::network::Network;
 use stackline_core::plan::Stack;
@@ -6,19 +6,19 @@ use stackline_core::random::Seed;
 use stackline_display::item::{DisplayItem, DisplayItemKind};
 use stackline_proto::papers::pup;
 
-/// How an application is divided between the two hosts (2.4).
+/// How an application is divided between the two hosts (section 2.4 of the paper).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DisplaySceneClass {
-    /// A: on the display's host; each message is answered when it is carried out.
+    /// A: the client is on the display's host; each message is answered when it is carried out.
     Local,
-    /// B: on another host, by the same messages, over `ikp`.
+    /// B: the client is on another host, with the same messages, over `ikp`.
     Messages,
-    /// C: on another host, over a transport; an agent on the display's host takes what comes. Over `ikp` the remote host has an agent too,
-    /// behind a pipe.
+    /// C: the client is on another host, over a transport; an agent on the display's host takes what comes. Over `ikp` the remote host has
+    /// an agent too, behind a pipe.
     Agent,
-    /// D: through a pseudo-terminal and TELNET: an agent at each end, and answers travel as if they were typed.
+    /// D: through a pseudo-terminal and TELNET: there is an agent at each end, and answers travel as if they were typed.
     Terminal,
-    /// E: as C, and the agent has the picture: what changes is sent alone, and it is drawn again from there.
+    /// E: like C, but the agent has the picture: only changes are sent, and it is drawn again from there.
     Distributed,
 }
 
@@ -32,10 +32,10 @@ stackline_core::named_values!(DisplaySceneClass,
 /// When a symbol that is shown and being defined is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum SymbolDrawMoment {
-    /// Item by item, as they come.
+    /// Item by item as they come.
     #[default]
     Growing,
-    /// Whole, once it is complete.
+    /// As a whole once it is complete.
     Complete,
 }
 
@@ -46,7 +46,7 @@ stackline_core::named_values!(SymbolDrawMoment,
 /// What carries requests and answers between the hosts.
 #[derive(Clone, Copy, Debug)]
 pub enum DisplaySceneCarrier<'n> {
-    /// `tcp`, with its options at the client's end and at the display's.
+    /// `tcp`, with its options at the client's end and at the display's end.
     Tcp([&'n Stack; 2]),
     /// PUP, with its options.
     Pup(pup::PupOptions),
@@ -54,60 +54,60 @@ pub enum DisplaySceneCarrier<'n> {
     Blast(&'n Stack),
     /// V's messages.
     Ikp,
-    /// Characters over the only link between the hosts, each of so many bits: 10 with a start and a stop bit, 8 without.
+    /// A serial line, which is the only link between the hosts, with this many bits per character: 10 with start and stop bit, 8 without.
     Line(u32),
 }
 
 /// What is simulated.
 #[derive(Clone, Debug)]
 pub struct SimulatedDisplayScene<'n> {
-    /// The network; its hosts' `work` and `cpu` are what programs take.
+    /// The network; the `work` and `cpu` of its hosts say how long programs take.
     pub network: &'n Network,
     /// The client's host.
     pub from: String,
     /// The display's host.
     pub to: String,
-    /// The host of an internet server at which the client's stream ends, where that is a program of its own: the display's or another one.
+    /// The host of the internet server where the client's stream ends, if there is one: the display's host or another one.
     pub internet: Option<String>,
     /// How the application is divided.
     pub class: DisplaySceneClass,
     /// What carries requests and answers.
     pub carrier: DisplaySceneCarrier<'n>,
-    /// What the display takes.
+    /// How long the display's work takes.
     pub drawing: DisplayDrawingCosts,
     /// When a symbol that is being defined is drawn.
     pub shown: SymbolDrawMoment,
-    /// Bytes of requests that a client hands over at once, where it need not wait for an answer.
+    /// Bytes of requests that a client hands over at a time if it need not wait for an answer.
     pub gathers: u64,
-    /// Bytes that the request of a rectangle has beyond those of a line.
+    /// Bytes that the request of a rectangle has more than that of a line.
     pub rectangle_bytes: u64,
-    /// Bytes of the request of a call; 20, as all items have, where nothing else is known.
+    /// Bytes of the request of a call; 20 like all items, unless known otherwise.
     pub call_bytes: u64,
-    /// The seed.
+    /// The root seed.
     pub seed: Seed,
 }
 
-/// What the display takes of its processor, ns at the speed for which its host's `cpu` is 1.
+/// How long the display's work takes, ns on a host whose `cpu` is 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DisplayDrawingCosts {
-    /// A request: reading it, and keeping what it says.
+    /// For a request: reading and storing it.
     pub request: f64,
-    /// A pixel of a line's length.
+    /// For a pixel of a line's length.
     pub pixel: f64,
-    /// A rectangle, and whatever else is no line and no letter.
+    /// For a rectangle, and any other item that is not a line or text.
     pub rectangle: f64,
     /// A letter.
     pub letter: f64,
-    /// Beyond that, a line that is added by itself to a picture that is shown.
+    /// In addition, for a line that is added alone to a picture that is shown.
     pub added: f64,
-    /// The same of a rectangle.
+    /// In addition, for a rectangle or other item that is added alone to a picture that is shown.
     pub added_rectangle: f64,
-    /// An answer to the client.
+    /// For an answer to the client.
     pub answer: f64,
 }
 
 impl DisplayDrawingCosts {
-    /// Whether anything of it takes time.
+    /// Whether any of them is not 0.
     #[must_use]
     pub fn takes_time(&self) -> bool {
         let Self {
@@ -132,7 +132,7 @@ impl DisplayDrawingCosts {
         .any(|ns| ns > 0.0)
     }
 
-    /// One item, with so many letters.
+    /// The time for one item, with this many letters.
     pub(super) fn item(&self, item: &DisplayItem, letters: usize) -> f64 {
         match item.kind {
             Some(DisplayItemKind::Vector) => {
@@ -147,7 +147,7 @@ impl DisplayDrawingCosts {
         }
     }
 
-    /// What an item by itself takes beyond being drawn.
+    /// The additional time for an item that is added alone.
     pub(super) const fn alone(&self, item: &DisplayItem) -> f64 {
         if matches!(item.kind, Some(DisplayItemKind::Vector)) {
             self.added

@@ -1,5 +1,5 @@
-//! A serial line in virtual time: characters one behind another, each way at its own rate. It carries no packets and loses
-//! nothing; each write counts as one packet.
+//! A serial line in virtual time: characters follow one another, each way at its own rate. There are no packets and no loss; each write
+//! counts as one packet.
 
 use super::scene::SimulatedDisplayScene;
 use stackline_core::error::{Error, Result};
@@ -11,23 +11,23 @@ use stackline_net::PortCounters;
 #[derive(Debug)]
 pub(super) struct Serial {
     directions: [OneWay; 2],
-    /// Bits of a character.
+    /// Bits per character.
     bits: f64,
 }
 
 #[derive(Debug)]
 struct OneWay {
-    /// Its number among the network's ports.
+    /// The number of the port in the network.
     port: usize,
     bit_s: f64,
     delay: Duration,
-    /// When the last character that was put on it has crossed it.
+    /// When the last character put on the line has crossed it.
     free_at: Instant,
     counters: PortCounters,
 }
 
 impl Serial {
-    /// The link between a scene's hosts, or the two that lead one way each.
+    /// The link between a scene's hosts, or the two links that lead one way each.
     pub(super) fn of(scene: &SimulatedDisplayScene<'_>, bits: u32) -> Result<Self> {
         let (from, to) = (scene.from.as_str(), scene.to.as_str());
         Ok(Self {
@@ -36,7 +36,7 @@ impl Serial {
         })
     }
 
-    /// Puts characters on a direction: when the last has left, and when it is there.
+    /// Puts characters on the line. Returns when the last one has left, and when it arrives.
     pub(super) fn put(
         &mut self,
         direction: usize,
@@ -52,12 +52,12 @@ impl Serial {
         (direction.free_at, direction.free_at + direction.delay)
     }
 
-    /// How long so many characters take.
+    /// How long this many characters take.
     pub(super) fn crossing_time(&self, direction: usize, bytes: usize) -> Duration {
         Duration::from_seconds(bytes as f64 * self.bits / self.directions[direction].bit_s)
     }
 
-    /// Replaces the counters of its two ports by what went over it.
+    /// Writes the line's traffic into the counters of its two ports.
     pub(super) fn write_counters(&self, ports: &mut [PortCounters]) {
         for direction in &self.directions {
             if let Some(port) = ports.get_mut(direction.port) {

@@ -1,4 +1,4 @@
-//! Who wants a terminal of a server and who has one: how many may be, what they have to know, and why somebody gets none.
+//! Admission to the terminals of a server: the limits on connections, the secret, and the reasons for refusals.
 
 use super::login;
 use crate::server::hear_out;
@@ -11,10 +11,11 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Terminals at once, and connections that have not said the secret yet: of more the idlest gives way.
+/// The limit on open terminals.
 const MOST_TERMINALS: usize = 64;
+/// The limit on connections that have not sent the secret; when there are more, the idlest gives way.
 pub(super) const MOST_STRANGERS: usize = 64;
-/// How long one that is refused may take to read why.
+/// How long a refused connection may take to read the reason.
 const LAST: Duration = Duration::from_secs(1);
 
 /// What is served on terminals.
@@ -22,11 +23,11 @@ const LAST: Duration = Duration::from_secs(1);
 pub struct TerminalServiceOptions {
     /// The program and its arguments.
     pub program: Vec<String>,
-    /// What the other end has to know, but for programs of this user at a unix socket; without one those alone get a terminal.
+    /// The secret that the other end has to send, except programs of this user on a unix socket. `None`: only those get a terminal.
     pub secret: Option<Secret>,
 }
 
-/// Who wants terminals, and who has them.
+/// Decides who gets a terminal.
 pub(super) struct TerminalAdmission {
     pub(super) service: TerminalServiceOptions,
     pub(super) terminals: Arc<ConnectionSlotPool>,
@@ -43,7 +44,7 @@ impl TerminalAdmission {
     }
 }
 
-/// Says why there is no terminal. What the other end sent and nobody read would take the words with it.
+/// Tells a connection that there is no terminal for it. Unread data is read first, since closing with it would discard the words.
 pub(super) fn refused(stream: &mut DisplayStream) -> Error {
     let words = format!(
         "{MOST_TERMINALS} terminals are open here, which is the maximum: try again later\r\n"
@@ -57,7 +58,7 @@ pub(super) fn refused(stream: &mut DisplayStream) -> Error {
     ))
 }
 
-/// Why somebody gets no terminal, where there is something to say of it.
+/// The error for a connection that gets no terminal, if there is something to report.
 pub(super) fn sent_away(error: &io::Error, place: &ConnectionSlot) -> Result<()> {
     match error.kind() {
         io::ErrorKind::PermissionDenied => Err(Error::environment(format!(
@@ -70,7 +71,7 @@ pub(super) fn sent_away(error: &io::Error, place: &ConnectionSlot) -> Result<()>
         _ if place.is_lost() => Err(Error::environment(
             "a terminal was refused: newer connections arrived before the peer sent the secret",
         )),
-        // Who goes before there is a terminal wanted none.
+        // A connection that ends before there is a terminal is not reported.
         _ => Ok(()),
     }
 }

@@ -1,11 +1,11 @@
-//! The terminal a person sits at: how large it is, and the keys that leave a program or end what is typed.
+//! The terminal at which a person sits: its size, and the keys that leave a program or end the input.
 
 use rustix::termios::tcgetwinsize;
 use std::io;
 
-/// What leaves a program that does not end, where keys go as they are typed: Ctrl-], as elsewhere.
+/// The key that leaves a program which does not end, when keys are sent as they are typed: Ctrl-], as in other TELNET clients.
 pub(super) const LEAVES: u8 = 0x1d;
-/// The key that is the end of what is typed, for a program whose terminal gathers lines: Ctrl-D.
+/// The key that ends the input of a program whose terminal is line-buffered: Ctrl-D.
 const END: u8 = 4;
 
 /// Columns and rows of the person's terminal, where it is one.
@@ -14,7 +14,7 @@ pub(super) fn size() -> Option<(u16, u16)> {
     (size.ws_col > 0 && size.ws_row > 0).then_some((size.ws_col, size.ws_row))
 }
 
-/// The keys that end what was typed where that came from no terminal: within a line the first one hands over the line.
+/// The keys that end input which does not come from a terminal: within a line, the first one only submits the line.
 pub(super) fn end(last: Option<&u8>) -> &'static [u8] {
     match last {
         None | Some(b'\n') => &[END],

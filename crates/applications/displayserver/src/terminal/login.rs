@@ -1,5 +1,5 @@
-//! Before there is a terminal: the server speaks first, the other end answers its options, and then says the secret. Nothing else may come
-//! before, so that a web page, whose browser says `POST` first, starts no program.
+//! The login before a terminal is opened: the server speaks first, the other end answers its options, and then sends the secret. Nothing
+//! else may come first, so a web page, whose browser begins with `POST`, cannot start a program.
 //!
 //! ```text
 //! server                               other end
@@ -8,8 +8,8 @@
 //! "secret: "                           the secret, and the end of a line
 //! "\r\n", or "(wrong)\r\nsecret: "     three times at most
 //! ```
-//! Over PUP TELNET, which negotiates nothing and which no browser speaks, it begins with the question. Programs of the same user at a unix
-//! socket are asked nothing.
+//! Over PUP TELNET, which has no negotiation and which no browser speaks, it begins with the question. Programs of the same user on a unix
+//! socket are not asked for a secret.
 
 use super::telnet_end::PIECE;
 use crate::papers::pup::{Pup, PupStreamInput};
@@ -23,22 +23,23 @@ use stackline_proto::papers::telnet::{Telnet, TelnetCommand as Said, TelnetOptio
 use std::io::{self, ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 
-/// The question.
+/// The question for the secret.
 pub(super) const ASKS: &[u8] = b"secret: ";
-/// The answer to a wrong secret, and to the right one.
+/// The answer to a wrong secret.
 const WRONG: &[u8] = b"(wrong)\r\n";
+/// The answer to the right secret.
 const RIGHT: &[u8] = b"\r\n";
-/// Wrong secrets of a connection.
+/// How many wrong secrets a connection may send.
 const TRIES: usize = 3;
-/// Bytes that may come before options are answered: commands.
+/// The limit on bytes (commands) before the options are answered.
 const AHEAD: usize = 4096;
-/// How long all of it may take: a person types the secret.
+/// How long the whole login may take: a person types the secret.
 pub(super) const TIME: Duration = Duration::from_secs(60);
 
-/// What was typed, and the commands in it with their places.
+/// Data that was typed, and the commands in it with their positions.
 pub(super) type Typed = (Vec<u8>, Vec<(usize, Said)>);
 
-/// Somebody who wants a terminal by RFC 854's TELNET.
+/// A connection by RFC 854's TELNET that wants a terminal.
 pub(super) struct Guest<'g> {
     stream: &'g mut DisplayStream,
     telnet: &'g mut Telnet,
@@ -66,7 +67,7 @@ impl<'g> Guest<'g> {
         }
     }
 
-    /// The next byte, once what there is to be said was.
+    /// The next byte, after pending output was sent.
     fn byte(&mut self) -> io::Result<u8> {
         while self.taken == self.came.len() {
             self.flush()?;
@@ -97,7 +98,7 @@ impl<'g> Guest<'g> {
         self.flush()
     }
 
-    /// Agrees on options before anything else is said: what the other end asked before its answer came is settled then.
+    /// Waits until the options are answered, before any data may come.
     pub(super) fn agree(&mut self) -> io::Result<()> {
         self.telnet.ask(TelnetOption::Echo, Whose::Own, true);
         self.telnet
@@ -137,7 +138,7 @@ impl<'g> Guest<'g> {
         Err(refused("the peer sent the wrong secret"))
     }
 
-    /// A line, which is not echoed.
+    /// Reads a line without echoing it.
     fn line(&mut self) -> io::Result<Vec<u8>> {
         let (mut line, mut data) = (Vec::new(), Vec::new());
         while line.len() <= LONGEST {
@@ -161,7 +162,7 @@ impl<'g> Guest<'g> {
         Err(refused("the secret is too long"))
     }
 
-    /// Lets so much time pass, in which what is said is for nobody.
+    /// Waits for this time; what comes meanwhile is dropped.
     fn waits(&mut self, time: Duration) -> io::Result<()> {
         let (until, own) = (Deadline::within(time), self.deadline);
         self.deadline = until;
@@ -178,7 +179,7 @@ impl<'g> Guest<'g> {
         ended
     }
 
-    /// What was typed ahead, for the program.
+    /// Returns what was typed ahead, for the program.
     pub(super) fn typed(self) -> io::Result<Typed> {
         let mut data = Vec::new();
         let commands = self.telnet.receive(&self.came[self.taken..], &mut data);
@@ -192,7 +193,7 @@ fn is_late(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
-/// Asks somebody who wants a terminal by the PUP TELNET: whether it is for a display, and what was typed behind the secret.
+/// Checks the secret of a connection by PUP TELNET. Returns whether it is for a display, and what was typed after the secret.
 pub(super) fn identify_by_pup(
     stream: &Pup,
     secret: &Secret,
@@ -214,7 +215,7 @@ pub(super) fn identify_by_pup(
                     is_display = true;
                     stream.say(Some(PupTelnetMark::TimingReply.code()), None);
                 }
-                // How large the terminal is, is said again once there is one.
+                // The size of the terminal is sent again once there is one.
                 skips += usize::from(mark.is_some_and(PupTelnetMark::has_argument));
                 continue;
             }
@@ -253,10 +254,10 @@ pub(super) fn identify_by_pup(
     }
 }
 
-/// The other end's side: it answers the question by itself where it knows the secret.
+/// The other end's side of the login: it answers the question itself if it knows the secret.
 pub(super) struct Knock<'k> {
     secret: Option<&'k Secret>,
-    /// What came of the question, or of what is said to the answer.
+    /// The bytes of the question, or of the reply to the secret, that have come so far.
     came: Vec<u8>,
     state: Knocking,
 }
@@ -265,13 +266,13 @@ pub(super) struct Knock<'k> {
 pub(super) enum Knocking {
     /// The question may come.
     Waits,
-    /// The secret was sent.
+    /// The secret was sent; the reply is awaited.
     Said,
-    /// It is the right one.
+    /// The secret was right.
     Right,
-    /// It is another one.
+    /// The secret was wrong.
     Wrong,
-    /// The question did not come, or the secret is not known here: what comes is for the person.
+    /// There was no question, or the secret is not known here: everything is passed to the person.
     Open,
 }
 
@@ -288,7 +289,7 @@ impl<'k> Knock<'k> {
         self.state
     }
 
-    /// Takes of what came what is between the two ends alone. What is to be sent.
+    /// Removes from `data` what belongs to the login. Returns bytes to send, if any.
     pub(super) fn takes(&mut self, data: &mut Vec<u8>) -> Option<Vec<u8>> {
         let expected = match self.state {
             Knocking::Waits => ASKS,
@@ -303,7 +304,7 @@ impl<'k> Knock<'k> {
                 (Knocking::Said, _) => self.state = Knocking::Right,
                 (_, Some(secret)) => {
                     self.state = Knocking::Said;
-                    // What came with the question is no answer yet, but may begin one.
+                    // Bytes that came with the question cannot be the reply, but may be the beginning of one.
                     let none = self.takes(data);
                     debug_assert!(none.is_none(), "there is one question");
                     return Some([secret.bytes(), b"\n"].concat());

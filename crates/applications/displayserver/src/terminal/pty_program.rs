@@ -1,4 +1,4 @@
-//! A program on a terminal of its own: started, its output read, hung up once nobody is there; the terminal's size and echo.
+//! A program on a pseudo-terminal: starting it, reading its output, and hanging up when nobody is there; the terminal's size and echo.
 
 use super::telnet_end::PIECE;
 use super::typist::{self, Typist};
@@ -13,26 +13,26 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-/// How long a program may take to end once nobody is there.
+/// How long a program may take to end after the hang-up.
 const HANGS_UP: Duration = Duration::from_secs(1);
 
-/// Whom a program on a terminal is for.
+/// Whom a program on a terminal serves.
 #[derive(Clone, Copy)]
 pub(super) enum For {
-    /// A person sees all that it says.
+    /// A person, who sees all of its output.
     Person,
-    /// Of a display's requests nothing else is part: standard error is ours.
+    /// A display, which gets only requests: standard error goes to this program's.
     Display,
 }
 
-/// A program on a terminal of its own.
+/// A program on a pseudo-terminal.
 pub(super) struct ProgramTerminal {
     pub(super) pty: Arc<Pty>,
     child: Child,
 }
 
 impl ProgramTerminal {
-    /// A program on a terminal of that size (columns and rows, where they are known), which echoes what is typed or not.
+    /// Starts a program on a terminal of that size (columns and rows, if known), with or without echo.
     pub(super) fn start(
         program: &[String],
         whom: For,
@@ -64,8 +64,8 @@ impl ProgramTerminal {
         Typist::new(&self.pty).map_err(|error| failed(&error))
     }
 
-    /// Goes on until program or connection end: `types` brings what is typed until nobody is there, `says` takes what the program says as
-    /// long as there is somebody, `ends` ends the connection.
+    /// Runs until the program or the connection ends. `types` passes input until nobody is there, `says` takes the program's output as long
+    /// as somebody is there, `ends` ends the connection.
     pub(super) fn run(
         mut self,
         types: impl FnOnce() + Send + 'static,
@@ -76,7 +76,7 @@ impl ProgramTerminal {
         let (says_more, is_silent) = channel::<()>();
         let typed = thread::spawn(move || {
             types();
-            // Nobody is there any more: the terminal hangs up, and who does not care is ended.
+            // Nobody is there any more: the process group gets a hang-up, and is killed if it ignores that.
             let _ = kill_process_group(group, Signal::HUP);
             let _ = is_silent.recv_timeout(HANGS_UP);
             let _ = kill_process_group(group, Signal::KILL);
@@ -89,7 +89,7 @@ impl ProgramTerminal {
             }
         }
         drop(says_more);
-        // Its number is its own until it is waited for.
+        // The process number cannot be reused before it is waited for.
         let _ = self.child.kill();
         ends();
         let _ = typed.join();
@@ -97,20 +97,20 @@ impl ProgramTerminal {
     }
 }
 
-/// Whether a program has ended, which nobody has waited for.
+/// Whether a program has ended that nobody has waited for.
 fn has_ended(program: Pid) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     waitid(WaitId::Pid(program), options).is_ok_and(|status| status.is_some())
 }
 
-/// A terminal has another size: so many columns and rows.
+/// Sets the size of a terminal, in columns and rows.
 pub(super) fn resize(pty: &Pty, size: Option<(u16, u16)>) {
     if let Some((columns, rows)) = size {
         let _ = pty.resize(Size::new(rows, columns));
     }
 }
 
-/// A terminal echoes what is typed, or does not.
+/// Sets whether a terminal echoes what is typed.
 pub(super) fn echo(pty: &Pty, is_on: bool) {
     if let Ok(mut modes) = tcgetattr(pty) {
         modes.local_modes.set(LocalModes::ECHO, is_on);

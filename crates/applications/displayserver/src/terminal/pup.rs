@@ -1,5 +1,5 @@
-//! The PUP TELNET at both ends: bytes go as they are; marks say how large the terminal is and ask whether all before them is done; an
-//! interrupt with a mark behind it makes what was typed between them be dropped, and interrupts the program.
+//! The PUP TELNET at both ends: bytes go unchanged; marks carry the terminal's size and ask whether everything before them is done. An
+//! interrupt, with a mark behind it, interrupts the program and drops what was typed between the two.
 
 use super::admission::{TerminalAdmission, refused, sent_away};
 use super::failure::{lost, unopened};
@@ -26,18 +26,18 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread;
 
-/// What a person types to interrupt the program.
+/// The key with which a person interrupts the program: Ctrl-C.
 const INTERRUPT: u8 = 3;
 
-/// What came first.
+/// The first input of a connection.
 struct First {
-    /// Nothing where it did not come in time.
+    /// `None` if nothing came in time.
     came: Option<PupStreamInput>,
     /// Its bytes.
     piece: [u8; PIECE],
 }
 
-/// What was typed behind the secret.
+/// What was typed after the secret, as the first input.
 fn first(typed: &[u8]) -> First {
     let mut piece = [0; PIECE];
     let count = typed.len().min(PIECE);
@@ -46,7 +46,7 @@ fn first(typed: &[u8]) -> First {
     First { came, piece }
 }
 
-/// One terminal, until its program or its connection ends.
+/// Serves one terminal until its program or its connection ends.
 pub(super) fn one(stream: &Pup, office: &TerminalAdmission, place: ConnectionSlot) -> Result<()> {
     let Some(secret) = &office.service.secret else {
         stream.end();
@@ -96,12 +96,12 @@ pub(super) fn one(stream: &Pup, office: &TerminalAdmission, place: ConnectionSlo
     Ok(())
 }
 
-/// Says that the program is for a display: a person's end says first how large its terminal is, or nothing.
+/// Tells the server that the program is for a display. A person's end first sends the size of its terminal, or nothing.
 pub(super) fn begins_for_display(stream: &Pup) {
     stream.say(Some(PupTelnetMark::Timing.code()), None);
 }
 
-/// What comes over the connection is typed into the terminal.
+/// Types what comes over the connection into the terminal.
 fn type_in(stream: &Pup, mut typing: Typing, first: First) {
     let First {
         came: mut first,
@@ -115,20 +115,20 @@ fn type_in(stream: &Pup, mut typing: Typing, first: First) {
     typing.typist.finishes();
 }
 
-/// One who types.
+/// Types into one terminal.
 struct Typing {
     typist: Typist,
     pty: Arc<Pty>,
-    /// The mark whose byte is next.
+    /// The mark whose argument is the next byte.
     marked: Option<PupTelnetMark>,
-    /// Lines and letters of the terminal.
+    /// Rows and columns of the terminal.
     size: (u16, u16),
-    /// Interrupts whose mark has not come, until which what is typed is dropped.
+    /// The number of interrupts whose mark has not come; until then what is typed is dropped.
     dropping: i32,
 }
 
 impl Typing {
-    /// What came is done. False where nobody is there any more.
+    /// Handles input. Returns false when nobody is there any more.
     fn takes(&mut self, stream: &Pup, came: PupStreamInput, piece: &[u8]) -> bool {
         match came {
             PupStreamInput::Data(count) => self.data(&piece[..count]),
@@ -141,7 +141,7 @@ impl Typing {
                 other => self.marked = other.filter(|mark| mark.has_argument()),
             },
         }
-        // Interrupts come over a full terminal too.
+        // Interrupts are handled even if the terminal takes no input.
         let (typist, dropping) = (&self.typist, &mut self.dropping);
         typist.has_room(
             || {
@@ -171,7 +171,7 @@ fn interrupt(typist: &Typist, dropping: &mut i32) {
     typist.interrupts();
 }
 
-/// The terminal has another size, as far as a mark says so.
+/// Changes the size of the terminal as a mark says.
 fn resize(pty: &Pty, size: &mut (u16, u16), mark: PupTelnetMark, argument: u8) {
     match mark {
         PupTelnetMark::LineWidth => size.1 = u16::from(argument),
@@ -181,7 +181,7 @@ fn resize(pty: &Pty, size: &mut (u16, u16), mark: PupTelnetMark, argument: u8) {
     let _ = pty.resize(Size::new(size.0, size.1));
 }
 
-/// A person at the other end. The program echoes.
+/// Connects a person to a terminal. The program echoes.
 pub(super) fn talk(at: &DisplayAddress, from: &Pup, secret: Option<&Secret>) -> Result<()> {
     let raw = RawTerminal::of(io::stdin().as_fd());
     let (mut typing, is_raw) = (from.again(), raw.is_some());
@@ -193,7 +193,7 @@ pub(super) fn talk(at: &DisplayAddress, from: &Pup, secret: Option<&Secret>) -> 
         let mut piece = [0; PIECE];
         let mut input = io::stdin().lock();
         let mut last = None;
-        // What was typed last may still be answered: the program ends the connection.
+        // Whatever was typed last may still be answered: the program ends the connection.
         while let Ok(count @ 1..) = input.read(&mut piece) {
             last = Some(piece[count - 1]);
             let mut bytes = &piece[..count];
@@ -236,7 +236,7 @@ pub(super) fn talk(at: &DisplayAddress, from: &Pup, secret: Option<&Secret>) -> 
     }
 }
 
-/// How large the person's terminal is, where it is one.
+/// Sends the size of the person's terminal, if there is one.
 fn send_size(to: &Pup) -> Result<()> {
     for (mark, count) in size().into_iter().flat_map(|(columns, rows)| {
         [

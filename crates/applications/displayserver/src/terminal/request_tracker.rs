@@ -1,18 +1,20 @@
-//! Where requests end in what passes on its way to a display: whether a program ended in the middle of one. It judges nothing else of them.
+//! Follows where requests end in a byte stream to a display, to notice whether a program ended in the middle of one. It checks nothing
+//! else.
 
 use stackline_core::error::{Error, Result};
 use stackline_display::protocol::{HEAD_BYTES, message_length};
 
-/// What passed so far.
+/// The position in the stream so far.
 #[derive(Default)]
 pub(super) struct DisplayRequestTracker {
-    /// The beginning of one whose length is not known, and bytes that another one still has.
+    /// The beginning of a request whose length is not known yet.
     head: Vec<u8>,
+    /// Bytes of the current request that have not passed yet.
     missing: usize,
 }
 
 impl DisplayRequestTracker {
-    /// These pass next.
+    /// Follows the next bytes.
     pub(super) fn pass(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let wanted = if self.missing > 0 {
@@ -35,7 +37,7 @@ impl DisplayRequestTracker {
     }
 
     /// # Errors
-    /// That one is not whole.
+    /// If a request is incomplete.
     pub(super) fn are_whole(&self) -> Result<()> {
         if self.head.is_empty() && self.missing == 0 {
             return Ok(());

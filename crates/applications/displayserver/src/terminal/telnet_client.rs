@@ -1,4 +1,4 @@
-//! A person at the other end of a terminal over TELNET: what is typed goes there, and what comes is shown. It knows no displays.
+//! A person at a terminal over TELNET: what is typed is sent, what comes is shown. It has nothing to do with displays.
 
 use super::failure::{lost, unopened};
 use super::keyboard::{LEAVES, end, size};
@@ -19,13 +19,13 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-/// How long a server that asks for no secret may say nothing before what is typed goes there.
+/// If a server asks for no secret, typing begins after this silence.
 const SILENT: Duration = Duration::from_secs(5);
 
-/// A person at the other end: what is typed here goes there, character by character where the program echoes.
+/// Connects a person to a terminal: what is typed is sent, character by character if the program echoes.
 ///
 /// # Errors
-/// When no terminal is served there.
+/// If no terminal is served at that address.
 pub fn talk(terminal: &DisplayAddress, secret: Option<&Secret>) -> Result<()> {
     let mut from = terminal.connect_to(DisplayServiceKind::Terminal)?;
     if let DisplayStream::Pup(from) = from {
@@ -41,12 +41,12 @@ pub fn talk(terminal: &DisplayAddress, secret: Option<&Secret>) -> Result<()> {
     let by_character = Arc::clone(&is_raw);
     let (opens, opened) = channel::<()>();
     thread::spawn(move || {
-        // Nothing is typed before the secret is said.
+        // Nothing is sent before the login is complete.
         if opened.recv().is_ok() {
             send_typed(&typing, &by_character, known);
         }
     });
-    // Programs of the same user are asked nothing.
+    // Programs of the same user on a unix socket are not asked for a secret.
     let is_asked = !matches!(from, DisplayStream::Unix(_));
     let (mut raw, mut knock, mut opens) = (None, Knock::new(secret), Some(opens));
     let (mut piece, mut data) = ([0; PIECE], Vec::new());
@@ -93,7 +93,7 @@ pub fn talk(terminal: &DisplayAddress, secret: Option<&Secret>) -> Result<()> {
     }
 }
 
-/// Sends what is typed, and how large the terminal is when that changes, until its end.
+/// Sends what is typed until its end, and the terminal's size when it changes.
 fn send_typed(
     typing: &TerminalTelnetEnd,
     by_character: &AtomicBool,
@@ -102,7 +102,7 @@ fn send_typed(
     let mut piece = [0; PIECE];
     let mut input = io::stdin().lock();
     let mut last = None;
-    // What was typed last may still be answered: the program ends the connection.
+    // Whatever was typed last may still be answered: the program ends the connection.
     while let Ok(count @ 1..) = input.read(&mut piece) {
         last = Some(piece[count - 1]);
         let now = size().filter(|now| known != Some(*now));

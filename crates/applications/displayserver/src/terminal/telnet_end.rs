@@ -1,14 +1,14 @@
-//! One end of a terminal's connection by RFC 854's TELNET, which several threads write to.
+//! One end of a terminal's connection by RFC 854's TELNET, to which several threads write.
 
 use crate::stream::DisplayStream;
 use stackline_proto::papers::telnet::Telnet;
 use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bytes of a terminal's connection that are read at once.
+/// Bytes that are read from a terminal's connection at a time.
 pub(super) const PIECE: usize = 4096;
 
-/// One end of a connection by RFC 854's TELNET: what is said is in the order in which it is sent, whoever says it.
+/// One end of a TELNET connection. Whichever thread writes, bytes are sent in the order in which they are encoded.
 pub(super) struct TerminalTelnetEnd {
     telnet: Mutex<Telnet>,
     writer: Mutex<DisplayStream>,
@@ -30,7 +30,7 @@ impl TerminalTelnetEnd {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends data. False where the connection is lost.
+    /// Sends data. Returns false if the connection is lost.
     pub(super) fn send(&self, data: &[u8]) -> bool {
         let mut writer = self.writer();
         let bytes = {
@@ -41,9 +41,9 @@ impl TerminalTelnetEnd {
         bytes.is_empty() || writer.write_all(&bytes).is_ok()
     }
 
-    /// Sends what there is to be answered.
+    /// Sends pending answers to options. Returns false if the connection is lost.
     pub(super) fn flush(&self) -> bool {
-        // Nothing waits for a reader that nothing is written to.
+        // Without pending output the writer's lock is not taken, so that reading does not wait for a blocked writer.
         !self.telnet().has_output() || self.send(b"")
     }
 

@@ -1,8 +1,7 @@
-//! Who types into a terminal what comes over a connection: a thread of its own, so that whoever reads the connection waits for no program
-//! that does not read, and sees interrupts and the end of the connection all the same.
+//! A typist: a thread that types what comes over a connection into a terminal, so that the connection's reader is never blocked by a
+//! program that does not read, and still sees interrupts and the end of the connection.
 //!
-//! It keeps a bounded part of what was typed. It never changes the order of what it types, and drops of it only what an interrupt or a
-//! Synch drops.
+//! It buffers a bounded amount. It never changes the order of what is typed, and drops only what an interrupt or a Synch drops.
 
 use pty_process::blocking::Pty;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -16,19 +15,19 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Bytes that wait for the program; as long as there are more, no more are read.
+/// Bytes that may wait for the program; above this nothing more is read from the connection.
 const MOST: usize = 256 << 10;
-/// How often a full terminal is looked at, and whether somebody is still there.
+/// How often to try a terminal that takes no input, and to check whether somebody is still there.
 const LOOK: Duration = Duration::from_millis(100);
-/// A program that has taken nothing for so long takes nothing of somebody who is gone.
+/// If the person is gone and the program has taken nothing for this long, the rest is given up.
 const STUCK: Duration = Duration::from_secs(1);
 
-/// What waits.
+/// What waits to be typed.
 struct TypistQueue {
     bytes: VecDeque<u8>,
-    /// When there was nothing, or the program took something.
+    /// When the program last took something, or nothing waited.
     moved: Instant,
-    /// Nothing more is typed.
+    /// Whether typing has ended.
     is_over: bool,
 }
 
@@ -50,7 +49,7 @@ impl TypistShared {
             .0
     }
 
-    /// Types until that is over.
+    /// Types until typing has ended.
     fn work(&self) {
         let mut queue = self.queue();
         while !queue.is_over {
@@ -81,7 +80,7 @@ impl TypistShared {
 pub(super) struct Typist(Arc<TypistShared>);
 
 impl Typist {
-    /// Reading and writing that terminal waits for nothing from now on.
+    /// Makes reads and writes of the terminal non-blocking, and starts the thread.
     pub(super) fn new(pty: &Arc<Pty>) -> io::Result<Self> {
         ioctl_fionbio(pty, true)?;
         let queue = TypistQueue {
@@ -99,7 +98,7 @@ impl Typist {
         Ok(Self(shared))
     }
 
-    /// That is typed next.
+    /// Types these bytes after those that wait.
     pub(super) fn types(&self, bytes: &[u8]) {
         let mut queue = self.0.queue();
         if queue.bytes.is_empty() {
@@ -109,7 +108,7 @@ impl Typist {
         self.0.changed.notify_all();
     }
 
-    /// The key that a terminal which gathers lines has for that; none where its program takes bytes as they are.
+    /// Types the key that a line-buffered terminal has for that function; none if the program takes bytes unchanged.
     pub(super) fn presses(&self, code: SpecialCodeIndex) {
         if let Ok(attributes) = tcgetattr(&self.0.pty)
             && attributes.local_modes.contains(LocalModes::ICANON)
@@ -118,8 +117,8 @@ impl Typist {
         }
     }
 
-    /// Interrupts the program that the terminal is for, whatever it makes of its bytes. What it has not read is dropped, as a terminal
-    /// drops it, unless that is asked not to.
+    /// Interrupts the program of the terminal, in whatever mode the terminal is. Unread input is dropped, as a terminal does, unless it is
+    /// set not to.
     pub(super) fn interrupts(&self) {
         let pty = &*self.0.pty;
         if !tcgetattr(pty)
@@ -132,7 +131,7 @@ impl Typist {
         }
     }
 
-    /// What the program has not read is dropped: what waits here, what is on its way to the terminal, and what is in it.
+    /// Drops all input that the program has not read: here, on its way to the terminal, and in the terminal.
     pub(super) fn drops(&self) {
         let pty = &*self.0.pty;
         let mut queue = self.0.queue();
@@ -143,7 +142,8 @@ impl Typist {
         self.0.changed.notify_all();
     }
 
-    /// Waits until more may come, or something hurries. False where the terminal is gone, or whoever types is and the program takes nothing.
+    /// Waits until more may be typed, or something urgent comes. Returns false if the terminal is gone, or if the person is gone and the
+    /// program takes nothing.
     pub(super) fn has_room(
         &self,
         is_gone: impl FnMut() -> bool,
@@ -152,7 +152,7 @@ impl Typist {
         self.falls_below(MOST, is_gone, hurries)
     }
 
-    /// Waits until all is typed, as long as the program takes it.
+    /// Waits until everything is typed, as long as the program takes it.
     pub(super) fn finishes(&self) {
         self.falls_below(1, || true, || false);
     }
@@ -187,21 +187,21 @@ impl Drop for Typist {
     }
 }
 
-/// What a program says next; no bytes where it is gone: programs that it began may have the terminal still.
+/// Reads a program's output; returns 0 when it is gone, even if programs that it started still hold the terminal.
 pub(super) fn read(mut pty: &Pty, into: &mut [u8], is_gone: impl Fn() -> bool) -> usize {
     let mut was_gone = false;
     loop {
         match pty.read(into) {
             Err(error) if error.kind() == ErrorKind::WouldBlock && was_gone => return 0,
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                // What it said last is there now, if it is gone.
+                // If the program is gone, its last output can be read by one more read.
                 was_gone = is_gone();
                 if !was_gone {
                     wait_for(pty, PollFlags::IN, Some(LOOK));
                 }
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            // A terminal whose program is gone says so as an error.
+            // A terminal whose program is gone reports an error, which means the end.
             read => return read.unwrap_or(0),
         }
     }

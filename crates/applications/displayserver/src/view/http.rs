@@ -1,5 +1,5 @@
-//! One request of a browser, read and answered by hyper on a stream that blocks. No runtime is needed for that: the thread of the
-//! connection waits in its reads and writes, so hyper never has to.
+//! Reads and answers one request of a browser with hyper, on a blocking stream. No async runtime is needed: the connection's thread blocks
+//! in reads and writes, so hyper's future never has to wait.
 
 use crate::server::hear_out;
 use crate::stream::DisplayStream;
@@ -19,23 +19,23 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// The longest head of a request.
+/// The longest head of a request, bytes.
 const HEAD: usize = 8 << 10;
-/// Fields of a request's head, at most.
+/// The limit on fields in a request's head.
 const MOST_FIELDS: usize = 64;
-/// For how long a browser is read that goes on with what was refused: the kernel takes an answer back whose connection is closed while
-/// something waits to be read.
+/// How long to read on from a browser that continues to send what was refused: if a connection is closed with unread bytes, the kernel
+/// discards the answer.
 const HEARD_OUT: Duration = Duration::from_secs(2);
-/// Times that hyper is asked to go on. It takes a few; what does not end then ends without an answer.
+/// The limit on polls of hyper's future. It needs only a few; if it does not end then, there is no answer.
 const MOST_POLLS: usize = 64;
 
-/// The stream of a WebSocket whose opening was answered, and what was read of it already.
+/// The stream of an opened WebSocket, and the bytes that were already read from it.
 pub(super) struct OpenedWebSocket {
     pub(super) stream: DisplayStream,
     pub(super) read: Vec<u8>,
 }
 
-/// Reads one request and answers it. The stream of the WebSocket where the answer opens one; otherwise it is ended.
+/// Reads one request and answers it. Returns the stream if the answer opens a WebSocket; otherwise the connection is ended.
 pub(super) fn answer_request(
     stream: DisplayStream,
     deadline: Deadline,
@@ -55,7 +55,7 @@ pub(super) fn answer_request(
         refusal: Vec::new(),
     };
     let mut connection = http1::Builder::new()
-        // The end of what a browser writes is not looked for between its request and the answer: it would be waited for.
+        // Otherwise hyper would look for the end of the browser's data between the request and the answer, and wait for it.
         .half_close(true)
         .auto_date_header(false)
         .max_headers(MOST_FIELDS)
@@ -89,19 +89,19 @@ pub(super) fn answer_request(
     None
 }
 
-/// A stream as hyper reads and writes it: each call waits, for no longer than the whole request may take.
+/// A stream for hyper: each call blocks, for no longer than the whole request may take.
 struct RequestStream {
     stream: DisplayStream,
     deadline: Deadline,
-    /// The answer's. Nothing is read once there is one: hyper would wait for a body that nobody wants.
+    /// The status of the answer. Once there is one, nothing is read: hyper would wait for a body that nobody wants.
     status: Rc<Cell<Option<StatusCode>>>,
-    /// Something was written.
+    /// Whether something was written.
     is_answered: bool,
-    /// What hyper answers by itself to what it cannot read as a request: it does not say why.
+    /// hyper's own answer to a malformed request, which gives no reason.
     refusal: Vec<u8>,
 }
 
-/// A refusal of hyper's with its reason.
+/// hyper's refusal with a reason added.
 fn with_sentence(refusal: &[u8]) -> Vec<u8> {
     let too_long = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
     let is_too_long = String::from_utf8_lossy(refusal)

@@ -1,4 +1,5 @@
-//! `stackline blocks gateway`: sets for HTTP clients, until Ctrl-C or SIGTERM, which are its normal end.
+//! `stackline blocks gateway`: serves sets of blocks to HTTP clients until Ctrl-C or SIGTERM, which are its normal
+//! end.
 
 use crate::exit::{Exit, Result};
 use crate::flags::BlocksGateway;
@@ -10,12 +11,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often it looks whether it is to end.
+/// Interval at which it checks whether it was interrupted.
 const LOOK: Duration = Duration::from_millis(50);
-/// How often it says how many clients it closed.
+/// Shortest interval between two messages about closed connections.
 const REST: Duration = Duration::from_secs(10);
 
-/// Serves until it is interrupted. The first line on stdout is where.
+/// Serves until it is interrupted. The first line on stdout is the address.
 pub(crate) fn gateway(flags: &BlocksGateway) -> Result {
     let interrupted = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&interrupted])?;
@@ -32,7 +33,8 @@ pub(crate) fn gateway(flags: &BlocksGateway) -> Result {
         output::say(&"anyone who can reach that address can read every set: reading needs no key");
     }
     let master = flags.master.clone();
-    // Meanwhile it serves: what it needs of the master it asks for with each request.
+    // The gateway serves meanwhile: with each request it asks the master for what it needs. This only warns when the
+    // master cannot be reached.
     std::thread::spawn(move || {
         if let Err(error) = BlockClient::connect(&master, client::BlockClientOptions::default()) {
             output::say(&format!(

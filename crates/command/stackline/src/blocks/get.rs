@@ -1,4 +1,4 @@
-//! `blocks get`: reads a set back, each block checked, into a file, into a directory that was loaded, or into nothing.
+//! `stackline blocks get`: reads a set back and checks each block; writes it to a file or a directory, or discards it.
 
 use super::progress_bar;
 use crate::exit::{Blame, Error, Exit, Result};
@@ -18,7 +18,7 @@ pub(super) fn get(flags: &BlocksGet) -> Result {
     let interrupted = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&interrupted])?;
     let (master, name) = (flags.at.master.clone(), flags.set.clone());
-    // A master that says nothing is not waited for by whoever wants to end it.
+    // Runs in a thread, so that an interruption need not wait for a master that does not answer.
     let ended = || {
         Error::new(
             Blame::Interrupted,

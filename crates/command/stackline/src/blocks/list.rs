@@ -1,4 +1,4 @@
-//! `blocks list`: sets, servers and disks, as tables or JSON.
+//! `stackline blocks list`: prints sets, servers and disks as tables or JSON.
 
 use crate::exit::{Exit, Result};
 use crate::flags::BlocksList;
@@ -6,7 +6,7 @@ use crate::output;
 use stackline_blockserver::client::{BlockClient, BlockClientOptions};
 use stackline_blockserver::listing::{listing_json, listing_text};
 
-/// Prints what there is.
+/// Prints the sets and servers of a master.
 pub(super) fn list(flags: &BlocksList) -> Result {
     let client = BlockClient::connect(&flags.at.master, BlockClientOptions::default())?;
     let (sets, servers) = client.list()?;

@@ -1,5 +1,5 @@
-//! `blocks load`: puts a source on the servers. It may end anywhere: what was acknowledged is there, and the next load of
-//! the same source under the same name goes on behind it.
+//! `stackline blocks load`: writes a source to the disk servers as a set. It may be interrupted anywhere: acknowledged
+//! blocks stay, and the next load of the same source under the same name continues after them.
 
 use super::progress_bar;
 use crate::exit::{Blame, Error, Exit, Result};
@@ -40,7 +40,7 @@ pub(super) fn load(flags: &BlocksLoad) -> Result {
     Ok(Exit::Done)
 }
 
-/// Loads, and says what was loaded.
+/// Loads a set and returns the line to print.
 fn loaded(flags: &BlocksLoad, key: &BlockWriteKey, bar: &ProgressBar) -> Result<String> {
     let client = BlockClient::connect(
         &flags.at.master,
@@ -103,7 +103,7 @@ fn words(
     BlockLoadCounts { written, before }: BlockLoadCounts,
     took: Duration,
 ) -> String {
-    // The last block may be shorter, and is written last.
+    // The last block may be shorter than the others, and is written last.
     let bytes = about.bytes.min(written * u64::from(about.block_size));
     let before = match before {
         0 => String::new(),

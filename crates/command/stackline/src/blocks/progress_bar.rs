@@ -1,11 +1,11 @@
-//! How far a load or a read is: a bar on a terminal, nothing elsewhere; and the line that says what it was.
+//! The progress bar of a load or a read, drawn on a terminal only, and the line that summarises it.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use stackline_core::units;
 use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
-/// A bar of bytes, which any thread may move.
+/// A progress bar that counts bytes; any thread may advance it.
 pub(super) fn create_byte_bar(all: u64, what: &'static str) -> ProgressBar {
     let target = if stderr().is_terminal() {
         ProgressDrawTarget::stderr()
@@ -22,7 +22,7 @@ pub(super) fn create_byte_bar(all: u64, what: &'static str) -> ProgressBar {
     bar.with_message(what)
 }
 
-/// `1366 blocks, 64 MiB in 812 ms, 82.6 MB/s`.
+/// The text `1366 blocks, 64 MiB in 812 ms, 82.6 MB/s`.
 pub(super) fn describe_throughput(blocks: u64, bytes: u64, took: Duration) -> String {
     let seconds = took.as_secs_f64().max(1e-9);
     let rate = (bytes as f64 / seconds) as u64;
@@ -39,7 +39,7 @@ pub(super) fn describe_throughput(blocks: u64, bytes: u64, took: Duration) -> St
     )
 }
 
-/// A clock that begins now.
+/// Starts a clock; the result returns the time since.
 pub(super) fn start_clock() -> impl Fn() -> Duration {
     let began = Instant::now();
     move || began.elapsed()

@@ -1,5 +1,5 @@
-//! `stackline blocks replay`: a session by the clock, against servers that are there, or with all of it started on the hosts
-//! of a network.
+//! `stackline blocks replay`: replays a session (timed requests for blocks) against existing servers, or with all
+//! programs started on the hosts of an emulated or simulated network.
 
 mod flag_checks;
 
@@ -37,7 +37,7 @@ pub(crate) fn replay(flags: &Replay) -> Result {
     }
 }
 
-/// What is asked for.
+/// The session that the flags describe.
 fn request(flags: &Replay) -> BlockSessionRequest {
     let run = SessionRun {
         name: flags.name.clone(),
@@ -71,7 +71,7 @@ fn request(flags: &Replay) -> BlockSessionRequest {
     }
 }
 
-/// Against a master and servers that are there.
+/// Replays against an existing master and servers.
 pub(super) fn against(request: &BlockSessionRequest, json: bool) -> Result {
     let session = OpenSession::open(request)?;
     let interrupted = Arc::new(AtomicBool::new(false));
@@ -84,7 +84,7 @@ pub(super) fn against(request: &BlockSessionRequest, json: bool) -> Result {
     }
 }
 
-/// With all of it started on the hosts of a network.
+/// Starts all programs on the hosts of an emulated network and replays there.
 fn emulated(flags: &Replay) -> Result {
     let buffers = Buffers::of(flags)?;
     flags.disk.as_deref().map(parse_disk_time).transpose()?;
@@ -111,7 +111,7 @@ fn emulated(flags: &Replay) -> Result {
     replay_emulated(&session, &interrupted).map(Exit::Program)
 }
 
-/// In virtual time.
+/// Replays in virtual time.
 fn simulated(flags: &Replay) -> Result {
     let network = network_of(flags.across.as_deref(), flags.network.as_deref())?;
     let disk_time = flags.disk.as_deref().map(parse_disk_time).transpose()?;
@@ -138,7 +138,7 @@ fn wanted_roles(flags: &Replay) -> WantedRoles {
     }
 }
 
-/// What of `--over` the parts can set: the buffers of the connections that blocks go over.
+/// The options of `--over` that real servers support: buffer sizes of the connections that carry blocks, in bytes.
 struct Buffers {
     send: Option<u64>,
     receive: Option<u64>,
@@ -157,7 +157,7 @@ impl Buffers {
     }
 }
 
-/// The stack of `--over` as that world takes it, with the receive buffer that another flag asks for.
+/// The stack of `--over` in that world, with the receive buffer of `--receive-buffer` added to it.
 fn stack(flags: &Replay, world: World) -> Result<Stack> {
     let stack = judged(&flags.over, world)?;
     let Some(bytes) = flags.receive_buffer else {
@@ -176,7 +176,7 @@ fn stack(flags: &Replay, world: World) -> Result<Stack> {
     judged(&over, world)
 }
 
-/// `tcp` as its table has it: what is not possible there is refused.
+/// Parses `over` for that world. Only `tcp` with permitted options is accepted.
 fn judged(over: &str, world: World) -> Result<Stack> {
     let stack = parse_stack(over, world)?;
     if stack.name != "tcp" {
@@ -190,7 +190,7 @@ fn judged(over: &str, world: World) -> Result<Stack> {
     Ok(stack)
 }
 
-/// Prints what a session came to.
+/// Prints the results of a session.
 fn show(figures: &mut BlockSessionFigures, json: bool) -> Result<()> {
     match json {
         true => output::json(&figures.json(), true),
@@ -198,7 +198,7 @@ fn show(figures: &mut BlockSessionFigures, json: bool) -> Result<()> {
     }
 }
 
-/// A running summary, on a terminal.
+/// Prints a running summary, on a terminal only.
 fn running(record: &BlockSessionRecord) {
     if stderr().is_terminal() {
         let score = &record.score;

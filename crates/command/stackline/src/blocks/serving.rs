@@ -1,4 +1,5 @@
-//! `blocks master` and `blocks serve`: they run until Ctrl-C or TERM, which is their normal end.
+//! `stackline blocks master` and `blocks serve`: run a master or a disk server until Ctrl-C or SIGTERM, which are the
+//! normal end.
 
 use crate::exit::{Blame, Error, Exit, Result};
 use crate::flags;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How often it is checked whether that was heard, and whether the work still goes on.
+/// Interval at which it is checked whether the process was interrupted or its work has failed.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Runs a master.
@@ -63,7 +64,7 @@ fn run_master(
     running.failure().map_or(Ok(Exit::Done), Err)
 }
 
-/// Where a master remembers where nothing else is said.
+/// The default directory of a master's data; `None` without a home directory.
 fn usual_data() -> Option<PathBuf> {
     let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".local/share"));
     let data = std::env::var_os("XDG_DATA_HOME")
@@ -121,7 +122,7 @@ pub(super) fn server_part(part: &ServerPart) -> Result {
     run_server(options, disks.collect::<Result<_>>()?, true)
 }
 
-/// Bytes of a buffer.
+/// A number of bytes as `usize`.
 fn in_memory(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
@@ -142,7 +143,7 @@ fn run_server(
     Ok(Exit::Done)
 }
 
-/// The disks of a server: one that cannot be used now keeps its place, as long as another can.
+/// Opens the disks of a server. One that cannot be used at present is kept as missing, as long as another can be used.
 fn disks(flags: &flags::BlocksServe) -> Result<Vec<BlockDisk>> {
     let opened: Vec<Result<BlockDisk>> = flags
         .disk
@@ -178,7 +179,7 @@ fn say_who_may_read(address: SocketAddr) {
     }
 }
 
-/// Ends with standard input, where that is asked for.
+/// With `with_stdin`, ends the process when standard input ends.
 fn follow_stdin(interrupted: &Arc<AtomicBool>, with_stdin: bool) {
     if with_stdin {
         let interrupted = Arc::clone(interrupted);

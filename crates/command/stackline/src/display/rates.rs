@@ -1,4 +1,4 @@
-//! The rates of a display as `display bench` measures and prints them: of which pictures, at which levels.
+//! The rates that `display bench` measures and prints: which pictures, at which levels.
 
 use crate::exit::{Exit, Result};
 use crate::flags::DisplayBench;
@@ -8,7 +8,7 @@ use stackline_displayserver::bench::{DisplayBenchPicture, DisplayBenchResult};
 use stackline_displayserver::send_level::{DisplayPicture, DisplaySendLevel};
 use stackline_report::display::{DisplayRateRow, display, display_json};
 
-/// The levels that are measured.
+/// The levels to measure.
 pub(super) fn levels(flags: &DisplayBench) -> Vec<DisplaySendLevel> {
     match flags.level.is_empty() {
         true => DisplaySendLevel::NAMED
@@ -19,7 +19,7 @@ pub(super) fn levels(flags: &DisplayBench) -> Vec<DisplaySendLevel> {
     }
 }
 
-/// The pictures that are sent, each once.
+/// The pictures to send, each once.
 pub(super) fn pictures(flags: &DisplayBench) -> Vec<DisplayPicture> {
     let wanted = match flags.picture.is_empty() {
         true => &DisplayBenchPicture::OF_PAPER[..],
@@ -31,7 +31,7 @@ pub(super) fn pictures(flags: &DisplayBench) -> Vec<DisplayPicture> {
         .collect()
 }
 
-/// Prints the rates of a display at a place.
+/// Prints the rates of the display at `place`.
 pub(super) fn show(place: &str, rows: &[DisplayRateRow], json: bool) -> Result {
     match json {
         true => output::json(&display_json(place, rows), false)?,
@@ -40,7 +40,7 @@ pub(super) fn show(place: &str, rows: &[DisplayRateRow], json: bool) -> Result {
     Ok(Exit::Done)
 }
 
-/// The rates as a report has them.
+/// The rates as rows of a report.
 pub(super) fn rows(all: &[DisplayBenchResult]) -> Vec<DisplayRateRow> {
     let row = |one: &DisplayBenchResult| DisplayRateRow {
         picture: one.picture,

@@ -1,5 +1,5 @@
-//! The secrets of the services of a display: from a file, the environment, or the usual file of this user, which serving makes. None is ever an
-//! argument, which every user of the machine can read.
+//! Finds the secrets of display services: in a file, the environment, or this user's default file, which a starting
+//! service creates. A secret is never passed as an argument, which every user of the machine could read.
 
 use crate::exit::{Error, Result};
 use crate::output;
@@ -7,19 +7,19 @@ use stackline_displayserver::address::DisplayAddress;
 use stackline_guard::secret::{FoundSecret, Secret, SecretSource};
 use std::path::Path;
 
-/// Whose secret: the variable of the environment, and the name of the usual file.
+/// A kind of secret: its environment variable, and the name of its default file.
 pub(super) type Of = (&'static str, &'static str);
 
-/// Of displays and their agents.
+/// The secret of displays and their agents.
 pub(super) const DISPLAY: Of = ("STACKLINE_DISPLAY_SECRET", "display.secret");
-/// Of terminals.
+/// The secret of terminals.
 pub(super) const TERMINAL: Of = ("STACKLINE_TERMINAL_SECRET", "terminal.secret");
-/// Of V-servers.
+/// The secret of V-servers.
 pub(super) const VSERVER: Of = ("STACKLINE_VSERVER_SECRET", "vserver.secret");
-/// Of internet servers.
+/// The secret of internet servers.
 pub(super) const INTERNET: Of = ("STACKLINE_INTERNET_SECRET", "internet.secret");
 
-/// Bytes of a secret that the protocols have room for.
+/// Longest secret that the protocols can carry, in bytes.
 const MOST: usize = 255;
 
 const fn source(of: Of, file: Option<&Path>) -> SecretSource<'_> {
@@ -44,17 +44,17 @@ fn check_secret(found: FoundSecret) -> Result<Secret> {
     Ok(found.secret)
 }
 
-/// The secret of a service that begins.
+/// The secret of a service that is starting; it is created if there is none.
 pub(super) fn find_or_make_secret(of: Of, file: Option<&Path>) -> Result<Secret> {
     check_secret(source(of, file).find_or_make()?)
 }
 
-/// The secret of a service that is asked, where this user has it.
+/// The secret of a service to connect to, if this user has it.
 pub(super) fn find_secret(of: Of, file: Option<&Path>) -> Result<Option<Secret>> {
     source(of, file).find()?.map(check_secret).transpose()
 }
 
-/// An address with the secret of the internet server in it, where there is one.
+/// The address with the internet server's secret, if it leads through one and this user has the secret.
 pub(super) fn add_internet_secret(address: &DisplayAddress) -> Result<DisplayAddress> {
     let secret = if address.is_through_server() {
         find_secret(INTERNET, None)?

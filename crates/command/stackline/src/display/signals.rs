@@ -1,5 +1,5 @@
-//! A person's terminal is as it was when SIGQUIT ends the program that changed it, and while SIGTSTP stops that. What Ctrl-C and SIGTERM do is
-//! not looked at here.
+//! Restores the user's terminal when SIGQUIT ends the program that changed its mode, and while SIGTSTP stops the
+//! program. Ctrl-C and SIGTERM are handled elsewhere.
 
 use crate::exit::{Error, Result};
 use nix::sys::signal::{SigSet, Signal, raise};
@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// The flag is up from SIGQUIT on; SIGTSTP stops the program. To be called before another thread is there: those that come leave both
-/// signals to this one.
+/// From now on SIGQUIT raises the flag, and SIGTSTP stops the program with the terminal restored. Must be called
+/// before other threads are started, because they inherit the blocked signals and leave both to this one.
 pub(super) fn watch(stop: &Arc<AtomicBool>) -> Result<()> {
     let failed = |error: nix::Error| Error::environment(format!("cannot handle signals: {error}"));
     let mut signals = SigSet::empty();

@@ -1,5 +1,5 @@
-//! `display bench --across`: the benchmark in virtual time, client and display on hosts of a network; `display factors`: which factors
-//! matter there.
+//! `display bench --across`: the benchmark in virtual time, with client and display on hosts of a simulated network.
+//! `display factors`: which factors matter there.
 
 mod second_client;
 
@@ -21,7 +21,7 @@ use stackline_runs::events::keep_run;
 use stackline_whatif::experiment::Experiment;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Simulates what the flags say.
+/// Simulates the benchmark that the flags describe.
 pub(super) fn bench(flags: &DisplayBench) -> Result {
     let own = &flags.simulated;
     let scene = own.scene.options();
@@ -79,10 +79,10 @@ fn measured(
     Ok(all)
 }
 
-/// Simulates every combination, and reports what each factor brings.
+/// Simulates all combinations and reports the effect of each factor.
 pub(super) fn factors(flags: &DisplayFactors) -> Result {
     let source = SpecSource::read(&flags.across)?;
-    // Its mistakes are shown where they stand.
+    // Checked first, so that mistakes are printed with their places.
     source.declarations(&SpecTextFlags::default())?;
     let declared = stackline_spec::factors(&source.text).unwrap_or_default();
     if flags.factors.is_empty() && declared.is_empty() {

@@ -1,4 +1,4 @@
-//! Networks that a specification declares: chosen by name, or refused with what helps.
+//! Chooses among the networks that a specification declares, and explains when there is none of that name.
 
 use crate::checked_plan::SpecSource;
 use crate::exit::{Error, Result};
@@ -18,7 +18,7 @@ pub(super) fn choose_network<'n>(
     Err(describe_missing(networks, name, source))
 }
 
-/// There is no network of that name.
+/// The error that there is no network of that name, or none at all.
 pub(super) fn describe_missing(
     networks: &[Network],
     name: Option<&str>,
@@ -40,7 +40,7 @@ pub(super) fn describe_missing(
     Error::input(message).hint(format!("it declares {}", names.join(", ")))
 }
 
-/// A program cannot run in the simulated world, so no hint may send it there.
+/// Removes advice to use the simulated world from an error: programs cannot run there.
 pub(super) fn emulated_only(mut refusal: Error) -> Error {
     refusal.hint = refusal.hint.and_then(|hint| {
         let choices = hint

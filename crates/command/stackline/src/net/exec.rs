@@ -1,4 +1,5 @@
-//! `stackline net exec`: any program on a host of an emulated network. `stackline emulate`: the process that emulates it.
+//! `stackline net exec`: runs any program on a host of an emulated network. `stackline emulate`: the process that
+//! emulates the network.
 
 use super::host_network::{NetworkSelection, declared, unknown};
 use super::running_networks::by_name;
@@ -13,11 +14,12 @@ use stackline_emu::server::{self, ClientChannel};
 use std::ffi::OsString;
 use std::fs::File;
 
-/// Runs a program on a host of a network that is there as long as somebody runs a program on it.
+/// Runs a program on a host of a network, which exists as long as a program runs on it.
 pub(super) fn exec(flags: &flags::NetExec) -> Result {
     let (text, host) = flags.text()?;
     if flags.of_trace {
-        // With this process go all of the program's, so nothing of a trace that is killed stays on a host.
+        // If the trace is killed, this process is killed too, and the program's processes end with it: none is left on
+        // a host.
         let _ = set_pdeathsig(Signal::SIGKILL);
     }
     if flags.trace {
@@ -74,7 +76,8 @@ pub(super) fn exec(flags: &flags::NetExec) -> Result {
     Ok(Exit::Program(u8::try_from(code).unwrap_or(u8::MAX)))
 }
 
-/// A host behind the program, as `trace --on` takes several: `iperf3 -s b -- iperf3 -c a`. It may be meant for the program: `ssh b -- ls`.
+/// A host name in the program's arguments that is followed by `--`, as `trace --on` accepts it for a second program:
+/// `iperf3 -s b -- iperf3 -c a`. It may be meant for the program itself: `ssh b -- ls`.
 fn second_host<'c>(network: &Network, command: &'c [OsString]) -> Option<&'c str> {
     command
         .windows(2)
@@ -83,7 +86,7 @@ fn second_host<'c>(network: &Network, command: &'c [OsString]) -> Option<&'c str
         .find(|word| network.host(word).is_some())
 }
 
-/// A network that is up is entered as it is: what chooses or makes one has no place.
+/// A network that is up is used in its current state: flags that choose or create one are an error.
 fn as_it_is(flags: &flags::NetExec, network: Network) -> Result<Network> {
     let extra = match (flags.seed, &flags.network) {
         (Some(_), _) => "--seed",
@@ -98,7 +101,7 @@ fn as_it_is(flags: &flags::NetExec, network: Network) -> Result<Network> {
     Err(Error::input(message).hint(hint))
 }
 
-/// Emulates a network until its last user has gone. The client reports what is refused.
+/// Emulates a network until its last user has gone. The client prints errors.
 pub(crate) fn emulate(flags: &flags::Emulate) -> Result {
     let door = if flags.shared {
         ClientChannel::Socket

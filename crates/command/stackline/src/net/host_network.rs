@@ -1,4 +1,4 @@
-//! The network that programs run on: declared or up, with the host they run on; and what has to be said of it in the end.
+//! Finds or creates the network that a program runs on, and checks that it has the program's host.
 
 use super::declared_networks::{describe_missing, emulated_only};
 use super::network_names::quoted;
@@ -12,7 +12,7 @@ use stackline_core::random::Seed;
 use stackline_emu::client::Emulation;
 use stackline_emu::engine::EmulatorOptions;
 
-/// The network that a text declares, or that is up by its name, and that has such a host: made, or joined where it is up.
+/// The network that is up by its name, which is joined, or that a specification declares, which is created or joined.
 pub(crate) fn open_host_network(
     text: &SpecTextFlags,
     network: Option<&str>,
@@ -28,7 +28,7 @@ pub(crate) fn open_host_network(
     }
 }
 
-/// Whether a network has a host.
+/// Checks that a network has a host.
 pub(crate) fn is_host(network: &Network, host: &str) -> Result<()> {
     if network.host(host).is_some() {
         Ok(())
@@ -37,7 +37,7 @@ pub(crate) fn is_host(network: &Network, host: &str) -> Result<()> {
     }
 }
 
-/// What chooses among networks, and how one is made.
+/// How a network is chosen, and how it is created.
 #[derive(Default)]
 pub(super) struct NetworkSelection<'f> {
     pub(super) network: Option<&'f str>,
@@ -46,7 +46,7 @@ pub(super) struct NetworkSelection<'f> {
     pub(super) options: EmulatorOptions,
 }
 
-/// The network that a specification declares: made, or joined where it is up.
+/// The network that a specification declares: created, or joined if it is up.
 pub(super) fn declared(
     chosen: &NetworkSelection<'_>,
     text: &SpecTextFlags,

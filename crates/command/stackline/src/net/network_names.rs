@@ -1,6 +1,6 @@
-//! Names of networks and of links, as a person writes and reads them.
+//! Quotes names of networks for messages.
 
-/// As a shell takes it.
+/// The name as it has to be written in a shell.
 pub(super) fn quoted(name: &str) -> String {
     if name.contains('(') {
         format!("'{name}'")

@@ -1,4 +1,4 @@
-//! Networks that are up: found by name, joined, described.
+//! Finds networks that are up by name, joins them and describes their state.
 
 use super::network_names::quoted;
 use crate::checked_plan::{Specification as _, source_of};
@@ -10,7 +10,8 @@ use stackline_emu::client::{self, Emulation, UpNetwork};
 use stackline_emu::engine::EmulatorOptions;
 use std::path::Path;
 
-/// The network of that name, or that a specification of that name declares, and what it is now.
+/// Joins the network of that name, or one that the specification in the file `word` declares; returns its current
+/// state too.
 pub(super) fn join_network(word: &str) -> Result<(Emulation, Description)> {
     let mut found = Vec::new();
     for network in find_named(&client::up_networks()?, word)? {
@@ -33,7 +34,7 @@ pub(super) fn join_network(word: &str) -> Result<(Emulation, Description)> {
     }
 }
 
-/// The network that is up, where a word that stands for a specification is no file but the name of one.
+/// Joins a network that is up, if the word in place of a specification is not a file but the name of a network.
 pub(super) fn by_name(text: &SpecTextFlags) -> Result<Option<(Emulation, Description)>> {
     let Some(word) = text
         .spec
@@ -61,7 +62,7 @@ pub(super) fn by_name(text: &SpecTextFlags) -> Result<Option<(Emulation, Descrip
     .hint(hint))
 }
 
-/// Those of the networks that are up which go by that name, or which a specification of that name declares.
+/// The networks that are up and have this name, or whose names the specification in the file `word` declares.
 pub(super) fn find_named(up: &[UpNetwork], word: &str) -> Result<Vec<UpNetwork>> {
     let by = |names: &[&str]| -> Vec<UpNetwork> {
         up.iter()
@@ -84,7 +85,7 @@ pub(super) fn find_named(up: &[UpNetwork], word: &str) -> Result<Vec<UpNetwork>>
         .collect::<Vec<_>>()))
 }
 
-/// A network that is up, with a lease of it; `None` when it has just ended.
+/// Joins a network that is up and describes it; `None` when it has just ended.
 pub(super) fn describe_network(network: &UpNetwork) -> Result<Option<(Emulation, Description)>> {
     let Some(mut emulation) = Emulation::join(network)? else {
         return Ok(None);
@@ -93,7 +94,7 @@ pub(super) fn describe_network(network: &UpNetwork) -> Result<Option<(Emulation,
     Ok(Some((emulation, description)))
 }
 
-/// A note for whoever makes a second network of a name.
+/// A note for the user who is creating a second network with the same name.
 pub(super) fn is_second(network: &Network, options: &EmulatorOptions) -> Result<Option<String>> {
     let up = client::up_networks()?;
     let same_name: Vec<&UpNetwork> = up.iter().filter(|up| up.is_named(&network.name)).collect();

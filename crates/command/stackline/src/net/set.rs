@@ -29,7 +29,8 @@ pub(super) fn set(flags: &NetSet) -> Result {
     Ok(Exit::Done)
 }
 
-/// A link of a network as a text changes it; what is wrong with the text is shown in it.
+/// The link that a text names, and the link with the changes of the text. Mistakes in the text are printed with their
+/// places.
 pub(crate) fn link_of_text(network: &Network, text: &str) -> Result<(usize, NetworkLink)> {
     link_by_text::link_of_text(network, text).map_err(mistake_shown)
 }

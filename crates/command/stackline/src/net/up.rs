@@ -1,6 +1,6 @@
-//! `stackline net up`, `down`, `list`: emulated networks that stay without programs.
+//! `stackline net up`, `down`, `list`: emulated networks that stay up without programs.
 //!
-//! The emulator's own process keeps them; nothing here outlives its command.
+//! The emulator's own process keeps a network up; the commands here end at once.
 
 use super::declared_networks::{choose_network, describe_missing, emulated_only};
 use super::network_names::quoted;
@@ -17,7 +17,7 @@ use stackline_emu::client::{self, Emulation};
 use stackline_report::topology::link_changes;
 use stackline_runner::link_by_text::{link_name, shortened};
 
-/// Makes a network, or joins it, and keeps it.
+/// Creates a network, or joins it, and keeps it up.
 pub(super) fn up(flags: &NetUp) -> Result {
     let (text, name) = flags.text()?;
     let source = source_of(&text)?;
@@ -74,7 +74,7 @@ pub(super) fn up(flags: &NetUp) -> Result {
     Ok(Exit::Done)
 }
 
-/// Ends a network that is kept, with its last program.
+/// Stops keeping a network up; it ends when its last program does.
 pub(super) fn down(flags: &NetDown) -> Result {
     let up = client::up_networks()?;
     let named = match &flags.network {
@@ -103,7 +103,7 @@ pub(super) fn down(flags: &NetDown) -> Result {
     }
     for (mut emulation, description) in kept {
         emulation.keep(false)?;
-        // It waits for the end of a network that nobody holds any more.
+        // Dropping waits until the network has ended, if nobody else uses it.
         drop(emulation);
         let name = &description.network.name;
         match description.leases {
@@ -164,7 +164,7 @@ pub(super) fn list(flags: &NetList) -> Result {
     Ok(Exit::Done)
 }
 
-/// A line for each link of which something was set.
+/// A line for each link that was changed.
 fn links_set(up: &Description) -> String {
     let line = |(at, was): &(usize, NetworkLink)| {
         let link = up.network.links.get(*at)?;

@@ -1,4 +1,4 @@
-//! What a paper wants run in both worlds: each session is this command once more, simulated and emulated in turn.
+//! Runs a paper's sessions in both worlds: for each session, this program is started once simulated and once emulated.
 
 use crate::exit::{Error, Result};
 use serde_json::Value;
@@ -8,7 +8,8 @@ use stackline_report::sheet::Sheet;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Carries the sessions out so often and makes their table. `done` gets how many runs are over, and how many there are.
+/// Carries out each session `runs` times in both worlds and makes the table. `done` gets the number of completed runs
+/// and the number of all.
 pub(super) fn compare(
     comparison: &PaperComparison,
     seed: u64,
@@ -41,7 +42,7 @@ pub(super) fn compare(
     Ok((comparison.sheet)(&compared))
 }
 
-/// What the command printed, or its own words why not.
+/// The JSON that the started program printed, or the first line of its error.
 fn carried_out(
     session: &PaperSession,
     across: &Path,

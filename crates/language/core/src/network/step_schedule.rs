@@ -1,26 +1,26 @@
-//! What changes in steps: a rate, a delay, a loss. It is data; nothing here waits for a step.
+//! Values that change in steps over time: a rate, a delay, a loss. They are plain data; nothing here waits for a step.
 
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-/// A value that changes in steps.
+/// A value that changes in steps over time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StepSchedule<T> {
-    /// From this time since the beginning on, this value; the first at 0, times ascending.
+    /// The steps: from this time since the beginning, this value holds. The first is at 0, and times ascend.
     pub steps: Vec<(Duration, T)>,
-    /// After this time it begins again; the last value goes on for ever when absent.
+    /// Time after which the steps repeat; when absent, the last value holds for ever.
     pub period: Option<Duration>,
 }
 
-/// bit/s; at 0 nothing leaves.
+/// A rate in bit/s that changes in steps; at 0 nothing leaves.
 pub type RateSchedule = StepSchedule<f64>;
 
-/// More times of one kind are not listed.
+/// Most intervals that [`StepSchedule::times_where`] returns: a short period would repeat without end.
 const MOST_TIMES: usize = 10_000;
 
 impl<T> StepSchedule<T> {
-    /// Which step holds at a time since the beginning.
+    /// The index of the step that holds at a time since the beginning.
     #[must_use]
     pub fn step_at(&self, now: Instant) -> usize {
         let within = self
@@ -32,13 +32,14 @@ impl<T> StepSchedule<T> {
             .saturating_sub(1)
     }
 
-    /// What holds at a time since the beginning; `None` where there is no step.
+    /// The value that holds at a time since the beginning; `None` when there are no steps.
     #[must_use]
     pub fn at(&self, now: Instant) -> Option<&T> {
         self.steps.get(self.step_at(now)).map(|(_, value)| value)
     }
 
-    /// When the value is such a one, from the beginning to a time: from and to, times that touch joined.
+    /// The intervals, from the beginning until `end`, in which the value passes the test; adjacent intervals are
+    /// joined.
     pub fn times_where(
         &self,
         end: Duration,
@@ -72,7 +73,7 @@ impl<T> StepSchedule<T> {
         times
     }
 
-    /// The mean from the beginning to a time; where it begins again, that in the long run.
+    /// The mean of `value` from the beginning until `end`; for a repeating schedule, the long-run mean.
     pub fn mean_until(&self, end: Duration, value: impl Fn(&T) -> f64) -> f64 {
         if self.period.is_some() || end.0 == 0 {
             return self.mean(value);
@@ -85,7 +86,7 @@ impl<T> StepSchedule<T> {
             / end.seconds()
     }
 
-    /// The mean in the long run. Without a period the last value goes on for ever, so it is all there is.
+    /// The long-run mean of `value`. Without a period it is that of the last step, which holds for ever.
     pub fn mean(&self, value: impl Fn(&T) -> f64) -> f64 {
         let Some(period) = self.period else {
             return self.steps.last().map_or(0.0, |(_, last)| value(last));

@@ -1,5 +1,5 @@
-//! Bulk transfers: the least of what the rate, the window, losses, buffers, hosts and the pace allow, and what slow start
-//! and the exchanges at both ends take of it.
+//! Predicts bulk transfers: the smallest of the limits set by rate, window, losses, buffers, hosts and pace, reduced
+//! by slow start and by the exchanges at both ends.
 
 use super::flow_limits::{FEW_SEGMENTS, FlowLimits, ModelledFlow};
 use super::situation::{IntermediateValues, Situation};
@@ -17,16 +17,21 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use stackline_core::procedure::{CountArgument, DelayArgument, SizeArgument};
 
-/// What is moved.
+/// The transfer to predict.
 pub(super) struct BulkTransfer<'s> {
+    /// Whether the initiator receives the data (a get).
     pub(super) get: bool,
+    /// The size of a data unit.
     pub(super) unit: SizeArgument,
+    /// The number of data units.
     pub(super) count: CountArgument,
+    /// The delays between data units.
     pub(super) waits: &'s [DelayArgument],
+    /// Whether the connection is opened within the measured time.
     pub(super) connects: bool,
 }
 
-/// The throughput of a bulk transfer.
+/// Predicts the throughput of a bulk transfer.
 pub(super) fn predict(
     s: &Situation<'_>,
     bulk: &BulkTransfer<'_>,
@@ -83,17 +88,19 @@ pub(super) fn predict(
     })
 }
 
-/// What one transfer comes to.
+/// The estimate for one transfer.
 struct BulkEstimate {
     throughput_bit_s: f64,
+    /// The limit if it is not the long-run limit: slow start or round trips.
     limit: Option<&'static str>,
+    /// Bytes moved and time, s; absent for a transfer without end.
     moved: Option<(f64, f64)>,
-    /// How long its window grows.
+    /// Time for which its window grows, s.
     grown_s: f64,
 }
 
 impl ModelledFlow<'_> {
-    /// The transfer from the start to the stop of its clock.
+    /// Estimates the transfer from clock start to stop.
     fn run(
         &self,
         bulk: &BulkTransfer<'_>,
@@ -106,7 +113,7 @@ impl ModelledFlow<'_> {
             .around_s(bulk)
             .ok_or("a link on the path has a rate of zero")?;
         let limit_s = s.measurement.time_limit.map(|time| time.seconds());
-        // Without end it lasts as long as the limit; that it then starts slowly counts for what it is.
+        // A transfer without end lasts as long as the time limit; its slow start is included.
         let endless = limit_s.map_or(u64::MAX, |time| bytes_in(steady, time));
         let Some(bytes) = self.bytes.or((endless < u64::MAX).then_some(endless)) else {
             return Ok(BulkEstimate {
@@ -123,7 +130,7 @@ impl ModelledFlow<'_> {
         let mut moved =
             count_to_f64(bytes) * (1.0 - if s.transport.stream { 0.0 } else { self.loss() });
         if let Some(limit_s) = limit_s.filter(|limit_s| around_s + sending.time_s > *limit_s) {
-            // The limit cuts the steady part short.
+            // The limit cuts off the steady part at the end.
             let over_s =
                 (around_s + sending.time_s - limit_s).min(sending.time_s - sending.grown_s);
             moved = (moved - over_s * steady / 8.0).max(0.0);
@@ -165,11 +172,11 @@ impl ModelledFlow<'_> {
         })
     }
 
-    /// What its waits make of its pace.
+    /// The pace that the delays between units give the sender.
     fn pace(&self, waits: &[DelayArgument], elapsed_s: Option<f64>, steady: f64) -> SendingPace {
-        // Of what a link passes in the mean a burst of random units seldom needs more.
+        // Below this share of the mean rate, bursts of random units seldom fill a link.
         const SELDOM_FULL: f64 = 0.3;
-        // And from there on what begins a transfer is hardly made up for.
+        // Above this share, what a transfer loses at its beginning is hardly made up for.
         const NEARLY_FULL: f64 = 0.85;
         let mean_s = self.s.waits_s(waits).unwrap_or(0.0);
         let deviation_s = self
@@ -210,7 +217,7 @@ impl ModelledFlow<'_> {
         }
     }
 
-    /// From the first byte to the last byte going onto the bottleneck.
+    /// Time from the first byte until the last byte is on the bottleneck.
     fn sending(
         &self,
         bytes: u64,
@@ -219,7 +226,7 @@ impl ModelledFlow<'_> {
     ) -> Result<TransferTime, String> {
         let s = self.s;
         if !s.transport.stream {
-            // Lost datagrams took their time as well.
+            // Lost datagrams took their time too.
             let handed = steady / (1.0 - self.loss());
             return Ok(TransferTime {
                 time_s: 8.0 * count_to_f64(bytes) / handed,
@@ -230,7 +237,7 @@ impl ModelledFlow<'_> {
         let total = count_to_f64(bytes);
         let growing =
             before_first_loss(total / count_to_f64(segment), self.loss()) * count_to_f64(segment);
-        // Flows that begin together open their windows together: one flow as large as all of them.
+        // Flows that begin at the same time open their windows at the same time, like one flow as large as all.
         let flows = u64::from(self.alike());
         let transfer = SlowStartTransfer {
             bytes: bytes_of(growing.min(total)).saturating_mul(flows),
@@ -252,7 +259,7 @@ impl ModelledFlow<'_> {
             .ok_or("the window or the rate is zero")?;
         let grown_s = grown_s(&sent, transfer.rtt_s);
         let rest = 8.0 * (total - growing).max(0.0) / steady;
-        // What came after the growth went at the rate or the window; a small buffer makes that less.
+        // After the growth, data were sent at the rate or the window; a small buffer reduces the rate.
         let settled = sent.time_s - grown_s;
         let settled = if sent.ended == SlowStartEnd::Rate {
             settled
@@ -268,7 +275,8 @@ impl ModelledFlow<'_> {
         })
     }
 
-    /// Units that leave as they are handed over, each in segments of its own, fill the first window with less than full segments.
+    /// The growth of the window from the first round on. Units that leave as they are handed over (`nodelay`), each in
+    /// segments of its own, fill the first window with less than full segments.
     fn first_pieces(&self, transfer: SlowStartTransfer) -> Option<SlowStartOutcome> {
         let (segments, full) = (transfer.initial_segments, transfer.segment_bytes.max(1));
         let each = self.unit.div_ceil(full).max(1);
@@ -282,7 +290,7 @@ impl ModelledFlow<'_> {
             first.min(transfer.bytes),
             transfer.bytes.saturating_sub(first),
         );
-        // Each has a header of its own.
+        // Each of these packets has a header of its own.
         let packets = first
             .div_ceil(self.unit.max(1))
             .saturating_mul(each)
@@ -312,7 +320,7 @@ impl ModelledFlow<'_> {
         })
     }
 
-    /// Flows of this part that nobody else shares the bottleneck with.
+    /// Number of flows of this part, if they are alone on the bottleneck; otherwise 1.
     fn alike(&self) -> u32 {
         let alone = self
             .data
@@ -321,7 +329,7 @@ impl ModelledFlow<'_> {
         if alone { self.s.part.replicas } else { 1 }
     }
 
-    /// How many times longer a full path takes because of its small buffer.
+    /// The factor by which a full path is slower because of its small buffer.
     fn slowed(&self, limits: &FlowLimits, at_once: f64) -> f64 {
         let buffer = limits
             .named
@@ -331,7 +339,8 @@ impl ModelledFlow<'_> {
         buffer.map_or(1.0, |value| (at_once / value).max(1.0))
     }
 
-    /// Exchanges at both ends of the transfer, and what the last packet takes beyond its time at the bottleneck.
+    /// Time of the exchanges at both ends of the transfer, and of the last packet beyond its time at the bottleneck,
+    /// s.
     fn around_s(&self, bulk: &BulkTransfer<'_>) -> Option<f64> {
         let s = self.s;
         let control = s.transport.control_bytes;
@@ -400,7 +409,7 @@ impl ModelledFlow<'_> {
     }
 }
 
-/// The time of a transfer, and how much of it the window grew.
+/// The time of a transfer, s, and how much of it the window grew.
 struct TransferTime {
     time_s: f64,
     grown_s: f64,

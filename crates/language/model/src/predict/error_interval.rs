@@ -1,19 +1,19 @@
-//! How far a figure may be off: what its form leaves out, measured on specifications drawn at random, and what chance makes of a
-//! run.
+//! The interval of a prediction: the error of its formula, measured on randomly drawn specifications, and the chance
+//! variation of a run.
 
 use super::flow_limits::ModelledFlow;
 use crate::count_to_f64;
 
-/// How long an acknowledgement is delayed at most, as Linux does it.
+/// Longest delay of an acknowledgement in Linux, s.
 const DELAYED_ACK_S: f64 = 0.04;
 
-/// What the form of turns is off.
+/// Relative error of the formula for turns.
 const TURNS: f64 = 0.01;
 
-/// Standard deviations to both sides between which nine of ten draws lie.
+/// Standard deviations on both sides that contain nine of ten draws.
 const NINE_OF_TEN: f64 = 1.645;
 
-/// Where nine of ten runs lie around a throughput that has that limit.
+/// The interval that contains nine of ten runs, around a throughput with this limit.
 pub(super) fn of_transfer(
     flow: &ModelledFlow<'_>,
     limit: &str,
@@ -37,7 +37,7 @@ pub(super) fn of_transfer(
     } else {
         0.0
     };
-    // Its last bytes may wait for an acknowledgement that is delayed.
+    // The last bytes may wait for a delayed acknowledgement.
     let nagle = flow.s.transport.stream && !flow.s.part.stack.flag("nodelay");
     let held = elapsed_s
         .filter(|_| nagle)
@@ -48,8 +48,8 @@ pub(super) fn of_transfer(
     ]
 }
 
-/// The same of what goes in turns, of which so much is a wait for others that come at random: `chance` is how far the mean of a run's
-/// waits may be off, over itself, and `spread_s` the same of what is drawn.
+/// The interval of a figure for turns, of which `waiting_s` is the wait for turns that arrive at random. `chance` is
+/// the relative error of a run's mean wait, `spread` the absolute error from drawn values.
 pub(super) fn of_turns(value: f64, waiting_s: f64, chance: f64, spread: f64) -> [f64; 2] {
     let form = TURNS * value;
     let off = form + libm::hypot(chance * waiting_s, spread);
@@ -59,7 +59,7 @@ pub(super) fn of_turns(value: f64, waiting_s: f64, chance: f64, spread: f64) -> 
     ]
 }
 
-/// How far the mean of so many draws is off in nine of ten runs, in their unit.
+/// The largest error of the mean of `draws` draws in nine of ten runs, in the unit of the draws.
 pub(super) fn of_draws(variance: f64, draws: f64) -> f64 {
     if variance <= 0.0 {
         return 0.0;
@@ -67,9 +67,10 @@ pub(super) fn of_draws(variance: f64, draws: f64) -> f64 {
     NINE_OF_TEN * libm::sqrt(variance / draws.max(1.0))
 }
 
-/// How far the mean wait of so many calls with that variation is off in nine of ten runs, over the wait. The variance of one wait
-/// (Takacs 1962, with the third moment of a gamma distribution), times how many of them depend on each other: one without load,
-/// `4 / (1 - load)^2` of exponential services with much (Whitt 1989).
+/// The largest relative error of the mean wait of `calls` calls in nine of ten runs; `variation` is that of the
+/// service times. It is the variance of one wait (Takacs 1962, with the third moment of a gamma distribution), times
+/// the number of waits that depend on each other: one without load, `4 / (1 - load)^2` for exponential services under
+/// high load (Whitt 1989).
 pub(super) fn of_waits(calls: f64, load: f64, variation: f64) -> f64 {
     if load <= 0.0 {
         return 0.0;

@@ -1,4 +1,4 @@
-//! What limits one flow in the long run: the rate, cells, the hosts, the pace, the window, a small buffer, losses.
+//! The long-run limits of one flow: rate, cells, hosts, pace, window, a small buffer, losses.
 
 use super::situation::{IntermediateValues, Situation, loss_of};
 use crate::path::PathModel;
@@ -10,24 +10,27 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use stackline_core::procedure::DelayArgument;
 
-/// Below this average window, in segments, duplicate acknowledgements are too few for fast retransmission to be the rule.
+/// Below this average window, in segments, there are too few duplicate acknowledgements for fast retransmission to be
+/// the rule.
 pub(super) const FEW_SEGMENTS: f64 = 10.0;
 
-/// Acknowledgements that a host copies for each segment: one at first, one for two later.
+/// Acknowledgements that a host copies for each segment: one at the beginning, one for two segments later.
 const ACKS_A_SEGMENT: f64 = 0.6;
 
 /// The long-run limits of one flow, in bit/s of payload.
 pub(super) struct FlowLimits {
+    /// Name and value of each limit; a value is absent where it does not limit.
     pub(super) named: Vec<(&'static str, Option<f64>)>,
 }
 
 impl FlowLimits {
+    /// The smallest limit with its name.
     pub(super) fn least(&self) -> Option<(&'static str, f64)> {
         let values: Vec<Option<f64>> = self.named.iter().map(|(_, value)| *value).collect();
         pipe::find_least_limit(&values).and_then(|(at, value)| Some((self.named.get(at)?.0, value)))
     }
 
-    /// The least of those that hold from the first byte on.
+    /// The smallest of the limits that hold from the first byte on.
     pub(super) fn at_once(&self) -> Option<f64> {
         let later = ["loss", "buffer", "window"];
         self.named
@@ -41,15 +44,18 @@ impl FlowLimits {
 /// One flow of data units.
 pub(super) struct ModelledFlow<'f> {
     pub(super) s: &'f Situation<'f>,
+    /// The path of the data.
     pub(super) data: &'f PathModel,
+    /// The path of the acknowledgements.
     pub(super) acks: &'f PathModel,
+    /// Size of a data unit, bytes.
     pub(super) unit: u64,
-    /// In all; without end: none.
+    /// Bytes in all; `None` for a transfer without end.
     pub(super) bytes: Option<u64>,
 }
 
 impl ModelledFlow<'_> {
-    /// Payload of what the path is loaded with at a time: a full segment, or a datagram.
+    /// Payload of what is sent at once: a full segment, or a datagram.
     pub(super) fn piece(&self) -> u64 {
         if self.s.transport.stream {
             self.s.transport.segment_bytes
@@ -58,14 +64,15 @@ impl ModelledFlow<'_> {
         }
     }
 
+    /// Size of a full packet, bytes.
     pub(super) fn packet(&self) -> u64 {
         self.s.transport.segment_bytes + self.s.transport.header_bytes
     }
 
-    /// Packets in all.
+    /// Number of packets; `None` for a transfer without end.
     pub(super) fn packets(&self) -> Option<u64> {
         let (bytes, piece) = (self.bytes?, self.piece().max(1));
-        // Without Nagle's algorithm each unit has packets of its own, as far as the window lets it leave.
+        // Without Nagle's algorithm each unit has packets of its own, as long as the window allows sending.
         let alone = self.s.transport.stream && self.s.part.stack.flag("nodelay");
         let pieces = if alone && self.unit > 0 {
             (bytes / self.unit).saturating_mul(self.unit.div_ceil(piece))
@@ -76,6 +83,7 @@ impl ModelledFlow<'_> {
         Some(pieces.saturating_mul(self.s.packets(self.piece()).count()))
     }
 
+    /// Probability that a segment or datagram is lost.
     pub(super) fn loss(&self) -> f64 {
         loss_of(self.data, &self.s.packets(self.piece()), self.packets())
     }
@@ -87,6 +95,7 @@ impl ModelledFlow<'_> {
             .ok_or_else(|| "a link on the path has a rate of zero".to_string())
     }
 
+    /// The limits of the flow; intermediate values are added to `values`.
     pub(super) fn limits(
         &self,
         waits: &[DelayArgument],
@@ -131,7 +140,7 @@ impl ModelledFlow<'_> {
         Ok(FlowLimits { named })
     }
 
-    /// What the bottleneck leaves for data, as one of the flows on it.
+    /// The payload rate that the bottleneck leaves for this flow.
     pub(super) fn rate(
         &self,
         values: &mut IntermediateValues,
@@ -185,7 +194,7 @@ impl ModelledFlow<'_> {
         rate
     }
 
-    /// What copying between memory and interface allows.
+    /// The rate that copying between memory and interface allows.
     pub(super) fn host(&self) -> Option<f64> {
         let packets = self.s.packets(self.piece());
         let copies = |interface| {
@@ -214,7 +223,7 @@ impl ModelledFlow<'_> {
         (each > 0.0).then(|| 8.0 * count_to_f64(self.piece()) / each)
     }
 
-    /// Windows and buffers.
+    /// Adds the limits of windows and buffers.
     pub(super) fn pipe(
         &self,
         rate: Option<f64>,
@@ -252,7 +261,7 @@ impl ModelledFlow<'_> {
         self.bottleneck_buffer(rate, rtt_s, values, named);
     }
 
-    /// The buffer before the slowest link.
+    /// Adds the limit of the buffer in front of the slowest link.
     fn bottleneck_buffer(
         &self,
         rate: Option<f64>,
@@ -303,7 +312,7 @@ impl ModelledFlow<'_> {
             FigureUnit::Seconds,
             "8 B / rate",
         );
-        // A window that never overruns the buffer never meets its end; several flows are not in step.
+        // A window that never overruns the buffer causes no loss there; several flows are not synchronised.
         let overruns = window.is_none_or(|window| window > product + buffer);
         if flows > 1 || !overruns {
             return;
@@ -324,7 +333,7 @@ impl ModelledFlow<'_> {
         }
     }
 
-    /// What congestion control makes of random loss.
+    /// Adds the limit of congestion control under random loss.
     pub(super) fn under_loss(
         &self,
         rtt_s: f64,

@@ -1,9 +1,9 @@
-//! The Host-Host protocol over IMPs: as many messages as there are links in each round trip of a message, as far as the slowest line
-//! carries them (BBN Report 2499, 2.1.3).
+//! Predicts the Host-Host protocol (`ncp`) over IMPs: in each round trip of a message as many messages are sent as
+//! there are links (connections), up to the rate of the slowest line (BBN Report 2499, 2.1.3).
 //!
-//! A message goes by the way with the fewest lines. Its first packet is stored and sent on at each IMP, the others follow it as fast
-//! as the slowest line takes them; its host gets it whole; its answer (RFNM) comes back the same way. Queues, retransmissions and
-//! changes of the way are left out.
+//! A message takes the path with the fewest lines. Its first packet is stored and forwarded at each IMP, the others
+//! follow at the rate of the slowest line; the host gets the message when it is complete; its answer (RFNM) returns on
+//! the same path. Queues, retransmissions and changes of route are not included.
 
 use super::situation::IntermediateValues;
 use crate::arpanet_messages::{PACKET_BITS, PACKET_DATA_BITS};
@@ -21,57 +21,65 @@ use stackline_core::network::{
 use stackline_core::plan::{Measurement, MeasurementPart, Size, UnitCount};
 use stackline_core::procedure::{CountArgument, DelayArgument, SizeArgument};
 
-/// Bits of a packet beside its data (2.1.2), and of a message beside its data at a host's interface (BBN 1822, NIC 8246).
+/// Bits of a packet besides its data (2.1.2).
 const OVERHEAD_BITS: f64 = PACKET_BITS - PACKET_DATA_BITS;
+/// Bits of a message's leader at a host's interface (BBN 1822).
 const LEADER_BITS: f64 = 32.0;
+/// Bits of a message's header besides its data (NIC 8246).
 const HEADER_BITS: f64 = 40.0;
-/// Most bytes of data of a message.
+/// Most bytes of data in a message.
 const MESSAGE_BYTES: u64 = 1003;
-/// A command on the control link is as long.
+/// Length of a command on the control link, bytes.
 const COMMAND_BYTES: u64 = 10;
-/// What `allocate` is where it is not written: eight messages.
+/// The default of the option `allocate`, in bytes: eight messages.
 const ALLOCATE: u64 = 8 * MESSAGE_BYTES;
-/// Cycles of an IMP for a packet: it comes and is looked at, and it is put on a line (2.1.1: 1160 together).
+/// Cycles of an IMP to receive and examine a packet (2.1.1: 1160 with [`CYCLES_OUT`]).
 const CYCLES_IN: f64 = 860.0;
+/// Cycles of an IMP to put a packet on a line.
 const CYCLES_OUT: f64 = 300.0;
-/// Cycles for a packet of a host and for a word of it, and for a word of a message that a host gets (table 3A).
+/// Cycles for a packet from a host, and for each word of it (table 3A).
 const CYCLES_OF_HOST: (f64, f64) = (200.0, 4.6);
+/// Cycles for each word of a message to a host (table 3A).
 const CYCLES_TO_HOST: f64 = 29.22;
-/// From so much on, four messages, an allocation comes back before messages wait for it.
+/// From this allocation on, in bytes, it is renewed before messages wait for it: four messages.
 const WHOLE_ALLOCATION: u64 = 4 * MESSAGE_BYTES;
+/// Bits of an IMP's word.
 const WORD_BITS: f64 = 16.0;
-/// Routing takes a full packet of each line each 640 ms (2.1.2).
+/// Interval in seconds at which routing takes a full packet's time on each line (2.1.2).
 const ROUTING_S: f64 = 0.64;
-/// Room that nobody uses is given back after this (history: R619).
+/// Time after which unused space at the destination is given back, s (history: R619).
 const KEPT_S: f64 = 0.125;
-/// How far runs lie from the form: by queues behind routing messages, and by which of several ways is taken.
+/// Relative error of the formula for transfers: from queues behind routing messages, and from the choice among several
+/// paths.
 const WITHIN: f64 = 0.13;
-/// The same of calls, which the processors at both ends take a part of.
+/// Relative error of the formula for calls, which also depend on the processors at both ends.
 const CALLS_WITHIN: f64 = 0.18;
-/// Messages of so many bytes take no longer than commands and answers between hosts.
+/// Messages up to this many bytes are no longer than commands and answers between hosts.
 const SHORT: u64 = 64;
-/// What every form here assumes.
+/// The assumption of every formula here.
 const ALONE: &str = "messages take the path with the fewest lines, and there is no other traffic";
 
-/// What lies between two hosts.
+/// The path between two hosts.
 struct ImpPath {
-    /// Cycles of the first IMP for a word of the host that sends, and of the last for one of the host that receives.
+    /// Cycles of the first IMP for a word of the sending host, and of the last one for a word of the receiving host.
     word_cycles: (f64, f64),
-    /// Rates of the interfaces of the host that sends and of the one that receives; none takes no time.
+    /// Rates of the interfaces of the sending and of the receiving host, bit/s; transmission takes no time when
+    /// absent.
     interfaces: [Option<f64>; 2],
     lines: Vec<ImpPathLine>,
-    /// Seconds of a cycle of the first IMP, and of the last.
+    /// Length of a cycle of the first IMP and of the last, s.
     cycles_s: (f64, f64),
-    /// Messages that the first IMP lets be under way to the last.
+    /// Messages that the first IMP allows in flight to the last.
     window: u64,
-    /// Messages of several packets that the last IMP has room to put together.
+    /// Messages of several packets that the last IMP can reassemble at once.
     room: u64,
-    /// Whether an IMP has fewer channels or buffers than there were, which no form knows.
+    /// Whether an IMP has fewer channels or buffers than the original, which no formula covers.
     is_short: bool,
-    /// Whether packets are divided among lines that lead as near, or are lost.
+    /// Whether packets are divided among lines of equal distance.
     divides: bool,
+    /// Whether a line loses packets.
     loses: bool,
-    /// Whether messages are answered once their host has the first packet (the program of September 1973).
+    /// Whether messages are answered as soon as their host has the first packet (the program of September 1973).
     answers_first: bool,
 }
 
@@ -80,12 +88,13 @@ struct ImpPath {
 struct ImpPathLine {
     bit_s: f64,
     delay_s: f64,
-    /// Seconds of a cycle of the IMP that sends, and of the one that receives.
+    /// Length of a cycle of the sending IMP and of the receiving one, s.
     cycles_s: (f64, f64),
 }
 
 impl ImpPathLine {
-    /// Seconds until a packet of so much data is at the next IMP and has been looked at. Routing is in its way now and then.
+    /// Seconds until a packet with `bits` bits of data is at the next IMP and has been examined, including the mean
+    /// wait for routing messages.
     fn packet_s(&self, bits: f64) -> f64 {
         let routing = PACKET_BITS / self.bit_s;
         let waits = routing * routing / (2.0 * ROUTING_S);
@@ -93,7 +102,7 @@ impl ImpPathLine {
         waits + (bits + OVERHEAD_BITS) / self.bit_s + self.delay_s + processors
     }
 
-    /// Seconds from one full packet to the next: the processor looks after the line between them.
+    /// Seconds from one full packet to the next: the slower of the line and the processors.
     fn full_s(&self) -> f64 {
         let routing = PACKET_BITS / self.bit_s / ROUTING_S;
         let line = PACKET_BITS / self.bit_s + CYCLES_OUT * self.cycles_s.0;
@@ -102,7 +111,7 @@ impl ImpPathLine {
     }
 }
 
-/// Seconds of a cycle (2.2.1.1).
+/// Length of a cycle, s (2.2.1.1).
 const fn cycle_s(machine: ImpMachine) -> f64 {
     match machine {
         ImpMachine::H516 => 1.0e-6,
@@ -112,7 +121,8 @@ const fn cycle_s(machine: ImpMachine) -> f64 {
     }
 }
 
-/// Whether an IMP has fewer channels or buffers than there were: 8 of its lines by land, 32 of those by satellite, 20 buffers (2.2.1.5).
+/// Whether an IMP has fewer channels or buffers than the original: 8 channels on a line by land, 32 on one by
+/// satellite, 20 buffers (2.2.1.5).
 fn is_short(imp: &ImpSettings, by_satellite: bool) -> bool {
     let channels = if by_satellite {
         ImpSettings::SATELLITE_CHANNELS
@@ -123,7 +133,7 @@ fn is_short(imp: &ImpSettings, by_satellite: bool) -> bool {
         || imp.buffers.is_some_and(|has| has < ImpSettings::BUFFERS)
 }
 
-/// The nodes behind the first, and the link to each, on the way with the fewest links.
+/// The path with the fewest links: each node after the first, with the link to it.
 fn fewest_hops<'n>(
     network: &'n Network,
     from: &'n str,
@@ -156,7 +166,7 @@ fn fewest_hops<'n>(
 }
 
 impl ImpPath {
-    /// The way with the fewest lines; of several the one that is declared first.
+    /// The path with the fewest lines; of several, the one declared first.
     fn between(network: &Network, from: &str, to: &str) -> Option<Self> {
         let hops = fewest_hops(network, from, to)?;
         let imp = |name: &str| {
@@ -217,29 +227,29 @@ impl ImpPath {
         })
     }
 
-    /// Seconds of so many bits at an interface.
+    /// Seconds for `bits` bits at an interface: 0 the sender's, 1 the receiver's.
     fn interface_s(&self, end: usize, bits: f64) -> f64 {
         self.interfaces[end].map_or(0.0, |rate| bits / rate)
     }
 
-    /// Seconds of a packet of so much data from line to line.
+    /// Seconds for a packet with `bits` bits of data over all lines.
     fn packet_s(&self, bits: f64) -> f64 {
         self.lines.iter().map(|line| line.packet_s(bits)).sum()
     }
 
-    /// Seconds until the first IMP has a packet of so much data of its host.
+    /// Seconds until the first IMP has a packet with `bits` bits of data from its host.
     fn taken_s(&self, bits: f64) -> f64 {
         let cycles = CYCLES_OF_HOST.0 + self.word_cycles.0 * bits / WORD_BITS;
         self.interface_s(0, bits) + cycles * self.cycles_s.0
     }
 
-    /// Seconds until a host has a message of so many bits that is whole.
+    /// Seconds to give a complete message of `bits` bits to its host.
     fn given_s(&self, bits: f64) -> f64 {
         self.interface_s(1, LEADER_BITS + bits)
             + self.word_cycles.1 * self.cycles_s.1 * bits / WORD_BITS
     }
 
-    /// From one full packet to the next at the slowest part of the way: a line, or the first interface.
+    /// Seconds from one full packet to the next at the slowest part of the path: a line, or the first interface.
     fn slowest_s(&self) -> f64 {
         self.lines
             .iter()
@@ -247,7 +257,7 @@ impl ImpPath {
             .fold(self.taken_s(PACKET_DATA_BITS), f64::max)
     }
 
-    /// Seconds from a message at its host's interface to all of it at the other host.
+    /// Seconds from a message at the sending host's interface until the receiving host has all of it.
     fn message_s(&self, bytes: u64) -> f64 {
         let bits = HEADER_BITS + 8.0 * count_to_f64(bytes);
         let first = bits.min(PACKET_DATA_BITS);
@@ -256,7 +266,8 @@ impl ImpPath {
         taken + self.packet_s(first) + (packets - 1.0) * self.slowest_s() + self.given_s(bits)
     }
 
-    /// Seconds that a message waits behind the RFNM of the one that it answers, which leaves just before it on the same line.
+    /// Seconds that a message waits behind the RFNM of the message that it answers, which leaves just before it on the
+    /// same line.
     fn behind_rfnm_s(&self, bytes: u64) -> f64 {
         let first = (HEADER_BITS + 8.0 * count_to_f64(bytes)).min(PACKET_DATA_BITS);
         let taken = self.interface_s(0, LEADER_BITS) + self.taken_s(first);
@@ -266,12 +277,13 @@ impl ImpPath {
         self.lines.first().map_or(0.0, line)
     }
 
-    /// Seconds to ask for room for a message.
+    /// Seconds to request space for a message.
     fn asks_s(&self, back: &Self) -> f64 {
         self.packet_s(0.0) + back.packet_s(0.0)
     }
 
-    /// Whether packets go again before their acknowledgement can be there: it waits for half a packet, and goes in another (2.1.2).
+    /// Whether packets are retransmitted before their acknowledgement can arrive: it waits for half a packet, and is
+    /// carried in another (2.1.2).
     fn repeats(&self) -> bool {
         let acknowledged_s =
             |line: &ImpPathLine| 1.5 * PACKET_BITS / line.bit_s + 2.0 * line.delay_s;
@@ -292,7 +304,7 @@ impl ImpPath {
         self.message_s(bytes) - rest + back.packet_s(0.0)
     }
 
-    /// Data bits of full messages that the slowest part of the way carries, bit/s.
+    /// The data rate of full messages that the slowest part of the path carries, bit/s.
     fn carries_bit_s(&self) -> f64 {
         let bits = HEADER_BITS + 8.0 * count_to_f64(MESSAGE_BYTES);
         let message_s = 8.0 * self.slowest_s();
@@ -302,14 +314,15 @@ impl ImpPath {
                 .max(self.last_processor_s(bits))
     }
 
-    /// Seconds that the last IMP's processor works for a message: its packets come, its words go to the host.
+    /// Seconds that the last IMP's processor works for a message: it receives the packets and gives the words to the
+    /// host.
     fn last_processor_s(&self, bits: f64) -> f64 {
         let packets = libm::ceil(bits / PACKET_DATA_BITS).max(1.0);
         self.cycles_s.1 * (packets * CYCLES_IN + self.word_cycles.1 * bits / WORD_BITS)
     }
 
-    /// Whether a processor on the way is no faster than the line that it gets packets from: they are refused then, and go again after
-    /// 125 ms, which is in no form.
+    /// Whether a processor on the path is no faster than the line that brings it packets. It then refuses packets,
+    /// which are retransmitted after 125 ms; no formula covers this.
     fn is_processor_full(&self) -> bool {
         let pairs = self
             .lines
@@ -320,7 +333,7 @@ impl ImpPath {
         passes.any(|(bit_s, works_s)| works_s > 0.8 * PACKET_BITS / bit_s)
     }
 
-    /// Why the form does not cover this way, if it does not.
+    /// The reason why the formula does not cover this path, if it does not.
     fn uncovered(&self) -> Option<String> {
         let reasons = [
             (
@@ -348,7 +361,7 @@ impl ImpPath {
     }
 }
 
-/// A part over `ncp`.
+/// Predicts a part over `ncp`.
 pub(super) fn predict(
     network: &Network,
     measurement: &Measurement,
@@ -377,7 +390,7 @@ pub(super) fn predict(
     if let Some(why) = paths.0.uncovered().or_else(|| paths.1.uncovered()) {
         return Err(why);
     }
-    // Pauses that the part does not have are none.
+    // Whether these delays do not occur in the part.
     let none = |waits: &[DelayArgument]| {
         let is_none = |wait: &DelayArgument| match wait {
             DelayArgument::Drawn(_) => false,
@@ -435,7 +448,7 @@ fn links(part: &MeasurementPart) -> u64 {
     part.stack.number("links").unwrap_or(1)
 }
 
-/// A bulk transfer: the least of what messages in flight, the allocation and the slowest line allow.
+/// Predicts a bulk transfer: the smallest of the limits set by messages in flight, allocation and the slowest line.
 fn bulk(
     part: &MeasurementPart,
     there: &ImpPath,
@@ -450,7 +463,7 @@ fn bulk(
     let under_way = links
         .min(there.window)
         .min(if one_packet { u64::MAX } else { there.room });
-    // The allocation comes back with a message of its own once half of it is read, while the RFNM is under way.
+    // The allocation is renewed by a message of its own once half of it is read, while the RFNM is in flight.
     let allocated_s = there.message_s(message) + back.message_s(COMMAND_BYTES);
     let limits = [
         (
@@ -487,7 +500,7 @@ fn bulk(
     for (name, rate) in limits {
         values.add(name, rate, FigureUnit::BitPerSecond, "2.1.2, 2.1.3");
     }
-    // A byte that starts it before, the last message on its way and a byte that confirms it behind.
+    // The time around the transfer: a byte that starts it, the last message in flight, and a byte that confirms it.
     let around = there.message_s(1) + back.message_s(1) + trip - message_bits / steady;
     let moved = bytes_moved(part, count)?.map(count_to_f64);
     let moved = moved.map(|bytes| (bytes, around.max(0.0) + 8.0 * bytes / steady));
@@ -507,7 +520,8 @@ fn bulk(
     })
 }
 
-/// Bytes that a host lets another send before it allocates more, where its own buffer holds what may be under way.
+/// Bytes that a host lets another send before it allocates more. An error where the send buffer is smaller than the
+/// messages in flight.
 fn allocation(part: &MeasurementPart) -> Result<u64, String> {
     let held = part.stack.number("send_buffer");
     if held.is_some_and(|held| held < links(part).saturating_mul(MESSAGE_BYTES)) {
@@ -522,7 +536,7 @@ fn allocation(part: &MeasurementPart) -> Result<u64, String> {
     Ok(allocate)
 }
 
-/// Bytes of a transfer; none where it has no end.
+/// Bytes of a transfer; `None` when it has no end.
 fn bytes_moved(part: &MeasurementPart, count: CountArgument) -> Result<Option<u64>, String> {
     let unit = size(part, SizeArgument::Unit)?;
     Ok(match (count, part.data.count) {
@@ -538,7 +552,7 @@ fn within(value: f64, share: f64) -> [f64; 2] {
     [value * (1.0 - share), value * (1.0 + share)]
 }
 
-/// Calls that follow one another.
+/// Predicts sequential calls.
 fn calls(
     part: &MeasurementPart,
     there: &ImpPath,
@@ -604,8 +618,9 @@ fn calls(
     })
 }
 
-/// Seconds that a call spends on asking for room: for each of its messages that has several packets, once what was given with the
-/// last answer is given back. The first of them asks in any case, and asking may take so long that the next has to ask again.
+/// Seconds that a call spends on requesting space for its messages of several packets. Space granted with the last
+/// answer is given back after [`KEPT_S`]. The first such message always requests space, and requesting may take so
+/// long that the next one has to request it again.
 fn asking_s(there: &ImpPath, back: &ImpPath, request: u64, response: u64) -> f64 {
     let is_long = |bytes: u64| HEADER_BITS + 8.0 * count_to_f64(bytes) > PACKET_DATA_BITS;
     let asks = [(there, back, request), (back, there, response)].map(|(path, other, bytes)| {
@@ -615,7 +630,7 @@ fn asking_s(there: &ImpPath, back: &ImpPath, request: u64, response: u64) -> f64
             0.0
         }
     });
-    // The answer to the one message leaves with the other one, which comes later by so much.
+    // The grant for one message comes with its answer; the host's next message follows it by this time.
     let later = [
         back.message_s(response) - back.packet_s(0.0) + asks[1],
         there.message_s(request) - there.packet_s(0.0) + asks[0],

@@ -1,5 +1,5 @@
-//! What goes in turns: calls, a unit there and one back, connections. Their time is the way there, what is done there,
-//! and the way back.
+//! Predicts workloads that go in turns: calls, a unit in each direction, connections. A turn takes the time of the
+//! path there, the work done there, and the path back.
 
 use super::situation::{IntermediateValues, Situation, loss_of};
 use super::{error_interval, uncovered};
@@ -15,22 +15,29 @@ use stackline_core::catalogue::ClosedForm;
 use stackline_core::distribution::Distribution;
 use stackline_core::procedure::{CountArgument, DelayArgument, SizeArgument};
 
+/// The source of values from the store-and-forward formula.
 const HOPS: &str = "store and forward, packets back to back";
 
 /// A loop of calls.
 pub(super) struct CallLoop<'s> {
+    /// Sizes of request and response of each call in a pass.
     pub(super) calls: &'s [(SizeArgument, SizeArgument)],
+    /// The delay that paces the calls, if they have intended moments.
     pub(super) arrival: Option<&'s DelayArgument>,
+    /// The delays at the responder.
     pub(super) service: &'s [DelayArgument],
+    /// Whether each call opens a connection of its own.
     pub(super) fresh: bool,
 }
 
-/// Where the time of a message goes.
+/// The parts of a message's time, s.
 #[derive(Clone, Copy, Debug, Default)]
 struct MessageTimeSplit {
     total_s: f64,
     propagation_s: f64,
+    /// Copying between memory and interfaces at both hosts.
     copying_s: f64,
+    /// Waiting for the window to open.
     window_s: f64,
 }
 
@@ -57,13 +64,14 @@ impl MessageTimeSplit {
         self.times(1.0 / n)
     }
 
+    /// Transmission onto links, s: what is left of the total.
     fn serialisation_s(&self) -> f64 {
         (self.total_s - self.propagation_s - self.copying_s - self.window_s).max(0.0)
     }
 }
 
-/// One message over a path, with the round trips it waits when it is larger than the window that its sender begins with, in bytes;
-/// without one no window opens.
+/// The time of one message over a path, with the round trips that it waits when it is larger than the window `first`,
+/// in bytes, with which its sender begins. Without `first` only the transport's own window limits it.
 fn message(
     s: &Situation<'_>,
     path: &PathModel,
@@ -97,7 +105,7 @@ fn message(
             rtt_s: s.round_trip_s(path, acks, segment + header)?,
             window_bytes: s.transport.window_bytes,
         };
-        // What it takes longer than without waiting.
+        // What the transfer takes longer than it would without waiting.
         window_s = (time_transfer(&transfer)?.time_s
             - rate.map_or(0.0, |rate| 8.0 * count_to_f64(bytes) / rate))
         .max(0.0);
@@ -120,8 +128,8 @@ fn bytes_of(window: f64) -> u64 {
     (window as u64).max(1)
 }
 
-/// The same as the mean over the calls of a connection: its window opens with them. Anew for each call where each has a connection of
-/// its own.
+/// The mean time of a message over the calls of a connection, whose window opens with them. With `fresh` each call has
+/// a connection of its own and begins with the initial window.
 fn message_of_calls(
     s: &Situation<'_>,
     path: &PathModel,
@@ -142,7 +150,7 @@ fn message_of_calls(
     let mut all = MessageTimeSplit::default();
     while window < count_to_f64(bytes) && opening < count {
         all = all.plus(message(s, path, acks, bytes, Some(window))?);
-        // What was sent and acknowledged opens it as much.
+        // The window grows by what was sent and acknowledged.
         window += count_to_f64(bytes);
         opening += 1;
     }
@@ -151,38 +159,40 @@ fn message_of_calls(
     Some(all.plus(open.times(n - count_to_f64(opening))).over(n))
 }
 
+/// The reason why a path with a rate of zero has no prediction.
 const STUCK: &str = "a link with a rate of zero carries nothing";
 
-/// What the calls of a loop take together.
+/// The totals of one pass of a loop of calls.
 struct CallTotals {
     spent: MessageTimeSplit,
-    /// The chance that no packet of them is lost.
+    /// Probability that no packet of them is lost.
     no_loss_chance: f64,
-    /// How long what is busiest with them is busy, s.
+    /// Time for which the busiest link or processor is busy with them, s.
     busiest_s: f64,
     /// The longest message, bytes.
     longest: u64,
-    /// Whether each message is one packet.
+    /// Whether each message is a single packet.
     is_alone: bool,
 }
 
-/// How long calls take from their request to their response, without waiting for each other.
+/// Times of calls from request to response, without waiting for each other.
 struct ServedCalls {
+    /// The mean, s.
     mean_s: f64,
-    /// Infinite where it has none.
+    /// The variance, s^2; infinite where it does not exist.
     variance_s2: f64,
-    /// A pass of them at most.
+    /// The longest time of a pass of calls, s.
     longest_s: f64,
 }
 
 impl ServedCalls {
-    /// The standard deviation over the mean.
+    /// The coefficient of variation: standard deviation over mean.
     fn variation(&self) -> f64 {
         libm::sqrt(self.variance_s2) / self.mean_s
     }
 }
 
-/// The variance of waits and of jitter there and back.
+/// The variance of these delays and of the jitter in both directions, s^2.
 fn variance_s2(s: &Situation<'_>, waits: &[DelayArgument]) -> f64 {
     s.waits_variance_s2(waits).unwrap_or(f64::INFINITY) + jitter_variance_s2(s)
 }
@@ -194,7 +204,7 @@ fn jitter_variance_s2(s: &Situation<'_>) -> f64 {
         .sum()
 }
 
-/// Turns of a pair in all, of which one is made in each `every_s`, so many a pass.
+/// Number of turns of a pair in a run, when one is made every `every_s` seconds and a pass has `a_pass` of them.
 fn made(s: &Situation<'_>, every_s: f64, a_pass: f64) -> f64 {
     let limit_s = s.measurement.time_limit.map(|time| time.seconds());
     let in_time = limit_s.map_or(f64::INFINITY, |limit_s| (limit_s / every_s).max(1.0));
@@ -204,6 +214,7 @@ fn made(s: &Situation<'_>, every_s: f64, a_pass: f64) -> f64 {
     (counted * a_pass).min(in_time)
 }
 
+/// Adds up the calls of one pass.
 fn total_calls(s: &Situation<'_>, calls: &CallLoop<'_>) -> Result<CallTotals, String> {
     let (mut spent, mut no_loss_chance, mut busiest_s, mut longest) =
         (MessageTimeSplit::default(), 1.0, 0.0, 0);
@@ -229,23 +240,24 @@ fn total_calls(s: &Situation<'_>, calls: &CallLoop<'_>) -> Result<CallTotals, St
     })
 }
 
-/// What a call of a loop comes to in the mean.
+/// The mean times of a call of a loop, s.
 struct CallTimes {
     spent: MessageTimeSplit,
     service_s: f64,
-    /// What other pairs keep busy when it comes there, s.
+    /// Time for which other pairs keep the busiest resource busy before it.
     shared_s: f64,
     served: ServedCalls,
-    /// How long it waits for those before it, s, and how much of the time one is under way.
+    /// Time that it waits for earlier calls.
     waiting_s: f64,
+    /// Share of the time in which a call is in progress.
     load: f64,
-    /// Calls of a pair.
+    /// Number of calls of a pair in a run.
     made: f64,
     /// Whether calls have intended moments.
     paced: bool,
-    /// The share of a call that what is busiest with all pairs is busy for each.
+    /// Share of a call's time in which the busiest resource is busy with the calls of all pairs.
     busy: f64,
-    /// The chance that a packet of it is lost.
+    /// Probability that a packet of the call is lost.
     loss: f64,
 }
 
@@ -273,7 +285,7 @@ impl CallTimes {
             uncovered::pairs_at_random(s, all_s / alone_s)?;
             uncovered::idle_window(s, totals.longest)?;
         }
-        // Pairs that call one after the other keep what is busiest with a call busy all the time.
+        // Pairs that call one after the other keep the busiest resource busy all the time.
         let shared_s = if interval_s.is_some() {
             0.0
         } else {
@@ -300,7 +312,7 @@ impl CallTimes {
         })
     }
 
-    /// Why no form covers them, if none does.
+    /// The reason why no formula covers the calls, if none does.
     fn covered(&self, s: &Situation<'_>, calls: &CallLoop<'_>, longest: u64) -> Result<(), String> {
         let served_s = self.served.mean_s;
         uncovered::turns(s, served_s, self.loss, calls.fresh, self.made)?;
@@ -321,6 +333,7 @@ impl CallTimes {
         uncovered::other_pairs(s, [self.shared_s, served_s - self.shared_s], self.loss)
     }
 
+    /// The intermediate values of the prediction.
     fn values(&self, s: &Situation<'_>) -> IntermediateValues {
         let mut values = values(s, &self.spent);
         let mut add = |name, value: f64, unit, source| {
@@ -354,7 +367,7 @@ impl CallTimes {
     }
 }
 
-/// A loop of calls: the mean response time.
+/// Predicts the mean response time of a loop of calls.
 pub(super) fn calls(s: &Situation<'_>, calls: &CallLoop<'_>) -> Result<PredictedFigure, String> {
     let totals = total_calls(s, calls)?;
     let mut assumptions = s.assumptions();
@@ -384,7 +397,7 @@ pub(super) fn calls(s: &Situation<'_>, calls: &CallLoop<'_>) -> Result<Predicted
     })
 }
 
-/// How long a call keeps that link or processor busy which it keeps busy longest, s.
+/// The longest time for which a call keeps one link or processor busy, s.
 fn busy_s(s: &Situation<'_>, request: u64, response: u64) -> Option<f64> {
     let mut busiest = 0.0_f64;
     for (path, bytes) in [(&s.there, request), (&s.back, response)] {
@@ -413,7 +426,8 @@ fn busy_s(s: &Situation<'_>, request: u64, response: u64) -> Option<f64> {
     Some(busiest.max(initiator).max(responder))
 }
 
-/// How long a call waits for those before it, when calls have intended moments, and how much of the time one is under way.
+/// The mean wait of a call for earlier ones, s, when calls have intended moments, and the share of the time in which
+/// one is in progress.
 fn waiting_s(
     s: &Situation<'_>,
     calls: &CallLoop<'_>,
@@ -458,7 +472,7 @@ fn waiting_s(
     }
 }
 
-/// A unit there and one back, in turn: the throughput of both.
+/// Predicts the throughput of a unit in each direction, in turn.
 pub(super) fn exchange(
     s: &Situation<'_>,
     there: SizeArgument,
@@ -497,7 +511,7 @@ pub(super) fn exchange(
     let value = f64::from(s.part.replicas) * 8.0 * count_to_f64(there + back) / turn_s;
     let moved = Some((value * turn_s / 8.0, turn_s));
     let limit = largest(&spent, &[("pace", waits_s)]);
-    // The same share off as the turns are, of which a figure is made.
+    // The throughput has the same relative error as the time of a turn.
     let variance_s2 = variance_s2(s, waits);
     let spread = error_interval::of_draws(variance_s2, made) / turn_s;
     uncovered::few_draws(libm::sqrt(variance_s2) / turn_s, spread, made)?;
@@ -513,7 +527,7 @@ pub(super) fn exchange(
     })
 }
 
-/// A loop of connections: the time of connect and disconnect.
+/// Predicts the time of connect and disconnect in a loop of connections.
 pub(super) fn connects(
     s: &Situation<'_>,
     arrival: Option<&DelayArgument>,
@@ -581,6 +595,7 @@ pub(super) fn connects(
     })
 }
 
+/// The intermediate values that all turns have.
 fn values(s: &Situation<'_>, spent: &MessageTimeSplit) -> IntermediateValues {
     let mut values = IntermediateValues::new();
     let rtt_s = s.round_trip_s(&s.there, &s.back, s.transport.ack_bytes);
@@ -618,7 +633,7 @@ fn values(s: &Situation<'_>, spent: &MessageTimeSplit) -> IntermediateValues {
     values
 }
 
-/// What is largest is what binds.
+/// The name of the largest part of the time, which is the limit.
 fn largest(spent: &MessageTimeSplit, others: &[(&'static str, f64)]) -> &'static str {
     let mut all = vec![
         ("propagation", spent.propagation_s),
@@ -632,6 +647,7 @@ fn largest(spent: &MessageTimeSplit, others: &[(&'static str, f64)]) -> &'static
         .map_or("rate", |(name, _)| name)
 }
 
+/// Notes that turns with a loss are not included in the figure.
 fn lossy(s: &Situation<'_>, loss: f64, values: &mut IntermediateValues, said: &mut Vec<String>) {
     if loss <= 0.0 {
         return;

@@ -1,4 +1,5 @@
-//! What is known of one part before its form is chosen: the ways there and back, the stack, who else is on them.
+//! The situation of one part, before its formula is chosen: the paths in both directions, the stack, and the other
+//! flows on them.
 
 use crate::count_to_f64;
 use crate::path::{HopModel, PathModel};
@@ -15,14 +16,15 @@ use stackline_core::network::{Network, NetworkInterface};
 use stackline_core::plan::{DataAccess, DataSpec, Measurement, MeasurementPart, Size, UnitCount};
 use stackline_core::procedure::{CountArgument, DelayArgument, SizeArgument};
 
-/// Where a hop begins and where it ends.
+/// The nodes at which a hop begins and ends.
 type HopEnds = (String, String);
 
-/// How many bulk flows of a measurement go over each direction of each link, and what else does.
+/// How many bulk flows of a measurement use each direction of each link, and which other parts do.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LinkFlowCounts {
+    /// Number of bulk flows on each hop.
     flows: Vec<(HopEnds, u32)>,
-    /// Hops of parts that go in turns, or in no form, each with the part's place in the measurement.
+    /// Hops of parts that are not bulk transfers, each with the part's index in the measurement.
     others: Vec<(HopEnds, usize)>,
 }
 
@@ -58,19 +60,19 @@ impl LinkFlowCounts {
         }
     }
 
-    /// Whether a bulk flow goes over a hop.
+    /// Whether a bulk flow uses a hop.
     pub(super) fn carries(&self, hop: &HopModel) -> bool {
         self.flows.iter().any(|(ends, _)| *ends == hop.ends)
     }
 
-    /// Whether something that is no bulk flow goes over a hop, beside the part of that place.
+    /// Whether a part that is not a bulk transfer uses a hop, other than the part with the index `part`.
     pub(super) fn carries_turns_beside(&self, hop: &HopModel, part: Option<usize>) -> bool {
         self.others
             .iter()
             .any(|(ends, at)| *ends == hop.ends && Some(*at) != part)
     }
 
-    /// Flows on a hop, at least the one in question.
+    /// Number of bulk flows on a hop, at least 1.
     pub(super) fn on(&self, hop: &HopModel) -> u32 {
         self.flows
             .iter()
@@ -78,7 +80,7 @@ impl LinkFlowCounts {
             .map_or(1, |(_, flows)| (*flows).max(1))
     }
 
-    /// The path as one of the flows on it finds it: each hop's rate divided by their number.
+    /// The path as one of its flows sees it: each hop's rate is divided by the number of flows.
     pub(super) fn share(&self, path: &PathModel) -> PathModel {
         let mut shared = path.clone();
         for hop in &mut shared.hops {
@@ -92,9 +94,9 @@ impl LinkFlowCounts {
 pub(super) struct Situation<'p> {
     pub(super) measurement: &'p Measurement,
     pub(super) part: &'p MeasurementPart,
-    /// Initiator to responder.
+    /// The path from initiator to responder.
     pub(super) there: PathModel,
-    /// Responder to initiator.
+    /// The path from responder to initiator.
     pub(super) back: PathModel,
     pub(super) transport: TransportModel,
     pub(super) load: &'p LinkFlowCounts,
@@ -130,7 +132,7 @@ impl<'p> Situation<'p> {
         })
     }
 
-    /// Seconds of a message of `bytes` cut into packets.
+    /// The packets of a message of `bytes` bytes.
     pub(super) fn packets(&self, bytes: u64) -> Packets {
         if self.transport.stream {
             Packets::of(
@@ -143,7 +145,7 @@ impl<'p> Situation<'p> {
         }
     }
 
-    /// A datagram in fragments, whose payloads but for the last are multiples of 8 bytes (RFC 791 section 3.2).
+    /// The fragments of a datagram; the payload of all but the last is a multiple of 8 bytes (RFC 791 section 3.2).
     fn fragments(&self, bytes: u64) -> Packets {
         let ip = crate::overhead::IPV4;
         let mtu = self.there.mtu_bytes().min(self.back.mtu_bytes());
@@ -154,7 +156,7 @@ impl<'p> Situation<'p> {
         Packets::of(whole, (mtu.saturating_sub(ip) / 8 * 8).max(8), ip)
     }
 
-    /// A round trip: a packet of that size on one way, a bare acknowledgement on the other.
+    /// The round-trip time of a packet of this size on one path and a bare acknowledgement on the other, s.
     pub(super) fn round_trip_s(
         &self,
         data: &PathModel,
@@ -164,7 +166,7 @@ impl<'p> Situation<'p> {
         Some(packet_s(data, packet_bytes)? + packet_s(acks, self.transport.ack_bytes)?)
     }
 
-    /// What connect and disconnect wait for.
+    /// The time that connect and disconnect wait for exchanges, s.
     pub(super) fn connect_s(&self) -> Option<f64> {
         let exchange = |(there, back): &(u64, u64)| {
             Some(packet_s(&self.there, *there)? + packet_s(&self.back, *back)?)
@@ -172,7 +174,7 @@ impl<'p> Situation<'p> {
         self.transport.connect.iter().map(exchange).sum()
     }
 
-    /// A size in bytes, its mean where it is drawn.
+    /// A size in bytes; the mean where it is drawn.
     pub(super) fn size(&self, argument: SizeArgument) -> Result<u64, String> {
         let data: &DataSpec = &self.part.data;
         let size = match argument {
@@ -191,7 +193,7 @@ impl<'p> Situation<'p> {
         }
     }
 
-    /// Sizes of data units and replies that are drawn.
+    /// The distributions of data units and replies whose sizes are drawn.
     pub(super) fn drawn_sizes(&self) -> impl Iterator<Item = &Distribution> {
         let sizes = [&self.part.data.unit, &self.part.data.reply];
         sizes.into_iter().filter_map(|size| match size {
@@ -200,7 +202,7 @@ impl<'p> Situation<'p> {
         })
     }
 
-    /// Data units of one pass; `None` without end.
+    /// Number of data units of one pass; `None` when there is no end.
     pub(super) fn count(&self, argument: CountArgument, unit: u64) -> Option<u64> {
         match (argument, self.part.data.count) {
             (CountArgument::Times(times), _) | (CountArgument::Count, UnitCount::Units(times)) => {
@@ -209,12 +211,12 @@ impl<'p> Situation<'p> {
             (CountArgument::Count, UnitCount::Amount(bytes)) => {
                 Some(bytes.div_ceil(unit.max(1)).max(1))
             }
-            // How long a file is shows only where it lies.
+            // The length of a file is not known here.
             (CountArgument::Count, UnitCount::Unlimited | UnitCount::WholeFile) => None,
         }
     }
 
-    /// Bytes of the data units of one pass; `None` without end.
+    /// Bytes of the data units of one pass; `None` when there is no end.
     pub(super) fn bytes(&self, argument: CountArgument, unit: u64) -> Option<u64> {
         match (argument, self.part.data.count) {
             (CountArgument::Count, UnitCount::Amount(bytes)) => Some(bytes),
@@ -222,7 +224,7 @@ impl<'p> Situation<'p> {
         }
     }
 
-    /// What a wait is drawn from; `None` where the timing list does not give it.
+    /// The distribution of a delay; `None` where the timing list does not have it.
     pub(super) fn drawn<'d>(&'d self, argument: &'d DelayArgument) -> Option<&'d Distribution> {
         match argument {
             DelayArgument::Drawn(distribution) => Some(distribution),
@@ -230,7 +232,7 @@ impl<'p> Situation<'p> {
         }
     }
 
-    /// The variance of the sum of several waits, which are drawn each by itself; `None` where it is infinite.
+    /// The variance of the sum of several delays, drawn independently, s^2; `None` where it is infinite.
     pub(super) fn waits_variance_s2(&self, arguments: &[DelayArgument]) -> Option<f64> {
         arguments
             .iter()
@@ -239,7 +241,7 @@ impl<'p> Situation<'p> {
             .sum()
     }
 
-    /// The longest that several waits take together, s.
+    /// The longest sum of several delays, s.
     pub(super) fn longest_waits_s(&self, arguments: &[DelayArgument]) -> f64 {
         arguments
             .iter()
@@ -248,7 +250,7 @@ impl<'p> Situation<'p> {
             .sum()
     }
 
-    /// The mean of a wait in seconds; `None` where the timing list does not give it.
+    /// The mean of a delay, s; `None` where the timing list does not have it.
     pub(super) fn wait_s(&self, argument: &DelayArgument) -> Result<Option<f64>, String> {
         let Some(distribution) = self.drawn(argument) else {
             return Ok(None);
@@ -259,7 +261,7 @@ impl<'p> Situation<'p> {
             .ok_or_else(|| format!("times from {distribution} have no finite mean"))
     }
 
-    /// The sum of the means of several waits.
+    /// The sum of the means of several delays, s.
     pub(super) fn waits_s(&self, arguments: &[DelayArgument]) -> Result<f64, String> {
         arguments
             .iter()
@@ -267,7 +269,7 @@ impl<'p> Situation<'p> {
             .sum()
     }
 
-    /// What is assumed of any part here.
+    /// The assumptions that apply to any part.
     pub(super) fn assumptions(&self) -> Vec<String> {
         let mut all = self.transport.assumptions.clone();
         if self.drawn_sizes().next().is_some() {
@@ -288,7 +290,7 @@ impl<'p> Situation<'p> {
         all
     }
 
-    /// The way back of one of the two ways.
+    /// The opposite of one of the two paths.
     pub(super) fn opposite(&self, path: &PathModel) -> &PathModel {
         if core::ptr::eq(path, &self.there) {
             &self.back
@@ -297,7 +299,7 @@ impl<'p> Situation<'p> {
         }
     }
 
-    /// A host whose processor copies, for other parts of the measurement as well.
+    /// A host whose processor copies packets for this part and serves other parts of the measurement too.
     pub(super) fn busy_with_others(&self) -> Option<&str> {
         let copies = |interface: &NetworkInterface| {
             interface.copy_ns_per_byte > 0.0 || interface.copy_per_packet.0 > 0
@@ -323,7 +325,7 @@ impl<'p> Situation<'p> {
         copying.into_iter().find(|host| at(host))
     }
 
-    /// The place of its part in the measurement.
+    /// The index of the part in the measurement.
     pub(super) fn place(&self) -> Option<usize> {
         self.measurement
             .parts
@@ -331,7 +333,8 @@ impl<'p> Situation<'p> {
             .position(|part| core::ptr::eq(part, self.part))
     }
 
-    /// Whether all parts of the measurement do the same, over the same stack and the same way. Load goes on as long as what is measured.
+    /// Whether all parts of the measurement do the same, over the same stack and path. Background load may differ, as
+    /// it lasts as long as what is measured.
     pub(super) fn others_are_alike(&self) -> bool {
         let like = |part: &MeasurementPart| {
             part.stack == self.part.stack
@@ -358,7 +361,7 @@ fn whole(bytes: f64) -> u64 {
     ((bytes + 0.5) as u64).max(1)
 }
 
-/// The loss of a message of several packets.
+/// Probability that at least one packet of a message is lost.
 pub(super) fn loss_of(path: &PathModel, packets: &Packets, of_transfer: Option<u64>) -> f64 {
     let full = libm::pow(
         1.0 - path.loss_of(packets.full_bytes, of_transfer),
@@ -367,7 +370,7 @@ pub(super) fn loss_of(path: &PathModel, packets: &Packets, of_transfer: Option<u
     1.0 - full * (1.0 - path.loss_of(packets.last_bytes, of_transfer))
 }
 
-/// Collects values on the way to a figure.
+/// Collects the intermediate values of a prediction.
 #[derive(Debug, Default)]
 pub(super) struct IntermediateValues(pub(super) Vec<IntermediateValue>);
 
@@ -376,6 +379,7 @@ impl IntermediateValues {
         Self(vec![])
     }
 
+    /// Adds a value, if it exists and is finite.
     pub(super) fn add(
         &mut self,
         name: &'static str,

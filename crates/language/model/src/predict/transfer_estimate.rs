@@ -1,29 +1,32 @@
-//! What a form says of a transfer, before it is known whether it holds.
+//! The estimate of a transfer, before it is checked whether the formula covers it.
 
-/// How a sender keeps its pace.
+/// The pace of a sender: units that leave at given intervals.
 pub(super) struct SendingPace {
-    /// Whether it has one.
+    /// Whether the sender has a pace.
     pub(super) is_kept: bool,
-    /// Whether units come at random, or about as fast as the way passes them.
+    /// Whether units arrive at random, or about as fast as the path carries them.
     pub(super) in_heaps: bool,
-    /// Of one interval: its standard deviation over its mean.
+    /// Coefficient of variation of an interval: standard deviation over mean.
     pub(super) variation: f64,
-    /// Intervals of a run.
+    /// Number of intervals in a run.
     pub(super) draws: f64,
-    /// How far the mean interval of a run is off in nine of ten runs, over itself.
+    /// Largest relative error of a run's mean interval in nine of ten runs.
     pub(super) off: f64,
 }
 
-/// What a form says of a transfer.
+/// The estimate of a transfer.
 pub(super) struct TransferEstimate<'e> {
-    /// What limits it in the long run, and in all.
+    /// The name of the long-run limit.
     pub(super) binds: &'e str,
+    /// The name of the limit of the whole transfer.
     pub(super) limit: &'e str,
-    /// What the long run comes to.
+    /// The long-run throughput.
     pub(super) steady_bit_s: f64,
-    /// How long it lasts, of it how long its window grows, and a round trip.
+    /// Duration of the transfer.
     pub(super) elapsed_s: f64,
+    /// Time for which its window grows.
     pub(super) grown_s: f64,
+    /// Round-trip time.
     pub(super) rtt_s: f64,
     pub(super) pace: &'e SendingPace,
 }

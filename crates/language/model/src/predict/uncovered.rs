@@ -1,4 +1,5 @@
-//! What no form covers: situations in which a figure would look sure and be wrong. Each is a sentence why. It computes no figure.
+//! Situations that no formula covers: a figure would look certain and be wrong. Each function returns the reason as an
+//! error; no figure is computed here.
 
 mod paths;
 mod shared_words;
@@ -24,14 +25,14 @@ pub(super) use turns::{
     pairs_at_random, pairs_that_meet, turns,
 };
 
-/// From so many losses on a transfer has the window that a form of the long run gives it.
+/// From this number of losses on, a transfer has the average window of the long-run formula.
 const MANY: f64 = 30.0;
-/// A transfer that lasts so many round trips hardly shows what its beginning cost.
+/// In a transfer of this many round trips the cost of its beginning hardly matters.
 const LONG: f64 = 60.0;
-/// A window that allows so many times the rest is not far from it.
+/// A window that allows up to this many times the steady rate is close to being the limit.
 const NEAR_WINDOW: f64 = 1.5;
 
-/// Why no form covers a transfer that `binds` limits in the long run and `limit` in all, and that takes so long.
+/// The reason why no formula covers a transfer, if none does.
 pub(super) fn transfer(
     flow: &ModelledFlow<'_>,
     estimate: &TransferEstimate<'_>,
@@ -52,7 +53,7 @@ pub(super) fn transfer(
     beside(flow.s, flow.data, elapsed_s / rtt_s)?;
     stacks::packets_alone(flow, elapsed_s)?;
     together(flow, elapsed_s, rtt_s)?;
-    // What is paced below the path's rate fills no queue and no window.
+    // A sender that is paced below the path's rate fills neither a queue nor a window.
     paced(flow, estimate)?;
     if binds == "pace" {
         return losses(flow);
@@ -79,7 +80,7 @@ pub(super) fn transfer(
     overrun(flow, elapsed_s / rtt_s)
 }
 
-/// Units that come at moments of their own: few of them, in heaps, about as fast as the way passes them, or faster than the beginning.
+/// Paced units: too few of them, at random, about as fast as the path carries them, or faster than the window opens.
 fn paced(flow: &ModelledFlow<'_>, estimate: &TransferEstimate<'_>) -> Result<(), String> {
     const FEW: f64 = 20.0;
     let pace = estimate.pace;
@@ -113,7 +114,7 @@ fn paced(flow: &ModelledFlow<'_>, estimate: &TransferEstimate<'_>) -> Result<(),
     Ok(())
 }
 
-/// Datagrams go as fast as they are handed over: what a queue cannot hold is lost.
+/// Datagrams are sent as fast as they are handed over: what a queue cannot hold is lost.
 fn datagrams(flow: &ModelledFlow<'_>, limit: &str) -> Result<(), String> {
     if limit == "round trips" {
         return Err(
@@ -138,7 +139,7 @@ fn datagrams(flow: &ModelledFlow<'_>, limit: &str) -> Result<(), String> {
     }
 }
 
-/// What is sent at once takes longer to leave than timers wait for it: it is sent again for nothing.
+/// The first packets take longer to transmit than the retransmission timeout: they are retransmitted needlessly.
 fn slow_packets(s: &Situation<'_>, path: &PathModel, bytes: u64) -> Result<(), String> {
     let packet = s.transport.segment_bytes + s.transport.header_bytes;
     let Some(hop) = path.bottleneck(packet).filter(|_| s.transport.stream) else {
@@ -160,7 +161,7 @@ fn slow_packets(s: &Situation<'_>, path: &PathModel, bytes: u64) -> Result<(), S
     Ok(())
 }
 
-/// Others on the same link.
+/// Other traffic on the same link or host.
 fn beside(s: &Situation<'_>, path: &PathModel, rounds: f64) -> Result<(), String> {
     let packet = s.transport.segment_bytes + s.transport.header_bytes;
     if let Some(host) = s.busy_with_others() {
@@ -191,8 +192,8 @@ fn beside(s: &Situation<'_>, path: &PathModel, rounds: f64) -> Result<(), String
     Ok(())
 }
 
-/// Windows that open side by side: each stream's packets lie between those of the others, so its trains are longer than it made them, and
-/// CUBIC takes that for a queue (HyStart, RFC 9406).
+/// Several streams that open their windows at the same time: packets of different streams interleave, so a stream's
+/// packet trains are longer than it sent them, and CUBIC takes that for a queue (HyStart, RFC 9406).
 fn side_by_side(s: &Situation<'_>) -> Result<(), String> {
     if s.part.replicas > 1 && s.transport.stream {
         return Err("windows of several streams open concurrently, and no closed-form formula says when each leaves slow start".into());
@@ -200,7 +201,7 @@ fn side_by_side(s: &Situation<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// A way back that is too narrow for the acknowledgements.
+/// A return path that is too slow for the acknowledgements.
 fn return_path(s: &Situation<'_>, data: &PathModel, acks: &PathModel) -> Result<(), String> {
     let packet = s.transport.segment_bytes + s.transport.header_bytes;
     let (Some(there), Some(back)) = (
@@ -211,7 +212,7 @@ fn return_path(s: &Situation<'_>, data: &PathModel, acks: &PathModel) -> Result<
     };
     let segments = there.serialisation_s(packet).unwrap_or(0.0);
     let acks = back.serialisation_s(s.transport.ack_bytes).unwrap_or(0.0);
-    // At first each segment is acknowledged, later every second.
+    // At the beginning each segment is acknowledged, later every second one.
     if s.transport.stream && acks > segments {
         return Err(format!(
             "acknowledgements wait on the return path: {} carries them more slowly than segments arrive",
@@ -221,10 +222,10 @@ fn return_path(s: &Situation<'_>, data: &PathModel, acks: &PathModel) -> Result<
     Ok(())
 }
 
-/// Packets that begin and end a transfer, each way.
+/// Packets that begin and end a transfer, in each direction.
 const CONTROLS: f64 = 2.0;
 
-/// Few losses on a stream: whether and when they come decides.
+/// Few losses in a stream: whether and when they occur decides the result.
 fn losses(flow: &ModelledFlow<'_>) -> Result<(), String> {
     let p = flow.loss();
     if !flow.s.transport.stream {
@@ -252,7 +253,7 @@ fn losses(flow: &ModelledFlow<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Windows that losses keep so small that time-outs are the rule, unless they hold much more than what limits.
+/// Windows that losses keep so small that timeouts are the rule, unless they still allow much more than the limit.
 fn few_segments(flow: &ModelledFlow<'_>, estimate: &TransferEstimate<'_>) -> Result<(), String> {
     const MUCH_MORE: f64 = 4.0;
     let p = flow.loss();
@@ -279,7 +280,7 @@ fn few_segments(flow: &ModelledFlow<'_>, estimate: &TransferEstimate<'_>) -> Res
     Ok(())
 }
 
-/// Several streams that are over before one of them is made up for that waited for a timer, and datagrams of several pairs.
+/// Several streams so short that one which waited for a timer does not catch up, and datagrams of several pairs.
 fn together(flow: &ModelledFlow<'_>, elapsed_s: f64, rtt_s: f64) -> Result<(), String> {
     const TIMERS: f64 = 25.0;
     let s = flow.s;
@@ -299,7 +300,7 @@ fn together(flow: &ModelledFlow<'_>, elapsed_s: f64, rtt_s: f64) -> Result<(), S
     Ok(())
 }
 
-/// Windows of few segments wait for delayed acknowledgements.
+/// Windows of few segments, which wait for delayed acknowledgements.
 fn small_window(flow: &ModelledFlow<'_>) -> Result<(), String> {
     const FEW: f64 = 10.0;
     let segment = count_to_f64(flow.s.transport.segment_bytes);
@@ -323,14 +324,14 @@ fn small_window(flow: &ModelledFlow<'_>) -> Result<(), String> {
     ))
 }
 
-/// A queue that can grow: packets come faster than they leave.
+/// A queue that can grow, because packets arrive faster than they leave.
 struct Fed<'p> {
     hop: &'p HopModel,
-    /// What it holds, bytes.
+    /// Bytes that it can hold.
     queue: f64,
-    /// At which they leave, bit/s.
+    /// Rate at which packets leave, bit/s.
     rate: f64,
-    /// At which the links before let them come, bit/s.
+    /// Rate at which the links before it deliver packets, bit/s.
     before: f64,
 }
 
@@ -351,7 +352,7 @@ fn fed(path: &PathModel) -> impl Iterator<Item = Fed<'_>> {
     })
 }
 
-/// A queue that the beginning overruns, or that is too small for the window in the long run.
+/// A queue that slow start overruns, or that is too small for the window in the long run.
 fn overrun(flow: &ModelledFlow<'_>, rounds: f64) -> Result<(), String> {
     let (s, packet) = (flow.s, count_to_f64(flow.packet()));
     for Fed {
@@ -373,7 +374,7 @@ fn overrun(flow: &ModelledFlow<'_>, rounds: f64) -> Result<(), String> {
             * flows;
         let at_once = first * (1.0 - rate / before);
         let product = pipe::bandwidth_delay_bytes(rate, flow.rtt_s()?);
-        // In slow start packets come twice as fast as they leave. The largest window that it opens within the transfer holds half
+        // In slow start packets arrive twice as fast as they leave. The largest window within the transfer holds half
         // of what is sent in all.
         let opened = (most / 2.0).min(window) * flows;
         let opened = if opened > first {
@@ -381,7 +382,7 @@ fn overrun(flow: &ModelledFlow<'_>, rounds: f64) -> Result<(), String> {
         } else {
             0.0
         };
-        // What is on its way beyond what the path holds stands in the queue.
+        // Data in flight beyond what the path holds are in the queue.
         let stands = (window.min(most) * flows - product).min(queue);
         let needed = at_once
             .max(opened.min(product + queue + packet))
@@ -405,7 +406,7 @@ fn overrun(flow: &ModelledFlow<'_>, rounds: f64) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a queue is far from bridging a fall of the window.
+/// Whether a queue is far too small to cover a fall of the window.
 fn small(flow: &ModelledFlow<'_>, product: f64, queue: f64) -> bool {
     let least = if flow.s.transport.congestion == CongestionModel::Reno {
         0.8
@@ -415,7 +416,7 @@ fn small(flow: &ModelledFlow<'_>, product: f64, queue: f64) -> bool {
     queue < least * product || queue < 16.0 * count_to_f64(flow.packet())
 }
 
-/// Messages that are sent at once, by all pairs, into a queue that cannot hold them.
+/// Messages that all pairs send at once into a queue that cannot hold them.
 pub(super) fn messages(s: &Situation<'_>, [request, response]: [u64; 2]) -> Result<(), String> {
     if request.max(response)
         > s.transport

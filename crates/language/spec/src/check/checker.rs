@@ -1,4 +1,4 @@
-//! What checking a text has at hand and fills: the context, everything a specification may refer to, and the plan.
+//! The state of a check: its context, everything that a specification may refer to, and the plan being made.
 
 use super::measurement_origin::MeasurementOrigin;
 use super::referenced_files::SpecFiles;
@@ -15,13 +15,13 @@ use stackline_core::network::Network;
 use stackline_core::plan::{HostPlan, Plan};
 use stackline_core::procedure::Procedure;
 
-/// Stacks the command line gives instead of the text's, with their own tokens.
+/// Stacks that the command line gives in place of the text's, with their own tokens.
 pub(crate) struct Instead<'o> {
     pub(crate) stacks: Vec<StackItem>,
     pub(crate) marked: &'o Marked<'o>,
 }
 
-/// Everything a specification may refer to.
+/// The declarations that a specification may refer to, and the plan being made.
 pub(crate) struct Checker<'c> {
     pub(crate) context: &'c CheckContext<'c>,
     pub(crate) overrides: &'c Overrides,
@@ -29,15 +29,15 @@ pub(crate) struct Checker<'c> {
     pub(crate) instead: Option<Instead<'c>>,
     pub(crate) report: &'c mut DiagnosticReport,
     pub(crate) files: SpecFiles<'c>,
-    /// By key; `None`: declared, but with mistakes.
+    /// Procedures by key; `None` for one that is declared but has mistakes.
     pub(crate) procedures: BTreeMap<String, Option<Procedure>>,
     pub(crate) hosts: BTreeMap<String, HostPlan>,
     pub(crate) networks: BTreeMap<String, Rc<Network>>,
-    /// Those of them whose figures vary, by the name they are declared with.
+    /// The networks with variables in their figures, by the names they are declared with.
     pub(crate) varied: BTreeMap<String, VariedNetwork>,
-    /// What is left of the work a text may ask for.
+    /// How much more work the text may ask for; see [`super::expansion::BUDGET`].
     pub(crate) budget: usize,
     pub(crate) plan: Plan,
-    /// Where each measurement of the plan comes from.
+    /// The origin in the text of each measurement of the plan.
     pub(crate) origins: Vec<MeasurementOrigin>,
 }

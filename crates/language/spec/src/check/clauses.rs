@@ -1,4 +1,4 @@
-//! Clauses that hold for a part, and variables that a stretch of the text names.
+//! Finds the clause that applies to a part, and the variables that are named in a range of tokens.
 
 use crate::diagnostic::TextSpan;
 use crate::token_layout::{Marked, TokenRole};
@@ -7,7 +7,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use stackline_core::plan::World;
 
-/// The clause of a kind that holds for a part: its own, or the composer's.
+/// The clause of a kind that applies to a part: its own, otherwise the composer's.
 pub(crate) fn find_effective_clause<'s, T>(
     specification: &'s Specification,
     part: &'s PartItem,
@@ -41,7 +41,7 @@ pub(crate) fn clause_stacks(kind: &ClauseKind) -> Option<&[StackItem]> {
     }
 }
 
-/// Swept variables that tokens name, with where.
+/// The swept variables that these tokens name, with their places.
 pub(crate) fn find_variables(marked: &Marked<'_>, at: TokenIndices) -> Vec<(String, TextSpan)> {
     at.filter(|index| marked.mark(*index).role == TokenRole::Variable)
         .filter_map(|index| {

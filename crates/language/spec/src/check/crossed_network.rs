@@ -1,5 +1,5 @@
-//! The network that a specification crosses: for each combination of swept values that the specification gives one whose figures vary, a
-//! network of its own.
+//! The network that a specification crosses. A network whose figures have variables becomes a separate network for
+//! each combination of values that a specification gives them.
 
 use super::checker::Checker;
 use super::clauses::{clause_network, find_effective_clause, find_variables};
@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use stackline_core::network::Network;
 
 impl Checker<'_> {
-    /// Keeps a network that has variables, until it is known what they stand for.
+    /// Stores a network that has variables until their values are known. Returns whether it has any.
     pub(crate) fn vary(&mut self, item: &NetworkItem) -> bool {
         let variables = find_variables(self.marked, item.at.clone());
         let varies = !variables.is_empty();
@@ -31,7 +31,7 @@ impl Checker<'_> {
         varies
     }
 
-    /// The network that a specification names, or where it names none and needs one, the only one that there is.
+    /// The network that a specification names; if it names none and needs one, the only one declared.
     pub(crate) fn crossed<'s>(&'s self, specification: &'s Specification) -> Option<&'s str> {
         let first = specification.parts.first()?;
         if let Some((name, _)) = find_effective_clause(specification, first, clause_network) {
@@ -57,7 +57,7 @@ impl Checker<'_> {
         fits.then_some(only.name.as_str())
     }
 
-    /// What a specification has to give values for because of the network that it crosses.
+    /// The variables of the crossed network, for which the specification has to give values.
     pub(crate) fn crossed_variables(&mut self, specification: &Specification) -> Vec<String> {
         let Some(name) = self.crossed(specification).map(ToString::to_string) else {
             return Vec::new();
@@ -69,7 +69,7 @@ impl Checker<'_> {
         varied.names().map(ToString::to_string).collect()
     }
 
-    /// Where a specification says which network it crosses.
+    /// The place where a specification names its network.
     pub(crate) fn crossing_span(&self, specification: &Specification) -> TextSpan {
         let clause = specification
             .parts
@@ -78,7 +78,7 @@ impl Checker<'_> {
         clause.map_or(specification.span, |(word, _)| word.span)
     }
 
-    /// The name of the network that a measurement crosses; makes the network where its figures vary.
+    /// The name of the network that a measurement crosses; a network with variables is made first.
     pub(crate) fn network_with(
         &mut self,
         specification: &Specification,

@@ -1,6 +1,6 @@
-//! What holds where a text says nothing: the world of a measurement, its network, the hosts of its parts.
+//! The defaults for what a text does not say: the world of a measurement, its network, and the hosts of its parts.
 //!
-//! A world that has to have a network gets the only one declared, or a plain one.
+//! A measurement in a world that needs a network gets the only one declared, otherwise a plain one.
 
 use crate::context::Available;
 use alloc::format;
@@ -10,12 +10,12 @@ use stackline_core::plan::{Measurement, Plan, World};
 use stackline_core::time::Duration;
 use stackline_core::units;
 
-/// Name of the network that is made up; no specification can write it.
+/// Name of the default network; no specification can write this name.
 const NAME: &str = "(plain)";
 const RATE_BIT_S: f64 = 1e9;
 const DELAY: Duration = Duration(50_000);
 
-/// The world of a measurement that names none: the simulated one where it crosses a network, else the live one.
+/// The world of a measurement that names none: simulated if it crosses a network, otherwise live.
 pub(crate) const fn world(crosses: bool) -> World {
     if crosses {
         World::Simulated
@@ -24,7 +24,7 @@ pub(crate) const fn world(crosses: bool) -> World {
     }
 }
 
-/// Gives every measurement that needs a network one, and its ends their hosts; says what was made up.
+/// Gives every measurement that needs one a network, and its sides their hosts. Returns a note of what was assumed.
 pub(crate) fn networks_and_hosts(plan: &mut Plan, worlds: &[Available<'_>]) -> Option<String> {
     let modelled = |world| {
         worlds

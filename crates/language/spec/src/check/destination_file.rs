@@ -1,4 +1,4 @@
-//! Destination FILEs: that data comes to them, and that one writer alone has each.
+//! Checks destination FILEs: data must be sent to them, and each must have a single writer.
 
 use super::checker::Checker;
 use crate::diagnostic::Diagnostic;
@@ -12,7 +12,7 @@ use stackline_core::procedure::{OperationCall, PairSide, Procedure};
 const HINT: &str = "give each writer its own FILE, or write `> memory`";
 
 impl Checker<'_> {
-    /// One part by itself.
+    /// Checks one part by itself.
     pub(crate) fn destination(&mut self, item: &PartItem, stack: &Stack, replicas: u64) {
         let Some(file) = destination(item) else {
             return;
@@ -35,7 +35,7 @@ impl Checker<'_> {
         }
     }
 
-    /// All parts of a measurement, which write at once.
+    /// Checks all parts of a measurement, which write at the same time.
     pub(crate) fn destinations(
         &mut self,
         specification: &Specification,
@@ -75,7 +75,7 @@ fn destination(item: &PartItem) -> Option<&Word> {
     item.destination.as_ref().and_then(AccessItem::file)
 }
 
-/// Whether that side writes what arrives.
+/// Whether that side writes data that arrives.
 fn takes(procedure: &Procedure, side: PairSide) -> bool {
     let calls = procedure.calls(side);
     calls.iter().any(|call| {

@@ -1,4 +1,4 @@
-//! Values with their variables filled in, as whole numbers, sizes and times within bounds; distributions.
+//! Evaluates values with their variables filled in: whole numbers, sizes and times within bounds, and distributions.
 
 use super::referenced_files::SpecFiles;
 use super::series::is_whole;
@@ -13,10 +13,10 @@ use stackline_core::time::Duration;
 
 /// Longest time that may be written, in seconds.
 pub(crate) const LONGEST: f64 = 1e6;
-/// Most cores a host is thought to have.
+/// Largest number of cores that a host may have.
 pub(crate) const MOST_CORES: u64 = 4095;
 
-/// What swept variables stand for just now.
+/// The current values of swept variables.
 #[derive(Clone, Copy)]
 pub(crate) struct Bindings<'b>(pub(crate) &'b [(String, f64)]);
 
@@ -28,7 +28,7 @@ impl Bindings<'_> {
             .map(|(_, value)| *value)
     }
 
-    /// The value in its base unit; an undefined variable, reported elsewhere, counts as 1.
+    /// The value in its base unit. An undefined variable, which is reported elsewhere, counts as 1.
     pub(crate) fn number(&self, value: &SpecValue) -> f64 {
         let base = match &value.base {
             Base::Number(number) => *number,
@@ -37,7 +37,7 @@ impl Bindings<'_> {
         base * value.unit.factor()
     }
 
-    /// ` with N = 3` behind a message about a value that varies.
+    /// The text ` with N = 3` after a message about a value that has a variable.
     pub(crate) fn with(&self, value: &SpecValue) -> String {
         match &value.base {
             Base::Variable(name) => format!(" (with {name} = {})", self.get(name).unwrap_or(1.0)),
@@ -169,7 +169,7 @@ impl Bindings<'_> {
     }
 }
 
-/// An integer in a place where nothing varies.
+/// A whole number in a place where no variables are permitted.
 pub(crate) fn fixed(
     value: &SpecValue,
     what: &str,

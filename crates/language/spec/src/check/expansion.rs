@@ -1,4 +1,4 @@
-//! A specification to its measurements: one for each combination of swept values and stacks.
+//! Expands a specification into measurements: one for each combination of swept values and stacks.
 
 use super::checker::{Checker, Instead};
 use super::clauses::clause_stacks;
@@ -22,17 +22,17 @@ use stackline_core::procedure::{PairSide, Procedure};
 const DEFAULT: &str = "tcp";
 /// Most measurements of one text.
 const MOST: usize = 10_000;
-/// What a text may ask for in all: measurements times what each of them copies.
+/// The work that a text may ask for in all: the number of measurements times what each of them copies.
 pub(crate) const BUDGET: usize = 50_000_000;
 /// Most runs of a measurement.
 const MOST_RUNS: u64 = 1_000_000;
 
-/// A stack as one of the lists offers it.
+/// A stack, as an entry of one of the lists.
 #[derive(Clone, Copy)]
 pub(crate) struct StackOffer {
-    /// Which list: of the command line, the composer, the part of that index, or none.
+    /// The list: that of the command line, of the composer, of the part with an index, or none.
     pub(crate) from: StackSource,
-    /// Which of the list.
+    /// The index in the list.
     pub(crate) index: usize,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct SweepCombination<'v> {
 }
 
 impl SweepCombination<'_> {
-    /// The value of a variable as a text has it: times with their unit.
+    /// The value of a variable as it is written in a text: times have a unit.
     pub(crate) fn text(&self, name: &str) -> Option<String> {
         let value = self.bindings.get(name)?;
         let is_time =

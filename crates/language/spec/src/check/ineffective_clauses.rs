@@ -1,5 +1,5 @@
-//! Measurements that are possible, but in which a declaration does not do what it is there for: a network that nothing crosses,
-//! marks for stacks that take none. It refuses nothing.
+//! Warns of declarations that have no effect: a network that nothing crosses, or a queue that marks packets (ECN) of
+//! stacks that cannot be marked. These are not errors.
 
 use super::checker::Checker;
 use crate::context::Available;
@@ -15,7 +15,7 @@ use stackline_core::plan::{Measurement, MeasurementPart};
 use stackline_core::routes;
 
 impl Checker<'_> {
-    /// Reports them, each once.
+    /// Adds the warnings, each once.
     pub(crate) fn doubts(&mut self, tree: &Tree) {
         if self.report.errors() > 0 || self.plan.measurements.is_empty() {
             return;
@@ -98,7 +98,7 @@ fn uncrossed(tree: &Tree, measurements: &[Measurement]) -> Option<Diagnostic> {
     }))
 }
 
-/// Whether a queue on the way of a part marks packets, there or back.
+/// Whether a queue on the path of a part marks packets, in either direction.
 fn marks(network: &Network, part: &MeasurementPart) -> bool {
     let (Some(from), Some(to)) = (&part.from, &part.to) else {
         return false;

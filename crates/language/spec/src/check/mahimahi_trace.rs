@@ -1,4 +1,4 @@
-//! Mahimahi traces: on each line a whole number of milliseconds, ascending.
+//! Parses Mahimahi traces: a whole number of milliseconds on each line, in ascending order.
 
 use crate::diagnostic::Diagnostic;
 use crate::tree::Word;
@@ -6,7 +6,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Most lines of a trace: more than three hours at 1 Mbit/s, a minute at 200 Mbit/s.
+/// Most lines of a trace: more than three hours at 1 Mbit/s, or a minute at 200 Mbit/s.
 const MOST_MOMENTS: usize = 1_000_000;
 
 /// The moments in a trace's text.
@@ -24,7 +24,7 @@ pub(crate) fn parse_moments(text: &str, file: &Word) -> Result<Vec<u32>, Diagnos
     Ok(moments)
 }
 
-/// One number a line. The error is the line, and what is wrong with it.
+/// Parses one number on each line. The error is the line number and what is wrong with the line.
 fn lines(text: &str) -> Result<Vec<u32>, (usize, String)> {
     let mut moments: Vec<u32> = Vec::new();
     for (index, line) in text.lines().enumerate() {

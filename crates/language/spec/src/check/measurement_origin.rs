@@ -1,15 +1,15 @@
-//! Where in the text the measurements of a plan come from.
+//! The places in the text that the measurements of a plan come from.
 
 use crate::diagnostic::TextSpan;
 use alloc::vec::Vec;
 
-/// Where a measurement of the plan comes from.
+/// The origin of a measurement in the text.
 pub(crate) struct MeasurementOrigin {
-    /// Which item of the text.
+    /// The index of the text's item.
     pub(crate) item: usize,
-    /// Its parts.
+    /// The origins of the measurement's parts.
     pub(crate) parts: Vec<WrittenPart>,
 }
 
-/// Which part of the item it is, and where its stack is written.
+/// The index of a part in the item, and the place where its stack is written.
 pub(crate) type WrittenPart = (usize, Option<TextSpan>);

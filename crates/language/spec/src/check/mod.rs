@@ -1,7 +1,7 @@
-//! A tree to a plan: names are resolved, sweeps and stacks multiplied out, everything checked.
+//! Turns a tree into a plan: names are resolved, sweeps and lists of stacks are expanded, and everything is checked.
 //!
-//! It reports; it never stops at a first mistake. The only things it reads are the files of empirical distributions
-//! and of traces, through the function it is given.
+//! Checking goes on after a mistake, so that all are reported. The only files read are those of empirical
+//! distributions and of traces, through a function that the caller gives.
 
 mod checker;
 mod clauses;
@@ -52,7 +52,7 @@ use stackline_core::plan::{HostPlan, Plan, Via};
 /// The seed when none is written.
 const SEED: u64 = 1;
 
-/// Checks a tree. The plan is whole only when the report has no error.
+/// Checks a tree. The plan is complete only if the report has no error.
 pub(crate) fn check<'c>(
     tree: &Tree,
     marked: &'c Marked<'c>,
@@ -92,7 +92,7 @@ pub(crate) fn check<'c>(
 }
 
 impl Checker<'_> {
-    /// The prelude, by the same way as a text's own procedures.
+    /// Adds the procedures of the prelude, in the same way as a text's own.
     fn prelude(&mut self) {
         let mut report = DiagnosticReport::default();
         let tokens = crate::token::lex(PRELUDE, TextOrigin::File, &mut report);
@@ -142,7 +142,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A number that no variable can stand for; a mistake is reported.
+    /// A whole number in a place where no variable is permitted; a mistake is reported.
     fn whole(&mut self, value: &SpecValue, what: &str, least: u64, most: u64) -> Option<u64> {
         match fixed(value, what, least, most) {
             Ok(number) => Some(number),
@@ -279,7 +279,7 @@ impl Checker<'_> {
                 SpecItem::Procedure(_) | SpecItem::Seed(..) | SpecItem::Factor(_) => {}
             }
         }
-        // It may stand in what could not be read.
+        // The host may be named in a part of the text that could not be parsed.
         let whole = self.report.errors() == 0;
         let stands = |name: &str| {
             (0..self.marked.tokens.list.len()).any(|index| self.marked.text(index) == name)
@@ -305,7 +305,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks the command line's stacks by themselves.
+    /// Checks the stacks of the command line by themselves.
     fn override_stacks(&mut self, tree: &Tree) {
         let Some(instead) = &self.instead else { return };
         let specifications = tree.items.iter().filter_map(|item| match item {
@@ -341,7 +341,7 @@ impl Checker<'_> {
                 }
             }
         }
-        // What could not be read may have the values.
+        // The values may be in a part of the text that could not be parsed.
         if self.report.errors() == 0 {
             self.without_values();
         }

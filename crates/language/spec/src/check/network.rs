@@ -1,4 +1,5 @@
-//! A network's tree to its plain data: ends that exist, sensible values, every host in reach of every other.
+//! Turns a network's tree into plain data, and checks it: ends exist, values are sensible, and every host can reach
+//! every other.
 
 mod cells;
 mod figures;
@@ -21,7 +22,7 @@ use alloc::format;
 use figures::{CELL_HEADER, LARGEST_BUFFER, LARGEST_PACKET};
 use stackline_core::network::{Network, NetworkHost, NetworkSwitch};
 
-/// Hosts and switches of a network.
+/// Most hosts and switches of a network.
 const MOST_NODES: usize = 32_768;
 
 /// The network, with every mistake in it reported.

@@ -1,4 +1,4 @@
-//! One part with its variables filled in: sizes, counts, ends, and whether its stack can carry it.
+//! Checks one part with its variables filled in: sizes, counts, hosts, and what its stack can carry.
 
 use super::checker::Checker;
 use super::clauses::find_effective_clause;
@@ -88,7 +88,7 @@ impl Checker<'_> {
             .keep(bindings.whole(value, "the number of pairs", least, MOST_REPLICAS))
     }
 
-    /// The stack's table; only the default one can be missing here.
+    /// The stack's table; only that of the default stack can be missing here.
     fn table(
         &mut self,
         specification: &Specification,
@@ -296,7 +296,7 @@ impl Checker<'_> {
         Some(None)
     }
 
-    /// Whether the stack can carry the last data unit of an amount, which is shorter than the others.
+    /// Checks that the stack can carry the last data unit of an amount, which is shorter than the others.
     fn last_carried(
         &mut self,
         item: &PartItem,
@@ -410,7 +410,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether the stack can carry units of these sizes.
+    /// Checks that the stack can carry units of these sizes.
     fn carried(
         &mut self,
         item: &PartItem,
@@ -476,7 +476,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether the initiator waits for nothing that the stack never sends.
+    /// Checks that the initiator does not wait for data that the stack never sends.
     fn answered(&mut self, item: &PartItem, procedure: &Procedure, table: &StackTable) {
         if !table.one_way {
             return;
@@ -501,7 +501,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether both ends are where the stack needs them.
+    /// Checks that both ends are on hosts that the stack permits.
     fn placed(&mut self, item: &PartItem, table: &StackTable) {
         let same =
             item.from.as_ref().map(|word| &word.text) == item.to.as_ref().map(|word| &word.text);
@@ -663,7 +663,7 @@ fn least(procedure: &Procedure, table: &StackTable) -> u64 {
     }
 }
 
-/// Whether a part is load and not measured.
+/// Whether a part is background load, which is not measured.
 fn is_load(specification: &Specification, index: usize) -> bool {
     matches!(
         specification.composer,

@@ -1,4 +1,5 @@
-//! A specification that could be read in part: what is wrong with the rest, whatever the missing piece may say.
+//! Checks a specification that could be parsed only in part: reports mistakes in the rest that do not depend on the
+//! missing part.
 
 use super::checker::Checker;
 use super::clauses::{clause_network, find_effective_clause, find_variables};
@@ -20,7 +21,7 @@ impl Checker<'_> {
             .iter()
             .map(|sweep| series::values(sweep, self.report))
             .collect();
-        // A variable without values may have them in what could not be read.
+        // A variable without values may have them in the part that could not be parsed.
         let mut used = find_variables(self.marked, specification.at.clone()).into_iter();
         let swept = |name: &str| {
             specification

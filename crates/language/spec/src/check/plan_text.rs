@@ -1,6 +1,6 @@
-//! The texts of a plan: what was written, on one line, with variables and the stack filled in.
+//! The texts of a plan: what was written, on one line, with the variables and the stack filled in.
 //!
-//! Made from the tokens themselves, in the formatter's spelling, so they can be read again.
+//! They are made from the tokens in the formatter's spelling, so that they can be parsed again.
 
 use super::checker::Checker;
 use super::clauses::{clause_stacks, clause_world};
@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use stackline_core::plan::MeasurementPart;
 
 impl Checker<'_> {
-    /// A part by itself: its own clauses, and the stack it got.
+    /// The text of a part by itself, with its own clauses and its stack.
     pub(crate) fn part_text(
         &self,
         specification: &Specification,
@@ -32,7 +32,7 @@ impl Checker<'_> {
         words.join(" ")
     }
 
-    /// A part as it stands in its measurement.
+    /// The text of a part within its measurement.
     fn part_words(
         &self,
         specification: &Specification,
@@ -96,7 +96,7 @@ impl Checker<'_> {
         format!("over {}", text.unwrap_or_default())
     }
 
-    /// The whole measurement; parts that no pair does are left out.
+    /// The text of the whole measurement, without parts of which no pair runs.
     pub(crate) fn measurement_text(
         &self,
         specification: &Specification,

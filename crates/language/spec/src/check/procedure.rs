@@ -1,6 +1,6 @@
-//! A procedure's tree to its program: arguments, sides, the measured stretch, connections.
+//! Compiles a procedure's tree: checks arguments, sides, the measured interval and connections.
 //!
-//! Whether the two sides fit together is [`super::side_matching`]'s.
+//! Whether the two sides match is checked in [`super::side_matching`].
 
 use super::evaluate::{Bindings, fixed};
 use super::referenced_files::SpecFiles;
@@ -28,7 +28,7 @@ struct Compiler<'c, 'f> {
     files: &'c mut SpecFiles<'f>,
 }
 
-/// The program, when there is no mistake in it.
+/// The compiled procedure, if it has no mistake.
 pub(crate) fn compile(
     item: &ProcedureItem,
     report: &mut DiagnosticReport,
@@ -85,7 +85,7 @@ fn steps(placed: Vec<SpannedStep>) -> Vec<ProcedureStep> {
         .collect()
 }
 
-/// One StartMeasurement and one StopMeasurement behind it, outside any repeat.
+/// Checks that there is one StartMeasurement, and one StopMeasurement after it, outside any repeat.
 fn measured(initiator: &[SpannedStep], item: &ProcedureItem, report: &mut DiagnosticReport) {
     let outer = |wanted: &OperationCall| -> Vec<usize> {
         let calls = initiator.iter().enumerate();
@@ -141,7 +141,7 @@ fn within_repeat(steps: &[SpannedStep], inside: bool) -> Option<TextSpan> {
     })
 }
 
-/// A responder that calls somebody else.
+/// The hint for a responder that calls another host.
 const CHAIN: &str = "a chain of calls through an intermediate host cannot be specified; use `Delay` at the responder to represent the hosts behind it";
 
 impl Compiler<'_, '_> {

@@ -1,4 +1,4 @@
-//! Files that a text names, each read once: values of empirical distributions, moments of traces.
+//! Reads the files that a text names, each once: values of empirical distributions, and moments of traces.
 
 use super::mahimahi_trace;
 use crate::diagnostic::{Diagnostic, TextSpan};
@@ -8,17 +8,17 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Values that all networks together may take from files.
+/// Most values that all networks together may take from files.
 const MOST_FILED: usize = 4_000_000;
-/// Largest number of values of an empirical distribution.
+/// Most values of an empirical distribution.
 const MOST_VALUES: usize = 65_536;
 
-/// Files: of empirical distributions, each read once; of traces.
+/// The files read so far.
 pub(crate) struct SpecFiles<'f> {
     read: &'f dyn Fn(&str) -> Result<String, String>,
     known: BTreeMap<String, Result<Vec<f64>, Diagnostic>>,
     traces: BTreeMap<String, Result<Vec<u32>, Diagnostic>>,
-    /// Values that networks may still take from files.
+    /// Number of values that networks may still take from files.
     room: usize,
 }
 
@@ -56,7 +56,7 @@ impl<'f> SpecFiles<'f> {
         moments
     }
 
-    /// Takes room for the values of a file that a network names.
+    /// Counts the values of a file that a network names; an error if there are too many in all.
     pub(crate) fn take_room(&mut self, values: usize, span: TextSpan) -> Result<(), Diagnostic> {
         if let Some(left) = self.room.checked_sub(values) {
             self.room = left;
@@ -77,7 +77,7 @@ impl<'f> SpecFiles<'f> {
     }
 }
 
-/// One number on each line; `#` begins a comment.
+/// Parses one number on each line; `#` begins a comment.
 fn numbers(text: &str, name: &str, span: TextSpan) -> Result<Vec<f64>, Diagnostic> {
     let mut values = Vec::new();
     for (index, line) in text.lines().enumerate() {

@@ -8,10 +8,10 @@ use alloc::vec::Vec;
 
 /// Most values of one sweep.
 const MOST: usize = 10_000;
-/// How far from a whole number of steps still counts as one.
+/// How far from a whole number of steps still counts as whole, because of rounding.
 const CLOSE: f64 = 1e-9;
 
-/// All values of a sweep, or `None` when it stands for none; mistakes are reported.
+/// All values of a sweep; `None` when there are none, after mistakes were reported.
 pub(crate) fn values(sweep: &Sweep, report: &mut DiagnosticReport) -> Option<Vec<f64>> {
     let mut values: Vec<f64> = Vec::new();
     for (step, value, span) in &sweep.values {
@@ -42,7 +42,7 @@ fn too_many(span: TextSpan) -> Diagnostic {
     .hint("write two values before `...` to specify a larger step")
 }
 
-/// What `...` and the end add behind `before`.
+/// The values that `...` and the end add after `before`.
 fn fill(
     before: &[f64],
     end: f64,
@@ -82,7 +82,7 @@ fn fill(
     None
 }
 
-/// A geometric series that misses its end: the end comes last all the same.
+/// A geometric series that misses its end: the end is added as the last value.
 fn ended(
     mut powers: Vec<f64>,
     last: f64,
@@ -109,7 +109,7 @@ fn ended(
     powers
 }
 
-/// The powers behind `last` that are not above `end`, and the first above.
+/// The powers after `last` that are not above `end`, and the first one above.
 fn geometric(last: f64, ratio: f64, end: f64) -> (Vec<f64>, f64) {
     let mut powers = Vec::new();
     let mut value = last * ratio;
@@ -147,7 +147,7 @@ fn arithmetic(
     Some(Some(values))
 }
 
-/// Whether it is a whole number but for rounding.
+/// Whether the number is whole except for rounding.
 pub(crate) fn is_whole(value: f64) -> bool {
     let rest = value % 1.0;
     let off = if rest.abs() > 0.5 {

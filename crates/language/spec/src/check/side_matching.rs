@@ -1,6 +1,6 @@
-//! Whether the two sides of a procedure fit together: a mismatch would let both wait for ever.
+//! Checks that the two sides of a procedure match: otherwise both could wait for each other for ever.
 //!
-//! Local operations do not matter here. An RPCCall is an RPCAwaitCallInd and an RPCReturn at the far side.
+//! Local operations are ignored. An RPCCall corresponds to an RPCAwaitCallInd and an RPCReturn at the other side.
 
 use super::spanned_step::{SpannedStep, StepKind};
 use crate::diagnostic::{Diagnostic, DiagnosticReport, TextSpan};
@@ -55,7 +55,7 @@ fn described(call: &OperationCall) -> String {
     }
 }
 
-/// StepKind the far side has to do for it; nothing for a local operation.
+/// The operations of the other side that correspond to this one; none for a local operation.
 fn mirrored(call: &OperationCall) -> Vec<OperationCall> {
     match call {
         OperationCall::ConnectRequest => alloc::vec![OperationCall::AwaitConnectIndication],
@@ -148,7 +148,7 @@ fn mismatched(
         .hint("each operation of the initiator needs a counterpart at the responder, in the same order and with the same repeats")
 }
 
-/// StepKind the initiator may do now.
+/// What the initiator may do at this point.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MirrorState {
     Apart,

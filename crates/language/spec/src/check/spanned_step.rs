@@ -1,4 +1,4 @@
-//! A step of a procedure with its place in the text: what `procedure` makes of a tree and `mirror` compares.
+//! A step of a procedure with its place in the text: made by `procedure` and compared by `side_matching`.
 
 use crate::diagnostic::TextSpan;
 use alloc::vec::Vec;

@@ -1,4 +1,4 @@
-//! Stacks and their options, against the tables of what there is.
+//! Checks stacks and their options against the tables of the stacks that exist.
 
 use super::evaluate::Bindings;
 use crate::diagnostic::{Diagnostic, DiagnosticReport};
@@ -14,7 +14,7 @@ use stackline_core::catalogue::{
 };
 use stackline_core::plan::Stack;
 
-/// The table of a stack that is written, or a diagnostic.
+/// The table of a stack that is written, or a diagnostic if there is none.
 pub(crate) fn table<'t>(
     item: &StackItem,
     stacks: &'t [StackTable],
@@ -75,7 +75,7 @@ pub(crate) fn verify(
     report.push(diagnostic);
 }
 
-/// Whether a world has such a stack with such options.
+/// Whether a world has this stack with these options.
 fn takes(item: &StackItem, there: &Available<'_>) -> bool {
     resolve(
         item,
@@ -86,7 +86,7 @@ fn takes(item: &StackItem, there: &Available<'_>) -> bool {
     .is_ok()
 }
 
-/// The stack with its options, as the plan has it. Every mistake but the last one is reported here.
+/// The stack with its options, in the form of a plan. Every mistake but the last is reported here.
 pub(crate) fn resolve(
     item: &StackItem,
     stacks: &[StackTable],
@@ -121,7 +121,7 @@ pub(crate) fn resolve(
     }
 }
 
-/// Options that exclude each other, or one that means nothing without another.
+/// The diagnostic for options that exclude each other, or for one that has no effect without another.
 fn together(item: &StackItem, table: &StackTable, stack: &Stack) -> Option<Diagnostic> {
     // An entry may have a word behind its name.
     let name = |entry: &str| fold(entry.split(' ').next().unwrap_or(entry));
@@ -246,7 +246,7 @@ fn number(
     }
 }
 
-/// A variable where a word belongs.
+/// The diagnostic for a variable where a word is expected.
 fn swept_word(
     stack: &str,
     option: &OptionTable,

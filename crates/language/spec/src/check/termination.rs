@@ -1,7 +1,7 @@
-//! Whether a program comes to its end with the data it is given, and draws the same sizes at both ends.
+//! Checks that a program ends with the data it is given, and draws the same sizes on both sides.
 //!
-//! The cursor relies on this: a repeat that nothing ends would run for ever, and ends whose draws differ would disagree
-//! about where one data unit stops and the next begins.
+//! The cursor relies on this: a repeat that nothing ends would run for ever, and sides whose draws differ would
+//! disagree about where a data unit ends.
 
 use crate::diagnostic::{Diagnostic, TextSpan};
 use alloc::format;

@@ -1,6 +1,6 @@
-//! Networks whose figures vary, as written: their variables, and the network with values in their place.
+//! Networks with variables in their figures: the variables, and the network with values in their place.
 //!
-//! Only the values are put in here; what they may be is judged like those of any other network.
+//! Only the values are filled in here; the result is checked like any other network.
 
 use super::evaluate::Bindings;
 use crate::diagnostic::{Diagnostic, DiagnosticReport, TextSpan};
@@ -10,16 +10,16 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// What a measurement copies for each node and link of such a network.
+/// What a measurement copies for each node and link of such a network, in units of the work budget.
 const WEIGHT: usize = 16;
 
 /// A network with variables, as written.
 pub(crate) struct VariedNetwork {
     pub(super) item: NetworkItem,
     pub(super) variables: Vec<(String, TextSpan)>,
-    /// Names of the networks made of it.
+    /// The names of the networks made from it.
     pub(super) made: BTreeSet<String>,
-    /// Whether a specification has its values.
+    /// Whether a specification gives it values.
     pub(super) crossed: bool,
 }
 
@@ -29,7 +29,7 @@ impl VariedNetwork {
         (self.item.node_names().count() + self.item.links.len()) * WEIGHT
     }
 
-    /// Values that its variable may have.
+    /// Example values for a variable, for hints.
     pub(crate) fn example(&self, variable: &str) -> &'static str {
         let mut example = "1, 2";
         self.item.clone().figures(&mut |value, figure| {
@@ -40,7 +40,7 @@ impl VariedNetwork {
         example
     }
 
-    /// Its variables, each once.
+    /// The names of its variables, each once.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         let first = |(at, (name, _)): &(usize, &(String, TextSpan))| {
             !self

@@ -1,7 +1,7 @@
-//! Whether the world of a measurement can do what the measurement needs: the only judge of that.
+//! Checks that the world of a measurement can do what the measurement needs.
 //!
-//! It compares the settled plan with the world's capabilities, the stacks' tables and the cores that this machine is said to have. What
-//! only the machine can answer (rights, addresses, files) is not known here.
+//! It compares the finished plan with the world's capabilities, the stacks' tables and the cores of this machine as
+//! far as they are given. Facts that only the machine knows (rights, addresses, files) are not checked here.
 
 use super::checker::Checker;
 use super::clauses::{clause_network, find_effective_clause};
@@ -18,7 +18,7 @@ use stackline_core::procedure::{OperationCall, PairSide};
 use stackline_core::routes;
 
 impl Checker<'_> {
-    /// Reports what no world can do; of a specification, the first measurement that has any of it.
+    /// Reports what the worlds cannot do; for each specification, only its first measurement with such a problem.
     pub(crate) fn judge(&mut self, tree: &Tree) {
         let mut refused = None;
         for (measurement, origin) in self.plan.measurements.iter().zip(&self.origins) {
@@ -81,7 +81,7 @@ struct WorldCase<'c> {
     measurement: &'c Measurement,
     network: Option<&'c Network>,
     hosts: &'c BTreeMap<String, HostPlan>,
-    /// Of this machine; empty where they are not known.
+    /// The cores of this machine; empty where they are not known.
     cores: &'c [usize],
 }
 
@@ -176,7 +176,7 @@ impl WorldCase<'_> {
         Some(diagnostic.hint(hint))
     }
 
-    /// A core that an end on this machine is placed on, and that is not there.
+    /// A core that a side on this machine is to be pinned to and that does not exist.
     fn missing_core(&self, part: &MeasurementPart) -> Option<usize> {
         let here = |name: &Option<String>| name.as_ref().and_then(|name| self.hosts.get(name));
         let ends = [(&part.from, part.cpu.0), (&part.to, part.cpu.1)].into_iter();
@@ -222,7 +222,7 @@ impl WorldCase<'_> {
         )
     }
 
-    /// Whether the stack's packets cross the network.
+    /// Checks that the stack's packets can cross the network.
     fn crossing(&self, part: &PartCase<'_>) -> Option<Diagnostic> {
         let network = self.network.filter(|_| self.can.networks)?;
         let (table, stack) = (part.table, &part.part.stack);
@@ -290,7 +290,7 @@ impl WorldCase<'_> {
     }
 }
 
-/// An IMP reaches none that is many lines away.
+/// Checks the distance between IMPs, which cannot reach others that are too many lines away.
 fn imps_too_far(
     network: &Network,
     from: &str,

@@ -1,4 +1,4 @@
-//! Changes of a text: what is put in the place of which bytes.
+//! Changes of a text: which bytes are replaced, and by what.
 
 use crate::diagnostic::TextSpan;
 use alloc::string::String;

@@ -1,4 +1,4 @@
-//! A clause of a part or a composer: `over`, `in`, `across`, `on cpu`.
+//! Parses a clause of a part or a composer: `over`, `in`, `across`, `on cpu`.
 
 use super::parser::{Parsed, Parser};
 use super::value::ExpectedUnit;

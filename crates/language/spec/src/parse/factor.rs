@@ -1,4 +1,4 @@
-//! Factors: what is varied, and its levels.
+//! Parses factors: what is varied, and its levels.
 
 use super::parser::{Parsed, Parser};
 use crate::diagnostic::Diagnostic;

@@ -1,4 +1,4 @@
-//! IMPs of a network: `imp BBN 516 { reassembly 10; }`.
+//! Parses IMPs of a network: `imp BBN 516 { reassembly 10; }`.
 
 use super::parser::{Parsed, Parser};
 use super::value::ExpectedUnit;

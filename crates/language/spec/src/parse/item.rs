@@ -1,4 +1,4 @@
-//! Items: hosts, the seed, and which item stands here.
+//! Parses items (hosts, the seed), and decides which item begins at a token.
 
 use super::network::SHARE;
 use super::parser::{Parsed, Parser};

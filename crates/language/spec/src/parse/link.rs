@@ -1,4 +1,4 @@
-//! Links: their ends, rates, and the clauses behind them.
+//! Parses links: their ends, rates, and the clauses behind them.
 
 use super::parser::{Parsed, Parser};
 use super::value::ExpectedUnit;

@@ -1,4 +1,4 @@
-//! Networks: their hosts with interfaces and clocks, their switches.
+//! Parses networks: hosts with interfaces and clocks, and switches.
 
 use super::parser::{Parsed, Parser};
 use super::value::ExpectedUnit;

@@ -1,4 +1,5 @@
-//! The parser at a token of a text: what stands ahead, taking it, reporting what was expected, and where to go on behind a mistake.
+//! The parser's state at a token: looks ahead, takes tokens, reports what was expected, and finds where to go on after
+//! a mistake.
 
 use crate::diagnostic::{Diagnostic, DiagnosticReport, TextSpan};
 use crate::spelling;

@@ -1,4 +1,4 @@
-//! A part of a measurement: replicas, hosts, application type, data and timings.
+//! Parses a part of a measurement: replicas, hosts, application type, data and timings.
 
 use super::parser::{ParseFailed, Parsed, Parser};
 use super::specification::IN_FLIGHT;

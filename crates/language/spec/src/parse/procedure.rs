@@ -1,4 +1,4 @@
-//! Procedures: two blocks of statements over communication operations.
+//! Parses procedures: two blocks of statements that call communication operations.
 
 use super::parser::{ParseFailed, Parsed, Parser};
 use super::value::ExpectedUnit;

@@ -1,4 +1,4 @@
-//! Queues: a limit, a discipline with its settings, `ecn`.
+//! Parses queues: a limit, a discipline with its settings, `ecn`.
 
 use super::parser::{Parsed, Parser};
 use super::value::ExpectedUnit;

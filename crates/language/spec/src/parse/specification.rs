@@ -1,4 +1,4 @@
-//! Specifications: runs, limits, composer, sweeps.
+//! Parses specifications: runs, limits, composer, sweeps.
 
 use super::parser::{ParseFailed, Parsed, Parser};
 use super::value::ExpectedUnit;

@@ -1,4 +1,4 @@
-//! Values, units, variables, distributions and stacks.
+//! Parses values, units, variables, distributions and stacks.
 
 use super::parser::{ParseFailed, Parsed, Parser};
 use crate::diagnostic::Diagnostic;

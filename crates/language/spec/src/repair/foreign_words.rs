@@ -1,4 +1,4 @@
-//! What other programs and other languages call the things of this one.
+//! Words of other programs and languages, with the words of this language that mean the same.
 
 /// A folded word of theirs, and words of ours that it may stand for; which of them fits, the place decides.
 const ELSEWHERE: &[(&str, &[&str])] = &[

@@ -1,4 +1,4 @@
-//! The figures of a network: every place where a number, and so a variable, may stand. It only finds them.
+//! Finds the figures of a network: every place where a number, and therefore a variable, may be written.
 
 use super::{
     ClockKind, DelayItem, LinkItem, LossItem, NetworkItem, NodeItem, QueueItem, QueueLimit,

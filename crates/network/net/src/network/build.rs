@@ -1,4 +1,4 @@
-//! Builds the machine from the plain data of a network.
+//! Builds a [`PacketNetwork`] from the plan of a network, which is plain data.
 
 use super::PacketNetwork;
 use crate::cell_sizes::Cells;
@@ -15,7 +15,8 @@ use stackline_core::network as plan;
 use stackline_core::random::Seed;
 
 impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
-    /// Idle at instant zero. The plan has been checked by `spec`; a link without both ends is left out.
+    /// A network without packets at instant zero. The plan has been checked by `spec`; a link without both ends is left
+    /// out.
     #[must_use]
     pub fn new(plan: &plan::Network, seed: Seed, tap: T) -> Self {
         let names = plan
@@ -70,7 +71,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
     }
 }
 
-/// The shared buffers, and the index of each switch's own.
+/// The shared buffers, and by switch the index of its own.
 fn shared_buffers(plan: &plan::Network) -> (Vec<SharedBuffer>, Vec<Option<usize>>) {
     let mut shared_buffers = Vec::new();
     let of = plan.switches.iter().map(|switch| {
@@ -82,7 +83,7 @@ fn shared_buffers(plan: &plan::Network) -> (Vec<SharedBuffer>, Vec<Option<usize>
     (shared_buffers, of)
 }
 
-/// What a direction gets from the nodes at its ends.
+/// Computes the settings that a direction gets from the nodes at its ends.
 struct PortConfigs<'p> {
     plan: &'p plan::Network,
     shared_buffer_of: &'p [Option<usize>],
@@ -124,6 +125,7 @@ impl<'p> PortConfigs<'p> {
         }
     }
 
+    /// The switch at that node and its index; `None` for a host.
     fn switch(&self, node: NodeIndex) -> Option<(&'p plan::NetworkSwitch, usize)> {
         let index = (node.0 as usize).checked_sub(self.plan.hosts.len())?;
         self.plan.switches.get(index).map(|switch| (switch, index))

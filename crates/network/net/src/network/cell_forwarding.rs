@@ -1,7 +1,8 @@
-//! Frames that travel in cells: cut at the first cell switch, forwarded cell by cell, reassembled after the last.
+//! Frames that travel in cells (ATM): a frame is cut at the first cell switch, forwarded cell by cell, and reassembled
+//! behind the last one.
 //!
-//! A frame that loses one cell is lost; its other cells still use the link. One drop is emitted for each frame, with
-//! the reason of its first lost cell; counters of directions that leave a cell switch count cells.
+//! A frame that loses one cell is lost; its other cells still use the link. One drop event is emitted for each frame,
+//! with the reason of its first lost cell. Counters of directions that leave a cell switch count cells.
 
 use super::{ForwardingEvent, PacketInTransit, PacketNetwork};
 use crate::explicit_rate::Circuit;
@@ -11,7 +12,7 @@ use crate::tap::{DropReason, NetworkEvent, PortIndex, Tap};
 use stackline_core::time::Instant;
 
 impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
-    /// Cuts a frame into cells that leave one after the other, or forwards it in the cells it came in.
+    /// Queues a whole frame before a link that carries cells: its cells leave one after the other.
     pub(super) fn enter_cells(&mut self, now: Instant, port: PortIndex, slot: u32) {
         let Some(flight) = self.flights[slot as usize].as_mut() else {
             return;
@@ -61,7 +62,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         }
     }
 
-    /// A copy of the frame.
+    /// Makes a copy of a frame that the link duplicates, and returns the copy's slot.
     fn duplicate(&mut self, at: Instant, port: PortIndex, slot: u32) -> Option<u32> {
         let flight = self.flights[slot as usize].as_ref()?;
         let (last_port, hops, cells_left) = (flight.last_port, flight.hops, flight.cells_left);
@@ -77,7 +78,8 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         Some(duplicate)
     }
 
-    /// A cell has crossed a link: the frame's slot when it is complete at its host and in memory.
+    /// Handles a cell that has crossed a link. Returns the frame's slot when this completes it at its host and it is in
+    /// memory.
     pub(super) fn cell(
         &mut self,
         now: Instant,
@@ -119,7 +121,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         }
     }
 
-    /// A cell switch forwards a cell.
+    /// Forwards a cell at a cell switch, or drops it: no path, too large, early packet discard, or a full buffer.
     fn cell_on(&mut self, now: Instant, node: NodeIndex, slot: u32, index: u32) {
         let Some(flight) = self.flights[slot as usize].as_mut() else {
             return;
@@ -180,7 +182,8 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         }
     }
 
-    /// A cell of that circuit comes to a port that tells hosts their rates: management cells go back where these change.
+    /// Notes a cell of a circuit at a port that signals rates to hosts, and sends management cells back where the rates
+    /// change.
     fn signal_rates(
         &mut self,
         now: Instant,
@@ -204,7 +207,8 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
             return;
         };
         for circuit in circuits {
-            // A management cell takes the way back; what it waits for in queues there is not counted.
+            // A management cell takes the first link's propagation delay; the rest of its way and queueing there are
+            // left out.
             let back = self.directions[circuit.source.0 as usize].least_delay();
             self.managed = self.managed.wrapping_add(1);
             self.management.insert(self.managed, (circuit, port, rate));
@@ -217,7 +221,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         }
     }
 
-    /// A management cell reaches its host.
+    /// Stores the rate of a management cell that has reached its host.
     pub(super) fn receive_rate(&mut self, number: u32) {
         let Some((circuit, by, bit_s)) = self.management.remove(&number) else {
             return;
@@ -227,7 +231,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         }
     }
 
-    /// A cell is lost, and its frame with it.
+    /// Counts a lost cell. Its frame is lost too; the frame's slot is freed with its last cell.
     fn lose_cell(&mut self, now: Instant, port: PortIndex, slot: u32, reason: DropReason) {
         self.directions[port.0 as usize].count_drop(reason, 1);
         let Some(flight) = self.flights[slot as usize].as_mut() else {
@@ -248,7 +252,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         }
     }
 
-    /// A cell reaches the place where its frame is reassembled.
+    /// Handles a cell at the node where its frame is reassembled. Returns the frame's slot as [`Self::cell`] does.
     fn reassemble(
         &mut self,
         now: Instant,

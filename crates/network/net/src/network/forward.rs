@@ -1,4 +1,5 @@
-//! One hop of a packet: from a node to the queue before its next link, cut as little as possible.
+//! One hop of a packet: from a node to the queue before its next link. A packet of several segments (a train) is cut
+//! only where its segments would be treated differently.
 
 use super::{ForwardingEvent, GRANULE, PacketInTransit, PacketNetwork};
 use crate::link_direction::TrainSpan;
@@ -8,7 +9,8 @@ use stackline_core::network::MOST_HOPS;
 use stackline_core::time::{Duration, Instant};
 
 impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
-    /// The first segment of a packet is at a node: its slot when the packet is at its host and in memory.
+    /// Handles a packet whose first segment has reached a node. Returns its slot when the node is its host and it is in
+    /// memory.
     #[inline]
     pub(super) fn at(&mut self, now: Instant, node: NodeIndex, slot: u32) -> Option<u32> {
         let flight = self.flights[slot as usize].as_ref()?;
@@ -19,7 +21,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         self.host_receives(now, slot)
     }
 
-    /// Forwards a packet from a node.
+    /// Forwards a packet from a node to its next link, or drops it: no path, too many hops, or larger than the MTU.
     #[inline]
     pub(super) fn forward(&mut self, now: Instant, node: NodeIndex, slot: u32) {
         let Some(flight) = self.flights[slot as usize].as_mut() else {
@@ -46,6 +48,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         self.enqueue(now, port, slot);
     }
 
+    /// Gives a packet to the queue before the link, as the kind of link and of queue demands.
     fn enqueue(&mut self, now: Instant, port: PortIndex, slot: u32) {
         let direction = &self.directions[port.0 as usize];
         if direction.cells.is_some() {
@@ -57,6 +60,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         }
     }
 
+    /// Drops a packet for which the node has no next link.
     fn no_path(&mut self, now: Instant, node: NodeIndex, slot: u32) {
         let Some(flight) = self.remove(slot) else {
             return;
@@ -72,7 +76,8 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         }
     }
 
-    /// Forwards a train, cut into pieces that the link takes whole; each leaves when its last segment cannot delay it.
+    /// Forwards a train in pieces that the link takes whole. A piece starts so late that the link does not have to wait
+    /// for its last segment.
     fn forward_train(&mut self, now: Instant, node: NodeIndex, port: PortIndex, mut slot: u32) {
         loop {
             let Some((whole, each)) = self.largest_piece(now, port, slot) else {
@@ -104,7 +109,8 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         }
     }
 
-    /// How many of a train's segments may stay together, and the time each takes.
+    /// How many of a train's segments may stay together (at most [`GRANULE`] on the link), and the time that each
+    /// takes.
     fn largest_piece(&self, now: Instant, port: PortIndex, slot: u32) -> Option<(u32, Duration)> {
         let segments = self.flights[slot as usize].as_ref()?.packet.segments;
         let direction = &self.directions[port.0 as usize];
@@ -126,7 +132,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         Some((most as u32, Duration(each)))
     }
 
-    /// Keeps the first `at` segments in the slot; the slot of the rest, when there is one.
+    /// Cuts a train: the first `at` segments keep the slot; returns the slot of the rest, if there is one.
     pub(super) fn cut(&mut self, slot: u32, at: u32) -> Option<u32> {
         let flight = self.flights[slot as usize].as_mut()?;
         let count = flight.packet.segments.count;
@@ -150,7 +156,8 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         }))
     }
 
-    /// A packet leaves a queue over `departure`: segments that the link loses end here, the rest travels.
+    /// Sends a packet that leaves the queue during `departure`: segments that the link loses end here, the rest
+    /// travels.
     pub(super) fn depart(
         &mut self,
         now: Instant,
@@ -174,7 +181,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         self.lose_or_travel(port, slot, departure);
     }
 
-    /// Takes the segments that the link loses out of a train.
+    /// Drops the segments that the link loses, and lets the pieces between them travel.
     pub(super) fn lose_or_travel(
         &mut self,
         port: PortIndex,
@@ -215,6 +222,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         self.travel(port, slot, departure);
     }
 
+    /// Marks a packet if its sender supports ECN, and counts the mark.
     fn mark(&mut self, now: Instant, port: PortIndex, slot: u32) {
         let Some(flight) = self.flights[slot as usize].as_mut() else {
             return;
@@ -226,7 +234,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         }
     }
 
-    /// The first segment that the link loses.
+    /// The index of the first segment that the link loses, and the reason.
     fn first_lost(
         &mut self,
         port: PortIndex,
@@ -246,7 +254,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         })
     }
 
-    /// A packet crosses the link: it arrives at the other end, perhaps twice.
+    /// Lets a packet cross the link: schedules its arrival at the other end, twice if the link duplicates it.
     pub(super) fn travel(&mut self, port: PortIndex, slot: u32, departure: TrainSpan) {
         let direction = &mut self.directions[port.0 as usize];
         let arrival = direction.arrival(departure);

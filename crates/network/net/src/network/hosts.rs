@@ -1,4 +1,4 @@
-//! Between a host's memory and its links.
+//! Packets between a host's memory and its links: the copies of the host's interface ([`crate::host_interface`]).
 
 use super::{ForwardingEvent, PacketNetwork};
 use crate::host_interface::{InterfaceDirection, NextStep};
@@ -7,7 +7,7 @@ use crate::tap::{DropReason, NetworkEvent, NetworkLocation, Tap};
 use stackline_core::time::Instant;
 
 impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
-    /// The host has handed the packet over.
+    /// Takes a packet that a host has handed over: to its interface if copying costs something, else to its first link.
     pub(super) fn host_sends(&mut self, now: Instant, slot: u32) {
         let Some(flight) = &self.flights[slot as usize] else {
             return;
@@ -34,7 +34,8 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         self.start_copy(now, from);
     }
 
-    /// All of a packet has reached its host: its slot once it is in memory.
+    /// Handles a packet that has wholly reached its host. Returns its slot if it is in memory at once; else it is
+    /// copied first, or dropped when the interface has no free buffer.
     pub(super) fn host_receives(&mut self, now: Instant, slot: u32) -> Option<u32> {
         let packet = &self.flights[slot as usize].as_ref()?.packet;
         let (from, to, bytes) = (packet.from, packet.to, packet.bytes());
@@ -62,7 +63,8 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         None
     }
 
-    /// Called when a copy may have ended or a buffer is free: the slot of a packet that is now in memory.
+    /// Called when a copy may have ended or a buffer may be free. Returns the slot of a packet that is in memory by
+    /// this.
     pub(super) fn finish_copy(&mut self, now: Instant, node: NodeIndex) -> Option<u32> {
         let card = self.cards.get_mut(node.0 as usize)?.as_mut()?;
         let done = card.copied(now);
@@ -82,7 +84,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
             .map(|(slot, _)| slot)
     }
 
-    /// Begins the interface's next copy.
+    /// Begins the interface's next copy, or schedules the instant at which it can begin.
     fn start_copy(&mut self, now: Instant, node: NodeIndex) {
         let Some(Some(card)) = self.cards.get_mut(node.0 as usize) else {
             return;

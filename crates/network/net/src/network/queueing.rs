@@ -1,4 +1,5 @@
-//! Waiting before a link: computed at arrival, or by slot where the discipline decides at departure.
+//! Queues before links. A discipline that decides at arrival (drop-tail, RED, PIE) gets a departure computed at once;
+//! one that decides at departure (drop-head, CoDel, FQ-CoDel) holds packets by their slot.
 
 use super::{ForwardingEvent, PacketNetwork};
 use crate::link_direction::{QueueDecision, TrainSpan};
@@ -6,7 +7,7 @@ use crate::packet::{EcnMarking, PacketPayload, SegmentSizes};
 use crate::tap::{DropReason, NetworkEvent, PortIndex, Tap};
 use stackline_core::time::Instant;
 
-/// The decision for neighbouring segments of a train.
+/// The decision for a run of neighbouring segments of a train.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TrainDecision {
     Leaves { mark: bool },
@@ -14,7 +15,8 @@ enum TrainDecision {
 }
 
 impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
-    /// Offers a packet to a queue that decides at arrival: whole if no part of it can be treated differently.
+    /// Offers a packet to a queue that decides at arrival: as a whole if none of its segments can be treated
+    /// differently.
     #[inline]
     pub(super) fn queue(&mut self, now: Instant, port: PortIndex, slot: u32) {
         let Some(flight) = &self.flights[slot as usize] else {
@@ -31,7 +33,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         }
     }
 
-    /// Each segment is offered when it arrives; neighbours with the same outcome stay together.
+    /// Offers each segment at its arrival; neighbouring segments with the same outcome stay together.
     fn queue_by_segment(
         &mut self,
         now: Instant,
@@ -83,6 +85,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         }
     }
 
+    /// Offers one segment; returns the decision, and the departure or the instant of the drop.
     fn offer(
         &mut self,
         at: Instant,
@@ -103,6 +106,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         }
     }
 
+    /// Carries out the decision for a run of segments.
     fn settle_run(
         &mut self,
         now: Instant,
@@ -117,7 +121,8 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         }
     }
 
-    /// Queues a packet by its slot where the discipline decides at departure.
+    /// Queues a packet by its slot, where the discipline decides at departure. Makes room in the switch's shared buffer
+    /// first.
     pub(super) fn hold(&mut self, now: Instant, port: PortIndex, slot: u32) {
         let Some(flight) = &self.flights[slot as usize] else {
             return;
@@ -166,6 +171,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         }
     }
 
+    /// Drops the packets that the queue has put on the list `to_drop`, and frees their bytes in the shared buffer.
     fn drop_marked_slots(&mut self, now: Instant, port: PortIndex) {
         while let Some((slot, reason)) = self.to_drop.pop() {
             let bytes = self.flights[slot as usize]
@@ -176,6 +182,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         }
     }
 
+    /// Frees bytes of the shared buffer that this port uses, if there is one.
     fn release_shared_buffer(&mut self, at: Instant, port: PortIndex, bytes: u64) {
         let shared_buffer = self.directions[port.0 as usize].shared_buffer;
         if let Some(shared_buffer) =
@@ -185,7 +192,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         }
     }
 
-    /// Sends the next waiting packet, and schedules the one after it.
+    /// Sends waiting packets while the link is free, and schedules the call for the next one.
     pub(super) fn serve(&mut self, now: Instant, port: PortIndex) {
         loop {
             let direction = &mut self.directions[port.0 as usize];
@@ -210,7 +217,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         }
     }
 
-    /// The next packet that may leave; those before it that waited too long are marked or dropped.
+    /// Takes the next packet that may leave. Packets before it that waited too long are marked or dropped.
     fn pull(&mut self, now: Instant, port: PortIndex) -> Option<u32> {
         let direction = &mut self.directions[port.0 as usize];
         let (marks, flights, to_drop) = (direction.marks(), &mut self.flights, &mut self.to_drop);

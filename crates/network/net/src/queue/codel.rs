@@ -1,11 +1,12 @@
 //! Controlled delay (Nichols and Jacobson 2012, RFC 8289): when packets have waited longer than a target for a whole
 //! interval, one is dropped, and further ones at growing frequency while that lasts.
 //!
-//! It only decides, one packet at a time, as packets reach the head while the link is free; it holds none.
+//! [`CoDel`] only decides, one packet at a time, when a packet reaches the head while the link is free; it holds no
+//! packets.
 
 use stackline_core::time::{Duration, Instant};
 
-/// Within so many intervals after dropping ended, it resumes at the rate it had reached.
+/// When dropping begins again within this many intervals of the last drop time, it resumes at the rate it had reached.
 const REMEMBERED_INTERVALS: u64 = 16;
 
 /// The control law and its state.
@@ -13,16 +14,18 @@ const REMEMBERED_INTERVALS: u64 = 16;
 pub struct CoDel {
     target: Duration,
     interval: Duration,
-    /// When packets will have waited too long for a whole interval, if they do now.
+    /// The instant one interval after the sojourn time first exceeded the target; `None` while it is below.
     above_target_since: Option<Instant>,
+    /// Whether CoDel is in the dropping state.
     dropping: bool,
-    /// When the next one is dropped, in the dropping state.
+    /// In the dropping state: the instant of the next drop.
     next: Instant,
-    /// A packet was dropped at `next`. If the queue is still too long after it, `next` moves on.
+    /// A packet was dropped at `next`, and the next call tells whether the queue is still too long: only then does
+    /// `next` move on.
     pending: bool,
     /// Packets dropped or marked since the dropping state was entered.
     count: u32,
-    /// `count` when it was entered last.
+    /// The value of `count` when the dropping state was entered last.
     entered_with: u32,
 }
 
@@ -43,7 +46,8 @@ impl CoDel {
         }
     }
 
-    /// Whether the packet that has just reached the head after `sojourn` is to be dropped or marked.
+    /// Decides whether the packet that has just reached the head after waiting for `sojourn` is to be dropped or
+    /// marked.
     ///
     /// `backlog_after_bytes` wait behind it; up to `mtu` bytes are no standing queue. If it was dropped, offer the next
     /// one at the same `now`.
@@ -90,7 +94,7 @@ impl CoDel {
         now >= *self.above_target_since.get_or_insert(now + self.interval)
     }
 
-    /// Begins to drop: slowly, or near the rate that was right a short while ago.
+    /// Enters the dropping state: at the slowest rate, or near the rate that it had reached a short while ago.
     fn enter(&mut self, now: Instant) {
         let since = self.count - self.entered_with;
         let recent = now.since(self.next).0 < self.interval.0.saturating_mul(REMEMBERED_INTERVALS);
@@ -100,7 +104,7 @@ impl CoDel {
         self.next = self.after(now);
     }
 
-    /// The control law: the interval divided by the square root of the count, after `from`.
+    /// The control law: the instant of the drop after `from`, one interval divided by the square root of `count` later.
     fn after(&self, from: Instant) -> Instant {
         let gap = self.interval.0 as f64 / libm::sqrt(f64::from(self.count));
         from + Duration(gap as u64)

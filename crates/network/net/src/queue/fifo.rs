@@ -1,12 +1,16 @@
-//! First in, first out, with instants of entry and total bytes. It has no limit and drops nothing.
+//! A first-in, first-out queue that keeps each item's instant of entry and the total of bytes. It has no limit and
+//! drops nothing.
 
 use alloc::collections::VecDeque;
 use stackline_core::time::Instant;
 
-/// A queue of items with their instants of entry and their sizes. Allocates only while it grows beyond its longest.
+/// A queue of items with their instants of entry and their sizes. It allocates only when it grows longer than it ever
+/// was.
 #[derive(Clone, Debug)]
 pub struct Fifo<T> {
+    /// Instant of entry, bytes, and the item.
     waiting: VecDeque<(Instant, u64, T)>,
+    /// The sum of the items' bytes.
     bytes: u64,
 }
 
@@ -20,13 +24,13 @@ impl<T> Default for Fifo<T> {
 }
 
 impl<T> Fifo<T> {
-    /// An empty one.
+    /// An empty queue.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Puts an item of so many bytes at the tail.
+    /// Puts an item of `bytes` bytes at the tail.
     pub fn push(&mut self, now: Instant, bytes: u64, item: T) {
         self.waiting.push_back((now, bytes, item));
         self.bytes += bytes;
@@ -47,19 +51,19 @@ impl<T> Fifo<T> {
             .map(|(since, bytes, item)| (*since, *bytes, item))
     }
 
-    /// Bytes in it.
+    /// The total of the items' bytes.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Items in it.
+    /// The number of items.
     #[must_use]
     pub fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Whether nothing is in it.
+    /// Whether the queue is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()

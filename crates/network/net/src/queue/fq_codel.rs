@@ -1,7 +1,7 @@
 //! A queue for each flow, served by deficit round robin, each with its own CoDel; flows that send little go first
 //! (FQ-CoDel, RFC 8290).
 //!
-//! It has no limit of its own: the caller drops from the longest queue until everything fits.
+//! [`FqCoDel`] has no limit of its own: the caller drops from the longest queue until everything fits.
 
 use super::DisciplineVerdict;
 use super::codel::CoDel;
@@ -12,24 +12,32 @@ use alloc::vec::Vec;
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
 
-/// No queue yet.
+/// The entry of `queue_of` for a hash value without a queue.
 const NONE: u32 = u32::MAX;
 
-/// Queues of items by flow. A queue is made for the first packet with its hash; later allocations are growth only.
+/// Queues of items by flow. A queue is made for the first packet with its hash value; after that memory is allocated
+/// only when a queue grows.
 #[derive(Clone, Debug)]
 pub struct FqCoDel<T> {
-    /// CoDel in its first state, for the next queue that is made.
+    /// CoDel in its first state, copied into each queue that is made.
     codel: CoDel,
+    /// Bytes that a queue may send in one turn.
     quantum: i64,
+    /// Bytes that may wait behind a packet without being a standing queue.
     mtu: u64,
+    /// The key of the hash of flows.
     perturbation: Seed,
-    /// The queue of each value of the hash.
+    /// By hash value: the index of its queue in `queues`, or [`NONE`].
     queue_of: Vec<u32>,
     queues: Vec<FqCoDelQueue<T>>,
-    /// Queues that were empty a short while ago, and the others that may have something; each in at most one list.
+    /// Queues that became non-empty a short while ago; they are served first. A queue is in at most one of the two
+    /// lists.
     new: VecDeque<u32>,
+    /// The other queues that may hold something.
     old: VecDeque<u32>,
+    /// Bytes in all queues.
     bytes: u64,
+    /// Items in all queues.
     items: usize,
 }
 
@@ -37,9 +45,9 @@ pub struct FqCoDel<T> {
 struct FqCoDelQueue<T> {
     waiting: Fifo<T>,
     codel: CoDel,
-    /// Bytes it may still send in this turn.
+    /// Bytes that the queue may still send in this turn.
     deficit: i64,
-    /// Whether it is in one of the lists.
+    /// Whether the queue is in one of the two lists.
     listed: bool,
 }
 
@@ -81,13 +89,13 @@ impl<T> FqCoDel<T> {
         self.items
     }
 
-    /// Whether nothing is in any queue.
+    /// Whether all queues are empty.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.items == 0
     }
 
-    /// Puts an item of so many bytes at the tail of its flow's queue.
+    /// Puts an item of `bytes` bytes at the tail of its flow's queue.
     pub fn push(&mut self, now: Instant, flow: u32, bytes: u64, item: T) {
         let at = self.queue(flow);
         let queue = &mut self.queues[at as usize];
@@ -101,8 +109,8 @@ impl<T> FqCoDel<T> {
         }
     }
 
-    /// Takes the next item. One that CoDel wants dropped or marked goes to `marked_or_dropped`, which returns it marked, or keeps
-    /// it, and the next one follows.
+    /// Takes the next item. An item that CoDel wants dropped or marked goes to `marked_or_dropped`, which returns it
+    /// marked, or keeps it: then the next item is tried.
     pub fn pop(
         &mut self,
         now: Instant,
@@ -140,7 +148,7 @@ impl<T> FqCoDel<T> {
         }
     }
 
-    /// Takes the head of the longest queue in bytes, to be dropped when the total is too much.
+    /// Takes the head of the queue with the most bytes, for the caller to drop when the total exceeds its limit.
     pub fn drop_from_longest(&mut self) -> Option<T> {
         let longest = self
             .queues
@@ -153,7 +161,7 @@ impl<T> FqCoDel<T> {
         Some(item)
     }
 
-    /// The index of the flow's queue.
+    /// The index of the flow's queue, which is made if the hash value has none.
     fn queue(&mut self, flow: u32) -> u32 {
         let hash = self.perturbation.index(u64::from(flow)).0;
         let place = (u128::from(hash) * self.queue_of.len() as u128) >> 64;
@@ -171,7 +179,7 @@ impl<T> FqCoDel<T> {
         *known
     }
 
-    /// The first item of a queue that CoDel lets pass, or that was returned marked, with its bytes.
+    /// The first item of a queue that CoDel lets pass or that `marked_or_dropped` returned, with its bytes.
     fn head(
         &mut self,
         at: u32,

@@ -1,6 +1,6 @@
-//! Queue disciplines: pure decisions, and the containers that some of them need.
+//! Queue disciplines: decisions about packets, and the containers that some of them need.
 //!
-//! They hold neither links nor limits: the caller passes sizes and instants and carries out the decision.
+//! A discipline knows neither links nor limits: the caller passes sizes and instants and carries out the decision.
 //!
 //! | module | one idea |
 //! | --- | --- |
@@ -21,19 +21,19 @@ use stackline_core::time::Duration;
 /// The decision of a discipline that decides at arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It may join the queue.
+    /// The packet joins the queue.
     Take,
-    /// By probability or by the controller: mark it if allowed, else drop it.
+    /// The discipline signals congestion: mark the packet if its sender supports ECN, else drop it.
     Early,
-    /// Drop it even if it may be marked.
+    /// Drop the packet even if its sender supports ECN.
     Forced,
 }
 
-/// Why a discipline drops or marks a packet at departure.
+/// The packet that a discipline drops or marks at departure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DisciplineVerdict {
-    /// Its bytes.
+    /// The packet's bytes.
     pub bytes: u64,
-    /// How long it waited in the queue.
+    /// How long the packet waited in the queue.
     pub sojourn: Duration,
 }

@@ -1,46 +1,53 @@
 //! Proportional integral controller enhanced (PIE, RFC 8033): drops or marks at arrival with a probability that is
 //! adjusted at regular intervals so that the queueing delay keeps to a target.
 //!
-//! It needs no ticks: adjustments since the last arrival are made at the next one, from the delays there must have been
-//! in between.
+//! The controller needs no timer: the adjustments due since the last arrival are made at the next one, with the delays
+//! that the queue must have had in between.
 
 use super::Admission;
 use crate::bernoulli;
 use stackline_core::random::{Generator, Seed};
 use stackline_core::time::{Duration, Instant};
 
-/// Gain of the deviation from the target, per second of delay, at the usual update interval.
+/// The gain of the deviation from the target delay, per second of delay, at an update interval of 15 ms.
 const ALPHA: f64 = 0.125;
-/// Gain of the change since the last adjustment, likewise.
+/// The gain of the change of the delay since the last adjustment, per second of delay, at an update interval of 15 ms.
 const BETA: f64 = 1.25;
-/// The usual update interval.
+/// The update interval that RFC 8033 recommends, for which `ALPHA` and `BETA` hold.
 const USUAL_UPDATE: Duration = Duration(15_000_000);
-/// A burst of this length passes after the queue was uncongested.
+/// After the queue was uncongested, packets are not dropped for this long.
 const MAX_BURST: Duration = Duration(150_000_000);
-/// Above this probability packets that could be marked are dropped.
+/// Above this probability packets are dropped even if their sender supports ECN.
 const MOST_MARKED: f64 = 0.1;
-/// Below this fraction of the target the delay is no congestion.
+/// A delay below the target divided by this is not congestion.
 const HALF: u64 = 2;
-/// Most adjustments at one arrival; older ones are skipped. At 15 ms these are the last minute.
+/// The most adjustments that are made at one arrival; older ones are skipped. At 15 ms these are the last minute.
 const MOST_UPDATES: u64 = 4096;
 
-/// The controller.
+/// The PIE controller of one queue.
 #[derive(Clone, Debug)]
 pub struct Pie {
+    /// The queueing delay to keep to.
     target: Duration,
+    /// The interval between two adjustments.
     update: Duration,
-    /// The gains at this interval.
+    /// `ALPHA`, converted to this update interval.
     alpha: f64,
+    /// `BETA`, converted to this update interval.
     beta: f64,
+    /// The drop probability, 0 to 1.
     probability: f64,
     /// Sum of the probabilities since the last drop, which keeps drops neither too close nor too far apart.
     accumulated: f64,
+    /// How much longer packets are not dropped, after the queue was uncongested.
     burst: Duration,
-    /// Delay at the last adjustment, and its instant.
+    /// The delay at the last adjustment.
     updated_delay: Duration,
+    /// The instant of the last adjustment.
     updated: Instant,
-    /// Delay at the last arrival, and its instant.
+    /// The delay at the last arrival.
     last_delay: Duration,
+    /// The instant of the last arrival.
     seen: Instant,
     /// Running mean of the packets' bytes.
     typical_bytes: u64,
@@ -71,7 +78,7 @@ impl Pie {
         }
     }
 
-    /// The decision about a packet of `bytes` that would wait for `delay` behind `backlog_bytes`.
+    /// Decides about a packet of `bytes` that would wait for `delay` behind `backlog_bytes`.
     pub fn admit(
         &mut self,
         now: Instant,
@@ -101,28 +108,32 @@ impl Pie {
         }
     }
 
-    /// The current probability, 0 to 1.
+    /// The current drop probability, 0 to 1.
     #[must_use]
     pub const fn probability(&self) -> f64 {
         self.probability
     }
 
-    /// Whether there is no congestion now nor at the last adjustment: the next burst passes.
+    /// Whether there is no congestion at present and was none at the last adjustment: the burst allowance is then
+    /// renewed.
     fn is_uncongested(&self, delay: Duration) -> bool {
         self.probability == 0.0 && self.low(delay) && self.low(self.updated_delay)
     }
 
+    /// Whether a delay is below half of the target.
     const fn low(&self, delay: Duration) -> bool {
         delay.0 < self.target.0 / HALF
     }
 
-    /// Keeps the link busy: with hardly any delay or backlog nothing is dropped.
+    /// Whether the delay or the backlog is so small that dropping could leave the link idle. The thresholds are those
+    /// of RFC 8033, section 4.1.
     const fn is_small_queue(&self, backlog_bytes: u64) -> bool {
         self.low(self.updated_delay) && self.probability < 0.2
             || backlog_bytes <= 2 * self.typical_bytes
     }
 
-    /// Draws, except too soon or too late after the last drop.
+    /// Draws whether the packet is dropped: never while the accumulated probability since the last drop is below 0.85,
+    /// always from 8.5 on (RFC 8033, section 5.4).
     fn draws_drop(&mut self) -> bool {
         if self.probability == 0.0 {
             self.accumulated = 0.0;
@@ -161,8 +172,8 @@ impl Pie {
         }
     }
 
-    /// The delay at an instant since the last arrival: it falls by a nanosecond each nanosecond, so it follows from
-    /// what is left now, or, when nothing is left, from the last delay.
+    /// The delay at an instant between the last arrival and `now`. It falls by a nanosecond each nanosecond, so it
+    /// follows from the delay at `now` or, if that is zero, from the delay at the last arrival.
     fn delay_at(&self, at: Instant, now: Instant, delay: Duration) -> Duration {
         if delay > Duration::ZERO {
             return delay + now.since(at);
@@ -170,7 +181,7 @@ impl Pie {
         Duration(self.last_delay.0.saturating_sub(at.since(self.seen).0))
     }
 
-    /// One adjustment.
+    /// Makes one adjustment of the probability, given the delay at its instant (RFC 8033, section 4.2).
     fn adjust(&mut self, delay: Duration) {
         let error = delay.seconds() - self.target.seconds();
         let change = delay.seconds() - self.updated_delay.seconds();
@@ -187,7 +198,7 @@ impl Pie {
         self.updated_delay = delay;
     }
 
-    /// A small probability is adjusted in small steps.
+    /// The divisor of a step: a small probability is adjusted in small steps.
     fn caution(&self) -> f64 {
         const STEPS: [(f64, f64); 6] = [
             (1e-6, 2048.0),

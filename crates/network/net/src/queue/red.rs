@@ -9,9 +9,13 @@ use stackline_core::time::Instant;
 /// The average length of a queue, and the drop probability that follows from it.
 #[derive(Clone, Debug)]
 pub struct Red {
+    /// Average length in bytes from which packets are dropped or marked.
     min: f64,
+    /// Average length in bytes at which the probability is `most`.
     max: f64,
+    /// The drop probability at an average of `max`, 0 to 1.
     most: f64,
+    /// The weight of the newest length in the average, 0 to 1.
     weight: f64,
     /// Average length in bytes.
     average: f64,
@@ -37,10 +41,10 @@ impl Red {
         }
     }
 
-    /// The decision about a packet that finds so many bytes in the queue.
+    /// Decides about a packet that finds `backlog_bytes` in the queue.
     ///
-    /// `idle_since`: since when the link has been idle, if it is: the average falls as if packets of `full_packet_ns` had
-    /// left in that time.
+    /// `idle_since`: since when the link has been idle, if it is. The average then falls as if packets had left during
+    /// that time, each taking `full_packet_ns`.
     pub fn admit(
         &mut self,
         now: Instant,
@@ -69,13 +73,14 @@ impl Red {
         self.average
     }
 
-    /// Lowers the average for packets that could have left an empty queue.
+    /// Lowers the average by the packets that could have left during an idle time.
     fn rest(&mut self, idle_ns: u64, full_packet_ns: u64) {
         let packets = idle_ns as f64 / full_packet_ns.max(1) as f64;
         self.average *= libm::pow(1.0 - self.weight, packets);
     }
 
-    /// The gap between two early drops is uniform from 1 to 1 / probability, not geometric.
+    /// Draws whether the packet is dropped early. The probability grows with the packets taken since the last early
+    /// drop, so that the gap between two of them is uniform from 1 to 1 / probability, not geometric.
     fn draw(&mut self) -> Admission {
         let probability = self.probability();
         let spread = 1.0 - f64::from(self.taken) * probability;
@@ -92,7 +97,7 @@ impl Red {
         Admission::Take
     }
 
-    /// The probability by the average alone.
+    /// The drop probability that follows from the average length alone.
     fn probability(&self) -> f64 {
         if self.average < self.max {
             self.most * (self.average - self.min) / (self.max - self.min)

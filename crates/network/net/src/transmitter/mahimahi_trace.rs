@@ -1,23 +1,26 @@
-//! A recorded trace as in Mahimahi: at each of its moments up to 1504 bytes leave at once; an unused moment is lost.
+//! A link whose transmission opportunities come from a recorded trace, as in Mahimahi: at each moment of the trace up
+//! to 1504 bytes leave at once; an unused moment is lost. The trace repeats after its last moment.
 
 use alloc::vec::Vec;
 use stackline_core::network::DeliveryTrace;
 use stackline_core::time::Instant;
 
-/// Bytes that may leave at a moment.
+/// The bytes that may leave at one moment of the trace.
 const BYTES: u64 = 1504;
 const NS_PER_MS: u64 = 1_000_000;
 
-/// The trace, and which of its moments have been used. Moments are numbered through all repetitions.
+/// The trace, and how much of it has been used. Moments are numbered through all repetitions.
 #[derive(Clone, Debug)]
 pub(super) struct MahimahiTrace {
+    /// The moments of one repetition in ms, ascending.
     moments_ms: Vec<u32>,
-    /// In ns.
+    /// The length of a repetition in ns: the last moment of the trace.
     period: u64,
     /// The number of the first unused moment.
     next: u64,
-    /// Bytes left of the moment used last, and its instant.
+    /// Bytes that may still leave at the moment that was used last.
     left: u64,
+    /// The instant of the moment that was used last, in ns.
     moment: u64,
 }
 
@@ -36,7 +39,7 @@ impl MahimahiTrace {
         }
     }
 
-    /// The mean.
+    /// The mean rate in bit/s.
     pub(super) fn bit_s(&self) -> f64 {
         if self.period == 0 {
             return 0.0;
@@ -65,7 +68,7 @@ impl MahimahiTrace {
         Instant(self.moment)
     }
 
-    /// When the moment of that number is.
+    /// The instant of the moment with that number, in ns.
     fn at(&self, number: u64) -> u64 {
         let count = self.moments_ms.len() as u64;
         let within = u64::from(self.moments_ms[(number % count) as usize]) * NS_PER_MS;

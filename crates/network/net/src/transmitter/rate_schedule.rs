@@ -1,5 +1,6 @@
-//! A rate that changes in steps, perhaps periodically. Departures are positions on the line of all work possible since
-//! the beginning, so no steps are walked through and only results are rounded.
+//! A rate that changes in steps, perhaps periodically. "Work" is rate times time. A departure is the point at which the
+//! work possible since the beginning covers the bytes sent, so finishing a packet does not walk through the steps, and
+//! only the result is rounded.
 
 use alloc::vec::Vec;
 use stackline_core::network::RateSchedule;
@@ -7,33 +8,40 @@ use stackline_core::time::Instant;
 
 /// Nanoseconds that a byte takes at 1 bit/s.
 pub(super) const BYTE_AT_ONE_BIT_S: u64 = 8_000_000_000;
-/// Binary places of a rate in bit/s. A rate times a time in ns is work; so is a byte times what it takes at 1 bit/s.
+/// Binary places of a rate in bit/s. Work is a rate times a time in ns; a byte needs the work of the time that it takes
+/// at 1 bit/s.
 const PLACES: i32 = 20;
+/// The work that one byte needs.
 const WORK_OF_A_BYTE: u128 = (BYTE_AT_ONE_BIT_S as u128) << PLACES;
 
 /// The schedule, and how much of its work has been used.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TransmitSchedule {
-    /// The first is at 0.
+    /// The steps of one period, ascending; the first begins at 0.
     steps: Vec<TransmitStep>,
-    /// Its length in ns and its work; endless when absent.
+    /// The length of a period in ns; `None` when the last step lasts for ever.
     period: Option<u64>,
+    /// The work of a whole period, or of all time when there is no period.
     whole: u128,
-    /// The end of what was sent last: the number of the period, the work used of it, the step in which it lies.
+    /// The end of the last transmission: the number of the period in which it lies.
     cycle: u64,
+    /// The work of that period that has been used.
     used: u128,
+    /// The index of the step in which that end lies.
     step: usize,
-    /// When that was, rounded up.
+    /// The instant of that end in ns, rounded up.
     last_end: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct TransmitStep {
+    /// When the step begins, in ns since the beginning of the period.
     from: u64,
-    /// Work a nanosecond.
+    /// Work per nanosecond: the rate in bit/s with [`PLACES`] binary places.
     rate: u128,
-    /// Work that could be done before it, since the beginning of the period.
+    /// The work that could be done from the beginning of the period to the beginning of this step.
     before: u128,
+    /// The rate in bit/s.
     bit_s: f64,
 }
 
@@ -98,7 +106,7 @@ impl TransmitSchedule {
         Instant(self.last_end.max(start.0))
     }
 
-    /// Everything that could have been sent before that instant is lost.
+    /// Moves the position to that instant, after a pause: work that was possible before it is lost.
     fn seek(&mut self, at: u64) {
         let (cycle, within) = self.place(at);
         self.cycle = cycle;

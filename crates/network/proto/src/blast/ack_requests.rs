@@ -1,12 +1,12 @@
-//! Requests for answers, in the order they left, and when the first open one is due.
+//! Requests for answers in the order in which they were sent, and when the first open one is due.
 //!
-//! It holds no blasts: its [sender](super::sender) decides whether a request is still open.
+//! The list holds no blasts: its [sender](super::sender) decides whether a request is still open.
 
 use super::answer_timeout::{BlastSenderWait, RttEstimator};
 use alloc::collections::VecDeque;
 use stackline_core::time::Instant;
 
-/// Questions that are kept in any case.
+/// The number of requests that are kept in any case.
 const KEPT: usize = 64;
 
 /// A request in flight.
@@ -14,21 +14,24 @@ const KEPT: usize = 64;
 pub(super) struct AckRequest {
     pub(super) number: u32,
     pub(super) round: u16,
+    /// When it was sent.
     at: Instant,
+    /// Its number among all requests, from 1.
     order: u64,
 }
 
-/// All of them.
+/// All requests in flight.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AckRequests {
     waiting: VecDeque<AckRequest>,
-    /// How many have left, and the last of them that was answered.
+    /// The number of requests sent so far.
     orders: u64,
+    /// The largest number of a request that was answered.
     answered: u64,
 }
 
 impl AckRequests {
-    /// Adds a request about that round of a blast; returns its place among all requests.
+    /// Adds a request about a round of a blast. Returns its number among all requests.
     pub(super) fn ask(&mut self, number: u32, round: u16, now: Instant) -> u64 {
         self.orders += 1;
         self.waiting.push_back(AckRequest {
@@ -48,17 +51,17 @@ impl AckRequests {
         }
     }
 
-    /// That one was answered.
+    /// Notes that the request with that number was answered.
     pub(super) fn answered(&mut self, order: u64) {
         self.answered = self.answered.max(order);
     }
 
-    /// Nothing is waited for any more.
+    /// Removes all requests.
     pub(super) fn clear(&mut self) {
         self.waiting.clear();
     }
 
-    /// The first one, which is waited for no longer.
+    /// Removes and returns the first request.
     pub(super) fn pop(&mut self) -> Option<AckRequest> {
         self.waiting.pop_front()
     }
@@ -88,14 +91,14 @@ impl AckRequests {
     }
 }
 
-/// Most requests kept with so many blasts in flight.
+/// The most requests that are kept with this many blasts in flight.
 const fn bound(in_flight: usize) -> usize {
     KEPT + 2 * in_flight
 }
 
 #[cfg(test)]
 impl AckRequests {
-    /// Invariants.
+    /// Checks the invariants.
     pub(super) fn check(&self, in_flight: usize) {
         assert!(self.waiting.len() <= bound(in_flight));
     }

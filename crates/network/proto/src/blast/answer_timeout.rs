@@ -1,20 +1,23 @@
-//! How long a sender waits for an answer: fixed, or by the round trips measured (RFC 6298, with a finer least).
+//! How long a sender waits for an answer: a fixed time, or by the measured round trips (RFC 6298, with a smaller lower
+//! bound).
 //!
-//! Answers name the round they answer, so every one of them is a sample, also after a repetition (Karn's rule is not needed).
+//! Answers name the round they answer, so every answer is a sample, also after a repetition (Karn's rule is not
+//! needed).
 
 use super::options::BlastTimeout;
 use stackline_core::time::Duration;
 
-/// Before there is a sample.
+/// The wait before there is a sample, in ns.
 const FIRST: u64 = 100_000_000;
-/// At least so much above the smoothed round trip: what a receiver that sleeps, or shares its processor, takes to wake.
+/// The least time above the smoothed round trip, in ns: what a receiver that sleeps, or shares its processor, takes to
+/// wake.
 const LEAST: u64 = 4_000_000;
-/// How often the interval is doubled while nothing is received.
+/// How often the wait is doubled at most while nothing is received.
 pub const MOST_DOUBLED: u32 = 16;
-/// Longest.
+/// The longest wait, in ns.
 const LONGEST: u64 = 8_000_000_000;
 
-/// Why a sender has to be polled.
+/// Why [`super::BlastSender::poll`] has to be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlastSenderWait {
     /// There is something to send.
@@ -23,15 +26,15 @@ pub enum BlastSenderWait {
     Pace,
     /// A request has not been answered.
     Timeout,
-    /// A later request was answered, an earlier one was not.
+    /// A later request was answered before this one.
     Overtaken,
-    /// The receiver has no buffer; it is probed.
+    /// The receiver grants nothing; it is probed.
     Probe,
     /// The peer has been silent for longer than the patience.
     Patience,
 }
 
-/// The estimate.
+/// The estimate of round trips, in ns.
 #[derive(Clone, Copy, Debug)]
 pub struct RttEstimator {
     kind: BlastTimeout,
@@ -42,7 +45,7 @@ pub struct RttEstimator {
 }
 
 impl RttEstimator {
-    /// Without a sample.
+    /// An estimator without a sample.
     #[must_use]
     pub const fn new(kind: BlastTimeout) -> Self {
         Self {
@@ -54,7 +57,7 @@ impl RttEstimator {
         }
     }
 
-    /// A round trip was measured (RFC 6298, section 2).
+    /// Takes a sample (RFC 6298, section 2).
     pub fn sample(&mut self, rtt: Duration) {
         let sample = rtt.0.max(1);
         self.minimum = self.minimum.min(sample);
@@ -67,7 +70,7 @@ impl RttEstimator {
         self.smoothed = self.smoothed - self.smoothed / 8 + sample / 8;
     }
 
-    /// The wait was too short or in silence: doubles it, at most `most` times in a row.
+    /// Doubles the wait, which was too short or passed in silence, at most `most` times in a row.
     pub fn back_off(&mut self, most: u32) {
         self.doubled = (self.doubled + 1).min(most);
     }
@@ -88,7 +91,7 @@ impl RttEstimator {
         }
     }
 
-    /// How long to wait once a later request was answered before an earlier one; `None` where the interval is fixed.
+    /// How long to wait for an answer once a later request was answered; `None` where the wait is fixed.
     #[must_use]
     pub fn overtaken(&self) -> Option<Duration> {
         let known = matches!(self.kind, BlastTimeout::Adaptive) && self.smoothed > 0;

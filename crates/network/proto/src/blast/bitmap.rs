@@ -1,23 +1,26 @@
-//! A set of packets of one blast, by index: what has arrived, or what is to be sent.
+//! A set of packets of one blast, by index: packets that have arrived, or that are to be sent.
 //!
-//! Up to 64 packets take no memory of their own.
+//! Sets of up to 64 packets need no memory on the heap.
 
 use alloc::vec::Vec;
 
-/// Most packets of a blast.
+/// The most packets of a blast.
 pub const MOST: u32 = 1 << 15;
 
 /// A set of indices below a bound.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bitmap {
+    /// The bits of indices below 64.
     first: u64,
+    /// The bits of further indices, 64 in a word.
     rest: Vec<u64>,
     bound: u32,
+    /// The number of indices in the set.
     count: u32,
 }
 
 impl Bitmap {
-    /// None of the indices below `bound`.
+    /// An empty set for indices below `bound`.
     #[must_use]
     pub fn none(bound: u32) -> Self {
         let words = (bound.saturating_sub(1) / 64) as usize;
@@ -29,19 +32,19 @@ impl Bitmap {
         }
     }
 
-    /// How many are in it.
+    /// The number of indices in the set.
     #[must_use]
     pub const fn count(&self) -> u32 {
         self.count
     }
 
-    /// The bound.
+    /// The bound of the indices.
     #[must_use]
     pub const fn bound(&self) -> u32 {
         self.bound
     }
 
-    /// Whether all are in it.
+    /// Whether all indices are in the set.
     #[must_use]
     pub const fn all(&self) -> bool {
         self.count == self.bound
@@ -54,14 +57,14 @@ impl Bitmap {
         }
     }
 
-    /// Whether an index is in it.
+    /// Whether an index is in the set.
     #[must_use]
     #[inline]
     pub fn has(&self, index: u32) -> bool {
         index < self.bound && self.word(index) >> (index % 64) & 1 == 1
     }
 
-    /// Puts an index in; false when it was there, or is none.
+    /// Adds an index. Returns false when it was in the set already, or is not below the bound.
     #[inline]
     pub fn put(&mut self, index: u32) -> bool {
         if index >= self.bound || self.has(index) {
@@ -76,7 +79,8 @@ impl Bitmap {
         true
     }
 
-    /// Puts `count` indices from `first` on in; false, and nothing is changed, when one of them was there or is none.
+    /// Adds `count` indices from `first` on. Returns false, with nothing changed, when one of them was in the set
+    /// already or is not below the bound.
     pub fn put_row(&mut self, first: u32, count: u32) -> bool {
         let free = first
             .checked_add(count)
@@ -92,7 +96,7 @@ impl Bitmap {
         free
     }
 
-    /// Takes out everything from `index` on.
+    /// Removes all indices from `index` on.
     pub fn cut(&mut self, index: u32) {
         for at in index..self.bound {
             if self.has(at) {
@@ -107,7 +111,7 @@ impl Bitmap {
         }
     }
 
-    /// The first index from `from` on that is in it, or (`inside` false) is not.
+    /// The first index from `from` on that is in the set or, if `inside` is false, that is not.
     #[must_use]
     pub fn next(&self, from: u32, inside: bool) -> Option<u32> {
         let mut at = from;
@@ -127,7 +131,7 @@ impl Bitmap {
         None
     }
 
-    /// The last index that is in it.
+    /// The last index in the set.
     #[must_use]
     pub fn last(&self) -> Option<u32> {
         let words = core::iter::once(&self.first).chain(&self.rest);
@@ -135,8 +139,8 @@ impl Bitmap {
         Some(number as u32 * 64 + 63 - word.leading_zeros())
     }
 
-    /// The bits of the missing packets from the first of these on (with the other bits of its byte), and that first
-    /// index. `None` when nothing is missing.
+    /// Encodes the missing indices for an answer: the first one, and a bit for each missing index, from the byte of the
+    /// first one on (bit `i % 8` of byte `i / 8`). `None` when nothing is missing.
     #[must_use]
     pub fn missing(&self) -> Option<(u32, Vec<u8>)> {
         let first = self.next(0, false)?;
@@ -151,7 +155,7 @@ impl Bitmap {
         Some((first, bytes))
     }
 
-    /// The set encoded by [`Bitmap::missing`]; indices beyond the bound are left out.
+    /// Decodes the set encoded by [`Bitmap::missing`]; indices beyond the bound are left out.
     #[must_use]
     pub fn from_answer(first: u32, bytes: &[u8], bound: u32) -> Self {
         let mut bitmap = Self::none(bound);

@@ -14,13 +14,14 @@ use super::wire::{BlastHeader, BlastPacketKind, FIN};
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
 
-/// Opening and closing are repeated after so long, then after twice as long, up to the longest.
+/// The time after which opening and closing are first repeated; it doubles with each repetition.
 const FIRST_REPEAT: Duration = Duration(20_000_000);
+/// The longest time between two repetitions.
 const LONGEST_REPEAT: Duration = Duration(1_000_000_000);
 /// How long the closing side waits for an answer.
 pub const CLOSE_TIMEOUT: Duration = Duration(1_000_000_000);
 
-/// Where a connection is.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlastState {
     /// Waiting for a peer to open it.
@@ -33,7 +34,7 @@ pub enum BlastState {
     Closing,
     /// Closed, by either side.
     Closed,
-    /// Over, and not by agreement.
+    /// The connection has failed.
     Failed(BlastFailure),
 }
 
@@ -55,7 +56,7 @@ pub enum BlastOutput {
     Run(BlastPacketRun),
 }
 
-/// Why it has to be polled.
+/// Why [`BlastConnection::poll`] has to be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlastPollCause {
     /// The sender has something to do.
@@ -73,9 +74,9 @@ pub enum BlastPollCause {
 /// Facts about a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BlastFacts {
-    /// As a sender.
+    /// The counters of the sender.
     pub sent: BlastSenderCounters,
-    /// As a receiver.
+    /// The counters of the receiver.
     pub received: BlastReceiverCounters,
     /// The smoothed round trip, its variation and its minimum, once there was one.
     pub rtt: Option<(Duration, Duration, Duration)>,
@@ -102,7 +103,7 @@ impl Repeat {
         }
     }
 
-    /// Whether it is due; if so, the next repetition is scheduled.
+    /// Whether the repetition is due; if so, the next one is scheduled.
     fn due(&mut self, now: Instant) -> bool {
         let due = self.at <= now;
         if due {
@@ -113,7 +114,7 @@ impl Repeat {
     }
 }
 
-/// One end of a connection.
+/// One end of a connection, with a stream in each direction.
 #[derive(Clone, Debug)]
 pub struct BlastConnection {
     state: BlastState,
@@ -124,9 +125,11 @@ pub struct BlastConnection {
     peer_nonce: Nonce,
     sender: BlastSender,
     receiver: BlastReceiver,
+    /// The repetition of Open or Close while it is not answered.
     repeat: Option<Repeat>,
+    /// When this end began to open the connection.
     opened: Instant,
-    /// The immediate answer: its kind, and the connection a refusal is for.
+    /// The immediate answer: its kind, the connection that it is for, and the reason of a refusal.
     reply: Option<(BlastPacketKind, u32, u8)>,
     peer_closed: bool,
 }
@@ -147,7 +150,7 @@ impl BlastConnection {
         connection
     }
 
-    /// Waits for one.
+    /// Waits for a connection from a peer.
     #[must_use]
     pub fn listen(options: &BlastOptions, token: BlastToken, nonce: Nonce) -> Self {
         Self::new(options, token, nonce, 0, BlastState::Listening)
@@ -179,36 +182,36 @@ impl BlastConnection {
 
     // --- the application's side ---
 
-    /// Where it is.
+    /// The state of the connection.
     #[must_use]
     pub const fn state(&self) -> BlastState {
         self.state
     }
 
-    /// What is in force: once it is open, what both agreed upon.
+    /// The options in force: once the connection is open, what both ends agreed upon.
     #[must_use]
     pub const fn options(&self) -> &BlastOptions {
         &self.options
     }
 
-    /// Its number.
+    /// The number of the connection.
     #[must_use]
     pub const fn id(&self) -> u32 {
         self.id
     }
 
-    /// The peer's fresh random bytes, once it is open.
+    /// The peer's fresh random bytes, once the connection is open.
     #[must_use]
     pub const fn peer_nonce(&self) -> &Nonce {
         &self.peer_nonce
     }
 
-    /// Hands over the next bytes of the stream; they leave once it is open.
+    /// Writes the next `bytes` bytes of the stream; they are sent once the connection is open.
     pub fn send(&mut self, bytes: u64) {
         self.sender.send(bytes);
     }
 
-    /// Nothing more comes from this side.
+    /// Ends the own stream.
     pub fn finish(&mut self) {
         self.sender.finish();
     }
@@ -271,7 +274,7 @@ impl BlastConnection {
         }
     }
 
-    /// The driver was away: silence so far is not the peer's.
+    /// Tells the machine that the driver was suspended, so that the silence until now does not count as the peer's.
     pub fn resume(&mut self, now: Instant) {
         self.sender.resume(now);
         self.receiver.resume(now);
@@ -353,7 +356,7 @@ impl BlastConnection {
                     self.reply = Some((BlastPacketKind::Refuse, header.connection, refusal as u8))
                 }
             },
-            // The answer was lost.
+            // The answer was lost: it is sent again.
             BlastState::Open | BlastState::Closing if header.connection == self.id => {
                 self.reply = Some((BlastPacketKind::Accept, self.id, 0))
             }
@@ -384,7 +387,7 @@ impl BlastConnection {
             Ok(options) => {
                 let asked = self.repeat.take().map_or(0, |repeat| repeat.times);
                 self.begin(options, &parameters);
-                // If repeated, it is unknown which one was answered (Karn).
+                // If Open was repeated, it is unknown which one was answered, so there is no sample (Karn).
                 if asked == 1 {
                     self.sender.sample(now.since(self.opened));
                 } else {
@@ -395,7 +398,7 @@ impl BlastConnection {
         }
     }
 
-    /// From now on it only answers CLOSE.
+    /// Ends the connection with a failure; from now on it only answers Close.
     fn fail(&mut self, failure: BlastFailure) {
         self.state = BlastState::Failed(failure);
         self.repeat = None;
@@ -417,7 +420,7 @@ impl BlastConnection {
         self.repeat = None;
     }
 
-    /// Whether it was the peer that closed it.
+    /// Whether the peer closed the connection.
     #[must_use]
     pub const fn closed_by_peer(&self) -> bool {
         self.peer_closed
@@ -425,12 +428,12 @@ impl BlastConnection {
 
     // --- what leaves ---
 
-    /// What is to be sent next: control, or at most `most` packets of a blast.
+    /// The next thing to send: control, or at most `most` packets of a blast.
     pub fn poll(&mut self, now: Instant, most: u32) -> Option<BlastOutput> {
         if let Some(reply) = self.poll_reply() {
             return Some(reply);
         }
-        // Before CLOSED: the peer waits for them.
+        // Answers go before Closed, since the peer waits for them.
         if let Some((header, body)) = self.is_open().then(|| self.receiver.poll(now)).flatten() {
             return Some(BlastOutput::Control(header, body));
         }
@@ -491,7 +494,7 @@ impl BlastConnection {
                 self.parameters(),
             ));
         }
-        // What has arrived, since the answers that reported it may be lost.
+        // Close reports what has arrived, since the answers that did so may be lost.
         let flags = if self.receiver.ended() { FIN } else { 0 };
         let close = BlastHeader {
             flags,
@@ -507,7 +510,7 @@ impl BlastConnection {
             .to_vec()
     }
 
-    /// When it has to be polled, and why; called after [`BlastConnection::poll`] has yielded nothing.
+    /// When to poll next, and why; called after [`BlastConnection::poll`] has yielded nothing.
     pub fn deadline(&mut self, now: Instant) -> Option<(Instant, BlastPollCause)> {
         if self.reply.is_some() {
             return Some((now, BlastPollCause::Answer));

@@ -1,19 +1,19 @@
-//! A blast in flight: its current round, and what of that round has not left yet.
+//! A blast in flight: its current round (transmission), and the packets of that round that have not been sent yet.
 //!
-//! It knows neither strategy nor deadlines: its [sender](super::sender) decides what a round contains.
+//! This state knows neither strategy nor deadlines: its [sender](super::sender) decides what a round contains.
 
 use super::bitmap::Bitmap;
 use super::options::BlastExtent;
 use super::packet_run::{BlastPacketRun, BlastSendReason};
 use stackline_core::time::Instant;
 
-/// What is left to send of a round.
+/// The packets of a round that are not sent yet, by index.
 #[derive(Clone, Debug)]
 pub(super) enum Unsent {
     Nothing,
-    /// Everything from here on.
+    /// All packets from this one on.
     From(u32),
-    /// These, from here on.
+    /// The packets in the set, from this index on.
     Selected(Bitmap, u32),
 }
 
@@ -22,23 +22,24 @@ pub(super) enum Unsent {
 pub(super) struct BlastInFlight {
     pub(super) blast: BlastExtent,
     pub(super) round: u16,
-    /// Why it is sent.
+    /// Why the round is sent.
     pub(super) reason: BlastSendReason,
-    /// NAKs count for rounds from this one on: earlier ones have been answered by sending it.
+    /// NAKs count only for rounds from this one on: earlier NAKs have been answered by sending this round.
     pub(super) valid_from: u16,
     pub(super) unsent: Unsent,
-    /// The packet that last_packet last.
+    /// The index of the last packet of the round, which requests the answer.
     pub(super) last_packet: u32,
-    /// Packets of the round, and when its request left and as which of all requests.
+    /// The number of packets in the round.
     pub(super) packets: u32,
+    /// When the round's request was sent, and its number among all requests.
     pub(super) ack_requested_at: Option<(Instant, u64)>,
-    /// Packets that have arrived.
+    /// The number of packets of the blast that have arrived.
     pub(super) arrived: u32,
     pub(super) complete: bool,
 }
 
 impl BlastInFlight {
-    /// A blast of so many packets of which nothing has left.
+    /// A blast of `packets` packets, of which nothing has been sent.
     pub(super) const fn new(blast: BlastExtent, packets: u32) -> Self {
         let (ack_requested_at, unsent) = (None, Unsent::From(0));
         let reason = BlastSendReason::New;
@@ -56,19 +57,19 @@ impl BlastInFlight {
         }
     }
 
-    /// Whether an answer to that round of it is waited for.
+    /// Whether an answer to that round is awaited: it is the current round and is sent wholly.
     pub(super) fn awaits_answer(&self, round: u16) -> bool {
         !self.complete && matches!(self.unsent, Unsent::Nothing) && self.round == round
     }
 
-    /// A new round begins.
+    /// Begins a new round.
     pub(super) fn begin(&mut self, unsent: Unsent, packets: u32, reason: BlastSendReason) {
         self.reason = reason;
         self.round = self.round.wrapping_add(1);
         (self.unsent, self.packets, self.ack_requested_at) = (unsent, packets, None);
     }
 
-    /// Takes the next packets of the round.
+    /// Takes the next packets of the round, at most `most`; `total` is the number of packets of the blast.
     pub(super) fn take(
         &mut self,
         most: u32,

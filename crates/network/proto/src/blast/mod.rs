@@ -1,5 +1,6 @@
-//! Large transfers (Zwaenepoel 1985): stop-and-wait, sliding window and blast with its four strategies of retransmission,
-//! as one pair of machines.
+//! Large transfers (Zwaenepoel 1985): stop-and-wait, sliding window and blast with its four strategies of
+//! retransmission, as one pair of machines, a sender and a receiver. The driver is the code that moves packets between
+//! a machine and its carrier (a socket or the simulator).
 //!
 //! A direction is a stream of bytes, cut into **blasts** of at most [`BlastOptions::size`] bytes, and these into packets. A
 //! blast is sent in a **round** whose last packet requests an answer; what the answer reports as missing, or its
@@ -7,7 +8,7 @@
 //! flight.
 //!
 //! Machines hold no data. A sender names the bytes of the stream that a packet carries, a receiver the stream position
-//! of a packet's payload: carriers send from and receive into the application's own memory.
+//! of a packet's payload: drivers send from and receive into the application's own memory.
 //!
 //! | module | one idea |
 //! | --- | --- |

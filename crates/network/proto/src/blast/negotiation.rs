@@ -1,31 +1,31 @@
-//! The parameters two ends exchange when a connection is opened, and their agreement.
+//! The parameters that two ends exchange when a connection is opened, and how they agree.
 
 use super::options::BlastOptions;
 
-/// Bytes of the parameters in a packet.
+/// The bytes of the parameters in a packet.
 pub const PARAMETERS_BYTES: usize = 56;
-/// The form of everything here.
+/// The version of this format.
 const VERSION: u8 = 1;
 
 /// Proves that both ends belong to the same run.
 pub type BlastToken = [u8; 16];
-/// Fresh random bytes of each side, for keys; zeros where nothing is sealed.
+/// Fresh random bytes of each side, for keys; zeros where nothing is encrypted.
 pub type Nonce = [u8; 16];
 
 /// Why a connection is not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum BlastRefusal {
-    /// Another version of the protocol.
+    /// The ends have different versions of the protocol.
     Version = 1,
-    /// A different strategy, or different settings of checks.
+    /// The ends have different strategies, or only one of them checks blasts.
     Parameters = 2,
-    /// There is a connection already.
+    /// The peer has a connection already.
     Busy = 3,
 }
 
 impl BlastRefusal {
-    /// The reason of that number.
+    /// The reason with that number.
     #[must_use]
     pub fn of(number: u8) -> Option<Self> {
         [Self::Version, Self::Parameters, Self::Busy]
@@ -38,21 +38,21 @@ impl BlastRefusal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlastParameters {
     version: u8,
-    /// Proof of belonging.
+    /// Proves that the side belongs to the run.
     pub token: BlastToken,
     strategy: u8,
     checked: bool,
     packet: u32,
     size: u32,
     flight: u32,
-    /// Bytes this side grants.
+    /// Bytes that this side grants.
     pub buffer: u64,
     /// Fresh random bytes.
     pub nonce: Nonce,
 }
 
 impl BlastParameters {
-    /// What a side with these options offers.
+    /// The parameters that a side with these options offers.
     #[must_use]
     pub fn new(options: &BlastOptions, token: BlastToken, nonce: Nonce) -> Self {
         let BlastOptions {
@@ -77,10 +77,10 @@ impl BlastParameters {
         }
     }
 
-    /// What both can do: the smaller of all sizes.
+    /// The options that both ends can use: the smaller of all sizes.
     ///
     /// # Errors
-    /// A [`BlastRefusal`] when they are of different kinds.
+    /// A [`BlastRefusal`] when version, strategy or checking differ.
     pub fn agree(&self, options: &BlastOptions) -> Result<BlastOptions, BlastRefusal> {
         if self.version != VERSION {
             return Err(BlastRefusal::Version);
@@ -98,7 +98,7 @@ impl BlastParameters {
             flight: fitted.flight.min(self.flight),
             ..fitted
         };
-        // A blast has to fit into what either grants.
+        // A blast has to fit into the smaller grant of the two.
         let little = BlastOptions {
             buffer: agreed.buffer.min(self.buffer),
             ..agreed
@@ -109,7 +109,7 @@ impl BlastParameters {
         })
     }
 
-    /// Their bytes.
+    /// The parameters as bytes.
     #[must_use]
     pub fn write(&self) -> [u8; PARAMETERS_BYTES] {
         let mut bytes = [0; PARAMETERS_BYTES];

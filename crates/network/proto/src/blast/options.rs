@@ -1,78 +1,83 @@
-//! What is chosen for a connection: strategy, sizes, intervals. And how a blast is cut into packets.
+//! The options of a connection: strategy, sizes, intervals; and how a blast is cut into packets.
 
 use super::bitmap;
 use stackline_core::time::Duration;
 
-/// What is sent again when not everything has arrived (Zwaenepoel 1985, section 3.2).
+/// The strategy of retransmission: what is sent again when not everything has arrived (Zwaenepoel 1985, section 3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlastStrategy {
     /// The whole blast, after the interval; the receiver answers only when everything has arrived.
     Full,
     /// The whole blast, as soon as the receiver reports missing packets.
     FullNak,
-    /// From the first packet that is missing.
+    /// Everything from the first missing packet on.
     Partial,
-    /// What is missing.
+    /// Exactly the missing packets.
     Selective,
 }
 
 /// How long a sender waits for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlastTimeout {
-    /// Always so long, as in the paper, counted from the instant at which the requesting packet goes to the carrier.
+    /// A constant time, as in the paper, counted from the instant at which the requesting packet is given to the
+    /// carrier.
     Fixed(Duration),
-    /// By the round trips measured (RFC 6298), twice as long after each one that was too short.
+    /// By the measured round trips (RFC 6298), doubled after each wait that was too short.
     Adaptive,
 }
 
-/// Whether a sender paces.
+/// Whether and how a sender paces its packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum BlastPacing {
     /// Blasts leave as fast as the carrier takes them.
     Off,
-    /// By rate and loss, once the path proves longer than a local network's.
+    /// By measured delay and loss, once the path proves longer than that of a local network.
     Auto,
-    /// At most so many bit/s.
+    /// At most this many bit/s.
     Ceiling(f64),
 }
 
-/// What is chosen for a connection.
+/// The options of a connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BlastOptions {
-    /// What is sent again.
+    /// The strategy of retransmission.
     pub strategy: BlastStrategy,
     /// Bytes of data in a packet.
     pub packet: u32,
-    /// Bytes of a blast, at most; rounded down to whole packets, at least one.
+    /// The most bytes of a blast; rounded down to whole packets, at least one.
     pub size: u32,
     /// Blasts that may be in flight at once.
     pub flight: u32,
     /// How long a sender waits for an answer.
     pub interval: BlastTimeout,
-    /// How long a receiver with a part of a blast waits for more before it reports missing packets; `None`: for ever.
+    /// How long a receiver of a part of a blast waits for more before it reports missing packets without a request;
+    /// `None`: for ever.
     pub nak_delay: Option<Duration>,
-    /// Bytes the receiver grants beyond what its application has taken.
+    /// Bytes that the receiver grants beyond what its application has taken.
     pub buffer: u64,
-    /// A peer that is silent for so long counts as dead.
+    /// A peer that is silent for this long counts as dead.
     pub patience: Duration,
     /// Whether to pace.
     pub pacing: BlastPacing,
-    /// Whether blasts are checked as a whole: the driver computes, the machine waits for its verdict.
+    /// Whether a checksum is computed over each whole blast: the driver computes it, and the machine waits for its
+    /// verdict.
     pub checked: bool,
 }
 
-/// How long a receiver waits for the rest of a blast at least.
+/// The default of [`BlastOptions::nak_delay`].
 const UNSOLICITED: Duration = Duration(10_000_000);
-/// Shortest interval.
+/// The shortest interval between repetitions.
 const SHORTEST: Duration = Duration(1_000);
-/// How long a peer may be silent.
+/// The default of [`BlastOptions::patience`].
 const PATIENCE: Duration = Duration(10_000_000_000);
-/// What a receiver grants.
+/// The default of [`BlastOptions::buffer`], in bytes.
 const BUFFER: u64 = 1 << 20;
-/// Bytes of a blast where nothing is chosen; where more than what is missing comes again it has to be small.
+/// The default size of a blast in bytes, for selective retransmission.
 const SIZE: u32 = 512 << 10;
+/// The default size of a blast in bytes for the other strategies: they send more than what is missing again, so a blast
+/// has to be small.
 const SIZE_WHOLE: u32 = 64 << 10;
-/// Blasts in flight where nothing is chosen.
+/// The default number of blasts in flight.
 const FLIGHT: u32 = 8;
 
 impl BlastOptions {
@@ -93,9 +98,10 @@ impl BlastOptions {
         }
     }
 
-    /// Blasts as they are where nothing but the strategy is chosen, in packets of `packet` bytes: of 512 KiB for
-    /// [`BlastStrategy::Selective`], of 64 KiB for the others; 8 in flight, but for [`BlastStrategy::Full`] and [`BlastStrategy::FullNak`]
-    /// one, as in the paper (Zwaenepoel 1985, section 3.2). Everything else is as [`BlastOptions::blast`] has it.
+    /// The defaults where only the strategy is chosen, in packets of `packet` bytes: blasts of 512 KiB for
+    /// [`BlastStrategy::Selective`], of 64 KiB for the others; 8 in flight, but one for [`BlastStrategy::Full`] and
+    /// [`BlastStrategy::FullNak`], as in the paper (Zwaenepoel 1985, section 3.2). Everything else is as in
+    /// [`BlastOptions::blast`].
     #[must_use]
     pub const fn usual(strategy: BlastStrategy, packet: u32) -> Self {
         let size = if matches!(strategy, BlastStrategy::Selective) {
@@ -129,8 +135,8 @@ impl BlastOptions {
         }
     }
 
-    /// The same within the bounds of the protocol: whole packets, not more of them than one answer can name or the buffer
-    /// holds, at least one of everything.
+    /// These options within the bounds of the protocol: whole packets, at least one of everything, and no more packets
+    /// in a blast than one answer can name or the buffer holds.
     #[must_use]
     pub fn fitted(mut self) -> Self {
         self.packet = self.packet.clamp(1, 1 << 16);
@@ -141,7 +147,7 @@ impl BlastOptions {
         let size = u64::from(self.size).min(self.buffer) as u32;
         self.size = (size / self.packet).clamp(1, most) * self.packet;
         self.flight = self.flight.clamp(1, 1 << 15);
-        // Nothing may repeat without end at one instant.
+        // A zero interval would repeat without end at one instant.
         self.nak_delay = self.nak_delay.map(|nak_delay| nak_delay.max(SHORTEST));
         if let BlastTimeout::Fixed(interval) = self.interval {
             self.interval = BlastTimeout::Fixed(interval.max(SHORTEST));
@@ -153,18 +159,18 @@ impl BlastOptions {
 /// A blast: its number, where in the stream it is, and whether it is the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlastExtent {
-    /// Its number in its direction; wraps.
+    /// The number of the blast in its direction; wraps.
     pub number: u32,
-    /// Position of its first byte.
+    /// The stream position of its first byte.
     pub start: u64,
     /// Its bytes.
     pub length: u32,
-    /// Whether the stream ends with it; then it is empty.
+    /// Whether the stream ends with this blast; the blast is then empty.
     pub last: bool,
 }
 
 impl BlastExtent {
-    /// How many packets of `packet` bytes it takes: at least one.
+    /// The number of packets of `packet` bytes that it takes: at least one.
     #[must_use]
     pub const fn packets(&self, packet: u32) -> u32 {
         if self.length == 0 {
@@ -174,7 +180,7 @@ impl BlastExtent {
         }
     }
 
-    /// Position and bytes of one of its packets.
+    /// The stream position and the bytes of one of its packets.
     #[must_use]
     pub fn span(&self, index: u32, packet: u32) -> (u64, u32) {
         let from = u64::from(index) * u64::from(packet);
@@ -184,7 +190,7 @@ impl BlastExtent {
         (self.start.saturating_add(from), bytes as u32)
     }
 
-    /// Where the next one begins.
+    /// The stream position at which the next blast begins.
     #[must_use]
     pub const fn end(&self) -> u64 {
         self.start.saturating_add(self.length as u64)

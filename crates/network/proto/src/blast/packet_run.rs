@@ -1,4 +1,4 @@
-//! A run: consecutive packets of one blast that leave together, and why they leave. Plain data.
+//! A run: consecutive packets of one blast that are sent together, and why they are sent. Plain data.
 
 use super::options::BlastExtent;
 use super::wire::{ACK_REQUEST, BlastHeader, BlastPacketKind, FIN};
@@ -6,30 +6,30 @@ use super::wire::{ACK_REQUEST, BlastHeader, BlastPacketKind, FIN};
 /// Consecutive packets of one blast, all full but the last of the blast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlastPacketRun {
-    /// Which connection.
+    /// The number of the connection.
     pub connection: u32,
-    /// The blast they belong to.
+    /// The blast that the packets belong to.
     pub blast: BlastExtent,
-    /// Which transmission of it.
+    /// The number of the transmission of the blast, from 0.
     pub round: u16,
-    /// Index of the first packet.
+    /// The index of the first packet in the blast.
     pub first: u32,
-    /// How many packets.
+    /// The number of packets.
     pub count: u32,
     /// Whether the last of them requests an answer.
     pub requests_ack: bool,
     /// Bytes of a full packet.
     pub packet: u32,
-    /// Why they leave.
+    /// Why they are sent.
     pub reason: BlastSendReason,
 }
 
-/// Why packets leave.
+/// Why packets are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlastSendReason {
-    /// For the first time.
+    /// They are sent for the first time.
     New,
-    /// The receiver reported it as missing.
+    /// The receiver reported them as missing.
     Missing,
     /// A request was not answered in time.
     Timeout,
@@ -38,7 +38,7 @@ pub enum BlastSendReason {
 }
 
 impl BlastSendReason {
-    /// The word for it in events.
+    /// The reason as a word, as events show it.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -51,7 +51,7 @@ impl BlastSendReason {
 }
 
 impl BlastPacketRun {
-    /// The header of its `n`th packet; `check` goes with the one that requests an answer.
+    /// The header of its `n`th packet (from 0). `check` is put into the packet that requests an answer.
     #[must_use]
     #[inline]
     pub fn header(&self, n: u32, check: u32) -> BlastHeader {
@@ -71,7 +71,7 @@ impl BlastPacketRun {
         }
     }
 
-    /// Stream position and bytes of its `n`th packet.
+    /// The stream position and the bytes of its `n`th packet (from 0).
     #[must_use]
     #[inline]
     pub fn span(&self, n: u32) -> (u64, u32) {

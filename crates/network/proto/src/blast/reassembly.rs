@@ -1,13 +1,13 @@
 //! A blast that is arriving: which packets have arrived, whether an answer was requested, and when to report missing
 //! ones.
 //!
-//! Plain state: its [receiver](super::receiver) decides.
+//! It is plain state: its [receiver](super::receiver) decides.
 
 use super::bitmap::Bitmap;
 use super::options::BlastExtent;
 use stackline_core::time::{Duration, Instant};
 
-/// Reports of missing packets are repeated after twice as long each time, up to this.
+/// The longest time between two unrequested reports of missing packets; the time doubles up to this.
 const LONGEST_NAK_DELAY: Duration = Duration(1_000_000_000);
 /// A blast that is arriving.
 #[derive(Clone, Debug)]
@@ -15,20 +15,24 @@ pub(super) struct BlastReassembly {
     pub(super) blast: BlastExtent,
     pub(super) bitmap: Bitmap,
     pub(super) round: u16,
-    /// The last round that was ack_requested about, and its check.
+    /// The last round whose requesting packet has arrived.
     pub(super) ack_requested: Option<u16>,
+    /// The checksum that came with that request.
     pub(super) check: u32,
-    /// When the last packet came, when missing packets were last reported without a request, and how often.
+    /// When the last packet arrived.
     pub(super) last_received: Instant,
+    /// When missing packets were last reported without a request, or the last packet arrived.
     pub(super) reported_at: Instant,
+    /// Unrequested reports since the last packet.
     pub(super) reports: u32,
-    /// Whether it is complete, and waits for the driver's verdict.
+    /// Whether the blast is complete.
     pub(super) complete: bool,
+    /// Whether it waits for the driver's verdict on its checksum.
     pub(super) unchecked: bool,
 }
 
 impl BlastReassembly {
-    /// One of so many packets whose first one came now, in that round.
+    /// A blast of `packets` packets whose first packet arrives now, in that round.
     pub(super) fn new(now: Instant, blast: BlastExtent, round: u16, packets: u32) -> Self {
         let bitmap = Bitmap::none(packets);
         let (last_received, reported_at) = (now, now);
@@ -47,12 +51,12 @@ impl BlastReassembly {
         }
     }
 
-    /// Packets of it came.
+    /// Notes that packets of the blast have arrived.
     pub(super) const fn note_packet(&mut self, now: Instant) {
         (self.last_received, self.reported_at, self.reports) = (now, now, 0);
     }
 
-    /// When missing packets are reported without a request, for the first time after `nak_delay`.
+    /// When missing packets are reported next without a request; the first time `nak_delay` after the last packet.
     pub(super) fn report_due(&self, nak_delay: Duration) -> Instant {
         self.reported_at + wait(nak_delay, self.reports)
     }

@@ -1,7 +1,7 @@
-//! The receiving machine of one direction: finds the position of each packet, answers requests, and grants what its
-//! application has room for (Zwaenepoel 1985, sections 2 and 3.2).
+//! The receiving machine of one direction: it finds the stream position of each packet, answers requests, and grants
+//! what its application has room for (Zwaenepoel 1985, sections 2 and 3.2).
 //!
-//! It holds no data. The fields of a packet are checked against what was agreed and granted before they count.
+//! The machine holds no data. The fields of a packet are checked against what was agreed and granted before they count.
 
 mod answers;
 
@@ -14,31 +14,31 @@ use answers::{ANSWERS, AnswerKind, BlastPendingAnswer};
 use core::ops::Range;
 use stackline_core::time::{Duration, Instant};
 
-/// Packets that come one after the other may be later than the last ones by this factor.
+/// A receiver reports missing packets by itself only after this many times the longest recent gap between two packets.
 const GAPS: u64 = 4;
 
 /// What to do with a packet's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlastArrival {
-    /// It is new: it belongs at this stream position.
+    /// The packet is new: its payload belongs at this stream position.
     Place {
-        /// The position.
+        /// The stream position.
         position: u64,
-        /// The blast that is complete with it, where the driver has to check it.
+        /// The blast that is complete with this packet, if the driver has to check it.
         check: Option<Check>,
     },
-    /// Nothing: it is control, has been here before, or comes too late.
+    /// Do nothing: the packet is control, a duplicate, or too late.
     Nothing,
-    /// It breaks what was agreed or granted.
+    /// The packet breaks what was agreed or granted.
     Refused,
 }
 
-/// A blast whose bytes are to be compared with what its sender computed.
+/// A blast whose checksum the driver has to compare with its sender's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Check {
     /// The blast.
     pub blast: BlastExtent,
-    /// What its sender computed.
+    /// The checksum that its sender computed.
     pub wanted: u32,
 }
 
@@ -47,26 +47,26 @@ pub struct Check {
 pub struct BlastReceiverCounters {
     /// Data packets that were new.
     pub packets: u64,
-    /// Data packets that had been here before.
+    /// Data packets that had arrived before.
     pub duplicates: u64,
     /// Packets that broke what was agreed or granted.
     pub violations: u64,
     /// Blasts whose check failed.
     pub failed_checks: u64,
-    /// Answers that named something missing.
+    /// Answers that reported missing packets.
     pub refusals: u64,
     /// NAKs sent without a request, because nothing more came.
     pub unsolicited_naks: u64,
 }
 
-/// Which positions are granted.
+/// Which stream positions are granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Grant {
-    /// So many bytes beyond what the application has taken.
+    /// This many bytes beyond what the application has taken.
     Ahead(u64),
-    /// All up to here, one after the other.
+    /// All positions up to here, in order.
     Until(u64),
-    /// These, in any order.
+    /// The positions between these two, in any order.
     Anywhere(u64, u64),
 }
 
@@ -76,25 +76,32 @@ pub struct BlastReceiver {
     options: BlastOptions,
     connection: u32,
     grant: Grant,
+    /// The blasts that are arriving, from number `base` on; `None` for one of which nothing has arrived.
     reassemblies: VecDeque<Option<BlastReassembly>>,
-    /// How many of them are not complete, and the bytes of all.
+    /// The number of them that are not complete.
     open: usize,
+    /// The bytes of all of them.
     claimed: u64,
-    /// When the last packet of a blast came, and the time between two of a round: the longest of late.
+    /// When the last packet of a blast arrived.
     last_received: Instant,
+    /// The longest recent time between two packets of a round.
     gap: Option<Duration>,
-    /// Number of the first blast that has not been delivered.
+    /// The number of the first blast that has not been delivered.
     base: u32,
+    /// The stream position up to which everything has arrived.
     delivered: u64,
     /// The end of the farthest blast of which something has arrived.
     highest: u64,
+    /// The stream position up to which the application has taken the data.
     consumed: u64,
-    /// The last limit sent.
+    /// The limit that was last reported to the sender.
     advertised: u64,
+    /// The whole stream has arrived.
     ended: bool,
     answers: VecDeque<BlastPendingAnswer>,
+    /// The limit is to be reported to the sender.
     send_limit: bool,
-    /// Where the next packet is expected: number of the blast, and index.
+    /// Where the next packet is expected: number of the blast and index of the packet.
     cursor: (u32, u32),
     counters: BlastReceiverCounters,
 }
@@ -126,7 +133,7 @@ impl BlastReceiver {
         }
     }
 
-    /// A receiver of blasts that carry their position between two bounds ([`crate::ikp`]).
+    /// A receiver of blasts whose positions may lie anywhere in `granted` ([`crate::ikp`]).
     #[must_use]
     pub fn scattered(options: &BlastOptions, connection: u32, granted: Range<u64>) -> Self {
         let grant = Grant::Anywhere(granted.start, granted.end);
@@ -137,7 +144,7 @@ impl BlastReceiver {
         }
     }
 
-    /// From now on these positions are granted, and nothing else; what was arriving is given up.
+    /// Grants these positions and no others; blasts that are arriving are given up.
     pub fn grant(&mut self, granted: Range<u64>) {
         self.grant = Grant::Until(granted.end);
         (self.delivered, self.highest) = (granted.start, granted.start);
@@ -147,13 +154,13 @@ impl BlastReceiver {
 
     // --- the application's side ---
 
-    /// Stream position up to which everything has arrived.
+    /// The stream position up to which everything has arrived.
     #[must_use]
     pub const fn delivered(&self) -> u64 {
         self.delivered
     }
 
-    /// The application has taken everything before this position: as much more is granted.
+    /// Notes that the application has taken everything before this position; the grant moves on as far.
     pub fn consume(&mut self, position: u64) {
         self.consumed = self.consumed.max(position.min(self.delivered));
         // A blocked sender gets the new limit once it is worth a packet.
@@ -170,7 +177,7 @@ impl BlastReceiver {
         self.ended
     }
 
-    /// As far as it grants.
+    /// The stream position up to which it grants.
     #[must_use]
     pub const fn limit(&self) -> u64 {
         match self.grant {
@@ -185,8 +192,8 @@ impl BlastReceiver {
         self.counters
     }
 
-    /// Stream positions where the next packets probably belong, in order, with their largest sizes: what is missing
-    /// from the last arrival on, then what follows all known blasts. For receiving straight into the destination.
+    /// The stream positions where the next packets probably belong, in order, with their largest sizes: missing packets
+    /// after the last arrival, then what follows all known blasts. The driver can receive straight into these places.
     pub fn expected(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
         let packet = u64::from(self.options.packet);
         self.expected_rows().flat_map(move |(from, bytes)| {
@@ -200,7 +207,7 @@ impl BlastReceiver {
         })
     }
 
-    /// The same, packets that follow each other together: the position of the first, and all their bytes.
+    /// Like [`Self::expected`], with adjacent packets combined: the position of the first, and the bytes of all.
     pub fn expected_rows(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let packet = self.options.packet;
         let places = if self.open == 0 {
@@ -247,7 +254,7 @@ impl BlastReceiver {
             .flatten()
             .next()
             .map_or(self.delivered, |last| last.blast.end());
-        // Positions that have arrived already are no destination.
+        // Positions whose data has arrived already must not be overwritten.
         let limit = if beyond < self.highest {
             0
         } else {
@@ -258,7 +265,7 @@ impl BlastReceiver {
 
     // --- what arrives ---
 
-    /// A packet of a blast has arrived with `payload` bytes behind its header.
+    /// Handles a packet of a blast with `payload` bytes behind its header.
     pub fn handle(&mut self, now: Instant, header: &BlastHeader, payload: usize) -> BlastArrival {
         if header.connection != self.connection {
             return BlastArrival::Nothing;
@@ -305,7 +312,7 @@ impl BlastReceiver {
             && !header.has(ACK_REQUEST)
             && (reassembly.blast, reassembly.round) == (blast, header.round)
             && !self.ended;
-        // One that completes the blast, or is the short last one, is handled by itself.
+        // Packets that complete the blast, or the short last packet, are handled one by one.
         let ends = reassembly.bitmap.count() + count >= reassembly.bitmap.bound()
             || first + count >= reassembly.bitmap.bound();
         if !known || ends || count == 0 || !reassembly.bitmap.put_row(first, count) {
@@ -321,7 +328,8 @@ impl BlastReceiver {
         Some(reassembly.blast.span(first, packet).0)
     }
 
-    /// The blast of a packet, if its fields agree with everything known.
+    /// Checks the header of a data packet against what was agreed, granted and known of its blast; `None` if it is
+    /// wrong.
     fn check_header(
         &mut self,
         now: Instant,
@@ -356,7 +364,8 @@ impl BlastReceiver {
         }
     }
 
-    /// The first packet of a blast. Blasts do not overlap: all together they are not more than what was granted.
+    /// Begins a blast at its first packet. Blasts do not overlap, so all together must not be more than what was
+    /// granted.
     fn begin(&mut self, now: Instant, blast: BlastExtent, round: u16, place: usize) -> Option<()> {
         let claimed = self.claimed + u64::from(blast.length);
         let scattered = matches!(self.grant, Grant::Anywhere(..));
@@ -387,7 +396,7 @@ impl BlastReceiver {
         let newer = !older && header.round != reassembly.round;
         let forgets = matches!(strategy, BlastStrategy::Full | BlastStrategy::FullNak);
         if older && forgets && !reassembly.complete {
-            // Of a transmission that has been given up.
+            // The packet is of a transmission that was given up.
             self.counters.duplicates += 1;
             return BlastArrival::Nothing;
         }
@@ -435,14 +444,14 @@ impl BlastReceiver {
         }
     }
 
-    /// Blasts that are complete, in order, are the application's.
+    /// Delivers complete blasts to the application, in order.
     fn deliver(&mut self) {
         while let Some(Some(first)) = self.reassemblies.front() {
             let length = u64::from(first.blast.length);
             let follows =
                 first.blast.start == self.delivered || matches!(self.grant, Grant::Anywhere(..));
             if !follows {
-                // Its sender has left out a part of the stream, or sent it in two blasts.
+                // The sender has left out a part of the stream, or has sent it in two blasts.
                 self.counters.violations += 1;
                 self.open -= usize::from(!first.complete);
                 self.claimed -= length;
@@ -460,7 +469,7 @@ impl BlastReceiver {
         }
     }
 
-    /// The driver's verdict on a blast it was given to check: one that is wrong has to come again as a whole.
+    /// Takes the driver's verdict on a blast that it had to check; a wrong blast has to be sent again as a whole.
     pub fn checked(&mut self, number: u32, right: bool) {
         let place = number.wrapping_sub(self.base) as usize;
         let Some(Some(reassembly)) = self.reassemblies.get_mut(place) else {
@@ -493,7 +502,7 @@ impl BlastReceiver {
 
     // --- what leaves ---
 
-    /// The next answer and what follows its header.
+    /// The next answer: its header, and the body behind it.
     pub fn poll(&mut self, now: Instant) -> Option<(BlastHeader, Vec<u8>)> {
         self.handle_timeouts(now);
         while let Some(owed) = self.answers.pop_front() {
@@ -516,8 +525,8 @@ impl BlastReceiver {
         None
     }
 
-    /// How long it waits for more before it reports missing packets by itself, if it does. The gap between two packets
-    /// of a round sets the least wait: before there is one, nothing is reported.
+    /// How long the receiver waits for more before it reports missing packets by itself, if it does. The gap between
+    /// two packets of a round sets the least wait; before a gap was measured, nothing is reported.
     fn nak_delay(&self) -> Option<Duration> {
         let nak_delay = self
             .options
@@ -527,7 +536,7 @@ impl BlastReceiver {
             .map(|gap| Duration(nak_delay.0.max(gap.0.saturating_mul(GAPS))))
     }
 
-    /// Nothing more has come of an incomplete blast: its request may be lost.
+    /// Reports missing packets of incomplete blasts of which nothing more has come: the request may be lost.
     fn handle_timeouts(&mut self, now: Instant) {
         let Some(nak_delay) = self.nak_delay() else {
             return;
@@ -551,7 +560,7 @@ impl BlastReceiver {
         }
     }
 
-    /// When it has to be polled: an answer waits, or missing packets are to be reported.
+    /// When to poll next: an answer waits, or missing packets are to be reported.
     #[must_use]
     pub fn deadline(&self, now: Instant) -> Option<Instant> {
         if !self.answers.is_empty() || self.send_limit {
@@ -567,7 +576,7 @@ impl BlastReceiver {
             .min()
     }
 
-    /// The driver was away: silence so far is not the sender's.
+    /// Tells the machine that the driver was suspended, so that the silence until now does not count as the sender's.
     pub fn resume(&mut self, now: Instant) {
         self.last_received = now;
     }
@@ -593,14 +602,14 @@ fn gap(before: Option<Duration>, between: Duration) -> Duration {
 
 #[cfg(test)]
 impl BlastReceiver {
-    /// As if so many blasts had come before, up to a position of the stream.
+    /// Sets the state as if `number` blasts had arrived before, up to a position of the stream.
     pub(super) const fn start_at(&mut self, number: u32, position: u64) {
         self.base = number;
         (self.delivered, self.consumed) = (position, position);
         self.advertised = self.limit();
     }
 
-    /// Invariants.
+    /// Checks the invariants.
     pub(super) fn check(&self) {
         assert!(
             self.reassemblies.len() <= self.options.flight as usize

@@ -17,7 +17,7 @@ use stackline_core::time::{Duration, Instant};
 
 /// Round trips shorter than this belong to a local network, where nothing is paced by default.
 const LOCAL: Duration = Duration(2_000_000);
-/// Most bytes sent before the path has been measured, where the pace depends on it.
+/// The most bytes sent before a round trip was measured, where pacing depends on it.
 const FIRST: u64 = 64 << 10;
 /// With full retransmission the interval is doubled once at most.
 const FULL_DOUBLED: u32 = 1;
@@ -32,13 +32,13 @@ pub struct BlastSenderCounters {
     pub packets: u64,
     /// Data packets that were sent again.
     pub repeated: u64,
-    /// Bytes of data in them.
+    /// Bytes of data in the repeated packets.
     pub repeated_bytes: u64,
-    /// Questions that were not answered in time.
+    /// Requests that were not answered in time.
     pub timeouts: u64,
-    /// Answers that named something missing.
+    /// Answers that reported missing packets.
     pub refusals: u64,
-    /// Bytes that have arrived.
+    /// Bytes of the stream up to which everything has arrived.
     pub acknowledged: u64,
 }
 
@@ -48,7 +48,7 @@ pub struct BlastSender {
     options: BlastOptions,
     connection: u32,
     in_flight: VecDeque<BlastInFlight>,
-    /// Number of the first blast in flight.
+    /// The number of the first blast in flight.
     base: u32,
     /// Stream positions: end of the data written, end of the data cut into blasts, limit granted by the receiver.
     end: u64,
@@ -58,7 +58,7 @@ pub struct BlastSender {
     empty: bool,
     finish: bool,
     finished: bool,
-    /// Blasts with work, in the order they are to be served.
+    /// The numbers of blasts with packets to send, in the order of the stream.
     ready: VecDeque<u32>,
     ack_requests: AckRequests,
     rtt: RttEstimator,
@@ -123,7 +123,7 @@ impl BlastSender {
 
     // --- the application's side ---
 
-    /// Hands over the next `bytes` of the stream; none at all is an empty blast, which arrives like any other.
+    /// Writes the next `bytes` of the stream; zero bytes are an empty blast, which arrives like any other.
     pub fn send(&mut self, bytes: u64) {
         self.end = self.end.saturating_add(bytes);
         self.empty |= bytes == 0;
@@ -150,7 +150,7 @@ impl BlastSender {
         ) = (None, None, None, false);
     }
 
-    /// Bytes up to which everything has arrived.
+    /// The stream position up to which everything has arrived.
     #[must_use]
     pub fn acknowledged(&self) -> u64 {
         self.in_flight
@@ -242,7 +242,7 @@ impl BlastSender {
             return;
         }
         let nak_delay = answer.has(UNSOLICITED);
-        // Sent before the last request can have arrived.
+        // The NAK was sent before the last request can have arrived.
         if nak_delay
             && in_flight
                 .ack_requested_at
@@ -390,7 +390,7 @@ impl BlastSender {
         Some(run)
     }
 
-    /// How many packets the pace allows; `None` for none.
+    /// How many packets the pace allows now; `None` for none.
     fn allowed(&mut self, now: Instant) -> Option<u32> {
         let Some(rate) = &mut self.rate else {
             return Some(u32::MAX);
@@ -416,7 +416,7 @@ impl BlastSender {
         }
     }
 
-    /// The place of the blast that is served next: one that has work, or a new one.
+    /// The index of the blast that is served next: one with packets to send again, or a new one.
     fn next_ready(&mut self) -> Option<usize> {
         while let Some(number) = self.ready.front() {
             let place = number.wrapping_sub(self.base) as usize;
@@ -470,7 +470,7 @@ impl BlastSender {
         enough.then_some(wanted.min(granted) as u32)
     }
 
-    /// Bytes of the next blast if the receiver grants them.
+    /// The bytes of the next blast if the receiver grants them; `None` while a round trip has to be measured first.
     fn next_wanted(&self) -> Option<u64> {
         let unknown = self.options.pacing == BlastPacing::Auto && self.rtt.minimum().is_none();
         let most = match &self.rate {
@@ -503,7 +503,7 @@ impl BlastSender {
             .saturating_sub(self.arrived.max(self.acknowledged()))
     }
 
-    /// Whether only the receiver's buffer keeps it from sending.
+    /// Whether only the receiver's grant keeps the sender from sending.
     fn is_blocked(&self) -> bool {
         self.in_flight.is_empty() && self.end > self.cut && self.limit <= self.cut
     }
@@ -533,7 +533,7 @@ impl BlastSender {
         }
     }
 
-    /// A round has been sent; its last packet requests an answer.
+    /// Notes that a whole round has been sent, whose last packet requests an answer.
     fn request_ack(&mut self, place: usize, now: Instant) {
         if self.ack_request_due().is_none() {
             // Time without an open request does not count as the peer's silence.
@@ -554,7 +554,7 @@ impl BlastSender {
             .prune(in_flight.len(), |request| is_open(in_flight, base, request));
     }
 
-    /// Does what is due.
+    /// Handles all requests whose answer is overdue.
     fn handle_timeouts(&mut self, now: Instant) {
         while let Some((at, wait)) = self.ack_request_due() {
             if at > now {
@@ -604,7 +604,7 @@ impl BlastSender {
         }
     }
 
-    /// A blast is to be served: those that come first in the stream go first.
+    /// Puts a blast on the list of blasts to serve, in the order of the stream.
     fn enqueue(&mut self, number: u32) {
         let ahead = |number: u32| number.wrapping_sub(self.base) as i32;
         let place = self
@@ -620,7 +620,7 @@ impl BlastSender {
             .due(&self.rtt, |request| is_open(in_flight, base, request))
     }
 
-    /// When it has to be polled, and why. Called after [`BlastSender::poll`] has yielded nothing.
+    /// When to poll next, and why. Called after [`BlastSender::poll`] has yielded nothing.
     pub fn deadline(&mut self, now: Instant) -> Option<(Instant, BlastSenderWait)> {
         let unsent = !self.ready.is_empty() || self.next_length().is_some();
         let send = unsent.then(|| match self.rate.as_mut().map(|rate| rate.may_send(now)) {
@@ -663,7 +663,7 @@ fn is_open(in_flight: &VecDeque<BlastInFlight>, base: u32, request: &AckRequest)
 
 #[cfg(test)]
 impl BlastSender {
-    /// As if so many blasts had been sent before, up to a position of the stream.
+    /// Sets the state as if `number` blasts had been sent before, up to a position of the stream.
     pub(super) fn start_at(&mut self, number: u32, position: u64) {
         self.base = number;
         (self.end, self.cut) = (self.end + position, position);
@@ -675,7 +675,7 @@ impl BlastSender {
         self.cut
     }
 
-    /// Invariants.
+    /// Checks the invariants.
     pub(super) fn check(&self) {
         assert!(self.cut <= self.end && self.cut <= self.limit);
         assert!(self.in_flight.len() <= self.options.flight as usize);

@@ -1,4 +1,4 @@
-//! The format of a packet: a header of 32 bytes, little-endian, and a body. Anything else is ignored.
+//! The format of a packet: a header of 32 bytes, little-endian, and a body. Packets of any other form are ignored.
 //!
 //! | bytes | field | of data | of an answer |
 //! | --- | --- | --- | --- |
@@ -21,15 +21,15 @@ pub const HEADER: usize = 32;
 /// Bytes between header and payload of a packet that is sealed: its number (8) and the tag of its encryption (16).
 pub const SEAL: usize = 8 + 16;
 
-/// What a packet is.
+/// The kinds of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum BlastPacketKind {
     /// A packet of a blast.
     Data = 1,
-    /// What arrived of a blast, and how far the sender may go on.
+    /// An answer: which packets of a blast have arrived, and how far the sender may go on.
     Answer = 2,
-    /// Requests nothing but the limit.
+    /// Requests the receiver's limit only.
     Probe = 3,
     /// Requests a connection; parameters follow.
     Open = 4,
@@ -39,13 +39,13 @@ pub enum BlastPacketKind {
     Refuse = 6,
     /// The connection is closed.
     Close = 7,
-    /// Heard that it is.
+    /// Acknowledges a Close.
     Closed = 8,
     /// A message that awaits its reply ([`crate::ikp`]).
     Send = 16,
     /// The reply.
     Reply = 17,
-    /// The message has come, its reply has not been made yet.
+    /// The message has arrived, and its reply has not been made yet.
     Pending = 18,
     /// Requests a range of the readable segment.
     MoveFrom = 19,
@@ -72,14 +72,14 @@ pub const ACK_REQUEST: u8 = 1;
 pub const FIN: u8 = 2;
 /// The whole blast has arrived.
 pub const COMPLETE: u8 = 4;
-/// Reports only the limit.
+/// The answer reports only the limit.
 pub const LIMIT: u8 = 8;
 /// Sent without a request, because nothing more came.
 pub const UNSOLICITED: u8 = 16;
 /// With [`BlastPacketKind::Close`]: its sender gives up, perhaps before everything was sent.
 pub const ABORT: u8 = 32;
 
-/// Rounds that a packet may be late: beyond, it is of a later round, whose number has wrapped.
+/// How many rounds a packet may be late; beyond, its round counts as a later one whose number has wrapped.
 const LATE: u16 = 256;
 
 /// Whether a round of a blast is before another one. After very many missed rounds any number counts as later.
@@ -96,24 +96,24 @@ pub struct BlastHeader {
     pub kind: BlastPacketKind,
     /// [`ACK_REQUEST`] and the others.
     pub flags: u8,
-    /// Which transmission of the blast.
+    /// The number of the transmission of the blast, from 0; wraps.
     pub round: u16,
-    /// Which connection.
+    /// The number of the connection.
     pub connection: u32,
-    /// Which blast of its direction; wraps.
+    /// The number of the blast in its direction; wraps.
     pub blast: u32,
     /// Bytes of the blast.
     pub length: u32,
     /// Stream position of the blast's first byte; in answers the limit.
     pub start: u64,
-    /// Which packet of the blast.
+    /// The index of the packet in the blast; in answers the first missing packet.
     pub index: u16,
-    /// Check over the blast's bytes.
+    /// The checksum of the blast's bytes; in answers the number of missing packets.
     pub check: u32,
 }
 
 impl BlastHeader {
-    /// One with nothing but a kind and a connection.
+    /// A header with only a kind and a connection.
     #[must_use]
     pub const fn new(kind: BlastPacketKind, connection: u32) -> Self {
         Self {
@@ -135,7 +135,7 @@ impl BlastHeader {
         self.flags & flag != 0
     }
 
-    /// Its bytes.
+    /// The header as bytes.
     #[must_use]
     #[inline]
     pub fn write(&self) -> [u8; HEADER] {

@@ -1,10 +1,10 @@
-//! Control datagrams: the token, a kind, a value. Anything else is ignored.
+//! Control datagrams: the token, a kind, a value. Datagrams of any other form are ignored.
 
 use super::DatagramToken;
 
 /// Bytes of a control datagram: token, kind, value.
 pub const CONTROL: usize = 16 + 1 + 8;
-/// Set in the kind of an answer.
+/// The bit that is set in the kind of an answer.
 pub const ANSWER: u8 = 0x80;
 
 /// Control messages, repeated until answered.
@@ -15,14 +15,14 @@ pub enum DatagramControl {
     Hello = 1,
     /// A bulk transfer begins.
     Start = 2,
-    /// No more data units; the value is how many were sent.
+    /// No more data units follow; the value holds how many were sent ([`super::COUNT_BITS`]).
     End = 3,
     /// The connection is closed.
     Bye = 4,
 }
 
 impl DatagramControl {
-    /// The kind of that number, unless it is an answer or unknown.
+    /// The kind with that number; `None` for an answer or an unknown number.
     #[must_use]
     pub fn of(kind: u8) -> Option<Self> {
         [Self::Hello, Self::Start, Self::End, Self::Bye]
@@ -31,7 +31,7 @@ impl DatagramControl {
     }
 }
 
-/// The bytes of one.
+/// The bytes of a control datagram.
 #[must_use]
 pub fn write_control(token: &DatagramToken, kind: u8, value: u64) -> [u8; CONTROL] {
     let mut bytes = [0_u8; CONTROL];
@@ -41,7 +41,7 @@ pub fn write_control(token: &DatagramToken, kind: u8, value: u64) -> [u8; CONTRO
     bytes
 }
 
-/// The kind and value of a control datagram of this run.
+/// The kind and the value of a control datagram; `None` if it is not one of this run.
 #[must_use]
 pub fn read_control(bytes: &[u8], token: &DatagramToken) -> Option<(u8, u64)> {
     let bytes: &[u8; CONTROL] = bytes.try_into().ok()?;

@@ -1,21 +1,24 @@
-//! Counts datagrams by their sequence numbers: lost, duplicated, reordered; never negative, never more than was sent.
+//! Counts lost, duplicated and reordered datagrams by their sequence numbers. The number of lost ones is never negative
+//! and never more than was sent.
 
 use super::UnitLosses;
 use alloc::boxed::Box;
 
-/// Numbers the bitmap holds.
+/// The number of sequence numbers that the bitmap holds.
 const WINDOW: u64 = 1 << 16;
-/// Numbers this far behind the highest are distinguished; a word of the bitmap is cleared at a time.
+/// Numbers at most this far behind the highest can be told apart as new or duplicate; the bitmap is cleared a word at a
+/// time.
 const DISTINGUISHED: u64 = WINDOW - 64;
 const WORDS: usize = (WINDOW / 64) as usize;
 
-/// What has arrived so far.
+/// The counts of one stream of datagrams.
 #[derive(Debug)]
 pub struct Sequence {
+    /// A ring bitmap of the numbers that have arrived.
     arrived: Box<[u64; WORDS]>,
     /// One more than the highest number that arrived.
     next: u64,
-    /// Different numbers that arrived.
+    /// The number of different sequence numbers that have arrived.
     unique: u64,
     duplicated: u64,
     reordered: u64,
@@ -28,7 +31,7 @@ impl Default for Sequence {
 }
 
 impl Sequence {
-    /// Nothing yet.
+    /// A counter of a stream of which nothing has arrived.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -40,7 +43,7 @@ impl Sequence {
         }
     }
 
-    /// A datagram of that number arrived. True when it had not arrived before.
+    /// Counts a datagram with that number. Returns true when it had not arrived before.
     #[inline]
     pub fn arrived(&mut self, number: u64) -> bool {
         if number == self.next {
@@ -69,7 +72,7 @@ impl Sequence {
         true
     }
 
-    /// Forgets what the numbers from `from` to `to` would find in the window.
+    /// Clears the bits of the numbers from `from` to `to`, which are left from a window ago.
     #[inline]
     fn clear(&mut self, from: u64, to: u64) {
         if to - from >= WINDOW {
@@ -81,7 +84,7 @@ impl Sequence {
         }
     }
 
-    /// The result when the sender reports that it sent `sent`.
+    /// The losses, given that the sender reports to have sent `sent` datagrams.
     #[must_use]
     pub const fn losses(&self, sent: u64) -> UnitLosses {
         UnitLosses {

@@ -1,4 +1,5 @@
-//! The sending side: one message at a time, blocked until its reply, with segments of its memory granted meanwhile.
+//! The client of V's message passing: it sends one message at a time and is blocked until its reply; meanwhile segments
+//! of its memory are granted.
 //!
 //! The message is sent again whenever nothing of its transaction is received for an interval. While the server reports
 //! the message as pending, it is repeated less and less often. Packets beyond the grants are refused and counted;
@@ -18,7 +19,7 @@ use crate::blast::answer_timeout::{MOST_DOUBLED, RttEstimator};
 use crate::blast::{self, BlastHeader, BlastPacketKind, BlastReceiver, BlastSender};
 use stackline_core::time::{Duration, Instant};
 
-/// A pending message is repeated after twice as long each time, up to this.
+/// The longest time between two repetitions of a pending message; the time doubles up to this.
 const LONGEST_PENDING_WAIT: Duration = Duration(1_000_000_000);
 
 /// A message that awaits its reply.
@@ -26,14 +27,15 @@ const LONGEST_PENDING_WAIT: Duration = Duration(1_000_000_000);
 struct IkpCall {
     message: u32,
     grants: Grants,
-    /// Sends so far, and when the last one left.
+    /// The number of Sends so far.
     sends: u32,
+    /// When the last Send was sent.
     sent: Instant,
     /// When to send again.
     due: Instant,
-    /// Since when a Send is unanswered.
+    /// Since when nothing was received in answer to a Send.
     silent: Option<Instant>,
-    /// How often it was reported as pending since something else was received.
+    /// How often the message was reported as pending since something else was received.
     pending: u32,
     moves: Option<IkpClientMoves>,
 }
@@ -44,7 +46,7 @@ struct IkpClientMoves {
     delivery: u16,
     receiver: BlastReceiver,
     sender: BlastSender,
-    /// Number of the last range requested.
+    /// The number of the last range that the server requested.
     serial: u16,
 }
 
@@ -80,13 +82,13 @@ impl IkpClient {
 
     // --- the application's side ---
 
-    /// What holds.
+    /// The options in force.
     #[must_use]
     pub const fn options(&self) -> &IkpOptions {
         &self.options
     }
 
-    /// Where it is.
+    /// The state of the client.
     #[must_use]
     pub const fn state(&self) -> IkpClientState {
         match (&self.call, self.failure) {
@@ -108,7 +110,7 @@ impl IkpClient {
         &self.rtt
     }
 
-    /// Sends a message of so many bytes.
+    /// Sends a message of `message` bytes.
     ///
     /// # Errors
     /// A [`IkpSendError`]: nothing is sent then.
@@ -147,8 +149,9 @@ impl IkpClient {
         self.call = None;
     }
 
-    /// Where in the writable segment the next packets of a move probably belong, in order, and their largest sizes.
-    /// These places hold no data that has arrived: payloads that land there before [`IkpClient::handle`] do no harm.
+    /// The offsets in the writable segment where the next packets of a move probably belong, in order, and their
+    /// largest sizes. These places hold no data that has arrived: payloads that are received there before
+    /// [`IkpClient::handle`] do no harm.
     pub fn expected(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let call = self.call.iter().filter(|call| call.grants.writable > 0);
         call.flat_map(|call| {
@@ -159,7 +162,7 @@ impl IkpClient {
                 .iter()
                 .flat_map(|moves| moves.receiver.expected());
             let known = known.map(|(position, bytes)| (u64::from(wire::offset(position)), bytes));
-            // Of a move that has not begun it is guessed that it begins at the beginning.
+            // A move that has not begun is guessed to start at the beginning.
             let packets = if call.moves.is_some() {
                 0
             } else {
@@ -174,8 +177,8 @@ impl IkpClient {
 
     // --- what arrives ---
 
-    /// A packet has arrived: its header, what follows it where it is no data (of data it may be anything), and how many
-    /// bytes follow.
+    /// Handles a packet: its header, the body behind it if it is not data (for data `body` is ignored), and the number
+    /// of bytes behind the header.
     pub fn handle(
         &mut self,
         now: Instant,
@@ -227,7 +230,7 @@ impl IkpClient {
         arrival
     }
 
-    /// The server lives.
+    /// Notes a sign of life of the server.
     fn last_heard(&mut self, now: Instant, header: &BlastHeader, arrival: IkpClientArrival) {
         let Some(call) = &mut self.call else { return };
         let answers_send = matches!(
@@ -251,7 +254,7 @@ impl IkpClient {
 
     // --- what leaves ---
 
-    /// What is to be sent next: a message, an answer, or at most `most` packets of a move.
+    /// The next thing to send: a message, an answer, or at most `most` packets of a move.
     pub fn poll(&mut self, now: Instant, most: u32) -> Option<IkpOutput> {
         let call = self.call.as_mut()?;
         if call.gives_up_at(&self.options).is_some_and(|at| at <= now) {
@@ -261,7 +264,8 @@ impl IkpClient {
         }
         if let Some(output) = call.moves.as_mut().and_then(|moves| moves.poll(now, most)) {
             if matches!(&output, IkpOutput::Run(run) if run.is_first()) {
-                // While it sends requested data, no reply is due. Repeated data may have been requested needlessly.
+                // While requested data is being sent, no reply is due. Repeated data may have been requested
+                // needlessly.
                 let answered = call
                     .moves
                     .as_ref()
@@ -297,7 +301,7 @@ impl IkpClient {
         Some(IkpOutput::Message(send.header()))
     }
 
-    /// When it has to be polled, and why; called after [`IkpClient::poll`] has yielded nothing.
+    /// When to poll next, and why; called after [`IkpClient::poll`] has yielded nothing.
     pub fn deadline(&mut self, now: Instant) -> Option<(Instant, IkpClientPollCause)> {
         let call = self.call.as_mut()?;
         let give_up = call
@@ -345,7 +349,7 @@ impl IkpCall {
     }
 
     fn replied(&self, header: &BlastHeader, payload: usize) -> IkpClientArrival {
-        // A later delivery of the message has begun to write: only its own reply counts.
+        // If a later delivery of the message has begun to write, only its own reply counts.
         if self.is_replaced(header.check as u16) {
             return IkpClientArrival::Nothing;
         }
@@ -371,7 +375,7 @@ impl IkpCall {
             .is_some_and(|moves| (delivery.wrapping_sub(moves.delivery) as i16) < 0)
     }
 
-    /// The moves of this delivery; `None` when a later one has begun.
+    /// The moves of this delivery; `None` when a later delivery has begun.
     fn moves(
         &mut self,
         options: &IkpOptions,
@@ -427,7 +431,7 @@ impl IkpCall {
         IkpClientArrival::Nothing
     }
 
-    /// A packet for the writable segment.
+    /// Handles a data packet for the writable segment.
     fn moved(
         &mut self,
         options: &IkpOptions,

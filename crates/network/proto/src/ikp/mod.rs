@@ -1,9 +1,10 @@
 //! V's message passing between kernels (Cheriton and Zwaenepoel's IKP): Send, Receive, Reply, MoveTo, MoveFrom.
 //!
 //! A client that sends is blocked until its message is replied to. With the message it may grant two segments of its
-//! memory: one that the receiver may read ([`IkpServer::move_from`]), one that it may write ([`IkpServer::move_to`]). Moves
-//! are blasts whose packets contain their position in the segment, so that they are received in place. The first bytes
-//! of the readable segment travel with the message as far as its packet has room, and a reply carries data likewise.
+//! memory: one that the receiver may read ([`IkpServer::move_from`]), one that it may write ([`IkpServer::move_to`]).
+//! Moves (MoveTo, MoveFrom) are blasts whose packets contain their position in the segment, so that they are received
+//! in place. The first bytes of the readable segment travel with the message as far as its packet has room, and a reply
+//! carries data likewise.
 //!
 //! ```text
 //!   client                                    server

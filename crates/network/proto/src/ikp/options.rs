@@ -1,58 +1,64 @@
-//! Options of message passing, and those that a client sends to its server.
+//! Options of V's message passing (IKP), and the parameters that a client sends to its server.
 
 use crate::blast::bitmap;
 use crate::blast::{self, BlastPacing, BlastStrategy, BlastTimeout};
 use stackline_core::time::Duration;
 
-/// Bytes of data in a packet, as in V.
+/// The default of data bytes in a packet, as in V.
 pub const PACKET: u32 = 1024;
-/// Bytes of a message that travel beside a packet's data, as in V: a page and a short message fit one packet.
+/// Bytes of a message that a packet carries beside its data, as in V: a page and a short message fit into one packet.
 pub const BESIDE: u32 = 32;
-/// Longest and shortest packet.
+/// The longest packet, in bytes of data.
 const LONGEST: u32 = 65_000;
+/// The shortest packet, in bytes of data.
 const SHORTEST: u32 = 32;
-/// Bytes of a blast where nothing else is chosen: what the paper measures.
+/// The default size of a blast in bytes: what the paper measures.
 const SIZE: u32 = 64 << 10;
-/// Most blasts of a move, and most packets of these, in flight.
+/// The most blasts of a move in flight.
 const FLIGHT: u32 = 1 << 10;
+/// The most packets of a move in flight.
 const UNDER_WAY: u32 = 1 << 16;
+/// The default of [`IkpOptions::patience`].
 const PATIENCE: Duration = Duration(10_000_000_000);
+/// The default of [`IkpOptions::memory`].
 const MEMORY: Duration = Duration(30_000_000_000);
+/// How long a receiver of a move waits for more before it reports missing packets, where intervals adapt.
 const NAK_DELAY: Duration = Duration(10_000_000);
-/// Longer than any run.
+/// A time longer than any run.
 const NEVER: Duration = Duration(u64::MAX / 4);
-/// The form of everything here.
+/// The version of the parameters' format.
 const VERSION: u8 = 1;
 
-/// What is chosen. Of packets, blasts and strategy, a client's choice holds for both.
+/// The options of a client or a server. For packets, blasts and strategy the client's choice holds for both.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IkpOptions {
-    /// Bytes of data in a packet, at most. Messages and replies have [`BESIDE`] more, message and data together.
+    /// The most bytes of data in a packet. Messages and replies have [`BESIDE`] more, message and data together.
     pub packet: u32,
-    /// What of a move is sent again.
+    /// The strategy of retransmission in a move.
     pub strategy: BlastStrategy,
-    /// Bytes of a blast of a move, at most.
+    /// The most bytes of a blast of a move.
     pub size: u32,
     /// Blasts of a move that may be in flight at once.
     pub flight: u32,
-    /// After how long a message, or a request of a move, is repeated; fixed intervals count as half the patience at
-    /// most.
+    /// The time after which a message, or a request of a move, is repeated. Fixed intervals are limited to half the
+    /// patience.
     pub interval: BlastTimeout,
-    /// A peer that is silent for so long counts as dead. PENDING counts as a sign of life.
+    /// A peer that is silent for this long counts as dead. PENDING counts as a sign of life.
     pub patience: Duration,
     /// Whether the client requests delivery once only, while the server remembers it.
     pub once: bool,
-    /// How long a server remembers such a client and its reply: longer than the client's patience.
+    /// How long a server remembers a client that requested delivery once only, and its reply: longer than the client's
+    /// patience.
     pub memory: Duration,
 }
 
 impl IkpOptions {
-    /// Bytes of the shortest packet there may be.
+    /// The shortest packet, in bytes of data.
     pub const SHORTEST: u64 = SHORTEST as u64;
-    /// Most bytes of data in a packet.
+    /// The longest packet, in bytes of data.
     pub const LONGEST: u64 = LONGEST as u64;
 
-    /// As in V: packets of 1024 bytes, what is sent again of a move begins with the first packet missing, duplicates are
+    /// The options of V: packets of 1024 bytes, retransmission from the first missing packet on, duplicates are
     /// delivered. Intervals adapt.
     #[must_use]
     pub const fn v() -> Self {
@@ -68,7 +74,7 @@ impl IkpOptions {
         }
     }
 
-    /// The same with duplicates suppressed.
+    /// The options of V with duplicates suppressed.
     #[must_use]
     pub const fn once() -> Self {
         Self {
@@ -77,13 +83,13 @@ impl IkpOptions {
         }
     }
 
-    /// Bytes that a message, or a reply, and the data that travels with it have room for.
+    /// The bytes that a packet has for a message, or a reply, and the data that travels with it.
     #[must_use]
     pub const fn room(&self) -> u32 {
         self.packet + BESIDE
     }
 
-    /// The same within the bounds of the protocol.
+    /// These options within the bounds of the protocol.
     #[must_use]
     pub fn fitted(mut self) -> Self {
         self.packet = self.packet.clamp(SHORTEST, LONGEST);
@@ -97,7 +103,7 @@ impl IkpOptions {
         self
     }
 
-    /// The options of a move, whose peer may be silent for `patience`.
+    /// The blast options of a move whose peer may be silent for `patience`.
     pub(crate) const fn moves(&self, patience: Duration) -> blast::BlastOptions {
         blast::BlastOptions {
             strategy: self.strategy,
@@ -118,7 +124,8 @@ impl IkpOptions {
         }
     }
 
-    /// Those of a client's moves: whether its server lives, its Sends find out.
+    /// The blast options of a client's moves, which never time out: the client's Sends find out whether its server
+    /// lives.
     pub(crate) const fn patient_moves(&self) -> blast::BlastOptions {
         self.moves(NEVER)
     }
@@ -164,7 +171,7 @@ impl ClientParameters {
         }
     }
 
-    /// As a number.
+    /// The parameters packed into a number.
     pub(crate) fn pack(&self) -> u64 {
         u64::from(self.packet)
             | u64::from(self.size / self.packet) << 16
@@ -173,7 +180,7 @@ impl ClientParameters {
             | u64::from(VERSION) << 56
     }
 
-    /// From that; `None` where it is beyond any bound.
+    /// Unpacks the parameters; `None` where a value is out of bounds.
     pub(crate) fn unpack(number: u64) -> Option<Self> {
         let part = |shift: u32| (number >> shift & 0xffff) as u32;
         let (packet, each, flight) = (part(0), part(16), part(32));

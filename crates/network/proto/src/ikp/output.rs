@@ -1,4 +1,4 @@
-//! What the machines of a client and a server send: plain data.
+//! The output of a client's and a server's machine: plain data.
 
 use super::wire;
 use crate::blast::{self, BlastHeader};
@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 pub enum IkpOutput {
     /// A packet without bytes of the application: a header and what follows it.
     Control(BlastHeader, Vec<u8>),
-    /// A message and the data that travels with it: those of the Send, or of the last Reply.
+    /// A message and the data that travels with it: of a Send, or of the last Reply.
     Message(BlastHeader),
     /// Packets of a move.
     Run(IkpPacketRun),
@@ -23,7 +23,7 @@ pub struct IkpPacketRun {
 }
 
 impl IkpPacketRun {
-    /// How many packets.
+    /// The number of packets.
     #[must_use]
     pub const fn count(&self) -> u32 {
         self.run.count
@@ -44,13 +44,13 @@ impl IkpPacketRun {
         }
     }
 
-    /// The packets of the blast they are.
+    /// The run of packets of a blast that this is.
     #[must_use]
     pub const fn packets(&self) -> &blast::BlastPacketRun {
         &self.run
     }
 
-    /// Where in the segment its `n`th packet's bytes are, and how many.
+    /// The offset in the segment of its `n`th packet's data, and its bytes.
     #[must_use]
     #[inline]
     pub fn span(&self, n: u32) -> (u32, u32) {
@@ -59,7 +59,7 @@ impl IkpPacketRun {
     }
 }
 
-/// A receiver's answer, for the moves of one delivery.
+/// The answer of a receiver of a move, with the delivery that it belongs to.
 pub(super) fn answer(header: BlastHeader, body: Vec<u8>, delivery: u16) -> IkpOutput {
     IkpOutput::Control(
         BlastHeader {

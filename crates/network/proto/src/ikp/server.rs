@@ -1,5 +1,5 @@
-//! The receiving side: a server's state for one client. It receives the client's messages, moves data from and to the
-//! segments granted with them, and replies.
+//! The server of V's message passing: its state for one client. It receives the client's messages, moves data from and
+//! to the segments granted with them, and replies.
 //!
 //! A message repeated before its reply is answered with PENDING. After the reply the client's options decide: the reply
 //! is repeated ([`IkpOptions::once`]), or the message is delivered again. Nothing moves beyond the grants. A client that
@@ -19,24 +19,25 @@ use crate::blast::{self, BlastHeader, BlastPacketKind, BlastReceiver, BlastSende
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
 
-/// A range is requested again after so long where intervals adapt, then after twice as long, up to the longest.
+/// The time after which a range is first requested again, where intervals adapt; it doubles each time.
 const FIRST_REPEAT: Duration = Duration(20_000_000);
+/// The longest time between two requests of a range.
 const LONGEST_REPEAT: Duration = Duration(1_000_000_000);
 
-/// State of the last message.
+/// The state of the client's last message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CallState {
     /// There has been none.
     New,
     /// It awaits its reply.
     Open,
-    /// It was replied to, with this.
+    /// It was replied to: the bytes of the reply's message and data, and where the data belongs.
     Replied {
         message: u32,
         data: u32,
         offset: u32,
     },
-    /// It will never be: nothing of it is answered.
+    /// It will never be replied to: nothing about it is answered.
     Ignored,
 }
 
@@ -46,7 +47,7 @@ struct RequestedRange {
     offset: u32,
     bytes: u32,
     times: u32,
-    /// When to request again; never once something has come.
+    /// When to request it again; `None` once something has arrived.
     again: Option<Instant>,
     last_heard: Instant,
 }
@@ -84,21 +85,24 @@ pub struct IkpServer {
     options: IkpOptions,
     connection: u32,
     transaction: u32,
-    /// The last round received, and the one that was delivered.
+    /// The round of the last Send received.
     round: u16,
+    /// The round of the Send that was delivered.
     delivery: u16,
+    /// Whether the client requests delivery once only.
     once: bool,
     grants: Grants,
     state: CallState,
     moving: Move,
     moves: Option<IkpServerMoves>,
     pending_answer: IkpPendingAnswer,
+    /// When the client last sent, or was replied to.
     last_used: Instant,
     counters: IkpServerCounters,
 }
 
 impl IkpServer {
-    /// The side of the client with this number, which takes packets up to the length in the options.
+    /// A server for the client with this number; it accepts packets up to the length in the options.
     #[must_use]
     pub fn new(options: &IkpOptions, connection: u32) -> Self {
         let own = options.fitted();
@@ -122,13 +126,13 @@ impl IkpServer {
 
     // --- the application's side ---
 
-    /// The message that awaits its reply.
+    /// The transaction of the message that awaits its reply.
     #[must_use]
     pub fn open(&self) -> Option<u32> {
         (self.state == CallState::Open).then_some(self.transaction)
     }
 
-    /// What holds for this client.
+    /// The options in force for this client.
     #[must_use]
     pub const fn options(&self) -> &IkpOptions {
         &self.options
@@ -227,7 +231,7 @@ impl IkpServer {
         })
     }
 
-    /// How the last move of this message is; without one, it is done.
+    /// The progress of the last move of this message; without a move it is done.
     pub fn progress(&mut self, transaction: u32) -> IkpMoveProgress {
         if self.is_open(transaction).is_err() {
             return IkpMoveProgress::Gone;
@@ -264,11 +268,11 @@ impl IkpServer {
         matches!(self.moving, Move::Failed)
     }
 
-    /// Replies to this message with so many bytes of message and of data, which belongs at `offset` of the writable
-    /// segment. A move in progress ends where it is.
+    /// Replies to this message with `message` bytes of message and `data` bytes of data, which belong at `offset` of
+    /// the writable segment. A move in progress ends where it is.
     ///
     /// # Errors
-    /// A [`IkpReplyError`]: the message is as it was then.
+    /// A [`IkpReplyError`]: the message then still awaits its reply.
     pub fn reply(
         &mut self,
         now: Instant,
@@ -295,7 +299,7 @@ impl IkpServer {
         Ok(())
     }
 
-    /// Never replies to this message: its client will run out of patience.
+    /// Decides never to reply to this message: its client will run out of patience.
     pub fn ignore(&mut self, transaction: u32) {
         if self.is_open(transaction).is_ok() {
             self.state = CallState::Ignored;
@@ -317,8 +321,8 @@ impl IkpServer {
 
     // --- what arrives ---
 
-    /// A packet has arrived: its header, what follows it where it is no data (of data it may be anything), and how many
-    /// bytes follow.
+    /// Handles a packet: its header, the body behind it if it is not data (for data `body` is ignored), and the number
+    /// of bytes behind the header.
     pub fn handle(
         &mut self,
         now: Instant,
@@ -395,7 +399,7 @@ impl IkpServer {
                 self.counters.repeated += 1;
                 IkpServerArrival::Nothing
             }
-            // What the network doubled is no second request.
+            // A Send that the network duplicated (same round) does not request a second delivery.
             CallState::Replied { .. } if newer => {
                 self.counters.again += 1;
                 self.deliver(now, &send)
@@ -440,7 +444,7 @@ impl IkpServer {
                 wanted.last_heard = now;
             }
             if let blast::BlastArrival::Place { position, .. } = arrival {
-                // From now on the client sends again what is lost.
+                // The client has got the request: from now on it sends lost packets again by itself.
                 wanted.again = None;
                 return IkpServerArrival::Place(wire::offset(position) - wanted.offset);
             }
@@ -452,7 +456,8 @@ impl IkpServer {
         }
     }
 
-    /// Where in the range that is being moved from the client the next packets probably belong, in order, and their bytes.
+    /// The offsets in the range that is being moved from the client where the next packets probably belong, in order,
+    /// and their bytes.
     pub fn expected(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let wanted = if let Move::From(wanted) = self.moving {
             Some(wanted)
@@ -470,7 +475,7 @@ impl IkpServer {
 
     // --- what leaves ---
 
-    /// The next output: a reply, an answer, a request for a range, or at most `most` packets of a move.
+    /// The next thing to send: a reply, an answer, a request for a range, or at most `most` packets of a move.
     pub fn poll(&mut self, now: Instant, most: u32) -> Option<IkpOutput> {
         match core::mem::replace(&mut self.pending_answer, IkpPendingAnswer::Nothing) {
             IkpPendingAnswer::Nothing => {}
@@ -568,7 +573,7 @@ impl IkpServer {
         }
     }
 
-    /// When it has to be polled, and why; called after [`IkpServer::poll`] has yielded nothing.
+    /// When to poll next, and why; called after [`IkpServer::poll`] has yielded nothing.
     pub fn deadline(&mut self, now: Instant) -> Option<(Instant, IkpServerPollCause)> {
         if self.pending_answer != IkpPendingAnswer::Nothing {
             return Some((now, IkpServerPollCause::Answer));

@@ -1,4 +1,4 @@
-//! What the headers say. They have the form of [`crate::blast::wire`]; their fields mean, in every packet:
+//! The headers of IKP's packets. They have the form of [`crate::blast::wire`]; their fields mean, in every packet:
 //!
 //! | field | Send | Reply | Pending, Refuse | MoveFrom | Data of a move | Answer |
 //! | --- | --- | --- | --- | --- | --- | --- |
@@ -23,12 +23,12 @@ use core::ops::Range;
 /// The client requests delivery once only.
 pub const ONCE: u8 = 16;
 
-/// What the receiver of a message may do with the sender's memory, in bytes.
+/// What the receiver of a message may do with the memory of its sender, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Grants {
-    /// Bytes of the segment it may read.
+    /// Bytes of the segment that it may read.
     pub readable: u32,
-    /// Bytes of the segment it may write.
+    /// Bytes of the segment that it may write.
     pub writable: u32,
 }
 
@@ -36,14 +36,14 @@ pub struct Grants {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum IkpRefusal {
-    /// Its packets are longer than the server takes, or of another version.
+    /// The client's packets are longer than the server accepts, or of another version.
     Parameters = 1,
     /// The server has no room for more clients.
     Full = 2,
 }
 
 impl IkpRefusal {
-    /// The refusal of that number.
+    /// The refusal with that number.
     #[must_use]
     pub fn of(number: u8) -> Option<Self> {
         [Self::Parameters, Self::Full]
@@ -75,7 +75,7 @@ pub(crate) const fn positions(transaction: u32, offset: u32, bytes: u32) -> Rang
     from..from + bytes as u64
 }
 
-/// Where in its segment a position is.
+/// The offset in its segment of a position.
 #[must_use]
 pub(crate) const fn offset(position: u64) -> u32 {
     position as u32
@@ -87,7 +87,7 @@ pub(crate) const fn transaction(position: u64) -> u32 {
     (position >> 32) as u32
 }
 
-/// Whether a part lies inside so many bytes.
+/// Whether a part (`offset`, `bytes`) lies inside a segment of `all` bytes.
 #[must_use]
 pub(crate) const fn inside(offset: u32, bytes: u32, all: u32) -> bool {
     offset as u64 + bytes as u64 <= all as u64
@@ -125,7 +125,8 @@ impl Send {
         }
     }
 
-    /// From a header with these parameters and `payload` bytes behind it; `None` where they contradict each other.
+    /// Reads a Send from a header with these parameters and `payload` bytes behind it; `None` where they contradict
+    /// each other.
     pub(crate) fn read(
         header: &BlastHeader,
         parameters: ClientParameters,

@@ -1,6 +1,7 @@
-//! AMQP 0-9-1: frames of channels. A method is answered by its `-ok` on its channel; what is published is one-way, or answered by its
-//! confirmation where the channel asked for these; what is delivered is a push. Contents are one message with the method before them. After
-//! bytes that were not seen each side goes on with a frame at the beginning of a segment, and contents that go on are unknown.
+//! AMQP 0-9-1: finds exchanges in the frames of a connection's channels. A method is answered by its `-ok` method on the same channel. A
+//! published message is one-way, or is answered by its confirmation if the channel asked for confirmations; a delivered message is a
+//! push. The content frames behind a method belong to its message. After bytes that were not captured, each side resumes at a frame that
+//! begins a segment; contents that were in progress are lost.
 
 mod methods;
 
@@ -14,23 +15,25 @@ use methods::{Method, MethodId};
 use stackline_events::unit_ids::EventStreamDirection;
 use std::collections::BTreeMap;
 
-/// What a client begins with.
+/// The protocol header that a client begins with.
 const GREETING: &[u8] = b"AMQP\0\0\x09\x01";
-/// Kind, channel and size of a frame, and the byte at its end.
+/// The length of a frame's head in bytes: type, channel and size.
 const HEAD: usize = 7;
+/// The last byte of every frame.
 const END: u8 = 0xce;
+/// Frame types.
 const METHOD: u8 = 1;
 const CONTENT: u8 = 2;
 const BODY: u8 = 3;
 const HEARTBEAT: u8 = 8;
-/// Bytes of a frame that are held, at most.
+/// The most bytes of a frame that are held.
 const KEEP: usize = HEAD + 4 * LONGEST_NAME;
-/// Bytes of a frame, at most: what announces more is not AMQP.
+/// The longest frame in bytes; a frame that announces more is not taken as AMQP.
 const LONGEST: usize = 1 << 28;
-/// Channels on which something may go on at once.
+/// The most channels that may confirm messages, or have a content in progress, at once.
 const MOST_CHANNELS: usize = Bound::Waiting.most();
 
-/// Whether a connection speaks it.
+/// Whether a connection speaks AMQP.
 pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
     if opening.there.is_empty() && !opening.back.is_empty() {
         return ProtocolVerdict::No;
@@ -38,30 +41,31 @@ pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
     ProtocolVerdict::begins(opening.there, GREETING)
 }
 
-/// What an answer repeats: the channel, the method that answers, and which of the messages that were published.
+/// What matches an answer to its request: the channel, the method that answers, and the delivery tag for confirmations (else 0).
 type Key = (usize, MethodId, u64);
 
-/// One connection.
+/// The dissector of one AMQP connection.
 #[derive(Debug, Default)]
 pub struct Amqp {
     dialogue: RecordDialogue,
     exchanges: CorrelatedExchanges<Key, ()>,
+    /// Whether the client has sent its protocol header.
     is_greeted: bool,
-    /// How many messages were published on channels that confirm them.
+    /// For each channel that confirms messages, how many were published on it.
     confirming: BTreeMap<usize, u64>,
-    /// Contents that go on, by the side that sends them and the channel.
+    /// Contents in progress, by sender (`true`: the server) and channel.
     contents: BTreeMap<(bool, usize), OpenContent>,
 }
 
-/// A method with a content, which is not whole.
+/// A method with a content that is not complete.
 #[derive(Debug)]
 struct OpenContent {
     exchange: u64,
     role: ExchangeRole,
     name: RedactedName,
-    /// Bytes of its body that are to come, once that is known.
+    /// The bytes of the body that are still to come; `None` until the content header says it.
     left: Option<u64>,
-    /// What will confirm it.
+    /// The key of the confirmation that answers it, if there will be one.
     key: Option<Key>,
 }
 
@@ -161,14 +165,14 @@ impl RecordProtocol for Amqp {
             exchange: open.exchange,
             why,
         }));
-        // Which message a confirmation is about is not known any more.
+        // It is unknown to which message a later confirmation would refer.
         self.confirming.clear();
         self.dialogue.lose();
     }
 }
 
 impl Amqp {
-    /// A client greets, or a server that wants another version does.
+    /// A protocol header: the client's first bytes, or the answer of a server that wants another version.
     fn greeting(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
         let records = self.dialogue.records(side);
         let (at, end) = (records.at(), records.end());
@@ -188,6 +192,7 @@ impl Amqp {
             .finish_request((0, methods::START, 0), (), name, end, found);
     }
 
+    /// A method frame of either side.
     fn method(
         &mut self,
         side: EventStreamDirection,
@@ -211,7 +216,7 @@ impl Amqp {
             {
                 self.confirming.insert(channel, 0);
             }
-            // The body of a message follows; the method says that there is one.
+            // `get-empty` answers the same request as `get-ok`, so it is looked up under the key of that.
             let key = if method.id == methods::GET_EMPTY {
                 (channel, methods::GET_OK, 0)
             } else {
@@ -237,6 +242,7 @@ impl Amqp {
         }
     }
 
+    /// A method that the client sends.
     fn of_client(
         &mut self,
         channel: usize,
@@ -271,7 +277,7 @@ impl Amqp {
             .finish_request((channel, answer, 0), (), method.name(), end, found);
     }
 
-    /// A method with a content has begun.
+    /// A method with a content begins.
     fn opens(&mut self, channel: usize, open: OpenContent, found: &mut Vec<DissectorEvent>) {
         let place = (open.role == ExchangeRole::Response, channel);
         if self.contents.len() >= MOST_CHANNELS && !self.contents.contains_key(&place) {
@@ -288,7 +294,7 @@ impl Amqp {
         }
     }
 
-    /// So many bytes of a content are to come.
+    /// Notes that `left` bytes of a content are still to come, and ends the message at 0.
     fn content(
         &mut self,
         side: EventStreamDirection,
@@ -321,7 +327,7 @@ impl Amqp {
         }
     }
 
-    /// The server has, or has not, what was published, up to a message or that one alone.
+    /// The server confirms or rejects published messages: one, or all up to a tag.
     fn confirm(&mut self, channel: usize, method: &Method<'_>, found: &mut Vec<DissectorEvent>) {
         let (tag, is_multiple) = method.confirmation().unwrap_or((0, false));
         let keys: Vec<Key> = match is_multiple {
@@ -339,7 +345,7 @@ impl Amqp {
         }
     }
 
-    /// The server closes a channel, or all, with a code: what waits there failed.
+    /// The server closes a channel or the whole connection with a code: every request that waits there failed.
     fn closed(&mut self, channel: usize, method: &Method<'_>, found: &mut Vec<DissectorEvent>) {
         let (first, last) = if method.id == methods::CONNECTION_CLOSE {
             (0, usize::MAX)
@@ -363,6 +369,7 @@ impl Amqp {
     }
 }
 
+/// The length of the frame that begins with these bytes.
 fn extent(head: &[u8]) -> Extent {
     let mut fields = RecordFieldReader(head);
     let kind = fields.number(1).and_then(|kind| u8::try_from(kind).ok());

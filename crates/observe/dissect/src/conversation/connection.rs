@@ -1,4 +1,4 @@
-//! One connection: both directions reassembled, its protocol recognised, its exchanges found. It knows no time.
+//! One connection: reassembles both directions, recognises the protocol and passes the bytes to its dissector. It knows no time.
 
 use super::opening::ConversationOpening;
 use super::protocol_recognition::{self, ENOUGH};
@@ -10,10 +10,12 @@ use super::{Dissector, DissectorEvent, ExchangeKind, tls};
 use crate::left_out::Bound;
 use stackline_events::unit_ids::EventStreamDirection;
 
-/// What came before the protocol was known.
+/// Bytes that came before the protocol was recognised.
 #[derive(Debug)]
 enum Early {
+    /// Captured bytes of a side, with the stream offset of the first one.
     Bytes(EventStreamDirection, u64, Vec<u8>),
+    /// Bytes of a side that were not captured: their stream offset and their number.
     Unseen(EventStreamDirection, u64, u64),
 }
 
@@ -28,27 +30,30 @@ impl Early {
     }
 }
 
-/// One connection.
+/// A connection whose exchanges are being found.
 #[derive(Debug)]
 pub struct Conversation {
     sides: [StreamReassembly; 2],
-    /// Sides whose end the dissector knows.
+    /// The sides whose end was passed to the dissector.
     ended: [bool; 2],
     speaks: Speaks,
+    /// The port of the responder.
     port: u16,
-    /// Its beginning was not seen, nor anything of who opened it.
+    /// Whether the start of the connection was not captured and no request has been seen yet.
     is_midway: bool,
 }
 
+/// The protocol of a connection, once it is recognised.
 #[derive(Debug)]
 enum Speaks {
-    /// It is not known yet: what came so far, and the secrets with which TLS is opened, if there are any.
+    /// Not recognised yet: the bytes so far, and the TLS secrets, if there are any.
     Unknown(Vec<Early>, Option<Secrets>),
+    /// Recognised: its dissector.
     Known(Box<dyn Dissector>),
 }
 
 impl Conversation {
-    /// Of a connection to that port, from its first byte on.
+    /// A connection to a responder's port, from its first byte on.
     #[must_use]
     pub fn new(port: u16) -> Self {
         Self {
@@ -60,13 +65,14 @@ impl Conversation {
         }
     }
 
-    /// It was there before: what is answered first belongs to a request that nobody saw, and is passed over.
+    /// Marks a connection that began before the capture: responses that come before the first request are skipped, since their requests
+    /// were not captured.
     #[must_use]
     pub fn begun_before(self, is_midway: bool) -> Self {
         Self { is_midway, ..self }
     }
 
-    /// TLS is opened with those secrets, as far as they are known when it is looked at.
+    /// Sets the secrets with which TLS is decrypted, as far as they are known when a connection's keys are needed.
     #[must_use]
     pub fn with_secrets(self, secrets: Option<Secrets>) -> Self {
         Self {
@@ -75,7 +81,7 @@ impl Conversation {
         }
     }
 
-    /// A segment of `length` bytes of one side, of which `bytes` were captured.
+    /// Takes a segment of one side at stream offset `at`: it has `length` bytes, of which `bytes` were captured.
     pub fn segment(
         &mut self,
         side: EventStreamDirection,
@@ -103,7 +109,7 @@ impl Conversation {
         self.settle_end(side, found);
     }
 
-    /// The other side of `side` has all of it up to that offset.
+    /// The receiver of `side` acknowledged all bytes up to the offset `to`, so gaps before it will not be filled.
     pub fn acknowledged(
         &mut self,
         side: EventStreamDirection,
@@ -121,15 +127,15 @@ impl Conversation {
         self.settle_end(side, found);
     }
 
-    /// One side ends behind that offset. What is missing before it may still come.
+    /// One side ends at an offset. Missing bytes before it may still come.
     pub fn end(&mut self, side: EventStreamDirection, at: u64, found: &mut Vec<DissectorEvent>) {
         self.sides[side as usize].end(at);
         self.settle_end(side, found);
     }
 
-    /// Nothing more comes of one side, which has sent so much.
+    /// Nothing more comes from one side, which has sent `at` bytes.
     pub fn cut(&mut self, side: EventStreamDirection, at: u64, found: &mut Vec<DissectorEvent>) {
-        // A reset stands behind the end, where one was said before.
+        // A reset may lie beyond the end that a FIN already announced.
         if self.sides[side as usize].said_end().is_none() {
             self.sides[side as usize].end(at);
         }
@@ -143,7 +149,7 @@ impl Conversation {
         self.settle_end(side, found);
     }
 
-    /// Nothing more comes of a side that said where it ends.
+    /// Ends both sides, if a FIN announced their ends: missing bytes will not come any more.
     pub fn finish(&mut self, found: &mut Vec<DissectorEvent>) {
         for side in [EventStreamDirection::There, EventStreamDirection::Back] {
             if let Some(end) = self.sides[side as usize].said_end() {
@@ -152,7 +158,7 @@ impl Conversation {
         }
     }
 
-    /// Once all of a side was there, its end follows.
+    /// Tells the dissector that a side has ended, once all bytes of that side were passed on.
     fn settle_end(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
         let whole = &self.sides[side as usize];
         if !whole.has_ended() || std::mem::replace(&mut self.ended[side as usize], true) {
@@ -164,7 +170,7 @@ impl Conversation {
         }
     }
 
-    /// The protocol's name, where it is known.
+    /// The protocol's name, if it is recognised.
     #[must_use]
     pub fn protocol(&self) -> Option<&'static str> {
         match &self.speaks {
@@ -173,7 +179,7 @@ impl Conversation {
         }
     }
 
-    /// The same of one exchange, where a connection speaks several.
+    /// The protocol's name for one exchange, on a connection that speaks several.
     #[must_use]
     pub fn protocol_of(&self, kind: ExchangeKind, number: u64) -> Option<&'static str> {
         match &self.speaks {
@@ -182,13 +188,13 @@ impl Conversation {
         }
     }
 
-    /// Whether exchanges are found by what the protocol says, not by turns.
+    /// Whether exchanges are found from the protocol's own messages rather than from turns.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         matches!(&self.speaks, Speaks::Known(dissector) if dissector.is_exact())
     }
 
-    /// Bytes that are held: behind holes, before the protocol is known, of what is not whole.
+    /// How many bytes are held: behind gaps, before the protocol is recognised, and of incomplete messages.
     #[must_use]
     pub fn held(&self) -> usize {
         let behind: usize = self.sides.iter().map(StreamReassembly::held).sum();
@@ -199,7 +205,7 @@ impl Conversation {
         behind + own
     }
 
-    /// Bytes of both sides that were never captured.
+    /// How many bytes of both sides were never captured.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.sides.iter().map(StreamReassembly::lost).sum()
@@ -207,6 +213,7 @@ impl Conversation {
 }
 
 impl Speaks {
+    /// Passes a reassembled piece to the dissector, or keeps it until there is one.
     fn piece(
         &mut self,
         side: EventStreamDirection,
@@ -235,7 +242,7 @@ impl Speaks {
         }
     }
 
-    /// Chooses a dissector where enough is known, or no more will be, and gives it all that came so far.
+    /// Chooses a dissector, if enough bytes are known or `last` says that no more will come, and passes it all bytes so far.
     fn decide(&mut self, port: u16, last: bool, found: &mut Vec<DissectorEvent>) {
         let Self::Unknown(early, secrets) = self else {
             return;
@@ -258,13 +265,13 @@ impl Speaks {
             first(EventStreamDirection::There),
             first(EventStreamDirection::Back),
         );
-        // What a proxy says of its own client stands before what that says.
+        // A proxy may put a header (PROXY protocol) before the bytes of its own client.
         let before = match proxy_header::length(&there) {
             Some(length) if length <= there.len() => length,
             Some(_) if !last => return,
             _ => 0,
         };
-        // What a client asks of a SOCKS proxy stands before what it says through it.
+        // A SOCKS set-up stands before the protocol that is spoken through the proxy.
         let (before, before_back) = match socks_set_up::find_set_up(&there[before..], &back) {
             SocksSetUp::Begun if !last => return,
             SocksSetUp::Refused { version, code } => {
@@ -307,10 +314,10 @@ impl Speaks {
     }
 }
 
-/// No port says what is spoken within a tunnel.
+/// The port that is used for recognition within a tunnel, where no port hints at the protocol.
 const NO_PORT: u16 = 0;
 
-/// The dissector of a connection that begins so, where secrets are known: one that opens TLS, or one that may find it within.
+/// The dissector for a connection whose secrets are known: one that decrypts TLS, or one that is given the secrets for TLS within it.
 fn opened_with(
     secrets: Secrets,
     dissector: Box<dyn Dissector>,
@@ -326,7 +333,7 @@ fn opened_with(
     dissector
 }
 
-/// From the first byte of a side to behind its last, of what came early.
+/// The offsets of the first byte and behind the last byte of a side, among the early bytes.
 fn span_of(early: &[Early], side: EventStreamDirection) -> (u64, u64) {
     let of_side = early.iter().filter_map(|early| match early {
         Early::Bytes(from, at, bytes) if *from == side => Some((*at, *at + bytes.len() as u64)),

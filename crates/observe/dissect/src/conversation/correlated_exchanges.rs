@@ -1,28 +1,32 @@
-//! Requests whose answers repeat what tells them apart: a number, a subject, a channel. They are answered in any order. So many of them
-//! are known; of one beyond, no answer is.
+//! Matches requests and answers by a key that the answer repeats (a number, a subject, a channel), in any order. At most [`MOST_WAITING`]
+//! requests wait; a request beyond that gets no answer.
 
 use super::records::RecordParser;
 use super::{DissectorEvent, ExchangeKind, ExchangeRole, MOST_WAITING, RedactedName, TOO_MANY};
 use crate::left_out::Bound;
 use std::collections::BTreeMap;
 
-/// Why nothing is known of a request whose number another one has.
+/// The reason of the void for a request whose key a newer request uses too.
 const AGAIN: &str = "another request has the same number";
 
-/// Those of one connection: by what their answers repeat, each with what is remembered of it.
+/// The exchanges of one connection that wait for an answer, by the key that the answer repeats.
 #[derive(Debug)]
 pub(super) struct CorrelatedExchanges<K, V> {
+    /// The exchanges whose request is complete.
     waiting: BTreeMap<K, CorrelatedExchange<V>>,
-    /// The one whose request is not whole.
+    /// The exchange whose request has begun and is not complete.
     open_request: Option<u64>,
-    /// The one in which the server says something that answers nothing, and which is not whole.
+    /// The exchange of a server's message that answers no request, begun and not complete.
     open_notice: Option<u64>,
 }
 
+/// A request that waits for its answer.
 #[derive(Debug)]
 struct CorrelatedExchange<V> {
     exchange: u64,
+    /// Whether its answer has begun.
     is_answered: bool,
+    /// What the dissector keeps of the request to read the answer.
     remembered: V,
 }
 
@@ -37,12 +41,12 @@ impl<K, V> Default for CorrelatedExchanges<K, V> {
 }
 
 impl<K: Ord + Clone, V> CorrelatedExchanges<K, V> {
-    /// The request of an exchange has begun.
+    /// Notes that the request of an exchange has begun.
     pub(super) const fn begin_request(&mut self, exchange: u64) {
         self.open_request = Some(exchange);
     }
 
-    /// It is whole, and nothing answers it.
+    /// Completes the open request as one without an answer; returns its exchange.
     pub(super) fn finish_unanswered(
         &mut self,
         name: RedactedName,
@@ -56,7 +60,7 @@ impl<K: Ord + Clone, V> CorrelatedExchanges<K, V> {
         Some(exchange)
     }
 
-    /// It is whole, and its answer will repeat the key.
+    /// Completes the open request; its answer will repeat `key`.
     pub(super) fn finish_request(
         &mut self,
         key: K,
@@ -84,12 +88,12 @@ impl<K: Ord + Clone, V> CorrelatedExchanges<K, V> {
         }
     }
 
-    /// The server has begun to say something that answers nothing.
+    /// Notes that the server began a message that answers no request.
     pub(super) const fn begin_notice(&mut self, exchange: u64) {
         self.open_notice = Some(exchange);
     }
 
-    /// That is whole, if it is what goes on.
+    /// Completes the open message of the server; returns false if there is none.
     pub(super) fn finish_notice(
         &mut self,
         name: RedactedName,
@@ -105,12 +109,12 @@ impl<K: Ord + Clone, V> CorrelatedExchanges<K, V> {
         true
     }
 
-    /// What is remembered of the request that waits for that key.
+    /// What is remembered of the request that waits with this key.
     pub(super) fn remembered(&self, key: &K) -> Option<&V> {
         self.waiting.get(key).map(|waiting| &waiting.remembered)
     }
 
-    /// Keys from one to another that answers are waited for with, in their order.
+    /// The keys from `first` to `last` (inclusive) of waiting requests, in order.
     pub(super) fn keys_between(&self, first: K, last: K) -> Vec<K> {
         if first > last {
             return Vec::new();
@@ -119,7 +123,7 @@ impl<K: Ord + Clone, V> CorrelatedExchanges<K, V> {
         between.map(|(key, _)| key.clone()).collect()
     }
 
-    /// The answer of that key begins; whether anything waits for it.
+    /// Begins the answer with this key at an offset, if it has not begun; returns whether a request waits for it.
     pub(super) fn answers(&mut self, key: &K, at: u64, found: &mut Vec<DissectorEvent>) -> bool {
         let Some(waiting) = self.waiting.get_mut(key) else {
             return false;
@@ -131,7 +135,7 @@ impl<K: Ord + Clone, V> CorrelatedExchanges<K, V> {
         true
     }
 
-    /// The answer of that key is whole with a record.
+    /// Completes the answer with this key at the end of a record; returns whether a request waited for it.
     pub(super) fn answered(
         &mut self,
         key: &K,
@@ -148,7 +152,7 @@ impl<K: Ord + Clone, V> CorrelatedExchanges<K, V> {
         is_known
     }
 
-    /// Of none of them anything more can be known.
+    /// Voids all exchanges: nothing more can be known of them.
     pub(super) fn lose(&mut self, why: &'static str, found: &mut Vec<DissectorEvent>) {
         let waiting = std::mem::take(&mut self.waiting).into_values();
         let lost = waiting

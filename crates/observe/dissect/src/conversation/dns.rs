@@ -1,6 +1,6 @@
-//! DNS (RFC 1035): the head of a message and its first question, of a datagram by [`parse_message`], of a connection (RFC 7766) as a
-//! dissector. A response answers the question of its number and name, in any order; a transfer of a zone has several responses, of
-//! which each is a part. Records are not looked at.
+//! DNS (RFC 1035): the header and the first question of a message. [`parse_message`] reads a datagram; [`Dns`] dissects a TCP connection
+//! (RFC 7766). A response answers the question with the same id and name, in any order; a zone transfer has several responses, each of
+//! which is a part. Resource records are not read.
 
 use super::record_dialogue::{RecordDialogue, RecordProtocol, dialogue_getters};
 use super::records::{Extent, RecordFieldReader};
@@ -10,54 +10,54 @@ use crate::left_out::Bound;
 use stackline_events::unit_ids::EventStreamDirection;
 use stackline_redact::printable;
 
-/// Bytes of a message's head.
+/// The length of a message's header in bytes.
 const HEAD: usize = 12;
-/// Bytes of a name as it is sent, at most (RFC 1035, 2.3.4).
+/// The longest encoded name in bytes (RFC 1035, 2.3.4).
 const LONGEST: usize = 255;
-/// Pointers of a name that are followed, at most.
+/// The most compression pointers of a name that are followed.
 const MOST_POINTERS: usize = Bound::Pointers.most();
-/// Bytes of a message that are held, at most: its head and a question, which comes first.
+/// The most bytes of a message that are held: the header and the question, which comes first.
 const KEEP: usize = HEAD + LONGEST + 4;
-/// A question for all of a zone, and for what changed in it.
+/// Question types of a full zone transfer (AXFR) and an incremental one (IXFR).
 const ZONE: u16 = 252;
 const CHANGES: u16 = 251;
-/// The mark of a response, and which bits say what it is about.
+/// The QR bit of the flags: the message is a response.
 const RESPONSE: u16 = 1 << 15;
 
-/// A message, as far as it says what answers what.
+/// The parts of a DNS message that match a response to its question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DnsMessage {
-    /// Of a question and its response.
+    /// The id that a question and its response share.
     pub id: u16,
-    /// Whether it is a response.
+    /// Whether the message is a response.
     pub response: bool,
-    /// The name of the first question, as `www.example.org`; empty where there is none, `.` of the root.
+    /// The name of the first question, such as `www.example.org`; `.` for the root, empty without a question.
     pub question: String,
     /// The type of the first question: 1 is `A`, 28 is `AAAA`.
     pub kind: u16,
-    /// The code of a response: 0 is no error, 3 no such name.
+    /// The response code: 0 is no error, 3 is no such name.
     pub code: u8,
 }
 
-/// Why bytes are no message that can be read.
+/// Why a message could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DnsReadError {
-    /// They are no DNS, or the question was cut off.
+    /// The bytes are not DNS, or the question was cut off.
     Foreign,
     /// A name has more pointers than are followed.
     Pointers,
 }
 
-/// What a datagram says, or what of it was captured; `None`: it is not DNS, or its question was cut off.
+/// Reads a datagram, or the captured part of it; `None` if it is not DNS or the question was cut off.
 #[must_use]
 pub fn parse_message(bytes: &[u8]) -> Option<DnsMessage> {
     read_message(bytes).ok()
 }
 
-/// The same, with the reason where it cannot be read.
+/// The same, with the reason if the message cannot be read.
 ///
 /// # Errors
-/// Why it cannot be read.
+/// The reason why it cannot be read.
 pub fn read_message(bytes: &[u8]) -> Result<DnsMessage, DnsReadError> {
     let (id, bits, questions) = head(bytes).ok_or(DnsReadError::Foreign)?;
     let (question, kind) = if questions == 1 {
@@ -74,7 +74,7 @@ pub fn read_message(bytes: &[u8]) -> Result<DnsMessage, DnsReadError> {
     })
 }
 
-/// Number, flags and count of questions of what may be a message.
+/// The id, the flags and the number of questions, if the header is plausible.
 fn head(bytes: &[u8]) -> Option<(u16, u16, u16)> {
     let mut fields = RecordFieldReader(bytes);
     let mut number = || {
@@ -85,7 +85,7 @@ fn head(bytes: &[u8]) -> Option<(u16, u16, u16)> {
     let (id, bits, questions) = (number()?, number()?, number()?);
     let counts = [number()?, number()?, number()?];
     let operation = bits >> 11 & 15;
-    // A question holds no answers, and one bit is always 0.
+    // A message has at most one question (a query exactly one), a known operation code, and a zero bit where one is reserved.
     let is_dns = operation <= 6
         && bits & 0x40 == 0
         && questions <= 1
@@ -97,7 +97,7 @@ fn head(bytes: &[u8]) -> Option<(u16, u16, u16)> {
     Some((id, bits, questions))
 }
 
-/// The first question: its name and type.
+/// The name and the type of the first question.
 fn question(bytes: &[u8]) -> Result<(String, u16), DnsReadError> {
     let (name, behind) = name(bytes, HEAD)?;
     let [high, low, _, _] = *bytes
@@ -107,7 +107,7 @@ fn question(bytes: &[u8]) -> Result<(String, u16), DnsReadError> {
     Ok((name, u16::from_be_bytes([high, low])))
 }
 
-/// A name that begins at that byte of a message, and where it ends.
+/// Reads the name at a byte of a message; returns it with the offset behind it.
 fn name(bytes: &[u8], at: usize) -> Result<(String, usize), DnsReadError> {
     let (mut text, mut at, mut behind, mut pointers) = (Vec::new(), at, None, 0);
     loop {
@@ -147,7 +147,7 @@ fn name(bytes: &[u8], at: usize) -> Result<(String, usize), DnsReadError> {
     Ok((text, behind.unwrap_or(at + 1)))
 }
 
-/// What a type is called.
+/// The name of a question type.
 fn name_of_kind(kind: u16) -> String {
     let name = match kind {
         1 => "A",
@@ -171,6 +171,7 @@ fn name_of_kind(kind: u16) -> String {
     name.into()
 }
 
+/// The name of a response code.
 fn name_of_code(code: u8) -> RedactedName {
     let name = match code {
         0 => "NOERROR",
@@ -186,7 +187,7 @@ fn name_of_code(code: u8) -> RedactedName {
 }
 
 impl DnsMessage {
-    /// `A www.example.org` of a question, `NXDOMAIN` of a response.
+    /// `A www.example.org` for a question, `NXDOMAIN` for a response.
     #[must_use]
     pub fn name(&self) -> RedactedName {
         match self.response {
@@ -198,14 +199,14 @@ impl DnsMessage {
     }
 }
 
-/// Whether a connection speaks it: it begins with a length and a question of just that length.
+/// Whether a connection speaks DNS: it begins with a length prefix and a question.
 pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
     let there = opening.there;
     let begins = match *there {
         [] => opening.back.is_empty(),
         [0..=1] => true,
         [0..=1, _] => true,
-        // No operation but a query, one question, no answers.
+        // The flags must be those of a standard query, with one question and no answers.
         [0..=1, _, _, _, ref rest @ ..] => {
             let known = [0, 0, 0, 1, 0, 0];
             let marks = rest
@@ -226,29 +227,29 @@ pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
     }
 }
 
-/// One connection.
+/// The dissector of one DNS connection over TCP.
 #[derive(Debug, Default)]
 pub struct Dns {
     dialogue: RecordDialogue,
-    /// The exchange of the question that is not whole.
+    /// The exchange of a question that is not complete.
     asked: Option<u64>,
-    /// Questions that are not answered yet.
+    /// Questions without an answer so far, oldest first.
     waiting: Vec<PendingDnsQuestion>,
 }
 
-/// A question that is not answered yet.
+/// A question without a complete answer.
 #[derive(Debug)]
 struct PendingDnsQuestion {
     exchange: u64,
     id: u16,
     question: String,
     kind: u16,
-    /// Behind the last response of a transfer so far.
+    /// The offset behind the last response so far; set for zone transfers that have begun.
     end: Option<u64>,
 }
 
 impl PendingDnsQuestion {
-    /// Whether a response may be one of several.
+    /// Whether the question is for a zone transfer, which may have several responses.
     const fn is_transfer(&self) -> bool {
         matches!(self.kind, ZONE | CHANGES)
     }
@@ -268,7 +269,7 @@ impl RecordProtocol for Dns {
         extent(head)
     }
 
-    /// Nothing more is known: a length stands nowhere but between messages.
+    /// After a gap nothing more can be read: length prefixes stand only between messages.
     fn lose(&mut self, why: &'static str, found: &mut Vec<DissectorEvent>) {
         let begun = self.asked.take();
         let waiting = self.waiting.drain(..).map(|waiting| waiting.exchange);
@@ -280,7 +281,7 @@ impl RecordProtocol for Dns {
         self.dialogue.lose();
     }
 
-    /// The length of a message is there. Which question a response answers is known when it is whole.
+    /// The length prefix of a message was read. For a response, the exchange is known only when the message is complete.
     fn headed(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
         if side == EventStreamDirection::Back {
             return;
@@ -289,7 +290,7 @@ impl RecordProtocol for Dns {
         self.asked = Some(self.dialogue.begin_request(ExchangeKind::Call, at, found));
     }
 
-    /// A message is whole.
+    /// A message is complete.
     fn record(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
         let records = self.dialogue.records(side);
         let message = read_message(records.held().get(2..).unwrap_or_default());
@@ -323,7 +324,7 @@ impl RecordProtocol for Dns {
 }
 
 impl Dns {
-    /// A message of which the question is not known; the next one may be.
+    /// A message that could not be read; the next one may be readable.
     fn unknown(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
         if let Some(exchange) = self.asked.take_if(|_| side == EventStreamDirection::There) {
             found.push(DissectorEvent::Void {
@@ -333,6 +334,7 @@ impl Dns {
         }
     }
 
+    /// A complete question.
     fn question(&mut self, message: DnsMessage, at: u64, found: &mut Vec<DissectorEvent>) {
         let Some(exchange) = self.asked.take() else {
             return;
@@ -360,6 +362,7 @@ impl Dns {
         }
     }
 
+    /// A complete response.
     fn response(
         &mut self,
         message: &DnsMessage,
@@ -368,7 +371,7 @@ impl Dns {
         found: &mut Vec<DissectorEvent>,
     ) {
         let answers = |waiting: &PendingDnsQuestion| {
-            // Further responses of a transfer may leave the question out.
+            // Further responses of a zone transfer may omit the question.
             let same = waiting.kind == message.kind
                 && waiting.question.eq_ignore_ascii_case(&message.question);
             waiting.id == message.id && (same || message.question.is_empty())
@@ -396,7 +399,7 @@ impl Dns {
     }
 }
 
-/// The response is whole.
+/// The event that the response is complete.
 fn ends(waiting: &PendingDnsQuestion, found: &mut Vec<DissectorEvent>) {
     if let PendingDnsQuestion {
         exchange,
@@ -408,6 +411,7 @@ fn ends(waiting: &PendingDnsQuestion, found: &mut Vec<DissectorEvent>) {
     }
 }
 
+/// The length of the message whose length prefix this is.
 fn extent(head: &[u8]) -> Extent {
     match RecordFieldReader(head).number(2) {
         None => Extent::More,

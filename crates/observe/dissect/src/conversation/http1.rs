@@ -1,6 +1,6 @@
-//! HTTP/1.0 and 1.1 (RFC 9110, RFC 9112): heads by httparse, bodies by their length. Requests are answered in their order, also when
-//! they are pipelined; interim responses, HEAD, CONNECT and upgrades are distinguished. What a body holds is not looked at, but for
-//! the events of an event stream.
+//! HTTP/1.0 and 1.1 (RFC 9110, RFC 9112): httparse reads heads, and bodies are skipped by their length. Responses follow the order of
+//! requests, also when these are pipelined; interim responses, HEAD, CONNECT and upgrades are handled. Bodies are read only for event
+//! streams.
 
 use super::{
     Dissector, DissectorEvent, ExchangeKind, ExchangeRole, LONGEST_HEAD, OpenTls, RedactedName,
@@ -19,11 +19,11 @@ use stackline_events::traceparent::Traceparent;
 use stackline_events::unit_ids::EventStreamDirection;
 use stackline_redact::http;
 
-/// Header lines of a message, at most; of one with more nothing is known.
+/// The most header lines of a message; with more, the message is not read.
 const MOST_HEADERS: usize = Bound::HeaderLines.most();
-/// Bytes of a line that says how long a chunk is, at most.
+/// The longest chunk-size line in bytes.
 const LONGEST_CHUNK_LINE: usize = Bound::ChunkLine.most();
-/// Methods that a connection is recognised by.
+/// The methods by which a connection is recognised.
 const METHODS: [&str; 11] = [
     "GET ",
     "POST ",
@@ -38,7 +38,7 @@ const METHODS: [&str; 11] = [
     "REPORT ",
 ];
 
-/// Whether a connection speaks it.
+/// Whether a connection speaks HTTP/1.
 pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
     let verdicts = METHODS.map(|method| ProtocolVerdict::begins(opening.there, method.as_bytes()));
     match () {
@@ -50,26 +50,26 @@ pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
     }
 }
 
-/// One connection.
+/// The dissector of one HTTP/1 connection.
 #[derive(Debug, Default)]
 pub struct Http1 {
     sides: [Http1Side; 2],
-    /// Requests that are not answered yet, in their order.
+    /// Requests without a response so far, in order.
     waiting: PendingExchangeQueue<PendingHttp1Request>,
     next: u64,
-    /// Answers cannot be distinguished any more.
+    /// Whether responses can no longer be matched to requests.
     is_out_of_step: bool,
-    /// What is spoken after an upgrade or a CONNECT.
+    /// The dissector of what follows an upgrade or a CONNECT.
     tunnel: Option<Box<dyn Dissector>>,
-    /// Begins what is behind a CONNECT; none: it goes by turns.
+    /// Creates the dissector for what follows a CONNECT; without it, the tunnel is read by turns.
     start_tunnel: Option<fn() -> Box<dyn Dissector>>,
-    /// Exchanges of the tunnel are numbered from here.
+    /// How many exchanges came before the tunnel; those of the tunnel are numbered from here.
     before_tunnel: u64,
-    /// What TLS in the tunnel is opened with.
+    /// The TLS secrets for the tunnel, and the function that creates its TLS dissector.
     secrets: Option<(Secrets, OpenTls)>,
 }
 
-/// A request that is not answered yet.
+/// A request without a complete response.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct PendingHttp1Request {
     exchange: u64,
@@ -85,39 +85,39 @@ impl PendingExchange for PendingHttp1Request {
     }
 }
 
-/// One direction.
+/// The parser of one direction.
 #[derive(Debug, Default)]
 struct Http1Side {
     state: Http1ParserState,
-    /// What is held of a head or of a chunk's line, and the offset of its first byte.
+    /// The bytes held of a head or a chunk-size line, and the offset of the first one.
     held: Vec<u8>,
     held_at: u64,
-    /// The exchange whose message goes on, if something is known of it.
+    /// The exchange of the current message, if it is known.
     exchange: Option<u64>,
-    /// Line ends in a row, where the body is a stream of events.
+    /// For the body of an event stream: the line ends in a row, 0 or 1.
     events: Option<u8>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Http1ParserState {
-    /// Before a head or within one.
+    /// Before or within a head.
     #[default]
     Head,
-    /// So many bytes of the body are to come.
+    /// This many bytes of the body are still to come.
     Body(u64),
-    /// The body goes on until the side ends.
+    /// The body ends with the connection.
     UntilEnd,
-    /// Before a line that says how long a chunk is.
+    /// Before or within a chunk-size line.
     ChunkLine,
-    /// So many bytes of a chunk and its line's end are to come.
+    /// This many bytes of a chunk's data are still to come.
     Chunk(u64),
     /// Behind the last chunk, before the end of the trailers.
     Trailers,
-    /// Nothing is known until a head begins.
+    /// Skips bytes until a head begins.
     Lost,
 }
 
-/// What a head says of what follows.
+/// What a head says about the body and the connection after it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Framing {
     length: Option<u64>,
@@ -129,7 +129,7 @@ struct Framing {
 }
 
 impl Http1 {
-    /// Of a connection where what is said behind a CONNECT is looked into by such a dissector.
+    /// A connection on which `start` creates the dissector for what follows a CONNECT.
     pub(super) fn with_tunnels(start: fn() -> Box<dyn Dissector>) -> Self {
         Self {
             start_tunnel: Some(start),
@@ -232,7 +232,7 @@ impl Dissector for Http1 {
 }
 
 impl Http1 {
-    /// Takes some bytes; how many.
+    /// Takes some of the bytes; returns how many.
     fn step(
         &mut self,
         side: EventStreamDirection,
@@ -283,7 +283,7 @@ impl Http1 {
         }
     }
 
-    /// Holds bytes of a head or of trailers until their end is there.
+    /// Holds the bytes of a head or of trailers until they are complete; returns how many bytes were taken.
     fn head(
         &mut self,
         side: EventStreamDirection,
@@ -293,7 +293,7 @@ impl Http1 {
     ) -> usize {
         let own = &mut self.sides[side as usize];
         if own.held.is_empty() {
-            // Empty lines before a head are nothing (RFC 9112, 2.2); of trailers they are the end.
+            // Empty lines before a head are skipped (RFC 9112, 2.2); in trailers an empty line is the end.
             if own.state == Http1ParserState::Head && matches!(bytes[0], b'\r' | b'\n') {
                 return 1;
             }
@@ -325,7 +325,7 @@ impl Http1 {
         end - before
     }
 
-    /// The first byte of a message is there.
+    /// The first byte of a message was seen.
     fn begins(&mut self, side: EventStreamDirection, at: u64, found: &mut Vec<DissectorEvent>) {
         let (exchange, role) = match side {
             EventStreamDirection::There => {
@@ -338,7 +338,7 @@ impl Http1 {
             },
         };
         self.sides[side as usize].exchange = known_exchange(exchange);
-        // An interim response and the final one are one response, which begins with the first.
+        // Interim responses and the final one count as one response, which begins with the first.
         let first = self
             .waiting
             .front_mut()
@@ -349,7 +349,7 @@ impl Http1 {
         }
     }
 
-    /// A head is whole.
+    /// A head is complete.
     fn headed(&mut self, side: EventStreamDirection, head: &[u8], found: &mut Vec<DissectorEvent>) {
         let end = self.sides[side as usize].held_at + head.len() as u64;
         match side {
@@ -424,7 +424,7 @@ impl Http1 {
             return; // An interim response: another head follows.
         }
         if waiting.upgrades && status == 101 && framing.to_http2 {
-            // Another interim response: the final one is the first that HTTP/2 says.
+            // The upgrade response is also interim: the final response to this request comes over HTTP/2.
             self.waiting.pop_front();
             self.tunnel = Some(Box::new(Http2::upgraded(
                 known_exchange(waiting.exchange),
@@ -466,7 +466,7 @@ impl Http1 {
         }
     }
 
-    /// A body of that length follows, or one in chunks.
+    /// A body of `length` bytes follows, or a chunked one if this is `None`.
     fn body(
         &mut self,
         side: EventStreamDirection,
@@ -489,7 +489,7 @@ impl Http1 {
         found: &mut Vec<DissectorEvent>,
     ) -> usize {
         let own = &mut self.sides[side as usize];
-        // The end of the chunk before.
+        // The line end behind the previous chunk's data.
         if own.held.is_empty() && matches!(bytes[0], b'\r' | b'\n') {
             return 1;
         }
@@ -522,7 +522,7 @@ impl Http1 {
         used
     }
 
-    /// Events of an event stream end with an empty line.
+    /// Reports the parts of an event stream: an event ends with an empty line.
     fn parts(
         &mut self,
         side: EventStreamDirection,
@@ -551,7 +551,7 @@ impl Http1 {
         }
     }
 
-    /// A message is whole.
+    /// A message is complete.
     fn ends(&mut self, side: EventStreamDirection, at: u64, found: &mut Vec<DissectorEvent>) {
         let own = &mut self.sides[side as usize];
         (own.state, own.events) = (Http1ParserState::Head, None);
@@ -570,7 +570,7 @@ impl Http1 {
         }
     }
 
-    /// A head that cannot be read.
+    /// Gives up on a head that cannot be read.
     fn foreign(
         &mut self,
         side: EventStreamDirection,
@@ -584,7 +584,7 @@ impl Http1 {
         self.lose(side, "its header is not HTTP/1", found);
     }
 
-    /// Nothing is known of this side until a head begins, and nothing of what waits for an answer.
+    /// Skips this side until a head begins, and voids all requests that wait for a response.
     fn lose(
         &mut self,
         side: EventStreamDirection,
@@ -599,7 +599,7 @@ impl Http1 {
             .filter(|_| side == EventStreamDirection::There);
         (own.state, own.events) = (Http1ParserState::Lost, None);
         let waiting = self.waiting.clear();
-        // A request whose body goes on waits already; one whose head does, not.
+        // A request in its body is in `waiting` already; one in its head is not.
         found.extend(
             within
                 .filter(|within| !waiting.contains(within))
@@ -616,7 +616,7 @@ impl Http1 {
         self.sides[1].state = Http1ParserState::Lost;
     }
 
-    /// What the tunnel finds, with numbers behind those of the requests before it.
+    /// Passes data to the tunnel's dissector and renumbers the exchanges it finds.
     fn tunnelled(
         &mut self,
         pass: impl FnOnce(&mut dyn Dissector, &mut Vec<DissectorEvent>),
@@ -630,7 +630,7 @@ impl Http1 {
     }
 }
 
-/// Whether bytes begin as a head of that side does.
+/// Whether the bytes begin like a head of that side.
 fn begins_head(side: EventStreamDirection, bytes: &[u8]) -> bool {
     match side {
         EventStreamDirection::There => METHODS
@@ -640,7 +640,7 @@ fn begins_head(side: EventStreamDirection, bytes: &[u8]) -> bool {
     }
 }
 
-/// Where a head ends, its empty line included; trailers may be that line alone.
+/// The end of a head, with its empty line; trailers may be an empty line alone.
 fn end_of_head(held: &[u8], trailers: bool) -> Option<usize> {
     if trailers && held.starts_with(b"\r\n") {
         return Some(2);
@@ -657,7 +657,7 @@ fn end_of_head(held: &[u8], trailers: bool) -> Option<usize> {
     None
 }
 
-/// The trace that a request is made for; of several nobody knows which counts.
+/// The trace context of a request; `None` if there are several, since it is unclear which counts.
 fn context_of(headers: &[httparse::Header<'_>]) -> Option<Traceparent> {
     let mut found = headers
         .iter()

@@ -1,8 +1,9 @@
-//! HTTP/2 (RFC 9113) whose preface was seen, over cleartext, and gRPC within it: an exchange per stream, from the first byte of its
-//! HEADERS to the last byte of the frame that ends it. Data is not looked at, but for the lengths of gRPC's messages.
+//! HTTP/2 (RFC 9113) in cleartext whose connection preface was seen, and gRPC within it. Each stream is an exchange, from the first byte
+//! of its HEADERS frame to the last byte of the frame that ends the stream. DATA frames are skipped, except for the lengths of gRPC
+//! messages.
 //!
-//! Frames do not say where they begin: behind bytes that were not seen and are not within one frame, nothing more is known. Within a
-//! frame they do no harm, except that a block of header fields that is not whole leaves further names of its side unknown.
+//! Frames have no mark at their start: after a gap that is not within one frame, nothing more can be read. A gap within a frame is
+//! harmless, except that an incomplete header block makes all later names of that side unknown.
 
 mod frames;
 pub(in crate::conversation) mod grpc;
@@ -21,12 +22,13 @@ use hpack::Undecoded;
 use stackline_events::unit_ids::EventStreamDirection;
 use std::collections::BTreeMap;
 
+/// Reasons of the void for all exchanges of a connection that can no longer be read.
 const MISSED: &str = "some bytes of its connection's frames were not captured";
 const FOREIGN: &str = "its connection's frames are not HTTP/2";
 
-/// Whether a connection speaks it: by what the initiator says first, though the responder's settings may come before.
+/// Whether a connection speaks HTTP/2: by the initiator's preface. The responder's SETTINGS frame may come first.
 pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
-    // A frame of at most 255 settings, of no stream.
+    // The head of a SETTINGS frame on stream 0; its length (bytes 1 and 2) may vary.
     let settings = |length: usize| [0, 0, 0, 4, 0, 0, 0, 0, 0][..length].iter().enumerate();
     let known = opening.back.len().min(9);
     let is_settings =
@@ -38,13 +40,13 @@ pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
     }
 }
 
-/// One connection.
+/// The dissector of one HTTP/2 connection.
 #[derive(Debug)]
 pub struct Http2 {
     sides: [Http2Side; 2],
-    /// Exchanges of which a message is not whole, by the numbers of their streams.
+    /// The exchanges that are not complete, by stream id.
     streams: BTreeMap<u32, Http2Stream>,
-    /// The stream that is opened and gets no answer: it waits for its name alone, and the next block begins behind its own.
+    /// A stream that is opened but whose response will not be known: only its first header block, which has its name, is awaited.
     unanswered: Option<Unanswered>,
     next: u64,
     is_grpc: bool,
@@ -54,35 +56,36 @@ pub struct Http2 {
 #[derive(Debug)]
 struct Http2Side {
     frames: Http2FrameParser,
-    /// Nothing where fields can no longer be decoded.
+    /// The HPACK decoder; `None` if header fields can no longer be decoded.
     fields: Option<hpack::Decoder>,
-    /// The block of header fields that goes on; nothing where it is not whole or too long.
+    /// The header block in progress; `None` if it has a gap or is too long.
     block: Option<Vec<u8>>,
-    /// The highest number of a stream that the side opened or promised.
+    /// The highest stream id that the side opened or promised.
     highest: u32,
-    /// Why nothing that it says from now on is known.
+    /// Why nothing that the side sends from here on is known.
     silent: Option<&'static str>,
 }
 
-/// An exchange of which a message is not whole.
+/// An exchange that is not complete.
 #[derive(Debug, Default)]
 struct Http2Stream {
     exchange: u64,
-    /// The head of its request came.
+    /// Whether the request's header block was seen.
     asked: bool,
     request_whole: bool,
     response_began: bool,
-    /// The head of its final response came.
+    /// Whether the header block of the final response was seen.
     answered: bool,
     response_whole: bool,
+    /// Whether the response's status was reported.
     named: bool,
     status: Option<u16>,
     is_grpc: bool,
-    /// Messages of the response of a call of gRPC, as long as it is known where they end.
+    /// The gRPC messages of the response, as long as their boundaries are known.
     messages: Option<GrpcMessages>,
 }
 
-/// An exchange of which no more than its first block of header fields is looked at.
+/// An exchange of which only the first header block is read.
 #[derive(Debug)]
 struct Unanswered {
     number: u32,
@@ -166,7 +169,7 @@ impl Dissector for Http2 {
 }
 
 impl Http2 {
-    /// One that was HTTP/1 before: the response to that exchange, which began, is that of stream 1, if anything is known of it;
+    /// A connection that was upgraded from HTTP/1. The response to `exchange`, if it is known, has begun and continues on stream 1;
     /// further exchanges are numbered from `next` on.
     #[must_use]
     pub fn upgraded(exchange: Option<u64>, next: u64) -> Self {
@@ -188,6 +191,7 @@ impl Http2 {
         http
     }
 
+    /// Takes a step of the frame parser.
     fn step(
         &mut self,
         side: EventStreamDirection,
@@ -219,7 +223,7 @@ impl Http2 {
         }
     }
 
-    /// A block of header fields begins, and with it perhaps a message.
+    /// A header block begins, and with it perhaps a message.
     fn block_begins(
         &mut self,
         side: EventStreamDirection,
@@ -260,6 +264,7 @@ impl Http2 {
         );
     }
 
+    /// Remembers a new exchange, or only awaits its name if its response will not be known.
     fn insert(&mut self, number: u32, stream: Http2Stream, found: &mut Vec<DissectorEvent>) {
         let full = (self.streams.len() >= MOST_WAITING).then_some(TOO_MANY);
         if full.is_some() {
@@ -278,7 +283,7 @@ impl Http2 {
         }
     }
 
-    /// The block is whole that names a stream without an answer; whether it is of one. Its request ends there, or is not known further.
+    /// Takes the header block of the stream in `unanswered`; returns false if this block is of another stream. The exchange is then void.
     fn unanswered(
         &mut self,
         number: u32,
@@ -312,7 +317,7 @@ impl Http2 {
         );
     }
 
-    /// The responder's first block of a stream: interim responses and the final one are one response.
+    /// The first header block of a response. Interim responses and the final one count as one response.
     fn response_begins(&mut self, frame: &Http2Frame, found: &mut Vec<DissectorEvent>) {
         let Some(stream) = self.streams.get_mut(&frame.stream) else {
             return;
@@ -328,7 +333,7 @@ impl Http2 {
         }
     }
 
-    /// The responder will send what nobody asked for: from the promise on, that is one message.
+    /// The responder promises a push: one message, from the promise on.
     fn promised(
         &mut self,
         side: EventStreamDirection,
@@ -360,6 +365,7 @@ impl Http2 {
         self.insert(number, stream, found);
     }
 
+    /// The header block of a promise is complete.
     fn promise_ends(
         &mut self,
         side: EventStreamDirection,
@@ -382,6 +388,7 @@ impl Http2 {
         }
     }
 
+    /// The header block of a request or a response, or its trailers, are complete.
     fn head_ends(
         &mut self,
         side: EventStreamDirection,
@@ -409,6 +416,7 @@ impl Http2 {
         }
     }
 
+    /// A DATA frame begins. It voids the exchange if it comes before the response's header.
     fn data_begins(
         &mut self,
         side: EventStreamDirection,
@@ -427,6 +435,7 @@ impl Http2 {
         }
     }
 
+    /// Takes bytes of a DATA frame.
     fn data(
         &mut self,
         side: EventStreamDirection,
@@ -443,7 +452,7 @@ impl Http2 {
         });
     }
 
-    /// So many bytes of data, or it is not known how many, were not seen.
+    /// Skips bytes of a DATA frame that were not captured; `count` is `None` if their number is unknown.
     fn data_unseen(
         &mut self,
         side: EventStreamDirection,
@@ -465,7 +474,7 @@ impl Http2 {
         }
     }
 
-    /// The messages of the response that a frame of data belongs to.
+    /// The exchange and the gRPC messages of the response that a DATA frame belongs to.
     fn messages(
         &mut self,
         side: EventStreamDirection,
@@ -478,7 +487,7 @@ impl Http2 {
         Some((stream.exchange, &mut stream.messages))
     }
 
-    /// A message is whole.
+    /// A message is complete.
     fn ends(
         &mut self,
         side: EventStreamDirection,
@@ -501,7 +510,7 @@ impl Http2 {
         }
     }
 
-    /// One side wants to hear no more of a stream.
+    /// A side resets a stream.
     fn reset(&mut self, number: u32, found: &mut Vec<DissectorEvent>) {
         let Some(stream) = self.streams.remove(&number) else {
             return;
@@ -517,7 +526,7 @@ impl Http2 {
         });
     }
 
-    /// Nothing more is known of a side, and nothing of the exchanges that go on.
+    /// Gives up a side, and voids all exchanges in progress.
     fn lose(
         &mut self,
         side: EventStreamDirection,
@@ -532,7 +541,7 @@ impl Http2 {
         self.void(found, |_| Some(why));
     }
 
-    /// Gives up the exchanges that there is a reason for.
+    /// Voids the exchanges for which `why` returns a reason.
     fn void(
         &mut self,
         found: &mut Vec<DissectorEvent>,
@@ -565,7 +574,7 @@ impl Http2Side {
             + self.fields.as_ref().map_or(0, hpack::Decoder::held)
     }
 
-    /// Holds bytes of a block of header fields, as far as it is whole and not too long.
+    /// Adds bytes to the header block, unless it has a gap; drops it if it becomes too long.
     fn hold(&mut self, bytes: &[u8], found: &mut Vec<DissectorEvent>) {
         let Some(block) = &mut self.block else { return };
         if block.len() + bytes.len() > LONGEST_HEAD {
@@ -575,7 +584,7 @@ impl Http2Side {
         block.extend_from_slice(bytes);
     }
 
-    /// What the block says that is whole now; nothing where it or one before it was not.
+    /// Decodes the complete header block; `None` if it, or an earlier one, could not be decoded.
     fn head(&mut self, found: &mut Vec<DissectorEvent>) -> Option<HttpMessageHead> {
         let (mut fields, block) = (self.fields.take()?, self.block.take()?);
         let mut head = HttpMessageHead::default();
@@ -592,7 +601,7 @@ impl Http2Side {
 }
 
 impl Http2Stream {
-    /// The head of its request is whole; it is empty where it is not known.
+    /// Takes the header of the request; it is empty if it could not be decoded.
     fn request(&mut self, head: &HttpMessageHead, found: &mut Vec<DissectorEvent>) {
         self.asked = true;
         self.is_grpc = head.is_grpc;
@@ -606,7 +615,7 @@ impl Http2Stream {
         found.extend(DissectorEvent::in_trace(self.exchange, head.context));
     }
 
-    /// A head of its response is whole, or its trailers are.
+    /// Takes a header of the response, or its trailers.
     fn response(
         &mut self,
         head: Option<HttpMessageHead>,
@@ -622,7 +631,7 @@ impl Http2Stream {
             self.is_grpc |= head.is_grpc;
             self.messages = self.is_grpc.then(GrpcMessages::default);
         }
-        // Of a call of gRPC, the trailers say how it went; where there are none, the status of HTTP does.
+        // For a gRPC call, the trailers hold the status; without them, the status of HTTP counts.
         let of_grpc = head
             .grpc_status
             .filter(|_| self.is_grpc)
@@ -642,7 +651,7 @@ impl Http2Stream {
         }
     }
 
-    /// What of it is missing: a part of its request, its response, or a part of that.
+    /// Chooses the reason of a void: the request is incomplete, the response is missing, or the response is incomplete.
     const fn missing(&self, why: [&'static str; 3]) -> &'static str {
         match (self.request_whole, self.response_began) {
             (false, _) => why[0],

@@ -1,7 +1,8 @@
-//! HTTP/3 (RFC 9114) on the streams of an opened connection of QUIC: an exchange per stream that the client opens, from its first byte
-//! to its end both ways. Data is not looked at. Numbers of exchanges are those of streams in their order; offsets are those of a stream.
+//! HTTP/3 (RFC 9114) on the streams of a decrypted QUIC connection. Each stream that the client opens is an exchange, from its first byte
+//! until both directions end. DATA frames are skipped. The number of an exchange is that of the client's stream; offsets are those of a
+//! stream.
 //!
-//! A block of header fields that refers to what has not come yet waits for it; where that was not seen, its message has no name.
+//! A header block that refers to table entries that have not arrived waits for them; if these were not captured, its message has no name.
 
 mod frames;
 mod qpack;
@@ -19,45 +20,48 @@ use qpack::{BlockOutcome, QpackDecoder};
 use stackline_events::unit_ids::EventStreamDirection;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Kinds of streams in one direction (RFC 9114, 6.2; RFC 9204, 4.2).
+/// Types of unidirectional streams (RFC 9114, 6.2; RFC 9204, 4.2): the control stream, and that of QPACK encoder instructions.
 const CONTROL: u64 = 0;
 const INSTRUCTIONS: u64 = 2;
-/// The setting that says how large a table of header fields may be (RFC 9204, 5).
+/// The setting for the largest QPACK table (RFC 9204, 5).
 const TABLE_BYTES: u64 = 1;
-/// Streams of one direction and one side that are read; a connection has three.
+/// The most unidirectional streams of one side that are read; a connection normally has three.
 const MOST_ONE_WAY: usize = 16;
-/// Blocks of a message that wait for fields.
+/// The most header blocks of a message that wait for table entries.
 const MOST_BLOCKED: usize = 8;
 
-/// One connection.
+/// The dissector of one HTTP/3 connection.
 #[derive(Debug, Default)]
 pub(crate) struct Http3 {
     sides: [Http3Side; 2],
     streams: BTreeMap<u64, Http3Stream>,
 }
 
-/// One side.
+/// One side of the connection.
 #[derive(Debug, Default)]
 struct Http3Side {
-    /// Decodes what it sends.
+    /// Decodes the header blocks that this side sends.
     fields: QpackDecoder,
-    /// How large a table it lets the other side fill.
+    /// The size of the table that this side lets the other side fill, in bytes.
     table_bytes: u64,
-    /// Its streams in one direction by their numbers.
+    /// This side's unidirectional streams, by stream id.
     one_way: BTreeMap<u64, OneWayStream>,
 }
 
-/// A stream in one direction.
+/// A unidirectional stream.
 #[derive(Debug)]
 enum OneWayStream {
-    /// Its kind is not whole.
+    /// The type is not complete yet: the bytes so far.
     Unknown(Vec<u8>),
+    /// The control stream: its frames, and the settings in progress.
     Control(Http3FrameParser, Option<Vec<u8>>),
+    /// The stream of QPACK encoder instructions.
     Instructions,
+    /// A stream of another type, or with a gap; it is skipped.
     Other,
 }
 
-/// A stream of which a message is not whole.
+/// A request stream that is not complete.
 #[derive(Debug, Default)]
 struct Http3Stream {
     messages: [Http3Message; 2],
@@ -67,25 +71,25 @@ struct Http3Stream {
     is_answer_named: bool,
 }
 
-/// What one side says on it.
+/// The message of one side on a request stream.
 #[derive(Debug, Default)]
 struct Http3Message {
     frames: Http3FrameParser,
     has_begun: bool,
     is_whole: bool,
-    /// The block of header fields that goes on; nothing where it is not whole or too long.
+    /// The header block in progress; `None` if there is none, it has a gap or is too long.
     block: Option<Vec<u8>>,
-    /// Blocks that wait for fields.
+    /// Complete header blocks that wait for table entries.
     blocked: VecDeque<Vec<u8>>,
 }
 
-/// Whether the client opens a stream for both directions.
+/// Whether this is a bidirectional stream that the client opened, which carries a request.
 const fn is_request(stream: u64) -> bool {
     stream.is_multiple_of(4)
 }
 
 impl Http3 {
-    /// Bytes of one side of a stream, which follow all that it said before there.
+    /// Takes bytes of one side of a stream, in order.
     pub(crate) fn bytes(
         &mut self,
         side: EventStreamDirection,
@@ -119,7 +123,7 @@ impl Http3 {
         }
     }
 
-    /// So many bytes of one side of a stream were not seen.
+    /// The next `count` bytes of one side of a stream were not captured.
     pub(crate) fn unseen(
         &mut self,
         side: EventStreamDirection,
@@ -145,7 +149,7 @@ impl Http3 {
         }
     }
 
-    /// One side of a stream is whole, behind that offset.
+    /// One side of a stream has ended at an offset.
     pub(crate) fn end(
         &mut self,
         side: EventStreamDirection,
@@ -165,7 +169,7 @@ impl Http3 {
         self.forget(stream);
     }
 
-    /// One side wants to hear or say no more of a stream.
+    /// A stream was reset.
     pub(crate) fn reset(&mut self, stream: u64, found: &mut Vec<DissectorEvent>) {
         if let Some(known) = self
             .streams
@@ -201,7 +205,7 @@ impl Http3 {
         }
     }
 
-    /// Bytes that are held.
+    /// How many bytes are held.
     pub(crate) fn held(&self) -> usize {
         let sides: usize = self.sides.iter().map(Http3Side::held).sum();
         sides + self.streams.values().map(Http3Stream::held).sum::<usize>()
@@ -213,7 +217,7 @@ impl Http3 {
             .map(|known| &mut known.messages[side as usize])
     }
 
-    /// A side says something on a stream; whether it is one that is followed.
+    /// Begins the message of a side if it is new; returns false if the stream is not followed because there are too many.
     fn open(
         &mut self,
         side: EventStreamDirection,
@@ -232,6 +236,7 @@ impl Http3 {
         true
     }
 
+    /// Forgets a request stream whose messages are complete.
     fn forget(&mut self, stream: u64) {
         let is_over = |known: &Http3Stream| {
             known
@@ -244,7 +249,7 @@ impl Http3 {
         }
     }
 
-    /// Decodes the blocks of a message that can be.
+    /// Decodes the waiting header blocks of a message whose table entries have arrived.
     fn unblock(
         &mut self,
         side: EventStreamDirection,
@@ -273,6 +278,7 @@ impl Http3 {
         self.forget(stream);
     }
 
+    /// Takes bytes of a unidirectional stream.
     fn one_way(
         &mut self,
         side: EventStreamDirection,
@@ -344,7 +350,7 @@ impl Http3 {
     }
 }
 
-/// What the settings say of the table of header fields.
+/// The value of [`TABLE_BYTES`] in a SETTINGS frame.
 fn table_bytes(mut settings: &[u8]) -> Option<u64> {
     while let (Some(name), Some(value)) = (varint::take(&mut settings), varint::take(&mut settings))
     {
@@ -355,7 +361,7 @@ fn table_bytes(mut settings: &[u8]) -> Option<u64> {
     None
 }
 
-/// Holds bytes of a frame that is wanted whole, if it is not too long.
+/// Adds bytes to a frame that is collected; drops it if it becomes too long.
 fn hold(block: &mut Option<Vec<u8>>, bytes: &[u8], found: &mut Vec<DissectorEvent>) {
     let Some(held) = block else { return };
     if held.len() + bytes.len() > LONGEST_HEAD {
@@ -383,7 +389,7 @@ impl Http3Side {
 }
 
 impl Http3Stream {
-    /// What a head of one of its messages says.
+    /// Takes a decoded header block of a message.
     fn say(
         &mut self,
         side: EventStreamDirection,
@@ -402,7 +408,7 @@ impl Http3Stream {
             found.extend(DissectorEvent::in_trace(exchange, head.context));
             return;
         }
-        // Interim responses come before the final one; trailers say how a call of gRPC went.
+        // Interim responses precede the final one; the trailers of a gRPC call hold its status.
         let status = head.status.filter(|status| *status >= 200);
         self.status = self.status.or(status);
         let of_grpc = head.grpc_status.filter(|_| self.is_grpc);
@@ -421,7 +427,7 @@ impl Http3Stream {
         }
     }
 
-    /// What of it is missing: a part of its request, its response, or a part of that.
+    /// Chooses the reason of a void: the request is incomplete, the response is missing, or the response is incomplete.
     const fn missing(&self, why: [&'static str; 3]) -> &'static str {
         match (self.messages[0].is_whole, self.messages[1].has_begun) {
             (false, _) => why[0],

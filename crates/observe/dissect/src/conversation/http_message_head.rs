@@ -1,23 +1,26 @@
-//! What a block of header fields says of a message, in HTTP/2 and HTTP/3: no more of it is kept.
+//! What a header block of HTTP/2 or HTTP/3 says about a message; nothing else of it is kept.
 
 use super::http2::grpc;
 use super::{RedactedName, trace_context};
 use stackline_events::traceparent::Traceparent;
 use stackline_redact::{LONGEST_TEXT, http};
 
-/// What a block of header fields says.
+/// The fields of a header block that matter.
 #[derive(Debug, Default)]
 pub(super) struct HttpMessageHead {
     method: Vec<u8>,
     path: Vec<u8>,
     authority: Vec<u8>,
     pub(super) status: Option<u16>,
+    /// The status in the trailers of a gRPC call.
     pub(super) grpc_status: Option<u16>,
     pub(super) is_grpc: bool,
+    /// The trace context of a request.
     pub(super) context: Option<Traceparent>,
 }
 
 impl HttpMessageHead {
+    /// Takes one header field.
     pub(super) fn field(&mut self, name: &[u8], value: &[u8]) {
         let cut = &value[..value.len().min(LONGEST_TEXT)];
         let number = || {
@@ -36,9 +39,9 @@ impl HttpMessageHead {
         }
     }
 
-    /// The name of a request.
+    /// The name of a request; `None` if the block has no method.
     pub(super) fn name(&self) -> Option<RedactedName> {
-        // A CONNECT has no path.
+        // CONNECT has no path.
         let target = if self.path.is_empty() {
             &self.authority
         } else {

@@ -1,6 +1,7 @@
-//! Kafka: requests with the number of what is asked, its version and a number that the answer repeats. The topic is named where it stands
-//! near the beginning, and a failure where the answer says it there. A request to produce without acknowledgement is one-way; one that
-//! fetches waits until there is something. After bytes that were not seen each side goes on with a message at the beginning of a segment.
+//! Kafka: a request has the number of its API, a version and a correlation id, which the response repeats. The topic is part of the name
+//! if it stands near the beginning, and an error code of the status if the response has it there. A Produce request without
+//! acknowledgement is one-way; a Fetch request is marked as waiting. After bytes that were not captured, each side resumes at a message
+//! that begins a segment.
 
 mod messages;
 
@@ -12,19 +13,20 @@ use crate::conversation::opening::{ConversationOpening, ProtocolVerdict};
 use messages::KafkaRequest;
 use stackline_events::unit_ids::EventStreamDirection;
 
-/// A length, the number of what is asked, its version, the number that the answer repeats.
+/// The length of a request's head in bytes: length, API number, version, correlation id.
 const HEAD: usize = 12;
-/// The same of an answer: a length and that number.
+/// The length of a response's head in bytes: length and correlation id.
 const HEAD_OF_ANSWER: usize = 8;
-/// Bytes of a message, at most: as many as a broker takes, by its greatest setting of use.
+/// The longest message in bytes.
 const LONGEST: usize = 1 << 30;
-/// Bytes of the first message of a connection, at most, and its number: what has greater ones is not recognised.
+/// The longest first message of a connection, in bytes; with a longer one the protocol is not recognised.
 const LONGEST_FIRST: usize = 1 << 16;
+/// The largest correlation id of the first message; the same applies.
 const LARGEST_FIRST: usize = 1 << 24;
-/// Bytes of a message that are held, at most.
+/// The most bytes of a message that are held.
 const KEEP: usize = HEAD + 4 * LONGEST_NAME;
 
-/// Whether a connection speaks it: the head of a request that is known, behind which the name of a client stands.
+/// Whether a connection speaks Kafka: it begins with the head of a known request, followed by the client's name.
 pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
     let there = opening.there;
     if there.is_empty() && !opening.back.is_empty() {
@@ -67,11 +69,11 @@ pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
     }
 }
 
-/// One connection.
+/// The dissector of one Kafka connection.
 #[derive(Debug, Default)]
 pub struct Kafka {
     dialogue: RecordDialogue,
-    /// With what is asked and its version.
+    /// The exchanges by correlation id, each with its request.
     exchanges: CorrelatedExchanges<usize, KafkaRequest>,
 }
 
@@ -163,6 +165,7 @@ impl RecordProtocol for Kafka {
     }
 }
 
+/// The length of the message that begins with these bytes.
 fn extent(side: EventStreamDirection, head: &[u8]) -> Extent {
     let Some(length) = RecordFieldReader(head).number(4) else {
         return Extent::More;
@@ -185,7 +188,7 @@ fn extent(side: EventStreamDirection, head: &[u8]) -> Extent {
     match (side, KafkaRequest::of(head)) {
         (EventStreamDirection::Back, _) => whole,
         (EventStreamDirection::There, None) => Extent::Wrong,
-        // Whether it is answered stands behind names.
+        // Whether the request is answered (Produce) stands behind names, so more bytes are needed.
         (EventStreamDirection::There, Some(request))
             if request.needs_more(head) && head.len() < KEEP.min(4 + length) =>
         {

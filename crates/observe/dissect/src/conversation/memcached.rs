@@ -1,7 +1,7 @@
-//! memcached: its text protocol with the meta commands, and the binary one. Commands are answered in their order. Of keys as much is kept
-//! as of those of Redis, of values nothing. Commands that say `noreply`, and quiet ones, are not answered: what a server says to quiet ones
-//! all the same answers nothing here. After bytes that were not seen it goes on with a command at the beginning of a segment, unless the
-//! client pipelined before: then nothing more is known.
+//! memcached: the text protocol with its meta commands, and the binary protocol. Responses follow the order of commands. Keys are
+//! redacted like those of Redis, values are dropped. Commands with `noreply` and quiet commands are one-way; an answer that the server
+//! sends to a quiet command all the same is a message of its own. After bytes that were not captured, it resumes at a command that begins
+//! a segment, unless the client had pipelined commands: then nothing more is known.
 
 mod binary;
 
@@ -15,7 +15,7 @@ use crate::left_out::Bound;
 use stackline_events::unit_ids::EventStreamDirection;
 use stackline_redact::operation;
 
-/// Commands of text.
+/// The commands of the text protocol by which it is recognised.
 const COMMANDS: [&str; 22] = [
     "get",
     "gets",
@@ -40,11 +40,11 @@ const COMMANDS: [&str; 22] = [
     "version",
     "flush_all",
 ];
-/// Commands behind whose line a value stands, and the word that says how long it is.
+/// Commands whose line is followed by a value; the fifth word is its length.
 const STORING: [&str; 6] = ["set", "add", "replace", "append", "prepend", "cas"];
-/// What may go on after an answer has begun.
+/// The first words of response lines after which the response continues.
 const PARTS: [&[u8]; 4] = [b"VALUE", b"STAT", b"ITEM", b"PREFIX"];
-/// Answers that are kept.
+/// Responses that are kept.
 const ANSWERS: [&str; 16] = [
     "STORED",
     "NOT_STORED",
@@ -64,7 +64,7 @@ const ANSWERS: [&str; 16] = [
     "RESET",
 ];
 
-/// Whether a connection speaks it: a line that begins with a command, or the head of a binary request.
+/// Whether a connection speaks memcached: it begins with a line with a known command, or the head of a binary request.
 pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
     let bytes = opening.there;
     if bytes.is_empty() && !opening.back.is_empty() {
@@ -108,6 +108,7 @@ pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
     }
 }
 
+/// The known command that a word is.
 fn command(word: &[u8]) -> Option<&'static str> {
     COMMANDS
         .iter()
@@ -115,7 +116,7 @@ fn command(word: &[u8]) -> Option<&'static str> {
         .find(|command| command.as_bytes() == word)
 }
 
-/// How many bytes of a value, with the end of its line, follow a line of one side; `None`: it is not a line of the protocol.
+/// How many bytes of a value follow a line of one side, with the value's line end; `None` if the line is not of the protocol.
 fn behind_line(side: EventStreamDirection, line: &[u8]) -> Option<u64> {
     let mut words = words_of(line);
     let first = words.next().unwrap_or_default();
@@ -134,31 +135,32 @@ fn behind_line(side: EventStreamDirection, line: &[u8]) -> Option<u64> {
     }
 }
 
-/// One connection.
+/// The dissector of one memcached connection.
 #[derive(Debug, Default)]
 pub struct Memcached {
     dialogue: RecordDialogue,
-    /// Commands that are not answered yet, in their order.
+    /// Commands without a complete response, in order.
     waiting: PendingExchangeQueue<PendingMemcachedCommand>,
-    /// The command that is not whole.
+    /// The command in progress.
     open_request: Option<PendingMemcachedCommand>,
+    /// Whether the connection uses the binary protocol.
     is_binary: bool,
-    /// Quiet commands were sent that nothing marked the end of.
+    /// Whether quiet commands were sent and no command after them has marked their end.
     is_quiet: bool,
-    /// A command came before the one before it was answered.
+    /// Whether a command came before the previous one was answered.
     pipelined: bool,
-    /// Nothing more will be known.
+    /// Whether nothing more can be known.
     gone: bool,
 }
 
-/// A command that is not answered yet.
+/// A command without a complete response.
 #[derive(Clone, Debug, PartialEq)]
 struct PendingMemcachedCommand {
     exchange: u64,
     is_answered: bool,
-    /// It is the one that marks the end of quiet ones.
+    /// Whether it is `mn`, whose response marks the end of quiet commands.
     is_mark: bool,
-    /// Values that came.
+    /// The number of values in its response so far.
     values: u64,
 }
 
@@ -274,7 +276,7 @@ impl Memcached {
         });
     }
 
-    /// A command is whole.
+    /// A command is complete.
     fn command(&mut self, found: &mut Vec<DissectorEvent>) {
         let records = self.dialogue.records(EventStreamDirection::There);
         let (held, end) = (records.held(), records.end());
@@ -301,7 +303,7 @@ impl Memcached {
         }
     }
 
-    /// Whether what the server says answers the command that waits longest.
+    /// Whether the server's record answers the command that has waited longest.
     fn is_answer(&self) -> bool {
         let held = self.dialogue.records(EventStreamDirection::Back).held();
         match self.waiting.front() {
@@ -311,6 +313,7 @@ impl Memcached {
         }
     }
 
+    /// The response to the command that has waited longest begins.
     fn answers(&mut self, at: u64, found: &mut Vec<DissectorEvent>) {
         if self.is_quiet && !self.waiting.front().is_some_and(|front| front.is_mark) {
             return self.lose("the command that it answers is unknown", found);
@@ -322,6 +325,7 @@ impl Memcached {
         }
     }
 
+    /// A line of a text response.
     fn text_answer(&mut self, found: &mut Vec<DissectorEvent>) {
         let records = self.dialogue.records(EventStreamDirection::Back);
         let first = words_of(records.held()).next().unwrap_or_default();
@@ -341,7 +345,7 @@ impl Memcached {
         self.whole(status, found);
     }
 
-    /// Of a binary answer to STAT there are several, the last of which has no key.
+    /// A record of a binary response. STAT has several; the last one has no key.
     fn binary_answer(&mut self, found: &mut Vec<DissectorEvent>) {
         let held = self.dialogue.records(EventStreamDirection::Back).held();
         if !binary::goes_on(held) {
@@ -349,6 +353,7 @@ impl Memcached {
         }
     }
 
+    /// The response to the command that has waited longest is complete.
     fn whole(&mut self, status: RedactedName, found: &mut Vec<DissectorEvent>) {
         let end = self.dialogue.records(EventStreamDirection::Back).end();
         if let Some(front) = self.waiting.pop_front() {
@@ -357,7 +362,7 @@ impl Memcached {
     }
 }
 
-/// Whether a line asks for an answer.
+/// Whether a line asks for a response.
 fn is_text_answered(line: &[u8]) -> bool {
     let is_meta = matches!(line, [b'm', b'g' | b's' | b'd' | b'a', b' ', ..]);
     let words = || words_of(line);
@@ -366,7 +371,7 @@ fn is_text_answered(line: &[u8]) -> bool {
     !(is_quit || is_quiet || words().last() == Some(b"noreply"))
 }
 
-/// `get user:7`.
+/// The name of a command, such as `get user:7`.
 fn text_name(line: &[u8]) -> RedactedName {
     let mut words = words_of(line);
     let known = words.next().and_then(command);
@@ -380,6 +385,7 @@ fn text_name(line: &[u8]) -> RedactedName {
     }
 }
 
+/// The status in the first word of a response.
 fn text_status(word: &[u8]) -> RedactedName {
     let fixed = |text: &'static str| RedactedName::fixed(text);
     match word {

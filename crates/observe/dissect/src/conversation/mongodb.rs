@@ -1,6 +1,7 @@
-//! MongoDB: a message begins with its length and its number, and an answer repeats the number of its request. Of a command its name and
-//! the collection are kept, of an answer whether it failed, and with which code; one that cannot be read counts as answered. What is compressed is named as far as it can be read. After bytes that were not seen each side
-//! goes on with a message at the beginning of a segment.
+//! MongoDB: a message begins with its length and its number, and a response repeats the number of its request. Of a command, the name and
+//! the collection are kept; of a response, whether it failed and the error code. A response that cannot be read counts as a success.
+//! Compressed messages are named as far as they can be read. After bytes that were not captured, each side resumes at a message that
+//! begins a segment.
 
 mod document;
 
@@ -11,14 +12,15 @@ use super::{DissectorEvent, ExchangeKind, LONGEST_NAME, RedactedName};
 use crate::conversation::opening::{ConversationOpening, ProtocolVerdict};
 use stackline_events::unit_ids::EventStreamDirection;
 
-/// Length, number, number of what it answers, operation.
+/// The length of a message's head in bytes: length, number, number of the request it answers, operation.
 const HEAD: usize = 16;
-/// Of an OP_MSG the flags too, and what follows.
+/// The same for an OP_MSG, with its flags and the kind of its first section.
 const HEAD_OF_MESSAGE: usize = HEAD + 5;
-/// Bytes of a message, at most: 48 MB, by the protocol.
+/// The longest message, 48 MB by the protocol.
 const LONGEST: u64 = 48_000_000;
-/// Bytes of a message that are held, at most.
+/// The most bytes of a message that are held.
 const KEEP: usize = HEAD + 4 * LONGEST_NAME;
+/// Operation codes.
 const REPLY: u64 = 1;
 const UPDATE: u64 = 2001;
 const INSERT: u64 = 2002;
@@ -28,16 +30,16 @@ const DELETE: u64 = 2006;
 const KILL_CURSORS: u64 = 2007;
 const COMPRESSED: u64 = 2012;
 const MESSAGE: u64 = 2013;
-/// No answer comes to a message with this flag; of an answer, that another one follows.
+/// A flag of OP_MSG: a request gets no response; a response is followed by another one.
 const MORE_TO_COME: u64 = 2;
 
-/// Whether a connection speaks it: the head of a message that asks something.
+/// Whether a connection speaks MongoDB: it begins with the head of a request.
 pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
     let there = opening.there;
     if there.is_empty() && !opening.back.is_empty() {
         return ProtocolVerdict::No;
     }
-    // The fields that are the same in all: no answer, and an operation below 2,048.
+    // A request answers nothing, and the operations of requests are 2004, 2012 and 2013.
     let is_answer = there.iter().take(12).skip(8).any(|byte| *byte != 0);
     let is_operation = matches!(
         there.get(12..),
@@ -60,20 +62,21 @@ pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
     }
 }
 
-/// One connection.
+/// The dissector of one MongoDB connection.
 #[derive(Debug, Default)]
 pub struct MongoDb {
     dialogue: RecordDialogue,
     exchanges: CorrelatedExchanges<u64, ()>,
-    /// The number of an answer that says that a further answer follows; that one names it in place of the request.
+    /// The number of a response that another one follows; that one answers this number instead of the request's.
     followed: Option<u64>,
 }
 
-/// The fields that all messages begin with.
+/// The fields at the beginning of every message.
 #[derive(Clone, Copy, Debug)]
 struct MongoHead {
     length: u64,
     number: u64,
+    /// The number of the message that this one answers.
     answers: u64,
     operation: u64,
     flags: u64,
@@ -185,6 +188,7 @@ impl RecordProtocol for MongoDb {
     }
 }
 
+/// The length of the message that begins with these bytes.
 fn extent(side: EventStreamDirection, held: &[u8]) -> Extent {
     let Some(head) = MongoHead::of(held) else {
         return Extent::More;
@@ -209,7 +213,7 @@ fn extent(side: EventStreamDirection, held: &[u8]) -> Extent {
     }
 }
 
-/// The document of a command or of an answer, as far as it is held and can be read.
+/// The document of a command or a response, as far as it is held and readable.
 fn document_of(operation: u64, body: &[u8]) -> Option<Vec<u8>> {
     let mut fields = RecordFieldReader(body);
     match operation {
@@ -232,7 +236,7 @@ fn document_of(operation: u64, body: &[u8]) -> Option<Vec<u8>> {
                 1 => first_literal(fields.0)?.to_vec(),
                 _ => return None,
             };
-            // What is compressed is no compressed message.
+            // A compressed message within a compressed one is not accepted.
             (operation != COMPRESSED)
                 .then(|| document_of(operation, &readable))
                 .flatten()
@@ -241,7 +245,8 @@ fn document_of(operation: u64, body: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// What Snappy writes as it is, before anything comes again: the length of the whole, then a length in six bits or in bytes behind it.
+/// The first literal of data compressed with Snappy, which is stored as it is: it stands behind the whole length, with its own length in
+/// six bits or in the bytes that follow.
 fn first_literal(bytes: &[u8]) -> Option<&[u8]> {
     let mut fields = RecordFieldReader(bytes);
     while fields.number(1)? & 0x80 != 0 {}
@@ -256,6 +261,7 @@ fn first_literal(bytes: &[u8]) -> Option<&[u8]> {
     fields.take(length.saturating_add(1).min(fields.0.len()))
 }
 
+/// The name of a request.
 fn name_of(head: MongoHead, held: &[u8]) -> RedactedName {
     let fixed = match head.operation {
         UPDATE => "update",
@@ -272,6 +278,7 @@ fn name_of(head: MongoHead, held: &[u8]) -> RedactedName {
     name.unwrap_or_else(|| RedactedName::fixed(fixed))
 }
 
+/// The status of a response.
 fn status_of(head: MongoHead, held: &[u8]) -> RedactedName {
     let document = document_of(head.operation, &held[HEAD..]);
     match document.and_then(|document| document::failure(&document)) {

@@ -1,5 +1,6 @@
-//! MQTT 3.1.1 and 5: packets whose answers repeat a number. What is published with quality of service 0 is one-way, and all that the
-//! server hands on is a push. After bytes that were not seen nothing more is known: packets have no mark.
+//! MQTT 3.1.1 and 5: a packet that answers repeats the packet identifier. Messages published with quality of service 0 are one-way, and
+//! those that the server delivers are pushes. After bytes that were not captured nothing more is known, since packets have no mark at
+//! their start.
 
 use super::correlated_exchanges::CorrelatedExchanges;
 use super::record_dialogue::{RecordDialogue, RecordProtocol, dialogue_getters};
@@ -9,7 +10,7 @@ use crate::conversation::opening::{ConversationOpening, ProtocolVerdict};
 use stackline_events::unit_ids::EventStreamDirection;
 use stackline_redact::operation;
 
-/// Packets by the upper half of their first byte.
+/// Packet types: the upper half of the first byte. PUBLISHED is PUBACK, RECEIVED PUBREC, RELEASE PUBREL, COMPLETE PUBCOMP.
 const CONNECT: u8 = 1;
 const CONNECT_ANSWER: u8 = 2;
 const PUBLISH: u8 = 3;
@@ -25,14 +26,14 @@ const PING: u8 = 12;
 const PONG: u8 = 13;
 const DISCONNECT: u8 = 14;
 const AUTHENTICATE: u8 = 15;
-/// The version of MQTT 5.
+/// The protocol level of MQTT 5.
 const FIVE: u8 = 5;
-/// From this code on an answer says that it failed.
+/// Reason codes from this one on are failures.
 const FAILURES: usize = 0x80;
-/// Bytes of a packet that are held, at most.
+/// The most bytes of a packet that are held.
 const KEEP: usize = 5 + 2 * LONGEST_NAME;
 
-/// Whether a connection speaks it: a CONNECT that names the protocol.
+/// Whether a connection speaks MQTT: it begins with a CONNECT packet that names the protocol.
 pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
     let there = opening.there;
     if there.is_empty() && !opening.back.is_empty() {
@@ -58,11 +59,11 @@ pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
     }
 }
 
-/// One connection.
+/// The dissector of one MQTT connection.
 #[derive(Debug, Default)]
 pub struct Mqtt {
     dialogue: RecordDialogue,
-    /// By the packet that answers and the number that it repeats; 0 where it repeats none.
+    /// The exchanges by the type of the packet that answers and its packet identifier; 0 if it has none.
     exchanges: CorrelatedExchanges<(u8, usize), ()>,
     version: u8,
 }
@@ -137,6 +138,7 @@ impl Mqtt {
         self.exchanges.begin_request(exchange);
     }
 
+    /// A packet of the client is complete.
     fn of_client(&mut self, found: &mut Vec<DissectorEvent>) {
         let records = self.dialogue.records(EventStreamDirection::There);
         let (held, end) = (records.held(), records.end());
@@ -187,7 +189,7 @@ impl Mqtt {
         }
     }
 
-    /// The first filter of topics, behind the properties that MQTT 5 has before it.
+    /// The first topic filter, behind the properties that MQTT 5 puts before it.
     fn filter<'b>(&self, mut fields: RecordFieldReader<'b>) -> &'b [u8] {
         if self.version == FIVE {
             let properties = properties_length(&mut fields);
@@ -198,6 +200,7 @@ impl Mqtt {
         fields.vector(2).unwrap_or_default()
     }
 
+    /// A packet of the server is complete.
     fn of_server(&mut self, found: &mut Vec<DissectorEvent>) {
         let records = self.dialogue.records(EventStreamDirection::Back);
         let (held, end) = (records.held(), records.end());
@@ -235,24 +238,26 @@ impl Mqtt {
     }
 }
 
+/// The type of a packet; 0 without bytes.
 fn kind_of(held: &[u8]) -> u8 {
     held.first().map_or(0, |first| first >> 4)
 }
 
-/// How long what follows a head is, and where it begins.
+/// The length of what follows a packet's head, and the offset where it begins.
 fn length_of(head: &[u8]) -> Option<(usize, usize)> {
     let mut fields = RecordFieldReader(head.get(1..)?);
     let length = properties_length(&mut fields)?;
     Some((length, head.len() - fields.0.len()))
 }
 
+/// What follows a packet's head, as far as it is held.
 fn body_of(held: &[u8]) -> &[u8] {
     length_of(held)
         .and_then(|(_, from)| held.get(from..))
         .unwrap_or_default()
 }
 
-/// A number in groups of seven bits, the first of which weighs least, and of which there are at most four.
+/// A variable-length integer: up to four bytes with seven bits each, the lowest bits first.
 fn properties_length(fields: &mut RecordFieldReader<'_>) -> Option<usize> {
     let mut number = 0;
     for shift in [0, 7, 14, 21] {

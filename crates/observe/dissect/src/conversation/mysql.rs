@@ -1,8 +1,8 @@
-//! MySQL and MariaDB, version 10 of their protocol: packets of a length and a number. A command has a packet of number 0; where its
-//! answer ends is found by `answer`. Where that cannot be known, as of commands we do not know and of packets of which nothing was
-//! seen, the answer is whole when the next command begins. What is said in TLS goes to [`tls`](super::tls), what is compressed by
-//! turns. After lengths that were not seen it goes on with a command at the beginning of a segment, unless the client pipelined
-//! before: then nothing more is known. Rows and parameters are not looked at.
+//! MySQL and MariaDB, protocol version 10: packets have a length and a sequence number. A command begins with a packet of number 0;
+//! `answer` finds where its response ends. Where that cannot be known, as for unknown commands or packets that were not captured, the
+//! response ends when the next command begins. After a TLS request the connection goes to [`tls`](super::tls); with compression it is
+//! read by turns. After a gap over packet heads, it resumes at a command that begins a segment, unless the client had pipelined commands:
+//! then nothing more is known. Rows and parameters are not read.
 
 mod answer;
 
@@ -21,15 +21,15 @@ use answer::{Abilities, ExpectedMysqlPacket, Means, number};
 use stackline_events::unit_ids::EventStreamDirection;
 use stackline_redact::sql::{self, Backslash, Dialect, answer as answers};
 
-/// A length and a number.
+/// The length of a packet's head in bytes: length and sequence number.
 const HEAD: usize = 4;
-/// Bytes of a packet that are held, at most.
+/// The most bytes of a packet that are held.
 const KEEP: usize = HEAD + 4 * LONGEST_NAME;
-/// Bytes of a packet's body, at most; one of so many goes on in the next packet.
+/// The longest body of a packet in bytes; a packet of this length continues in the next one.
 const LONGEST: u64 = 0xff_ffff;
-/// Bytes of the packet that asks for TLS.
+/// The length of the packet that asks for TLS, in bytes.
 const TLS_REQUEST: u64 = HEAD as u64 + 32;
-/// What both sides can do, by the bit.
+/// Capability flags of client and server.
 const LONG_PASSWORD: u64 = 1;
 const WITH_DATABASE: u64 = 1 << 3;
 const COMPRESSED: u64 = 1 << 5 | 1 << 26;
@@ -39,9 +39,9 @@ const LONG_SECRET: u64 = 1 << 21;
 const NO_EOF: u64 = 1 << 24;
 const MAY_LACK_COLUMNS: u64 = 1 << 25;
 const ATTRIBUTES: u64 = 1 << 27;
-/// The same of MariaDB, above those.
+/// A capability flag of MariaDB, which has its own above the 32 of MySQL.
 const MAY_KNOW_COLUMNS: u64 = 1 << (32 + 4);
-/// Commands.
+/// Command codes.
 const QUIT: u8 = 0x01;
 const QUERY: u8 = 0x03;
 const PREPARE: u8 = 0x16;
@@ -50,10 +50,10 @@ const LONG_DATA: u8 = 0x18;
 const CLOSE: u8 = 0x19;
 const FETCH: u8 = 0x1c;
 const BULK: u8 = 0xfa;
-/// A statement's number that means the one prepared last.
+/// A statement id that means the statement prepared last.
 const LAST_PREPARED: &[u8] = b"4294967295";
 
-/// Whether a connection speaks it: the server greets, with its version.
+/// Whether a connection speaks MySQL: the server sends a greeting with its version first.
 pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
     if !opening.there.is_empty() {
         return ProtocolVerdict::No;
@@ -70,68 +70,69 @@ pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
     }
 }
 
-/// One connection.
+/// The dissector of one MySQL connection.
 #[derive(Debug, Default)]
 pub struct Mysql {
     dialogue: RecordDialogue,
-    /// The packet of each side before was of the greatest length.
+    /// Whether the previous packet of each side had the greatest length and so continues.
     continues: [bool; 2],
     phase: MysqlPhase,
-    /// What the server can do, then what both can.
+    /// The capabilities of the server, and after the login those of both sides.
     bits: u64,
     abilities: Abilities,
-    /// Commands that are not answered yet, in their order.
+    /// Commands without a complete response, in order.
     waiting: PendingExchangeQueue<PendingMysqlCommand>,
-    /// The command that is not whole.
+    /// The command in progress.
     command: Option<OpenMysqlCommand>,
     texts: StatementTexts,
-    /// The statement that the call before prepared.
+    /// The statement that the previous call prepared.
     prepared: Option<PreparedMysqlStatement>,
-    /// What a back-slash in a string is, as the server said it last; not known once something was sent that may change it.
+    /// The meaning of a backslash in strings, as the server last reported it; unknown after anything that may change it.
     backslash: Backslash,
-    /// A command came before the one before it was answered.
+    /// Whether a command came before the previous one was answered.
     pipelined: bool,
-    /// The client sends a file.
+    /// Whether the client is sending a file (LOAD DATA LOCAL).
     file: bool,
-    /// Behind the last byte of the server.
+    /// The offset behind the server's last packet.
     server_end: u64,
-    /// Nothing more will be known.
+    /// Whether nothing more can be known.
     gone: bool,
 }
 
+/// What the next packets are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum MysqlPhase {
     /// Before the server's greeting.
     #[default]
     Greeting,
-    /// Before the client's answer to it.
+    /// Before the client's login.
     Login,
     Commands,
 }
 
-/// A command that is not whole.
+/// A command that is not complete.
 #[derive(Clone, Copy, Debug)]
 struct OpenMysqlCommand {
     exchange: u64,
     named: bool,
 }
 
-/// A statement that was prepared and not executed yet.
+/// A statement that was prepared and not executed so far.
 #[derive(Clone, Copy, Debug)]
 struct PreparedMysqlStatement {
     exchange: u64,
-    /// Its number, once the server has said it.
+    /// The statement id, once the server has said it.
     number: Option<u64>,
 }
 
-/// A command that is not answered yet.
+/// A command without a complete response.
 #[derive(Clone, Debug, PartialEq)]
 struct PendingMysqlCommand {
     exchange: u64,
     kind: ExchangeKind,
     expect: ExpectedMysqlPacket,
     answered: bool,
-    /// The text of a statement that is prepared.
+    /// The text of the statement that it prepares.
     text: Option<RedactedName>,
 }
 
@@ -167,7 +168,7 @@ impl RecordProtocol for Mysql {
         extent(side, head)
     }
 
-    /// A command at the beginning of a segment, of a client that waits for each answer, finds the server idle.
+    /// Resumes at a command that begins a segment: since this client waits for each response, the server is idle then.
     fn find_again(&mut self, side: EventStreamDirection, bytes: &[u8]) {
         let lost = self.dialogue.is_lost(EventStreamDirection::There)
             && side == EventStreamDirection::There
@@ -180,7 +181,7 @@ impl RecordProtocol for Mysql {
         }
     }
 
-    /// Nothing is known until a command begins, and nothing of what waits for an answer.
+    /// Gives up until a command begins, and voids all commands that wait for a response.
     fn lose(&mut self, why: &'static str, found: &mut Vec<DissectorEvent>) {
         let command = self.command.take().map(|command| command.exchange);
         let waiting = self.waiting.clear();
@@ -198,7 +199,7 @@ impl RecordProtocol for Mysql {
         (self.file, self.prepared) = (false, None);
     }
 
-    /// The head of a packet is whole.
+    /// The head of a packet was read; for a client's packet, also the first byte of its body.
     fn headed(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
         let records = self.dialogue.records(side);
         let (head, at) = (records.held(), records.at());
@@ -216,7 +217,7 @@ impl RecordProtocol for Mysql {
         }
     }
 
-    /// A packet is whole.
+    /// A packet is complete.
     fn record(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
         let records = self.dialogue.records(side);
         let (at, end) = (records.at(), records.end());
@@ -270,7 +271,7 @@ impl Mysql {
         }
     }
 
-    /// What is prepared and executed next is one request, in two round trips.
+    /// Remembers a statement to be prepared: if it is executed next, both round trips are one request.
     fn note_prepared(&mut self, command: u8, exchange: u64) {
         match command {
             EXECUTE | BULK => {}
@@ -284,6 +285,7 @@ impl Mysql {
         }
     }
 
+    /// Adds a command that waits for its response.
     fn wait(
         &mut self,
         exchange: u64,
@@ -292,7 +294,7 @@ impl Mysql {
         found: &mut Vec<DissectorEvent>,
     ) {
         self.pipelined |= !self.waiting.is_empty();
-        // One in the middle was the last one when the next came, or is the first.
+        // Only the first and the last command can be of this kind: when another follows one, everything is given up here.
         let mut ends = self.waiting.front().into_iter().chain(self.waiting.back());
         let unknown = ends.any(|waiting| waiting.expect == ExpectedMysqlPacket::Unknown);
         self.waiting.push_back(PendingMysqlCommand {
@@ -307,7 +309,7 @@ impl Mysql {
         }
     }
 
-    /// An answer of which the end cannot be known is whole.
+    /// Ends a response whose end cannot be known.
     fn finish_unknown(&mut self, found: &mut Vec<DissectorEvent>) {
         if self.waiting.front().is_some_and(|waiting| {
             waiting.answered && waiting.expect == ExpectedMysqlPacket::Unknown
@@ -316,7 +318,7 @@ impl Mysql {
         }
     }
 
-    /// What the server says answers what waits longest.
+    /// The response to the command that has waited longest begins.
     fn answers(&mut self, at: u64, found: &mut Vec<DissectorEvent>) {
         let Some(waiting) = self.waiting.front_mut() else {
             return;
@@ -327,6 +329,7 @@ impl Mysql {
         }
     }
 
+    /// The server's greeting is complete.
     fn greeting(&mut self, held: &[u8], found: &mut Vec<DissectorEvent>) {
         let mut fields = RecordFieldReader(&held[HEAD..]);
         let version = match fields.number(1) {
@@ -346,7 +349,7 @@ impl Mysql {
         self.phase = MysqlPhase::Login;
     }
 
-    /// The client's answer to the greeting.
+    /// The client's login, or its request for TLS, is complete.
     fn login(&mut self, held: &[u8], at: u64, end: u64, found: &mut Vec<DissectorEvent>) {
         let mut fields = RecordFieldReader(&held[HEAD..]);
         let Some(bits) = login_bits(&mut fields) else {
@@ -380,7 +383,7 @@ impl Mysql {
         self.wait(exchange, kind, ExpectedMysqlPacket::Login, found);
     }
 
-    /// A packet of a command, or what belongs to one.
+    /// A packet of a command, or of data that belongs to it, is complete.
     fn of_client(&mut self, length: u64, end: u64, found: &mut Vec<DissectorEvent>) {
         self.file &= length > 0;
         let Some(command) = self.command else { return };
@@ -406,6 +409,7 @@ impl Mysql {
         }
     }
 
+    /// The name of the command in progress.
     fn name_command(&mut self, found: &mut Vec<DissectorEvent>) -> RedactedName {
         let records = self.dialogue.records(EventStreamDirection::There);
         let (held, is_whole) = (
@@ -459,17 +463,18 @@ impl Mysql {
         }
     }
 
+    /// A packet of the server is complete.
     fn of_server(&mut self, length: u64, end: u64, found: &mut Vec<DissectorEvent>) {
         let front = self.waiting.front();
         if front.is_some_and(|waiting| !waiting.answered) {
-            // It had begun before that was asked.
+            // It had begun before the command came.
             return self.lose("it answers no known request", found);
         }
         let records = self.dialogue.records(EventStreamDirection::Back);
         let bytes = records.held().get(HEAD..).unwrap_or_default();
         let Some(waiting) = self.waiting.front_mut() else {
             return match bytes.first() {
-                // The server ends the connection.
+                // The server ends the connection with an error.
                 Some(0xff) => {
                     self.dialogue
                         .one_way(ExchangeRole::Response, answer::error(bytes), found)
@@ -479,7 +484,7 @@ impl Mysql {
         };
         let (exchange, before) = (waiting.exchange, waiting.expect);
         let means = before.packet(bytes, length, self.abilities);
-        // A login is followed by what servers do at its beginning (`init_connect`).
+        // A login may be followed by statements that the server runs itself (`init_connect`).
         let says = self.bits & PROTOCOL_41 != 0 && before != ExpectedMysqlPacket::Login;
         let backslash = before
             .backslash(bytes, length, self.abilities)
@@ -522,7 +527,7 @@ impl Mysql {
         }
     }
 
-    /// The answer to what waits longest is whole.
+    /// The response to the command that has waited longest is complete.
     fn whole(&mut self, name: RedactedName, at: u64, found: &mut Vec<DissectorEvent>) {
         let Some(PendingMysqlCommand { exchange, .. }) = self.waiting.pop_front() else {
             return;
@@ -532,14 +537,14 @@ impl Mysql {
     }
 }
 
-/// The number of the statement that an exchange prepared, where that is the one to be executed next.
+/// Remembers the id of the statement that an exchange prepared, if this is the one to be executed next.
 fn learn_number(prepared: &mut Option<PreparedMysqlStatement>, exchange: u64, statement: u64) {
     if let Some(prepared) = prepared.as_mut().filter(|one| one.exchange == exchange) {
         prepared.number = Some(statement);
     }
 }
 
-/// What a server can do, behind its version.
+/// The capability flags in a greeting, behind the server's version.
 fn greeting_bits(mut fields: RecordFieldReader<'_>) -> Option<u64> {
     fields.take(4 + 8 + 1)?;
     let low = fields.little(2)?;
@@ -554,7 +559,7 @@ fn greeting_bits(mut fields: RecordFieldReader<'_>) -> Option<u64> {
     Some(low | high << 16 | of_mariadb << 32)
 }
 
-/// What a client can do; what is left is its name and more.
+/// The capability flags in a login; the user's name and more follow.
 fn login_bits(fields: &mut RecordFieldReader<'_>) -> Option<u64> {
     let low = fields.little(2)?;
     if low & PROTOCOL_41 == 0 {
@@ -570,7 +575,7 @@ fn login_bits(fields: &mut RecordFieldReader<'_>) -> Option<u64> {
     Some(low | high << 16 | of_mariadb << 32)
 }
 
-/// Who logs in, and to which database.
+/// The name of a login: user and database.
 fn login_name(mut fields: RecordFieldReader<'_>, bits: u64) -> RedactedName {
     let user = fields.text();
     let secret = if bits & LONG_SECRET != 0 {
@@ -586,7 +591,7 @@ fn login_name(mut fields: RecordFieldReader<'_>, bits: u64) -> RedactedName {
     answers::login(user, database, true)
 }
 
-/// The text of a query, which may have attributes before it.
+/// The name of a query, whose text may have attributes before it.
 fn query_text(
     mut fields: RecordFieldReader<'_>,
     abilities: Abilities,
@@ -602,6 +607,7 @@ fn query_text(
     text_of(fields, dialect, is_whole)
 }
 
+/// The redacted text of a statement.
 fn text_of(fields: RecordFieldReader<'_>, dialect: Dialect, is_whole: bool) -> RedactedName {
     if is_whole {
         sql::redact_statement(dialect, fields.0)
@@ -634,11 +640,12 @@ fn name_of_command(command: u8) -> RedactedName {
     RedactedName::fixed(name)
 }
 
+/// The length of the packet that begins with these bytes.
 fn extent(side: EventStreamDirection, head: &[u8]) -> Extent {
     let Some(length) = RecordFieldReader(head).little(3) else {
         return Extent::More;
     };
-    // The first byte of a client's packet may be a command.
+    // The first byte of a client's packet belongs to the head, since it may be a command.
     let whole = HEAD + usize::from(side == EventStreamDirection::There && length > 0);
     let keep = if side == EventStreamDirection::There {
         KEEP

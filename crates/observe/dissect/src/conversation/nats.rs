@@ -1,6 +1,6 @@
-//! NATS: lines, behind some of which a message stands. A message that names a subject for its answer is a request, and the first message
-//! on that subject its answer. All other messages are one-way: a server that hands them on answers nothing. After bytes that were not seen
-//! each side goes on with a line at the beginning of a segment.
+//! NATS: lines, some of which are followed by a message. A message with a reply subject is a request, and the first message on that
+//! subject is its response. All other messages are one-way. After bytes that were not captured, each side resumes at a line that begins a
+//! segment.
 
 use super::correlated_exchanges::CorrelatedExchanges;
 use super::record_dialogue::{RecordDialogue, RecordProtocol, dialogue_getters};
@@ -13,14 +13,15 @@ use crate::left_out::Bound;
 use stackline_events::unit_ids::EventStreamDirection;
 use stackline_redact::operation;
 
-/// First words of lines of each side.
+/// The first words of the client's lines.
 const OF_CLIENT: [&str; 7] = ["CONNECT", "PUB", "HPUB", "SUB", "UNSUB", "PING", "PONG"];
+/// The first words of the server's lines.
 const OF_SERVER: [&str; 7] = ["INFO", "MSG", "HMSG", "PING", "PONG", "+OK", "-ERR"];
-/// Bytes of a message's headers that are held: `NATS/1.0 503`.
+/// The most bytes of a message's headers that are held: `NATS/1.0 503`.
 const STATUS_LINE: usize = 16;
-/// The subject of requests that wait until there is a message.
+/// The subject prefix of requests that wait until there is a message.
 const NEXT_MESSAGE: &[u8] = b"$JS.API.CONSUMER.MSG.NEXT.";
-/// What a server says is wrong.
+/// Error texts of servers that are kept.
 const ERRORS: [&str; 11] = [
     "Authentication Timeout",
     "Authorization Timeout",
@@ -35,7 +36,7 @@ const ERRORS: [&str; 11] = [
     "Unknown Protocol Operation",
 ];
 
-/// Whether a connection speaks it: the server says first what it is.
+/// Whether a connection speaks NATS: the server introduces itself first.
 pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
     if !opening.there.is_empty() && opening.back.is_empty() {
         return ProtocolVerdict::No;
@@ -43,15 +44,15 @@ pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
     ProtocolVerdict::begins(opening.back, b"INFO {")
 }
 
-/// One connection.
+/// The dissector of one NATS connection.
 #[derive(Debug, Default)]
 pub struct Nats {
     dialogue: RecordDialogue,
-    /// Requests by the subject of their answer; those that are pings by their number behind a byte that no subject has.
+    /// Requests by their reply subject; pings by their number behind a line end, which no subject contains.
     exchanges: CorrelatedExchanges<Vec<u8>, ()>,
-    /// Pings that were sent and that were answered.
+    /// The number of pings that were sent, and that were answered.
     pings: [u64; 2],
-    /// Which ping an answer is for is not known any more.
+    /// Whether pings can no longer be matched with their answers.
     are_pings_lost: bool,
 }
 
@@ -154,6 +155,7 @@ impl RecordProtocol for Nats {
 }
 
 impl Nats {
+    /// A line of the client without a message is complete.
     fn line_of_client(&mut self, found: &mut Vec<DissectorEvent>) {
         let records = self.dialogue.records(EventStreamDirection::There);
         let (at, end) = (records.at(), records.end());
@@ -181,6 +183,7 @@ impl Nats {
         self.dialogue.one_way(ExchangeRole::Request, name, found);
     }
 
+    /// A line of the server without a message is complete.
     fn line_of_server(&mut self, found: &mut Vec<DissectorEvent>) {
         let records = self.dialogue.records(EventStreamDirection::Back);
         let held = records.held();
@@ -215,7 +218,7 @@ impl Nats {
     }
 }
 
-/// A line behind which a message stands.
+/// A line that is followed by a message.
 #[derive(Clone, Copy, Debug)]
 struct NatsMessage<'b> {
     word: &'static str,
@@ -228,7 +231,7 @@ impl<'b> NatsMessage<'b> {
         let mut words = words_of(line);
         let word = word_of(["PUB", "HPUB", "MSG", "HMSG"], words.next())?;
         let subject = words.next()?;
-        // The number of a subscription stands before the reply, lengths behind it.
+        // The subscription id stands before the reply subject, lengths behind it.
         let rest: Vec<&[u8]> = words.skip(usize::from(word.ends_with("MSG"))).collect();
         let lengths = 1 + usize::from(word.starts_with('H'));
         let reply = rest.first().copied().filter(|_| rest.len() > lengths);
@@ -248,11 +251,12 @@ impl<'b> NatsMessage<'b> {
     }
 }
 
+/// The key of a ping among the exchanges.
 fn ping_key(number: u64) -> Vec<u8> {
     [&b"\n"[..], &number.to_be_bytes()].concat()
 }
 
-/// Which of some words one is, in letters of any size.
+/// The known word that equals `word`, regardless of case.
 fn word_of<const N: usize>(words: [&'static str; N], word: Option<&[u8]>) -> Option<&'static str> {
     let word = word?;
     words
@@ -260,7 +264,7 @@ fn word_of<const N: usize>(words: [&'static str; N], word: Option<&[u8]>) -> Opt
         .find(|known| word.eq_ignore_ascii_case(known.as_bytes()))
 }
 
-/// How many bytes of a message follow a line; `None`: it is not a line of that side.
+/// How many bytes of a message follow a line; `None` if the line is not of that side.
 fn behind_line(side: EventStreamDirection, line: &[u8]) -> Option<u64> {
     let first = words_of(line).next();
     let word = match side {
@@ -273,7 +277,7 @@ fn behind_line(side: EventStreamDirection, line: &[u8]) -> Option<u64> {
     }
 }
 
-/// What the headers of an answer say, if it has any: 503 where nobody listens on its subject.
+/// The status in the headers of a response, if it has any: 503 means that nobody listens on the request's subject.
 fn status(held: &[u8]) -> RedactedName {
     let mut lines = held.splitn(2, |byte| *byte == b'\n');
     let is_with_headers = lines

@@ -1,13 +1,13 @@
-//! How a connection begins, and whether that is a protocol. It knows none.
+//! The beginning of a connection, and a verdict on whether it is of a protocol.
 
-/// The first bytes of both sides, and the port of the side that was connected to.
+/// The first bytes of both sides, and the responder's port.
 #[derive(Clone, Copy, Debug)]
 pub struct ConversationOpening<'b> {
-    /// Of the initiator.
+    /// The first bytes of the initiator.
     pub there: &'b [u8],
-    /// Of the responder.
+    /// The first bytes of the responder.
     pub back: &'b [u8],
-    /// Of the responder.
+    /// The port of the responder.
     pub port: u16,
 }
 
@@ -18,12 +18,12 @@ pub enum ProtocolVerdict {
     Yes,
     /// It does not.
     No,
-    /// More bytes will tell.
+    /// More bytes are needed to tell.
     Perhaps,
 }
 
 impl ProtocolVerdict {
-    /// By whether bytes begin with `beginning`, as far as there are any.
+    /// Compares the bytes so far with the `beginning` that the protocol requires.
     #[must_use]
     pub fn begins(bytes: &[u8], beginning: &[u8]) -> Self {
         let known = bytes.len().min(beginning.len());

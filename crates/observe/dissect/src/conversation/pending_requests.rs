@@ -1,34 +1,35 @@
-//! Requests that wait for their answers, in their order. So many of them are known; of one beyond, only what tells where its answer ends
-//! is kept, alike ones together. So each answer goes to its own request, however many wait.
+//! A queue of requests that wait for their responses, in order. At most [`MOST_WAITING`] are kept in full. Of those beyond, only what is
+//! needed to find the end of the response is kept, and equal ones are counted together, so that each response still goes to its own
+//! request.
 
 use super::{DissectorEvent, ExchangeKind, ExchangeRole, MOST_WAITING, RedactedName, TOO_MANY};
 use crate::left_out::Bound;
 use std::collections::VecDeque;
 
-/// The exchange of a request that was left out: nothing is found of its answer.
+/// Stands for the exchange of a request that was left out: no events are made of its response.
 const LEFT_OUT: u64 = u64::MAX;
-/// Requests that are left out and not like the one before, at most; with more the dissector cannot keep in step.
+/// The most requests that are left out and differ from the one before; with more, responses can no longer be matched.
 const MOST_UNLIKE: usize = 8 * Bound::Waiting.most();
 
-/// A request that waits.
+/// A request that waits for its response.
 pub(super) trait PendingExchange: Clone + PartialEq {
-    /// Its exchange.
+    /// The number of its exchange.
     fn exchange(&mut self) -> &mut u64;
 
-    /// Drops what would take room where it is left out; the bound at which that counts, if there is any.
+    /// Drops what would take memory in a request that is left out; returns the limit at which that counts, if any.
     fn shrink(&mut self) -> Option<Bound> {
         None
     }
 }
 
-/// Those of one connection.
+/// The waiting requests of one connection.
 #[derive(Debug)]
 pub(super) struct PendingExchangeQueue<W> {
-    /// Each, and how many more like it follow, all of them left out.
+    /// Each request, with the number of equal ones that follow it; those are all left out.
     waiting: VecDeque<(W, u64)>,
-    /// Those that are not left out.
+    /// The number of requests that are not left out.
     known: usize,
-    /// There were too many unlike ones: no answer is known from then on.
+    /// Whether there were too many different ones, so that responses can no longer be matched.
     is_out_of_step: bool,
 }
 
@@ -47,7 +48,7 @@ impl<W: PendingExchange> PendingExchangeQueue<W> {
         self.waiting.is_empty()
     }
 
-    /// Records that are held.
+    /// The number of records in the queue.
     pub(super) fn len(&self) -> usize {
         self.waiting.len()
     }
@@ -61,8 +62,9 @@ impl<W: PendingExchange> PendingExchangeQueue<W> {
         self.waiting.front().map(|(waiting, _)| waiting)
     }
 
+    /// The first request, separated from equal ones so that it can be changed.
     pub(super) fn front_mut(&mut self) -> Option<&mut W> {
-        // What becomes of the first is nothing of those like it.
+        // A change of the first request must not affect the equal ones behind it.
         if let Some((waiting, more @ 1..)) = self.waiting.front_mut() {
             *more -= 1;
             let first = waiting.clone();
@@ -75,7 +77,7 @@ impl<W: PendingExchange> PendingExchangeQueue<W> {
         self.waiting.back().map(|(waiting, _)| waiting)
     }
 
-    /// The last one, if it is not left out.
+    /// The last request, unless it is left out.
     pub(super) fn back_mut(&mut self) -> Option<&mut W> {
         let (waiting, _) = self.waiting.back_mut()?;
         (*waiting.exchange() != LEFT_OUT).then_some(waiting)
@@ -88,7 +90,7 @@ impl<W: PendingExchange> PendingExchangeQueue<W> {
         Some(waiting)
     }
 
-    /// As [`PendingExchangeQueue::pop_front`], of the last, which is not left out.
+    /// Removes the last request, unless it is left out.
     pub(super) fn pop_back(&mut self) {
         if self.back_mut().is_some() {
             self.waiting.pop_back();
@@ -96,7 +98,7 @@ impl<W: PendingExchange> PendingExchangeQueue<W> {
         }
     }
 
-    /// Nothing waits any more: the exchanges that did and were not left out.
+    /// Empties the queue; returns the exchanges that are not left out.
     pub(super) fn clear(&mut self) -> Vec<u64> {
         self.known = 0;
         let exchanges = self
@@ -106,8 +108,8 @@ impl<W: PendingExchange> PendingExchangeQueue<W> {
         exchanges.filter(|exchange| *exchange != LEFT_OUT).collect()
     }
 
-    /// All of the last request that will be found was found: it is left out where too many wait. Whether each answer can still be
-    /// given to its request; if not, nothing is known of what the other side says from now on.
+    /// Called when the last request is complete: leaves it out if too many wait. Returns whether responses can still be matched; if not,
+    /// the other side must be ignored from here on.
     pub(super) fn settle(&mut self, exchange: u64, found: &mut Vec<DissectorEvent>) -> bool {
         if self.known <= MOST_WAITING && !self.is_out_of_step {
             return true;
@@ -146,12 +148,12 @@ impl<W: PendingExchange> PendingExchangeQueue<W> {
     }
 }
 
-/// What is found of an answer, unless its request was left out.
+/// Adds an event of a response, unless its request was left out.
 pub(super) fn of_answer(one: DissectorEvent, found: &mut Vec<DissectorEvent>) {
     found.extend((one.exchange() != Some(LEFT_OUT)).then_some(one));
 }
 
-/// The answer of an exchange begins.
+/// Adds the event that a response begins.
 pub(super) fn answer_begins(
     exchange: u64,
     kind: ExchangeKind,
@@ -164,7 +166,7 @@ pub(super) fn answer_begins(
     );
 }
 
-/// The answer of an exchange is whole, with that status.
+/// Adds the events that a response is complete, with its status.
 pub(super) fn answer_ends(
     exchange: u64,
     status: RedactedName,
@@ -176,7 +178,7 @@ pub(super) fn answer_ends(
     of_answer(DissectorEvent::ends(exchange, role, at), found);
 }
 
-/// The exchange of an answer, unless its request was left out.
+/// The exchange of a response, unless its request was left out.
 pub(super) const fn known_exchange(exchange: u64) -> Option<u64> {
     if exchange == LEFT_OUT {
         None

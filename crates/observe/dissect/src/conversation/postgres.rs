@@ -1,8 +1,8 @@
-//! PostgreSQL, version 3 of its protocol: messages of a type and a length. A simple query, or an extended one up to its Sync, is
-//! answered up to ReadyForQuery, what was sent before a Flush up to as many completions as it asks for. What a connection says in TLS
-//! goes to [`tls`](super::tls). Of what is pipelined up to one Sync each statement that is executed is an exchange; what drivers send of
-//! one statement in several round trips is found to go on. Rows, values and copied data are not looked at. After bytes that were not
-//! seen it goes on with a query at the beginning of a segment, unless the client pipelined before: then nothing more is known.
+//! PostgreSQL, protocol version 3: messages have a type and a length. A simple query, or an extended query up to its Sync, is answered up
+//! to ReadyForQuery; what was sent before a Flush is answered by as many completions as it asks for. After a TLS request the connection
+//! goes to [`tls`](super::tls). If several statements are pipelined up to one Sync, each executed statement is an exchange; if a driver
+//! sends one statement in several round trips, these are linked. Rows, values and copied data are not read. After bytes that were not
+//! captured, it resumes at a query that begins a segment, unless the client had pipelined queries: then nothing more is known.
 
 mod messages;
 mod statement_rounds;
@@ -21,19 +21,19 @@ use stackline_events::unit_ids::EventStreamDirection;
 use stackline_redact::sql::{Backslash, Dialect, answer};
 use statement_rounds::{StatementMessage, StatementRounds};
 
-/// Messages of the server that answer nothing.
+/// Types of the server's messages that answer nothing.
 const ASIDE: &[u8] = b"ANS";
-/// Messages of the server that complete one of the client's.
+/// Types of the server's messages that complete one of the client's.
 const COMPLETIONS: &[u8] = b"123CITns";
-/// What a first message is, by its number.
+/// The number in a first message: the major protocol version, or the code of another request.
 const VERSION: usize = 3;
 const CANCEL: usize = 80_877_102;
 const TLS: usize = 80_877_103;
 const GSSAPI: usize = 80_877_104;
-/// Why there is no answer to what stands behind an error.
+/// The reason of the void for a statement behind one that failed.
 const SKIPPED: &str = "the server skipped it";
 
-/// Whether a connection speaks it: by the client's first message.
+/// Whether a connection speaks PostgreSQL: by the client's first message.
 pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
     let mut fields = RecordFieldReader(opening.there);
     let (Some(length), Some(number)) = (fields.number(4), fields.number(4)) else {
@@ -61,42 +61,42 @@ pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
     }
 }
 
-/// One connection.
+/// The dissector of one PostgreSQL connection.
 #[derive(Debug, Default)]
 pub struct Postgres {
     dialogue: RecordDialogue,
     phase: PostgresPhase,
-    /// What is not answered yet, in its order; the last one may not be whole.
+    /// Requests without a complete response, in order; the last one may be in progress.
     waiting: PendingExchangeQueue<PendingPostgresExchange>,
     texts: StatementTexts,
     rounds: StatementRounds,
-    /// What a back-slash in a string is (`standard_conforming_strings`), as the server said it last.
+    /// The meaning of a backslash in strings (`standard_conforming_strings`), as the server last reported it.
     backslash: Backslash,
-    /// Nothing was sent that may have changed it and that the server has not said to be done.
+    /// Whether the server has completed everything that may have changed it.
     settled: bool,
-    /// A query came before the one before it was answered.
+    /// Whether a query came before the previous one was answered.
     pipelined: bool,
-    /// Data are copied to the server: a Sync is nothing then.
+    /// Whether data is being copied to the server; it ignores a Sync then.
     copies: bool,
-    /// The server failed and skips everything up to a Sync.
+    /// Whether a statement failed, so that the server skips everything up to a Sync.
     skips: bool,
-    /// Nothing more will be known.
+    /// Whether nothing more can be known.
     gone: bool,
 }
 
-/// What the client's next message is.
+/// The form of the client's next message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum PostgresPhase {
-    /// A first one, without a type.
+    /// A first message, which has no type.
     #[default]
     Startup,
-    /// The same, once the server has answered with a byte whether the connection becomes secure.
+    /// The same, after the server has answered with one byte whether the connection becomes encrypted.
     Asked,
-    /// One with a type.
+    /// A message with a type.
     Typed,
 }
 
-/// An exchange that is not answered yet.
+/// An exchange without a complete response.
 #[derive(Clone, Debug, PartialEq)]
 struct PendingPostgresExchange {
     exchange: u64,
@@ -106,7 +106,7 @@ struct PendingPostgresExchange {
     answered: bool,
     status: Option<RedactedName>,
     failed: bool,
-    /// It is a statement of its own, which the server skips behind one that fails.
+    /// Whether it is a statement of its own, which the server skips behind one that fails.
     is_statement: bool,
 }
 
@@ -116,14 +116,14 @@ impl PendingExchange for PendingPostgresExchange {
     }
 }
 
-/// What its answer goes up to.
+/// Where the response to a request ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PostgresAnswerEnd {
-    /// It is not known yet; so many messages of it are to be completed.
+    /// Not known yet; this many of its messages will be completed.
     Open(u64),
-    /// ReadyForQuery.
+    /// With ReadyForQuery.
     Ready,
-    /// So many messages are completed.
+    /// When this many messages are completed.
     Completed(u64),
 }
 
@@ -150,7 +150,7 @@ impl RecordProtocol for Postgres {
         extent(side, phase, head)
     }
 
-    /// A query at the beginning of a segment, of a client that waits for each answer, finds the server idle.
+    /// Resumes at a query that begins a segment: since this client waits for each response, the server is idle then.
     fn find_again(&mut self, side: EventStreamDirection, bytes: &[u8]) {
         let lost = self.dialogue.is_lost(EventStreamDirection::There)
             && side == EventStreamDirection::There
@@ -167,7 +167,7 @@ impl RecordProtocol for Postgres {
         }
     }
 
-    /// Nothing is known until a query begins, and nothing of what waits for an answer.
+    /// Gives up until a query begins, and voids all requests that wait for a response.
     fn lose(&mut self, why: &'static str, found: &mut Vec<DissectorEvent>) {
         let waiting = self.waiting.clear();
         found.extend(
@@ -182,7 +182,7 @@ impl RecordProtocol for Postgres {
         self.rounds = StatementRounds::default();
     }
 
-    /// The head of a message is whole.
+    /// The head of a message was read.
     fn headed(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
         let records = self.dialogue.records(side);
         let (mark, at) = (records.held()[0], records.at());
@@ -207,7 +207,7 @@ impl RecordProtocol for Postgres {
         }
     }
 
-    /// A message is whole.
+    /// A message is complete.
     fn record(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
         let records = self.dialogue.records(side);
         if side == EventStreamDirection::Back && matches!(records.held(), [b'D' | b'd', ..]) {
@@ -228,12 +228,14 @@ impl RecordProtocol for Postgres {
 }
 
 impl Postgres {
+    /// Whether the last request is in progress.
     fn is_open(&self) -> bool {
         self.waiting
             .back()
             .is_some_and(|waiting| matches!(waiting.until, PostgresAnswerEnd::Open(_)))
     }
 
+    /// Whether the response of the first request ends with ReadyForQuery.
     fn waits_for_ready(&self) -> bool {
         self.waiting
             .front()
@@ -256,7 +258,7 @@ impl Postgres {
         });
     }
 
-    /// The exchange that is not whole gets its name, if it has none.
+    /// Names the request in progress, if it has no name.
     fn name(&mut self, name: RedactedName, found: &mut Vec<DissectorEvent>) {
         if let Some(waiting) = self
             .waiting
@@ -272,7 +274,7 @@ impl Postgres {
         }
     }
 
-    /// It is whole.
+    /// The request in progress is complete.
     fn finish_request(
         &mut self,
         until: PostgresAnswerEnd,
@@ -290,7 +292,7 @@ impl Postgres {
         }
     }
 
-    /// What the server says answers what waits longest.
+    /// The response to the request that has waited longest begins.
     fn answers(&mut self, mark: u8, at: u64, found: &mut Vec<DissectorEvent>) {
         match self.waiting.front_mut() {
             Some(waiting) => {
@@ -299,13 +301,13 @@ impl Postgres {
                     answer_begins(exchange, kind, at, found);
                 }
             }
-            // The server ends the connection.
+            // The server ends the connection with an error.
             None if mark == b'E' => {}
             None => self.lose("it answers no known request", found),
         }
     }
 
-    /// A message without a type.
+    /// A message without a type is complete.
     fn first(&mut self, held: &[u8], at: u64, end: u64, found: &mut Vec<DissectorEvent>) {
         let number = RecordFieldReader(held.get(4..).unwrap_or_default()).number(4);
         let (name, phase, kind) = match number {
@@ -340,7 +342,7 @@ impl Postgres {
         self.finish_request(PostgresAnswerEnd::Ready, end, found);
     }
 
-    /// The server says whether the connection becomes secure.
+    /// The server says whether the connection becomes encrypted.
     fn security(&mut self, mark: u8, end: u64, found: &mut Vec<DissectorEvent>) {
         self.phase = PostgresPhase::Startup;
         self.status(
@@ -362,6 +364,7 @@ impl Postgres {
         }
     }
 
+    /// A message of the client with a type is complete.
     fn of_client(&mut self, held: &[u8], end: u64, found: &mut Vec<DissectorEvent>) {
         let mut fields = RecordFieldReader(&held[HEAD..]);
         let dialect = Dialect::Postgres(if self.settled {
@@ -425,7 +428,7 @@ impl Postgres {
         }
     }
 
-    /// A message of an extended query, which the server completes.
+    /// A message of an extended query, which the server will complete.
     fn sends(
         &mut self,
         message: StatementMessage<'_>,
@@ -446,7 +449,7 @@ impl Postgres {
         }
     }
 
-    /// All up to here is one unit to the server: it goes on behind an error, and says that it is ready.
+    /// A Sync: everything up to here is one unit to the server, which resumes here after an error and reports ReadyForQuery.
     fn sync(&mut self, end: u64, found: &mut Vec<DissectorEvent>) {
         let is_alone = self
             .waiting
@@ -461,7 +464,7 @@ impl Postgres {
         self.finish_request(PostgresAnswerEnd::Ready, end, found);
     }
 
-    /// The exchange that is whole is called as what it is; what goes on with another is called as that.
+    /// Names the request that is complete by what it did; a request that continues another one needs no name.
     fn name_whole(&mut self, found: &mut Vec<DissectorEvent>) {
         if let Some(name) = self.rounds.name_unexecuted()
             && let Some(waiting) = self.waiting.back_mut()
@@ -474,7 +477,7 @@ impl Postgres {
         }
     }
 
-    /// What was sent so far is answered before the Sync.
+    /// A Flush: what was sent so far is answered before the Sync.
     fn flush(&mut self, end: u64, found: &mut Vec<DissectorEvent>) {
         if self
             .waiting
@@ -485,7 +488,7 @@ impl Postgres {
         }
     }
 
-    /// The exchange is whole, and what completes it comes before what the server says to the Sync.
+    /// Completes the request in progress; its response ends with its completions, before the server answers the Sync.
     fn part(&mut self, end: u64, found: &mut Vec<DissectorEvent>) {
         let Some(&PendingPostgresExchange {
             until: PostgresAnswerEnd::Open(count @ 1..),
@@ -497,7 +500,7 @@ impl Postgres {
             return;
         };
         if answered {
-            return; // Its answer began before: it goes on to the Sync.
+            return; // Its response has begun and lasts until the Sync.
         }
         self.name_whole(found);
         if self.skips {
@@ -510,6 +513,7 @@ impl Postgres {
         self.finish_request(PostgresAnswerEnd::Completed(count), end, found);
     }
 
+    /// A message of the server is complete.
     fn of_server(&mut self, held: &[u8], end: u64, found: &mut Vec<DissectorEvent>) {
         let body = &held[HEAD..];
         match held[0] {
@@ -531,7 +535,7 @@ impl Postgres {
         }
     }
 
-    /// The server says what it is set to.
+    /// The server reports a setting.
     fn parameter(&mut self, body: &[u8]) {
         let mut fields = RecordFieldReader(body);
         if fields.text() == b"standard_conforming_strings" {
@@ -543,15 +547,17 @@ impl Postgres {
         }
     }
 
+    /// Sets the status of the first request, unless it has failed.
     fn status(&mut self, status: RedactedName, failed: bool) {
         if let Some(waiting) = self.waiting.front_mut().filter(|waiting| !waiting.failed) {
             (waiting.status, waiting.failed) = (Some(status), failed);
         }
     }
 
+    /// An error of the server.
     fn error(&mut self, body: &[u8], end: u64, found: &mut Vec<DissectorEvent>) {
         let status = read_error(body);
-        // One that had begun before anything was asked answers nothing.
+        // An error that began before any request answers nothing.
         let Some(waiting) = self.waiting.front().filter(|waiting| waiting.answered) else {
             return self.dialogue.one_way(ExchangeRole::Response, status, found);
         };
@@ -566,7 +572,7 @@ impl Postgres {
         }
     }
 
-    /// The server answers nothing before a Sync.
+    /// The server skips everything before the next Sync.
     fn skip(&mut self, found: &mut Vec<DissectorEvent>) {
         self.skips = true;
         while let Some(PendingPostgresExchange {
@@ -586,6 +592,7 @@ impl Postgres {
         }
     }
 
+    /// One message of the first request is completed.
     fn completes(&mut self, end: u64, found: &mut Vec<DissectorEvent>) {
         if let Some(PendingPostgresExchange {
             until: PostgresAnswerEnd::Completed(count),
@@ -599,6 +606,7 @@ impl Postgres {
         }
     }
 
+    /// ReadyForQuery.
     fn ready(&mut self, body: &[u8], end: u64, found: &mut Vec<DissectorEvent>) {
         let skipped = std::mem::take(&mut self.skips);
         self.copies = false;
@@ -627,7 +635,7 @@ impl Postgres {
         }
     }
 
-    /// The answer to what waits longest is whole.
+    /// The response to the request that has waited longest is complete.
     fn whole(&mut self, at: u64, found: &mut Vec<DissectorEvent>) {
         let Some(PendingPostgresExchange {
             exchange, status, ..

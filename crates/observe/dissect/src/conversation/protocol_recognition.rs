@@ -1,6 +1,5 @@
-//! The list of protocols, and which of them a TCP connection speaks: by its first bytes, never by a port alone. (Datagrams of the ports
-//! of DNS are messages of DNS, others are tried as QUIC.) A new protocol takes
-//! its file and its line in [`ALL`].
+//! The list of protocols, and the recognition of a TCP connection's protocol by its first bytes, never by the port alone. (Datagrams of
+//! the DNS ports are read as DNS, others are tried as QUIC.) To add a protocol, add its file and an entry in [`ALL`].
 
 use super::Dissector;
 use super::amqp::Amqp;
@@ -21,13 +20,13 @@ use super::tunnel::Tunnel;
 use super::turn_dissector::TurnDissector;
 use stackline_events::unit_ids::EventStreamDirection;
 
-/// A protocol.
+/// A protocol that can be recognised.
 struct KnownProtocol {
     recognise: fn(&ConversationOpening<'_>) -> ProtocolVerdict,
     start: fn() -> Box<dyn Dissector>,
 }
 
-/// Every protocol, those that are recognised by more bytes first.
+/// All protocols; those that are recognised by more bytes come first.
 const ALL: &[KnownProtocol] = &[
     KnownProtocol {
         recognise: super::http2::recognise,
@@ -83,11 +82,11 @@ const ALL: &[KnownProtocol] = &[
     },
 ];
 
-/// Bytes of each side after which it is decided.
+/// The number of bytes of a side after which the decision is made.
 pub const ENOUGH: usize = 64;
 
-/// The dissector of a connection that begins so; `None` while more bytes are wanted. `ended`: none will come. What nothing is known
-/// of goes by turns.
+/// The dissector for a connection that begins with these bytes; `None` if more bytes are needed and `ended` does not say that none will
+/// come. An unknown protocol is read by turns.
 #[must_use]
 pub fn recognise(opening: &ConversationOpening<'_>, ended: bool) -> Option<Box<dyn Dissector>> {
     let mut open = false;
@@ -103,7 +102,7 @@ pub fn recognise(opening: &ConversationOpening<'_>, ended: bool) -> Option<Box<d
     (!open || ended || enough || turned).then(by_turns)
 }
 
-/// The dissector of what nothing is known of.
+/// The dissector for unknown protocols.
 #[must_use]
 pub fn by_turns() -> Box<dyn Dissector> {
     Box::new(TurnDissector::new(

@@ -1,12 +1,13 @@
-//! The header in which a proxy says whose connection it passes on (PROXY protocol of HAProxy, versions 1 and 2): it stands before all
-//! that the client says.
+//! The header with which a proxy names the connection it forwards (HAProxy's PROXY protocol, versions 1 and 2). It stands before all
+//! bytes of the client.
 
-/// Version 1 is a line of at most so many bytes.
+/// The longest header of version 1, in bytes; it is a line of text.
 const LONGEST_LINE: usize = 107;
 const LINE: &[u8] = b"PROXY ";
 const BINARY: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
-/// How long the header is with which a stream begins; longer than `begin` where more of it has to come. `None`: there is none.
+/// The length of the header at the beginning of a stream; it exceeds the length of `begin` if more bytes are needed. `None` if there is
+/// no header.
 pub(super) fn length(begin: &[u8]) -> Option<usize> {
     let begins = |with: &[u8]| {
         let some = begin.len().min(with.len());

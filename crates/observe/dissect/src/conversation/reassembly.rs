@@ -1,46 +1,49 @@
-//! One direction of a connection: segments in any order to bytes in theirs. Bytes that came before are dropped; a hole is waited for
-//! until the other side acknowledges what lies behind it: then it was there and the capture lost it, and it is named.
+//! Reassembles one direction of a connection: takes segments in any order and gives bytes in order. Repeated bytes are dropped. A gap is
+//! awaited until the other side acknowledges bytes behind it: then the bytes had arrived and only the capture lost them, so the gap is
+//! reported and skipped.
 
 use crate::left_out::Bound;
 use std::collections::BTreeMap;
 
-/// Bytes behind a hole that are held, at most; with more of them the hole counts as lost.
+/// The most bytes behind a gap that are held; with more, the gap is skipped.
 pub const MOST_HELD: usize = Bound::BehindHole.most();
 
-/// Bytes in their order.
+/// A piece of the stream, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReassembledPiece<'b> {
-    /// Captured bytes, from that offset on.
+    /// Captured bytes, and the offset of the first one.
     Bytes(u64, &'b [u8]),
-    /// So many that were not captured, from that offset on.
+    /// Bytes that were not captured: the offset of the first one, and their number.
     Unseen(u64, u64),
 }
 
-/// What is held of a segment behind a hole.
+/// A segment behind a gap.
 #[derive(Debug)]
 struct ReassemblySegment {
     bytes: Vec<u8>,
-    /// Bytes of the segment, captured or not.
+    /// The length of the segment in bytes, captured or not.
     length: u64,
 }
 
-/// One direction.
+/// The reassembly of one direction.
 #[derive(Debug, Default)]
 pub struct StreamReassembly {
-    /// Where what was given ends.
+    /// The offset up to which pieces were given.
     next: u64,
+    /// Segments behind gaps, by their offset.
     held: BTreeMap<u64, ReassemblySegment>,
+    /// The memory that they take, in bytes.
     held_bytes: usize,
-    /// Bytes that were never captured.
+    /// The number of bytes that were never captured.
     lost: u64,
-    /// Holes that were given up, as too much lay behind them.
+    /// The number of gaps that were skipped because too much was held behind them.
     given_up: u64,
-    /// Where the side says that it ends.
+    /// The length of the stream, once a FIN has announced it.
     end: Option<u64>,
 }
 
 impl StreamReassembly {
-    /// From that offset on.
+    /// A reassembly that begins at an offset.
     #[must_use]
     pub fn at(next: u64) -> Self {
         Self {
@@ -49,30 +52,30 @@ impl StreamReassembly {
         }
     }
 
-    /// Where what was given ends.
+    /// The offset up to which pieces were given.
     #[must_use]
     pub const fn next(&self) -> u64 {
         self.next
     }
 
-    /// Bytes behind holes that are held, with what holding takes.
+    /// The memory that segments behind gaps take, in bytes.
     #[must_use]
     pub const fn held(&self) -> usize {
         self.held_bytes
     }
 
-    /// Bytes that the capture lost or cut off.
+    /// How many bytes the capture lost or cut off.
     #[must_use]
     pub const fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Holes that were given up since this was asked last, as too much lay behind them.
+    /// The number of gaps that were skipped because of [`MOST_HELD`], since the last call.
     pub const fn take_given_up(&mut self) -> u64 {
         std::mem::replace(&mut self.given_up, 0)
     }
 
-    /// A segment of `length` bytes, of which `bytes` were captured.
+    /// Takes a segment of `length` bytes, of which `bytes` were captured.
     pub fn segment(
         &mut self,
         at: u64,
@@ -93,36 +96,36 @@ impl StreamReassembly {
         self.give_held(give);
     }
 
-    /// The other side has everything before that offset.
+    /// The other side has acknowledged everything before the offset `to`.
     pub fn acknowledged(&mut self, to: u64, give: &mut impl FnMut(ReassembledPiece<'_>)) {
         while self.next < to && self.held.first_key_value().is_some_and(|(at, _)| *at < to) {
             self.skip_hole(give);
         }
-        // With nothing held behind it, it may still come: an acknowledgement overtakes data between two taps. But the end itself has a
-        // number, and who acknowledges that has all before it.
+        // If nothing is held behind a gap, its bytes may still come, as an acknowledgement can overtake data between two capture points.
+        // But an acknowledgement of the FIN, which has a sequence number of its own, covers all data.
         if let Some(end) = self.end.filter(|end| to > *end && *end > self.next) {
             self.unseen(end, give);
         }
     }
 
-    /// The side has sent everything up to that offset and ends. What is missing may still come: it is sent again behind the end.
+    /// A FIN ends the stream at an offset. Missing bytes may still be retransmitted.
     pub fn end(&mut self, at: u64) {
         self.end = Some(self.end.unwrap_or(0).max(at));
     }
 
-    /// Where the side says that it ends.
+    /// The end of the stream, if a FIN announced it.
     #[must_use]
     pub const fn said_end(&self) -> Option<u64> {
         self.end
     }
 
-    /// Whether everything up to the end of the side was given.
+    /// Whether everything up to the end was given.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.end.is_some_and(|end| self.next >= end)
     }
 
-    /// Nothing more comes: what is missing will not.
+    /// Nothing more will come: gives what is held, and reports the gaps.
     pub fn finish(&mut self, give: &mut impl FnMut(ReassembledPiece<'_>)) {
         while !self.held.is_empty() {
             self.skip_hole(give);
@@ -132,6 +135,7 @@ impl StreamReassembly {
         }
     }
 
+    /// Holds a segment behind a gap; 64 bytes are added for the memory of an entry.
     fn hold(&mut self, at: u64, bytes: &[u8], length: u64) {
         if self.held.get(&at).is_none_or(|held| held.length < length) {
             let old = self.held.insert(
@@ -146,6 +150,7 @@ impl StreamReassembly {
         }
     }
 
+    /// Reports the first gap as unseen, and gives what is held behind it.
     fn skip_hole(&mut self, give: &mut impl FnMut(ReassembledPiece<'_>)) {
         if let Some((at, _)) = self.held.first_key_value() {
             let at = *at;
@@ -156,12 +161,14 @@ impl StreamReassembly {
         }
     }
 
+    /// Reports the bytes up to `to` as not captured.
     fn unseen(&mut self, to: u64, give: &mut impl FnMut(ReassembledPiece<'_>)) {
         self.lost += to - self.next;
         give(ReassembledPiece::Unseen(self.next, to - self.next));
         self.next = to;
     }
 
+    /// Gives the held segments that follow without a gap.
     fn give_held(&mut self, give: &mut impl FnMut(ReassembledPiece<'_>)) {
         while let Some(entry) = self
             .held
@@ -174,7 +181,7 @@ impl StreamReassembly {
         }
     }
 
-    /// What of a segment was not given before.
+    /// Gives the part of a segment that was not given before.
     fn give(
         &mut self,
         at: u64,

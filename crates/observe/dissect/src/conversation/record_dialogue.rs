@@ -1,5 +1,5 @@
-//! What protocols of records share: bytes of both sides to whole records, one number for each exchange, and another protocol that
-//! takes over. A protocol says where its records end and what each means.
+//! What protocols of records (heads that announce bodies) share: it splits the bytes of both sides into records, numbers exchanges, and
+//! lets another protocol take over. A [`RecordProtocol`] only says where its records end and what they mean.
 
 use super::records::{Extent, RecordInput, RecordParser, RecordProgress, Skipped};
 use super::{Dissector, DissectorEvent, ExchangeKind, ExchangeRole, RedactedName, renumber};
@@ -10,31 +10,33 @@ use std::fmt;
 #[derive(Debug, Default)]
 pub(super) struct RecordDialogue {
     sides: [RecordSide; 2],
+    /// The number of the next exchange.
     next: u64,
-    /// The protocol that took over, and how many exchanges were before it.
+    /// The protocol that took over, and how many exchanges came before it.
     inner: Option<(Box<dyn Dissector>, u64)>,
 }
 
+/// One side of the connection.
 #[derive(Debug, Default)]
 struct RecordSide {
     records: RecordParser,
-    /// Where records begin is not known.
+    /// Whether the position of record boundaries is lost.
     lost: bool,
 }
 
 impl RecordDialogue {
-    /// The record of one side that goes on, or was whole last.
+    /// The parser of one side, with the record that is in progress or was completed last.
     pub(super) const fn records(&self, side: EventStreamDirection) -> &RecordParser {
         &self.sides[side as usize].records
     }
 
-    /// The number of the next exchange.
+    /// Takes the number for a new exchange.
     const fn number(&mut self) -> u64 {
         self.next += 1;
         self.next - 1
     }
 
-    /// The client's next request begins: its exchange.
+    /// Begins a request of the client; returns its exchange.
     pub(super) fn begin_request(
         &mut self,
         kind: ExchangeKind,
@@ -51,7 +53,7 @@ impl RecordDialogue {
         exchange
     }
 
-    /// The server says something that answers nothing: its exchange.
+    /// Begins a message of the server that answers nothing; returns its exchange.
     pub(super) fn begin_notice(&mut self, at: u64, found: &mut Vec<DissectorEvent>) -> u64 {
         let (exchange, kind) = (self.number(), ExchangeKind::OneWay);
         let role = ExchangeRole::Response;
@@ -59,7 +61,7 @@ impl RecordDialogue {
         exchange
     }
 
-    /// The record of one side that is whole answers nothing and is not answered.
+    /// Reports the complete record of a side as a message that neither answers nor is answered.
     pub(super) fn one_way(
         &mut self,
         role: ExchangeRole,
@@ -72,44 +74,44 @@ impl RecordDialogue {
         found.extend(DissectorEvent::one_way(exchange, role, name, at, end));
     }
 
-    /// Bytes of the records that go on.
+    /// For tests: the bytes held of each side's record.
     #[cfg(test)]
     pub(super) fn held(&self) -> [usize; 2] {
         self.sides.each_ref().map(|side| side.records.held().len())
     }
 
-    /// Whether nothing is known of what one side says.
+    /// Whether one side is given up.
     pub(super) const fn is_lost(&self, side: EventStreamDirection) -> bool {
         self.sides[side as usize].lost
     }
 
-    /// Whether nobody asked anything yet, and no record has begun.
+    /// Whether no exchange and no record has begun.
     pub(super) fn is_untouched(&self) -> bool {
         self.next == 0 && self.sides.iter().all(|side| side.records.is_between())
     }
 
-    /// A record begins on one side.
+    /// A record begins on one side: its parser starts anew.
     pub(super) fn begin_side_anew(&mut self, side: EventStreamDirection) {
         self.sides[side as usize] = RecordSide::default();
     }
 
-    /// What one side says from now on is not looked at.
+    /// Ignores what one side says from here on.
     pub(super) const fn lose_side(&mut self, side: EventStreamDirection) {
         self.sides[side as usize].lost = true;
     }
 
-    /// Nothing is known of both sides until a record is found again.
+    /// Gives up both sides until a record is found again.
     pub(super) fn lose(&mut self) {
         self.sides = Default::default();
         self.sides.iter_mut().for_each(|side| side.lost = true);
     }
 
-    /// A record begins on both sides.
+    /// A record begins on both sides: their parsers start anew.
     pub(super) fn begin_anew(&mut self) {
         self.sides = Default::default();
     }
 
-    /// The rest is said in another protocol.
+    /// Another protocol takes over the rest of the connection.
     pub(super) fn hand_over(&mut self, inner: Box<dyn Dissector>) {
         self.inner = Some((inner, self.next));
     }
@@ -119,7 +121,7 @@ impl RecordDialogue {
         self.inner.as_ref().map(|(inner, _)| inner.as_ref())
     }
 
-    /// Passes to the protocol that took over, if one did, and numbers what it finds behind the exchanges before it.
+    /// Calls the protocol that took over, if there is one, and renumbers the exchanges it finds; returns whether there is one.
     fn within(
         &mut self,
         found: &mut Vec<DissectorEvent>,
@@ -135,50 +137,50 @@ impl RecordDialogue {
     }
 }
 
-/// A protocol of records. What implements it is a [`Dissector`].
+/// A protocol of records. Every implementation is a [`Dissector`].
 pub(super) trait RecordProtocol: fmt::Debug + Send {
     /// The protocol's name.
     const NAME: &'static str;
-    /// What is said of bytes of another protocol.
+    /// The reason of the void if bytes are not of the protocol.
     const FOREIGN: &'static str;
 
-    /// What the form of a record depends on.
+    /// The state on which the form of the next record depends.
     type Phase: Copy;
 
-    /// What it shares with other protocols of records: `dialogue_getters!` gives both.
+    /// The state that all protocols of records share; `dialogue_getters!` implements both getters.
     fn dialogue(&self) -> &RecordDialogue;
 
     /// The same, to change it.
     fn dialogue_mut(&mut self) -> &mut RecordDialogue;
 
-    /// How far the connection is.
+    /// The state of the connection.
     fn phase(&self) -> Self::Phase;
 
-    /// What the connection is called, within another protocol too.
+    /// The protocol's name, also if another protocol has taken over.
     fn name(&self) -> &'static str {
         Self::NAME
     }
 
-    /// What the head of a record says.
+    /// Reads the extent of a record from its head.
     fn extent(phase: Self::Phase, side: EventStreamDirection, head: &[u8]) -> Extent;
 
-    /// Looks whether bytes at the beginning of a segment begin a record, where none is known.
+    /// Checks, after a gap, whether the bytes at the beginning of a segment begin a record.
     fn find_again(&mut self, _side: EventStreamDirection, _bytes: &[u8]) {}
 
-    /// The head of a record is whole.
+    /// The head of a record was read.
     fn headed(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>);
 
-    /// A record is whole.
+    /// A record is complete.
     fn record(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>);
 
-    /// Nothing is known until a record is found again, and nothing of what waits for an answer.
+    /// Gives up until a record is found again, and voids all requests that wait for a response.
     fn lose(&mut self, why: &'static str, found: &mut Vec<DissectorEvent>);
 
-    /// A side says nothing more.
+    /// A side sends nothing more.
     fn side_ended(&mut self, _side: EventStreamDirection, _found: &mut Vec<DissectorEvent>) {}
 }
 
-/// The getters of a protocol that keeps its dialogue in a field of that name.
+/// Implements the getters for a protocol with a field `dialogue`.
 macro_rules! dialogue_getters {
     () => {
         fn dialogue(&self) -> &RecordDialogue {

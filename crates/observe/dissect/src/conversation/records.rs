@@ -1,14 +1,16 @@
-//! Records: a short head that announces how long its body is. What is held of a body is bounded by its reader, not by what is
-//! announced, and what was not seen of it is skipped.
+//! Parses records: a short head announces the length of a body. How much of a body is held is limited by the reader, not by the announced
+//! length, and parts that were not captured are skipped.
 
-/// Bytes of one side that are to be looked at, and where they stand in its stream.
+/// Bytes of one side that are not consumed yet.
 #[derive(Debug)]
 pub(super) struct RecordInput<'b> {
+    /// The offset of the first byte in the side's stream.
     pub(super) at: u64,
     pub(super) bytes: &'b [u8],
 }
 
 impl<'b> RecordInput<'b> {
+    /// Consumes up to `most` bytes.
     pub(super) fn take(&mut self, most: u64) -> &'b [u8] {
         let count = usize::try_from(most)
             .unwrap_or(usize::MAX)
@@ -20,93 +22,102 @@ impl<'b> RecordInput<'b> {
     }
 }
 
-/// Bytes that are kept ready for the next record.
+/// The memory, in bytes, that the parser keeps allocated between records.
 const SMALL: usize = 256;
 
-/// What a head says.
+/// What the head of a record says about its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// It is not whole.
+    /// The head is not complete.
     More,
-    /// The record has so many bytes with its head, of which the first few are wanted.
+    /// The record has `length` bytes with its head, of which the first `keep` are to be held.
     Record { length: u64, keep: usize },
-    /// It is not a head of the protocol.
+    /// The bytes are not a head of the protocol.
     Wrong,
 }
 
-/// What bytes complete.
+/// The result of feeding bytes to the parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RecordProgress {
-    /// A head.
+    /// The head of a record is complete.
     Head,
-    /// A record.
+    /// A record is complete.
     Whole,
-    /// Nothing: the bytes are not of the protocol.
+    /// The bytes are not of the protocol.
     Wrong,
 }
 
-/// What it means that bytes were not seen.
+/// The effect of bytes that were not captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Skipped {
-    /// They are of the body of the record that goes on.
+    /// They all belong to the body of the current record, which goes on.
     Within,
-    /// So they are, and it is whole with them.
+    /// They all belong to the body of the current record, which ends with them.
     Whole,
-    /// So are some, and it is whole; what follows it is unknown.
+    /// They begin in the body of the current record and extend beyond its end; the position of the next record is lost.
     Beyond,
-    /// They are of a head.
+    /// They contain a part of a head: the position of records is lost.
     Lost,
 }
 
-/// One side of a protocol of records.
+/// The parser of one side.
 #[derive(Debug, Default)]
 pub(super) struct RecordParser {
     stage: RecordParserStage,
+    /// The first bytes of the record.
     held: Vec<u8>,
+    /// The offset of the record's first byte.
     at: u64,
+    /// The number of the record's bytes so far, captured or not.
     taken: u64,
-    /// Bytes that were wanted were not seen.
+    /// Whether bytes of the body were not captured; later ones are not held then.
     gap: bool,
 }
 
+/// What the parser reads next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum RecordParserStage {
+    /// No record has begun.
     #[default]
     Between,
+    /// The head of a record.
     Head,
+    /// The body of a record.
     Body {
+        /// The record's length in bytes, with its head.
         length: u64,
+        /// How many of its first bytes are to be held.
         keep: usize,
     },
 }
 
 impl RecordParser {
-    /// The offset of the record's first byte; of the last record until another one begins.
+    /// The offset of the first byte of the current record, or of the last one until another begins.
     pub(super) const fn at(&self) -> u64 {
         self.at
     }
 
-    /// Behind the last byte of it that was taken.
+    /// The offset behind the last byte taken of the record.
     pub(super) const fn end(&self) -> u64 {
         self.at + self.taken
     }
 
-    /// Its first bytes, as far as they are wanted and were seen.
+    /// The first bytes of the record, as far as they are to be held and were captured.
     pub(super) fn held(&self) -> &[u8] {
         &self.held
     }
 
-    /// Whether all that was taken of it is held.
+    /// Whether everything taken of the record is held.
     pub(super) fn is_held_whole(&self) -> bool {
         self.held.len() as u64 == self.taken
     }
 
-    /// Whether no record has begun that is not whole.
+    /// Whether the input is between two records.
     pub(super) fn is_between(&self) -> bool {
         self.stage == RecordParserStage::Between
     }
 
-    /// Takes bytes until something is whole; `None`: they are used up.
+    /// Takes bytes until a head or a record is complete; `None` when all bytes are consumed.
     pub(super) fn next(
         &mut self,
         input: &mut RecordInput<'_>,
@@ -124,6 +135,7 @@ impl RecordParser {
         (self.taken == length).then(|| self.is_whole())
     }
 
+    /// Takes bytes of a head, one at a time, until `extent` knows the length of the record.
     fn head(
         &mut self,
         input: &mut RecordInput<'_>,
@@ -157,12 +169,13 @@ impl RecordParser {
         }
     }
 
+    /// Ends the current record.
     fn is_whole(&mut self) -> RecordProgress {
         self.stage = RecordParserStage::Between;
         RecordProgress::Whole
     }
 
-    /// So many bytes follow that were not seen.
+    /// Skips bytes that were not captured.
     pub(super) fn unseen(&mut self, count: u64) -> Skipped {
         let RecordParserStage::Body { length, .. } = self.stage else {
             self.stage = RecordParserStage::Between;
@@ -181,25 +194,25 @@ impl RecordParser {
         }
     }
 
-    /// Whatever went on is forgotten: a record begins with the next byte.
+    /// Forgets the current record: a new one begins with the next byte.
     pub(super) fn begin_anew(&mut self) {
         self.stage = RecordParserStage::Between;
     }
 }
 
-/// Fields of a record, read from its beginning.
+/// Reads the fields of a record from its beginning.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordFieldReader<'b>(pub(super) &'b [u8]);
 
 impl<'b> RecordFieldReader<'b> {
-    /// The next bytes, if there are so many.
+    /// The next `count` bytes, if there are as many.
     pub(super) fn take(&mut self, count: usize) -> Option<&'b [u8]> {
         let (taken, left) = self.0.split_at_checked(count)?;
         self.0 = left;
         Some(taken)
     }
 
-    /// A number of up to eight bytes, the first of which weighs most.
+    /// An unsigned integer of up to eight bytes, big-endian.
     pub(super) fn number(&mut self, width: usize) -> Option<usize> {
         Some(
             self.take(width)?
@@ -208,7 +221,7 @@ impl<'b> RecordFieldReader<'b> {
         )
     }
 
-    /// A number of up to eight bytes, the last of which weighs most.
+    /// An unsigned integer of up to eight bytes, little-endian.
     pub(super) fn little(&mut self, width: usize) -> Option<u64> {
         Some(
             self.take(width)?
@@ -218,13 +231,13 @@ impl<'b> RecordFieldReader<'b> {
         )
     }
 
-    /// What a number before it says how long it is; less, where the bytes end before.
+    /// Bytes that follow their length, which is a big-endian integer of `width` bytes; fewer if the record ends before.
     pub(super) fn vector(&mut self, width: usize) -> Option<&'b [u8]> {
         let length = self.number(width)?;
         self.take(length.min(self.0.len()))
     }
 
-    /// Text up to a zero byte, or to the end.
+    /// The text up to a zero byte or the end.
     pub(super) fn text(&mut self) -> &'b [u8] {
         let end = self.0.iter().position(|byte| *byte == 0);
         let text = &self.0[..end.unwrap_or(self.0.len())];

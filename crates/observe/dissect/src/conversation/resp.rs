@@ -1,7 +1,7 @@
-//! RESP2 and RESP3, what Redis and its kin speak: a command is an array of strings, or a line, and is answered in its turn. Pushes and
-//! what comes on a channel answer nothing. Of values only types and lengths are looked at, of a command its first words. After bytes
-//! that were not seen it goes on with a command at the beginning of a segment, unless the client pipelined before: then nothing more
-//! is known. What follows PSYNC is not looked at.
+//! RESP2 and RESP3, the protocol of Redis and its relatives. A command is an array of strings or a line; commands are answered in order.
+//! Pushes and messages of channels answer nothing. Of values only types and lengths are read, of a command its first words. After bytes
+//! that were not captured, it resumes at a command that begins a segment, unless the client had pipelined commands: then nothing more is
+//! known. What follows PSYNC is not read.
 
 mod value;
 
@@ -14,12 +14,12 @@ use stackline_events::unit_ids::EventStreamDirection;
 use stackline_redact::redis;
 use value::{RespProgress, RespValueParser};
 
-/// Commands that a connection is recognised by where they come as a line.
+/// Commands by which a connection is recognised if they come as a line.
 const INLINE: [&str; 6] = ["PING", "INFO", "AUTH", "ECHO", "SELECT", "COMMAND"];
 /// Commands that are answered once for each channel.
 const OF_CHANNELS: &str = " PSUBSCRIBE PUNSUBSCRIBE SSUBSCRIBE SUBSCRIBE SUNSUBSCRIBE UNSUBSCRIBE ";
 
-/// Whether a connection speaks it: it begins with an array of strings, or a line with a command.
+/// Whether a connection speaks RESP: it begins with an array of strings, or a line with a known command.
 pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
     if opening.there.is_empty() && !opening.back.is_empty() {
         return ProtocolVerdict::No;
@@ -30,7 +30,7 @@ pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
     }
 }
 
-/// `*3`, `$4`.
+/// Recognises the beginning of an array of strings: `*3`, `$4`.
 fn array_of_strings(bytes: &[u8]) -> ProtocolVerdict {
     let mut left = bytes;
     for mark in [b'*', b'$'] {
@@ -48,6 +48,7 @@ fn array_of_strings(bytes: &[u8]) -> ProtocolVerdict {
     ProtocolVerdict::Yes
 }
 
+/// Recognises a line with a known command.
 fn inline(bytes: &[u8]) -> ProtocolVerdict {
     let bytes = bytes.to_ascii_uppercase();
     let ends = |command: &&str| {
@@ -70,40 +71,42 @@ fn inline(bytes: &[u8]) -> ProtocolVerdict {
     })
 }
 
-/// One connection.
+/// The dissector of one RESP connection.
 #[derive(Debug, Default)]
 pub struct Resp {
     sides: [RespSide; 2],
-    /// Commands that are not answered yet, in their order.
+    /// Commands without a complete response, in order.
     waiting: PendingExchangeQueue<PendingRespCommand>,
+    /// The number of the next exchange.
     next: u64,
-    /// A command came before the one before it was answered.
+    /// Whether a command came before the previous one was answered.
     pipelined: bool,
     replies: Replies,
-    /// Messages of channels come.
+    /// Whether channels are subscribed, so that their messages may come.
     subscribed: bool,
-    /// Commands of others come.
+    /// Whether MONITOR was sent, so that commands of other clients may come.
     monitors: bool,
-    /// Nothing more will be known.
+    /// Why nothing more can be known, if that is so.
     gone: Option<&'static str>,
 }
 
+/// The parser of one side.
 #[derive(Debug, Default)]
 struct RespSide {
     value: RespValueParser,
-    /// The exchange whose message goes on, once it is known.
+    /// The exchange of the message in progress, once it is known.
     exchange: Option<u64>,
-    /// Nothing is known until a command begins.
+    /// Whether everything is skipped until a command begins.
     lost: bool,
 }
 
-/// A command that is not answered yet.
+/// A command without a complete response.
 #[derive(Clone, Debug, PartialEq)]
 struct PendingRespCommand {
     exchange: u64,
     kind: ExchangeKind,
     answered: bool,
-    /// The command, where each of so many channels is answered.
+    /// For a command that is answered per channel: its name and how many channels are still to be answered.
     channels: Option<(String, usize)>,
 }
 
@@ -113,13 +116,13 @@ impl PendingExchange for PendingRespCommand {
     }
 }
 
-/// Whether the server answers (`CLIENT REPLY`).
+/// Whether the server answers commands (`CLIENT REPLY`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Replies {
     #[default]
     On,
     Off,
-    /// Not to the next command.
+    /// The next command is not answered.
     Skip,
 }
 
@@ -183,7 +186,7 @@ impl Dissector for Resp {
 }
 
 impl Resp {
-    /// A command at the beginning of a segment, of a client that waits for each answer, finds the server idle.
+    /// Resumes at a command that begins a segment: since this client waits for each response, the server is idle then.
     fn find_again(&mut self, side: EventStreamDirection, bytes: &[u8]) {
         let lost = self.sides[0].lost;
         if lost
@@ -195,7 +198,7 @@ impl Resp {
         }
     }
 
-    /// Nothing is known until a command begins, and nothing of what waits for an answer.
+    /// Gives up until a command begins, and voids all commands that wait for a response.
     fn lose(&mut self, why: &'static str, found: &mut Vec<DissectorEvent>) {
         let begun = self.sides[0].exchange.take();
         let waiting = self.waiting.clear();
@@ -212,7 +215,7 @@ impl Resp {
         }
     }
 
-    /// Some words of a command are there. One that may be about its own answer is reported when it is whole.
+    /// The first words of a command are known. CLIENT may be about its own response, so it begins only when it is complete.
     fn command_begins(&mut self, found: &mut Vec<DissectorEvent>) {
         let own = &self.sides[0];
         let Some(command) = own.value.first_word() else {
@@ -236,7 +239,7 @@ impl Resp {
         exchange
     }
 
-    /// A command is whole.
+    /// A command is complete.
     fn command(&mut self, end: u64, found: &mut Vec<DissectorEvent>) {
         let words = self.sides[0].value.words().to_vec();
         let channels = self.sides[0].value.count().saturating_sub(1).max(1);
@@ -282,7 +285,7 @@ impl Resp {
         }
     }
 
-    /// Whether the server answers this command, and the next ones.
+    /// Whether the server answers this command; remembers whether it answers the next ones.
     fn is_answered(&mut self, command: &str, words: &[Vec<u8>]) -> bool {
         let is = |index: usize, what: &str| {
             words
@@ -305,7 +308,7 @@ impl Resp {
         }
     }
 
-    /// Whether what the server says may be something else than an answer.
+    /// Whether the server's value may be something other than a response.
     fn may_be_message(&self) -> bool {
         let channels = self
             .waiting
@@ -319,14 +322,14 @@ impl Resp {
         }
     }
 
-    /// Some of an answer is there.
+    /// A part of the server's value was read.
     fn reply_begins(&mut self, found: &mut Vec<DissectorEvent>) {
         if self.sides[1].exchange.is_none() && !self.may_be_message() {
             self.answers(found);
         }
     }
 
-    /// What the server says answers the command that waits longest.
+    /// The response to the command that has waited longest begins, if it has not; returns its exchange.
     fn answers(&mut self, found: &mut Vec<DissectorEvent>) -> Option<u64> {
         let own = &mut self.sides[1];
         let Some(waiting) = self.waiting.front_mut() else {
@@ -341,7 +344,7 @@ impl Resp {
         Some(exchange)
     }
 
-    /// What the server says is whole.
+    /// The server's value is complete.
     fn reply(&mut self, end: u64, found: &mut Vec<DissectorEvent>) {
         let own = &self.sides[1];
         let may_be_message = own.exchange.is_none() && self.may_be_message();
@@ -368,6 +371,7 @@ impl Resp {
         self.sides[1].exchange = None;
     }
 
+    /// The response to the command that has waited longest is complete.
     fn answered(
         &mut self,
         exchange: u64,
@@ -379,7 +383,7 @@ impl Resp {
         self.waiting.pop_front();
     }
 
-    /// One of the channels that a command names is confirmed.
+    /// The server confirms one of the channels of a command.
     fn confirms(&mut self, end: u64, found: &mut Vec<DissectorEvent>) {
         self.count_channels();
         let Some(exchange) = self.answers(found) else {
@@ -398,14 +402,14 @@ impl Resp {
         }
     }
 
-    /// How many channels are subscribed to is the third word of a confirmation.
+    /// The third word of a confirmation is the number of subscribed channels.
     fn count_channels(&mut self) {
         if let Some(count) = self.sides[1].value.words().get(2) {
             self.subscribed = count != b"0";
         }
     }
 
-    /// Nothing asked for what the server says.
+    /// Reports a message of the server that answers nothing.
     fn message(&mut self, end: u64, found: &mut Vec<DissectorEvent>) {
         let value = &self.sides[1].value;
         let name = match value.kind() {
@@ -431,6 +435,7 @@ impl Resp {
     }
 }
 
+/// The kind of exchange that a command is.
 fn kind_of(command: &[u8]) -> ExchangeKind {
     if command.eq_ignore_ascii_case(b"AUTH") || command.eq_ignore_ascii_case(b"HELLO") {
         ExchangeKind::Handshake

@@ -1,47 +1,48 @@
-//! What a client and a SOCKS proxy say before they pass on another connection: versions 4, 4a (its protocol memo of 1998) and 5 (RFC 1928,
-//! with the passwords of RFC 1929). What stands behind it is recognised as if it stood at the beginning.
+//! The set-up between a client and a SOCKS proxy before the proxied connection: versions 4, 4a (its protocol memo of 1998) and 5 (RFC
+//! 1928, with the passwords of RFC 1929). What follows is recognised as if it were the beginning of a connection.
 
 use super::records::RecordFieldReader;
 use super::{Dissector, DissectorEvent, ExchangeKind, ExchangeRole, RedactedName};
 use stackline_events::unit_ids::EventStreamDirection;
 
+/// Version numbers.
 const FOUR: usize = 4;
 const FIVE: usize = 5;
-/// A version 4 answer.
+/// The length of a version 4 response in bytes.
 const ANSWER: usize = 8;
-/// The code of one that is granted.
+/// The response code of version 4 for a granted request.
 const GRANTED: usize = 0x5a;
-/// No method of authentication suits the proxy.
+/// The method that means that no authentication method is acceptable (version 5).
 const NO_METHOD: usize = 0xff;
-/// The method that is a user and a password.
+/// The authentication method with user and password (version 5).
 const PASSWORD: usize = 2;
-/// Bytes of each side within which it ends; what is longer is not a set-up.
+/// The longest set-up of each side, in bytes; anything longer is not taken as one.
 pub(super) const LONGEST: usize = 1024;
 
-/// How a connection begins, seen from both sides.
+/// What the beginning of a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SocksSetUp {
-    /// Not so.
+    /// It is not a SOCKS set-up.
     Absent,
-    /// It may, and goes on.
+    /// It may be one that is not complete.
     Begun,
-    /// It was so far.
+    /// It is a complete set-up.
     Whole {
-        /// Bytes of the client.
+        /// The bytes of the client that belong to it.
         there: usize,
-        /// Bytes of the proxy.
+        /// The bytes of the proxy that belong to it.
         back: usize,
     },
-    /// The proxy refuses it with a code of that version.
+    /// The proxy refuses the request.
     Refused {
-        /// The version.
+        /// The version of the protocol.
         version: usize,
-        /// Its code; `None`: no way to log in suits it, or the login is wrong.
+        /// The proxy's code; `None` if no authentication method was acceptable or the login failed.
         code: Option<usize>,
     },
 }
 
-/// What codes of version 5 mean (RFC 1928, section 6).
+/// The meaning of the response codes of version 5 (RFC 1928, section 6), from 1 on.
 const REFUSALS: [&str; 8] = [
     "ERROR 1, proxy failure",
     "ERROR 2, not allowed",
@@ -53,7 +54,7 @@ const REFUSALS: [&str; 8] = [
     "ERROR 8, unsupported address type",
 ];
 
-/// What a refusal is called.
+/// The status of a refusal.
 pub(super) fn name_refusal(version: usize, code: Option<usize>) -> RedactedName {
     let known = code.and_then(|code| REFUSALS.get(code.checked_sub(1)?));
     match (version, code, known) {
@@ -64,7 +65,7 @@ pub(super) fn name_refusal(version: usize, code: Option<usize>) -> RedactedName 
     }
 }
 
-/// What the first bytes of both sides are.
+/// Finds a set-up in the first bytes of both sides.
 pub(super) fn find_set_up(there: &[u8], back: &[u8]) -> SocksSetUp {
     let mut sides = [there, back].map(RecordFieldReader);
     let version = sides[0].number(1);
@@ -84,12 +85,13 @@ pub(super) fn find_set_up(there: &[u8], back: &[u8]) -> SocksSetUp {
     }
 }
 
+/// Reads a set-up of version 4.
 fn read_four([client, proxy]: &mut [RecordFieldReader<'_>; 2]) -> Result<(), SocksSetUp> {
     let wait = |part: Option<usize>| part.ok_or(SocksSetUp::Begun);
     expect(client, &[1, 2])?;
     let (_, address) = (wait(client.number(2))?, wait(client.number(4))?);
     read_text(client)?;
-    // An address that cannot be stands for a name behind it.
+    // An address 0.0.0.x stands for a host name that follows (version 4a).
     if (1..256).contains(&address) {
         read_text(client)?;
     }
@@ -108,6 +110,7 @@ fn read_four([client, proxy]: &mut [RecordFieldReader<'_>; 2]) -> Result<(), Soc
     proxy.take(ANSWER - 2).map(|_| ()).ok_or(SocksSetUp::Begun)
 }
 
+/// Reads a set-up of version 5.
 fn read_five([client, proxy]: &mut [RecordFieldReader<'_>; 2]) -> Result<(), SocksSetUp> {
     read_counted(client)?;
     expect(proxy, &[FIVE])?;
@@ -138,7 +141,7 @@ fn read_five([client, proxy]: &mut [RecordFieldReader<'_>; 2]) -> Result<(), Soc
     }
 }
 
-/// One of some numbers.
+/// Reads a byte that must be one of these numbers.
 fn expect(side: &mut RecordFieldReader<'_>, numbers: &[usize]) -> Result<(), SocksSetUp> {
     match side.number(1) {
         None => Err(SocksSetUp::Begun),
@@ -147,20 +150,20 @@ fn expect(side: &mut RecordFieldReader<'_>, numbers: &[usize]) -> Result<(), Soc
     }
 }
 
-/// Text with its length before it.
+/// Skips a text that follows its length.
 fn read_counted(side: &mut RecordFieldReader<'_>) -> Result<(), SocksSetUp> {
     let length = side.number(1).ok_or(SocksSetUp::Begun)?;
     side.take(length).map(|_| ()).ok_or(SocksSetUp::Begun)
 }
 
-/// Text with a zero byte behind it.
+/// Skips a text that ends with a zero byte.
 fn read_text(side: &mut RecordFieldReader<'_>) -> Result<(), SocksSetUp> {
     let is_whole = side.0.contains(&0);
     let _ = side.text();
     is_whole.then_some(()).ok_or(SocksSetUp::Begun)
 }
 
-/// A byte that is zero, an address of one of three kinds, a port.
+/// Skips a zero byte, an address of one of three types, and a port.
 fn read_address(side: &mut RecordFieldReader<'_>) -> Result<(), SocksSetUp> {
     expect(side, &[0])?;
     match side.number(1).ok_or(SocksSetUp::Begun)? {
@@ -172,7 +175,7 @@ fn read_address(side: &mut RecordFieldReader<'_>) -> Result<(), SocksSetUp> {
     side.take(2).map(|_| ()).ok_or(SocksSetUp::Begun)
 }
 
-/// A connection whose set-up was refused: nothing more is said on it that matters.
+/// The dissector of a connection whose set-up was refused: nothing that follows is read.
 #[derive(Debug)]
 pub(super) struct RefusedSetUp;
 
@@ -188,7 +191,7 @@ impl Dissector for RefusedSetUp {
     }
 }
 
-/// What is found of a set-up that is refused: a request, from the first byte of each side to the last so far.
+/// Reports a refused set-up as a request with its response, each from the first to the last byte of its side.
 pub(super) fn find_refusal(
     refusal: RedactedName,
     sides: [(u64, u64); 2],

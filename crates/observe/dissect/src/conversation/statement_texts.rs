@@ -1,16 +1,18 @@
-//! Texts of the statements that a client prepared, by their names: at most so many of them.
+//! Remembers the texts of prepared statements by their names, up to a limit.
 
 use super::{DissectorEvent, LONGEST_NAME, RedactedName};
 use crate::left_out::Bound;
 use std::collections::BTreeMap;
 
-/// Statements of one connection of which the text is known.
+/// The most statements of one connection whose texts are remembered.
 const MOST: usize = Bound::Statements.most();
 
+/// The texts by statement name.
 #[derive(Debug, Default)]
 pub(super) struct StatementTexts(BTreeMap<Vec<u8>, RedactedName>);
 
 impl StatementTexts {
+    /// Remembers the text of a statement.
     pub(super) fn learn(
         &mut self,
         statement: &[u8],
@@ -25,11 +27,12 @@ impl StatementTexts {
         }
     }
 
+    /// Forgets a statement.
     pub(super) fn forget(&mut self, statement: &[u8]) {
         self.0.remove(cut(statement));
     }
 
-    /// The text of a statement; of one that is not known, its name.
+    /// The text of a statement; if it is unknown, `statement` with the statement's name.
     pub(super) fn of(&self, statement: &[u8]) -> RedactedName {
         let statement = cut(statement);
         self.0
@@ -38,7 +41,7 @@ impl StatementTexts {
             .unwrap_or_else(|| RedactedName::identifier("statement ", statement))
     }
 
-    /// The same, where it is known.
+    /// The text of a statement, if it is known.
     pub(super) fn get(&self, statement: &[u8]) -> Option<RedactedName> {
         self.0.get(cut(statement)).cloned()
     }
@@ -49,6 +52,7 @@ impl StatementTexts {
     }
 }
 
+/// The name as far as it is remembered.
 fn cut(statement: &[u8]) -> &[u8] {
     &statement[..statement.len().min(LONGEST_NAME)]
 }

@@ -1,12 +1,13 @@
-//! Lines of words that begin records: what memcached and NATS have in common.
+//! Lines of words that begin records, as memcached and NATS have them.
 
 use super::records::Extent;
 use crate::left_out::Bound;
 
-/// Bytes of a line, at most; what has a longer one is not looked at further.
+/// The longest line in bytes; a longer one is not of the protocol.
 const LONGEST_LINE: usize = Bound::Head.most();
 
-/// The record that a line begins, once the line is whole: `behind` says how many bytes follow it, if it is a line of the protocol.
+/// The record that a line begins, once the line is complete. `behind` returns how many bytes follow the line, or `None` if it is not a
+/// line of the protocol.
 pub(super) fn line_extent(head: &[u8], behind: impl Fn(&[u8]) -> Option<u64>) -> Extent {
     if head.last() != Some(&b'\n') {
         return if head.len() < LONGEST_LINE {
@@ -21,12 +22,12 @@ pub(super) fn line_extent(head: &[u8], behind: impl Fn(&[u8]) -> Option<u64>) ->
     })
 }
 
-/// Whether a line became too long.
+/// Whether a line reached the limit.
 pub(super) const fn is_too_long(head: &[u8]) -> bool {
     head.len() >= LONGEST_LINE
 }
 
-/// The words of the line with which a record begins.
+/// The words of the line that begins a record.
 pub(super) fn words_of(held: &[u8]) -> impl Iterator<Item = &[u8]> {
     let end = held.iter().position(|byte| *byte == b'\n');
     held[..end.unwrap_or(held.len())]
@@ -34,7 +35,7 @@ pub(super) fn words_of(held: &[u8]) -> impl Iterator<Item = &[u8]> {
         .filter(|word| !word.is_empty())
 }
 
-/// A word that is a number.
+/// A word that is an unsigned integer.
 pub(super) fn number(word: &[u8]) -> Option<u64> {
     std::str::from_utf8(word).ok()?.parse().ok()
 }

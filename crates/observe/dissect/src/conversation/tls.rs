@@ -1,7 +1,7 @@
-//! TLS 1.2 and 1.3 (RFC 5246, RFC 8446): its handshake by the heads of records and what the two hellos say in clear, then application
-//! data by turns of records. Nothing is deciphered ([`decryption`] does where secrets are known). In TLS 1.3 the client's Finished is recognised by its length, and two first records of
-//! the server that are of one length are session tickets, no response; a last record of an alert's length is an alert. Data that a
-//! client sends early are not found.
+//! TLS 1.2 and 1.3 (RFC 5246, RFC 8446) without decryption ([`decryption`] decrypts where the secrets are known): finds the handshake
+//! from record heads and the unencrypted hellos, then reads application data by turns of records. In TLS 1.3 the client's Finished is
+//! recognised by its length; two first records of the server with equal length are session tickets and no response; a last record with
+//! the length of an alert is an alert. Early data is not found.
 
 use super::records::{
     Extent, RecordFieldReader, RecordInput, RecordParser, RecordProgress, Skipped,
@@ -20,24 +20,26 @@ pub(crate) mod hellos;
 pub(crate) mod record_keys;
 pub mod session_secrets;
 
+/// Content types of records.
 const CHANGE_CIPHER_SPEC: u8 = 20;
 const ALERT: u8 = 21;
 const HANDSHAKE: u8 = 22;
 const DATA: u8 = 23;
 
+/// The length of a record's head in bytes.
 const HEAD: usize = 5;
-/// Bytes of a record's body, at most (RFC 5246, 6.2.3).
+/// The longest body of a record in bytes (RFC 5246, 6.2.3).
 const LONGEST_RECORD: usize = (16 << 10) + 2048;
-/// Bytes of a record that holds a Finished of TLS 1.3, with a hash of 32 and of 48 bytes.
+/// The length of a record with a Finished of TLS 1.3, in bytes, with a hash of 32 and of 48 bytes.
 const FINISHED: [u64; 2] = [58, 74];
-/// Records of a client's last flight: a certificate, its proof, Finished.
+/// The most records of a client's last flight: a certificate, its proof, Finished.
 const LONGEST_FLIGHT: usize = 3;
-/// Bytes of a record that may be a session ticket.
+/// The length of a record that may be a session ticket, in bytes.
 const TICKET: std::ops::Range<u64> = 150..400;
-/// Bytes of a record that holds an alert of TLS 1.3, which looks like data.
+/// The length of a record with an alert of TLS 1.3, in bytes; its content type is that of data.
 const HIDDEN_ALERT: u64 = 24;
 
-/// Whether a connection speaks it: its first record holds a ClientHello.
+/// Whether a connection speaks TLS: its first record holds a ClientHello.
 pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
     match *opening.there {
         [HANDSHAKE, 3, 0..=4, high, low, 1, ..] => {
@@ -53,7 +55,7 @@ pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
     }
 }
 
-/// Whether the first bytes of a side are those of a ClientHello's record.
+/// Whether the bytes are the beginning of a record with a ClientHello.
 pub(super) fn is_client_hello(there: &[u8]) -> bool {
     recognise(&ConversationOpening {
         there,
@@ -62,37 +64,39 @@ pub(super) fn is_client_hello(there: &[u8]) -> bool {
     }) == ProtocolVerdict::Yes
 }
 
-/// One connection.
+/// The dissector of one TLS connection.
 #[derive(Debug)]
 pub struct TlsDissector {
     sides: [TlsSide; 2],
     phase: TlsPhase,
-    /// Whether a ClientHello has begun.
+    /// Whether the ClientHello has begun.
     begun: bool,
-    /// What is held of it.
+    /// The bytes of the ClientHello so far.
     hello: Vec<u8>,
     offer: TlsClientOffer,
-    /// Behind the last byte of the server.
+    /// The offset behind the server's last byte.
     server_end: u64,
     /// Whether the response to the ClientHello has begun.
     answered: bool,
-    /// Records of the client after the server's flight, where each begins and ends.
+    /// The client's records after the server's flight: where each begins and ends.
     flight: Vec<(u64, u64)>,
     tickets: Tickets,
-    /// Alerts look like data: it is TLS 1.3.
+    /// Whether alerts look like data, as in TLS 1.3.
     hides_alerts: bool,
-    /// Records that are alerts if their side says nothing more.
+    /// Records that are alerts unless their side sends more: side, start and end.
     alerts: Vec<(EventStreamDirection, u64, u64)>,
+    /// Reads application data by turns.
     turns: TurnDissector,
 }
 
 #[derive(Debug, Default)]
 struct TlsSide {
     records: RecordParser,
-    /// Where records begin is not known.
+    /// Whether the position of records is lost.
     lost: bool,
 }
 
+/// How far the handshake is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TlsPhase {
     /// Before the end of the ClientHello.
@@ -103,33 +107,33 @@ enum TlsPhase {
     Finishing(Older),
     /// TLS 1.3: before the client's last flight.
     Flight,
-    /// TLS 1.3: within it.
+    /// TLS 1.3: within the client's last flight.
     LastFlight,
-    /// Behind the handshake.
+    /// After the handshake.
     Data,
-    /// Of the handshake nothing is known; data of the client, which are no Finished, are behind it.
+    /// The handshake is lost. It has ended once the client sends data that does not have the length of a Finished.
     Void,
 }
 
-/// How far a server of TLS 1.2 is.
+/// The progress of a server's handshake in TLS 1.2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Older {
-    /// Bytes of a handshake message that goes on in the next record.
+    /// How many bytes of a handshake message continue in the next record.
     owed: usize,
-    /// It sent a certificate, or it is not known whether it did.
+    /// Whether it sent a certificate, or this is not known.
     certificate: bool,
-    /// It sent its ChangeCipherSpec.
+    /// Whether it sent ChangeCipherSpec.
     ciphers: bool,
 }
 
-/// Whether records of the server are session tickets.
+/// Whether data records of the server are session tickets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tickets {
-    /// They may be, as the client has sent no data yet.
+    /// They may be, since the client has not sent data; `seen` says whether there was one.
     Before { seen: bool },
-    /// They may be, as none came before the client's data.
+    /// They may be, since none came before the client's data.
     Expected,
-    /// This one may be, if another one of its length follows.
+    /// The record from the first to the second offset is one if another of its length follows.
     Held(u64, u64),
     /// They are not.
     Over,
@@ -228,7 +232,7 @@ impl Dissector for TlsDissector {
 }
 
 impl TlsDissector {
-    /// The head of a record is whole.
+    /// The head of a record was read.
     fn headed(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
         let records = &self.sides[side as usize].records;
         let (kind, at) = (records.held()[0], records.at());
@@ -249,7 +253,7 @@ impl TlsDissector {
         }
     }
 
-    /// A record is whole.
+    /// A record is complete.
     fn record(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
         let records = &self.sides[side as usize].records;
         let (kind, at, end) = (records.held()[0], records.at(), records.end());
@@ -289,6 +293,7 @@ impl TlsDissector {
         }
     }
 
+    /// A record of the ClientHello is complete.
     fn client_hello(&mut self, end: u64, found: &mut Vec<DissectorEvent>) {
         let records = &self.sides[EventStreamDirection::There as usize].records;
         let room = LONGEST_HEAD.saturating_sub(self.hello.len());
@@ -300,7 +305,7 @@ impl TlsDissector {
             .number(3)
             .unwrap_or(0)
             + 4;
-        // It goes on in the next record.
+        // The ClientHello continues in the next record.
         if self.hello.len() < wanted && self.hello.len() < LONGEST_HEAD && !cut {
             return;
         }
@@ -311,6 +316,7 @@ impl TlsDissector {
         self.named(false, found);
     }
 
+    /// Reports the handshake's name: the server's name, and whether the session is resumed.
     fn named(&self, resumed: bool, found: &mut Vec<DissectorEvent>) {
         let words = if self.offer.name.is_empty() {
             "TLS handshake"
@@ -322,6 +328,7 @@ impl TlsDissector {
         found.push(DissectorEvent::named(0, ExchangeRole::Request, name));
     }
 
+    /// The record of the ServerHello is complete.
     fn server_hello(&mut self, found: &mut Vec<DissectorEvent>) {
         let body = &self.sides[EventStreamDirection::Back as usize]
             .records
@@ -353,7 +360,7 @@ impl TlsDissector {
         if newer {
             self.phase = TlsPhase::Flight;
         } else {
-            // With a resumed session the certificate is missing anyhow.
+            // A resumed session has no certificate in any case, so it must not be named as resumed twice.
             self.older(
                 Older {
                     certificate: same,
@@ -368,7 +375,7 @@ impl TlsDissector {
         }
     }
 
-    /// A record of a server of TLS 1.2.
+    /// A record of a TLS 1.2 server during the handshake.
     fn older(&mut self, older: Older, kind: u8, found: &mut Vec<DissectorEvent>) {
         let records = &self.sides[EventStreamDirection::Back as usize].records;
         let (held, end) = (records.held(), records.end());
@@ -394,12 +401,12 @@ impl TlsDissector {
         }
     }
 
-    /// The response is whole.
+    /// Reports that the handshake's response is complete.
     fn finish(&mut self, at: u64, found: &mut Vec<DissectorEvent>) {
         found.push(DissectorEvent::ends(0, ExchangeRole::Response, at));
     }
 
-    /// One of the two refuses.
+    /// A side ends the handshake with an alert.
     fn alert(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
         let records = &self.sides[side as usize].records;
         let (held, end) = (records.held(), records.end());
@@ -416,13 +423,13 @@ impl TlsDissector {
         self.phase = TlsPhase::Data;
     }
 
-    /// The client's last flight begins: the server's is whole.
+    /// The first record of the client's last flight; the server's flight is complete.
     fn last_flight(&mut self, at: u64, end: u64, found: &mut Vec<DissectorEvent>) {
         if self.offer.early && !FINISHED.contains(&(end - at)) {
             return; // Data before the handshake is over.
         }
         if end - at == HIDDEN_ALERT {
-            // What stands in place of its Finished refuses the server's flight: why is encrypted.
+            // An alert in place of the client's Finished rejects the server's flight; the reason is encrypted.
             let name = RedactedName::fixed("alert (encrypted)");
             found.push(DissectorEvent::named(0, ExchangeRole::Response, name));
             self.finish(self.server_end, found);
@@ -434,6 +441,7 @@ impl TlsDissector {
         self.flies(at, end, found);
     }
 
+    /// A record of the client's last flight.
     fn flies(&mut self, at: u64, end: u64, found: &mut Vec<DissectorEvent>) {
         self.flight.push((at, end));
         if FINISHED.contains(&(end - at)) {
@@ -444,7 +452,7 @@ impl TlsDissector {
         }
     }
 
-    /// No record of the client has the length of a Finished: its first one held all of its flight.
+    /// No record of the client had the length of a Finished, so its first record is taken as its whole flight; the others are data.
     fn data_begin(&mut self, found: &mut Vec<DissectorEvent>) {
         (self.phase, self.tickets) = (TlsPhase::Data, Tickets::Before { seen: false });
         for (at, end) in std::mem::take(&mut self.flight).into_iter().skip(1) {
@@ -452,7 +460,7 @@ impl TlsDissector {
         }
     }
 
-    /// A record of application data, or what looks like one.
+    /// A record of application data, or an alert that looks like one.
     fn data(
         &mut self,
         side: EventStreamDirection,
@@ -468,13 +476,14 @@ impl TlsDissector {
         self.data_or_ticket(side, at, end, found);
     }
 
-    /// What was held for alerts is data.
+    /// Records that were held as possible alerts are data.
     fn release(&mut self, found: &mut Vec<DissectorEvent>) {
         for (side, at, end) in std::mem::take(&mut self.alerts) {
             self.data_or_ticket(side, at, end, found);
         }
     }
 
+    /// A record of application data or a session ticket.
     fn data_or_ticket(
         &mut self,
         side: EventStreamDirection,
@@ -510,7 +519,7 @@ impl TlsDissector {
         }
     }
 
-    /// What was held for a ticket is none.
+    /// The record that was held as a possible ticket is data.
     fn settle(&mut self, found: &mut Vec<DissectorEvent>) {
         if let Tickets::Held(at, end) = std::mem::replace(&mut self.tickets, Tickets::Over) {
             self.turned(
@@ -520,7 +529,7 @@ impl TlsDissector {
         }
     }
 
-    /// Bytes of which it is not known where their records begin.
+    /// Takes bytes whose record boundaries are unknown.
     fn unknown(
         &mut self,
         side: EventStreamDirection,
@@ -538,7 +547,7 @@ impl TlsDissector {
         }
     }
 
-    /// Nothing is known of this side until a segment begins with a record.
+    /// Gives up one side until a segment begins with a record.
     fn lose(
         &mut self,
         side: EventStreamDirection,
@@ -550,13 +559,14 @@ impl TlsDissector {
         own.records.begin_anew();
         match (self.phase, side) {
             (TlsPhase::LastFlight, _) => self.data_begin(found),
-            // Whatever it was, it is of the server's flight.
+            // The server's missing bytes belong to its flight, whatever they are.
             (TlsPhase::Data | TlsPhase::Flight, EventStreamDirection::Back)
             | (TlsPhase::Data, _) => {}
             _ => self.void(why, found),
         }
     }
 
+    /// Voids the handshake.
     fn void(&mut self, why: &'static str, found: &mut Vec<DissectorEvent>) {
         if self.begun && self.phase != TlsPhase::Void {
             found.push(DissectorEvent::Void { exchange: 0, why });
@@ -564,7 +574,7 @@ impl TlsDissector {
         self.phase = TlsPhase::Void;
     }
 
-    /// What the turns find, with numbers behind that of the handshake.
+    /// Runs the turn dissector, and moves its exchange numbers behind the handshake's.
     fn turned(
         &mut self,
         pass: impl FnOnce(&mut TurnDissector, &mut Vec<DissectorEvent>),
@@ -577,7 +587,7 @@ impl TlsDissector {
 }
 
 impl Older {
-    /// Looks through the messages of a record; `cut`: its end was not seen.
+    /// Walks through the messages of a record; `cut` says that its end was not captured.
     fn messages(mut self, body: &[u8], cut: bool) -> Self {
         let skipped = self.owed.min(body.len());
         self.owed -= skipped;
@@ -598,6 +608,7 @@ impl Older {
     }
 }
 
+/// The length of the record that begins with these bytes, and how much of it is kept.
 fn extent(head: &[u8]) -> Extent {
     match *head {
         [] | [CHANGE_CIPHER_SPEC..=DATA] | [_, 3] | [_, _, 0..=4] | [_, _, _, _] => Extent::More,
@@ -620,7 +631,7 @@ fn extent(head: &[u8]) -> Extent {
     }
 }
 
-/// Whether bytes begin as a record does.
+/// Whether the bytes begin like a record.
 fn begins_record(bytes: &[u8]) -> bool {
     matches!(*bytes, [CHANGE_CIPHER_SPEC..=DATA, 3, 1..=4, high, _, ..] if usize::from(high) << 8 <= LONGEST_RECORD)
 }

@@ -1,4 +1,4 @@
-//! A connection within another one, as behind a CONNECT of HTTP: what it speaks is recognised by its first bytes.
+//! A connection within another one, such as behind HTTP CONNECT: its protocol is recognised by its first bytes.
 
 use super::http1::{self, Http1};
 use super::opening::{ConversationOpening, ProtocolVerdict};
@@ -7,27 +7,28 @@ use super::tls::session_secrets::Secrets;
 use super::{Dissector, DissectorEvent, ExchangeKind, OpenTls};
 use stackline_events::unit_ids::EventStreamDirection;
 
-/// No port says what is spoken within.
+/// The port that is used for recognition, where no port hints at the protocol.
 const NO_PORT: u16 = 0;
-/// Bytes of each side that are looked at.
+/// How many bytes of each side are used for recognition.
 const FIRST_BYTES: usize = 64;
 
-/// Chooses a dissector by first bytes.
+/// The function that chooses a dissector by the first bytes; the flag says that no more bytes will come.
 pub(super) type Recognise = fn(&ConversationOpening<'_>, bool) -> Option<Box<dyn Dissector>>;
 
-/// One such connection.
+/// The dissector of a tunnel.
 #[derive(Debug)]
 pub(super) struct Tunnel {
     recognise: Recognise,
-    /// What was said before it is known what is spoken.
+    /// The bytes before the protocol is recognised: side, offset, bytes.
     early: Vec<(EventStreamDirection, u64, Vec<u8>)>,
-    /// What TLS is opened with.
+    /// The TLS secrets, and the function that creates the TLS dissector.
     secrets: Option<(Secrets, OpenTls)>,
+    /// The dissector of the recognised protocol.
     inner: Option<Box<dyn Dissector>>,
 }
 
 impl Tunnel {
-    /// One of which what is spoken is recognised so.
+    /// A tunnel whose protocol is recognised by this function.
     pub(super) const fn new(recognise: Recognise) -> Self {
         Self {
             recognise,
@@ -37,7 +38,7 @@ impl Tunnel {
         }
     }
 
-    /// Chooses a dissector where enough is known, or no more will be, and gives it all that came so far.
+    /// Chooses a dissector, if enough bytes are known or `last` says that no more will come, and passes it all bytes so far.
     fn decide(&mut self, last: bool, found: &mut Vec<DissectorEvent>) {
         if self.inner.is_some() {
             return;
@@ -56,7 +57,7 @@ impl Tunnel {
             back: &back,
             port: NO_PORT,
         };
-        // A tunnel in a tunnel goes by turns, so that they cannot be nested without end.
+        // HTTP within a tunnel gets no tunnels of its own, so that they cannot be nested without end.
         let is_http = http1::recognise(&opening) == ProtocolVerdict::Yes;
         let is_tls = tls::is_client_hello(&there);
         let inner = match (is_http, self.secrets.take_if(|_| is_tls)) {

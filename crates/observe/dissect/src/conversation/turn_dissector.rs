@@ -1,32 +1,37 @@
-//! The generic dissector: a request is what one side says until the other speaks, its response what that one says until the first
-//! speaks again. It works for everything that takes turns, encrypted or not, and is wrong where requests are pipelined.
+//! The dissector for unknown protocols: a request is what one side says until the other side speaks, and its response what that side says
+//! until the first one speaks again. It works for every protocol that takes turns, encrypted or not, and is wrong where requests are
+//! pipelined.
 
 use super::{Dissector, DissectorEvent, ExchangeKind, ExchangeRole};
 use stackline_events::unit_ids::EventStreamDirection;
 
-/// One connection.
+/// The dissector of one connection that takes turns.
 #[derive(Debug)]
 pub struct TurnDissector {
+    /// The name of the protocol.
     name: &'static str,
+    /// The side that sends requests.
     asks: EventStreamDirection,
+    /// The message in progress.
     speaks: Option<Speech>,
-    /// The exchange whose request is whole and whose response has not begun.
+    /// The exchange whose request is complete and whose response has not begun.
     open: Option<u64>,
+    /// The number of the next exchange.
     next: u64,
 }
 
-/// What one side says.
+/// The message of one side.
 #[derive(Debug)]
 struct Speech {
     exchange: u64,
     role: ExchangeRole,
     side: EventStreamDirection,
-    /// Behind its last byte so far.
+    /// The offset behind its last byte so far.
     end: u64,
 }
 
 impl TurnDissector {
-    /// Of a protocol that goes by that name, in which that side asks.
+    /// A dissector for a protocol with this name, in which the side `asks` sends requests.
     #[must_use]
     pub const fn new(name: &'static str, asks: EventStreamDirection) -> Self {
         Self {
@@ -38,6 +43,7 @@ impl TurnDissector {
         }
     }
 
+    /// Takes bytes of a side, captured or not.
     fn add_bytes(
         &mut self,
         side: EventStreamDirection,
@@ -54,7 +60,7 @@ impl TurnDissector {
         }
     }
 
-    /// The other side speaks now.
+    /// The other side speaks: its message begins.
     fn turn(
         &mut self,
         side: EventStreamDirection,
@@ -69,7 +75,7 @@ impl TurnDissector {
             ExchangeRole::Response
         };
         let answered = self.open.take().filter(|_| role == ExchangeRole::Response);
-        // Whoever is asked and speaks first says something of its own, as a greeting.
+        // If the side that is asked speaks first, its message is a greeting or the like.
         let kind = if role == ExchangeRole::Response && answered.is_none() {
             ExchangeKind::OneWay
         } else {
@@ -92,7 +98,7 @@ impl TurnDissector {
         });
     }
 
-    /// What is said is whole.
+    /// Ends the message in progress.
     fn finish(&mut self, found: &mut Vec<DissectorEvent>) {
         if let Some(Speech {
             exchange,

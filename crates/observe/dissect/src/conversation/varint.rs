@@ -1,6 +1,6 @@
-//! Numbers of one, two, four or eight bytes, whose first two bits say which (RFC 9000, section 16).
+//! The variable-length integers of QUIC (RFC 9000, section 16): one, two, four or eight bytes, whose first two bits say how many.
 
-/// The number that bytes begin with, which is taken off them; `None`: it is not whole.
+/// Takes an integer off the front of the bytes; `None` if it is not complete.
 pub(crate) fn take(bytes: &mut &[u8]) -> Option<u64> {
     let first = *bytes.first()?;
     let length = 1_usize << (first >> 6);

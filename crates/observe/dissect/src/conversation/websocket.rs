@@ -1,13 +1,13 @@
-//! WebSocket (RFC 6455): frames behind the answer that switches to it. A message goes from its first frame to its last; each is one-way,
-//! whoever sends it: nothing says which one answers which. Control frames stand between frames of a message. After bytes that were not
-//! seen nothing more is known of that connection: frames have no mark.
+//! WebSocket (RFC 6455): the frames behind the HTTP response that switches to it. A message extends from its first to its last frame.
+//! Each message is one-way, since nothing says which one answers which. Control frames may stand between the frames of a message. After
+//! bytes that were not captured nothing more is known, since frames have no mark at their start.
 
 use super::record_dialogue::{RecordDialogue, RecordProtocol, dialogue_getters};
 use super::records::{Extent, RecordFieldReader};
 use super::{DissectorEvent, ExchangeKind, ExchangeRole, RedactedName};
 use stackline_events::unit_ids::EventStreamDirection;
 
-/// Bits of a first byte: the last frame of a message, and what the frame is.
+/// Bits of a frame's first byte: whether it is the last one of a message, and its opcode.
 const LAST: u8 = 0x80;
 const OPERATION: u8 = 0x0f;
 const CONTINUES: u8 = 0;
@@ -16,15 +16,15 @@ const BINARY: u8 = 2;
 const CLOSE: u8 = 8;
 const PING: u8 = 9;
 const PONG: u8 = 10;
-/// Bits of the second one: clients mask what they send, and the length.
+/// Bits of the second byte: whether the payload is masked, as clients must do, and its length.
 const MASKED: u8 = 0x80;
 const LENGTH: u8 = 0x7f;
 
-/// One connection.
+/// The dissector of one WebSocket connection.
 #[derive(Debug, Default)]
 pub struct WebSocket {
     dialogue: RecordDialogue,
-    /// The message of each side that goes on.
+    /// The exchange of each side's message in progress.
     messages: [Option<u64>; 2],
 }
 

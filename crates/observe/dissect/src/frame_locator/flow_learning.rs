@@ -1,5 +1,5 @@
-//! Connections that nobody knew before their first packet: numbered in the order in which they began, from their SYN on. Of one
-//! that was there before, offsets count from the first segment with data that is seen. Datagrams of two ends are a flow without offsets.
+//! Learns connections from their packets: flows are numbered in the order in which they begin, with their SYN. If a connection began
+//! before, its offsets count from the first segment with data that is seen. Datagrams between two addresses form a flow without offsets.
 
 use super::{FrameEnds, FrameStreamRange, MOST_CONNECTIONS, TCP, UDP};
 use crate::left_out::{Bound, LeftOut};
@@ -12,40 +12,43 @@ const FIN_SYN_RST: u8 = 7;
 const SYN: u8 = 2;
 const ACK: u8 = 16;
 
-/// A flow of which the first packet was just seen.
+/// A flow whose first packet was just seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Began {
-    /// Its number.
+    /// The flow's number.
     pub flow: u32,
-    /// Who opened it, or sent first.
+    /// The end that opened the connection, or sent first.
     pub initiator: SocketAddrV4,
-    /// The other.
+    /// The other end.
     pub responder: SocketAddrV4,
-    /// The sequence number of the initiator's first byte; none where the beginning was not seen, or there is none.
+    /// The sequence number of the initiator's first byte; `None` for UDP, or if the SYN was not seen.
     pub first_sequence: Option<u32>,
 }
 
-/// What is known of flows so far.
+/// The flows that were learned so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Learning {
     known: HashMap<LearningKey, Learned>,
     next: u32,
+    /// The flow that the last packet began; see [`super::FrameLocator::began`].
     pub(super) began: Option<Began>,
 }
 
-/// A protocol and two ends, whoever sends.
+/// The key of a flow: protocol and both addresses in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct LearningKey(u8, SocketAddrV4, SocketAddrV4);
 
+/// A flow that was learned.
 #[derive(Clone, Copy, Debug)]
 struct Learned {
     flow: u32,
     initiator: SocketAddrV4,
     first_sequence: Option<u32>,
+    /// How far each direction has come.
     positions: [Option<Position>; 2],
 }
 
-/// What of a TCP header says where its data belong.
+/// The fields of a TCP header that locate its data.
 #[derive(Clone, Copy)]
 struct TcpHeaderSummary {
     sequence: u32,
@@ -69,22 +72,24 @@ impl TcpHeaderSummary {
         })
     }
 
+    /// Whether the segment is a SYN without ACK, which opens a connection.
     const fn opens(&self) -> bool {
         self.flags & (SYN | ACK) == SYN
     }
 
+    /// Whether the segment is a SYN, with or without ACK.
     const fn has_syn(&self) -> bool {
         self.flags & FIN_SYN_RST == SYN
     }
 
-    /// The number of the first byte of its data.
+    /// The sequence number of its first data byte.
     const fn first(&self) -> u32 {
         self.sequence.wrapping_add(self.has_syn() as u32)
     }
 }
 
 impl Learning {
-    /// The range of a packet of that protocol; of TCP `data` begins with its header.
+    /// The range of a packet. For TCP, `data` begins with the TCP header.
     pub(super) fn range(
         &mut self,
         protocol: u8,
@@ -99,7 +104,7 @@ impl Learning {
         };
         let key = LearningKey(protocol, ends.from.min(ends.to), ends.from.max(ends.to));
         let known = self.known.get(&key);
-        // The same ends again are another connection.
+        // A SYN with another sequence number between the same addresses opens another connection.
         let again = |known: &Learned| {
             segment.is_some_and(|it| it.opens() && known.first_sequence != Some(it.first()))
         };
@@ -156,6 +161,7 @@ impl Learning {
         })
     }
 
+    /// Learns a flow from its first packet.
     fn begin(&mut self, ends: FrameEnds, segment: Option<TcpHeaderSummary>) -> Learned {
         let FrameEnds { from, to } = ends;
         // The answer to a SYN shows which end opened the connection; without a SYN, the end with the lower port was connected to.

@@ -1,4 +1,4 @@
-//! Packets of a capture, pcapng or pcap, however long it is, one at a time.
+//! Reads the packets of a capture (pcapng or pcap) of any length, one at a time.
 
 use crate::conversation::tls::session_secrets::Secrets;
 use crate::left_out::{Bound, LeftOut};
@@ -7,32 +7,35 @@ use pcap_parser::traits::PcapReaderIterator;
 use pcap_parser::{Block, Linktype, PcapBlockOwned, PcapError, SecretsType, create_reader};
 use std::io::Read;
 
-/// Room for the largest block that is read.
+/// The largest block that is read, in bytes.
 const LARGEST_BLOCK: usize = Bound::Block.most();
-/// Interfaces of a section, and letters of the name of one.
+/// The most interfaces of a section.
 const MOST_INTERFACES: usize = Bound::Interfaces.most();
+/// The longest interface name, in characters.
 const LONGEST_INTERFACE: usize = Bound::InterfaceName.most();
-/// Flags of a packet: its direction.
+/// The packet option with flags, which hold the packet's direction.
 const EPB_FLAGS: pcap_parser::OptionCode = pcap_parser::OptionCode(2);
 
 /// One packet of a capture.
 #[derive(Clone, Copy, Debug)]
 pub struct CapturePacket<'p> {
-    /// How many there were up to it.
+    /// The packet's number in the capture, from 1.
     pub number: u64,
     /// The name of its interface.
     pub interface: &'p str,
-    /// When, in ns since 1970.
+    /// Its time stamp, ns since 1970.
     pub at_ns: u64,
-    /// Its bytes from the link layer on, perhaps not all.
+    /// The captured bytes from the link header on; the capture may have cut the packet.
     bytes: &'p [u8],
-    /// Bytes it had on the wire.
+    /// The packet's length on the wire, in bytes.
     length: u64,
+    /// The link type.
     link: Linktype,
+    /// Whether the capturing machine sent the packet, if the block says so.
     outgoing: Option<bool>,
 }
 
-/// A packet that is kept.
+/// A copy of a packet that can be kept.
 #[derive(Clone, Debug)]
 pub struct OwnedCapturePacket {
     number: u64,
@@ -45,7 +48,7 @@ pub struct OwnedCapturePacket {
 }
 
 impl OwnedCapturePacket {
-    /// It as it was.
+    /// The packet that was copied.
     #[must_use]
     pub fn packet(&self) -> CapturePacket<'_> {
         let Self {
@@ -70,14 +73,14 @@ impl OwnedCapturePacket {
 }
 
 impl CapturePacket<'_> {
-    /// Whether the machine of the capture sent it, where that is recorded.
+    /// Whether the capturing machine sent the packet, if this is recorded.
     #[must_use]
     pub fn outgoing(&self) -> Option<bool> {
         self.outgoing
             .or_else(|| segment::is_outgoing(self.link, self.bytes))
     }
 
-    /// A copy to keep.
+    /// Copies the packet.
     #[must_use]
     pub fn keep(&self) -> OwnedCapturePacket {
         let Self {
@@ -100,13 +103,13 @@ impl CapturePacket<'_> {
         }
     }
 
-    /// What it carries, where that is TCP or UDP.
+    /// The TCP segment or UDP datagram that the packet carries.
     #[must_use]
     pub fn carried(&self) -> Option<PacketTransport<'_>> {
         segment::carried_by(self.link, self.bytes, self.length)
     }
 
-    /// Why it is not known what it carries, where it is not.
+    /// The reason why [`Self::carried`] is `None`, if it is.
     #[must_use]
     pub fn unread(&self) -> Option<PacketReadError> {
         self.carried()
@@ -114,26 +117,26 @@ impl CapturePacket<'_> {
             .then(|| segment::unread(self.link, self.bytes))
     }
 
-    /// Its bytes from the header of IP on, where it carries that.
+    /// The bytes from the IP header on, if the packet carries IP.
     #[must_use]
     pub fn ip(&self) -> Option<&[u8]> {
         segment::ip_of(self.link, self.bytes)
     }
 
-    /// The number of its kind of link.
+    /// The number of its link type.
     #[must_use]
     pub const fn link_number(&self) -> i32 {
         self.link.0
     }
 
-    /// Its TCP segment, where it is one.
+    /// The TCP segment that the packet carries.
     #[must_use]
     pub fn segment(&self) -> Option<DissectedSegment> {
         segment::of_packet(self.link, self.bytes, self.length)
     }
 }
 
-/// What a block yields: a packet, or what is wrong with it, in words.
+/// The content of a block: a packet, or a description of what is wrong with it.
 pub type CaptureItem<'p> = Result<CapturePacket<'p>, String>;
 
 /// Reads a capture.
@@ -143,10 +146,10 @@ pub struct CaptureReader<'r> {
 }
 
 impl<'r> CaptureReader<'r> {
-    /// Reads its beginning.
+    /// Opens a capture and reads its beginning.
     ///
     /// # Errors
-    /// Why it does not begin as a capture, in words.
+    /// A description of why it is not a capture.
     pub fn open(from: impl Read + Send + 'r) -> Result<Self, &'static str> {
         let from = create_reader(1 << 18, from).map_err(|cause| describe(&cause))?;
         Ok(Self {
@@ -155,28 +158,28 @@ impl<'r> CaptureReader<'r> {
         })
     }
 
-    /// Packets so far, also those that could not be read.
+    /// The number of packets so far, including those that could not be read.
     #[must_use]
     pub const fn packets(&self) -> u64 {
         self.blocks.packets
     }
 
-    /// Secrets of TLS sessions that the capture brings with it, as far as it was read.
+    /// TLS secrets in the capture, as far as it was read.
     #[must_use]
     pub const fn secrets(&self) -> &Secrets {
         &self.blocks.secrets
     }
 
-    /// What was left out of it, as there was more than a bound has room for.
+    /// What was left out because a limit was reached.
     #[must_use]
     pub const fn left_out(&self) -> &LeftOut {
         &self.blocks.left_out
     }
 
-    /// One block, or more bytes of it.
+    /// Reads one block, or more bytes of an incomplete one; passes its packet to `take`.
     ///
     /// # Errors
-    /// The end of the capture is `None`; what is wrong, in words, ends it as well.
+    /// `None` at the end of the capture, or a description of what is wrong; both end it.
     pub fn step(
         &mut self,
         mut take: impl FnMut(CaptureItem<'_>),
@@ -187,7 +190,7 @@ impl<'r> CaptureReader<'r> {
                 Some(length)
             }
             Err(PcapError::Eof) => return Err(None),
-            // A block that is larger than the buffer wants more room first.
+            // A block that is larger than the buffer needs a larger buffer first.
             Err(PcapError::Incomplete(_) | PcapError::BufferTooSmall) => None,
             Err(cause) => return Err(Some(describe(&cause))),
         };
@@ -201,7 +204,7 @@ impl<'r> CaptureReader<'r> {
     }
 }
 
-/// Reads more of a block that is not there whole.
+/// Reads more bytes of an incomplete block.
 fn more(reader: &mut dyn PcapReaderIterator, left_out: &mut LeftOut) -> Result<(), &'static str> {
     if reader.reader_exhausted() {
         return Err("its last block is truncated");
@@ -230,12 +233,13 @@ const fn describe<I>(cause: &PcapError<I>) -> &'static str {
 struct CaptureFileInterface {
     name: String,
     link: Linktype,
-    /// Units of time in a second, and seconds to add.
+    /// How many units of its time stamps make a second.
     resolution: u128,
+    /// Seconds to be added to its time stamps.
     offset_s: i64,
 }
 
-/// What earlier blocks say of later ones.
+/// What earlier blocks say that later ones need.
 #[derive(Debug, Default)]
 struct CaptureBlockState {
     interfaces: Vec<CaptureFileInterface>,
@@ -245,6 +249,7 @@ struct CaptureBlockState {
 }
 
 impl CaptureBlockState {
+    /// Takes one block.
     fn block(&mut self, block: &PcapBlockOwned<'_>, take: &mut impl FnMut(CaptureItem<'_>)) {
         match block {
             PcapBlockOwned::LegacyHeader(header) => {
@@ -302,6 +307,7 @@ impl CaptureBlockState {
         }
     }
 
+    /// Adds an interface.
     fn interface(&mut self, name: &str, link: Linktype, resolution: u128, offset_s: i64) {
         if self.interfaces.len() >= MOST_INTERFACES {
             return self.left_out.add(Bound::Interfaces, 1);
@@ -319,6 +325,7 @@ impl CaptureBlockState {
         });
     }
 
+    /// Makes a packet of the fields of its block.
     fn packet<'p>(
         &'p mut self,
         interface: usize,
@@ -347,10 +354,10 @@ impl CaptureBlockState {
     }
 }
 
-/// The direction in the flags of a packet: the two lowest bits, in the byte order of the file.
+/// The direction in a packet's flags (the two lowest bits): true is outgoing. The flags are in the byte order of the file.
 fn direction(flags: &[u8]) -> Option<bool> {
     let bytes = flags.first_chunk::<4>()?;
-    // Of the other byte order the first byte has bits that are reserved or link errors, and the last one the direction.
+    // In the other byte order, the first byte holds reserved or link-error bits and the last one the direction.
     let bits = if bytes[0] & 3 != 0 {
         bytes[0]
     } else {
@@ -363,19 +370,19 @@ fn direction(flags: &[u8]) -> Option<bool> {
     }
 }
 
-/// Units of time in a second, as an interface says it: a power of 10, or of 2 where the highest bit is set.
+/// How many time units make a second: `if_tsresol` is a power of 10, or of 2 if the highest bit is set.
 fn ticks_a_second(resolution: u8) -> u128 {
     let (base, power) = (
         if resolution & 0x80 == 0 { 10 } else { 2_u128 },
         u32::from(resolution & 0x7f),
     );
-    // More than a number holds is finer than any clock: times are 0 then, and not wrong by a factor.
+    // A power that overflows is finer than any clock: fractions of seconds become 0 instead of being wrong by a factor.
     base.checked_pow(power).unwrap_or(u128::MAX)
 }
 
-/// Time in an interface's units as ns.
+/// Converts a time in an interface's units to ns.
 fn nanoseconds(time: u128, resolution: u128, offset_s: i64) -> Option<u64> {
-    // Seconds by themselves, so that nothing overflows.
+    // Whole seconds are converted separately, so that nothing overflows.
     let (seconds, rest) = (time / resolution, time % resolution);
     let ns = if resolution <= u128::from(u64::MAX) {
         rest * 1_000_000_000 / resolution

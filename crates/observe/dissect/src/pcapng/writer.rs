@@ -1,16 +1,17 @@
-//! Packets as pcapng (draft-ietf-opsawg-pcapng), for tshark and Wireshark: a section header, one interface description a
-//! port, enhanced packet blocks with nanoseconds and comments. Little-endian.
+//! Writes packets as pcapng (draft-ietf-opsawg-pcapng) for tshark and Wireshark: a section header, one interface description per port,
+//! enhanced packet blocks with nanoseconds and comments. Little-endian.
 //!
-//! Model time runs ahead of itself: a departure is known when the packet arrives. So packets are held until [`PcapngWriter::settle`]
-//! says that nothing earlier can come, and leave sorted by time. What is held is bounded: above [`PcapngSettings::most_held`] bytes the
-//! earliest leave, and a packet that then comes too late is written all the same, where it is, and counted.
+//! Model time runs ahead: a packet's departure is known when it arrives. So packets are held until [`PcapngWriter::settle`] says that no
+//! earlier one can come, and are written sorted by time. Above [`PcapngSettings::most_held`] bytes, the earliest are written at once; a
+//! packet that comes too late is then written out of order, and counted.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, Write};
 
-/// Link type of bytes that begin with an IPv4 or IPv6 header.
+/// The link type of packets that begin with an IPv4 or IPv6 header.
 const LINKTYPE_RAW: u16 = 101;
+/// Block types, the byte-order magic, and option codes of pcapng.
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;
@@ -21,50 +22,50 @@ const IF_NAME: u16 = 2;
 const IF_DESCRIPTION: u16 = 3;
 const IF_SPEED: u16 = 8;
 const IF_TSRESOL: u16 = 9;
-/// Timestamps are in units of 10^-9 s.
+/// The value of `if_tsresol` for time stamps in units of 10^-9 s.
 const NANOSECONDS: u8 = 9;
-/// Bytes a held packet takes beside its own.
+/// The approximate memory that a held packet takes beside its bytes.
 const BESIDE: usize = 96;
 
-/// A place where packets were captured.
+/// A place where packets are captured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CaptureInterface {
-    /// Its name, such as `khons>edge`.
+    /// The interface's name, such as `khons>edge`.
     pub name: String,
-    /// What else is to be known of it; nothing when empty.
+    /// A description for the reader of the file; omitted if empty.
     pub description: String,
-    /// Its rate, where it has one that does not change.
+    /// The rate in bit/s, if it is constant.
     pub speed_bit_s: Option<u64>,
 }
 
 /// One packet at one place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PcapngPacket {
-    /// When, in ns since the start of the run.
+    /// The packet's time, ns since the start of the run.
     pub at_ns: u64,
-    /// Which of the interfaces.
+    /// The index of its interface.
     pub interface: u32,
-    /// Its bytes from the network layer on, perhaps not all.
+    /// The bytes from the IP header on; they may be cut.
     pub bytes: Vec<u8>,
-    /// Bytes it had on the wire.
+    /// The packet's length on the wire, in bytes.
     pub length: u32,
-    /// What is to be said of it, such as `dropped: queue full`.
+    /// Comments on the packet, such as `dropped: queue full`.
     pub comments: Vec<String>,
 }
 
-/// What holds for a whole file.
+/// The settings of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PcapngSettings {
-    /// Most bytes kept of a packet; 0 keeps all.
+    /// The most bytes that are kept of a packet; 0 keeps all.
     pub snaplen: u32,
-    /// The start of the run in ns since 1970.
+    /// The start of the run, ns since 1970.
     pub epoch_ns: u64,
-    /// Most bytes held back for sorting.
+    /// The most bytes that are held back for sorting.
     pub most_held: usize,
 }
 
 impl Default for PcapngSettings {
-    /// All bytes of each packet, from 1970 on, 64 MiB held.
+    /// All bytes of each packet, times since 1970, at most 64 MiB held.
     fn default() -> Self {
         Self {
             snaplen: 0,
@@ -74,12 +75,12 @@ impl Default for PcapngSettings {
     }
 }
 
-/// What a finished file holds.
+/// The totals of a finished file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PcapngTotals {
-    /// Packets.
+    /// The number of packets.
     pub packets: u64,
-    /// Those of them that stand behind a later one, because more than [`PcapngSettings::most_held`] had to wait.
+    /// How many of them stand behind a packet with a later time, because of [`PcapngSettings::most_held`].
     pub late: u64,
 }
 
@@ -91,14 +92,17 @@ pub struct PcapngWriter<W: Write> {
     interfaces: u32,
     held: BinaryHeap<Reverse<BufferedPcapngPacket>>,
     held_bytes: usize,
-    /// Packets taken so far: those of one instant leave in the order in which they came.
+    /// The number of packets taken so far; it keeps packets of the same time in order.
     taken: u64,
+    /// The latest time written so far, ns.
     latest_ns: u64,
     written: PcapngTotals,
 }
 
+/// A packet that waits to be written.
 #[derive(Debug, PartialEq, Eq)]
 struct BufferedPcapngPacket {
+    /// The time, ns, and the running number: the order of writing.
     order: (u64, u64),
     capture: PcapngPacket,
 }
@@ -116,10 +120,10 @@ impl Ord for BufferedPcapngPacket {
 }
 
 impl<W: Write> PcapngWriter<W> {
-    /// Begins a file with these interfaces, by their place.
+    /// Begins a file with these interfaces; packets name them by index.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn new(
         mut out: W,
         interfaces: &[CaptureInterface],
@@ -147,7 +151,7 @@ impl<W: Write> PcapngWriter<W> {
     /// Takes a packet.
     ///
     /// # Errors
-    /// When there is no such interface, or when what had to leave for it cannot be written.
+    /// If there is no such interface, or a packet that had to be written for lack of room cannot be.
     pub fn put(&mut self, mut capture: PcapngPacket) -> io::Result<()> {
         if capture.interface >= self.interfaces {
             let said = format!(
@@ -172,10 +176,10 @@ impl<W: Write> PcapngWriter<W> {
         Ok(())
     }
 
-    /// Nothing earlier than this comes any more, in ns since the start of the run: what is not later is written.
+    /// Writes all packets up to `until_ns` (ns since the start of the run). The caller promises that no earlier packet comes.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn settle(&mut self, until_ns: u64) -> io::Result<()> {
         while self
             .held
@@ -187,17 +191,17 @@ impl<W: Write> PcapngWriter<W> {
         Ok(())
     }
 
-    /// Writes what is held and gives the file back.
+    /// Writes all held packets and returns the file.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn finish(mut self) -> io::Result<(W, PcapngTotals)> {
         self.settle(u64::MAX)?;
         self.out.flush()?;
         Ok((self.out, self.written))
     }
 
-    /// Writes the earliest.
+    /// Writes the earliest packet.
     fn release(&mut self) -> io::Result<()> {
         let Some(Reverse(BufferedPcapngPacket { capture, .. })) = self.held.pop() else {
             return Ok(());
@@ -211,7 +215,7 @@ impl<W: Write> PcapngWriter<W> {
     }
 }
 
-/// Bytes of memory it takes.
+/// The memory that a held packet takes, in bytes.
 fn weight(capture: &PcapngPacket) -> usize {
     BESIDE
         + capture.bytes.len()
@@ -222,6 +226,7 @@ fn weight(capture: &PcapngPacket) -> usize {
             .sum::<usize>()
 }
 
+/// The section header block.
 fn section() -> Vec<u8> {
     let mut body = Vec::new();
     body.extend(BYTE_ORDER.to_le_bytes());
@@ -236,6 +241,7 @@ fn section() -> Vec<u8> {
     block(SECTION_HEADER, &body)
 }
 
+/// An interface description block.
 fn described(interface: &CaptureInterface, snaplen: u32) -> Vec<u8> {
     let mut body = Vec::new();
     body.extend(LINKTYPE_RAW.to_le_bytes());
@@ -253,6 +259,7 @@ fn described(interface: &CaptureInterface, snaplen: u32) -> Vec<u8> {
     block(INTERFACE_DESCRIPTION, &body)
 }
 
+/// An enhanced packet block.
 fn packet(capture: &PcapngPacket, epoch_ns: u64) -> Vec<u8> {
     let at = epoch_ns.saturating_add(capture.at_ns);
     let captured = u32::try_from(capture.bytes.len()).unwrap_or(u32::MAX);
@@ -272,7 +279,7 @@ fn packet(capture: &PcapngPacket, epoch_ns: u64) -> Vec<u8> {
     block(ENHANCED_PACKET, &body)
 }
 
-/// Type, length, what is in it, length again.
+/// A block: type, length, body, and the length again.
 fn block(kind: u32, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(body.len() + 12)
         .unwrap_or(u32::MAX)
@@ -280,7 +287,7 @@ fn block(kind: u32, body: &[u8]) -> Vec<u8> {
     [&kind.to_le_bytes(), &length, body, &length].concat()
 }
 
-/// An option; a text too long for its length field is cut between two characters.
+/// Adds an option; a text that is too long for its length field is cut between two characters.
 fn option(body: &mut Vec<u8>, code: u16, value: &[u8]) {
     let mut length = value.len().min(usize::from(u16::MAX));
     while length < value.len() && value[length] & 0xc0 == 0x80 {
@@ -295,7 +302,7 @@ fn end_of_options(body: &mut Vec<u8>) {
     body.extend([0; 4]);
 }
 
-/// To a multiple of four bytes.
+/// Adds bytes, padded to a multiple of four.
 fn padded(body: &mut Vec<u8>, bytes: &[u8]) {
     body.extend(bytes);
     body.extend(&[0; 3][..bytes.len().next_multiple_of(4) - bytes.len()]);

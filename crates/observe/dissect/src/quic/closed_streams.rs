@@ -1,17 +1,17 @@
-//! Which streams of a connection are over: nothing of theirs is new any more.
+//! Remembers which streams of a connection have ended, so that repeated data on them is recognised.
 
 use crate::left_out::Bound;
 use std::collections::BTreeSet;
 
-/// Streams that are over while others below them are not; of more the lowest counts for all below it.
+/// The most streams of a kind that have ended while a lower one has not; beyond it, the lower ones count as ended.
 const MOST_STREAMS: usize = Bound::QuicStreams.most();
 
-/// Streams that are over, of each of the four kinds: all below a number, and some above it.
+/// Ended streams of each of the four kinds (RFC 9000, 2.1): all below a number, and some above it.
 #[derive(Clone, Debug, Default)]
 pub struct ClosedStreams([(u64, BTreeSet<u64>); 4]);
 
 impl ClosedStreams {
-    /// One more is over.
+    /// Notes that a stream has ended.
     pub fn add(&mut self, stream: u64) {
         let (below, above) = &mut self.0[(stream % 4) as usize];
         above.insert(stream / 4);
@@ -23,14 +23,14 @@ impl ClosedStreams {
         }
     }
 
-    /// Whether one is over.
+    /// Whether a stream has ended.
     #[must_use]
     pub fn has(&self, stream: u64) -> bool {
         let (below, above) = &self.0[(stream % 4) as usize];
         stream / 4 < *below || above.contains(&(stream / 4))
     }
 
-    /// Bytes that it takes.
+    /// The memory that this takes, in bytes.
     pub(super) fn held(&self) -> usize {
         let above = self
             .0

@@ -1,4 +1,5 @@
-//! One connection of QUIC: datagrams of both sides in, what they are and hold out. The first one is the client's, and begins it.
+//! One QUIC connection: takes the datagrams of both sides and returns what they are and contain. The first datagram is the client's and
+//! begins the connection.
 
 use super::frames::{QuicFrame, next_frame};
 use super::handshake::{PacketSpace, QuicHandshake};
@@ -10,7 +11,8 @@ use crate::conversation::{DissectorEvent, RedactedName};
 use crate::left_out::Bound;
 use stackline_events::unit_ids::EventStreamDirection;
 
-/// Protocols within (ALPN) that have a name here; what else a program says is none of ours to keep.
+/// Application protocols (ALPN) that are named: as offered, as name, and as suffix of the handshake's name. Other texts of a program are
+/// not kept.
 const PROTOCOLS: [(&[u8], &str, &str); 4] = [
     (b"h3", "h3", " (h3)"),
     (b"doq", "doq", " (doq)"),
@@ -18,69 +20,69 @@ const PROTOCOLS: [(&[u8], &str, &str); 4] = [
     (b"hq-interop", "hq-interop", " (hq-interop)"),
 ];
 
-/// What a packet of the handshake says.
+/// What a handshake packet contributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HandshakeNews {
-    /// Something that was not said before.
+    /// Something that was not seen before.
     New,
-    /// Only what was said before: it is sent again.
+    /// Only what was seen before: it is a retransmission.
     Again,
-    /// Nothing of the handshake: it acknowledges, or keeps open.
+    /// No handshake data: the packet acknowledges, or keeps the connection open.
     Nothing,
-    /// It cannot be opened.
+    /// The packet cannot be decrypted.
     Sealed,
 }
 
 /// What is found in a datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QuicEvent {
-    /// A packet of the handshake.
+    /// A handshake packet.
     Handshake {
-        /// Who sends it.
+        /// The side that sends it.
         side: EventStreamDirection,
-        /// What it says.
+        /// What it contributes to the handshake.
         news: HandshakeNews,
-        /// Its bytes.
+        /// The packet's length in bytes.
         bytes: u64,
     },
-    /// The client's hello is whole: the connection has a name.
+    /// The client's hello is complete: the name of the connection's handshake.
     Named(RedactedName),
-    /// A side may be written to with that id.
+    /// The side accepts packets to this connection id.
     NewId(EventStreamDirection, Vec<u8>),
     /// The server asks the client to prove its address.
     Retry,
-    /// The server speaks none of the client's versions.
+    /// The server supports none of the client's versions.
     VersionNegotiation,
-    /// A packet of data.
+    /// A packet with application data.
     Data {
-        /// Who sends it.
+        /// The side that sends it.
         side: EventStreamDirection,
-        /// Its spin bit.
+        /// The packet's spin bit.
         spin: bool,
     },
     /// A side closes the connection.
     Closed {
-        /// Who.
+        /// The side that closes it.
         side: EventStreamDirection,
-        /// Why: a number of the protocol's, or of what is spoken within.
+        /// The error code: of QUIC, or of the application protocol.
         code: u64,
-        /// Which of both.
+        /// Whether the code is of the application protocol.
         is_application: bool,
     },
     /// Bytes of a stream.
     Passes {
-        /// Who sends them.
+        /// The side that sends them.
         side: EventStreamDirection,
-        /// The stream, by its number.
+        /// The stream's id.
         stream: u64,
-        /// Where they begin and end.
+        /// The offset of the first byte.
         from: u64,
-        /// See `from`.
+        /// The offset behind the last byte.
         end: u64,
     },
-    /// Something of an exchange, whose number is that of its stream divided by four, at offsets of that stream.
+    /// An event of an exchange. The number of the exchange is the stream's id divided by four; offsets are those of the stream.
     Exchange(DissectorEvent),
-    /// Something was left out at a bound, so often.
+    /// Something was left out at a limit, and how often.
     LeftOut(Bound, u64),
 }
 
@@ -93,33 +95,34 @@ impl From<DissectorEvent> for QuicEvent {
     }
 }
 
-/// One connection.
+/// The dissector of one connection.
 #[derive(Debug)]
 pub struct QuicDissector {
     handshake: QuicHandshake,
-    /// The id that the client first sent to.
+    /// The connection id of the client's first packet.
     first_id: Vec<u8>,
-    /// The one that the server first answered with.
+    /// The connection id that the server chose in its first answer.
     server_id: Vec<u8>,
-    /// How long ids of each side are.
+    /// The length of each side's connection ids, in bytes.
     id_lengths: [Option<usize>; 2],
+    /// The streams, once data was decrypted.
     streams: Option<QuicStreams>,
     has_retried: bool,
     is_named: bool,
-    /// Packets of data that were not opened.
+    /// The number of data packets that were not decrypted.
     sealed: u64,
 }
 
 impl QuicDissector {
-    /// The connection that a datagram begins, of which `length` bytes were sent; `None`: it begins none. The datagram is to be given to
-    /// it as any other.
+    /// Begins a connection with its first datagram, which had `length` bytes on the wire; `None` if the datagram does not begin a
+    /// connection. The datagram must also be passed to [`Self::datagram`].
     #[must_use]
     pub fn begin(datagram: &[u8], length: u64, secrets: Option<Secrets>) -> Option<Self> {
         let mut rest = datagram;
         let Some(QuicPacket::Long(packet)) = next_packet(&mut rest) else {
             return None;
         };
-        // RFC 9000, 7.2, 14.1 and 17.2.
+        // The conditions for a client's first Initial packet: RFC 9000, 7.2, 14.1 and 17.2.
         let is_first = packet.kind == LongPacketKind::Initial
             && datagram[0] & 0x40 != 0
             && packet.to.len() >= 8
@@ -147,7 +150,7 @@ impl QuicDissector {
         }
     }
 
-    /// A connection that speaks that within, and of which nothing has come. For tests of what is in opened packets.
+    /// A connection with this application protocol and no packets yet. For tests of decrypted content.
     #[doc(hidden)]
     #[must_use]
     pub fn speaking(protocol: &[u8]) -> Self {
@@ -156,7 +159,7 @@ impl QuicDissector {
         begun
     }
 
-    /// What an opened packet of data holds. For tests.
+    /// Takes the content of a decrypted data packet. For tests.
     #[doc(hidden)]
     pub fn opened(
         &mut self,
@@ -167,7 +170,7 @@ impl QuicDissector {
         let _ = self.frames(side, PacketSpace::Data, payload, found);
     }
 
-    /// A datagram of one side, as far as it was captured.
+    /// Takes a datagram of one side, as far as it was captured.
     pub fn datagram(
         &mut self,
         side: EventStreamDirection,
@@ -193,6 +196,7 @@ impl QuicDissector {
         );
     }
 
+    /// Takes a packet with a long header.
     fn long(
         &mut self,
         side: EventStreamDirection,
@@ -233,6 +237,7 @@ impl QuicDissector {
         self.name(found);
     }
 
+    /// Takes a packet with a short header, which carries data.
     fn short(&mut self, side: EventStreamDirection, packet: &[u8], found: &mut Vec<QuicEvent>) {
         let spin = packet[0] & 0x20 != 0;
         found.push(QuicEvent::Data { side, spin });
@@ -250,7 +255,7 @@ impl QuicDissector {
         }
     }
 
-    /// Frames of a packet; whether there was anything new of the handshake, if there was anything of it.
+    /// Takes the frames of a packet. Returns whether its handshake data was new; `None` if it had none.
     fn frames(
         &mut self,
         side: EventStreamDirection,
@@ -297,7 +302,7 @@ impl QuicDissector {
         is_new
     }
 
-    /// The name of the connection, once it is known.
+    /// Reports the name of the connection once it is known.
     fn name(&mut self, found: &mut Vec<QuicEvent>) {
         let Some(offer) = self.handshake.offer().filter(|_| !self.is_named) else {
             return;
@@ -319,7 +324,7 @@ impl QuicDissector {
         )));
     }
 
-    /// Whether a datagram of the client's begins another connection: it is for none of the ids of this one.
+    /// Whether a datagram of the client begins another connection: it goes to none of this connection's ids.
     #[must_use]
     pub fn is_followed_by(&self, mut datagram: &[u8]) -> bool {
         let Some(QuicPacket::Long(packet)) = next_packet(&mut datagram) else {
@@ -331,20 +336,20 @@ impl QuicDissector {
         packet.kind == LongPacketKind::Initial && packet.to.len() >= 8 && !is_known
     }
 
-    /// The connection has ended: nothing more comes.
+    /// The connection has ended.
     pub fn close(&mut self, found: &mut Vec<QuicEvent>) {
         if let Some(streams) = &mut self.streams {
             streams.close(found);
         }
     }
 
-    /// The version that is spoken.
+    /// The version in use.
     #[must_use]
     pub const fn version(&self) -> QuicVersion {
         self.handshake.version()
     }
 
-    /// The protocol within (ALPN), where it has a name here; empty where it is not known.
+    /// The application protocol (ALPN), if it is one of the named ones; else empty.
     #[must_use]
     pub fn application(&self) -> &'static str {
         let known = PROTOCOLS
@@ -353,25 +358,25 @@ impl QuicDissector {
         known.map_or("", |(_, name, _)| name)
     }
 
-    /// What its exchanges speak.
+    /// The name of the protocol of its exchanges.
     #[must_use]
     pub fn protocol(&self) -> &'static str {
         self.streams.as_ref().map_or("QUIC", QuicStreams::protocol)
     }
 
-    /// Whether exchanges are found by what the protocol says.
+    /// Whether exchanges are found from the protocol's own messages.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.streams.as_ref().is_none_or(QuicStreams::is_exact)
     }
 
-    /// Whether packets of data passed and their secrets are not known.
+    /// Whether data packets were seen whose secrets are not known.
     #[must_use]
     pub fn is_sealed(&self) -> bool {
         self.sealed > 0 && !self.handshake.is_unlocked()
     }
 
-    /// Packets of data that could not be opened although the secrets are known: they were cut, damaged, or of other keys.
+    /// The number of data packets that could not be decrypted although the secrets are known: they were cut, damaged, or used other keys.
     #[must_use]
     pub fn unopened(&self) -> u64 {
         if self.handshake.is_unlocked() {
@@ -381,7 +386,7 @@ impl QuicDissector {
         }
     }
 
-    /// Bytes that are held.
+    /// How many bytes are held.
     #[must_use]
     pub fn held(&self) -> usize {
         self.handshake.held() + self.streams.as_ref().map_or(0, QuicStreams::held)

@@ -1,5 +1,5 @@
-//! Frames of QUIC (RFC 9000, section 19; RFC 9221): what an opened packet holds. Those that say nothing of a handshake, a stream or an
-//! end are passed over.
+//! Reads the frames in a decrypted packet (RFC 9000, section 19; RFC 9221). Frames that do not concern the handshake, a stream or the end
+//! of the connection are skipped.
 
 use super::packet_header::LONGEST_ID;
 use crate::conversation::varint;
@@ -7,35 +7,37 @@ use crate::conversation::varint;
 /// A frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QuicFrame<'b> {
-    /// Bytes of the handshake, from that offset on.
+    /// Handshake bytes, from an offset on.
     Crypto(u64, &'b [u8]),
     /// Bytes of a stream.
     Stream(StreamPiece<'b>),
-    /// The sender breaks a stream off.
+    /// The sender resets a stream.
     Reset(u64),
-    /// It closes the connection, for that reason: one of the protocol, or of what is spoken within.
+    /// The sender closes the connection, with an error code of QUIC or of the application protocol.
     Close { code: u64, is_application: bool },
-    /// It may be written to with that id as well.
+    /// The sender accepts packets to another connection id.
     NewId(&'b [u8]),
-    /// Something else.
+    /// Any other frame.
     Other,
 }
 
 /// Bytes of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StreamPiece<'b> {
+    /// The stream's id.
     pub(super) stream: u64,
+    /// The offset of the first byte.
     pub(super) offset: u64,
     pub(super) bytes: &'b [u8],
-    /// No more follow them.
+    /// Whether they are the last bytes of the stream.
     pub(super) is_last: bool,
 }
 
-/// The next frame, which is taken off the payload; `None`: nothing more of it can be read.
+/// Takes the next frame off the payload; `None` if nothing more can be read.
 pub(super) fn next_frame<'b>(payload: &mut &'b [u8]) -> Option<QuicFrame<'b>> {
     match varint::take(payload)? {
         0x00 => {
-            // Padding comes in rows.
+            // Padding frames come in rows: all are skipped.
             let behind = payload.iter().position(|byte| *byte != 0);
             *payload = &payload[behind.unwrap_or(payload.len())..];
             Some(QuicFrame::Other)
@@ -51,7 +53,7 @@ pub(super) fn next_frame<'b>(payload: &mut &'b [u8]) -> Option<QuicFrame<'b>> {
         0x07 => vector(payload).map(|_| QuicFrame::Other),
         kind @ 0x08..=0x0f => stream(payload, kind),
         0x10 | 0x12..=0x14 | 0x16 | 0x17 | 0x19 => numbers(payload, 1),
-        // Who is asked to stop breaks its stream off itself.
+        // STOP_SENDING is skipped: its receiver resets the stream itself.
         0x05 | 0x11 | 0x15 => numbers(payload, 2),
         0x18 => {
             numbers(payload, 2)?;
@@ -66,7 +68,7 @@ pub(super) fn next_frame<'b>(payload: &mut &'b [u8]) -> Option<QuicFrame<'b>> {
             if !is_application {
                 numbers(payload, 1)?;
             }
-            // Where the reason is cut, the code says enough.
+            // If the reason phrase is cut off, the code is enough.
             let _ = vector(payload);
             Some(QuicFrame::Close {
                 code,
@@ -82,16 +84,18 @@ pub(super) fn next_frame<'b>(payload: &mut &'b [u8]) -> Option<QuicFrame<'b>> {
     }
 }
 
+/// An ACK frame; `with_marks` says whether it has ECN counts.
 fn acknowledgement<'b>(payload: &mut &'b [u8], with_marks: bool) -> Option<QuicFrame<'b>> {
     numbers(payload, 2)?;
     let ranges = varint::take(payload)?;
-    // A range takes two bytes at least.
+    // A range takes at least two bytes.
     if ranges > payload.len() as u64 {
         return None;
     }
     numbers(payload, 1 + 2 * ranges + if with_marks { 3 } else { 0 })
 }
 
+/// A STREAM frame.
 fn stream<'b>(payload: &mut &'b [u8], kind: u64) -> Option<QuicFrame<'b>> {
     let stream = varint::take(payload)?;
     let offset = if kind & 4 != 0 {
@@ -103,7 +107,7 @@ fn stream<'b>(payload: &mut &'b [u8], kind: u64) -> Option<QuicFrame<'b>> {
         0 => std::mem::take(payload),
         _ => vector(payload)?,
     };
-    // Offsets end at 2^62 (RFC 9000, 19.8).
+    // Offsets must be below 2^62 (RFC 9000, 19.8).
     let is_within = offset.checked_add(bytes.len() as u64)? < 1 << 62;
     let is_last = kind & 1 != 0;
     is_within.then_some(QuicFrame::Stream(StreamPiece {
@@ -114,6 +118,7 @@ fn stream<'b>(payload: &mut &'b [u8], kind: u64) -> Option<QuicFrame<'b>> {
     }))
 }
 
+/// Skips a frame that has this many integers.
 fn numbers<'b>(payload: &mut &'b [u8], count: u64) -> Option<QuicFrame<'b>> {
     for _ in 0..count {
         varint::take(payload)?;
@@ -121,6 +126,7 @@ fn numbers<'b>(payload: &mut &'b [u8], count: u64) -> Option<QuicFrame<'b>> {
     Some(QuicFrame::Other)
 }
 
+/// Bytes that follow their length.
 fn vector<'b>(payload: &mut &'b [u8]) -> Option<&'b [u8]> {
     let length = usize::try_from(varint::take(payload)?).ok()?;
     take(payload, length)

@@ -1,5 +1,5 @@
-//! The handshake of TLS 1.3 within a connection of QUIC: what the hellos in its Initial packets say, and the keys of its packets, as far
-//! as they follow from an id or from secrets that are known.
+//! Follows the TLS 1.3 handshake within a QUIC connection: reads the hellos in its Initial packets, and derives the keys of packets from
+//! a connection id or from known secrets.
 
 use super::packet_header::{LongPacket, QuicVersion};
 use super::packet_keys::{PacketKeys, UnmaskedPacket};
@@ -11,7 +11,7 @@ use crate::conversation::tls::session_secrets::Secrets;
 use crate::left_out::{Bound, LeftOut};
 use stackline_events::unit_ids::EventStreamDirection;
 
-/// Which numbers a packet counts with.
+/// The packet number spaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PacketSpace {
     Initial,
@@ -19,17 +19,17 @@ pub(super) enum PacketSpace {
     Data,
 }
 
-/// Messages of one side in one space, put together.
+/// The handshake messages of one side in one space, reassembled.
 #[derive(Debug, Default)]
 struct CryptoMessages {
     stream: StreamReassembly,
     bytes: Vec<u8>,
-    /// They are longer than is held, or bytes of them were not seen.
+    /// Whether the messages are longer than is held, or some of their bytes were not captured.
     is_lost: bool,
 }
 
 impl CryptoMessages {
-    /// Adds bytes; whether any of them was not there before.
+    /// Adds bytes; returns whether any of them is new.
     fn add(&mut self, offset: u64, bytes: &[u8], left_out: &mut LeftOut) -> bool {
         let Self {
             stream,
@@ -59,7 +59,7 @@ impl CryptoMessages {
         stream.next() > before || stream.held() > held
     }
 
-    /// The first message, or with `skip` one behind it, if it is whole.
+    /// The complete message behind `skip` others, if it is there.
     fn message(&self, skip: usize) -> Option<&[u8]> {
         let mut rest = &self.bytes[..];
         for number in 0.. {
@@ -75,12 +75,16 @@ impl CryptoMessages {
     }
 }
 
-/// Keys of data of one side, which changes them now and then.
+/// The keys of one side's data packets, which the side may update.
 #[derive(Debug)]
 struct DataKeys {
+    /// The keys in use.
     now: PacketKeys,
+    /// The keys after the next update.
     next: Option<PacketKeys>,
+    /// The keys before the last update, for packets that arrive late.
     before: Option<PacketKeys>,
+    /// The key phase bit of the keys in use.
     phase: bool,
 }
 
@@ -94,6 +98,7 @@ impl DataKeys {
         }
     }
 
+    /// Decrypts a packet; switches to the next keys if the packet uses them.
     fn open(&mut self, packet: &UnmaskedPacket<'_>) -> Option<Vec<u8>> {
         if packet.key_phase() == self.phase {
             return self.now.open(packet);
@@ -114,26 +119,31 @@ impl DataKeys {
 #[derive(Debug)]
 pub(super) struct QuicHandshake {
     version: QuicVersion,
-    /// The id that keys of Initial packets follow from.
+    /// The connection id from which the keys of Initial packets are derived.
     id: Vec<u8>,
+    /// TLS secrets from which all other keys are derived.
     secrets: Option<Secrets>,
     initial: Option<[PacketKeys; 2]>,
     handshake: [Option<PacketKeys>; 2],
     data: [Option<DataKeys>; 2],
-    /// The largest number of a packet by side and space.
+    /// The largest packet number, by side and space.
     largest: [[Option<u64>; 3]; 2],
+    /// The hellos of both sides.
     hellos: [CryptoMessages; 2],
-    /// What the server says behind its hello.
+    /// The server's messages behind its hello: its EncryptedExtensions.
     extensions: CryptoMessages,
+    /// What the client's hello offers.
     offer: Option<TlsClientOffer>,
+    /// The client's random number, which identifies the session's secrets.
     random: Option<[u8; 32]>,
     suite: Option<Suite>,
+    /// The application protocol that the server chose.
     chosen: Option<Vec<u8>>,
     pub(super) left_out: LeftOut,
 }
 
 impl QuicHandshake {
-    /// Of a connection whose client first sends to that id.
+    /// The handshake of a connection whose client first sends to this connection id.
     pub(super) fn new(version: QuicVersion, id: &[u8], secrets: Option<Secrets>) -> Self {
         Self {
             version,
@@ -153,8 +163,8 @@ impl QuicHandshake {
         }
     }
 
-    /// What is in a packet with a long header, if it can be opened. Keys of Initial packets are others where the two agree on another
-    /// version (RFC 9369, section 4), or where the client was asked to try again, which sends to another id from then on.
+    /// Decrypts a packet with a long header. The keys of Initial packets change if both sides agree on another version (RFC 9369, section
+    /// 4), or if the server asked for a Retry, since the client then sends to another id.
     pub(super) fn open_long(
         &mut self,
         side: EventStreamDirection,
@@ -175,7 +185,7 @@ impl QuicHandshake {
             let before = self.initial.replace(keys);
             let opened = self.open(side, space, packet.bytes, packet.number_at);
             if opened.is_some() {
-                // Who tries again may say another hello.
+                // After a Retry, the client may send another hello.
                 if id != self.id {
                     (self.hellos, self.offer, self.random) = (Default::default(), None, None);
                 }
@@ -187,7 +197,7 @@ impl QuicHandshake {
         None
     }
 
-    /// What is in a packet whose number stands there.
+    /// Decrypts a packet whose number stands at an offset.
     pub(super) fn open(
         &mut self,
         side: EventStreamDirection,
@@ -211,7 +221,7 @@ impl QuicHandshake {
         Some(payload)
     }
 
-    /// Bytes of the handshake; whether any of them was not there before.
+    /// Takes handshake bytes; returns whether any of them is new.
     pub(super) fn say(
         &mut self,
         side: EventStreamDirection,
@@ -248,7 +258,7 @@ impl QuicHandshake {
         is_new
     }
 
-    /// Finds the keys that secrets give, as far as these are known by now.
+    /// Derives the keys for which secrets are known by now.
     pub(super) fn unlock(&mut self) {
         if self.data.iter().all(Option::is_some) {
             return;
@@ -276,27 +286,27 @@ impl QuicHandshake {
         }
     }
 
-    /// Whether packets of data can be opened, as far as they are whole.
+    /// Whether data packets can be decrypted.
     pub(super) fn is_unlocked(&self) -> bool {
         self.data.iter().any(Option::is_some)
     }
 
-    /// The id that keys of Initial packets follow from.
+    /// The connection id from which the keys of Initial packets are derived.
     pub(super) fn id(&self) -> &[u8] {
         &self.id
     }
 
-    /// The version that is spoken.
+    /// The version in use.
     pub(super) const fn version(&self) -> QuicVersion {
         self.version
     }
 
-    /// What the client offers, once its hello is whole.
+    /// What the client offers, once its hello is complete.
     pub(super) const fn offer(&self) -> Option<&TlsClientOffer> {
         self.offer.as_ref()
     }
 
-    /// The protocol within: what the server chose, or the one that the client prefers.
+    /// The application protocol: what the server chose, or else what the client prefers.
     pub(super) fn protocol(&self) -> &[u8] {
         let offered = self
             .offer
@@ -305,7 +315,7 @@ impl QuicHandshake {
         self.chosen.as_ref().or(offered).map_or(&[], Vec::as_slice)
     }
 
-    /// Bytes that are held.
+    /// How many bytes are held.
     pub(super) fn held(&self) -> usize {
         let messages = [&self.hellos[0], &self.hellos[1], &self.extensions];
         messages

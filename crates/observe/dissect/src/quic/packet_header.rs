@@ -1,12 +1,12 @@
-//! Headers of packets of QUIC (RFC 8999, RFC 9000 section 17, RFC 9369 section 3), as far as they are in clear, and where a packet ends
+//! Reads the unprotected part of QUIC packet headers (RFC 8999, RFC 9000 section 17, RFC 9369 section 3), and finds where a packet ends
 //! that others follow in its datagram.
 
 use crate::conversation::varint;
 
-/// Bytes of a connection's id, at most.
+/// The longest connection id in bytes.
 pub(super) const LONGEST_ID: usize = 20;
 
-/// Bytes of a packet with a short header, at least: what hides its number reaches so far (RFC 9001, 5.4.2).
+/// The shortest packet with a short header, in bytes: the sample for header protection must fit (RFC 9001, 5.4.2).
 const SHORTEST: usize = 21;
 
 /// A version whose packets can be read.
@@ -27,7 +27,7 @@ impl QuicVersion {
         }
     }
 
-    /// What it is called.
+    /// The version's name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -37,7 +37,7 @@ impl QuicVersion {
     }
 }
 
-/// Kinds of packets with a long header.
+/// The types of packets with a long header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LongPacketKind {
     Initial,
@@ -51,43 +51,44 @@ pub(super) enum LongPacketKind {
 pub(super) struct LongPacket<'b> {
     pub(super) version: QuicVersion,
     pub(super) kind: LongPacketKind,
-    /// The ids of whom it is for, and of whom it is from.
+    /// The destination connection id.
     pub(super) to: &'b [u8],
+    /// The source connection id.
     pub(super) from: &'b [u8],
-    /// Where its number stands; of a Retry where the token does.
+    /// The offset of the packet number; in a Retry packet, of the token.
     pub(super) number_at: usize,
-    /// All of it that is there.
+    /// The packet, as far as it was captured.
     pub(super) bytes: &'b [u8],
-    /// The datagram was captured to its end.
+    /// Whether the packet was captured to its end.
     pub(super) is_whole: bool,
 }
 
-/// A packet.
+/// A packet of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QuicPacket<'b> {
     Long(LongPacket<'b>),
-    /// The server speaks none of the client's versions.
+    /// The server supports none of the client's versions.
     VersionNegotiation {
         to: &'b [u8],
         from: &'b [u8],
     },
-    /// One with a short header, which is of data; all the rest of its datagram.
+    /// A packet with a short header, which carries data and extends to the end of its datagram.
     Short(&'b [u8]),
 }
 
-/// Whether a datagram is one that sets up a connection, by either side, as far as its header says it.
+/// Whether the datagram begins with a long header, as those do that set up a connection, from either side.
 #[must_use]
 pub fn sets_up_connection(mut datagram: &[u8]) -> bool {
     matches!(next_packet(&mut datagram), Some(QuicPacket::Long(_)))
 }
 
-/// The next packet of a datagram, which is taken off it; `None`: there is none that can be read.
+/// Takes the next packet off a datagram; `None` if there is none that can be read.
 pub(super) fn next_packet<'b>(datagram: &mut &'b [u8]) -> Option<QuicPacket<'b>> {
     let all = *datagram;
     let first = *all.first()?;
     if first & 0x80 == 0 {
         *datagram = &[];
-        // The bit behind the first may be anything (RFC 9287); zeros fill a datagram up.
+        // The second bit of the first byte may have any value (RFC 9287). A datagram of zeros is padding.
         let is_packet = all.len() >= SHORTEST && all.iter().any(|byte| *byte != 0);
         return is_packet.then_some(QuicPacket::Short(all));
     }
@@ -135,7 +136,7 @@ pub(super) fn next_packet<'b>(datagram: &mut &'b [u8]) -> Option<QuicPacket<'b>>
 }
 
 const fn kind_of(version: QuicVersion, bits: u8) -> LongPacketKind {
-    // Version 2 counts from one behind.
+    // The types of version 2 are numbered one higher (RFC 9369, 3.2).
     let bits = match version {
         QuicVersion::V1 => bits,
         QuicVersion::V2 => (bits + 3) % 4,

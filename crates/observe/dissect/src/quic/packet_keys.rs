@@ -1,5 +1,5 @@
-//! Keys of packets of QUIC and packets opened with them (RFC 9001, RFC 9369): those of Initial packets follow from an id that is in
-//! clear, all others from secrets of TLS. What cannot be opened with a key is not: each packet proves that it can.
+//! Derives the keys of QUIC packets and decrypts packets (RFC 9001, RFC 9369): keys of Initial packets come from an unprotected
+//! connection id, all others from TLS secrets. Each packet is authenticated, so a wrong key is noticed.
 
 use super::packet_header::QuicVersion;
 use crate::conversation::tls::record_keys::{Suite, expand};
@@ -9,13 +9,14 @@ use ring::hmac;
 
 /// `TLS_AES_128_GCM_SHA256`, with which Initial packets are protected.
 const FIRST_SUITE: u16 = 0x1301;
-/// Bytes that prove a packet.
+/// The length of the authentication tag in bytes.
 const TAG: usize = 16;
-/// Bytes from the beginning of a packet's number to the sample that hides it, and of that.
+/// The distance in bytes from the start of the packet number to the sample for header protection.
 const SAMPLE_AT: usize = 4;
+/// The length of this sample in bytes.
 const SAMPLE: usize = 16;
 
-/// What a version calls its keys, and what makes those of its Initial and Retry packets.
+/// The constants of a version: the salt of Initial secrets, the labels of derived keys, and the key and nonce of Retry packets.
 struct VersionConstants {
     salt: [u8; 20],
     labels: [&'static str; 4],
@@ -23,6 +24,7 @@ struct VersionConstants {
     retry_nonce: [u8; 12],
 }
 
+/// Indices of the labels.
 const KEY: usize = 0;
 const IV: usize = 1;
 const HEADER: usize = 2;
@@ -64,14 +66,14 @@ const fn constants(version: QuicVersion) -> &'static VersionConstants {
     }
 }
 
-/// Opens the packets of one side and one kind.
+/// The keys of one side for one kind of packets.
 pub(super) struct PacketKeys {
     version: QuicVersion,
     suite: Suite,
     secret: Vec<u8>,
     key: LessSafeKey,
     iv: [u8; 12],
-    /// What headers are hidden with, which updates do not change.
+    /// The header protection key, which key updates do not change.
     header_key: Vec<u8>,
     header: HeaderProtectionKey,
 }
@@ -82,7 +84,7 @@ impl std::fmt::Debug for PacketKeys {
     }
 }
 
-/// A packet whose header is in clear.
+/// A packet whose header protection is removed.
 pub(super) struct UnmaskedPacket<'b> {
     header: Vec<u8>,
     body: &'b [u8],
@@ -90,14 +92,14 @@ pub(super) struct UnmaskedPacket<'b> {
 }
 
 impl UnmaskedPacket<'_> {
-    /// Whether the sender uses the keys of the second kind: it changes with each update.
+    /// The key phase bit, which changes with each key update.
     pub(super) fn key_phase(&self) -> bool {
         self.header[0] & 0x04 != 0
     }
 }
 
 impl PacketKeys {
-    /// Of the Initial packets of both sides, from the id that the client first sent to.
+    /// The keys of both sides for Initial packets, from the connection id that the client first sent to.
     pub(super) fn of_initial(version: QuicVersion, id: &[u8]) -> Option<[Self; 2]> {
         let salt = hmac::Key::new(hmac::HMAC_SHA256, &constants(version).salt);
         let (secret, suite) = (hmac::sign(&salt, id), Suite::of(FIRST_SUITE)?);
@@ -108,7 +110,7 @@ impl PacketKeys {
         Some([side("client in")?, side("server in")?])
     }
 
-    /// From a side's secret.
+    /// The keys that follow from a side's secret.
     pub(super) fn new(version: QuicVersion, suite: Suite, secret: &[u8]) -> Option<Self> {
         let labels = constants(version).labels;
         let length = suite.algorithm().key_len();
@@ -136,14 +138,14 @@ impl PacketKeys {
         })
     }
 
-    /// The keys that follow these (RFC 9001, section 6).
+    /// The keys after the next key update (RFC 9001, section 6).
     pub(super) fn next(&self) -> Option<Self> {
         let update = constants(self.version).labels[UPDATE];
         let secret = expand(self.suite, &self.secret, update, self.secret.len())?;
         Self::with_header_key(self.version, self.suite, &secret, self.header_key.clone())
     }
 
-    /// A packet whose number stands there, with its header in clear; `largest`: of the numbers that came before.
+    /// Removes the header protection of a packet whose number stands at an offset; `largest` is the largest packet number so far.
     pub(super) fn unmask<'b>(
         &self,
         packet: &'b [u8],
@@ -173,7 +175,7 @@ impl PacketKeys {
         })
     }
 
-    /// What is in a packet; `None`: it is not protected with this key.
+    /// Decrypts a packet; `None` if it is not protected with these keys.
     pub(super) fn open(&self, packet: &UnmaskedPacket<'_>) -> Option<Vec<u8>> {
         let mut nonce = self.iv;
         let number = packet.number.to_be_bytes();
@@ -192,6 +194,7 @@ impl PacketKeys {
     }
 }
 
+/// The algorithm of header protection.
 fn mask_of(suite: Suite) -> &'static quic::Algorithm {
     match suite.algorithm() {
         cipher if *cipher == aead::AES_256_GCM => &quic::AES_256,
@@ -200,7 +203,7 @@ fn mask_of(suite: Suite) -> &'static quic::Algorithm {
     }
 }
 
-/// A number of which the last bits were sent (RFC 9000, appendix A.3).
+/// The full packet number from its low bits, which were sent (RFC 9000, appendix A.3).
 fn whole_number(cut: u64, bits: u32, largest: Option<u64>) -> u64 {
     let expected = largest.map_or(0, |largest| largest.saturating_add(1));
     let window = 1_u64 << bits;
@@ -214,7 +217,7 @@ fn whole_number(cut: u64, bits: u32, largest: Option<u64>) -> u64 {
     }
 }
 
-/// Whether a Retry proves that its server has seen a packet to that id (RFC 9001, section 5.8).
+/// Whether a Retry packet is authentic: its server has seen a packet to this connection id (RFC 9001, section 5.8).
 pub(super) fn is_retry(version: QuicVersion, packet: &[u8], id: &[u8]) -> bool {
     let VersionConstants {
         retry_key,

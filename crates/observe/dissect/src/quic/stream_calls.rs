@@ -1,5 +1,5 @@
-//! What is asked on streams of which each carries one call: a question and its answer (DNS over QUIC, RFC 9250), or what is not known.
-//! Numbers of exchanges are those of the client's streams in their order; offsets are those of a stream.
+//! Finds calls on streams that carry one call each: a DNS question and its answer (DNS over QUIC, RFC 9250), or an unknown protocol. The
+//! number of an exchange is that of the client's stream; offsets are those of a stream.
 
 use crate::conversation::{
     DissectorEvent, ENDED_BEFORE, ExchangeKind, ExchangeRole, RESET_BEFORE, dns,
@@ -8,23 +8,26 @@ use crate::left_out::Bound;
 use stackline_events::unit_ids::EventStreamDirection;
 use std::collections::BTreeMap;
 
-/// Bytes of a message that are looked at: what DNS begins with.
+/// The most bytes of a message that are kept: the beginning of a DNS message.
 const KEEP: usize = 512;
 
-/// The calls of one connection that are not whole.
+/// The calls of one connection that are not complete.
 #[derive(Debug)]
 pub(super) struct StreamCalls {
+    /// Whether the streams carry DNS.
     pub(super) is_dns: bool,
+    /// The request and the response, by stream id.
     calls: BTreeMap<u64, [StreamMessage; 2]>,
 }
 
 /// A message of a call.
 #[derive(Debug, Default)]
 struct StreamMessage {
+    /// The first bytes of the message, up to [`KEEP`].
     head: Vec<u8>,
     has_begun: bool,
     is_whole: bool,
-    /// Bytes of its head were not seen.
+    /// Whether bytes of its head were not captured.
     is_lost: bool,
 }
 
@@ -36,7 +39,7 @@ impl StreamCalls {
         }
     }
 
-    /// The message that goes on; none of a stream that the client does not open for both directions.
+    /// The message of a side on a stream, which begins if it is new; `None` for streams that the client did not open in both directions.
     fn message(
         &mut self,
         side: EventStreamDirection,
@@ -60,6 +63,7 @@ impl StreamCalls {
         Some(message)
     }
 
+    /// Takes bytes of a stream, in order.
     pub(super) fn bytes(
         &mut self,
         side: EventStreamDirection,
@@ -75,6 +79,7 @@ impl StreamCalls {
         }
     }
 
+    /// Bytes of a stream were not captured.
     pub(super) fn unseen(
         &mut self,
         side: EventStreamDirection,
@@ -86,6 +91,7 @@ impl StreamCalls {
         }
     }
 
+    /// A side of a stream has ended at an offset.
     pub(super) fn end(
         &mut self,
         side: EventStreamDirection,
@@ -131,6 +137,7 @@ impl StreamCalls {
         }
     }
 
+    /// A stream was reset.
     pub(super) fn reset(&mut self, stream: u64, found: &mut Vec<DissectorEvent>) {
         let Some([request, response]) = self.calls.remove(&stream) else {
             return;
@@ -148,6 +155,7 @@ impl StreamCalls {
         }
     }
 
+    /// The connection has ended: the remaining calls are void.
     pub(super) fn close(&mut self, found: &mut Vec<DissectorEvent>) {
         for (stream, [request, response]) in std::mem::take(&mut self.calls) {
             let why = match (request.is_whole, response.has_begun) {
@@ -162,6 +170,7 @@ impl StreamCalls {
         }
     }
 
+    /// How many bytes are held.
     pub(super) fn held(&self) -> usize {
         let held = |call: &[StreamMessage; 2]| {
             call.iter().map(|message| message.head.len()).sum::<usize>()

@@ -1,4 +1,5 @@
-//! Streams of an opened connection of QUIC, put together from frames in any order, and what is said on them by whatever protocol that is.
+//! The streams of a decrypted QUIC connection: reassembles them from frames in any order, and passes their bytes to the dissector of the
+//! application protocol.
 
 use super::closed_streams::ClosedStreams;
 use super::dissector::QuicEvent;
@@ -11,17 +12,17 @@ use crate::left_out::Bound;
 use stackline_events::unit_ids::EventStreamDirection;
 use std::collections::BTreeMap;
 
-/// Streams that are followed at a time.
+/// The most streams that are followed at a time.
 const MOST_STREAMS: usize = Bound::QuicStreams.most();
 
-/// A stream that is not whole.
+/// A stream that is not complete.
 #[derive(Debug, Default)]
 struct OpenStream {
     sides: [StreamReassembly; 2],
     has_ended: [bool; 2],
 }
 
-/// What is spoken on streams.
+/// The application protocol of the streams.
 #[derive(Debug)]
 enum StreamProtocol {
     Http3(Box<Http3>),
@@ -64,18 +65,18 @@ impl StreamProtocol {
     }
 }
 
-/// All of one connection.
+/// All streams of one connection.
 #[derive(Debug)]
 pub(super) struct QuicStreams {
     open: BTreeMap<u64, OpenStream>,
     closed: ClosedStreams,
-    /// Bytes behind holes of all streams.
+    /// How many bytes all streams hold behind gaps.
     held: usize,
     protocol: StreamProtocol,
 }
 
 impl QuicStreams {
-    /// Of a connection that speaks that within (ALPN).
+    /// The streams of a connection with this application protocol (ALPN).
     pub(super) fn new(protocol: &[u8]) -> Self {
         let protocol = match protocol {
             [b'h', b'3', ..] => StreamProtocol::Http3(Box::default()),
@@ -89,7 +90,7 @@ impl QuicStreams {
         }
     }
 
-    /// What is spoken.
+    /// The name of the protocol.
     pub(super) const fn protocol(&self) -> &'static str {
         match &self.protocol {
             StreamProtocol::Http3(_) => "HTTP/3",
@@ -98,7 +99,7 @@ impl QuicStreams {
         }
     }
 
-    /// Whether exchanges are found by what the protocol says.
+    /// Whether exchanges are found from the protocol's own messages.
     pub(super) const fn is_exact(&self) -> bool {
         !matches!(
             self.protocol,
@@ -106,7 +107,7 @@ impl QuicStreams {
         )
     }
 
-    /// Bytes of a stream.
+    /// Takes bytes of a stream.
     pub(super) fn piece(
         &mut self,
         side: EventStreamDirection,
@@ -120,7 +121,7 @@ impl QuicStreams {
             is_last,
         } = piece;
         let end = offset + bytes.len() as u64;
-        // What is said again is passed over, but it passes.
+        // Repeated bytes are reported as passing too, but not passed on to the dissector.
         found.push(QuicEvent::Passes {
             side,
             stream,
@@ -164,7 +165,7 @@ impl QuicStreams {
         found.extend(exchanges.into_iter().map(QuicEvent::from));
     }
 
-    /// Once all of a side of a stream was there, its end follows.
+    /// Ends a side of a stream once all its bytes were seen.
     fn settle(
         &mut self,
         side: EventStreamDirection,
@@ -189,6 +190,7 @@ impl QuicStreams {
         }
     }
 
+    /// Forgets a stream that has ended.
     fn drop_stream(&mut self, stream: u64) {
         if let Some(known) = self.open.remove(&stream) {
             let held: usize = known.sides.iter().map(StreamReassembly::held).sum();
@@ -197,7 +199,7 @@ impl QuicStreams {
         }
     }
 
-    /// A side breaks a stream off.
+    /// A stream was reset.
     pub(super) fn reset(&mut self, stream: u64, found: &mut Vec<QuicEvent>) {
         let mut exchanges = Vec::new();
         match &mut self.protocol {
@@ -228,7 +230,7 @@ impl QuicStreams {
         found.extend(exchanges.into_iter().map(QuicEvent::from));
     }
 
-    /// Bytes that are held.
+    /// How many bytes are held.
     pub(super) fn held(&self) -> usize {
         let of_protocol = match &self.protocol {
             StreamProtocol::Http3(http) => http.held(),

@@ -1,5 +1,5 @@
-//! The program that the kernel runs on each packet, in classic BPF: which are kept, and how much of each. It sees no link
-//! header, and never looks behind the second header of IP.
+//! Builds the classic BPF program that the kernel runs on each packet: which packets are kept, and how many bytes of each. It sees
+//! no link header, and does not look behind the second header of IP.
 
 use super::options::CaptureOptions;
 use stackline_os::bpf::BpfJump::{self, Accept, Reject, Skip};
@@ -8,15 +8,15 @@ use stackline_os::bpf::BpfWidth::{Byte, Word};
 use stackline_os::bpf::{BpfProgram, require_equal};
 use std::io;
 
-/// Most interfaces that can be named: a jump is at most 255 steps long.
+/// The most interfaces that can be named: a jump in the program is at most 255 steps long.
 const MOST_INTERFACES: usize = 200;
 
 const TCP: u32 = libc::IPPROTO_TCP as u32;
 const UDP: u32 = libc::IPPROTO_UDP as u32;
-/// Headers of IPv6 that name the next header in their first byte: hop by hop, routing, fragment, destination.
+/// Extension headers of IPv6 whose first byte is the number of the next header: hop-by-hop, routing, fragment, destination options.
 const EXTENSIONS: [u32; 4] = [0, 43, 44, 60];
 
-/// The program for these numbers of interfaces; none of them is all of them.
+/// The program that accepts packets of these interfaces (by index; empty: all) and of the protocols in `options`.
 pub(super) fn program(options: &CaptureOptions, interfaces: &[u32]) -> io::Result<BpfProgram> {
     if interfaces.len() > MOST_INTERFACES {
         let why = format!("at most {MOST_INTERFACES} interfaces can be captured by name");
@@ -33,6 +33,7 @@ pub(super) fn program(options: &CaptureOptions, interfaces: &[u32]) -> io::Resul
     BpfProgram::assemble(&steps, options.snaplen.max(1), 0)
 }
 
+/// Steps that reject packets of other interfaces.
 fn of_interfaces(interfaces: &[u32]) -> Vec<BpfStep> {
     let Some((last, others)) = interfaces.split_last() else {
         return Vec::new();
@@ -48,7 +49,7 @@ fn of_interfaces(interfaces: &[u32]) -> Vec<BpfStep> {
     steps
 }
 
-/// On the loopback interface each packet comes by twice: what goes out is dropped, what comes in kept.
+/// Steps for the loopback interface, where each packet is seen twice: the outgoing one is rejected, the incoming one kept.
 fn one_of_two() -> [BpfStep; 4] {
     [
         Load(Word, libc::SKF_AD_OFF + libc::SKF_AD_HATYPE),
@@ -58,6 +59,7 @@ fn one_of_two() -> [BpfStep; 4] {
     ]
 }
 
+/// Steps that accept IPv4 and IPv6 only.
 fn ip() -> Vec<BpfStep> {
     vec![
         IsEqual(libc::ETH_P_IP as u32, Accept, BpfJump::NEXT),
@@ -65,6 +67,8 @@ fn ip() -> Vec<BpfStep> {
     ]
 }
 
+/// Steps that accept TCP and UDP only, in IPv6 behind at most one extension header. The offsets are those of the protocol byte in
+/// IPv4 (9), in IPv6 (6), and in the extension header behind it (40).
 fn tcp_and_udp() -> Vec<BpfStep> {
     let mut steps = vec![
         IsEqual(libc::ETH_P_IP as u32, BpfJump::NEXT, Skip(3)),

@@ -1,8 +1,8 @@
 //! The packets of a network namespace, as the kernel sees them.
 //!
-//! It hands each packet to its caller where it lies in memory shared with the kernel, with its time on the clock of events,
-//! and counts what the kernel had no room for. It never copies, keeps, orders or dissects a packet, sends none, and puts no
-//! interface into promiscuous mode.
+//! It hands each packet to its caller in memory that is shared with the kernel, with its time on the clock of events, and counts the
+//! packets for which the kernel had no room. It never copies, keeps, orders or parses a packet, sends none, and does not set
+//! interfaces to promiscuous mode.
 //!
 //! What is seen: IPv4 and IPv6, from the IP header on, whatever the link: loopback, Ethernet, tun. A packet is seen at each
 //! interface it passes, so one that is forwarded comes twice, in and out; on the loopback interface, where both would be the
@@ -32,7 +32,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 use wall_clock::Wall;
 
-/// What the kernel's timer may be late by.
+/// By how much the kernel's timer may be late.
 const LATE: Duration = Duration::from_millis(20);
 
 /// A packet, while its bytes are in the ring.
@@ -45,19 +45,22 @@ pub struct Packet<'a> {
     pub interface: u32,
     /// Whether the machine sent it.
     pub outgoing: bool,
-    /// Its bytes from the IP header on, also those that were not kept.
+    /// Its length from the IP header on, bytes, including those that were not captured.
     pub length: u32,
-    /// What was kept of them.
+    /// Its captured bytes, from the IP header on.
     pub bytes: &'a [u8],
 }
 
 /// The packets of a network namespace from the moment it is opened. The namespace exists as long as this does.
 pub struct Capture {
-    /// First, so that the memory is given back before the socket is closed.
+    /// Declared first, so that the memory is released before the socket is closed.
     ring: BlockRing,
     socket: OwnedFd,
+    /// The offset of the wall clock, with which the kernel stamps packets.
     wall: Wall,
+    /// After this the kernel hands over a block that is not full.
     retire: Duration,
+    /// Packets that were handed over so far.
     seen: u64,
 }
 
@@ -101,7 +104,7 @@ impl Capture {
             .map_err(|error| named("the packet filter", &error))?;
         let ring = BlockRing::open(socket.as_fd(), options.ring_bytes, options.retire_ms)
             .map_err(|error| named("the packet ring", &error))?;
-        // Last: what came before would be in no ring, and seen by no filter.
+        // The socket is bound last: packets before that would pass neither the filter nor the ring.
         packet_socket::bind(socket.as_fd(), EVERY_INTERFACE, EVERY_PROTOCOL)
             .map_err(|error| named("binding the packet socket", &error))?;
         let retire = Duration::from_millis(options.retire_ms.max(1).into());
@@ -114,8 +117,8 @@ impl Capture {
         })
     }
 
-    /// Hands over what is ready, at most what the ring holds at once, and returns how many packets that were. If none is ready
-    /// it waits so long for some, or less when a signal comes; `None` is not at all.
+    /// Hands over the packets that are ready, at most what the ring holds at once, and returns how many. If none is ready, it waits
+    /// for at most `wait`, or until a signal comes; `None`: it does not wait.
     ///
     /// Packets are stamped with the wall clock. If that was set since they came, their times are off by that step; later ones
     /// are not.
@@ -154,6 +157,7 @@ impl Capture {
         Ok(count)
     }
 
+    /// Waits until a block is ready; an error of the socket is returned.
     fn wait(&self, wait: Duration) -> io::Result<()> {
         let mut socket = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
         match ppoll(&mut socket, Some(TimeSpec::from_duration(wait)), None) {
@@ -190,7 +194,7 @@ impl Capture {
         }
     }
 
-    /// Packets for which the ring had no room, since the last call.
+    /// How many packets were lost since the last call, as the ring had no room.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -198,7 +202,8 @@ impl Capture {
         Ok(packet_socket::take_counts(self.socket.as_fd())?.drops)
     }
 
-    /// Packets that were handed over so far. With all that were lost they are all that came, once the end was drained.
+    /// How many packets were handed over so far. With the lost ones, and after [`drain_end`](Self::drain_end), these are all that
+    /// came.
     #[must_use]
     pub const fn seen(&self) -> u64 {
         self.seen
@@ -212,7 +217,7 @@ impl Capture {
 }
 
 impl AsFd for Capture {
-    /// To wait for several at once: readable when a block is ready.
+    /// The descriptor to poll when several captures are waited for: it is readable when a block is ready.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

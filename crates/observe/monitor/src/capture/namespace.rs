@@ -1,5 +1,5 @@
-//! Opens a packet socket here or in another network namespace. A socket stays in the namespace it was opened in, whoever reads
-//! it; the thread that calls never changes its own.
+//! Opens a packet socket in this network namespace or another one. A socket stays in the namespace in which it was opened, whichever
+//! thread reads it; the calling thread never changes its own namespace.
 
 use super::open_failure::named;
 use nix::sched::{CloneFlags, setns};
@@ -8,7 +8,8 @@ use stackline_os::foreign_socket;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-/// In the namespace of this thread. It has no link headers, and receives nothing until it is bound.
+/// Opens a packet socket in the network namespace of this thread. Its packets have no link headers, and it receives nothing until it
+/// is bound.
 pub(super) fn packet_socket() -> io::Result<OwnedFd> {
     socket(
         AddressFamily::Packet,
@@ -19,7 +20,7 @@ pub(super) fn packet_socket() -> io::Result<OwnedFd> {
     .map_err(|error| named("a packet socket", &error.into()))
 }
 
-/// In that network namespace, after joining that user namespace.
+/// Opens a packet socket in another network namespace, after joining the user namespace if one is given.
 pub(super) fn packet_socket_in(
     net: BorrowedFd<'_>,
     user: Option<BorrowedFd<'_>>,
@@ -31,6 +32,7 @@ pub(super) fn packet_socket_in(
     }
 }
 
+/// Opens the socket on a thread that enters the network namespace and then ends.
 fn on_a_thread(net: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let work = || {
         setns(net, CloneFlags::CLONE_NEWNET)

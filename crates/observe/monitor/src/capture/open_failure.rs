@@ -1,8 +1,8 @@
-//! An error of the kernel, with which step of opening a capture it is about.
+//! Names the failed step in an error of opening a capture.
 
 use std::io;
 
-/// The error with what it is about.
+/// Prefixes an error with `what` failed.
 pub(super) fn named(what: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{what}: {error}"))
 }

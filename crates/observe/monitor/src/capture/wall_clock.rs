@@ -1,21 +1,21 @@
-//! From the wall clock, which stamps packets, to the clock of events.
+//! Converts times of the wall clock, with which the kernel stamps packets, to the clock of events.
 //!
-//! The two only drift apart when the wall is set: both follow the kernel's own time. So the closest pair of readings is kept
-//! until a later one shows that the wall was set. Packets stamped before that and read after it are off by that step.
+//! Both clocks follow the kernel's own time, so their difference changes only when the wall clock is set. The closest pair of
+//! readings is kept until a later one shows that it was set. Packets stamped before that and read after it are off by that step.
 
 use stackline_events::clock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// A reading is tried again this often; the one that least came between counts.
+/// Each reading is repeated this often; the closest pair counts.
 const TRIES: usize = 3;
-/// Both clocks are read in whole ns.
+/// The rounding error of both clocks together, which are read in whole ns.
 const ROUNDING_NS: u64 = 2;
 
 /// How far the clock of events is ahead of the wall clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wall {
     ahead_ns: i64,
-    /// How far that may be off.
+    /// The largest error of that, ns.
     error_ns: u64,
 }
 
@@ -39,6 +39,7 @@ impl Wall {
         (1..TRIES).map(|_| once()).fold(once(), Self::closer)
     }
 
+    /// The reading with the smaller error.
     fn closer(self, other: Self) -> Self {
         if other.error_ns < self.error_ns {
             other
@@ -47,13 +48,14 @@ impl Wall {
         }
     }
 
-    /// With a later reading.
+    /// Combines this reading with a later one: the later one counts if the wall clock was set, else the closer one.
     pub(super) fn renewed(self, now: Self) -> Self {
         let was_set =
             self.ahead_ns.abs_diff(now.ahead_ns) > self.error_ns + now.error_ns + ROUNDING_NS;
         if was_set { now } else { self.closer(now) }
     }
 
+    /// A time of the wall clock on the clock of events, ns.
     #[inline]
     pub(super) const fn event_ns(self, wall_ns: u64) -> u64 {
         wall_ns.saturating_add_signed(self.ahead_ns)

@@ -1,22 +1,22 @@
-//! Containers of containerd: of Kubernetes, of nerdctl, and those that Docker has it run. It keeps their first processes and their
-//! configurations in a directory that is gone with the machine's start.
+//! Reads the running containers of containerd: those of Kubernetes, of nerdctl, and of Docker, which uses it. Their first processes
+//! and configurations are in a directory that does not survive a restart of the machine.
 
 use super::{Container, ContainerRuntime, LONGEST, names_in_pod};
 use serde_json::Value;
 use stackline_os::root_directory::Root;
 
-/// Where it keeps what runs.
+/// The directories of running containers, by containerd namespace.
 const DIRECTORIES: [&str; 2] = [
     "run/containerd/io.containerd.runtime.v2.task",
     "run/k3s/containerd/io.containerd.runtime.v2.task",
 ];
-/// The namespace of Docker's.
+/// The containerd namespace of Docker's containers.
 const OF_DOCKER: &str = "moby";
 
-/// Those that run.
+/// The running containers.
 ///
 /// # Errors
-/// Why they cannot be read.
+/// The reason why they cannot be read.
 pub(super) fn containers(root: &Root) -> Result<Vec<Container>, String> {
     let mut all = Vec::new();
     let mut why = None;
@@ -39,6 +39,7 @@ pub(super) fn containers(root: &Root) -> Result<Vec<Container>, String> {
     }
 }
 
+/// One container, from its files; `None` if it has no process file.
 fn container(root: &Root, directory: &str, namespace: &str, id: &str) -> Option<Container> {
     let pid = root.line(&format!("{directory}/{id}/init.pid")).ok()?;
     let pid = pid.parse().ok();

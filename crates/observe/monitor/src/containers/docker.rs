@@ -1,5 +1,5 @@
-//! Docker's containers: as its directory has them, and where that is not readable or elsewhere as its socket answers. Podman's socket
-//! answers alike.
+//! Reads Docker's containers: from its directory, or where that cannot be read, from its socket. Podman's socket has the same
+//! interface.
 
 use super::{Container, ContainerRuntime, LONGEST};
 use serde_json::Value;
@@ -9,17 +9,17 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// Where it keeps them, unless it is configured otherwise.
+/// Where Docker keeps its containers, unless it is configured otherwise.
 const DIRECTORY: &str = "var/lib/docker/containers";
-/// How long a socket may take to answer.
+/// The longest wait for an answer of a socket.
 const ANSWERS: Duration = Duration::from_secs(2);
-/// Containers that a socket is asked about one by one, at most.
+/// The most containers that a socket is asked about one by one.
 const MOST_ASKED: usize = 1_024;
 
-/// Those of its directory.
+/// The containers in Docker's directory.
 ///
 /// # Errors
-/// Why it cannot be read.
+/// The reason why it cannot be read.
 pub(super) fn of_directory(root: &Root) -> Result<Vec<Container>, String> {
     let ids = root.names(DIRECTORY)?;
     let container = |id: &String| {
@@ -35,7 +35,7 @@ pub(super) fn of_directory(root: &Root) -> Result<Vec<Container>, String> {
     Ok(ids.iter().filter_map(container).collect())
 }
 
-/// A container as its file, or the answer about it, has it.
+/// A container from its description in JSON; `id`: the name of the field with its ID.
 fn inspected(value: &Value, id: &str, runtime: ContainerRuntime) -> Option<Container> {
     let state = value.get("State")?;
     let is_running = state.get("Running").and_then(Value::as_bool) == Some(true);
@@ -53,10 +53,10 @@ fn inspected(value: &Value, id: &str, runtime: ContainerRuntime) -> Option<Conta
     )
 }
 
-/// Those that a socket tells of.
+/// The containers that a runtime's socket lists.
 ///
 /// # Errors
-/// Why it does not.
+/// The reason why it does not answer.
 pub(super) fn of_socket(
     socket: &Path,
     runtime: ContainerRuntime,
@@ -66,7 +66,7 @@ pub(super) fn of_socket(
     let listed = all.as_array().map_or(&[][..], Vec::as_slice);
     let container = |one: &Value| {
         let id = one.get("Id")?.as_str()?;
-        // It becomes part of a line.
+        // Only hexadecimal IDs may become part of the request line.
         let is_id = id.bytes().all(|byte| byte.is_ascii_hexdigit());
         let about = format!("/containers/{}/json", Some(id).filter(|_| is_id)?);
         inspected(&ask(socket, &about).ok()?, "Id", runtime)
@@ -78,7 +78,7 @@ pub(super) fn of_socket(
         .collect())
 }
 
-/// The answer of a socket, in HTTP/1.0 so that it is in one piece and ends with the connection.
+/// The answer of a socket to a request. HTTP/1.0 is used so that the answer is not chunked and ends with the connection.
 fn ask(socket: &Path, path: &str) -> io::Result<Value> {
     let mut stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(ANSWERS))?;

@@ -1,11 +1,11 @@
-//! Containers by the names of their control groups: `docker-ID.scope` and its like where systemd makes groups, the bare id where the
-//! runtime does.
+//! Recognises containers by the names of their control groups: `docker-ID.scope` and similar names if systemd makes the groups, the
+//! bare ID if the runtime does.
 
 use super::ContainerRuntime;
 
-/// How long an id is.
+/// The number of hexadecimal digits of an ID.
 const LENGTH: usize = 64;
-/// How runtimes begin the names of groups that systemd makes.
+/// The prefixes by which runtimes name the groups that systemd makes.
 const PREFIXES: [(&str, ContainerRuntime); 5] = [
     ("docker-", ContainerRuntime::Docker),
     ("libpod-", ContainerRuntime::Podman),
@@ -14,7 +14,7 @@ const PREFIXES: [(&str, ContainerRuntime); 5] = [
     ("nerdctl-", ContainerRuntime::Containerd),
 ];
 
-/// The container that a group of that path is of: its runtime, its id, and the path down to its topmost group.
+/// The container of a control group's path: its runtime, its ID, and the path down to the container's topmost group.
 pub(super) fn container_of(path: &str) -> Option<(ContainerRuntime, &str, &str)> {
     let mut end = 0;
     let mut above = "";
@@ -29,6 +29,7 @@ pub(super) fn container_of(path: &str) -> Option<(ContainerRuntime, &str, &str)>
     None
 }
 
+/// The container of one part of a path; `above`: the part before it.
 fn container_of_part<'p>(above: &str, part: &'p str) -> Option<(ContainerRuntime, &'p str)> {
     let name = part.strip_suffix(".scope").unwrap_or(part);
     for (prefix, runtime) in PREFIXES {

@@ -1,4 +1,4 @@
-//! All containers of this machine in one list: found by a word, or by a process.
+//! The list of all containers of this machine: found by a word of the user, or by a process.
 
 use super::{Container, ContainerRuntime, containerd, docker, group_names, storage};
 use crate::observe::thread_numbers::ThreadNumbers;
@@ -9,23 +9,23 @@ use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// How many containers a message lists.
+/// The most containers that a message lists.
 const LISTED: usize = 20;
 
-/// Where runtimes keep containers.
+/// The places where runtimes keep their containers.
 #[derive(Debug)]
 pub struct ContainerPlaces {
     root: Root,
-    /// Stores of layers, each with the directory for what runs.
+    /// The stores of Podman and CRI-O, each with the directory of running containers.
     stores: Vec<(String, String)>,
     docker_sockets: Vec<PathBuf>,
     podman_sockets: Vec<PathBuf>,
-    /// Processes have the numbers that runtimes know them by.
+    /// Whether this process sees the process IDs that runtimes know.
     has_same_numbers: bool,
 }
 
 impl ContainerPlaces {
-    /// Those of this machine, and of this user.
+    /// The places of this machine and of this user.
     #[must_use]
     pub fn of_this_machine() -> Self {
         let mut places = Self::at(Path::new("/"));
@@ -50,12 +50,12 @@ impl ContainerPlaces {
                 )
             }));
         }
-        // What is named comes before what is usual.
+        // The socket that the user named is tried before the usual ones.
         places.docker_sockets.splice(0..0, named.map(PathBuf::from));
         places
     }
 
-    /// The same of a tree somewhere else, which is nobody's home.
+    /// The places below another root directory, without those of a user.
     #[must_use]
     pub fn at(prefix: &Path) -> Self {
         let root = Root::at(prefix);
@@ -72,18 +72,19 @@ impl ContainerPlaces {
     }
 }
 
-/// All containers.
+/// All containers of this machine.
 #[derive(Debug)]
 pub struct ContainerList {
+    /// The directory below which files are read.
     root: Root,
     groups: ControlGroups,
     containers: Vec<Container>,
-    /// Why those of a runtime could not be read.
+    /// Why the containers of a runtime could not be read.
     unread: BTreeMap<ContainerRuntime, String>,
 }
 
 impl ContainerList {
-    /// Reads what runtimes keep.
+    /// Reads the files and sockets of all runtimes, and the control groups.
     #[must_use]
     pub fn read(places: ContainerPlaces) -> Self {
         let mut list = Self {
@@ -117,7 +118,8 @@ impl ContainerList {
         self.containers.iter().any(|one| one.runtime == runtime)
     }
 
-    /// Adds what is known of containers. Docker's are containerd's too.
+    /// Adds the containers of a runtime, or why there are none. A container that is known already is completed: Docker's are
+    /// containerd's too.
     fn add(&mut self, runtime: ContainerRuntime, found: Result<Vec<Container>, String>) {
         let found = found.unwrap_or_else(|why| {
             self.unread.insert(runtime, why);
@@ -137,7 +139,8 @@ impl ContainerList {
         }
     }
 
-    /// A runtime that was killed leaves what it knew, and within a container its numbers are others: a container whose process is not there does not run.
+    /// Marks containers as not running whose recorded process is not theirs: a killed runtime leaves old records, and within a
+    /// container process IDs differ.
     fn keep_true_processes(&mut self, has_same_numbers: bool) {
         for one in &mut self.containers {
             let Some(pid) = one.pid else { continue };
@@ -153,7 +156,7 @@ impl ContainerList {
         }
     }
 
-    /// Those that have a control group and are not known otherwise.
+    /// Adds containers that are known only by their control group.
     fn add_groups(&mut self) {
         let directories = self.groups.find(&self.root, &mut |name| {
             group_names::container_of(name).is_some()
@@ -167,13 +170,14 @@ impl ContainerList {
         }
     }
 
-    /// All of them.
+    /// All containers.
     #[must_use]
     pub fn containers(&self) -> &[Container] {
         &self.containers
     }
 
-    /// The one that a word names: by its name, its id, or the beginning of that. Where several are called so, the one that runs.
+    /// The container that a word names: by its name, its ID, or the beginning of its ID. If several match, a running one is
+    /// preferred, then one that is no sandbox.
     ///
     /// # Errors
     /// When there is none, there are several, or it does not run.
@@ -251,8 +255,8 @@ impl ContainerList {
         found
     }
 
-    /// What the container of a process is called: by its control group, or where that does not show it, by its namespace of processes,
-    /// which is not this process's.
+    /// The name of the container of a process: by its control group, or if that does not show it, by its PID namespace, if that is
+    /// not this process's.
     #[must_use]
     pub fn name_of_process(&self, pid: u32) -> Option<String> {
         for path in paths_of(&self.root, pid) {
@@ -281,8 +285,8 @@ impl ContainerList {
     }
 }
 
-/// Whether a process of this machine may be in a container: its control group is called so, or it has a namespace of processes that is
-/// not this process's.
+/// Whether a process of this machine may be in a container: its control group has a container's name, or its PID namespace is not
+/// this process's.
 #[must_use]
 pub fn may_be_contained(pid: u32) -> bool {
     let root = Root::system();
@@ -294,7 +298,7 @@ pub fn may_be_contained(pid: u32) -> bool {
         || namespace(&pid.to_string()).is_some_and(|of_it| Some(of_it) != namespace("self"))
 }
 
-/// What was found, or else what the first socket that answers says.
+/// What was found, or else what the first socket that answers lists.
 fn or_sockets(
     found: Result<Vec<Container>, String>,
     sockets: &[PathBuf],
@@ -313,7 +317,7 @@ fn or_sockets(
     Err(why)
 }
 
-/// A container in words: `web (docker 0123456789ab)`.
+/// A container in words, such as `web (docker 0123456789ab)`.
 fn described(one: &Container) -> String {
     let (name, id) = (one.short_name(), one.short_id());
     match name == id {

@@ -1,13 +1,13 @@
-//! Containers of this machine: which there are, what they are called, and whose a process is. Runtimes are not asked to do anything; their
-//! files, their sockets and the names of control groups are read.
+//! Containers of this machine: which exist, their names, and which one a process is in. It only reads: the files of the runtimes,
+//! their sockets, and the names of control groups.
 //!
 //! | module | one idea |
 //! | --- | --- |
-//! | [`list`] | start here: all containers, one found by a word, the one of a process |
-//! | `docker` | what Docker keeps, and what its socket and Podman's answer |
-//! | `storage` | what Podman and CRI-O keep |
-//! | `containerd` | what containerd keeps, for Kubernetes, nerdctl and Docker |
-//! | `group_names` | containers by the names of their control groups |
+//! | [`list`] | start here: all containers, one found by a word, or by a process |
+//! | `docker` | Docker's containers, and the sockets of Docker and Podman |
+//! | `storage` | the containers of Podman and CRI-O |
+//! | `containerd` | the containers of containerd: Kubernetes, nerdctl and Docker |
+//! | `group_names` | recognises containers by the names of their control groups |
 //!
 //! Ids of containers have 64 hexadecimal digits, of which the first 12 are shown.
 
@@ -21,21 +21,21 @@ mod tests;
 
 use std::fmt;
 
-/// How many digits of an id are shown.
+/// How many digits of an ID are shown.
 const SHOWN: usize = 12;
-/// Longest file of a runtime that is read.
+/// The most bytes of a runtime's file, or of its answer, that are read.
 const LONGEST: u64 = 16 << 20;
 
-/// What runs containers.
+/// A container runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ContainerRuntime {
     /// Docker.
     Docker,
     /// Podman.
     Podman,
-    /// CRI-O, of Kubernetes.
+    /// CRI-O, used by Kubernetes.
     CriO,
-    /// containerd by itself or of Kubernetes.
+    /// containerd, used directly or by Kubernetes.
     Containerd,
 }
 
@@ -53,35 +53,35 @@ impl fmt::Display for ContainerRuntime {
 /// A container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Container {
-    /// Its id.
+    /// Its ID.
     pub id: String,
-    /// What it is called, the shortest name first: `web`, `shop/web`, `default/shop/web` of a pod; none where only its id is known.
+    /// Its names, shortest first: `web`, and in a pod also `shop/web` and `default/shop/web`; empty if only its ID is known.
     pub names: Vec<String>,
-    /// What runs it.
+    /// The runtime that runs it.
     pub runtime: ContainerRuntime,
-    /// Its first process, where it runs and this is known.
+    /// The process ID of its first process, if it runs and this is known.
     pub pid: Option<u32>,
     /// Whether it runs.
     pub is_running: bool,
-    /// It holds a pod's network and does nothing else.
+    /// Whether it only holds the network of a pod.
     pub is_sandbox: bool,
 }
 
 impl Container {
-    /// What it is called in short: a name, or the first digits of its id.
+    /// Its shortest name, or else the first digits of its ID.
     #[must_use]
     pub fn short_name(&self) -> &str {
         let id = self.id.get(..SHOWN).unwrap_or(&self.id);
         self.names.first().map_or(id, String::as_str)
     }
 
-    /// The first digits of its id.
+    /// The first digits of its ID.
     #[must_use]
     pub fn short_id(&self) -> &str {
         self.id.get(..SHOWN).unwrap_or(&self.id)
     }
 
-    /// A container of that id, which runs if it has a process.
+    /// A container without names; it counts as running if it has a process.
     fn new(id: &str, runtime: ContainerRuntime, pid: Option<u32>) -> Self {
         Self {
             id: id.to_owned(),
@@ -100,7 +100,7 @@ impl Container {
     }
 }
 
-/// The names of a container of a pod: its own, with its pod's, and with its namespace's before.
+/// The names of a container in a pod: its own, with the pod's before it, and with the Kubernetes namespace before that.
 fn names_in_pod(namespace: &str, pod: &str, container: &str) -> Vec<String> {
     match (pod.is_empty(), container.is_empty()) {
         (true, _) => vec![container.to_owned()],

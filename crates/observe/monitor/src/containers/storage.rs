@@ -1,17 +1,17 @@
-//! Containers of Podman and CRI-O, which keep them alike: names in the store of layers, processes in a directory that is gone with the
-//! machine's start.
+//! Reads the containers of Podman and CRI-O, which use the same files: names in the store of image layers, processes in a directory
+//! that does not survive a restart of the machine.
 
 use super::{Container, ContainerRuntime, LONGEST, names_in_pod};
 use serde_json::Value;
 use stackline_os::root_directory::Root;
 
-/// How layers are stored, which is in the names of directories.
+/// The storage drivers for layers, which are part of the directories' names.
 const DRIVERS: [&str; 3] = ["overlay", "vfs", "btrfs"];
 
-/// Those of a store, with the directory for what runs.
+/// The containers of a store; `running`: the directory of running containers.
 ///
 /// # Errors
-/// Why there is none, or it cannot be read.
+/// The reason why it does not exist or cannot be read.
 pub(super) fn containers(
     root: &Root,
     store: &str,
@@ -43,7 +43,7 @@ fn container(root: &Root, running: &str, one: &Value) -> Option<Container> {
     let directory = format!("{running}/{id}/userdata");
     let pid = root.line(&format!("{directory}/pidfile"));
     let pid = pid.ok().and_then(|pid| pid.parse().ok());
-    // It may be left of one that has been killed.
+    // The file may be left from a container that was killed.
     let pid = pid.filter(|pid: &u32| root.exists(&format!("proc/{pid}")));
     let named = one.get("names").and_then(Value::as_array);
     let names: Vec<String> = named

@@ -1,4 +1,4 @@
-//! The difference of two samples of one host. It reads neither files nor clocks.
+//! Computes the difference of two samples of one host. It reads neither files nor clocks.
 
 use super::dynamic::{DynamicSample, DynamicValueKind};
 use super::facts::{EnvironmentFacts, number};
@@ -51,7 +51,7 @@ pub fn difference(before: &DynamicSample, after: &DynamicSample) -> Value {
     facts.into_json()
 }
 
-/// How much every counter grew that both samples have.
+/// How much each counter grew that both samples have, by path; and why others are absent.
 struct CounterGrowth {
     growth: BTreeMap<String, f64>,
     absent: BTreeMap<String, String>,
@@ -95,7 +95,7 @@ impl CounterGrowth {
         self.growth.get(path).copied()
     }
 
-    /// The sum over all interfaces of one column.
+    /// The growth of one counter, summed over all interfaces.
     fn over_interfaces(&self, column: &str) -> f64 {
         let matches = |path: &str| {
             path.strip_prefix("interfaces/")
@@ -109,6 +109,7 @@ impl CounterGrowth {
     }
 }
 
+/// Shares from 0 to 1: of CPU time, and of retransmitted TCP segments. `None` if too little time passed.
 fn shares(changes: &CounterGrowth) -> [(&'static str, Option<f64>); 4] {
     let time = |kind: &str| changes.get(&format!("processor/{kind}_s")).unwrap_or(0.0);
     let total: f64 = stat::KINDS.into_iter().map(time).sum();
@@ -127,6 +128,7 @@ fn shares(changes: &CounterGrowth) -> [(&'static str, Option<f64>); 4] {
     ]
 }
 
+/// The share of time in which the busiest core was busy.
 fn busiest(changes: &CounterGrowth) -> Option<f64> {
     let busy = changes
         .growth
@@ -142,10 +144,12 @@ fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| (part / whole).clamp(0.0, 1.0))
 }
 
-/// The shares above which a core counts as full, and time as stolen.
+/// The share of busy time above which a core counts as full.
 const FULL: f64 = 0.95;
+/// The share of stolen CPU time above which the flag `steal` is set.
 const STOLEN: f64 = 0.01;
 
+/// The flags whose values are above their limits.
 fn flags(changes: &CounterGrowth) -> Vec<Value> {
     let shares = shares(changes);
     let share = |name: &str| {

@@ -8,7 +8,7 @@ use stackline_os::root_directory::Root;
 use std::collections::BTreeMap;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// A counter only grows, and its growth is recorded; a state is recorded as it is.
+/// The kind of a value: a counter only grows, and its growth is recorded; a state is recorded as it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum DynamicValueKind {
     Counter,
@@ -18,9 +18,13 @@ pub(crate) enum DynamicValueKind {
 /// The host's counters and states at a moment.
 #[derive(Clone, Debug)]
 pub struct DynamicSample {
+    /// When it was taken.
     pub(crate) taken: Instant,
+    /// When it was taken, by the wall clock.
     pub(crate) wall: SystemTime,
+    /// Values by path, such as `memory/free_bytes`.
     pub(crate) values: BTreeMap<String, (DynamicValueKind, f64)>,
+    /// By path, why a value is absent.
     pub(crate) absent: BTreeMap<String, String>,
 }
 
@@ -64,7 +68,7 @@ impl DynamicSample {
         self.absent.insert(path.to_owned(), reason.into());
     }
 
-    /// A value that this kernel's file may lack.
+    /// Adds a value that a file contains, or notes that this kernel's file lacks it.
     fn add(&mut self, kind: DynamicValueKind, path: &str, value: Option<f64>, file: &str) {
         match value {
             Some(value) => _ = self.values.insert(path.to_owned(), (kind, value)),
@@ -73,7 +77,7 @@ impl DynamicSample {
     }
 }
 
-/// Takes samples; control groups and thermal zones are found once.
+/// Takes samples; control groups and thermal zones are searched for once.
 pub struct EnvironmentSampler {
     root: Root,
     groups: Result<Groups, String>,
@@ -87,7 +91,7 @@ impl Default for EnvironmentSampler {
 }
 
 impl EnvironmentSampler {
-    /// For this host.
+    /// A sampler of this host.
     #[must_use]
     pub fn new() -> Self {
         Self::of(Root::system())
@@ -173,7 +177,7 @@ impl EnvironmentSampler {
         });
     }
 
-    /// A file of one number.
+    /// Reads a file that holds one number.
     fn number(&self, file: &str) -> Result<f64, String> {
         self.root
             .line(file)?
@@ -337,7 +341,8 @@ impl EnvironmentSampler {
         }
     }
 
-    /// Whether a time daemon reports that the clock is synchronised. The kernel reports it in a system call only.
+    /// Whether a time daemon reports that the clock is synchronised. (The kernel reports it only by a system call, which a sample
+    /// does not make.)
     fn clock(&self, sample: &mut DynamicSample) {
         if self.root.exists("run/systemd/timesync/synchronized") {
             sample.state("clock/synchronised", 1.0);
@@ -398,6 +403,7 @@ fn processor(sample: &mut DynamicSample, stat: &stat::Stat) {
     }
 }
 
+/// Paths of states, and their names in `/proc/meminfo`.
 const MEMORY: [(&str, &str); 5] = [
     ("memory/free_bytes", "MemFree"),
     ("memory/available_bytes", "MemAvailable"),
@@ -406,6 +412,7 @@ const MEMORY: [(&str, &str); 5] = [
     ("memory/swap_free_bytes", "SwapFree"),
 ];
 
+/// Paths of counters, and their names in `/proc/vmstat`.
 const PAGING: [(&str, &str); 7] = [
     ("paging/swapped_in_pages", "pswpin"),
     ("paging/swapped_out_pages", "pswpout"),
@@ -416,6 +423,7 @@ const PAGING: [(&str, &str); 7] = [
     ("paging/out_of_memory_kills", "oom_kill"),
 ];
 
+/// Paths of counters, and their groups and names in `/proc/net/snmp`.
 const SNMP: [(&str, &str, &str); 13] = [
     ("tcp/connects", "Tcp", "ActiveOpens"),
     ("tcp/accepts", "Tcp", "PassiveOpens"),
@@ -432,6 +440,7 @@ const SNMP: [(&str, &str, &str); 13] = [
     ("udp/send_buffer_drops", "Udp", "SndbufErrors"),
 ];
 
+/// Paths of counters, and their groups and names in `/proc/net/netstat`.
 const NETSTAT: [(&str, &str, &str); 16] = [
     ("tcp/listen_overflows", "TcpExt", "ListenOverflows"),
     ("tcp/listen_drops", "TcpExt", "ListenDrops"),

@@ -1,9 +1,9 @@
-//! A tree of named facts, and beside it what is absent and why. It collects nothing itself.
+//! A tree of named facts, with a list of those that are absent and why. It collects nothing itself.
 
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// Facts by path (`processor/model`) and reasons by the same kind of path.
+/// Facts by path (such as `processor/model`), and by path the reasons why others are absent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct EnvironmentFacts {
     values: BTreeMap<String, Value>,
@@ -29,7 +29,7 @@ impl EnvironmentFacts {
         self.reasons.insert(path.to_owned(), reason.into());
     }
 
-    /// The nested object, with `absent` as its last member when anything is.
+    /// The facts as a nested JSON object. If any is absent, its last member `absent` holds the reasons.
     pub(crate) fn into_json(self) -> Value {
         let mut object = Map::new();
         for (path, value) in self.values {
@@ -62,7 +62,7 @@ fn insert(object: &mut Map<String, Value>, path: &str, value: Value) {
     }
 }
 
-/// A number as JSON: whole numbers without a fraction.
+/// A number as JSON: whole numbers without a fraction, if a float holds them exactly (below 2^53).
 pub(crate) fn number(value: f64) -> Value {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if value.fract() == 0.0 && value.abs() < EXACT {

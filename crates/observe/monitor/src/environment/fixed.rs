@@ -1,4 +1,5 @@
-//! The static environment: machine, kernel, settings and limits. One function a section. It changes nothing.
+//! Describes the static environment: machine, kernel, settings and limits. It has one function for each section, and changes
+//! nothing.
 
 use super::facts::{EnvironmentFacts, number, number_or_text};
 use crate::parse::{bracketed_word, cpuinfo, limits, list_length, name_values};
@@ -7,7 +8,7 @@ use stackline_os::mounts;
 use stackline_os::own_control_groups::Groups;
 use stackline_os::root_directory::Root;
 
-/// All sections.
+/// All sections as a JSON object.
 pub(crate) fn describe(root: &Root) -> Value {
     let mut facts = EnvironmentFacts::default();
     processor(root, &mut facts);
@@ -26,6 +27,7 @@ pub(crate) fn describe(root: &Root) -> Value {
 /// Bytes of `cpuinfo` that hold its first stanza; the whole file takes long on a machine with many processors.
 const CPUINFO_HEAD: u64 = 8192;
 
+/// The directory of processors.
 const CPU: &str = "sys/devices/system/cpu";
 
 fn processor(root: &Root, facts: &mut EnvironmentFacts) {
@@ -43,6 +45,7 @@ fn processor(root: &Root, facts: &mut EnvironmentFacts) {
     add_lines(root, facts, &PROCESSOR);
 }
 
+/// Paths of facts, and the files of one line that hold them.
 const PROCESSOR: [(&str, &str); 13] = [
     ("processor/online_list", "sys/devices/system/cpu/online"),
     ("processor/isolated_list", "sys/devices/system/cpu/isolated"),
@@ -190,6 +193,7 @@ fn sizes(meminfo: &std::collections::BTreeMap<&str, u64>, facts: &mut Environmen
     }
 }
 
+/// Paths of facts, and the files of one line that hold them.
 const SYSTEM: [(&str, &str); 8] = [
     ("system/kernel", "proc/sys/kernel/osrelease"),
     ("system/kernel_build", "proc/sys/kernel/version"),
@@ -280,7 +284,7 @@ fn vulnerabilities(root: &Root, facts: &mut EnvironmentFacts) {
     }
 }
 
-/// Below `/proc/sys/net`.
+/// Network parameters, as files below `/proc/sys/net`.
 const PARAMETERS: [&str; 48] = [
     "core/default_qdisc",
     "core/rmem_default",
@@ -352,6 +356,7 @@ fn numbers(text: &str) -> Value {
     }
 }
 
+/// Facts of an interface, as files below `/sys/class/net/NAME`.
 const INTERFACE: [&str; 9] = [
     "mtu",
     "speed",
@@ -412,7 +417,7 @@ fn unit(fact: &str) -> &str {
     }
 }
 
-/// The value, but for a speed of -1, by which a driver says that it is unknown.
+/// The value of a fact. A speed of -1 means that the driver does not know it.
 fn sensible(fact: &str, line: &str) -> Result<Value, String> {
     match (fact, line) {
         ("speed", "-1") => Err("the driver does not report it".to_owned()),
@@ -455,6 +460,7 @@ fn mounted(root: &Root, mount: &mounts::Mount, facts: &mut EnvironmentFacts) {
     );
 }
 
+/// Names of facts, and of their lines in `/proc/self/limits`.
 const LIMITS: [(&str, &str); 7] = [
     ("open_files", "Max open files"),
     ("locked_memory_bytes", "Max locked memory"),
@@ -508,7 +514,7 @@ fn control_group(root: &Root, facts: &mut EnvironmentFacts) {
     }
 }
 
-/// Adds facts that are a file of one line each.
+/// Adds facts that are files of one line each; `table`: their paths and files.
 fn add_lines(root: &Root, facts: &mut EnvironmentFacts, table: &[(&str, &str)]) {
     for (path, file) in table {
         facts.add(path, root.line(file).map(|line| number_or_text(&line)));

@@ -1,4 +1,4 @@
-//! What the host is (static) and what it does (dynamic): the environment that goes with a result.
+//! The environment that is stored with a result: what the host is (static) and what it does (dynamic).
 //!
 //! SPIMS section 5 asks for it, so that a result can be understood and repeated elsewhere. Everything comes from text files
 //! below `/proc`, `/sys` and `/etc`. It starts no process, opens no socket, writes nothing, and records no addresses.

@@ -7,15 +7,16 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 /// An event of TCP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TcpEvent {
-    /// A packet was retransmitted; `error` says why this host did not let it out, as a positive number.
+    /// A packet was retransmitted. `handshake`: it was a SYN or SYN-ACK; `error`: the positive error number if this host did not
+    /// send it.
     Retransmit { handshake: bool, error: Option<u32> },
     /// The sender entered this congestion state.
     Congestion(u8),
-    /// A packet was dropped.
+    /// A packet was dropped, with the kernel's reason.
     Drop { reason: String },
-    /// A receive queue was full.
+    /// A receive queue was full; `queued`: the memory of its packets, bytes.
     QueueFull { queued: Option<u64> },
-    /// A connection was reset, with the reason if this host did it.
+    /// A connection was reset; if this host sent the reset, with the reason.
     Reset { reason: String },
     /// A connection was established.
     Established,
@@ -25,13 +26,13 @@ pub(crate) enum TcpEvent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TraceEvent {
     pub(crate) event: TcpEvent,
-    /// The connection, where the record names it.
+    /// The connection, if the record names it.
     pub(crate) pair: Option<AddressPair>,
-    /// The kernel's address of the socket, used to tell sockets apart only.
+    /// The kernel's address of the socket, only used to tell sockets apart.
     pub(crate) socket: Option<u64>,
 }
 
-/// A tracepoint of the kernel that is switched on.
+/// A tracepoint of the kernel that is used here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tracepoint {
     Retransmit,
@@ -46,7 +47,7 @@ pub(crate) enum Tracepoint {
 }
 
 impl Tracepoint {
-    /// All that are used, each with its subsystem and name in tracefs.
+    /// All tracepoints, each with its subsystem and name in tracefs.
     pub(crate) const ALL: [(Self, &'static str); 9] = [
         (Self::State, "sock/inet_sock_set_state"),
         (Self::Retransmit, "tcp/tcp_retransmit_skb"),
@@ -59,8 +60,8 @@ impl Tracepoint {
         (Self::ResetSent, "tcp/tcp_send_reset"),
     ];
 
-    /// The filter that the kernel applies: by ports, where some are given and the tracepoint has them, and by what makes the
-    /// event one of TCP. `None` when the tracepoint is of no use in this kernel.
+    /// The filter that the kernel applies to a tracepoint: by ports, if some are given and its records have them, and by what makes
+    /// it an event of TCP. `0` removes a filter. `None`: the tracepoint is of no use in this kernel.
     pub(crate) fn filter(self, format: &TraceEventFormat, ports: &[u16]) -> Option<String> {
         let own = match self {
             // Kernels before 5.17 give no reason, and report every freed packet as dropped.
@@ -164,7 +165,7 @@ impl Tracepoint {
     }
 }
 
-/// The addresses, in either of the forms that records have them in.
+/// The addresses of a record, which are socket addresses or separate fields.
 pub(crate) fn address_pair(format: &TraceEventFormat, record: &[u8]) -> Option<AddressPair> {
     let (source, destination) = (
         format.bytes(record, "saddr")?,
@@ -197,7 +198,7 @@ pub(crate) fn address_pair(format: &TraceEventFormat, record: &[u8]) -> Option<A
     })
 }
 
-/// A `sockaddr_in` or `sockaddr_in6`.
+/// Reads a `sockaddr_in` or `sockaddr_in6`.
 fn socket_address(bytes: &[u8]) -> Option<SocketAddr> {
     let family = u16::from_ne_bytes(*bytes.first_chunk()?);
     let port = u16::from_be_bytes(*bytes.get(2..)?.first_chunk()?);

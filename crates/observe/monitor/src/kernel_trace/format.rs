@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-/// Most fields that are read; formats have fewer.
+/// The most fields of a format that are read; formats of the kernel have fewer.
 const MOST_FIELDS: usize = 256;
 /// Most named values that are read of a field.
 const MOST_NAMES: usize = 4_096;
@@ -21,9 +21,9 @@ struct TraceFieldLayout {
 pub(crate) struct TraceEventFormat {
     /// The number its records begin with.
     pub(crate) id: u16,
-    /// Few, looked up several times a record: as a list they are found sooner than in a map.
+    /// The fields by name. They are few and looked up several times a record, which is faster in a list than in a map.
     fields: Vec<(String, TraceFieldLayout)>,
-    /// Names of values by field.
+    /// By field, the names of its values.
     names: BTreeMap<String, BTreeMap<u64, String>>,
 }
 
@@ -56,13 +56,13 @@ impl TraceEventFormat {
         found.map(|(_, layout)| *layout)
     }
 
-    /// A field's bytes.
+    /// The bytes of a field of a record.
     pub(crate) fn bytes<'r>(&self, record: &'r [u8], field: &str) -> Option<&'r [u8]> {
         let field = self.layout(field)?;
         record.get(field.offset..field.offset.checked_add(field.size)?)
     }
 
-    /// A field that is a number without a sign, in the machine's byte order.
+    /// An unsigned number in a field, in the machine's byte order.
     pub(crate) fn number(&self, record: &[u8], field: &str) -> Option<u64> {
         let bytes = self.bytes(record, field)?;
         Some(match *bytes {
@@ -73,7 +73,7 @@ impl TraceEventFormat {
         })
     }
 
-    /// A field that is a number with a sign.
+    /// A signed number in a field.
     pub(crate) fn signed(&self, record: &[u8], field: &str) -> Option<i64> {
         let bits = self
             .layout(field)?
@@ -84,7 +84,8 @@ impl TraceEventFormat {
         Some(self.number(record, field)?.cast_signed() << unused >> unused)
     }
 
-    /// A field that says where in the record its text is (`__data_loc`): up to the first zero.
+    /// The text of a field that holds the text's place in the record (`__data_loc`: length in the upper 16 bits, offset in the
+    /// lower), up to its first zero byte.
     pub(crate) fn text<'r>(&self, record: &'r [u8], field: &str) -> Option<&'r [u8]> {
         let place = u32::try_from(self.number(record, field)?).ok()?;
         let (offset, length) = ((place & 0xffff) as usize, (place >> 16) as usize);
@@ -94,7 +95,7 @@ impl TraceEventFormat {
             .next()
     }
 
-    /// The field behind another.
+    /// The name of the field that follows another one in the record.
     pub(crate) fn behind(&self, field: &str) -> Option<&str> {
         let before = self.layout(field)?.offset;
         let behind = self
@@ -121,7 +122,8 @@ impl TraceEventFormat {
     }
 }
 
-/// `__u8 saddr[4]; offset:34; size:4; signed:0;` or `__data_loc char[] name; offset:8; size:4; signed:0;`
+/// Parses the name and place of a field: `__u8 saddr[4]; offset:34; size:4; signed:0;` or `__data_loc char[] name; offset:8; size:4;
+/// signed:0;`
 fn field(text: &str) -> Option<(String, TraceFieldLayout)> {
     let mut parts = text.split(';').map(str::trim);
     let declared = parts.next()?;
@@ -150,7 +152,7 @@ fn field(text: &str) -> Option<(String, TraceFieldLayout)> {
     ))
 }
 
-/// `__print_symbolic(REC->reason, { 2, "NOT_SPECIFIED" }, { 3, "NO_SOCKET" })`
+/// Parses the names of values, by field: `__print_symbolic(REC->reason, { 2, "NOT_SPECIFIED" }, { 3, "NO_SOCKET" })`
 fn names(text: &str) -> BTreeMap<String, BTreeMap<u64, String>> {
     let mut all = BTreeMap::new();
     for call in text.split("__print_symbolic(REC->").skip(1) {

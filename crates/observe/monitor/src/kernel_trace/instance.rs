@@ -1,7 +1,8 @@
-//! A trace instance of this process: a directory of tracefs with its own switches, filters and rings, removed when it is
-//! dropped. An instance does not end with a descriptor, so a killed process leaves its own switched on. (Rings of perf_event_open end with
-//! theirs, but need one for each event and core, and cannot filter by the fields of many events at once.) An instance is locked while it is
-//! in use: the keepers of the command, the next process that makes one, and `stackline clean` remove one whose lock is free.
+//! A trace instance of this process: a directory of tracefs with its own switches, filters and rings, which is removed when it is
+//! dropped. It does not end with a descriptor, so if a process is killed, its instance stays switched on. (The rings of
+//! perf_event_open do end with their descriptors, but need one for each event and core, and cannot filter many events at once by
+//! their fields.) Therefore an instance is locked while it is in use, and an instance whose lock is free is removed by the keepers
+//! of the command, by the next process that creates one, and by `stackline clean`.
 //!
 //! Where tracefs is not mounted, a detached mount is made, which lasts as long as its descriptor.
 
@@ -17,25 +18,25 @@ use std::sync::{Mutex, PoisonError};
 
 /// The beginning of every instance's name.
 const PREFIX: &str = "stackline-";
-/// Longer files are cut.
+/// The most bytes of a file that are read.
 const LONGEST: usize = 1 << 17;
-/// Names of instances that one process tries.
+/// How many names a process tries for an instance.
 const MOST: u32 = 64;
 
-/// One instance.
+/// A trace instance.
 #[derive(Debug)]
 pub(crate) struct TraceInstance {
     directory: PathBuf,
     /// Held as long as the instance is in use: an instance whose lock is free was left behind.
     _lock: Flock<File>,
-    /// Keeps the detached mount.
+    /// Keeps the detached mount alive.
     _mount: Option<OwnedFd>,
 }
 
 impl TraceInstance {
-    /// Creates one; an error says why not.
+    /// Creates an instance; an error says why not.
     pub(crate) fn create() -> Result<Self, String> {
-        // One at a time in this process: a directory that is not locked yet looks like one that was left.
+        // Only one thread of this process creates at a time: a directory that is not locked yet looks as if it was left behind.
         static CREATING: Mutex<()> = Mutex::new(());
         let _one = CREATING.lock().unwrap_or_else(PoisonError::into_inner);
         let (root, mount) = tracefs()?;
@@ -76,7 +77,7 @@ impl TraceInstance {
             .map_err(|error| describe_file_error(&format!("tracefs {file}"), &error))
     }
 
-    /// Adds to one of its files that holds a list.
+    /// Appends to one of its files that holds a list.
     pub(crate) fn append(&self, file: &str, text: &str) -> Result<(), String> {
         let opened = OpenOptions::new()
             .append(true)
@@ -86,7 +87,7 @@ impl TraceInstance {
             .map_err(|error| describe_file_error(&format!("tracefs {file}"), &error))
     }
 
-    /// The ring of each core, opened for non-blocking reads, with the path of its `stats`.
+    /// Opens the ring of each core for non-blocking reads; with the path of the core's `stats` file.
     pub(crate) fn rings(&self) -> Result<Vec<(File, PathBuf)>, String> {
         let cores = self.directory.join("per_cpu");
         let ring = |name: &std::ffi::OsStr| {
@@ -108,19 +109,20 @@ impl TraceInstance {
 
 impl Drop for TraceInstance {
     fn drop(&mut self) {
-        // An error cannot be reported here; whoever makes an instance next tries again.
+        // An error cannot be reported here; the next process that creates an instance removes this one.
         let _ = fs::remove_dir(&self.directory);
     }
 }
 
-/// The text of a file that no instance has of its own.
+/// The text of a file in the root of tracefs.
 pub(crate) fn read_global(file: &str) -> Result<String, String> {
     let (root, _mount) = tracefs()?;
     fs::read_to_string(root.join(file))
         .map_err(|error| describe_file_error(&format!("tracefs {file}"), &error))
 }
 
-/// Creates and locks one. Its name has the number of this process, for people; a process of another namespace may have the same.
+/// Creates and locks the directory of an instance. Its name contains this process ID, for people; a process in another PID namespace
+/// may have the same.
 fn create_directory(instances: &Path) -> Result<(PathBuf, Flock<File>), String> {
     for count in 0..MOST {
         let directory = instances.join(format!("{PREFIX}{}-{count}", std::process::id()));
@@ -129,7 +131,7 @@ fn create_directory(instances: &Path) -> Result<(PathBuf, Flock<File>), String> 
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             Err(error) => return Err(format!("cannot create a trace instance: {error}")),
         }
-        // Another process may remove it before it is locked, as one that was left; then the next number is tried.
+        // Another process may remove the directory before it is locked, as if it was left behind; then the next name is tried.
         match lock(&directory) {
             Ok(lock) if is_at(&lock, &directory) => return Ok((directory, lock)),
             Ok(_) => {}
@@ -161,12 +163,13 @@ fn is_at(lock: &Flock<File>, directory: &Path) -> bool {
         .is_ok_and(|locked| there.is_ok_and(|there| there == (locked.dev(), locked.ino())))
 }
 
-/// Removes the instances that killed processes left: how many.
+/// Removes the instances that killed processes left behind; returns how many.
 pub(crate) fn sweep() -> usize {
     tracefs().map_or(0, |(root, _mount)| remove_left(&root.join("instances")))
 }
 
-/// Removes instances that no process holds: how many. A locked directory may have been replaced by another in the meantime.
+/// Removes the instances whose lock is free; returns how many. Between opening and locking, another directory may have taken the
+/// path, so that is checked.
 fn remove_left(instances: &Path) -> usize {
     let entries = fs::read_dir(instances).into_iter().flatten().flatten();
     let removed = entries.filter(|entry| {
@@ -177,7 +180,7 @@ fn remove_left(instances: &Path) -> usize {
     removed.count()
 }
 
-/// The root of tracefs: where it is mounted, else a detached mount.
+/// The root of tracefs: where it is mounted, or else a detached mount.
 fn tracefs() -> Result<(PathBuf, Option<OwnedFd>), String> {
     let mounts = fs::read_to_string("/proc/self/mountinfo")
         .map_err(|error| describe_file_error("/proc/self/mountinfo", &error))?;

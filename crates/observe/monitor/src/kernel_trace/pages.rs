@@ -1,27 +1,29 @@
-//! Pages of the kernel's trace ring, as `trace_pipe_raw` gives them: a time and a length, then records one behind the other,
-//! each with the time since the one before (Documentation/trace/ring-buffer-design.rst, `header_page`, `header_event`).
+//! Reads pages of the kernel's trace ring, as `trace_pipe_raw` returns them: a time and a length, then records one after the other,
+//! each with the time since the previous one (Documentation/trace/ring-buffer-design.rst, `header_page`, `header_event`).
 //!
 //! It never reads beyond the bytes it is given; an incomplete page ends early.
 
-/// Kinds of record; smaller values are lengths in words.
+/// Kinds of records; a smaller value is the length of a record in words of 4 bytes. This kind fills unused space.
 const PADDING: u32 = 29;
+/// A record that adds time.
 const TIME_EXTEND: u32 = 30;
+/// A record that sets the time.
 const TIME_STAMP: u32 = 31;
-/// Bits of a time in a record's first word.
+/// How many bits of a record's first word are its time; the kind has the other 5.
 const TIME_BITS: u32 = 27;
-/// Bits of the length in a page's second field; above them are flags.
+/// The bits of a page's second field that are its length; the bits above are flags.
 const LENGTH: u64 = (1 << 20) - 1;
-/// Bits of an absolute time; the bits above them are left out.
+/// How many bits of an absolute time a record of kind [`TIME_STAMP`] holds; the upper ones stay as they are.
 const ABSOLUTE_BITS: u32 = 59;
 
 /// How pages are laid out, from `header_page`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// Offset and size of the length, bytes.
+    /// Offset and size of the length field, bytes.
     pub(crate) length: (usize, usize),
-    /// Offset of the first record.
+    /// Offset of the first record, bytes.
     pub(crate) data: usize,
-    /// Bytes of a page.
+    /// The size of a page, bytes.
     pub(crate) page: usize,
 }
 
@@ -51,7 +53,7 @@ impl Layout {
 }
 
 impl Layout {
-    /// How many bytes of a page hold its records and what is before them; `None` where it is not whole.
+    /// How many bytes of a page are used, with its header; `None` if the page is incomplete.
     pub(crate) fn used(&self, page: &[u8]) -> Option<usize> {
         let field = page.get(self.length.0..self.length.0 + self.length.1)?;
         let length = match *field {
@@ -64,7 +66,7 @@ impl Layout {
     }
 }
 
-/// The records of one page: the time on the trace clock, ns, and the bytes.
+/// Iterates over the records of a page: the time on the trace clock, ns, and the bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct TracePageRecords<'p> {
     rest: &'p [u8],
@@ -93,7 +95,7 @@ impl<'p> TracePageRecords<'p> {
         }
     }
 
-    /// Takes this many bytes; when there are fewer, `None`, and the rest is dropped.
+    /// Takes this many bytes; if there are fewer, returns `None` and drops the rest.
     fn take(&mut self, bytes: usize) -> Option<&'p [u8]> {
         let (taken, rest) = self.rest.split_at_checked(bytes).unzip();
         self.rest = rest.unwrap_or(&[]);

@@ -1,4 +1,4 @@
-//! A trace instance and its rings, one a core: which events are switched on, with which filter, and their records in turn.
+//! A trace instance and its rings, one for each core: switches events on, sets their filters, and reads their records.
 //!
 //! It counts the records that the kernel lost. It does not know what a record means.
 
@@ -11,16 +11,16 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::PathBuf;
 
-/// KiB of a page of a ring, about.
+/// The approximate size of a page of a ring, KiB.
 const PAGE_KIB: u32 = 4;
 
 /// An instance with some events switched on.
 pub(crate) struct KernelTraceRings {
-    /// First, so that they are closed before the instance is removed.
+    /// Declared first, so that they are closed before the instance is removed.
     rings: Vec<CoreTraceRing>,
     instance: TraceInstance,
     layout: Layout,
-    /// Most pages that are read of one core's ring at once, twice what it holds: events of the whole machine may come as fast as
+    /// The most pages that are read of one core's ring at once, twice what it holds: events of a busy machine may come as fast as
     /// they are read. The rest waits, or is lost and counted.
     most_pages: u32,
     /// Records the kernel has lost so far.
@@ -35,7 +35,7 @@ struct CoreTraceRing {
 }
 
 impl KernelTraceRings {
-    /// Creates an instance with so much kernel memory a core, whose records have times of the monotonic clock.
+    /// Creates an instance with `kib` KiB of kernel memory for each core. Its records have times of the monotonic clock.
     pub(crate) fn create(kib: u32) -> Result<Self, String> {
         let instance = TraceInstance::create()?;
         instance.write("trace_clock", "mono")?;
@@ -62,7 +62,7 @@ impl KernelTraceRings {
         &self.instance
     }
 
-    /// The form of an event's records.
+    /// The format of an event's records.
     pub(crate) fn format(&self, name: &str) -> Result<TraceEventFormat, String> {
         let text = self.instance.read(&format!("events/{name}/format"))?;
         TraceEventFormat::parse(&text).ok_or_else(|| "it has an unexpected format".into())
@@ -79,7 +79,7 @@ impl KernelTraceRings {
         self.instance.write(&format!("events/{name}/enable"), "1")
     }
 
-    /// Reads the records since the last call, core by core, and decodes nothing.
+    /// Reads the records since the last call, core by core, without decoding them.
     pub(crate) fn read(&mut self, into: &mut UndecodedTrace) -> Result<(), String> {
         into.begin(self.layout, monotonic_ns(), monotonic_to_events_ns());
         for ring in &mut self.rings {

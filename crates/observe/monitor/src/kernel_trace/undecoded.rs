@@ -1,28 +1,28 @@
-//! Records of all cores as the kernel wrote them, page by page: they can be kept and decoded later, by another thread.
+//! Trace records of all cores as the kernel wrote them, page by page. They can be kept and decoded later, by another thread.
 
 use super::pages::{Layout, TracePageRecords};
 use std::io;
 
-/// What one reading of the rings of all cores gave.
+/// What was read in one pass over the rings of all cores.
 #[derive(Debug, Default)]
 pub struct UndecodedTrace {
     bytes: Vec<u8>,
     pages: Vec<UndecodedPage>,
     layout: Option<Layout>,
-    /// When the reading began, on the monotonic clock.
+    /// When the pass began, on the monotonic clock, ns.
     read_ns: u64,
-    /// From the monotonic clock to that of events.
+    /// What has to be added to the monotonic clock to get the clock of events, ns.
     offset_ns: i128,
     /// Cores whose rings were not read to their end.
     unfinished: Vec<u32>,
-    /// Records the kernel lost since the reading before.
+    /// How many records the kernel lost since the pass before.
     pub lost: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct UndecodedPage {
     core: u32,
-    /// Where in the bytes it ends.
+    /// The offset in the buffer at which it ends.
     end: usize,
 }
 
@@ -42,7 +42,7 @@ impl UndecodedTrace {
         self.lost = 0;
     }
 
-    /// Reads one more page: how long it is.
+    /// Reads one more page; returns its length in bytes.
     pub(super) fn read_page(
         &mut self,
         core: u32,
@@ -52,7 +52,7 @@ impl UndecodedTrace {
         let page = self.layout.map_or(0, |layout| layout.page);
         self.bytes.resize(begin + page, 0);
         let got = read(&mut self.bytes[begin..]);
-        // The kernel gives whole pages, of which little may be used.
+        // The kernel returns whole pages, of which only a part may be used.
         let given = begin + got.as_ref().copied().unwrap_or(0);
         self.bytes.truncate(given);
         let used = self
@@ -66,19 +66,19 @@ impl UndecodedTrace {
         got
     }
 
-    /// No more pages of a core are read now; whether there were no more.
+    /// No more pages of a core are read in this pass; `all`: its ring was read to its end.
     pub(super) fn end_core(&mut self, core: u32, all: bool) {
         self.unfinished.extend((!all).then_some(core));
     }
 
-    /// How many bytes of memory that is.
+    /// How many bytes it holds.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Gives each record, core by core: its time on the clock of events, ns, the core, and its bytes. All records before the
-    /// returned time have been read, on every core.
+    /// Gives each record to `take`, core by core: its time on the clock of events, ns, the core, and its bytes. Returns a time
+    /// before which all records of every core have been read.
     pub(crate) fn each(&self, mut take: impl FnMut(u64, u32, &[u8])) -> u64 {
         let on_events = |at_ns: u64| u64::try_from(i128::from(at_ns) + self.offset_ns).unwrap_or(0);
         let Some(layout) = &self.layout else { return 0 };

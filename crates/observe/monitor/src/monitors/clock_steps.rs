@@ -1,5 +1,5 @@
-//! Steps of the wall clock. The wall clock and the monotonic clock run at one speed, so their difference changes only when
-//! somebody sets the wall clock. Events are stamped with the monotonic clock and do not step with it.
+//! The monitor of steps of the wall clock. The wall clock and the monotonic clock run at the same speed, so their difference changes
+//! only when the wall clock is set. Events are stamped with the monotonic clock and do not step with it.
 
 use super::sample::{MonitorSetup, SampleInterval, Started, create_sampled};
 use nix::time::{ClockId, clock_gettime};

@@ -1,10 +1,10 @@
-//! Disks and their partitions: what they completed and how long they were busy, from `/proc/diskstats`.
+//! The monitor of disks and their partitions: what they completed and how long they were busy, from `/proc/diskstats`.
 
 use super::sample::{MonitorSetup, SampleInterval, Started, create_sampled, file_reader, growth};
 use stackline_events::catalogue::rows::DiskUse;
 use stackline_events::{EventLog, EventValue};
 
-/// A sector of these counters, whatever those of the disk are.
+/// The size of a sector in these counters, bytes, whatever the disk's own sectors are.
 const SECTOR: u64 = 512;
 const NS_IN_MS: u64 = 1_000_000;
 
@@ -16,7 +16,7 @@ pub(super) fn start(_: &MonitorSetup<'_>) -> Started {
     })
 }
 
-/// One line.
+/// One line of `/proc/diskstats`.
 #[derive(Debug, PartialEq)]
 struct DiskCounters {
     device: String,
@@ -26,7 +26,7 @@ struct DiskCounters {
     busy_ms: u32,
 }
 
-/// A line that is not as expected is left out: a machine without disks has none at all.
+/// Parses the file. Malformed lines are skipped: a machine without disks has none at all.
 fn parse([text]: [&str; 1]) -> Option<Vec<DiskCounters>> {
     Some(text.lines().filter_map(disk).collect())
 }
@@ -50,7 +50,7 @@ fn disk(line: &str) -> Option<DiskCounters> {
     })
 }
 
-/// A disk that did nothing is left out.
+/// Records the growth of each disk's counters; a disk that did nothing is left out.
 fn record(
     interval: SampleInterval,
     before: &[DiskCounters],

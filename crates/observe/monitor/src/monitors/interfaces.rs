@@ -1,4 +1,4 @@
-//! Interfaces: traffic, drops and errors, from `/proc/net/dev` of the sampling thread's network namespace.
+//! The monitor of network interfaces: traffic, drops and errors, from `/proc/net/dev` of the sampling thread's network namespace.
 
 use super::sample::{MonitorSetup, SampleInterval, Started, create_sampled, file_reader, growth};
 use crate::kernel_file::SampledFile;

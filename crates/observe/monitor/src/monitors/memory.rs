@@ -1,4 +1,4 @@
-//! Memory: `/proc/meminfo`.
+//! The monitor of memory, from `/proc/meminfo`.
 
 use super::sample::{MonitorSetup, SampleInterval, Started, create_sampled, file_reader};
 use crate::parse::name_values;
@@ -10,7 +10,7 @@ pub(super) fn start(_: &MonitorSetup<'_>) -> Started {
     create_sampled(file_reader(["/proc/meminfo"], parse)?, record)
 }
 
-/// Bytes: available, free, dirty.
+/// Available, free and dirty memory, bytes.
 type MemoryLevels = [Option<u64>; 3];
 
 fn parse([text]: [&str; 1]) -> Option<MemoryLevels> {

@@ -1,4 +1,5 @@
-//! The list of monitors: one file each. A new one takes its file and its line in [`ALL`].
+//! The list of monitors, one file each. A monitor samples one thing of this machine. A new one needs its file and its line in
+//! [`ALL`].
 
 mod clock_steps;
 mod disks;
@@ -47,7 +48,7 @@ const ALL: &[(&str, MonitorStart)] = &[
 /// Monitors that run, by name.
 pub(crate) type RunningMonitors = Vec<(&'static str, Box<dyn Monitor>)>;
 
-/// Starts every monitor; the second value says why some cannot be.
+/// Starts every monitor; the second value says which could not be started and why.
 pub(crate) fn start(setup: &MonitorSetup<'_>) -> (RunningMonitors, BTreeMap<String, String>) {
     let (mut running, mut absent) = (Vec::new(), BTreeMap::new());
     let asked_for = |name| name != system_calls::NAME || setup.config.system_calls;

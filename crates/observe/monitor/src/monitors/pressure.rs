@@ -1,4 +1,4 @@
-//! Pressure: the share of an interval in which tasks waited for a resource, from a file below `/proc/pressure`.
+//! The monitor of pressure: the share of an interval in which tasks waited for a resource, from a file below `/proc/pressure`.
 
 use super::sample::{SampleInterval, Started, create_sampled, file_reader};
 use crate::parse::pressure;
@@ -13,7 +13,7 @@ pub(super) fn start(resource: &'static str, path: &'static str) -> Started {
     )
 }
 
-/// Microseconds that some and that all tasks waited; older kernels do not count all for the processor.
+/// Total time in which some tasks waited, and in which all did, us; older kernels have no time of all tasks for the processor.
 type Pressure = (u64, Option<u64>);
 
 fn parse([text]: [&str; 1]) -> Option<Pressure> {
@@ -30,7 +30,7 @@ fn record(
 ) {
     let ppm = |before: u64, now: u64| {
         let waited_ns = now.checked_sub(before)?.checked_mul(1_000)?;
-        // The kernel may add time of one interval in the next, which would make more than all of it.
+        // The kernel may count time of one interval in the next, which would give more than the whole interval.
         let share = u128::from(waited_ns) * 1_000_000 / u128::from(interval.length_ns.max(1));
         Some(u64::try_from(share).unwrap_or(u64::MAX).min(1_000_000))
     };

@@ -1,4 +1,4 @@
-//! Whether this process could run: the time its threads waited for a core, and the time none of it ran.
+//! The monitor of this process: the time its threads waited for a core, and the time none of them could run.
 //!
 //! The sampling thread is one of them. When it is late and did not wait for a core, the process was stopped (by a signal, by
 //! a control group's freezer, or because the whole machine was paused).
@@ -14,7 +14,7 @@ use stackline_os::root_directory::describe_file_error;
 const MOST_THREADS: usize = 64;
 /// Samples after which the list of threads is read again.
 const LIST_EVERY: u32 = 10;
-/// A sample that is this much late, ns, was kept from being taken in time.
+/// A sample that is at least this late was delayed by something, ns.
 const LATE_NS: u64 = 20_000_000;
 
 /// Starts the monitor.
@@ -36,8 +36,8 @@ pub(super) fn start(setup: &MonitorSetup<'_>) -> Started {
     )
 }
 
-/// The time a thread could have run and had no core since it began, ns, from `schedstat`: time on a core, time waiting for
-/// one, number of turns.
+/// The total time a thread has waited for a core, ns, from `schedstat`, whose words are: time on a core, time waiting for one,
+/// number of turns.
 fn waited_ns(schedstat: &str) -> Option<u64> {
     let mut words = schedstat.split_ascii_whitespace();
     words.next()?.parse::<u64>().ok()?;
@@ -72,7 +72,7 @@ impl SampledThread {
 #[derive(Clone, Copy)]
 struct SamplerCoreWaits {
     sampler: u64,
-    /// The longest of all others.
+    /// The longest wait of the other threads.
     longest: u64,
 }
 
@@ -120,7 +120,7 @@ impl ProcessThreads {
 /// Records what kept the process from running in an interval, if anything did.
 fn record(interval: SampleInterval, every_ns: u64, waits: SamplerCoreWaits, log: &mut EventLog) {
     let late = interval.length_ns.saturating_sub(every_ns);
-    // A long interval is late only when a good part of it is.
+    // A long interval counts as late only if a good part of it is.
     let stopped = late >= LATE_NS.max(every_ns / 2) && waits.sampler < late / 2;
     let waited = waits
         .longest

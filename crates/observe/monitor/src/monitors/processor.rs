@@ -1,11 +1,12 @@
-//! Cores, interrupts, context switches, forks and paging: `/proc/stat` and `/proc/vmstat`.
+//! The monitor of cores, interrupts, context switches, forks and paging, from `/proc/stat` and `/proc/vmstat`.
 
 use super::sample::{MonitorSetup, SampleInterval, Started, create_sampled, file_reader, growths};
 use crate::parse::{name_values, stat};
 use stackline_events::catalogue::rows::{CpuUse, Vmstat};
 use stackline_events::{EventLog, EventValue};
 
-/// With fewer ticks of a core than these (10 ms each) its shares would be too coarse: the time is added to the next interval.
+/// If a core has fewer ticks (10 ms each) than this in an interval, its shares would be too coarse: the time is added to the next
+/// interval.
 const FEWEST_TICKS: u64 = 5;
 
 /// Starts the monitor.
@@ -15,10 +16,11 @@ pub(super) fn start(_: &MonitorSetup<'_>) -> Started {
 
 /// Counters since boot.
 struct ProcessorCounters {
-    /// Ticks by core.
+    /// The CPU times of each core, ticks.
     cores: Vec<(u32, stat::CpuTimes)>,
     /// How long before this sample the ticks were read, ns.
     cores_age_ns: u64,
+    /// Interrupts, context switches, forks, page faults, major faults, pages read and written, pages swapped in and out.
     counts: [Option<u64>; 9],
 }
 

@@ -1,4 +1,5 @@
-//! TCP's and UDP's counters of the sampling thread's network namespace: `/proc/net/snmp` and `/proc/net/netstat`.
+//! The monitor of the TCP and UDP counters of the sampling thread's network namespace, from `/proc/net/snmp` and
+//! `/proc/net/netstat`.
 
 use super::sample::{MonitorSetup, SampleInterval, Started, create_sampled, file_reader, growths};
 use crate::parse::block;
@@ -19,6 +20,7 @@ pub(super) fn start(_: &MonitorSetup<'_>) -> Started {
     )
 }
 
+/// Groups and names of the TCP counters, in the order of the event's fields.
 const TCP: [(&str, &str); 10] = [
     ("Tcp", "InSegs"),
     ("Tcp", "OutSegs"),
@@ -32,6 +34,7 @@ const TCP: [(&str, &str); 10] = [
     ("TcpExt", "TCPOFOQueue"),
 ];
 
+/// Groups and names of the UDP counters, in the order of the event's fields.
 const UDP: [(&str, &str); 5] = [
     ("Udp", "InDatagrams"),
     ("Udp", "OutDatagrams"),
@@ -40,7 +43,7 @@ const UDP: [(&str, &str); 5] = [
     ("Udp", "InCsumErrors"),
 ];
 
-/// Counters of TCP and of UDP, where this kernel has them.
+/// The counters of TCP and of UDP; `None` for those that this kernel lacks.
 type Protocols = ([Option<u64>; TCP.len()], [Option<u64>; UDP.len()]);
 
 fn parse([snmp, netstat]: [&str; 2]) -> Option<Protocols> {

@@ -1,4 +1,4 @@
-//! What all monitors share: the contract, the interval between two samples, and a monitor made of two functions.
+//! What all monitors share: the trait, the interval between two samples, and a monitor that is made of two functions.
 
 use crate::kernel_file::SampledFile;
 use crate::watch_config::{Config, Observed, WatchedPorts};
@@ -11,7 +11,7 @@ pub(crate) trait Monitor: Send {
     /// further sample can be taken.
     fn sample(&mut self, log: &mut EventLog) -> Result<(), String>;
 
-    /// Reads what the kernel's buffers may lose before the next sample, when the interval is long.
+    /// Called between samples if the interval is long: reads what the kernel's buffers could lose before the next sample.
     fn drain(&mut self) -> Result<(), String> {
         Ok(())
     }
@@ -21,7 +21,7 @@ pub(crate) trait Monitor: Send {
         "monitors"
     }
 
-    /// Records what it held back, after its last sample.
+    /// Records the events that it held back, after its last sample.
     fn finish(&mut self, _: &mut EventLog, _: &mut Observed) {}
 }
 
@@ -52,7 +52,7 @@ impl SampleInterval {
     }
 }
 
-/// How much a counter grew; unknown when it went back, as it does when the thing it counts was replaced.
+/// How much a counter grew; absent if it went back, as it does when the thing it counts was replaced.
 pub(crate) fn growth(before: u64, now: u64) -> EventValue<'static> {
     now.checked_sub(before).into()
 }
@@ -78,7 +78,7 @@ struct Sampled<S, R, D> {
     last: Option<(u64, S)>,
 }
 
-/// A monitor of these two functions.
+/// Creates a monitor of two functions; see [`Sampled`].
 pub(crate) fn create_sampled<S: Send + 'static>(
     read: impl FnMut() -> Result<S, String> + Send + 'static,
     record: impl FnMut(SampleInterval, &S, &mut S, &mut EventLog) + Send + 'static,

@@ -1,4 +1,5 @@
-//! The soft interrupts that receive packets, by core, of the sampling thread's network namespace: `/proc/net/softnet_stat`.
+//! The monitor of the soft interrupts that receive packets, by core, of the sampling thread's network namespace, from
+//! `/proc/net/softnet_stat`.
 
 use super::sample::{MonitorSetup, SampleInterval, Started, create_sampled, file_reader};
 use crate::parse::softnet;
@@ -20,7 +21,7 @@ fn parse([text]: [&str; 1]) -> Option<Vec<Core>> {
     Some(softnet::parse_cores(text)).filter(|cores| !cores.is_empty())
 }
 
-/// A core that received nothing is left out.
+/// Records the growth of each core's counters; a core that received nothing is left out.
 fn record(interval: SampleInterval, before: &[Core], now: &[Core], log: &mut EventLog) {
     for (core, softnet) in now {
         let Some((_, earlier)) = before

@@ -1,6 +1,7 @@
-//! How many system calls the whole machine made: the kernel's own counter of the trace event `raw_syscalls/sys_enter`.
+//! The monitor of how many system calls the whole machine makes, by the kernel's own counter of the trace event
+//! `raw_syscalls/sys_enter`.
 //!
-//! Counting costs every system call of every process a little, so it is on only where it is asked for.
+//! Counting costs every system call of every process a little, so it is on only if the user asks for it.
 
 use super::sample::{MonitorSetup, SampleInterval, Started, create_sampled, growth};
 use crate::kernel_trace::tracepoint_id;
@@ -9,7 +10,7 @@ use perf_event::{Builder, Counter};
 use stackline_events::catalogue::rows::VmstatSysCalls;
 use std::thread::available_parallelism;
 
-/// Its name among monitors.
+/// The name of this monitor.
 pub(super) const NAME: &str = "system calls";
 
 /// Starts the monitor.
@@ -29,6 +30,7 @@ pub(super) fn start(_: &MonitorSetup<'_>) -> Started {
     })
 }
 
+/// Opens the counter of one core; `id`: the number of the trace event.
 fn counter(id: u64, core: usize) -> Result<Counter, String> {
     let builder = Builder::new(Tracepoint::with_id(id))
         .any_pid()

@@ -1,7 +1,7 @@
-//! TCP connections: the kernel's trace events at their exact times, and each connection's counters, polled.
+//! The monitor of TCP connections: the kernel's trace events at their exact times, and each connection's counters, which are polled.
 //!
-//! Connections are polled before the trace is read, so that the retransmissions they have counted are among the events. It
-//! reads only; which connections are watched, the filter decides.
+//! Connections are polled before the trace is read, so that the retransmissions they have counted are among the events. The filter
+//! decides which connections are watched.
 
 mod congestion;
 mod connection_filter;
@@ -23,23 +23,23 @@ use stackline_events::{EventLog, EventValue, clock};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Most connections that are recorded of one sample.
+/// The most connections that are recorded in one sample.
 const MOST_CONNECTIONS: usize = 512;
-/// Most events that wait until their connection is known to be watched; beyond that the oldest are left out.
+/// The most events that wait until their connection is known to be watched; beyond that the oldest are left out.
 const MOST_UNDECIDED: usize = 1 << 16;
-/// Most samples that such an event waits: a watched connection was polled by then, unless it closed before the first poll.
+/// For how many samples such an event waits: a watched connection has been polled by then, unless it closed before its first poll.
 const MOST_SAMPLES: u8 = 10;
 
-/// A connection as it was recorded last.
+/// A connection as it was last recorded.
 struct RecordedConnection {
     at_ns: u64,
     counters: TcpInfoCounters,
     receive_queue_bytes: u32,
-    /// The count of retransmissions up to which their events are settled.
+    /// The connection's count of retransmissions up to which their events have their numbers of segments.
     settled: u64,
 }
 
-/// The monitor.
+/// The state of the monitor.
 struct TcpMonitor {
     filter: ConnectionFilter,
     more_ports: Arc<Mutex<WatchedPorts>>,
@@ -48,11 +48,11 @@ struct TcpMonitor {
     absent: BTreeMap<String, String>,
     /// Events read from the trace and not processed yet, with their times.
     events: Vec<(u64, TraceEvent)>,
-    /// Events of connections that may turn out to be watched, with the number of samples they waited and their times.
+    /// Events of connections that may turn out to be watched: how many samples they have waited, and their times.
     undecided: Vec<(u8, u64, TraceEvent)>,
     retransmissions: Retransmissions,
     congestion: CongestionStates,
-    /// Connections by cookie.
+    /// Connections as they were last recorded, by the cookie of their socket.
     recorded: HashMap<u64, RecordedConnection>,
     /// Events the kernel lost since the last sample.
     lost: u64,
@@ -62,7 +62,7 @@ struct TcpMonitor {
     unattributed: u64,
     /// Events left out because their connection never turned out to be watched.
     unwatched: u64,
-    /// Most connections left out of one sample.
+    /// The largest number of connections that a sample left out.
     beyond_limit: u64,
 }
 
@@ -218,7 +218,7 @@ impl TcpMonitor {
         }
     }
 
-    /// Records every connection that changed since it was recorded last, or at which data lies unread.
+    /// Records every connection that changed since it was last recorded, or at which received data is unread.
     fn record_connections(&mut self, sockets: &[DiagSocket], at_ns: u64, log: &mut EventLog) {
         self.beyond_limit = self
             .beyond_limit
@@ -270,7 +270,7 @@ impl TcpMonitor {
         let unchanged = before.is_some_and(|before| {
             (before.counters, before.receive_queue_bytes) == (counters, receive_queue_bytes)
         });
-        // Nothing changes at a connection whose reader is stuck, and that is what is searched for.
+        // A connection with unread data is recorded even if nothing changed: a stuck reader is what is searched for.
         let is_idle = unchanged && receive_queue_bytes <= END_OF_STREAM;
         let at_ns = if is_idle { earlier_ns } else { at_ns };
         if at_ns > earlier_ns {
@@ -321,7 +321,7 @@ impl Monitor for TcpMonitor {
         self.drain()?;
         self.add_ports();
         let sockets = sockets.map(|mut sockets| {
-            // Before the events, so that those of new connections are recognised.
+            // The filter is applied before the events are recorded, so that those of new connections are recognised.
             self.filter.retain(&mut sockets);
             sockets
         });
@@ -372,7 +372,7 @@ impl Monitor for TcpMonitor {
     }
 }
 
-/// What the end of a stream counts in the receive queue until the socket is closed.
+/// The end of a stream (FIN) counts as this many bytes in the receive queue until the socket is closed.
 const END_OF_STREAM: u32 = 1;
 
 fn record_counters(

@@ -1,4 +1,4 @@
-//! Throttling: time that a CPU quota stopped the control groups above this process.
+//! The monitor of throttling: the time for which a CPU quota stopped the control groups above this process.
 
 use super::sample::{MonitorSetup, SampleInterval, Started, create_sampled, growth};
 use stackline_events::EventLog;

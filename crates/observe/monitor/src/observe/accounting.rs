@@ -1,8 +1,9 @@
-//! How long a thread ran, waited for a core, and waited for what, in any interval: a machine that is fed with the events of
-//! [`ThreadTrace`] and reads no clock.
+//! Accounts for the time of threads: how long each ran, waited for a core, and waited for what, in any interval. It is fed with the
+//! events of [`ThreadTrace`] and reads no clock. The observer is the program that reads these events: its own threads compete for
+//! cores too.
 //!
-//! A wait's cause is the call the thread is in, as far as such calls are traced. What was not seen is `unseen`: it never guesses,
-//! and the parts always add up to the interval. It keeps a bounded number of changes of each thread.
+//! The cause of a wait is the system call that the thread is in, if such calls are traced. What was not seen is `unseen`: it never
+//! guesses, and the parts always add up to the interval. The number of changes that are kept of each thread is bounded.
 //!
 //! [`ThreadTrace`]: super::threads::ThreadTrace
 
@@ -14,23 +15,24 @@ mod timers;
 #[cfg(test)]
 mod tests;
 
-/// What a call returns that ended with its time: -ETIMEDOUT.
+/// The result of a call that ended because its time was over: -ETIMEDOUT.
 const TIMED_OUT: i64 = -110;
-/// Whoever looks has a core for no longer at once: who waits longer waits for others too, as one that is out of its quota does.
+/// A wait behind an observer's thread counts as caused by the observer only up to this length, ns: it never has a core for longer at
+/// a time, so a longer wait has other reasons too, such as an exhausted quota.
 const LONGEST_LOOK_NS: u64 = 5_000_000;
-/// Most changes that are kept of a thread; beyond that the oldest are forgotten.
+/// The most changes that are kept of a thread; beyond that the oldest are forgotten.
 const MOST_CHANGES: usize = 1 << 16;
-/// Most threads that are kept; beyond that, new ones are not.
+/// The most threads that are kept; beyond that, new ones are ignored.
 const MOST_THREADS: usize = 1 << 14;
 
-/// Where a thread is.
+/// The state of a thread during a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
     /// On a core.
     Running,
     /// Waiting for a core.
     Ready,
-    /// Waiting for one that whoever looks had.
+    /// Waiting for a core that a thread of the observer had.
     Behind,
     /// Waiting for something else.
     Blocked(Cause),
@@ -43,32 +45,32 @@ pub enum Place {
 /// What a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cause {
-    /// A lock of the program or of a file: `futex` (a condition, a channel and a thread that is to end too) that somebody ends,
-    /// `flock`.
+    /// A lock of the program or of a file: `flock`, or `futex` (also for conditions, channels, and the end of another thread), if
+    /// another thread ends the wait.
     Lock,
-    /// A disk: any other uninterruptible sleep (locks in the kernel too), or `fsync`, `fdatasync`, `msync`, `syncfs`.
+    /// A disk: `fsync`, `fdatasync`, `msync`, `syncfs`, and any other uninterruptible sleep (also for locks in the kernel).
     Disk,
-    /// Time: `nanosleep`, `clock_nanosleep`, whatever else waits and ends with its time, and a wait for a lock that a thread ends
-    /// which an event loop's timer has just woken.
+    /// A time: `nanosleep`, `clock_nanosleep`, any other wait that ends because its time is over, and a wait for a lock that is
+    /// ended by a thread which the timer of an event loop has just woken.
     Sleep,
     /// A socket or another descriptor: `poll`, `select`, `epoll_wait`, `accept`, `connect`, and `recvfrom` where it is traced.
     Socket,
-    /// A child: its end in `wait4` and `waitid`, its new program in `vfork` and `clone`.
+    /// A child process: its end in `wait4` and `waitid`, or its execution of a new program in `vfork` and `clone`.
     Child,
-    /// It sleeps in no call that is traced: as a rule it reads a socket or a pipe.
+    /// It sleeps in no call that is traced; usually it reads a socket or a pipe.
     Unnamed,
-    /// It is stopped.
+    /// It is stopped by a signal, parked or traced.
     Other,
 }
 
-/// An interval, by where the thread was; ns.
+/// How long a thread was in each state during an interval, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
     /// On a core.
     pub running_ns: u64,
     /// Waiting for a core.
     pub ready_ns: u64,
-    /// Waiting for one that whoever looks had.
+    /// Waiting for a core that a thread of the observer had.
     pub behind_ns: u64,
     /// Waiting for a lock.
     pub lock_ns: u64,
@@ -109,26 +111,26 @@ impl Times {
     }
 }
 
-/// A part of an interval that a thread was in one place.
+/// A time for which a thread was in one state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Its begin, ns.
+    /// Its beginning, ns.
     pub from_ns: u64,
     /// Its end, ns.
     pub to_ns: u64,
-    /// The place.
+    /// The state.
     pub place: Place,
 }
 
-/// The changes of threads.
+/// The changes of all threads.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadTimes {
     threads: BTreeMap<u32, VecDeque<Change>>,
-    /// The threads of whoever looks.
+    /// The threads of the observer.
     observers: BTreeSet<u32>,
 }
 
-/// A change of a thread and how it stands from then on.
+/// A change of a thread, and its state from then on.
 #[derive(Clone, Copy, Debug)]
 struct Change {
     at_ns: u64,
@@ -136,17 +138,19 @@ struct Change {
     stands: Standing,
 }
 
+/// The state of a thread, and the call that it is in.
 #[derive(Clone, Copy, Debug)]
 struct Standing {
     place: Place,
     call: Option<Call>,
 }
 
-/// Who waits for a lock with a time limit tries again within this after it, ns.
+/// A thread that waits for a lock with a time limit tries again within this after the limit, ns.
 const AGAIN_NS: u64 = 100_000;
 
-/// Whether a thread waits for the same lock again right behind a wait that ended with its time: as for Python's interpreter lock, which
-/// is asked for each 5 ms until it is given. Calls for other locks, as of what lets others go on, say nothing of this one.
+/// Whether a thread waits for the same lock again right after a wait whose time was over, as for the lock of Python's interpreter,
+/// which is asked for every 5 ms until it is given. Calls for other locks in between do not count. `returned`: the index of the
+/// change that ended the first wait.
 fn tries_again(changes: &VecDeque<Change>, returned: usize) -> bool {
     let called = |change: &Change| match change.step {
         Step::Calls(Call::Futex | Call::FutexWait | Call::FutexWaitv, word) => Some(word),
@@ -162,27 +166,28 @@ fn tries_again(changes: &VecDeque<Change>, returned: usize) -> bool {
         .any(|change| called(change) == Some(word))
 }
 
-/// Which lock a call is for. A condition of glibc is two words of four bytes side by side, used in turns.
+/// Identifies the lock of a call by its address. The lowest 3 bits are dropped, as a condition of glibc consists of two words of 4
+/// bytes side by side that are used in turns.
 const fn lock_word(address: u64) -> u32 {
     (address >> 3) as u32
 }
 
-/// What of an event changes how a thread stands.
+/// The part of an event that changes the state of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// On a core, which whoever looks had before it or not.
+    /// It gets a core; `behind`: an observer's thread had the core before.
     Runs {
         behind: bool,
     },
     Leaves(Left),
-    /// That thread wakes it.
+    /// The thread `by` wakes it.
     Woken {
         by: u32,
     },
     Ready,
-    /// A call, and the word of its lock where it is for one.
+    /// It makes a call; the number identifies its lock, if it is for one.
     Calls(Call, u32),
-    /// From a call, since its time was over and for nothing else, or not.
+    /// A call returns; `in_time`: only because its time was over.
     Returns {
         in_time: bool,
     },
@@ -231,7 +236,7 @@ impl Standing {
                 place: Place::Running,
                 call,
             },
-            // Woken before it slept.
+            // It was woken before it slept.
             Step::Ready if place == Place::Running => self,
             Step::Woken { .. } => self,
             Step::Ready => Self {
@@ -259,8 +264,8 @@ impl Standing {
     }
 }
 
-/// Whether a call that waits returned since its time was over, and for nothing else: `Thread.sleep` of Java and timed waits for
-/// conditions are made of the first, timers of event loops of the others.
+/// Whether a waiting call returned only because its time was over. `futex` with a time is used by `Thread.sleep` of Java and by
+/// timed waits for conditions, the other calls by the timers of event loops.
 const fn ended_with_its_time(call: Call, result: i64) -> bool {
     match call {
         Call::Futex | Call::FutexWait | Call::FutexWaitv => result == TIMED_OUT,
@@ -305,7 +310,7 @@ fn cause(call: Option<Call>) -> Cause {
 }
 
 impl ThreadTimes {
-    /// Takes an event into account. Events may come somewhat out of the order of time.
+    /// Takes an event. Events may be slightly out of order of time.
     pub fn see(&mut self, event: &ThreadEvent) {
         let Some(step) = Step::of(&event.what, &self.observers) else {
             return;
@@ -319,13 +324,13 @@ impl ThreadTimes {
         }
     }
 
-    /// These threads look: whoever waits until one of them leaves a core waits for being looked at.
+    /// Sets the threads of the observer: a thread that waits until one of them leaves a core waits because it is observed.
     pub fn observed_by(&mut self, threads: impl IntoIterator<Item = u32>) {
         self.observers.extend(threads);
     }
 
-    /// Says that events between two times were lost: nothing is known of any thread from the first until its next event after the
-    /// second.
+    /// Notes that events between two times were lost: nothing is known of a thread from the first time until its next event after
+    /// the second.
     pub fn lost(&mut self, from_ns: u64, to_ns: u64) {
         for changes in self.threads.values_mut() {
             let later = changes.split_off(changes.partition_point(|change| change.at_ns <= to_ns));
@@ -337,10 +342,10 @@ impl ThreadTimes {
         }
     }
 
-    /// Forgets what was before a time. Nothing is known then of earlier intervals.
+    /// Forgets changes before a time; earlier intervals are not known any more.
     pub fn forget(&mut self, before_ns: u64) {
         self.threads.retain(|_, changes| {
-            // The last change before it says how the thread stood at that time.
+            // The last change before the time gives the thread's state at that time.
             let kept = changes
                 .partition_point(|change| change.at_ns <= before_ns)
                 .saturating_sub(1);
@@ -351,12 +356,13 @@ impl ThreadTimes {
         });
     }
 
-    /// The threads that were seen.
+    /// The threads of which events were seen.
     pub fn threads(&self) -> impl Iterator<Item = u32> {
         self.threads.keys().copied()
     }
 
-    /// Where a thread was from `from_ns` until before `to_ns`, without gaps. It is right up to the last events that were seen.
+    /// The states of a thread from `from_ns` until before `to_ns`, without gaps. They are right up to the latest events that were
+    /// seen.
     #[must_use]
     pub fn spans(&self, thread: u32, from_ns: u64, to_ns: u64) -> Vec<Span> {
         let nothing = VecDeque::new();
@@ -399,8 +405,8 @@ impl ThreadTimes {
         spans
     }
 
-    /// Where a thread was from a change on, as its next ones tell: a wait that ended with its time was a sleep, one for a core that ended
-    /// when whoever looks left it was for that.
+    /// The state of a thread from a change on, corrected by the later changes: a wait that ended because its time was over was a
+    /// sleep, and a wait for a core that ended when the observer left it was caused by the observer.
     fn place(&self, changes: &VecDeque<Change>, at: usize) -> Place {
         let place = changes[at].stands.place;
         match place {
@@ -434,7 +440,8 @@ impl ThreadTimes {
                     Some(Step::Runs { behind: true }) if waited_ns <= LONGEST_LOOK_NS => {
                         Place::Behind
                     }
-                    // Some kernels do not say that an idle core goes on with a thread: what it does then, it does on that core.
+                    // Some kernels do not report that an idle core goes on with a thread: if it then does something, it does so on
+                    // that core.
                     Some(Step::Leaves(_) | Step::Calls(..) | Step::Returns { .. }) if is_woken => {
                         Place::Running
                     }
@@ -445,7 +452,7 @@ impl ThreadTimes {
         }
     }
 
-    /// How much of the time a thread waited for something of unknown kind, a socket or a descriptor, during intervals; ns.
+    /// How long a thread waited for a socket, a descriptor or something unknown during any of the intervals, ns.
     #[must_use]
     pub fn waited_during(
         &self,
@@ -464,7 +471,7 @@ impl ThreadTimes {
         common(waits.map(|span| (span.from_ns, span.to_ns)), &intervals)
     }
 
-    /// How much of the time a thread waited for a lock, while any of some others had work: they ran or wanted a core; ns.
+    /// How long a thread waited for a lock while any of the other threads had work (it ran or waited for a core), ns.
     #[must_use]
     pub fn locked_while(&self, thread: u32, others: &[u32], from_ns: u64, to_ns: u64) -> u64 {
         let in_place = |thread: u32, of: fn(Place) -> bool| {
@@ -487,7 +494,7 @@ impl ThreadTimes {
         common(locked.into_iter(), &work)
     }
 
-    /// How long a thread was where, from `from_ns` until before `to_ns`. It is right up to the last events that were seen.
+    /// How long a thread was in each state from `from_ns` until before `to_ns`. It is right up to the latest events that were seen.
     #[must_use]
     pub fn times(&self, thread: u32, from_ns: u64, to_ns: u64) -> Times {
         let mut times = Times::default();
@@ -498,7 +505,7 @@ impl ThreadTimes {
     }
 }
 
-/// How much of some spans lies within any of some intervals, which are in order.
+/// How much of the spans lies within any of the intervals, which are in order, ns.
 fn common(spans: impl Iterator<Item = (u64, u64)>, intervals: &[(u64, u64)]) -> u64 {
     let mut sum = 0;
     for (from, to) in spans {
@@ -515,9 +522,9 @@ fn push(spans: &mut Vec<Span>, span: Span) {
     spans.extend((span.from_ns < span.to_ns).then_some(span));
 }
 
-/// Inserts a change in the order of time, and says again how the thread stands after each later one.
+/// Inserts a change in order of time, and computes the state after each later one again.
 fn insert(changes: &mut VecDeque<Change>, at_ns: u64, step: Step) {
-    // Nearly all come in order.
+    // Almost all changes come in order.
     let is_last = changes.back().is_none_or(|last| last.at_ns <= at_ns);
     let at = match is_last {
         true => changes.len(),

@@ -1,7 +1,7 @@
-//! Which connection each socket is, from the events of [`SocketTrace`].
+//! Maintains which connection each socket has, from the events of [`SocketTrace`].
 //!
-//! A socket keeps its connection after it is closed, since its last receive may come later, until another socket has its
-//! address. A socket that was there before the events began is not known.
+//! A socket keeps its connection after it is closed, since its last receive may come later, until another socket has its kernel
+//! address. A socket that existed before the events began is not known.
 //!
 //! [`SocketTrace`]: super::sockets::SocketTrace
 
@@ -9,17 +9,17 @@ use super::sockets::{SocketChange, SocketEvent, TcpState};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-/// Most sockets that are kept; when there are more, all are cleared.
+/// The most sockets that are kept; when there are more, all are forgotten.
 const MOST: usize = 1 << 17;
 
-/// The connection of each socket, local address first.
+/// The connection of each socket by its kernel address: local address, then remote address.
 #[derive(Clone, Debug, Default)]
 pub struct SocketConnections {
     pairs: HashMap<u64, (SocketAddr, SocketAddr)>,
 }
 
 impl SocketConnections {
-    /// Takes an event into account, in the order of time. Returns the connection of its socket.
+    /// Takes an event; events must be in order of time. Returns the connection of its socket.
     pub fn see(&mut self, event: &SocketEvent) -> Option<(SocketAddr, SocketAddr)> {
         match event.what {
             SocketChange::State {
@@ -46,7 +46,7 @@ impl SocketConnections {
         self.of(event.socket)
     }
 
-    /// The connection of a socket now.
+    /// The present connection of a socket.
     #[must_use]
     pub fn of(&self, socket: u64) -> Option<(SocketAddr, SocketAddr)> {
         self.pairs.get(&socket).copied()

@@ -1,25 +1,25 @@
-//! Which processes have the sockets that datagrams of UDP passed: from the system's lists of sockets and of open files (proc(5)). It opens no socket and
-//! keeps nothing: a socket that is closed by then is not found.
+//! Finds the processes that own the UDP sockets of datagrams, from the system's lists of sockets and of open files (proc(5)). It
+//! opens no socket and keeps nothing: a socket that was closed meanwhile is not found.
 
 use super::existing_connections::listed_address;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::SocketAddr;
 
-/// Where a datagram is sent from or arrives: this end, and the other.
+/// The two ends of a datagram: this end, and the other.
 pub type DatagramEnds = (SocketAddr, SocketAddr);
 
-/// A socket of UDP.
+/// A UDP socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct DatagramSocket {
     own: SocketAddr,
-    /// Nobody where it is not connected.
+    /// The peer; `None` if it is not connected.
     other: Option<SocketAddr>,
     number: u64,
 }
 
 impl DatagramSocket {
-    /// A line of such a list.
+    /// Parses a line of `/proc/net/udp`.
     fn of_line(line: &str) -> Option<Self> {
         let mut words = line.split_ascii_whitespace().skip(1);
         let (own, other) = (
@@ -34,7 +34,8 @@ impl DatagramSocket {
         })
     }
 
-    /// How closely it is the socket of datagrams between those ends; `None` where it is another's.
+    /// How closely the socket matches datagrams between two ends: higher if it is connected, or bound to the address; `None` if it
+    /// does not match.
     fn closeness(&self, ends: &DatagramEnds) -> Option<u8> {
         let is_any = self.own.ip().is_unspecified();
         let is_own = self.own.port() == ends.0.port() && (is_any || self.own.ip() == ends.0.ip());
@@ -44,8 +45,8 @@ impl DatagramSocket {
     }
 }
 
-/// The process that has the socket of datagrams between each of those ends, in the network namespace of a process (`self`, or its number).
-/// Of several that share a socket it is the one with the highest number: it was begun by the others as a rule.
+/// The process that owns the socket of datagrams between each of the pairs of ends, in the network namespace of a process (`self`,
+/// or its ID). If several processes share a socket, the one with the highest ID is taken, which was usually started by the others.
 #[must_use]
 pub fn datagram_owners(
     ends: &BTreeSet<DatagramEnds>,
@@ -81,7 +82,7 @@ pub fn datagram_owners(
         .collect()
 }
 
-/// The number of the socket that fits those ends most closely.
+/// The inode number of the socket that matches the ends most closely.
 fn number_of(sockets: &[DatagramSocket], ends: &DatagramEnds) -> Option<u64> {
     let fits = sockets
         .iter()

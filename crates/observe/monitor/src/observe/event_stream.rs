@@ -1,16 +1,16 @@
-//! Records of several kinds of event, decoded, in the order of time over all cores.
+//! Decodes the trace records of several kinds of events and returns them in order of time over all cores.
 //!
-//! Each core has a ring of its own, and they are read one after the other. What is later than what has been read of every core
-//! is held until the next call. Reading and decoding are apart, so that they can be done by different threads.
+//! Each core has a ring of its own, and the rings are read one after the other. Events later than what has been read of every core
+//! are held until the next call. Reading and decoding are separate, so that different threads can do them.
 
 use crate::kernel_trace::{KernelTraceRings, TraceEventFormat, UndecodedTrace};
 use std::collections::HashMap;
 
-/// Kernel memory for the records of each core, KiB: 120,000 records, so that the reader may wait for a core.
+/// Kernel memory for the records of each core, KiB: about 120,000 records, so that the reader may wait for a core.
 const RING_KIB: usize = 8_192;
-/// For those of all cores together, KiB, where there are many.
+/// The most kernel memory for all cores together, KiB.
 const RINGS_KIB: usize = 131_072;
-/// For those of each core at least, KiB.
+/// The least kernel memory for each core, KiB.
 const LEAST_RING_KIB: usize = 1_024;
 
 /// A trace instance whose events are of kinds `K`.
@@ -19,14 +19,14 @@ pub(super) struct TraceEventRings<K> {
     kinds: HashMap<u16, (K, TraceEventFormat)>,
 }
 
-/// What decodes the records of such an instance to `E`.
+/// Decodes the records of such an instance to events `E`.
 pub(super) struct TraceEventDecoder<K, E> {
     kinds: HashMap<u16, (K, TraceEventFormat)>,
     held: Vec<(u64, E)>,
 }
 
 impl<K: Copy> TraceEventRings<K> {
-    /// Without any event yet.
+    /// Creates an instance without any event.
     pub(super) fn create() -> Result<Self, String> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let kib = (RINGS_KIB / cores).clamp(LEAST_RING_KIB, RING_KIB);
@@ -41,7 +41,7 @@ impl<K: Copy> TraceEventRings<K> {
         &self.rings
     }
 
-    /// Switches an event on, if its records have these fields; records that the filter leaves out are not written.
+    /// Switches an event on, if its records have these fields; the kernel does not write records that do not match the filter.
     pub(super) fn add(
         &mut self,
         kind: K,
@@ -66,7 +66,7 @@ impl<K: Copy> TraceEventRings<K> {
         self.rings.read(into)
     }
 
-    /// What decodes records of the events that are switched on by now.
+    /// The decoder for the events that are switched on so far.
     pub(super) fn decoder<E>(&self) -> TraceEventDecoder<K, E> {
         TraceEventDecoder {
             kinds: self.kinds.clone(),
@@ -76,8 +76,8 @@ impl<K: Copy> TraceEventRings<K> {
 }
 
 impl<K: Copy, E> TraceEventDecoder<K, E> {
-    /// Gives the events of what was read, but not beyond a limit, in the order of time; `decode` is given the core. All before the
-    /// returned time were given.
+    /// Gives the events of a reading in order of time, up to `limit_ns`; `decode` is called with the kind, format, core and bytes of
+    /// each record. All events before the returned time have been given.
     pub(super) fn decode<I: IntoIterator<Item = E>>(
         &mut self,
         read: &UndecodedTrace,

@@ -1,19 +1,19 @@
-//! The TCP connections that processes have now, as the system lists them (proc(5)). It opens nothing and keeps nothing.
+//! Finds the present TCP connections of processes in the system's lists (proc(5)). It opens nothing and keeps nothing.
 
 use crate::socket_descriptors::sockets_of;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// A connection: this end, and the other.
+/// A connection: the address of this end, and of the other.
 pub type ExistingConnection = (SocketAddr, SocketAddr);
 
-/// How the list calls a connection that is established.
+/// The state of an established connection in the list.
 const ESTABLISHED: &str = "01";
-/// A socket that listens, is closed or has only asked for a connection (SYN_SENT) has no other end.
+/// The states of sockets without another end in the list: listening, closed, and SYN_SENT.
 const UNCONNECTED: [&str; 3] = ["0A", "07", "02"];
 
-/// The established connections of processes; of those that are not there, none.
+/// The established connections of processes; processes that do not exist are skipped.
 #[must_use]
 pub fn connections_of(pids: &[u32]) -> BTreeSet<ExistingConnection> {
     let mut all = BTreeSet::new();
@@ -32,7 +32,7 @@ pub fn connections_of(pids: &[u32]) -> BTreeSet<ExistingConnection> {
     all
 }
 
-/// The TCP connection of a socket in a process's network namespace, by the socket's number.
+/// The TCP connection of a socket in a process's network namespace, by the socket's inode number.
 pub(super) fn connection_of_socket(pid: u32, socket: u64) -> Option<ExistingConnection> {
     ["tcp", "tcp6"].iter().find_map(|file| {
         let list = fs::read_to_string(format!("/proc/{pid}/net/{file}")).ok()?;
@@ -40,7 +40,7 @@ pub(super) fn connection_of_socket(pid: u32, socket: u64) -> Option<ExistingConn
     })
 }
 
-/// The connections of such a list in some states, by the numbers of their sockets.
+/// The connections of a list in the wanted states, by the inode numbers of their sockets.
 fn listed(list: &str, wanted: impl Fn(&str) -> bool) -> BTreeMap<u64, ExistingConnection> {
     let line = |line: &str| {
         let mut words = line.split_ascii_whitespace().skip(1);
@@ -51,7 +51,7 @@ fn listed(list: &str, wanted: impl Fn(&str) -> bool) -> BTreeMap<u64, ExistingCo
     list.lines().filter_map(line).collect()
 }
 
-/// An address as it is listed: words of 32 bits in the machine's order, and the port.
+/// Parses an address of the list: words of 32 bits in the machine's byte order, and the port, in hexadecimal.
 pub(super) fn listed_address(text: &str) -> Option<SocketAddr> {
     let (ip, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;
@@ -64,7 +64,7 @@ pub(super) fn listed_address(text: &str) -> Option<SocketAddr> {
         8 => IpAddr::from(Ipv4Addr::from(word(0)?)),
         32 => {
             let words = [word(0)?, word(1)?, word(2)?, word(3)?].concat();
-            // IPv4 through a socket of IPv6 is IPv4 to everybody else.
+            // An IPv4 connection of an IPv6 socket is listed as an IPv4-mapped address.
             IpAddr::from(Ipv6Addr::from(<[u8; 16]>::try_from(words).ok()?)).to_canonical()
         }
         _ => return None,

@@ -1,5 +1,5 @@
-//! What it costs programs to be looked at: the CPU time of a message and its answer between two threads, measured while sources look
-//! and while they do not. It uses datagrams over loopback; what looks has to leave out these threads and ports.
+//! Measures what being observed costs programs: the CPU time of a message and its answer between two threads, while sources observe
+//! and while they do not. It uses UDP over loopback; the observer has to leave these threads and ports out of what it reports.
 
 use crate::clock::thread_cpu_s;
 use nix::sched::CpuSet;
@@ -9,18 +9,19 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Round trips that are measured together, and how often.
+/// The number of round trips of a batch, which is measured as a whole.
 const TRIPS: usize = 25;
+/// The number of batches.
 const BATCHES: usize = 40;
-/// Bytes of a message.
+/// The size of a message, bytes.
 const BYTES: usize = 64;
-/// A datagram that does not come within this is lost; then there is no figure.
+/// A datagram that does not arrive within this is lost; then there is no result.
 const LOST: Duration = Duration::from_secs(1);
 
-/// Two threads that wait to be let go.
+/// Two threads that exchange messages. They wait until they are started.
 #[derive(Debug)]
 pub struct PingPong {
-    /// The threads, so that they can be followed, and left out.
+    /// The IDs of the threads, so that they can be followed, and left out.
     pub threads: [u32; 2],
     /// Their ports.
     pub ports: [u16; 2],
@@ -67,7 +68,7 @@ impl PingPong {
         })
     }
 
-    /// Lets them go: the CPU time of a round trip of both together, ns, of each batch.
+    /// Runs the exchange: returns the CPU time of a round trip of both threads together, ns, for each batch.
     ///
     /// # Errors
     /// When a datagram is lost.
@@ -80,7 +81,8 @@ impl PingPong {
             .collect())
     }
 
-    /// Lets them go: the time of a round trip, ns, of each batch. Where a program is stopped, others work in its place.
+    /// Runs the exchange: returns the elapsed time of a round trip, ns, for each batch. It is used for stopped programs, where the
+    /// time is spent in other processes.
     ///
     /// # Errors
     /// When a datagram is lost.
@@ -106,7 +108,7 @@ impl PingPong {
     }
 }
 
-/// The first core that this thread may use.
+/// The first core on which this thread may run.
 fn one_core() -> CpuSet {
     let allowed = nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0)).unwrap_or_default();
     let first = (0..CpuSet::count())
@@ -117,7 +119,7 @@ fn one_core() -> CpuSet {
     one
 }
 
-/// A thread that does its half of a trip so many times, and measures itself.
+/// Starts a thread that does its half of each round trip and measures its time. Returns the thread's ID.
 fn end(
     core: CpuSet,
     mut half: impl FnMut() -> io::Result<usize> + Send + 'static,
@@ -127,7 +129,7 @@ fn end(
     let spent = std::thread::Builder::new()
         .name("cost".into())
         .spawn(move || {
-            // Both on one core: from one to another a message costs what it costs to wake that.
+            // Both threads run on one core: between cores, a message also costs the wake-up of the other core. An error is ignored.
             let _ = nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &core);
             let _ = sender.send(nix::unistd::gettid().as_raw().unsigned_abs());
             batches(&wait, &mut half)
@@ -152,19 +154,19 @@ fn batches(
     Ok(spent)
 }
 
-/// What a round trip costs with and without, ns of CPU of both ends.
+/// What a round trip costs without and with observation, ns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ObservationCost {
-    /// Batches of each.
+    /// The numbers of batches without and with observation.
     pub batches: (usize, usize),
-    /// Median without, and with.
+    /// The medians without and with observation, ns.
     pub medians_ns: (f64, f64),
-    /// Half the distance of the quartiles, the larger of both.
+    /// Half the distance of the quartiles, the larger of both, ns.
     pub spread_ns: f64,
 }
 
 impl ObservationCost {
-    /// Of the batches without and with; `None` where there are none.
+    /// Computes the cost from batches without and with observation; `None` if there are none.
     #[must_use]
     pub fn of(without: &[f64], with: &[f64]) -> Option<Self> {
         let [(one, one_spread), (other, other_spread)] = [quartiles(without)?, quartiles(with)?];

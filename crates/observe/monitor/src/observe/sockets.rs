@@ -1,9 +1,10 @@
-//! What happens at every TCP and UDP socket of the machine: states, bytes that calls take and give, data that becomes ready.
+//! The trace events of all TCP and UDP sockets of the machine: states, bytes that calls send and receive, data that becomes ready.
 //!
-//! The five events lie below the system calls, so they see io_uring, sendfile and static programs as well. They name a socket
-//! by its address in the kernel, which tells sockets apart and nothing else; which connection it is, says [`State`] (see
-//! [`connections`]). The connection of a socket that was there before is not known until its state changes or a segment of it is
-//! probed: the kernel gives its address to nobody but in trace records. It never sees content, nor when a call began. Each event costs some 0.4 us.
+//! The five events lie below the system calls, so they include io_uring, sendfile and statically linked programs. They name a socket
+//! by its kernel address, which only tells sockets apart; [`State`] gives its connection (see [`connections`]). The connection of a
+//! socket that existed before is not known until its state changes or one of its segments is probed, as the kernel shows its address
+//! only in trace records. There are no transferred bytes in the events, and no time at which a call began. Each event costs about
+//! 0.4 us.
 //!
 //! [`State`]: SocketChange::State
 //! [`connections`]: super::connections
@@ -17,11 +18,11 @@ use std::net::SocketAddr;
 #[cfg(test)]
 mod tests;
 
-/// Most ports that the kernel is asked to look for.
+/// The most ports in a filter of the kernel.
 const MOST_PORTS: usize = 16;
-/// What the kernel leaves out of records of sends and receives: other families than IPv4 and IPv6, others than TCP and UDP.
+/// The kernel's filter for sends and receives: IPv4 and IPv6, TCP and UDP only.
 const INTERNET: &str = "(family==2||family==10)&&(protocol==6||protocol==17)";
-/// The same where only bytes of TCP count.
+/// The kernel's filter for calls that transferred bytes over TCP.
 const TRANSFERRED: &str = "(family==2||family==10)&&protocol==6&&ret>0";
 
 /// An event of a socket.
@@ -33,7 +34,8 @@ pub struct SocketEvent {
     pub socket: u64,
     /// The thread that was running.
     pub thread: u32,
-    /// Whether an interrupt was at work: then the thread need have nothing to do with the socket. Over loopback it is the sender.
+    /// Whether an interrupt was being handled: then the thread may have nothing to do with the socket. Over loopback it is the
+    /// sender.
     pub in_interrupt: bool,
     /// The protocol of the socket.
     pub transport: Transport,
@@ -64,28 +66,28 @@ pub enum SocketChange {
         /// Address and port at the other end, unless there is no port (a socket that listens).
         remote: Option<SocketAddr>,
     },
-    /// A call that sends returns.
+    /// A sending call has returned.
     Sent {
-        /// Bytes taken, or the negative number of the error.
+        /// Bytes sent, or the negative error number.
         bytes: i64,
         /// Its flags as the kernel records them: always 0 in Linux 6.18.
         flags: u32,
     },
-    /// A call that receives returns.
+    /// A receiving call has returned.
     Received {
-        /// Bytes given, 0 at the end of the stream, or the negative number of the error.
+        /// Bytes received, 0 at the end of the stream, or the negative error number.
         bytes: i64,
         /// Its flags; see [`SocketChange::taken`].
         flags: u32,
     },
-    /// Data is in the socket, or a connection waits to be accepted.
+    /// Data can be read, or a connection waits to be accepted.
     Ready,
-    /// A segment of an established connection is received, before it is processed.
+    /// A segment of an established connection was received and is not processed yet.
     Probe(Probe),
 }
 
 impl SocketChange {
-    /// Bytes that a receive took out of the socket: none where it only looked (`MSG_PEEK`) or failed.
+    /// The bytes that a receiving call took out of the socket: none if it only looked (`MSG_PEEK`) or failed.
     #[must_use]
     pub fn taken(&self) -> u64 {
         match self {
@@ -137,12 +139,12 @@ pub enum TcpState {
     LastAck,
     Listen,
     Closing,
-    /// A request of which the kernel has no full socket yet.
+    /// A connection request for which the kernel has no full socket yet.
     NewSynReceived,
 }
 
 impl TcpState {
-    /// In the kernel's order, from 1.
+    /// All states in the order of the kernel's numbers, from 1.
     const ALL: [Self; 12] = [
         Self::Established,
         Self::SynSent,
@@ -174,7 +176,7 @@ enum Kind {
     Probe,
 }
 
-/// An event that is switched on: its kind, its name in tracefs, its filter, and the fields without which it is of no use.
+/// A trace event: its kind, its name in tracefs, its filter, and the fields without which it is of no use.
 type Row = (Kind, &'static str, &'static str, &'static [&'static str]);
 
 const SENT: &str = "sock/sock_send_length";
@@ -208,17 +210,17 @@ const PROBE: Row = (
     &["skaddr", "snd_nxt", "snd_una"],
 );
 
-/// Which events the kernel writes: each costs the program that is at the socket.
+/// Which events the kernel writes. Each costs the program at the socket some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketCoverage {
-    /// All of TCP and UDP.
+    /// All events of TCP and UDP.
     Everything,
-    /// Of TCP alone, states and calls that sent or received bytes.
+    /// Of TCP only: states, and calls that transferred bytes.
     Transfers,
 }
 
 impl SocketCoverage {
-    /// The filter of an event, `None` where it is not written.
+    /// The filter of an event; `None` if it is not switched on.
     const fn filter(self, kind: Kind, everything: &'static str) -> Option<&'static str> {
         match (self, kind) {
             (Self::Transfers, Kind::Ready) => None,
@@ -233,7 +235,7 @@ pub struct SocketTrace {
     rings: TraceEventRings<Kind>,
 }
 
-/// What decodes them.
+/// Decodes the events of sockets.
 pub struct SocketEventDecoder {
     decoder: TraceEventDecoder<Kind, SocketEvent>,
 }
@@ -253,7 +255,7 @@ impl SocketTrace {
                 absent.insert(name.to_owned(), reason);
             }
         }
-        // Without these it is not seen which program a message is of, and `ptrace` shows more.
+        // Without these two events the program of a message is not known; `ptrace` shows more then.
         if [SENT, RECEIVED]
             .iter()
             .any(|name| absent.contains_key(*name))
@@ -267,7 +269,7 @@ impl SocketTrace {
         Ok((Self { rings }, absent))
     }
 
-    /// Switches [`SocketChange::Probe`] on, of connections with one of these ports; of all where there is none, or very many.
+    /// Switches [`SocketChange::Probe`] on, for connections with one of these ports; for all if there is none, or more than 16.
     ///
     /// # Errors
     /// Where this kernel lacks it.
@@ -282,7 +284,8 @@ impl SocketTrace {
         self.rings.add(kind, name, &filter.join("||"), fields)
     }
 
-    /// Reads what was recorded since the last call: every 10 ms or so, before the rings are full. It decodes nothing.
+    /// Reads the records since the last call, without decoding them. It should be called about every 10 ms, before the rings are
+    /// full.
     ///
     /// # Errors
     /// When the records cannot be read.
@@ -290,7 +293,7 @@ impl SocketTrace {
         self.rings.read(into)
     }
 
-    /// What decodes the events that are switched on by now.
+    /// The decoder for the events that are switched on so far.
     #[must_use]
     pub fn decoder(&self) -> SocketEventDecoder {
         SocketEventDecoder {
@@ -300,7 +303,7 @@ impl SocketTrace {
 }
 
 impl SocketEventDecoder {
-    /// Adds the events of what was read to `out`, in the order of time.
+    /// Decodes a reading and adds its events to `out`, in order of time.
     pub fn decode(&mut self, read: &UndecodedTrace, out: &mut Vec<SocketEvent>) {
         let each = |kind, format: &TraceEventFormat, _, record: &[u8]| decode(kind, format, record);
         self.decoder.decode(read, u64::MAX, each, |at_ns, event| {
@@ -309,7 +312,7 @@ impl SocketEventDecoder {
     }
 }
 
-/// Decodes a record; `None` when it is too short. Its time is not in it.
+/// Decodes a record; `None` if it is too short. The caller sets the event's time, which is not part of the record.
 fn decode(kind: Kind, format: &TraceEventFormat, record: &[u8]) -> Option<SocketEvent> {
     let number = |field| format.number(record, field);
     let small = |field| number(field).and_then(|value| u32::try_from(value).ok());
@@ -372,7 +375,7 @@ fn probe(format: &TraceEventFormat, record: &[u8]) -> Option<Probe> {
     })
 }
 
-/// Both addresses, each where it has a port.
+/// The local and the remote address, each if it has a port.
 fn addresses(format: &TraceEventFormat, record: &[u8]) -> (Option<SocketAddr>, Option<SocketAddr>) {
     let pair = address_pair(format, record);
     let known = |address: SocketAddr| Some(address).filter(|address| address.port() != 0);

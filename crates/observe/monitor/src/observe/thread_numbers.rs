@@ -1,7 +1,8 @@
-//! The numbers of threads in the kernel's trace events, which are those of its first namespace of processes, beside those that this
-//! process sees: within a container they differ, and the kernel writes the first ones nowhere else.
+//! Finds the numbers of threads in the kernel's trace events, which are those of its first PID namespace, for the IDs that this
+//! process sees. Within a container they differ, and the kernel shows the former nowhere but in trace records.
 //!
-//! To write the value that `/proc/PID/oom_score_adj` has anyway changes nothing, and makes a record with the thread's number.
+//! The trick: writing to `/proc/PID/oom_score_adj` the value that it has already changes nothing, but makes a trace record with the
+//! thread's number.
 
 use crate::kernel_trace::{KernelTraceRings, TraceEventFormat, UndecodedTrace, read_global};
 use crate::sys::capability;
@@ -10,35 +11,39 @@ use std::collections::HashMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// The first namespace of processes, as every kernel numbers it (`PROC_PID_INIT_INO`).
+/// The first PID namespace, whose number is the same in every kernel (`PROC_PID_INIT_INO`).
 const FIRST: &str = "pid:[4026531836]";
-/// The event whose records have the number of a thread that another one names.
+/// The event whose records contain the number of the thread to which another one writes.
 const EVENT: &str = "oom/oom_score_adj_update";
 /// Kernel memory for each core's records, KiB.
 const RING_KIB: u32 = 16;
-/// Most pairs that are remembered.
+/// The most pairs of numbers that are remembered; when there are more, all are forgotten.
 const MOST: usize = 1 << 16;
 /// The kernel's list of names is read again after this.
 const READS_AGAIN: Duration = Duration::from_millis(200);
 
-/// Numbers of threads in trace events beside those that this process sees.
+/// The known pairs of a thread's number in trace events (the kernel's) and its ID as this process sees it (its own).
 #[derive(Clone, Debug, Default)]
 pub struct ThreadNumbers {
-    /// Only where they differ.
+    /// The pairs; `None` if both numbers are always the same.
     pairs: Option<NumberPairs>,
-    /// Names of threads by the kernel's numbers, as the kernel remembers them, and when they were read.
+    /// The names of threads by the kernel's numbers, as the kernel remembers them.
     names: HashMap<u32, String>,
+    /// When the names were read.
     read: Option<Instant>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct NumberPairs {
+    /// Own IDs by the kernel's numbers.
     own_of: HashMap<u32, u32>,
+    /// The kernel's numbers by own IDs.
     kernel_of: HashMap<u32, u32>,
 }
 
 impl ThreadNumbers {
-    /// Those of this process: the same in its first namespace, or where it is not known which one it is.
+    /// The numbers for this process, without any pair yet. They do not differ if it is in the first PID namespace, or if that is not
+    /// known.
     #[must_use]
     pub fn of_this_process() -> Self {
         let namespace = fs::read_link("/proc/self/ns/pid");
@@ -49,13 +54,13 @@ impl ThreadNumbers {
         }
     }
 
-    /// Whether they differ.
+    /// Whether the kernel's numbers differ from those that this process sees.
     #[must_use]
     pub const fn differ(&self) -> bool {
         self.pairs.is_some()
     }
 
-    /// The number in trace events, where it is known.
+    /// The kernel's number of a thread, if it is known.
     #[must_use]
     pub fn kernel(&self, own: u32) -> Option<u32> {
         match &self.pairs {
@@ -64,7 +69,7 @@ impl ThreadNumbers {
         }
     }
 
-    /// The number that this process sees, where it is known.
+    /// The ID of a thread as this process sees it, if it is known.
     #[must_use]
     pub fn own(&self, kernel: u32) -> Option<u32> {
         match &self.pairs {
@@ -73,7 +78,7 @@ impl ThreadNumbers {
         }
     }
 
-    /// Remembers that both are numbers of one thread.
+    /// Remembers that both numbers belong to one thread.
     pub fn pair(&mut self, own: u32, kernel: u32) {
         let Some(pairs) = &mut self.pairs else { return };
         if pairs.own_of.len() >= MOST {
@@ -84,8 +89,8 @@ impl ThreadNumbers {
         pairs.kernel_of.insert(own, kernel);
     }
 
-    /// The name of a thread that is not seen from here, where the kernel remembers it. Of one that has hardly run it may be that of an
-    /// earlier thread of its number.
+    /// The name of a thread that this process does not see, if the kernel remembers it. For a thread that has hardly run it may be
+    /// the name of an earlier thread with its number.
     pub fn name(&mut self, kernel: u32) -> Option<String> {
         let is_old = self.read.is_none_or(|read| read.elapsed() >= READS_AGAIN);
         if is_old && !self.names.contains_key(&kernel) {
@@ -96,7 +101,7 @@ impl ThreadNumbers {
     }
 }
 
-/// Lines of a number and a name; names that the kernel has not got are `<...>`.
+/// Parses lines of a number and a name; the name is `<...>` if the kernel does not know it.
 fn names(text: &str) -> HashMap<u32, String> {
     let line = |line: &str| {
         let (number, name) = line.trim_start().split_once(' ')?;
@@ -105,7 +110,7 @@ fn names(text: &str) -> HashMap<u32, String> {
     text.lines().filter_map(line).collect()
 }
 
-/// Finds the numbers of threads in trace events.
+/// Finds the kernel's numbers of threads.
 pub struct ThreadNumberFinder {
     rings: KernelTraceRings,
     format: TraceEventFormat,
@@ -113,7 +118,7 @@ pub struct ThreadNumberFinder {
 }
 
 impl ThreadNumberFinder {
-    /// Switches the event on.
+    /// Creates a trace instance and switches the event on.
     ///
     /// # Errors
     /// Where there is no tracefs, or not for this user, or the kernel has no such event.
@@ -128,7 +133,8 @@ impl ThreadNumberFinder {
         })
     }
 
-    /// Finds and remembers the numbers of those threads, each by its process and itself, as far as they are there.
+    /// Finds the kernel's numbers of threads, each given by its process ID and thread ID, if they exist; they are added to
+    /// `numbers`.
     ///
     /// # Errors
     /// When not even a thread of this process is found.
@@ -137,7 +143,7 @@ impl ThreadNumberFinder {
         threads: &[(u32, u32)],
         numbers: &mut ThreadNumbers,
     ) -> Result<(), String> {
-        // The thread that asks has a name that no other has, and sets a capability aside.
+        // A new thread asks, with a unique name by which its records are recognised; it drops a capability, which ends with it.
         let name = format!(
             "sl{:012x}",
             u64::from(std::process::id()) << 24 ^ now_bits()
@@ -158,7 +164,7 @@ impl ThreadNumberFinder {
     }
 
     fn find_all(&mut self, threads: &[(u32, u32)], name: &str) -> Result<Vec<(u32, u32)>, String> {
-        // With it, the kernel would also take the value for the least that the process may set by itself.
+        // With CAP_SYS_RESOURCE, a write would also set the lowest value that the process may set itself.
         capability::set_resource_aside()
             .map_err(|error| format!("cannot drop a capability: {error}"))?;
         let own = gettid().as_raw().unsigned_abs();
@@ -178,7 +184,7 @@ impl ThreadNumberFinder {
         Ok(found)
     }
 
-    /// Makes the record of a thread; all that were made since.
+    /// Causes the record of a thread; returns all records that were made since the last call.
     fn ask(&mut self, process: u32, thread: u32) -> Result<Vec<ScoreRecord>, String> {
         let file = format!("/proc/{process}/task/{thread}/oom_score_adj");
         fs::read(&file)
@@ -192,13 +198,14 @@ impl ThreadNumberFinder {
     }
 }
 
-/// A thread's value was written.
+/// A record: a thread wrote the value of a thread.
 #[derive(Debug)]
 struct ScoreRecord {
-    /// By this thread.
+    /// The kernel's number of the thread that wrote.
     by: u32,
-    /// Of this thread, which is called so.
+    /// The kernel's number of the thread whose value was written.
     of: u32,
+    /// The name of that thread.
     name: Vec<u8>,
 }
 
@@ -220,7 +227,7 @@ impl ScoreRecord {
     }
 }
 
-/// Bits of the clock that differ between calls.
+/// Bits of the clock that differ from call to call.
 fn now_bits() -> u64 {
     crate::clock::monotonic_ns() & 0xff_ffff
 }

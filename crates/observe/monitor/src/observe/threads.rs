@@ -1,10 +1,10 @@
-//! What the threads of chosen programs do: when they run on which core, wait, are woken and by whom, which blocking calls they
-//! make, and the threads and processes they begin, which are followed too.
+//! The trace events of the threads of chosen programs: when they run on which core, wait, are woken and by whom, which blocking
+//! calls they make, and which threads and processes they start, which are followed too.
 //!
-//! The kernel writes records of the chosen threads alone (`set_event_pid`); a switch or a wake-up is written when either thread
-//! of it is chosen, and the other's part is left out here. Calls that merely read, write, open or send are not traced, since
-//! they are many. It stops nothing and sees no content. Each event costs the followed thread some 0.5 us; while it is on, every
-//! call and wake-up of every other process takes some 0.2 us longer. To start and to stop takes up to 0.1 s each, since the
+//! The kernel writes records of the chosen threads only (`set_event_pid`). A switch or wake-up is written if either of its threads
+//! is chosen; the other thread's part is left out here. Calls that only read, write, open or send are not traced, since they are
+//! many. No thread is stopped, and no contents are seen. Each event costs the followed thread about 0.5 us; while tracing is on,
+//! every call and wake-up of every other process takes about 0.2 us longer. Starting and stopping take up to 0.1 s each, since the
 //! kernel then patches its own code.
 
 mod decode;
@@ -18,13 +18,13 @@ use std::fs;
 #[cfg(test)]
 mod tests;
 
-/// The list of threads whose records are written.
+/// The file of the trace instance that lists the threads whose records are written.
 const CHOSEN: &str = "set_event_pid";
 /// The greatest number that a thread can have on any machine.
 const GREATEST_THREAD: u32 = (1 << 22) - 1;
-/// Most times that the threads of a process are listed, until none is new.
+/// How often at most the threads of a process are listed, until no new one is found.
 const MOST_LISTS: usize = 20;
-/// Most requests to disks that are kept until they end; when there are more, all are cleared.
+/// The most disk requests that are kept until they end; when there are more, all are forgotten.
 const MOST_REQUESTS: usize = 1 << 16;
 
 /// An event of a thread.
@@ -41,37 +41,37 @@ pub struct ThreadEvent {
 /// What a thread did, or what happened to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ThreadChange {
-    /// It runs.
+    /// It begins to run on a core.
     Runs {
-        /// On this core.
+        /// The core.
         core: u32,
-        /// Behind that thread, 0 for none.
+        /// The thread that ran there before; 0 for none.
         after: u32,
     },
-    /// Its core goes on with another thread.
+    /// Its core changes to another thread.
     Leaves {
         /// The state it is left in.
         state: Left,
     },
-    /// Another wakes it; it may not even sleep yet.
+    /// It is woken; it may not sleep yet.
     Woken {
-        /// The thread that was running there, 0 for none; it need not be one that is followed.
+        /// The thread that was running where the wake-up came from, 0 for none; it may be one that is not followed.
         by: u32,
-        /// Whether an interrupt was at work: then that thread need have nothing to do with it.
+        /// Whether an interrupt was being handled: then that thread may have nothing to do with the wake-up.
         in_interrupt: bool,
     },
-    /// It waits for a core.
+    /// It has become runnable and waits for a core.
     Ready,
-    /// It begins another thread, which is followed from now on.
+    /// It starts another thread, which is followed from now on.
     Forked {
         /// The new thread.
         child: u32,
-        /// Whether it is one of a new process, where the kernel says it.
+        /// Whether it belongs to a new process, if the kernel reports that.
         is_process: Option<bool>,
     },
-    /// It goes on with another program.
+    /// It executes another program.
     Executes {
-        /// The program's file, as it was given.
+        /// The path of the program's file, as it was given.
         name: String,
     },
     /// It ends.
@@ -79,37 +79,37 @@ pub enum ThreadChange {
         /// Whether its process ends with it.
         last: bool,
     },
-    /// It makes a call.
+    /// It enters a system call.
     Calls {
-        /// Which.
+        /// The call.
         call: Call,
-        /// Its first argument: the descriptor, the address of the lock, the process it waits for.
+        /// The call's first argument: the descriptor, the address of the lock, or the process it waits for.
         argument: u64,
     },
-    /// A call returns.
+    /// A system call returns.
     Returns {
-        /// Which.
+        /// The call.
         call: Call,
-        /// What it returns; a negative number is an error.
+        /// Its result; a negative number is an error.
         result: i64,
     },
-    /// It touched memory that was not there.
+    /// It accessed memory that was not mapped in (a page fault).
     Faults {
         /// The address.
         address: u64,
     },
-    /// It hands a request to a disk. The kernel's own threads do so for others.
+    /// It submits a request to a disk. The kernel's own threads do so for other threads.
     DiskStarts {
         /// The device's number.
         device: u32,
         /// The first sector.
         sector: u64,
-        /// Bytes.
+        /// The bytes to transfer.
         bytes: u32,
-        /// What is done.
+        /// The kind of the request.
         operation: DiskOperation,
     },
-    /// A request to a disk that it handed over is done.
+    /// A disk request that it submitted is done.
     DiskEnds {
         /// The device's number.
         device: u32,
@@ -118,15 +118,15 @@ pub enum ThreadChange {
     },
 }
 
-/// The state that a thread is in when it leaves its core.
+/// The state in which a thread leaves its core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Left {
-    /// It would go on.
+    /// It is still runnable.
     Preempted,
     /// It sleeps, and a signal may wake it.
     Sleeping,
-    /// It sleeps and no signal wakes it: as a rule it waits for a disk, else for a lock in the kernel, or for a child that shares
-    /// its memory to execute a program.
+    /// It sleeps and no signal wakes it: usually it waits for a disk, else for a lock in the kernel, or for a child that shares its
+    /// memory to execute a program.
     Disk,
     /// It is stopped, parked or traced.
     Stopped,
@@ -134,7 +134,7 @@ pub enum Left {
     Dead,
 }
 
-/// What a disk does.
+/// The kind of a disk request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "they say it")]
 pub enum DiskOperation {
@@ -144,7 +144,7 @@ pub enum DiskOperation {
     Other,
 }
 
-/// A call that may block, or tells what a wait is for.
+/// A system call that may block, or that shows what a wait is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "names of system calls")]
 pub enum Call {
@@ -178,7 +178,7 @@ pub enum Call {
 }
 
 impl Call {
-    /// Those that are traced always, with their names in tracefs.
+    /// The calls that are always traced, with their names in tracefs.
     const ALWAYS: [(Self, &'static str); 25] = [
         (Self::Futex, "futex"),
         (Self::FutexWait, "futex_wait"),
@@ -206,49 +206,50 @@ impl Call {
         (Self::Clone, "clone"),
         (Self::Clone3, "clone3"),
     ];
-    /// Those that receive.
+    /// The receiving calls, which are traced if [`Also::receives`].
     const RECEIVES: [(Self, &'static str); 2] =
         [(Self::Recvfrom, "recvfrom"), (Self::Recvmsg, "recvmsg")];
 }
 
-/// What is traced besides switches, wake-ups, births, ends and blocking calls.
+/// What is traced besides switches, wake-ups, starts and ends of threads, and blocking calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Also {
-    /// `recvfrom` and `recvmsg`: then a thread that sleeps in one is known to wait for a socket.
+    /// The calls `recvfrom` and `recvmsg`: then a thread that sleeps in one is known to wait for a socket.
     pub receives: bool,
     /// Page faults.
     pub page_faults: bool,
-    /// Requests to disks, of all threads of the machine: their end comes in whichever thread is running.
+    /// Disk requests, of all threads of the machine: the end of a request is recorded for whichever thread is running.
     pub disk: bool,
 }
 
 /// The events of chosen programs, from when it starts until it is dropped.
 pub struct ThreadTrace {
     rings: TraceEventRings<ThreadTraceKind>,
+    /// The instance for disk requests, in which no thread is chosen.
     disk: Option<TraceEventRings<ThreadTraceKind>>,
     /// Threads that were chosen since the last reading.
     chosen: Vec<u32>,
 }
 
-/// What was read of them.
+/// The records of one reading.
 #[derive(Debug, Default)]
 pub struct UndecodedThreads {
     events: UndecodedTrace,
     disk: Option<UndecodedTrace>,
-    /// Threads that were chosen before this reading, and not before another.
+    /// Threads that were chosen since the reading before.
     chosen: Vec<u32>,
-    /// The threads that are followed, where records were lost: the birth of a thread may be among them.
+    /// If records were lost, all threads that are followed, as the start of a thread may be among the lost records.
     followed: Vec<u32>,
 }
 
 impl UndecodedThreads {
-    /// Records the kernel lost since the reading before.
+    /// How many records the kernel lost since the reading before.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.events.lost + self.disk.as_ref().map_or(0, |disk| disk.lost)
     }
 
-    /// How many bytes of memory that is.
+    /// Its approximate size in memory, bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.events.bytes() + self.disk.as_ref().map_or(0, UndecodedTrace::bytes)
@@ -263,17 +264,17 @@ impl UndecodedThreads {
     }
 }
 
-/// What decodes them.
+/// Decodes the events of chosen threads.
 pub struct ThreadEventDecoder {
     events: TraceEventDecoder<ThreadTraceKind, ThreadEvent>,
     disk: Option<TraceEventDecoder<ThreadTraceKind, ThreadEvent>>,
     followed: HashSet<u32>,
-    /// The thread that handed over each request of a disk.
+    /// The thread that submitted each disk request, by device and first sector.
     requests: HashMap<(u32, u64), u32>,
 }
 
-/// The last number that a thread can have here, which hardly one ever has: with an empty list the kernel would write records of
-/// all threads, and older kernels refuse numbers above this one.
+/// The highest number that a thread can have here, which hardly one ever has. It is the first entry of the list: with an empty list
+/// the kernel would write records of all threads, and older kernels refuse higher numbers.
 fn last_thread() -> u32 {
     let limit = fs::read_to_string("/proc/sys/kernel/pid_max");
     let limit = limit.ok().and_then(|text| text.trim().parse().ok());
@@ -281,8 +282,8 @@ fn last_thread() -> u32 {
 }
 
 impl ThreadTrace {
-    /// Follows these processes, with all their threads and whatever they begin. The second value says what is not there: events
-    /// that this kernel lacks, processes that have ended.
+    /// Follows these processes, with all their threads and all that they start. The second value says what is missing and why:
+    /// events that this kernel lacks, processes that have ended.
     ///
     /// # Errors
     /// Where there is no tracefs, or not for this user, or the kernel does not say which threads run.
@@ -293,7 +294,7 @@ impl ThreadTrace {
             chosen: Vec::new(),
         };
         let mut absent = BTreeMap::new();
-        // Before any event, so that none of another thread is written.
+        // The list is set before any event is switched on, so that no records of other threads are written.
         let instance = trace.rings.rings().instance();
         instance.write(CHOSEN, &last_thread().to_string())?;
         instance.write("options/event-fork", "1")?;
@@ -327,7 +328,7 @@ impl ThreadTrace {
         add(ThreadTraceKind::Woken, "sched/sched_waking", &["pid"]);
         add(ThreadTraceKind::Ready, "sched/sched_wakeup", &["pid"]);
         add(ThreadTraceKind::Ready, "sched/sched_wakeup_new", &["pid"]);
-        // Only the first says whether the thread is of the same process.
+        // Only the first of these two events says whether the new thread is in the same process.
         if !add(
             ThreadTraceKind::Begins,
             "task/task_newtask",
@@ -355,7 +356,7 @@ impl ThreadTrace {
         self.switch_on_calls(also, absent);
     }
 
-    /// A call of which a kernel has no event is one that it does not have, unless it has no event of any.
+    /// Switches the events of calls on. A call without an event does not exist in this kernel, unless no call has one.
     fn switch_on_calls(&mut self, also: Also, absent: &mut BTreeMap<String, String>) {
         let receives = Call::RECEIVES.into_iter().filter(|_| also.receives);
         let mut added = 0;
@@ -378,14 +379,14 @@ impl ThreadTrace {
         }
     }
 
-    /// Follows another process from now on, with all its threads and whatever they begin. Its number is the kernel's: this process is
-    /// of the first namespace.
+    /// Follows another process from now on, with all its threads and all that they start. `pid` is the kernel's number, so this
+    /// process must be in the first PID namespace.
     ///
     /// # Errors
     /// When there is no such process, or the kernel refuses.
     pub fn follow(&mut self, pid: u32) -> Result<(), String> {
         let mut known = HashSet::new();
-        // A thread begun by one that is not chosen yet is found in the next list.
+        // A thread that was started by one that was not chosen yet is found in the next list.
         for _ in 0..MOST_LISTS {
             let new: Vec<u32> = threads_of(pid)?
                 .into_iter()
@@ -399,7 +400,7 @@ impl ThreadTrace {
         Ok(())
     }
 
-    /// Follows more threads from now on, by the kernel's numbers, and whatever they begin.
+    /// Follows more threads from now on, given by the kernel's numbers, and all that they start.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -413,7 +414,8 @@ impl ThreadTrace {
         Ok(())
     }
 
-    /// Reads what was recorded since the last call: every 10 ms or so, before the rings are full. It decodes nothing.
+    /// Reads the records since the last call, without decoding them. It should be called about every 10 ms, before the rings are
+    /// full.
     ///
     /// # Errors
     /// When the records cannot be read.
@@ -431,7 +433,8 @@ impl ThreadTrace {
         Ok(())
     }
 
-    /// What decodes the events that are switched on by now, of the threads that are chosen before each reading and what they begin.
+    /// The decoder for the events that are switched on so far, of the threads that are chosen before each reading and all that they
+    /// start.
     #[must_use]
     pub fn decoder(&self) -> ThreadEventDecoder {
         ThreadEventDecoder {
@@ -444,7 +447,7 @@ impl ThreadTrace {
 }
 
 impl ThreadEventDecoder {
-    /// Adds the events of what was read to `out`, in the order of time.
+    /// Decodes a reading and adds its events to `out`, in order of time.
     pub fn decode(&mut self, read: &UndecodedThreads, out: &mut Vec<ThreadEvent>) {
         let Self {
             events,
@@ -467,7 +470,7 @@ impl ThreadEventDecoder {
     }
 }
 
-/// The requests of all threads, in an instance that chooses none.
+/// Starts the trace of disk requests of all threads; `absent` gets why it is not possible.
 fn disk(absent: &mut BTreeMap<String, String>) -> Option<TraceEventRings<ThreadTraceKind>> {
     let fields = ["dev", "sector"];
     let rings = TraceEventRings::create().and_then(|mut rings| {
@@ -490,10 +493,10 @@ fn disk(absent: &mut BTreeMap<String, String>) -> Option<TraceEventRings<ThreadT
         .ok()
 }
 
-/// Leaves out threads that are not followed, and follows those that are begun.
+/// Drops the events of threads that are not followed, and follows the threads that followed ones start.
 fn of_followed(followed: &mut HashSet<u32>, event: ThreadEvent) -> Option<ThreadEvent> {
     if !followed.contains(&event.thread) {
-        // A thread that is not its process's first takes the number of the first with the new program.
+        // If a thread other than its process's first executes a program, it takes the number of the first.
         let executes = matches!(event.what, ThreadChange::Executes { .. });
         executes.then(|| followed.insert(event.thread))?;
     }
@@ -509,7 +512,7 @@ fn of_followed(followed: &mut HashSet<u32>, event: ThreadEvent) -> Option<Thread
     Some(event)
 }
 
-/// The end of a request is its beginner's event; one begun before is left out.
+/// Assigns the end of a disk request to the thread that submitted it; if the beginning was not seen, the end is dropped.
 fn with_its_thread(
     requests: &mut HashMap<(u32, u64), u32>,
     event: ThreadEvent,
@@ -530,7 +533,7 @@ fn with_its_thread(
     }
 }
 
-/// The threads of a process now.
+/// The present threads of a process.
 fn threads_of(pid: u32) -> Result<Vec<u32>, String> {
     let entries =
         fs::read_dir(format!("/proc/{pid}/task")).map_err(|_| "no such process".to_owned())?;
@@ -539,7 +542,7 @@ fn threads_of(pid: u32) -> Result<Vec<u32>, String> {
         .collect())
 }
 
-/// Numbers, one a line.
+/// Parses numbers, one a line.
 fn listed(text: &str) -> impl Iterator<Item = u32> {
     text.lines().filter_map(|line| line.trim().parse().ok())
 }

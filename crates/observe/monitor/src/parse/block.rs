@@ -1,4 +1,4 @@
-//! `/proc/net/snmp` and `/proc/net/netstat`: a line of names, then a line of numbers, both after the same group and a colon.
+//! Parses `/proc/net/snmp` and `/proc/net/netstat`: a line of names, then a line of numbers, both after the same group and a colon.
 
 use std::collections::BTreeMap;
 

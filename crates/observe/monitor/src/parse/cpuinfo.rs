@@ -1,4 +1,4 @@
-//! The first processor of `/proc/cpuinfo`. The others are the same model on every machine worth measuring.
+//! Parses the first processor of `/proc/cpuinfo`. The others are the same model on every machine worth measuring.
 
 /// The first stanza. Architectures other than x86 leave most of it out.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -7,7 +7,7 @@ pub(crate) struct Cpu {
     pub(crate) model: Option<String>,
     /// Microcode revision.
     pub(crate) microcode: Option<String>,
-    /// The present clock, MHz.
+    /// The present clock frequency, MHz.
     pub(crate) mhz: Option<f64>,
     /// Logical processors a package.
     pub(crate) siblings: Option<u64>,

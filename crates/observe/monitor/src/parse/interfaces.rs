@@ -1,11 +1,11 @@
-//! `/proc/net/dev`: the traffic of each interface.
+//! Parses `/proc/net/dev`: the traffic of each interface.
 
-/// The columns that are used.
+/// The counters of an interface that are used.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct InterfaceTraffic {
-    /// The interface.
+    /// The name of the interface.
     pub(crate) name: String,
-    /// bytes, packets, errors, drops: received, then sent.
+    /// Bytes, packets, errors and drops: received, then sent.
     pub(crate) counters: [u64; 8],
 }
 

@@ -1,6 +1,6 @@
-//! `/proc/self/limits`.
+//! Parses `/proc/self/limits`.
 
-/// Soft and hard limit under the kernel's name; `None` is unlimited.
+/// The soft and the hard limit with the kernel's name `name`; an inner `None` means unlimited.
 pub(crate) fn parse(text: &str, name: &str) -> Option<(Option<u64>, Option<u64>)> {
     let rest = text
         .lines()

@@ -1,9 +1,9 @@
-//! `/proc/loadavg`.
+//! Parses `/proc/loadavg`.
 
-/// Means of tasks running or waiting for a disk, and how many there are.
+/// The mean numbers of tasks that run or wait for a disk, and the present numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct LoadAverage {
-    /// Over 1, 5 and 15 minutes.
+    /// The means over 1, 5 and 15 minutes.
     pub(crate) means: [f64; 3],
     /// Tasks able to run now.
     pub(crate) running: u64,

@@ -1,9 +1,9 @@
-//! `name value` lines: `/proc/meminfo`, `/proc/vmstat`, `cpu.stat`, and `NAME="value"` lines of `os-release`.
+//! Parses lines `name value` of `/proc/meminfo`, `/proc/vmstat` and `cpu.stat`, and lines `NAME="value"` of `os-release`.
 
 pub(crate) use stackline_os::cgroup_formats::counters;
 use std::collections::BTreeMap;
 
-/// `MemTotal:  123 kB` in bytes; lines without a unit as they are.
+/// The values of `/proc/meminfo` by name: `MemTotal: 123 kB` in bytes, and lines without a unit as they are.
 pub(crate) fn meminfo(text: &str) -> BTreeMap<&str, u64> {
     text.lines().filter_map(meminfo_line).collect()
 }

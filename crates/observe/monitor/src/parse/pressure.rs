@@ -1,11 +1,11 @@
-//! Pressure stall information: the share of time in which something waited for a processor, memory or a disk.
+//! Parses pressure stall information: the share of time in which tasks waited for a processor, memory or a disk.
 
 /// One line of a file below `/proc/pressure`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct PressureStall {
-    /// Percent of the last 10 s.
+    /// The share of the last 10 s in which tasks waited, percent.
     pub(crate) percent_10s: f64,
-    /// Microseconds since boot.
+    /// How long tasks have waited since boot, us.
     pub(crate) total_us: u64,
 }
 

@@ -1,4 +1,5 @@
-//! `/proc/net/softnet_stat`: packets that the kernel dropped before any protocol received them, and receive work it put off.
+//! Parses `/proc/net/softnet_stat`: packets that the kernel dropped before any protocol received them, and receive work that it put
+//! off.
 
 /// Counters of one core, or of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

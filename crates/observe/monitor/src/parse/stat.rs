@@ -1,4 +1,4 @@
-//! `/proc/stat`: CPU time by processor and kind, interrupts, softirqs, context switches.
+//! Parses `/proc/stat`: CPU time by processor and kind, interrupts, softirqs, context switches.
 
 /// The kernel reports CPU time in hundredths of a second, whatever its own tick is.
 const TICKS_PER_S: f64 = 100.0;
@@ -62,9 +62,9 @@ pub(crate) struct Stat {
     pub(crate) context_switches: Option<u64>,
     /// Processes and threads created since boot.
     pub(crate) forks: Option<u64>,
-    /// Able to run now.
+    /// Tasks that are runnable now.
     pub(crate) running: Option<u64>,
-    /// Waiting for a disk now.
+    /// Tasks that wait for a disk now.
     pub(crate) blocked: Option<u64>,
 }
 
@@ -101,7 +101,7 @@ fn set(stat: &mut Stat, name: &str, rest: &str) {
     }
 }
 
-/// An incomplete line is left out: some of its columns would make a wrong total.
+/// The CPU times of a line; `None` if it is incomplete, as some of its columns would make a wrong total.
 fn times(rest: &str) -> Option<CpuTimes> {
     const MOST: u64 = 1 << 56;
     let mut words = rest.split_ascii_whitespace();

@@ -1,17 +1,18 @@
-//! The capabilities of the thread that calls (capabilities(7)): one of them may be set aside.
+//! Drops a capability of the calling thread (capabilities(7)).
 
 use std::io;
 
 /// `_LINUX_CAPABILITY_VERSION_3`: sets of 64 bits.
 const VERSION: u32 = 0x2008_0522;
 
+/// `struct __user_cap_header_struct`; thread 0 is the calling one.
 #[repr(C)]
 struct CapabilityHeader {
     version: u32,
     thread: i32,
 }
 
-/// 32 bits of each set.
+/// 32 bits of each capability set (`struct __user_cap_data_struct`).
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct CapabilitySets {
@@ -20,9 +21,9 @@ struct CapabilitySets {
     inheritable: u32,
 }
 
-/// This thread no longer uses `CAP_SYS_RESOURCE`; other threads of the process do.
+/// Drops `CAP_SYS_RESOURCE` from the effective set of this thread; other threads of the process keep it.
 pub(crate) fn set_resource_aside() -> io::Result<()> {
-    /// Its number in linux/capability.h.
+    /// The number of `CAP_SYS_RESOURCE` in linux/capability.h.
     const RESOURCE: u32 = 24;
     let mut header = CapabilityHeader {
         version: VERSION,

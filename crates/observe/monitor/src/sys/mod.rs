@@ -1,4 +1,5 @@
-//! The only unsafe code of the monitors: what ptrace(2) and capabilities(7) need, each call with its reason. It decides nothing.
+//! The only unsafe code of this crate: the system calls that ptrace(2) and capabilities(7) need, each with the reason why it is
+//! sound.
 #![allow(unsafe_code)]
 
 pub(crate) mod capability;

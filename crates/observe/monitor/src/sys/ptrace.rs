@@ -1,18 +1,22 @@
-//! What ptrace(2) and seccomp(2) need and `nix` has no safe call for. It decides nothing.
+//! The calls of ptrace(2) and seccomp(2) for which `nix` has no safe function.
 
 use nix::unistd::Pid;
 use stackline_os::bpf::{BpfJump, BpfProgram, BpfStep, BpfWidth};
 use std::io;
 
-/// What the kernel says of a thread that stopped at a system call: `struct ptrace_syscall_info` of ptrace(2) as words of 8 bytes. Byte 0
-/// says where it stopped; from byte 24 on stand number and arguments, or the result. Not every C library has its definition.
+/// Why and where a thread is stopped at a system call: `struct ptrace_syscall_info` of ptrace(2) as words of 8 bytes. Byte 0 says
+/// where it is stopped; from byte 24 on are the call's number and arguments, or its result. It is written out here, as not every C
+/// library defines it.
 struct SyscallStop([u64; 11]);
 
 impl SyscallStop {
+    /// `PTRACE_GET_SYSCALL_INFO`.
     const GET: libc::c_uint = 0x420e;
+    /// `PTRACE_SYSCALL_INFO_EXIT`: stopped at the exit of a call.
     const AT_EXIT: u8 = 2;
+    /// `PTRACE_SYSCALL_INFO_SECCOMP`: stopped by the filter at the entry of a call.
     const AT_FILTER: u8 = 3;
-    /// Where the part begins that depends on where it stopped.
+    /// The index of the first word that depends on where the thread is stopped.
     const PART: usize = 3;
 
     fn read(thread: Pid) -> Option<Self> {
@@ -35,21 +39,21 @@ impl SyscallStop {
     }
 }
 
-/// The system call at whose entry a thread was stopped by its filter: number and arguments.
+/// The system call at whose entry the filter has stopped a thread: its number and arguments.
 pub(crate) fn read_call_entry(thread: Pid) -> Option<(i64, [u64; 6])> {
     let stop = SyscallStop::read(thread).filter(|stop| stop.is_at(SyscallStop::AT_FILTER))?;
     let (number, arguments) = stop.0[SyscallStop::PART..].split_first()?;
     Some((number.cast_signed(), *arguments.first_chunk()?))
 }
 
-/// What the system call returns at whose end a thread was stopped.
+/// The result of the system call at whose exit a thread is stopped.
 pub(crate) fn read_call_result(thread: Pid) -> Option<i64> {
     let stop = SyscallStop::read(thread).filter(|stop| stop.is_at(SyscallStop::AT_EXIT))?;
     Some(stop.0[SyscallStop::PART].cast_signed())
 }
 
-/// Waits until a thread that is traced stops or ends: which, and its status as the kernel gives it. `nix` knows no status with a
-/// signal of real time, of which threads of glibc use two.
+/// Waits until a traced thread stops or ends. Returns the thread, and its status as the kernel gives it: `nix` cannot represent a
+/// status with a real-time signal, and glibc uses two of these.
 pub(crate) fn wait() -> io::Result<(Pid, libc::c_int)> {
     let mut status = 0;
     // SAFETY: the kernel writes the status, which is this function's.
@@ -61,21 +65,22 @@ pub(crate) fn wait() -> io::Result<(Pid, libc::c_int)> {
     }
 }
 
-/// Lets a thread go on until it is stopped again, with a signal or 0.
+/// Lets a stopped thread go on until its next stop, and delivers a signal to it (0: none).
 pub(crate) fn go_on(thread: Pid, signal: libc::c_int) {
     // SAFETY: the call takes no pointer of this process; a thread that is gone is an error and nothing else.
     unsafe { libc::ptrace(libc::PTRACE_CONT, thread.as_raw(), 0, signal) };
 }
 
-/// A thread that was stopped by a signal stays so, and can be continued by another.
+/// Leaves a thread in its group-stop (PTRACE_LISTEN); SIGCONT continues it.
 pub(crate) fn listen(thread: Pid) {
+    /// `PTRACE_LISTEN`.
     const LISTEN: libc::c_uint = 0x4208;
     // SAFETY: the call takes no pointer of this process; a thread that is gone is an error and nothing else.
     unsafe { libc::ptrace(LISTEN as _, thread.as_raw(), 0, 0) };
 }
 
-/// From now on this thread, and whatever it starts, stops at those system calls, where somebody traces it; where nobody does, they
-/// fail. Calls of programs for another kind of processor go on as they are.
+/// Installs a filter by which this thread, and all that it starts, stops at these system calls for its tracer; without a tracer, the
+/// calls fail. Calls of programs for another processor architecture are not stopped.
 pub(crate) fn stop_at(calls: &[u32]) -> io::Result<()> {
     let filter = filter(calls)?;
     let filter = filter.instructions();
@@ -100,7 +105,7 @@ pub(crate) fn stop_at(calls: &[u32]) -> io::Result<()> {
     }
 }
 
-/// The number by which the kernel calls this kind of processor (`linux/audit.h`).
+/// The kernel's number of this processor architecture (`AUDIT_ARCH_*` of `linux/audit.h`); `None` if it is not supported.
 const PROCESSOR: Option<u32> = if cfg!(target_arch = "x86_64") {
     Some(0xC000_003E)
 } else if cfg!(target_arch = "aarch64") {
@@ -109,7 +114,8 @@ const PROCESSOR: Option<u32> = if cfg!(target_arch = "x86_64") {
     None
 };
 
-/// The filter, over `struct seccomp_data`: the number of the call at 0, of the processor at 4.
+/// Builds the filter over `struct seccomp_data`, which has the call's number at offset 0, and the processor architecture at offset
+/// 4. Its jump `Reject` ends in SECCOMP_RET_TRACE.
 fn filter(calls: &[u32]) -> io::Result<BpfProgram> {
     let processor = PROCESSOR.ok_or(io::ErrorKind::Unsupported)?;
     let mut steps = vec![

@@ -1,17 +1,17 @@
-//! What servers of SQL answer, and who logs in to them: codes and counts are kept, texts and users are not.
+//! Redacts what SQL servers answer, and logins: codes and counts are kept, texts and user names are not.
 
 use crate::LEFT_OUT;
 use crate::name::{RedactedName, printable};
 use crate::secret_words;
 
-/// How bad PostgreSQL finds an error.
+/// The severities of PostgreSQL's messages.
 const SEVERITIES: [&[u8]; 8] = [
     b"ERROR", b"FATAL", b"PANIC", b"WARNING", b"NOTICE", b"DEBUG", b"INFO", b"LOG",
 ];
-/// Bytes of a tag.
+/// The longest command tag in bytes.
 const LONGEST_TAG: usize = 64;
 
-/// A login: the user is left out, and with it a database that is called as its user because none was `named`.
+/// A login: the user is dropped, and so is a database that was not named and therefore defaults to the user's name.
 #[must_use]
 pub fn login(user: &[u8], database: &[u8], named: bool) -> RedactedName {
     let at = if database.is_empty() { &b""[..] } else { b"@" };
@@ -25,7 +25,7 @@ pub fn login(user: &[u8], database: &[u8], named: bool) -> RedactedName {
     )
 }
 
-/// What MySQL greets with: its version, up to what a distribution adds.
+/// The greeting of MySQL with its version, without the suffix that distributions add.
 #[must_use]
 pub fn greeting(version: &[u8]) -> RedactedName {
     let fits = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
@@ -37,7 +37,7 @@ pub fn greeting(version: &[u8]) -> RedactedName {
     RedactedName::of(&kept, &printable(&[b"greeting ", version].concat()))
 }
 
-/// An error of PostgreSQL: `ERROR 42P01`. Its text is never looked at: it quotes values.
+/// An error of PostgreSQL: `ERROR 42P01`. Its text is not kept, since it quotes values.
 #[must_use]
 pub fn postgres_error(severity: &[u8], state: &[u8]) -> RedactedName {
     let known = SEVERITIES.contains(&severity);
@@ -73,7 +73,7 @@ pub fn mysql_error(code: Option<u64>, state: Option<&[u8]>) -> RedactedName {
     )
 }
 
-/// What PostgreSQL says when it is done: `INSERT 0 1`, words in capital letters and numbers.
+/// A command tag, with which PostgreSQL ends a statement: `INSERT 0 1`; words in capital letters and numbers.
 #[must_use]
 pub fn tag(tag: &[u8]) -> RedactedName {
     let fits = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b' ';
@@ -85,7 +85,7 @@ pub fn tag(tag: &[u8]) -> RedactedName {
     RedactedName::of(if is_tag { &whole } else { "OK" }, &whole)
 }
 
-/// A SQLSTATE: five digits and capital letters.
+/// A SQLSTATE of five digits and capital letters; `…` if it is not one.
 fn state(state: &[u8]) -> String {
     let fits = |byte: &u8| byte.is_ascii_digit() || byte.is_ascii_uppercase();
     let is_state =

@@ -1,26 +1,26 @@
-//! Tokens of SQL by the rules of PostgreSQL (`scan.l`), of MySQL (`sql_lex.cc`), or by what both and others share. Every byte is looked
-//! at once, but for what decides whether a comment or a bracket is understood.
+//! Splits SQL into tokens by the rules of PostgreSQL (`scan.l`), of MySQL (`sql_lex.cc`), or by those that all servers share. Every byte
+//! is read once, except for look-ahead at comments and brackets.
 
 use super::{Backslash, Dialect};
 
-/// A piece of a statement.
+/// A token of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SqlToken<'t> {
-    /// A keyword, an identifier, `$1`.
+    /// A keyword, an unquoted identifier, or a parameter such as `$1`.
     Word(&'t str),
-    /// An identifier in quotes, which are these.
+    /// A quoted identifier, with its quote character.
     Quoted(char, &'t str),
-    /// A string, a number.
+    /// A string or a number.
     Literal,
     /// Punctuation.
     Mark(char),
     /// A word that is not kept.
     LeftOut,
-    /// Nothing is understood from here on.
+    /// From here on the text is not understood.
     Unknown,
 }
 
-/// A token, and whether something separates it from the one before.
+/// A token, with whether white space or a comment precedes it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lexed<'t> {
     pub(super) token: SqlToken<'t>,
@@ -28,7 +28,7 @@ pub(super) struct Lexed<'t> {
 }
 
 impl<'t> Lexed<'t> {
-    /// The keyword or identifier that it is.
+    /// The keyword or unquoted identifier, if the token is one.
     pub(super) fn word(&self) -> Option<&'t str> {
         match self.token {
             SqlToken::Word(word) => Some(word),
@@ -37,32 +37,33 @@ impl<'t> Lexed<'t> {
     }
 }
 
-/// The rest of a statement.
+/// The lexer: the part of a statement that is not read yet.
 #[derive(Debug)]
 pub(super) struct SqlLexer<'t> {
     dialect: Dialect,
     text: &'t str,
-    /// Bytes behind the text are not understood, or not there.
+    /// Whether the text was cut, so that a missing end is no sign of wrong quoting rules.
     cut: bool,
+    /// Whether the last token was returned.
     ended: bool,
-    /// Quotes were read in another way than they are meant.
+    /// Whether quotes were read by wrong rules; see [`SqlLexer::is_misread`].
     misread: bool,
-    /// A string in which back-slashes escape goes on in the next string.
+    /// Whether a string that directly follows continues an escape string of PostgreSQL.
     goes_on: bool,
 }
 
-/// How a quoted text ends.
+/// Where a quoted text ends.
 enum QuotedTextEnd {
-    /// Behind so many bytes, its quote included.
+    /// After this many bytes, with its closing quote.
     At(usize),
     /// Not within the text.
     Open,
-    /// It is not known where.
+    /// Not known.
     Unknown,
 }
 
 impl<'t> SqlLexer<'t> {
-    /// Tokens of a text. What is not UTF-8 may be of an encoding in which a quote is a part of a letter: there the text ends.
+    /// A lexer for a text. It ends at the first byte that is not UTF-8: in other encodings a quote may be part of a letter.
     pub(super) fn new(dialect: Dialect, text: &'t [u8], cut: bool) -> Self {
         let valid = match std::str::from_utf8(text) {
             Ok(valid) => valid,
@@ -80,9 +81,8 @@ impl<'t> SqlLexer<'t> {
         }
     }
 
-    /// Whether what was read shows that quotes were read in another way than they are meant: all of the statement is there, and yet it
-    /// ends within a string, a quoted identifier or a comment, or a back-slash stands outside of them. Words may be literals then, and
-    /// literals what is between them.
+    /// Whether the text shows that quotes were read by wrong rules: a complete statement ends within a string, a quoted identifier or a
+    /// comment, or a backslash stands outside of them. Words may then be literals, and literals the text between them.
     pub(super) const fn is_misread(&self) -> bool {
         self.misread
     }
@@ -95,13 +95,14 @@ impl<'t> SqlLexer<'t> {
         matches!(self.dialect, Dialect::MySql(_))
     }
 
+    /// Takes this many bytes of the text.
     fn advance(&mut self, bytes: usize) -> &'t str {
         let (taken, rest) = self.text.split_at(bytes);
         self.text = rest;
         taken
     }
 
-    /// Passes over white space and comments; whether there was any. `None`: a comment is not understood.
+    /// Skips white space and comments; returns whether there was any. `None` if a comment is not understood.
     fn space(&mut self) -> Option<bool> {
         let before = self.text.len();
         loop {
@@ -125,7 +126,7 @@ impl<'t> SqlLexer<'t> {
         }
     }
 
-    /// Whether two dashes begin a comment.
+    /// Whether two dashes begin a comment; `None` if servers disagree.
     fn dashes(&self, next: Option<u8>) -> Option<bool> {
         let apart = next.is_none_or(|next| next.is_ascii_whitespace() || next.is_ascii_control());
         match self.dialect {
@@ -135,7 +136,7 @@ impl<'t> SqlLexer<'t> {
         }
     }
 
-    /// A comment up to the line's end, which a carriage return is to some servers.
+    /// Skips a comment to the end of the line; some servers end it at a carriage return, so `None` where that matters.
     fn line(&mut self) -> Option<()> {
         let end = self.text.find(['\n', '\r']).unwrap_or(self.text.len());
         let is_end = self.is_postgres()
@@ -153,8 +154,8 @@ impl<'t> SqlLexer<'t> {
         Some(())
     }
 
-    /// A comment between `/*` and `*/`. What MySQL carries out in one (`/*!`), and one in which another begins where that counts for
-    /// nothing, are not understood.
+    /// Skips a comment between `/*` and `*/`. `None` for comments that MySQL executes (`/*!`), and for nested comments where servers do
+    /// not nest them.
     fn block(&mut self) -> Option<()> {
         let bytes = self.text.as_bytes();
         let is_carried_out = matches!(bytes, [_, _, b'!', ..] | [_, _, b'M' | b'm', b'!', ..]);
@@ -179,13 +180,14 @@ impl<'t> SqlLexer<'t> {
         Some(())
     }
 
-    /// The text ends within quotes or a comment, as a text that is cut off may.
+    /// The text ends within quotes or a comment. This is a sign of wrong rules, unless the text was cut.
     fn open<T>(&mut self) -> Option<T> {
         self.misread |= !self.cut;
         (self.text, self.cut) = ("", true);
         None
     }
 
+    /// The next token.
     fn token(&mut self) -> Option<SqlToken<'t>> {
         let letter = self.text.chars().next()?;
         let continues = std::mem::take(&mut self.goes_on);
@@ -211,7 +213,7 @@ impl<'t> SqlLexer<'t> {
                 SqlToken::Mark(letter)
             }
             '\\' => {
-                // No server has one outside of quotes, so one that was read as their end was none.
+                // No server accepts a backslash outside of quotes, so the quote that was read as the end was not one.
                 self.misread = true;
                 SqlToken::Unknown
             }
@@ -219,7 +221,7 @@ impl<'t> SqlLexer<'t> {
         })
     }
 
-    /// What a back-slash is was known for the beginning of the text: what stands there may change it for what follows.
+    /// Makes the meaning of a backslash unknown: a statement may have changed it.
     const fn forget_backslash(&mut self) {
         match &mut self.dialect {
             Dialect::Postgres(backslash) | Dialect::MySql(backslash) => {
@@ -229,6 +231,7 @@ impl<'t> SqlLexer<'t> {
         }
     }
 
+    /// The meaning of a backslash in a plain string.
     const fn plain(&self) -> Backslash {
         match self.dialect {
             Dialect::Postgres(backslash) | Dialect::MySql(backslash) => backslash,
@@ -236,10 +239,10 @@ impl<'t> SqlLexer<'t> {
         }
     }
 
-    /// A string whose quote is behind so many bytes.
+    /// A string whose opening quote stands `before` bytes ahead.
     fn string(&mut self, before: usize, backslash: Backslash) -> SqlToken<'t> {
         let bytes = &self.text.as_bytes()[before..];
-        // Three quotes may begin a string that three end.
+        // On unknown servers, three quotes may open a string that three quotes close.
         let is_triple = self.dialect == Dialect::Unknown
             && (bytes.starts_with(b"'''") || bytes.starts_with(b"\"\"\""));
         match end_of_string(bytes, backslash) {
@@ -249,12 +252,13 @@ impl<'t> SqlLexer<'t> {
                 self.goes_on = self.is_postgres() && backslash == Backslash::Escapes;
             }
             QuotedTextEnd::Open => drop(self.open::<()>()),
-            // The literal itself is one; nothing behind its quote is.
+            // This token is a literal in any case; the text behind it is dropped.
             QuotedTextEnd::Unknown => (self.text, self.cut) = ("", true),
         }
         SqlToken::Literal
     }
 
+    /// A quoted identifier.
     fn identifier(&mut self, quote: char) -> SqlToken<'t> {
         match end_of_string(self.text.as_bytes(), Backslash::Plain) {
             QuotedTextEnd::At(end) => SqlToken::Quoted(quote, &self.advance(end)[1..end - 1]),
@@ -264,7 +268,7 @@ impl<'t> SqlLexer<'t> {
         }
     }
 
-    /// `$1`, or a string between `$tag$` and `$tag$` of PostgreSQL.
+    /// A parameter such as `$1`, or a string between `$tag$` and `$tag$` of PostgreSQL.
     fn dollar(&mut self) -> SqlToken<'t> {
         let rest = &self.text[1..];
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
@@ -288,7 +292,7 @@ impl<'t> SqlLexer<'t> {
         SqlToken::Literal
     }
 
-    /// A number, with its exponent, and letters that stick to it.
+    /// A number, with its exponent and any letters directly behind it.
     fn number(&mut self) -> SqlToken<'t> {
         let bytes = self.text.as_bytes();
         let is_part = |at: usize| match bytes[at] {
@@ -305,7 +309,7 @@ impl<'t> SqlLexer<'t> {
         SqlToken::Literal
     }
 
-    /// A keyword, an identifier, or what stands before a string and belongs to it (`E''`, `N''`, `_utf8''`).
+    /// A keyword, an identifier, or a prefix of a string with that string (`E''`, `N''`, `_utf8''`).
     fn word(&mut self) -> SqlToken<'t> {
         let is_part = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '$');
         let end = self
@@ -324,7 +328,7 @@ impl<'t> SqlLexer<'t> {
                 return self.string(end, Backslash::Escapes);
             }
             Dialect::Postgres(_) if quoted && is(&["b", "x", "n"]) => {
-                // CockroachDB knows escapes in these.
+                // CockroachDB allows escapes in these.
                 return self.string(end, Backslash::Unknown);
             }
             Dialect::Postgres(_) if is(&["u"]) && behind.starts_with("&'") => {
@@ -342,7 +346,7 @@ impl<'t> SqlLexer<'t> {
             }
             _ => {}
         }
-        // Where a dollar is not part of a word it may begin a string.
+        // Where `$` cannot be part of a word, it may begin a string.
         if word.contains('$') {
             self.advance(end);
             let is_clear = self.dialect != Dialect::Unknown && !word.contains("$$");
@@ -361,7 +365,7 @@ impl<'t> SqlLexer<'t> {
         SqlToken::Word(self.advance(end))
     }
 
-    /// `[name]` of SQL Server, or the index of an array; what else is in brackets may be anything.
+    /// `[name]` of SQL Server, or the index of an array; brackets around anything else are not understood.
     fn bracket(&mut self) -> SqlToken<'t> {
         let fits = |letter: char| {
             letter.is_alphanumeric() || matches!(letter, '_' | '.' | ':' | '-' | '?' | '@')
@@ -398,7 +402,7 @@ impl<'t> Iterator for SqlLexer<'t> {
     }
 }
 
-/// Whether a back-slash may be a part of the letter before it, where that tells where the text ends.
+/// Whether a backslash may be the second byte of a letter, where this decides the end of the text.
 fn may_be_letter(bytes: &[u8], at: usize, quote: u8) -> bool {
     bytes[at - 1] >= 0x80
         && bytes
@@ -406,7 +410,7 @@ fn may_be_letter(bytes: &[u8], at: usize, quote: u8) -> bool {
             .is_some_and(|next| *next == quote || *next == b'\\')
 }
 
-/// Where a text ends that begins with a quote; two quotes in a row stand for one within.
+/// The end of a text that begins with a quote; two quotes in a row stand for one within.
 fn end_of_string(bytes: &[u8], backslash: Backslash) -> QuotedTextEnd {
     let Some(quote) = bytes.first() else {
         return QuotedTextEnd::Open;
@@ -416,12 +420,12 @@ fn end_of_string(bytes: &[u8], backslash: Backslash) -> QuotedTextEnd {
         let next = bytes.get(at + 1);
         match byte {
             b'\\' if next.is_none() => return QuotedTextEnd::Open,
-            // In some encodings (GBK, Shift JIS) a back-slash may be the second byte of a letter.
+            // In some encodings (GBK, Shift JIS) a backslash may be the second byte of a letter.
             b'\\' if backslash != Backslash::Plain && may_be_letter(bytes, at, *quote) => {
                 return QuotedTextEnd::Unknown;
             }
             b'\\' if backslash == Backslash::Escapes => at += 1,
-            // Both meanings end at the same quote, or it is not known which.
+            // Two backslashes: under both meanings the string goes on. One before a quote: the end is unknown.
             b'\\' if backslash == Backslash::Unknown && next == Some(&b'\\') => at += 1,
             b'\\' if backslash == Backslash::Unknown && next == Some(quote) => {
                 return QuotedTextEnd::Unknown;

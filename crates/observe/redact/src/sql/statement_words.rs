@@ -1,17 +1,17 @@
-//! Which statements are kept whole (without literals), and which in part because values stand in them as words.
+//! Decides which statements are kept whole (without literals) and which in part, because values appear in them as plain words.
 
-/// What is kept of a statement.
+/// How much of a statement is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StatementRetention {
-    /// All but literals.
+    /// Everything but literals.
     All,
-    /// So many words of its beginning.
+    /// This many words at its beginning.
     Words(usize),
-    /// What is set, not what to.
+    /// The name of a setting, without its value.
     Setting,
 }
 
-/// First words of statements, in order.
+/// Words that begin statements, sorted.
 const VERBS: [&str; 107] = [
     "ABORT",
     "ALTER",
@@ -111,7 +111,7 @@ const VERBS: [&str; 107] = [
     "VALUES",
     "WITH",
     "XA",
-    // Of other servers.
+    // Verbs of other servers.
     "EXISTS",
     "FLASHBACK",
     "GO",
@@ -122,13 +122,13 @@ const VERBS: [&str; 107] = [
     "THROW",
     "WAITFOR",
 ];
-/// Statements of data: what stands in them as a word is a name.
+/// Statements on data: plain words in them are names.
 const OF_DATA: [&str; 10] = [
     "DELETE", "INSERT", "MERGE", "REPLACE", "SELECT", "TABLE", "UPDATE", "UPSERT", "VALUES", "WITH",
 ];
-/// First words of statements about objects.
+/// Verbs of statements that define objects.
 const OF_OBJECTS: [&str; 4] = ["ALTER", "CREATE", "DROP", "RENAME"];
-/// Objects whose statements may set a password or say how to log in elsewhere.
+/// Kinds of objects whose statements may set a password or hold credentials.
 const OF_ACCESS: [&str; 14] = [
     "CONNECTION",
     "CREDENTIAL",
@@ -145,9 +145,9 @@ const OF_ACCESS: [&str; 14] = [
     "SYSTEM",
     "USER",
 ];
-/// Words of statements before another statement.
+/// Words that may stand before another statement.
 const BEFORE_OTHERS: [&str; 5] = ["ANALYSE", "ANALYZE", "DESC", "DESCRIBE", "EXPLAIN"];
-/// Commands of replication.
+/// Replication commands.
 const OF_REPLICATION: [&str; 8] = [
     "ALTER_REPLICATION_SLOT",
     "BASE_BACKUP",
@@ -158,7 +158,7 @@ const OF_REPLICATION: [&str; 8] = [
     "TIMELINE_HISTORY",
     "UPLOAD_MANIFEST",
 ];
-/// Words before the kind of an object.
+/// Words that may stand between the verb and the kind of an object.
 const MODIFIERS: [&str; 11] = [
     "DATABASE",
     "EXISTS",
@@ -172,7 +172,7 @@ const MODIFIERS: [&str; 11] = [
     "REPLACE",
     "SCOPED",
 ];
-/// Words of statements of any kind that are about access.
+/// Words that show, in any statement, that it holds credentials.
 const ACCESS: [&str; 16] = [
     "ACCESS_KEY_ID",
     "CREDENTIALS",
@@ -191,15 +191,15 @@ const ACCESS: [&str; 16] = [
     "SESSION_TOKEN",
     "SOURCE_PASSWORD",
 ];
-/// The same where the statement is not one of data: there they are usual names of columns.
+/// Words that show it only outside statements on data, where they are common column names.
 const PASSWORDS: [&str; 5] = ["AUTH_STRING", "PASSPHRASE", "PASSWD", "PASSWORD", "PWD"];
 
-/// Whether a statement may begin with that word.
+/// Whether a statement may begin with this word.
 pub(crate) fn is_verb(word: &str) -> bool {
     is_one(word, &VERBS)
 }
 
-/// How many words are before the kind of an object, and whether it is one of access.
+/// The number of words before the kind of an object, and whether this kind is in [`OF_ACCESS`].
 fn object_of(words: &[&str]) -> (usize, bool) {
     let modifiers = words
         .iter()
@@ -213,7 +213,7 @@ fn object_of(words: &[&str]) -> (usize, bool) {
     )
 }
 
-/// What is kept of a statement of these words.
+/// How much of a statement with these words is kept.
 pub(super) fn kept_of(words: &[&str]) -> StatementRetention {
     let is = |at: usize, what: &str| {
         words
@@ -239,9 +239,9 @@ pub(super) fn kept_of(words: &[&str]) -> StatementRetention {
         return match modifiers {
             0 if is_access || is(0, "ALTER") && is(1, "EXTENSION") => StatementRetention::Words(2),
             _ if is_access || has(&ACCESS) => StatementRetention::Words(1),
-            // What a database is set to.
+            // Drops the settings of a database.
             _ if is(1, "DATABASE") => StatementRetention::Words(2),
-            // What a function is set to.
+            // Drops the settings of a function.
             _ if has(&["SET"]) => StatementRetention::Setting,
             _ => StatementRetention::All,
         };
@@ -272,7 +272,7 @@ pub(super) fn kept_of(words: &[&str]) -> StatementRetention {
     if !is_one(verb, &OF_DATA) && has(&PASSWORDS) {
         return StatementRetention::Words(1);
     }
-    // SELECT set_config, INTO OUTFILE and the like have their values in literals.
+    // The values of SELECT set_config, INTO OUTFILE and the like are literals, which are masked anyway.
     StatementRetention::All
 }
 

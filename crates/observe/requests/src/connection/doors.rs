@@ -1,5 +1,5 @@
-//! Segments of a connection at the doors of its hosts: when bytes left and arrived, what was sent again or lost, and what held their
-//! sender up.
+//! Segments of a TCP connection at the doors (network interfaces) of its hosts: records when bytes left and arrived, what was sent
+//! again or lost, and what held their sender up.
 
 use super::stream_state::{LETS_GO_NS, PAUSE_NS, SEGMENT, SendGap};
 use super::{Passing, RequestConnection, remember};
@@ -7,21 +7,21 @@ use stackline_dissect::segment::DissectedSegment;
 use stackline_dissect::stream_holes::is_mended_loss;
 use stackline_events::unit_ids::EventStreamDirection;
 
-/// The window of a receiver is full for so long, at least.
+/// A receiver's window counts as full if there was no room for at least this long, ns.
 const FULL_NS: u64 = 200_000;
-/// An acknowledgement that is later than twice the round trip and this waited in queues.
+/// An acknowledgement that takes longer than twice the round trip plus this waited in queues, ns.
 const QUEUES_NS: u64 = 5_000_000;
-/// Bytes that a sender may have under way before anything is acknowledged (RFC 6928).
+/// The initial congestion window, bytes: what a sender may have in flight before anything is acknowledged (RFC 6928).
 const FIRST_WINDOW: u64 = 10 * SEGMENT;
-/// A hold shorter than this is none.
+/// A segment that was held back for less than this is not counted as held, ns.
 const HELD_NS: u64 = 5_000_000;
-/// Data smaller than this share of the largest segment is an end that may be held back for its acknowledgement.
+/// Data smaller than the largest segment divided by this is a small end that Nagle's algorithm may hold back.
 const SMALL: u64 = 2;
 
-/// A segment of so many bytes is one of a path's whole segments, whatever its headers take.
+/// A segment of at least this many bytes counts as full-sized, whatever options its headers carry.
 const WHOLE: u64 = SEGMENT / 10 * 9;
 
-/// Bytes of a direction.
+/// A range of bytes of one direction, by stream offsets; `end` is exclusive.
 #[derive(Clone, Copy)]
 struct ByteRange {
     from: u64,
@@ -29,6 +29,7 @@ struct ByteRange {
 }
 
 impl RequestConnection {
+    /// A segment with SYN passes: notes the times of the set-up and the window scale.
     pub(super) fn syn(
         &mut self,
         at_ns: u64,
@@ -47,7 +48,7 @@ impl RequestConnection {
             }
             EventStreamDirection::Back if passing.arrives && self.established_ns.is_none() => {
                 self.established_ns = Some(at_ns);
-                // Of one that was sent again it is not known which was answered (Karn and Partridge 1987).
+                // If the SYN was sent again, it is not known which one was answered (Karn and Partridge 1987).
                 self.round_trip_ns = self
                     .syn_ns
                     .filter(|_| self.syn_again == 0)
@@ -61,7 +62,7 @@ impl RequestConnection {
         }
     }
 
-    /// The first that comes behind the answer to a SYN ends the round trip as its server sees it.
+    /// The client's first packet after the SYN-ACK arrives: from the SYN-ACK to it is the round trip as the server sees it.
     pub(super) fn hears_client(&mut self, at_ns: u64) {
         if let Some(syn_ack_ns) = self.syn_ack_ns.take() {
             let trip_ns = at_ns.saturating_sub(syn_ack_ns);
@@ -69,6 +70,7 @@ impl RequestConnection {
         }
     }
 
+    /// Data leaves its sender's host: notes it as new or sent again, and what held it up before.
     pub(super) fn leaves(
         &mut self,
         at_ns: u64,
@@ -91,10 +93,10 @@ impl RequestConnection {
             return;
         }
         own.largest = own.largest.max(segment.bytes);
-        // A small end that leaves right behind the acknowledgement of all before it was held back for it, if what was before
-        // left long ago (Nagle 1984, Minshall).
+        // A small end that leaves right after all data before it was acknowledged, and long after that data left, was held back for
+        // the acknowledgement (Nagle 1984, Minshall).
         let before = own.left.whole(from).map(|moment| moment.at_ns);
-        // Within a long message whatever ends there waits for the acknowledgements of what is under way.
+        // In a long message, any segment waits for the acknowledgements of what is in flight, so only a short burst counts.
         let is_short = end.saturating_sub(own.burst_from) <= FIRST_WINDOW;
         let is_small = segment.bytes * SMALL < own.largest.max(1460);
         if is_small && !segment.fin {
@@ -117,7 +119,8 @@ impl RequestConnection {
         }
     }
 
-    /// Data arrives. What fills a hole late was lost where nobody looks, and sent again.
+    /// Data arrives at its receiver's host. If the sender is not observed and the data fills a hole late, the first copy was lost on
+    /// the way and this one is a retransmission.
     pub(super) fn arrives(
         &mut self,
         at_ns: u64,
@@ -126,7 +129,7 @@ impl RequestConnection {
         end: u64,
     ) {
         let is_sender_seen = self.ends[direction as usize].host.is_some();
-        // While a hole is open, what is missing is waited for, and not what its sender writes.
+        // While a hole is open, the wait is for the missing data and not for what the sender writes.
         if !is_sender_seen && !self.directions[direction as usize].arrived.has_hole() {
             self.note_pause(at_ns, direction, from, end);
         }
@@ -157,8 +160,8 @@ impl RequestConnection {
         }
     }
 
-    /// New data of a sender that is not seen, which an acknowledgement has let go a round trip before: it had no room, or held a small
-    /// end back until all before was acknowledged.
+    /// New data of a sender that is not observed, which an acknowledgement released one round trip before: the sender had no room in
+    /// the window, or held a small end back until all before it was acknowledged.
     fn note_far_sender(
         &mut self,
         at_ns: u64,
@@ -177,7 +180,7 @@ impl RequestConnection {
         };
         let waited_ns = at_ns.saturating_sub(before.at_ns);
         let heard_ns = at_ns.saturating_sub(trip_ns);
-        // Of the time before its receiver first said how much it has room for, nothing is known.
+        // Before the receiver has announced a window, nothing is known of its room.
         let room_end = own.room.end_before(heard_ns.saturating_sub(LETS_GO_NS));
         let had_no_room =
             room_end.is_some_and(|room_end| !own.has_room_for_more(range.from, room_end));
@@ -202,9 +205,10 @@ impl RequestConnection {
         }
     }
 
-    /// New data that comes long after its sender could have sent it: it had nothing to send. Either all before was acknowledged;
-    /// seen from its receiver, the acknowledgement and the data were on their way meanwhile. Or no more was under way than any
-    /// sender may begin with, and no acknowledgement has let it go; seen from its receiver, such data may just be spaced by a slow path.
+    /// Notes a gap before new data that comes long after its sender could have sent it: the sender had nothing to send. There are
+    /// two cases. Either all data before was acknowledged; seen from the receiver, the time that the acknowledgement and the data
+    /// took on their way is subtracted. Or no more than the initial window was in flight, and no acknowledgement released the data;
+    /// seen from the receiver, such data may just be spaced by a slow path.
     fn note_pause(&mut self, at_ns: u64, direction: EventStreamDirection, from: u64, end: u64) {
         let acknowledged = self.directions[1 - direction as usize].acknowledged;
         let is_sender_seen = self.ends[direction as usize].host.is_some();
@@ -233,7 +237,7 @@ impl RequestConnection {
             acknowledged.is_some_and(|acked| at_ns.abs_diff(let_go(acked)) <= LETS_GO_NS);
         let waited_ns = at_ns.saturating_sub(before.at_ns);
         let is_idle = idle_since.is_some_and(|since| at_ns.saturating_sub(since) >= PAUSE_NS);
-        // A sender that paces spaces whole segments as well, as BBR does on a path that holds few.
+        // A pacing sender spaces full-sized segments too, as BBR does on a path with little capacity.
         let is_whole = end.saturating_sub(from) >= own.largest.clamp(1, WHOLE);
         let may_be_spaced = !is_idle && (!is_sender_seen || is_whole);
         let is_spaced = may_be_spaced && own.spacing.is_regular(waited_ns);
@@ -243,7 +247,7 @@ impl RequestConnection {
             (is_beginning && !is_let_go && own.again.is_empty()).then_some(before.at_ns);
         let since = free_since.into_iter().chain(idle_since).min();
         let had_room = own.full.back().map_or(0, |(_, until)| *until);
-        // What an acknowledgement let go was the stack's until then.
+        // Until the last release by an acknowledgement, the wait was the stack's and not the program's.
         let last_let_go = acknowledged.map_or(0, let_go).min(at_ns).max(before.at_ns);
         let gap = SendGap {
             end,
@@ -263,12 +267,12 @@ impl RequestConnection {
         }
     }
 
-    /// Parts a gap within a request in whose midst who is asked said something: its sender waited for that, and of what it waited a
-    /// round trip is the way.
+    /// Splits a gap within a request during which the other end said something: the sender waited for that message (`awaited_ns`),
+    /// and one round trip of the gap is travel time (`travelled_ns`).
     fn part_answered_gap(&self, direction: EventStreamDirection, gap: SendGap) -> SendGap {
         let is_sender_seen = self.ends[direction as usize].host.is_some();
         let trip_ns = self.round_trip_ns.or(self.least_ack_ns).unwrap_or(0);
-        // With several at once it is not known for which of them the other end spoke.
+        // With several open exchanges it is not known to which of them the other end's message belongs.
         let is_alone =
             self.open.len() == 1 && self.open.values().all(|open| open.asks == direction);
         let said = self.directions[1 - direction as usize].passed();
@@ -281,7 +285,7 @@ impl RequestConnection {
         let Some(said_ns) = said_ns else { return gap };
         let waited_ns = said_ns - gap.since_ns;
         let behind_ns = gap.until_ns - said_ns;
-        // The way there and back lies before what is said where the sender is seen, and else behind it.
+        // Seen at the sender, the round trip lies before the other end's message; seen at the receiver, behind it.
         let (awaited_ns, travelled_ns) = match is_sender_seen {
             true => (waited_ns.saturating_sub(trip_ns), waited_ns.min(trip_ns)),
             false => (waited_ns, behind_ns.min(trip_ns)),
@@ -293,7 +297,7 @@ impl RequestConnection {
         }
     }
 
-    /// A side says what it has of the other direction, and how much it has room for: here its sender hears it.
+    /// A side acknowledges data of the other direction and announces its window, at the door where the data's sender hears it.
     pub(super) fn acknowledged(
         &mut self,
         at_ns: u64,
@@ -315,7 +319,7 @@ impl RequestConnection {
             own.acknowledged = Some((up_to, at_ns));
         }
         let sent = &self.directions[1 - direction as usize];
-        // Of what was sent again it is not known which was acknowledged (Karn and Partridge 1987).
+        // Of data that was sent again it is not known which copy was acknowledged (Karn and Partridge 1987).
         let is_new = is_news && sent.again.back().is_none_or(|(_, end, ..)| *end < up_to);
         if self.round_trip_ns.is_none()
             && is_new
@@ -346,9 +350,9 @@ impl RequestConnection {
         let is_zero = window == 0 && !segment.syn && !segment.reset;
         let sent = &mut self.directions[1 - direction as usize];
         sent.zero_windows += u64::from(is_zero && !std::mem::replace(&mut sent.is_zero, is_zero));
-        // What comes out of its turn says nothing new. The answer to a SYN says how much there is room for at first.
+        // An old acknowledgement that arrives out of order says nothing new. The SYN-ACK announces the first window.
         if !is_old {
-            // How the window is scaled is said at the beginning alone; none is none.
+            // The window scale is only in the SYNs: without them the window is unknown, except zero, which is zero at any scale.
             let is_known = !self.midway || window == 0;
             sent.room_end = is_known.then_some(up_to.saturating_add(window));
             if !is_sender_seen && let Some(room_end) = sent.room_end {
@@ -362,7 +366,7 @@ impl RequestConnection {
         }
     }
 
-    /// There is room for more of the other direction than `direction` again, for the first time since a moment.
+    /// The receiver of the other direction has room again, which it had not since `since`, ns: counts that time as a full window.
     fn ends_full(
         &mut self,
         at_ns: u64,
@@ -373,7 +377,7 @@ impl RequestConnection {
     ) {
         let sent = &mut self.directions[1 - direction as usize];
         sent.full_since = None;
-        // An acknowledgement that comes late because of queues would come late with any window: then the way is the limit.
+        // An acknowledgement that queues delay would be late with any window: then the path is the limit.
         let took = sent
             .passed()
             .whole(up_to)

@@ -1,16 +1,19 @@
-//! Exchanges of a connection that are over: with what is known of their messages, and why they have no answer.
+//! Turns open exchanges of a TCP connection into finished ones: with the times of their messages, and why they have no answer
+//! (`void`).
 
 use super::open_exchange::RequestRound;
 use super::*;
 
-/// Why there is no answer, where who was asked ended the connection.
+/// The reason for a missing answer if the server closed the connection.
 const SERVER_CLOSED: &str = "the server closed its connection";
+/// The reason for a missing answer if the server reset the connection.
 const SERVER_RESET: &str = "the server reset its connection";
 
-/// A connection that nobody asked anything on for so long was opened in advance: its set-up is no part of a request.
+/// A connection that was idle for this long between its set-up and its first request was opened in advance, ns: its set-up is no
+/// part of the request.
 const OPENED_AHEAD_NS: u64 = 1_000_000_000;
 
-/// Takes away the set-up of a connection that was opened long before its first request: a pool does so.
+/// Removes the set-up from an exchange whose connection was opened long before its first request, as connection pools do.
 pub(crate) fn part_from_idle_set_up(exchange: &mut Exchange) {
     let ends = [exchange.connect, exchange.handshake].into_iter().flatten();
     let ready = ends.map(|(_, last)| last).max();
@@ -23,16 +26,16 @@ pub(crate) fn part_from_idle_set_up(exchange: &mut Exchange) {
     }
 }
 
-/// How an exchange ended.
+/// How an exchange ended: its kind, why nothing more is known (`void`), and when its client gave it up, ns.
 struct ExchangeOutcome {
     kind: ExchangeKind,
     void: Option<&'static str>,
     gave_up: Option<u64>,
-    /// Its answer came when nobody waited for it any more.
+    /// Whether the answer came after its client had stopped waiting; it is dropped then.
     is_too_late: bool,
 }
 
-/// Whether an answer that nobody read came behind a moment.
+/// Whether an answer was never read, and came after a moment or not at all.
 fn is_behind(answer: Option<&ExchangeMessage>, at_ns: u64) -> bool {
     answer.is_some_and(|answer| {
         let came = answer.arrived.or(answer.left);
@@ -40,13 +43,13 @@ fn is_behind(answer: Option<&ExchangeMessage>, at_ns: u64) -> bool {
     })
 }
 
-/// Why there is no whole answer.
+/// The reason for an incomplete answer.
 const CUT_OFF: &str = "its answer was cut off";
-/// What parsers say of a message that its connection did not bring to its end.
+/// How parsers begin the reason for a message that its connection did not bring to its end.
 const ENDED: &str = "the connection ended in the middle of";
 
 impl RequestConnection {
-    /// Tells the oldest of those that are whole with what is known of them; if none is, the oldest of all.
+    /// Makes room for a new exchange: reports the oldest of those that are complete; if none is, the oldest of all.
     pub(super) fn make_room(&mut self, done: &mut Vec<Exchange>) {
         let many = self.open.len() - GO_ON;
         let whole = self
@@ -65,14 +68,14 @@ impl RequestConnection {
         self.finish_exchanges(over, true, done);
     }
 
-    /// Tells exchanges, and whether it was not waited for that their answers are read.
+    /// Reports exchanges by number. `early`: whether it was not waited for that their answers are read.
     pub(super) fn finish_exchanges(
         &mut self,
         over: Vec<u64>,
         early: bool,
         done: &mut Vec<Exchange>,
     ) {
-        // Of what only one side says nothing can be reported: the capture has not seen the other.
+        // If packets of one side only were captured, its exchanges are not reported.
         let one_way = self.is_one_way();
         for number in over {
             if let Some(open) = self.open.remove(number).filter(|_| !one_way) {
@@ -84,6 +87,7 @@ impl RequestConnection {
         self.forget();
     }
 
+    /// Builds the finished exchange and adds it to `done`.
     fn finish(&mut self, number: u64, open: OpenRequestExchange, done: &mut Vec<Exchange>) {
         let asks = open.asks;
         let rounds = self.rounds(&open);
@@ -141,7 +145,8 @@ impl RequestConnection {
         done.push(exchange);
     }
 
-    /// The rounds of an exchange; what was said before the answer to what is before it had come is said with that.
+    /// The round trips (rounds) of an exchange. What the client said before it had the previous answer is merged into the round of
+    /// that answer.
     fn rounds(&self, open: &OpenRequestExchange) -> Vec<RequestRound> {
         let mut rounds = vec![open.first];
         for (_, next) in &open.later {
@@ -164,7 +169,7 @@ impl RequestConnection {
         rounds
     }
 
-    /// Whether an exchange was answered, and why not.
+    /// How an exchange ended: whether it was answered, and why not.
     fn outcome(
         &self,
         open: &OpenRequestExchange,
@@ -198,7 +203,7 @@ impl RequestConnection {
         if was_cut {
             void = Some(CUT_OFF);
         }
-        // Who asks on a connection that is closed already learns it then.
+        // A client that asks on a connection that is closed already learns that when it asks.
         let asked = request.and_then(|request| request.left.or(request.arrived));
         let asked_ns = asked.map_or(0, |(_, last)| last);
         let gave_up = of_stream
@@ -236,8 +241,8 @@ impl RequestConnection {
         }
     }
 
-    /// When the side that is asked had closed or reset the connection before the other did, as the other heard, and why there is no
-    /// answer then.
+    /// If the asked side closed or reset the connection before the other did: when the other side heard it, and the reason for a
+    /// missing answer.
     fn ended_by_server(&self, asks: EventStreamDirection) -> Option<(u64, &'static str)> {
         let (client, server) = (
             &self.directions[asks as usize],
@@ -253,7 +258,7 @@ impl RequestConnection {
         is_first.then_some((server.end_arrived_ns.unwrap_or(at_ns), why))
     }
 
-    /// The handshake before the first call is part of that call.
+    /// Collects the times of handshakes; the first call after them gets them.
     fn add_handshake(&mut self, exchange: &mut Exchange) {
         if exchange.kind == ExchangeKind::Handshake {
             let span = exchange.asked_ns().zip(exchange.end_ns());
@@ -267,7 +272,7 @@ impl RequestConnection {
         }
     }
 
-    /// Whether an answer has arrived and its reader has not read it yet. The reader must be watched and its side still open.
+    /// Whether the program has not read the end of an exchange's answer yet. Its socket must be observed and its side still open.
     pub(super) fn is_unread(&self, open: &OpenRequestExchange) -> bool {
         let Some(end) = open.last().ends[1].filter(|_| open.void.is_none()) else {
             return false;
@@ -279,19 +284,19 @@ impl RequestConnection {
             && direction.read.end() < end
     }
 
-    /// How many go on.
+    /// How many exchanges are open.
     #[cfg(test)]
     pub(crate) fn open(&self) -> usize {
         self.open.len()
     }
 
-    /// Whether so many go on that it is not waited for that answers are read.
+    /// Whether more than [`MOST_UNREAD`] exchanges are open: then it is not waited for that answers are read.
     pub(super) fn is_behind(&self) -> bool {
         self.open.len() > MOST_UNREAD
     }
 
-    /// Whether a side of which nobody knows what it speaks goes on sending until it closes, and nobody ever says anything to it; or says
-    /// something last and closes before an answer could come.
+    /// Whether a message of an unknown protocol expects no answer: its sender goes on sending until it closes and the other side
+    /// never says anything, or it sends the message last and closes before an answer could come.
     pub(super) fn wants_no_answer(
         &self,
         side: EventStreamDirection,
@@ -301,7 +306,8 @@ impl RequestConnection {
         let other = &self.directions[1 - side as usize];
         let is_silent = other.left.end() == 0 && other.arrived.progress().end() == 0;
         let sent = request.left.or(request.arrived);
-        // What stands behind a gap of a stream that nobody answers goes on with it.
+        // A message after the first one in an unanswered stream continues that stream, so the time counts from the stream's
+        // beginning.
         let goes_on = sent.is_some_and(|(first, last)| {
             let first = if request.from > 0 {
                 self.first_ns
@@ -316,19 +322,20 @@ impl RequestConnection {
         !self.conversation.is_exact() && ((is_silent && goes_on) || leaves)
     }
 
-    /// When a side closed that takes nothing any more: it resets the connection when something comes.
+    /// When a side closed the connection, ns, if it also reset it: it accepts no data any more.
     pub(super) fn hung_up(&self, side: EventStreamDirection) -> Option<u64> {
         let own = &self.directions[side as usize];
         own.closed_ns.filter(|_| own.reset_ns.is_some())
     }
 
-    /// The attempt to set it up, where that came to nothing.
+    /// The failed attempt to set the connection up, as an exchange; `None` if it was set up or has data.
     pub(crate) fn unopened(&self) -> Option<Exchange> {
         let asked = self
             .syn_ns
             .filter(|_| self.established_ns.is_none() && !self.has_data())?;
         let answers = &self.directions[EventStreamDirection::Back as usize];
-        // Of a side whose packets are not seen it is not known what it said.
+        // If the server sent something other than a reset, the connection was not refused; only its SYN-ACK did not arrive where it
+        // is seen.
         if answers.position.is_some() && answers.reset_ns.is_none() {
             return None;
         }
@@ -369,7 +376,8 @@ impl RequestConnection {
         })
     }
 
-    /// When the bytes of a message passed which point.
+    /// The times at which the bytes `from..end` of a direction passed each point, and what held them up. Without `end`, all bytes so
+    /// far.
     pub(super) fn message(
         &self,
         direction: EventStreamDirection,
@@ -390,7 +398,7 @@ impl RequestConnection {
             .held
             .iter()
             .filter(|(behind, ..)| *behind > from && *behind <= end && !own.is_nagle_off);
-        // Where its receiver is not seen, it has left for good when what was lost of it has left again.
+        // If its receiver is not observed, the message has left for good when its last retransmission has left.
         let is_receiver_seen = self.ends[1 - direction as usize].host.is_some();
         let mended_ns = own.last_again_ns(from, end).filter(|_| !is_receiver_seen);
         let left = pair(&own.left).map(|(first, last)| (first, last.max(mended_ns.unwrap_or(0))));

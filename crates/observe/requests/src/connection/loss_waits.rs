@@ -1,26 +1,26 @@
-//! What losses cost a message: the time until its delivery was resumed, each moment once, without what passed meanwhile as fast as
-//! on the average. A sender that goes on sending new bytes while it mends a loss loses no time by it.
+//! What losses cost a message: the time until its delivery resumed, with overlapping times counted once, minus what the new bytes
+//! that passed meanwhile take on average. A sender that goes on sending new bytes while it repairs a loss loses no time by it.
 
 use super::stream_state::RequestStreamState;
 use crate::stream_progress::StreamPointProgress;
 
-/// Segments of a message that were sent again.
+/// The retransmissions of a message and what they cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LossWaits {
-    /// How many they are.
+    /// How many segments of the message were sent again.
     pub(super) segments: u64,
     /// How long they held the message up in all, ns.
     pub(super) ns: u64,
 }
 
-/// From when to when something that was lost was missing.
+/// A time in which something that was lost was missing, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LossEpisode {
     since_ns: u64,
     until_ns: u64,
 }
 
-/// Bytes of a message, where it is seen how they pass.
+/// The bytes `from..end` of a message, and their progress at the point where it is seen how they pass.
 #[derive(Clone, Copy)]
 struct PassingMessage<'p> {
     progress: &'p StreamPointProgress,
@@ -31,15 +31,15 @@ struct PassingMessage<'p> {
 }
 
 impl PassingMessage<'_> {
-    /// New bytes of it that passed meanwhile.
+    /// How many new bytes of the message passed during an episode.
     fn passed_in(&self, episode: LossEpisode) -> u64 {
         let end_at = |at_ns| self.progress.end_at(at_ns).clamp(self.from, self.end);
-        // What the moment of its end let go passed behind it.
+        // Bytes that the end of the episode released passed after it, so its last ns does not count.
         end_at(episode.until_ns.saturating_sub(1)).saturating_sub(end_at(episode.since_ns))
     }
 
-    /// What a time in which something was missing cost, ns: as much as new bytes of it took less than those that passed meanwhile
-    /// take on the average, and all of what lies behind the last new byte.
+    /// What an episode cost, ns: its duration minus what the new bytes that passed in it take on average, and all of the time after
+    /// the message's last new byte.
     fn cost_ns(&self, episode: LossEpisode) -> u64 {
         let took_ns = episode.until_ns.saturating_sub(episode.since_ns);
         let ends = self
@@ -65,7 +65,8 @@ impl PassingMessage<'_> {
 }
 
 impl RequestStreamState {
-    /// Its receiver acknowledges all before `up_to`: what was sent again too shortly before was there already, and was not lost.
+    /// The receiver acknowledges all before `up_to`: drops segments that were sent again less than three quarters of a round trip
+    /// before, as the acknowledgement cannot be for the second copy, so the first was not lost.
     pub(super) fn drop_needless(&mut self, up_to: u64, at_ns: u64, round_trip_ns: u64) {
         let soon_ns = round_trip_ns / 4 * 3;
         let is_needless = |(_, behind, again_ns, _): &(u64, u64, u64, u64)| {
@@ -76,14 +77,14 @@ impl RequestStreamState {
         }
     }
 
-    /// When bytes between two offsets were sent again for the last time.
+    /// When bytes between two offsets were last sent again, ns.
     pub(super) fn last_again_ns(&self, from: u64, end: u64) -> Option<u64> {
         let again = self.again.iter();
         let of_these = again.filter(|(begin, behind, ..)| *begin < end && *behind > from);
         of_these.map(|(_, _, at_ns, _)| *at_ns).max()
     }
 
-    /// What losses of bytes between two offsets cost.
+    /// How many segments between two offsets were sent again, and what these losses cost.
     pub(super) fn waits_for_losses(&self, from: u64, end: u64) -> LossWaits {
         let mut waits: Vec<LossEpisode> = self
             .again

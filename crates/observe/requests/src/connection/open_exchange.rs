@@ -1,34 +1,41 @@
-//! Exchanges of a connection that go on, and which of them are rounds of one request: what was said of them so far.
+//! The open exchanges of a connection and what was said in them so far. A request that takes several round trips consists of rounds:
+//! exchanges of the parser that belong together.
 
 use super::*;
 
-/// Rounds of one request, at most; what goes on for longer is another request.
+/// The most rounds of one request; a further round becomes a request of its own.
 const MOST_ROUNDS: usize = 16;
-/// What is said of exchanges that an error before them made void, as it is answered by that.
+/// The parser's reason for exchanges that the server skipped because an earlier one failed: that error answers them too.
 const SKIPPED: &str = "the server skipped it";
 
-/// Where a message of each role begins and ends in its stream.
+/// Where the request and the response of a round begin and end, by stream offset and indexed by [`ExchangeRole`]; `None` if not seen
+/// yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RequestRound {
     pub(super) begins: [Option<u64>; 2],
     pub(super) ends: [Option<u64>; 2],
 }
 
-/// An exchange that goes on.
+/// An exchange that is not reported yet.
 #[derive(Debug)]
 pub(super) struct OpenRequestExchange {
     pub(super) kind: ExchangeKind,
+    /// The direction of its requests.
     pub(super) asks: EventStreamDirection,
     pub(super) first: RequestRound,
     /// Further rounds, each with the number of its exchange.
     pub(super) later: Vec<(u64, RequestRound)>,
     pub(super) name: RedactedName,
     pub(super) status: RedactedName,
+    /// How many parts of a streamed response were seen.
     pub(super) parts: u64,
-    /// The trace that it is made for.
+    /// The distributed-trace context that its request carries.
     pub(super) context: Option<Traceparent>,
+    /// Why nothing more will be known of it.
     pub(super) void: Option<&'static str>,
+    /// When it began, ns.
     begun_ns: u64,
+    /// When its latest message ended, ns.
     pub(super) over_ns: u64,
 }
 
@@ -49,20 +56,19 @@ impl OpenRequestExchange {
         }
     }
 
-    /// The round that ends it.
+    /// The last round so far.
     pub(super) fn last(&self) -> RequestRound {
         self.later.last().map_or(self.first, |(_, round)| *round)
     }
 
-    /// Whether all was said that will be, as far as it is known.
+    /// Whether nothing more is expected to be said in it.
     pub(super) fn is_whole(&self) -> bool {
         self.last().ends[1].is_some()
             || self.void.is_some()
             || (self.kind == ExchangeKind::OneWay && self.first.ends[0].is_some())
     }
 
-    /// A later round says what the request is, unless it has no name; of its statuses a failure counts, then the last that says
-    /// more than that it went well.
+    /// Sets the status. If several rounds have one, a failure counts; else the last status that says more than "OK".
     fn set_status(&mut self, status: RedactedName) {
         let has_failed = self.status.kept().starts_with("ERROR");
         let says_nothing = status.kept() == "OK" && !self.status.is_empty();
@@ -72,11 +78,11 @@ impl OpenRequestExchange {
     }
 }
 
-/// Those of one connection, by the number of their first exchange.
+/// The open exchanges of one connection, by the number of their first round.
 #[derive(Debug, Default)]
 pub(super) struct OpenRequestExchanges {
     open: BTreeMap<u64, OpenRequestExchange>,
-    /// Exchanges that are later rounds, and the first one of each.
+    /// For each later round, the number of the first round of its request.
     rounds: BTreeMap<u64, u64>,
 }
 
@@ -97,7 +103,7 @@ impl OpenRequestExchanges {
         self.open.contains_key(&exchange) || self.rounds.contains_key(&exchange)
     }
 
-    /// The oldest of all is void for a reason.
+    /// Makes the oldest exchange void for a reason; returns its number.
     pub(super) fn void_oldest(&mut self, why: &'static str) -> Option<u64> {
         let mut oldest = self.open.first_entry()?;
         oldest.get_mut().void = Some(why);
@@ -112,7 +118,7 @@ impl OpenRequestExchanges {
         Some(open)
     }
 
-    /// A message begins.
+    /// A message begins at stream offset `at`.
     pub(super) fn begin(
         &mut self,
         exchange: u64,
@@ -128,7 +134,7 @@ impl OpenRequestExchanges {
         }
     }
 
-    /// A message is whole.
+    /// A message ends at stream offset `at`.
     pub(super) fn end(&mut self, exchange: u64, role: ExchangeRole, at: u64, at_ns: u64) {
         if let Some(round) = self.round(exchange) {
             round.ends[role as usize] = Some(at);
@@ -136,7 +142,8 @@ impl OpenRequestExchanges {
         self.change(exchange, |open| open.over_ns = at_ns);
     }
 
-    /// Nothing more is known of it. What the server skipped behind a failure of the same request has that one's answer.
+    /// Nothing more is known of an exchange, for reason `why`. A later round that the server skipped after a failure of the same
+    /// request keeps that failure as its answer.
     pub(super) fn void(&mut self, exchange: u64, why: &'static str, at_ns: u64) {
         let is_round = self.rounds.contains_key(&exchange);
         self.change(exchange, |open| {
@@ -154,7 +161,7 @@ impl OpenRequestExchanges {
         });
     }
 
-    /// Changes the request that an exchange is of, if it goes on.
+    /// Changes the request that an exchange belongs to, if it is still open.
     pub(super) fn change(&mut self, exchange: u64, change: impl FnOnce(&mut OpenRequestExchange)) {
         let first = self.rounds.get(&exchange).copied().unwrap_or(exchange);
         if let Some(open) = self.open.get_mut(&first) {
@@ -162,8 +169,8 @@ impl OpenRequestExchanges {
         }
     }
 
-    /// An exchange goes on with what another one began, unless its client did something else for long, or nobody knows that one any
-    /// more.
+    /// Makes `exchange` a later round of the request of `of`, unless the client did something else for long in between or that
+    /// request is not open any more.
     pub(super) fn join(&mut self, exchange: u64, of: u64) {
         let first = self.rounds.get(&of).copied().unwrap_or(of);
         let Some(before) = self.open.get(&first) else {
@@ -188,6 +195,7 @@ impl OpenRequestExchanges {
         }
     }
 
+    /// The round with that exchange number.
     fn round(&mut self, exchange: u64) -> Option<&mut RequestRound> {
         let Some(first) = self.rounds.get(&exchange) else {
             return self.open.get_mut(&exchange).map(|open| &mut open.first);

@@ -1,23 +1,24 @@
-//! When the sender of a message stood still until an acknowledgement came, although its receiver had room and nothing was lost: it had no
-//! more under way than it allows itself, by its congestion window or its send buffer. A path that is full has no such gaps: what
-//! it carries goes on, and acknowledgements come later than a round trip because of its queue.
+//! Send stalls: times in which a sender waited for an acknowledgement although its receiver had room and nothing was lost. It had as
+//! many bytes in flight as its congestion window or its send buffer allows. A saturated path shows no such gaps: it carries data all
+//! the time, and its queue makes acknowledgements come later than a round trip.
 
 use super::stream_state::{LETS_GO_NS, PAUSE_NS, RequestStreamState, SEGMENT, SendStall};
 use super::{RequestConnection, remember};
 use stackline_events::unit_ids::EventStreamDirection;
 
-/// A gap that is shorter than this part of a round trip is none: segments of a slow path are apart too.
+/// A gap shorter than the round trip divided by this is no stall: segments on a slow path are spaced too.
 const PART_OF_TRIP: u64 = 4;
-/// A gap behind fewer bytes than these is that between segments of a slow path.
+/// A gap after fewer bytes than this is the spacing of segments on a slow path.
 const FEWEST: u64 = 6 * SEGMENT;
 
-/// How exactly an acknowledgement and what it lets go are a round trip apart.
+/// By how much the time between an acknowledgement and the data it releases may differ from a round trip, ns.
 fn tolerance_ns(trip_ns: u64) -> u64 {
     (trip_ns / 8).min(LETS_GO_NS)
 }
 
 impl RequestConnection {
-    /// New data from that byte on pass: at their sender's door, or where that is not watched, at their receiver's.
+    /// New data from offset `from` on passes, at the sender's door or, if that host is not observed, at the receiver's: notes a
+    /// stall if one ended.
     pub(super) fn note_stall(&mut self, at_ns: u64, direction: EventStreamDirection, from: u64) {
         let is_sender_seen = self.ends[direction as usize].host.is_some();
         let acknowledged = self.directions[1 - direction as usize].acknowledged;
@@ -37,12 +38,12 @@ impl RequestConnection {
                 let left_ns = own.left.whole(up_to).map(|left| left.at_ns);
                 let took_ns = left_ns.map(|left_ns| acked_ns.saturating_sub(left_ns));
                 let in_time_ns = trip_ns + trip_ns / PART_OF_TRIP + tolerance_ns;
-                // One that comes later was in a queue: then the path is full.
+                // A later acknowledgement waited in a queue: then the path is saturated.
                 at_ns.saturating_sub(acked_ns) <= LETS_GO_NS
                     && took_ns.is_some_and(|took_ns| took_ns <= in_time_ns)
             }
             (true, None) => false,
-            // Its receiver acknowledged what it got a round trip before.
+            // Seen at the receiver: it acknowledged what arrived one round trip before.
             (false, _) => {
                 let heard_ns = at_ns.saturating_sub(trip_ns);
                 let progress = own.passed();
@@ -59,8 +60,8 @@ impl RequestConnection {
 }
 
 impl RequestStreamState {
-    /// Since when nothing of it has passed, where the byte at that offset is next and nothing is known that hindered it: neither its
-    /// receiver nor a loss, nor that there was nothing to send.
+    /// Since when nothing of this direction has passed, ns, if the byte at `from` is next and no other hindrance is known: no full
+    /// window, no loss, no pause of the program.
     fn unhindered_since(&self, from: u64) -> Option<u64> {
         let before = self.passed().whole(from)?;
         let is_next = self.passed().end() == from && !self.arrived.has_hole();
@@ -73,7 +74,7 @@ impl RequestStreamState {
         (is_next && !had_no_room && !has_paused && !was_lossy).then_some(before.at_ns)
     }
 
-    /// How long its sender stood still so in the midst of bytes between two offsets, ns.
+    /// How long the sender stalled within the bytes between two offsets, ns.
     pub(super) fn stalled_ns(&self, from: u64, end: u64) -> u64 {
         let of_these = |stall: &&SendStall| stall.from > from && stall.from < end;
         let stalls = self.stalls.iter().filter(of_these);

@@ -1,132 +1,149 @@
-//! One direction of a connection: which of its bytes passed which point when, what was sent again, and what held its sender up.
+//! The state of one direction of a TCP connection: which of its bytes passed which point when, what was sent again, and what held
+//! its sender up.
 
 use crate::stream_progress::{Arrivals, StreamPointProgress};
 use stackline_dissect::sequence_position::Position;
 use stackline_dissect::stream_holes::StreamHoles;
 use std::collections::VecDeque;
 
-/// Bytes of a whole segment where larger ones are split on their way.
+/// The payload of a full-sized segment, bytes, as on Ethernet; segment offload makes larger ones that are split on their way.
 pub(super) const SEGMENT: u64 = 1460;
-/// A pause shorter than this is none.
+/// A gap in sending shorter than this is not counted as a pause, ns.
 pub(super) const PAUSE_NS: u64 = 1_000_000;
-/// An acknowledgement lets data go that leaves within this.
+/// Data that leaves within this after an acknowledgement was released by it, ns.
 pub(super) const LETS_GO_NS: u64 = 2_000_000;
 
-/// From when to when nothing was sent although there was room.
+/// A time, `since_ns` to `until_ns`, in which nothing was sent although there was room.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SendGap {
-    /// Behind the data that ended it.
+    /// The stream offset behind the data that ended it.
     pub(super) end: u64,
     pub(super) since_ns: u64,
     pub(super) until_ns: u64,
-    /// Whether acknowledgements say that the sender had nothing to send; else only what its program wrote does.
+    /// Whether acknowledgements show that the sender had nothing to send. If not, only the time at which its program wrote can show
+    /// it.
     pub(super) is_pause: bool,
-    /// How long of it the sender waited for what the other end said then, beside a round trip, ns.
+    /// How long the sender waited for a message of the other end, without the round trip, ns.
     pub(super) awaited_ns: u64,
-    /// A part of it that nobody paused: what the other end said, and what follows that, was on its way.
+    /// The travel time of that message and of the data that follows it, ns: no pause of the sender.
     pub(super) travelled_ns: u64,
 }
 
-/// How far apart the last segments came, ns: a path that is slow spaces them, whatever their sender does.
+/// The time between the last segments, ns: a slow path spaces them, whatever their sender does.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SegmentSpacing {
+    /// The last distances, as a ring.
     last: [u64; 4],
+    /// The place of the next distance in the ring.
     next: usize,
 }
 
 impl SegmentSpacing {
-    /// So many times as far apart is no more the path's spacing.
+    /// A distance of more than this times the widest of the last ones is not the path's spacing.
     const REGULAR: u64 = 3;
 
-    /// Whether another segment after so long is spaced as those before it.
+    /// Whether a distance is like those of the segments before.
     pub(super) fn is_regular(&self, ns: u64) -> bool {
         let widest = self.last.iter().max().copied().unwrap_or(0);
         ns <= widest.saturating_mul(Self::REGULAR)
     }
 
-    /// Another segment came after so long.
+    /// Adds the distance of another segment.
     pub(super) fn add(&mut self, ns: u64) {
         self.last[self.next] = ns;
         self.next = (self.next + 1) % self.last.len();
     }
 }
 
-/// A sender stood still until an acknowledgement came, before the byte at an offset.
+/// A sender stood still for `ns` until an acknowledgement came, before the byte at offset `from`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SendStall {
     pub(super) from: u64,
     pub(super) ns: u64,
 }
 
-/// One direction.
+/// One direction of a connection. Offsets count bytes from the beginning of its stream.
 #[derive(Debug, Default)]
 pub(super) struct RequestStreamState {
+    /// Maps sequence numbers to offsets; `None` before the first segment.
     pub(super) position: Option<Position>,
+    /// When bytes left the sender's host.
     pub(super) left: StreamPointProgress,
+    /// When bytes arrived at the receiver's host, in order.
     pub(super) arrived: Arrivals,
-    /// The farthest byte that arrived, whatever is missing before it: where its receiver alone is seen, by its segments; where its
-    /// sender alone is, by acknowledgements, a round trip earlier.
+    /// The farthest byte that arrived, whatever is missing before it. If only the receiver is observed, segments show it; if only
+    /// the sender is, acknowledgements do, one round trip earlier.
     pub(super) farthest: StreamPointProgress,
-    /// What was sent again: where it begins and ends, when, and how long after the first time.
+    /// Segments that were sent again: first offset, end offset, when (ns), and how long after the first copy (ns).
     pub(super) again: VecDeque<(u64, u64, u64, u64)>,
-    /// How many segments were sent again, and how many of them only the second copy was seen of.
+    /// How many segments were seen to leave again.
     pub(super) again_count: u64,
+    /// Of how many retransmitted segments only the second copy was seen.
     pub(super) late_count: u64,
-    /// How long there was no room, and how often it was none at all.
+    /// How long the receiver's window was full, ns.
     pub(super) full_ns: u64,
+    /// How often the window became zero.
     pub(super) zero_windows: u64,
+    /// Whether the window is zero.
     pub(super) is_zero: bool,
     /// Bytes that were missing when others behind them came.
     pub(super) holes: StreamHoles,
     /// When nothing was sent although there was room.
     pub(super) gaps: VecDeque<SendGap>,
-    /// How far apart its last segments came where its receiver alone is seen, ns.
+    /// The spacing of the last segments.
     pub(super) spacing: SegmentSpacing,
-    /// When its sender stood still until an acknowledgement came, and from where on it has sent since the last such gap.
+    /// When the sender stood still until an acknowledgement came.
     pub(super) stalls: VecDeque<SendStall>,
+    /// The offset before which the last such stall was.
     pub(super) stalled_from: u64,
-    /// Where what was sent since the last pause begins.
+    /// The offset of the first byte after the last pause.
     pub(super) burst_from: u64,
-    /// Where data ends whose sending was held back, when it left, and since when it waited.
+    /// Data that was held back for an acknowledgement: its end offset, when it left, and since when it waited, ns.
     pub(super) held: VecDeque<(u64, u64, u64)>,
-    /// Behind the last small segment that left.
+    /// The end offset of the last small segment that left.
     small_end: Option<u64>,
-    /// One left while another was not acknowledged: nothing is held back by Nagle's algorithm (Minshall).
+    /// A small segment left while another was unacknowledged: Nagle's algorithm is off or holds nothing back (Minshall).
     pub(super) is_nagle_off: bool,
-    /// From when to when the receiver had no room.
+    /// When the receiver had no room: from, to, ns.
     pub(super) full: VecDeque<(u64, u64)>,
+    /// Since when the receiver has had no room, ns.
     pub(super) full_since: Option<u64>,
-    /// Behind the last byte that the receiver has room for, as its sender last heard.
+    /// The end offset of the receiver's window, as its sender last heard.
     pub(super) room_end: Option<u64>,
-    /// The same by the moments when its receiver said so, where its sender is not seen.
+    /// The end offsets of the window by the moments at which the receiver announced them, if the sender is not observed.
     pub(super) room: StreamPointProgress,
-    /// Of data, so far.
+    /// The most data of one segment so far, bytes.
     pub(super) largest: u64,
-    /// What its sender acknowledges of the other direction, and when that last grew.
+    /// Up to which offset of the other direction its sender has acknowledged, and when that last grew, ns.
     pub(super) acknowledged: Option<(u64, u64)>,
-    /// How what its sender is ready to receive is scaled.
+    /// The window scale that its sender announced, if any.
     pub(super) scale: Option<u8>,
+    /// Whether its end was given to the parser.
     pub(super) finished: bool,
-    /// When its sender closed this direction, and when it reset the connection.
+    /// When its sender closed this direction or reset the connection, ns.
     pub(super) closed_ns: Option<u64>,
+    /// When its sender reset the connection, ns.
     pub(super) reset_ns: Option<u64>,
-    /// When the first of both came to the other side, where its door is watched.
+    /// When the FIN or RST arrived at the other side, if that door is observed, ns.
     pub(super) end_arrived_ns: Option<u64>,
-    /// Behind the farthest byte that was reported.
+    /// The end offset of what was given to the parser without a hole, or acknowledged.
     pub(super) dissected_end: u64,
-    /// What its sender's program wrote, and its receiver's read.
+    /// When the sender's program wrote its bytes.
     pub(super) written: StreamPointProgress,
+    /// When the receiver's program read its bytes.
     pub(super) read: StreamPointProgress,
-    /// Where counting began in the stream, of what was written and read at a socket that was there before: as far as is known.
+    /// For a socket that existed before the observation, the offset at which counting of read (0) and written (1) bytes began, as
+    /// far as it is known.
     pub(super) counted_from: [Option<i64>; 2],
 }
 
-/// A sending call returns within this of its bytes' leaving.
+/// A sending call returns within this after its bytes have left, ns.
 const CALL_NS: u64 = 1_000_000;
 
 impl RequestStreamState {
-    /// Whether a segment asks for an acknowledgement alone: a byte that its receiver has, or has no room for (RFC 1122, 4.2.3.6; RFC
-    /// 9293, 3.8.6.1). `acknowledged`: what the receiver said that it has.
+    /// Whether a segment is a probe (keep-alive or zero window) that only asks for an acknowledgement: one byte that its receiver
+    /// has already, or has no room for (RFC 1122, 4.2.3.6; RFC 9293, 3.8.6.1). `acknowledged`: the offset up to which the receiver
+    /// has acknowledged.
     pub(super) fn is_probe(&self, from: u64, end: u64, acknowledged: Option<u64>) -> bool {
         let has = acknowledged.is_some_and(|up_to| up_to >= end);
         let has_no_room = self.room_end.is_some_and(|room_end| room_end <= from);
@@ -134,7 +151,8 @@ impl RequestStreamState {
         end == from + 1 && end >= known && (has || has_no_room)
     }
 
-    /// A segment is at the receiver's host. One whose bytes are all there already was sent again needlessly: the first was late.
+    /// A segment arrives at the receiver's host. If all its bytes are there already, it was sent again needlessly and is not counted
+    /// as a loss.
     pub(super) fn arrives(&mut self, at_ns: u64, from: u64, end: u64) {
         if end <= self.arrived.progress().end() {
             let needless = self
@@ -146,7 +164,8 @@ impl RequestStreamState {
         self.arrived.segment(from, end, at_ns);
     }
 
-    /// A small segment leaves, while its receiver has acknowledged so much.
+    /// A small segment leaves while its receiver has acknowledged up to an offset: shows whether Nagle's algorithm holds anything
+    /// back.
     pub(super) fn sends_small(&mut self, end: u64, acknowledged: u64) {
         self.is_nagle_off |= self.small_end.is_some_and(|small| small > acknowledged);
         self.small_end = Some(end);
@@ -159,12 +178,12 @@ impl RequestStreamState {
         sent > 0 && !self.room_end.is_none_or(has_room)
     }
 
-    /// Whether another segment may be sent behind `sent` bytes where there is room for all before `room_end`.
+    /// Whether another segment fits behind offset `sent` into a window that ends at `room_end`.
     pub(super) fn has_room_for_more(&self, sent: u64, room_end: u64) -> bool {
         room_end.saturating_sub(sent) >= self.largest.clamp(1, SEGMENT)
     }
 
-    /// How its bytes passed where they were first seen: at its sender's door, or else at its receiver's.
+    /// The progress of its bytes where they are first seen: at its sender's door, or else at its receiver's.
     pub(super) const fn passed(&self) -> &StreamPointProgress {
         if self.left.end() > 0 {
             &self.left
@@ -173,7 +192,7 @@ impl RequestStreamState {
         }
     }
 
-    /// How long its sender sent nothing in the midst of bytes between two offsets although nothing hindered it, ns.
+    /// How long its sender sent nothing between two offsets although nothing hindered it, ns.
     pub(super) fn paused_ns(&self, from: u64, end: u64) -> u64 {
         self.sum_of_pauses(from, end, |gap| {
             let whole = gap.until_ns.saturating_sub(gap.since_ns);
@@ -181,16 +200,17 @@ impl RequestStreamState {
         })
     }
 
-    /// How long it waited there for what the other end said then, ns.
+    /// How long its sender waited between two offsets for a message of the other end, ns.
     pub(super) fn awaited_ns(&self, from: u64, end: u64) -> u64 {
         self.sum_of_pauses(from, end, |gap| gap.awaited_ns)
     }
 
+    /// Sums a time over the gaps between two offsets that were pauses of the program.
     fn sum_of_pauses(&self, from: u64, end: u64, ns: impl Fn(&SendGap) -> u64) -> u64 {
         let passed = self.passed();
-        // What comes before the first byte is not of these.
+        // A gap before the first byte is no pause within the message.
         let begun = passed.of(from).map_or(u64::MAX, |first| first.at_ns);
-        // They are in the order of their ends.
+        // Gaps are in the order of their end offsets.
         let of_these = self.gaps.iter().skip_while(|gap| gap.end <= from);
         of_these
             .take_while(|gap| gap.end <= end)
@@ -200,7 +220,7 @@ impl RequestStreamState {
             .fold(0, u64::saturating_add)
     }
 
-    /// Whether the data behind a gap were written only when they left. A call that goes on long behind that waits for room itself.
+    /// Whether the data after a gap was written only when it left. A call that goes on long after that waits for room itself.
     fn was_written_behind(&self, gap: &SendGap) -> bool {
         let written = gap
             .end

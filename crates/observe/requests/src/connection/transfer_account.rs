@@ -1,21 +1,24 @@
-//! What all packets of a connection say together, where it has no answered request: a transfer in one direction, or one that failed.
-//! Round trip, bytes, what was sent again, how long there was no room, the longest quiet time: the row that captures have of theirs.
+//! The totals of a TCP connection without an answered request (a transfer in one direction, or a failed one): round trip, bytes,
+//! retransmissions, time with a full window, the longest quiet time. They are the same row as for connections of captures.
 
 use crate::exchange::ExchangeEnd;
 use stackline_events::EventValue;
 use stackline_events::catalogue::rows::TcpConnection;
 use stackline_events::unit_ids::{self, EventStreamDirection};
 
-/// The longest time without data, and how it ended.
+/// The longest time without data on a connection, and what ended it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct QuietTime {
+    /// When data passed last, ns.
     data_ns: Option<u64>,
+    /// The longest time without data, ns.
     longest_ns: u64,
+    /// What ended it: data of the initiator or the responder, or a retransmission.
     until: &'static str,
 }
 
 impl QuietTime {
-    /// New data pass, or data again.
+    /// Data passes, new or sent again: a quiet time ends.
     pub(super) fn end(&mut self, at_ns: u64, direction: EventStreamDirection, is_new: bool) {
         let quiet_ns = self
             .data_ns
@@ -31,33 +34,40 @@ impl QuietTime {
         }
     }
 
-    /// Until now nobody was waited for but a receiver without room.
+    /// The receiver has room again: the time before it was no quiet time, as its full window explains it.
     pub(super) fn restart(&mut self, at_ns: u64) {
         self.data_ns = Some(self.data_ns.unwrap_or(0).max(at_ns));
     }
 }
 
-/// A connection without an answered request, when it is over.
+/// The totals of a finished connection without an answered request.
 #[derive(Clone, Debug)]
 pub struct TransferAccount {
-    /// Its flow.
+    /// The number of the connection.
     pub flow: u32,
     /// Who opened it, and who was connected to.
     pub ends: [ExchangeEnd; 2],
     /// When it began, and when the last of it passed, ns.
     pub span_ns: (u64, u64),
+    /// The round trip of the set-up, ns.
     pub(super) round_trip_ns: Option<u64>,
+    /// The shortest time from data to its acknowledgement, ns.
     pub(super) least_ack_ns: Option<u64>,
+    /// Bytes of data of each direction.
     pub(super) bytes: [u64; 2],
+    /// Retransmitted segments of each direction.
     pub(super) again: [u64; 2],
+    /// How long windows were full in both directions together, ns.
     pub(super) full_ns: u64,
+    /// How often a window became zero.
     pub(super) zero_windows: u64,
     pub(super) quiet: QuietTime,
+    /// How it ended: `reset`, `closed`, or `open`.
     pub(super) end: &'static str,
 }
 
 impl TransferAccount {
-    /// Its row, at a host.
+    /// Emits the row of the connection at a host.
     pub fn emit(&self, host: &str, emit: &mut crate::exchange_events::RequestEventSink<'_>) {
         let [initiator, responder] =
             [&self.ends[0], &self.ends[1]].map(|end| end.address.to_string());

@@ -1,4 +1,4 @@
-//! What all datagrams of a connection of QUIC say together, whether they could be read or not.
+//! The totals of a QUIC connection, from all its datagrams, whether they could be decrypted or not.
 
 use super::QuicConnection;
 use crate::exchange::ExchangeEnd;
@@ -7,31 +7,39 @@ use stackline_events::EventValue;
 use stackline_events::catalogue::rows::QuicConnection as QuicConnectionRow;
 use stackline_events::unit_ids::{self, EventStreamDirection};
 
-/// A connection, when it is over.
+/// The totals of a finished QUIC connection. Arrays of two have one element for each direction.
 #[derive(Clone, Debug)]
 pub struct QuicAccount {
-    /// Its flow.
+    /// The number of the connection.
     pub flow: u32,
     /// Who opened it, and who was connected to.
     pub ends: [ExchangeEnd; 2],
-    /// The host between them that saw it, where no end of it was seen.
+    /// The observed host between both ends that forwarded it, if neither end is observed.
     pub seen_at: Option<usize>,
     /// When it began, and when the last of it passed, ns.
     pub span_ns: (u64, u64),
+    /// The name of the protocol over QUIC.
     application: &'static str,
+    /// How long its set-up took, ns.
     handshake_ns: Option<u64>,
+    /// The shortest round trip by the spin bit, ns.
     round_trip_ns: Option<u64>,
     datagrams: [u64; 2],
     bytes: [u64; 2],
+    /// Packets of the set-up that were sent again.
     again: u64,
+    /// Retry packets of the server.
     retries: u64,
+    /// How often an end changed its address.
     migrations: u64,
+    /// The longest time without a datagram, ns.
     quiet_ns: u64,
+    /// How it ended, in words.
     end: String,
 }
 
 impl QuicConnection {
-    /// The account of it.
+    /// The totals of the connection so far.
     pub(crate) fn account(&self) -> QuicAccount {
         let end = match self.closed {
             None => "open".to_owned(),
@@ -68,7 +76,7 @@ impl QuicConnection {
 }
 
 impl QuicAccount {
-    /// Its row, at the first of its hosts that is watched.
+    /// Emits the row of the connection at the first of its hosts that is observed.
     pub fn emit(&self, hosts: &[String], emit: &mut RequestEventSink<'_>) {
         let own = self.ends.iter().find_map(|end| end.host).or(self.seen_at);
         let Some(host) = own.and_then(|host| hosts.get(host)) else {

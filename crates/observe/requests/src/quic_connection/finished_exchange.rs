@@ -1,5 +1,5 @@
-//! Exchanges of a connection of QUIC that are over, its set-up among them: with what is known of their messages, and why they have no
-//! answer.
+//! Turns open exchanges of a QUIC connection, and its set-up, into finished exchanges: with the times of their messages, and why
+//! they have no answer (`void`).
 
 use super::{OpenQuicExchange, QuicConnection, QuicStreamDirection, SET_UP};
 use crate::connection::part_from_idle_set_up;
@@ -10,14 +10,15 @@ use stackline_dissect::conversation::{
 use stackline_events::unit_ids::EventStreamDirection;
 use stackline_redact::RedactedName;
 
-/// Why there is no answer, or no whole one.
+/// The reason for a missing answer if the server closed the connection.
 const SERVER_CLOSED: &str = "the server closed its connection";
+/// The reason for an incomplete answer.
 const CUT_OFF: &str = "its answer was cut off";
-/// Numbers of errors that are alerts of TLS (RFC 9001, section 4.8).
+/// Error codes that carry a TLS alert (RFC 9001, section 4.8).
 const ALERTS: std::ops::RangeInclusive<u64> = 0x100..=0x1ff;
 
 impl QuicConnection {
-    /// An exchange of it of which nothing is known yet.
+    /// A new exchange of the connection, without messages.
     fn exchange_of(&self, number: u64, kind: ExchangeKind, protocol: &'static str) -> Exchange {
         let by_spin = self.spin.round_trip_ns();
         let by_set_up = self.set_up.round_trip_ns();
@@ -49,7 +50,7 @@ impl QuicConnection {
         }
     }
 
-    /// The set-up of the connection; none where packets of only one side were seen.
+    /// The set-up of the connection as an exchange; `None` if packets of one side only were seen.
     pub(super) fn finish_set_up(&mut self) -> Option<Exchange> {
         let request = self.set_up.message(EventStreamDirection::There)?;
         let mut exchange = self.exchange_of(SET_UP, ExchangeKind::Handshake, "QUIC");
@@ -85,7 +86,7 @@ impl QuicConnection {
         Some(exchange)
     }
 
-    /// When the server refused the connection before it was set up, and in which words.
+    /// When the server refused the connection before it was set up, ns, and the status for that.
     fn refusal(&self) -> Option<(u64, RedactedName)> {
         if self.set_up.is_done() {
             return None;
@@ -103,7 +104,7 @@ impl QuicConnection {
         Some((closed.at_ns, status))
     }
 
-    /// An exchange of a stream.
+    /// Builds the finished exchange of a stream.
     pub(super) fn finish(&mut self, number: u64, open: OpenQuicExchange) -> Exchange {
         let mut exchange =
             self.exchange_of(number + 1, ExchangeKind::Call, self.dissector.protocol());
@@ -138,7 +139,7 @@ impl QuicConnection {
         exchange
     }
 
-    /// A message at its place among all of its direction.
+    /// Moves a message behind the earlier ones of its direction, as if all came in one stream.
     fn allot(
         &mut self,
         direction: EventStreamDirection,
@@ -155,7 +156,7 @@ impl QuicConnection {
     }
 }
 
-/// What is known of all that one side said on a stream.
+/// The message of one side of a stream: its bytes up to `end`, or all so far.
 fn message(direction: &QuicStreamDirection, end: Option<u64>) -> ExchangeMessage {
     let end = end.unwrap_or_else(|| direction.left.end().max(direction.arrived.progress().end()));
     let pair = |progress: &crate::stream_progress::StreamPointProgress| {

@@ -1,10 +1,11 @@
-//! How a connection of QUIC is set up: when the first flights of both sides passed, what of them was sent again, when it was done.
+//! The set-up (handshake) of a QUIC connection: when the first flights of both sides passed, what was sent again, and when the
+//! set-up was done.
 
 use crate::exchange::ExchangeMessage;
 use stackline_dissect::quic::dissector::HandshakeNews;
 use stackline_events::unit_ids::EventStreamDirection;
 
-/// Where a datagram passes.
+/// When a datagram passes a door, and whether it leaves or arrives there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QuicPassing {
     pub(super) at_ns: u64,
@@ -21,13 +22,18 @@ fn extend(span: &mut Span, at_ns: u64) {
     }));
 }
 
-/// What one side says until the connection is set up.
+/// The handshake packets of one side.
 #[derive(Clone, Copy, Debug, Default)]
 struct SetUpFlight {
+    /// Their bytes.
     bytes: u64,
+    /// When they left the sender's host.
     left: Span,
+    /// When they arrived at the receiver's host.
     arrived: Span,
+    /// How many packets were sent again.
     again: u64,
+    /// The longest time from the first packet to a repeated one, ns.
     again_ns: u64,
 }
 
@@ -41,14 +47,16 @@ impl SetUpFlight {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct QuicSetUp {
     flights: [SetUpFlight; 2],
-    /// When the server's first packet came by, of whatever kind, and the client's first one behind it.
+    /// When the server's first packet of any kind was seen, ns.
     answer_ns: Option<u64>,
+    /// When the client's first packet after that was seen, ns.
     acknowledged_ns: Option<u64>,
+    /// When the client's first packet of data after the server's flight was seen, ns.
     done_ns: Option<u64>,
 }
 
 impl QuicSetUp {
-    /// A packet of the handshake passes; whether it is of a flight that sets the connection up.
+    /// Takes a handshake packet; returns whether it belongs to a flight that sets the connection up.
     pub(super) fn packet(
         &mut self,
         side: EventStreamDirection,
@@ -69,7 +77,7 @@ impl QuicSetUp {
             }
             HandshakeNews::New | HandshakeNews::Sealed => {}
         }
-        // What the client says behind the server's hello ends the handshake.
+        // The client's packets after the server's hello end the handshake and are not part of its flight.
         if self.done_ns.is_some() || side == EventStreamDirection::There && is_answered {
             return false;
         }
@@ -78,7 +86,7 @@ impl QuicSetUp {
         true
     }
 
-    /// A datagram of a flight passes.
+    /// A datagram of a flight passes a door.
     pub(super) fn pass(&mut self, side: EventStreamDirection, passing: QuicPassing) {
         let own = &mut self.flights[side as usize];
         if passing.leaves {
@@ -89,7 +97,7 @@ impl QuicSetUp {
         }
     }
 
-    /// A packet of data passes, or the server asks for another first packet.
+    /// A packet of data passes, or a Retry or version negotiation of the server.
     pub(super) fn other(&mut self, side: EventStreamDirection, is_data: bool, at_ns: u64) {
         self.turn(side, at_ns);
         if is_data && side == EventStreamDirection::There && self.flights[1].bytes > 0 {
@@ -97,6 +105,7 @@ impl QuicSetUp {
         }
     }
 
+    /// Notes the server's first packet, and the client's first one after it.
     fn turn(&mut self, side: EventStreamDirection, at_ns: u64) {
         match side {
             EventStreamDirection::Back => drop(self.answer_ns.get_or_insert(at_ns)),
@@ -107,7 +116,7 @@ impl QuicSetUp {
         }
     }
 
-    /// From the client's first packet to its first one of data behind the server's flight.
+    /// The time of the set-up: from the client's first packet to its first packet of data after the server's flight, ns.
     pub(super) fn span(&self) -> Span {
         self.flights[0].first_ns().zip(self.done_ns)
     }
@@ -117,13 +126,14 @@ impl QuicSetUp {
         self.answer_ns.is_some()
     }
 
-    /// Whether it was done.
+    /// Whether the set-up was completed.
     pub(super) const fn is_done(&self) -> bool {
         self.done_ns.is_some()
     }
 
-    /// A round trip with what both ends took for it: of its two halves the longer one has the way in it; where each is seen at its
-    /// sender's door, both have half of it.
+    /// The round trip, including the processing time of both ends, ns. It has two parts: client to server's answer, and answer to
+    /// the client's next packet. Seen at one door, the longer part contains the way there and back; if each packet is seen at its
+    /// sender's door, the round trip is the sum of both.
     pub(super) fn round_trip_ns(&self) -> Option<u64> {
         let flight = &self.flights[0];
         let (first, answer) = (flight.first_ns()?, self.answer_ns?);
@@ -143,12 +153,12 @@ impl QuicSetUp {
         }
     }
 
-    /// Packets that were sent again.
+    /// How many packets of both sides were sent again.
     pub(super) fn again(&self) -> u64 {
         self.flights.iter().map(|flight| flight.again).sum()
     }
 
-    /// What a side said, as a message.
+    /// The flight of a side as a message; `None` if nothing of it was seen.
     pub(super) fn message(&self, side: EventStreamDirection) -> Option<ExchangeMessage> {
         let SetUpFlight {
             bytes,

@@ -1,21 +1,24 @@
-//! The round trip of a connection by its spin bit (RFC 9000, section 17.4): it changes once in a round trip, where both ends let it, and
-//! where neither waits for its program.
+//! Measures the round trip of a QUIC connection by its spin bit (RFC 9000, section 17.4): the bit changes once per round trip, if
+//! both ends take part and neither waits for its program.
 
-/// A change that comes sooner than this part of the shortest round trip so far is one of packets that overtook each other.
+/// A change that comes sooner than the shortest round trip so far divided by this is caused by reordered packets.
 const PART: u64 = 8;
 
-/// The bit in one direction.
+/// The spin bit in one direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SpinBit {
+    /// The bit of the last packet.
     last: Option<bool>,
+    /// When the bit last changed, ns.
     edge_ns: Option<u64>,
+    /// The shortest time between changes that counts as a round trip, ns.
     least_ns: Option<u64>,
-    /// Changes that were as far apart as round trips are, and others.
+    /// How many changes were as far apart as a round trip, and how many were too close.
     counts: [u64; 2],
 }
 
 impl SpinBit {
-    /// A packet with it passes; `known_ns`: a round trip by other means, which is not shorter than one by far.
+    /// A packet passes. `known_ns`: a round trip measured otherwise, against which the first change is checked.
     pub(super) fn pass(&mut self, spin: bool, at_ns: u64, known_ns: Option<u64>) {
         let is_edge = self.last.is_some_and(|last| last != spin);
         self.last = Some(spin);
@@ -37,7 +40,7 @@ impl SpinBit {
         }
     }
 
-    /// The shortest round trip; `None`: it does not spin.
+    /// The shortest round trip, ns; `None` if the bit does not spin.
     pub(super) fn round_trip_ns(&self) -> Option<u64> {
         let [far, near] = self.counts;
         self.least_ns.filter(|_| far >= 2 && far > 2 * near)

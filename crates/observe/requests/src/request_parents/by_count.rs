@@ -1,18 +1,21 @@
-//! Requests that are known by host and time alone, while their server has several: where one service is asked as often as requests were
-//! had in a busy time, each is for one of these. Which one is the other's may be mixed up; what all of them take is not.
+//! Finds parents by counting, for requests of which only host and time are known while their server has several requests. If, in a
+//! busy time, a service is asked as often as the server has requests, each of these requests is the parent of one. Single pairs may
+//! be mixed up, but not the totals.
 
 use super::{BY_TIME, RequestSpan};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-/// A time in which a host had requests without a pause.
+/// A time in which a host was serving at least one request without a pause.
 struct BusyTime<'s> {
+    /// When it ended, ns.
     until_ns: u64,
+    /// The requests that were served in it.
     served: Vec<&'s RequestSpan>,
 }
 
-/// When a host was busy, in order, by requests of whose server nothing but its host is known; without those of a service that is
-/// asked.
+/// The busy times of a host, in order, by the requests whose server process is not known; requests to `asks.service` itself are left
+/// out.
 fn busy_times<'s>(spans: &'s [RequestSpan], asks: RequestedService) -> Vec<BusyTime<'s>> {
     let is_of_host = |span: &&RequestSpan| {
         span.server_host == Some(asks.host) && span.server.2 == 0 && span.service != asks.service
@@ -35,14 +38,14 @@ fn busy_times<'s>(spans: &'s [RequestSpan], asks: RequestedService) -> Vec<BusyT
     times
 }
 
-/// Who is asked, from which host.
+/// A service, and the host from which it is asked.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct RequestedService {
     host: usize,
     service: Option<SocketAddr>,
 }
 
-/// Adds pairs to those that were found otherwise.
+/// Adds the pairs that counting finds to those that were found otherwise.
 pub(super) fn add_by_count(spans: &[RequestSpan], found: &mut Vec<(i64, i64, u32)>) {
     let mut asked: BTreeMap<RequestedService, Vec<&RequestSpan>> = BTreeMap::new();
     for span in spans {
@@ -69,8 +72,8 @@ pub(super) fn add_by_count(spans: &[RequestSpan], found: &mut Vec<(i64, i64, u32
     }
 }
 
-/// Gives each that has no parent one that has no child and whose time it lies in, the one that is over first; none where not all
-/// find one.
+/// Gives each request without a parent one of the served requests without a child that lasted long enough, choosing the one that
+/// ends first. If one request finds none, none gets any.
 fn match_in_time(
     served: &[&RequestSpan],
     asked: &[&RequestSpan],

@@ -1,4 +1,5 @@
-//! Section 2.1.2 and what follows from it, as numbers: what a line carries, how long it holds a packet, buffers, paths together.
+//! Section 2.1.2 in numbers: the data that a line carries, how long a line holds a packet, buffers, and several paths
+//! together.
 
 use crate::printed_and_here::{self, PrintedFigure, nothing_printed};
 use stackline_model::arpanet_messages::{
@@ -8,9 +9,9 @@ use stackline_model::arpanet_messages::{
 use stackline_proto::papers::imp::ImpHardware;
 use stackline_report::sheet::{Sheet, SheetCell};
 
-/// Cycles with which each end looks at a packet: half of the 1160 (2.1.1).
+/// Cycles with which each end processes a packet: half of the 1160 (2.1.1).
 const CYCLES: f64 = 580.0;
-/// The mean of a full packet and two short ones, bits: what Figure 2 calls traffic of both kinds.
+/// The mean size of one full packet and two short ones, bits: the mixed traffic of Figure 2.
 const MIXED_BITS: f64 = (PACKET_BITS + 2.0 * 152.0) / 3.0;
 
 /// Lines: kbit/s, miles.
@@ -24,7 +25,7 @@ const LINES: [(f64, f64); 7] = [
     (50.0, SATELLITE_MILES),
 ];
 
-/// What the report says that a line carries, kbit/s.
+/// The data rate that the report gives for a line, kbit/s.
 fn printed_useful(kbit_s: f64, miles: f64) -> PrintedFigure {
     match kbit_s {
         _ if miles > 20_000.0 => PrintedFigure::Nothing,
@@ -34,7 +35,7 @@ fn printed_useful(kbit_s: f64, miles: f64) -> PrintedFigure {
     }
 }
 
-/// Each line's acknowledgement in its seven parts, and what is needed for full use.
+/// For each line, the seven parts of the time to an acknowledgement, and the buffers needed for full use.
 pub(super) fn lines() -> Sheet {
     let mut sheet = Sheet::new(
         "2.1.2",
@@ -89,7 +90,7 @@ pub(super) fn lines() -> Sheet {
         .note("For full packets, 8 channels are enough over land, and 32 over a satellite.")
 }
 
-/// Messages in flight for one path, and for several that share nothing.
+/// Messages in flight for one path, and for several independent ones.
 pub(super) fn paths() -> Sheet {
     let mut sheet = Sheet::new(
         "2.2.1.5, paths",

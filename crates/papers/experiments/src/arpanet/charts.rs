@@ -9,17 +9,17 @@ use stackline_proto::papers::imp::packet::FULL_MESSAGE_BITS;
 use stackline_report::chart::{Axis, AxisScale, Chart, ChartCurve};
 use stackline_report::sheet::{Sheet, SheetCell};
 
-/// Cycles of a packet, in and out (2.1.1).
+/// Cycles for a packet, in and out (2.1.1).
 const CYCLES: f64 = PACKET_BITS;
-/// What is said of both.
+/// The note of both figures.
 const LOST: &str = "the report's own curves are lost; these follow the model in its text";
 
-/// Both, by file name.
+/// Both figures, by file name.
 pub(super) fn charts() -> Vec<(&'static str, Chart)> {
     vec![("figure-1.svg", throughput()), ("figure-2.svg", buffers())]
 }
 
-/// What the text says of Figure 1.
+/// The points of Figure 1 that the text gives.
 pub(super) fn figure_1() -> Sheet {
     let full = f64::from(FULL_MESSAGE_BITS);
     let mut sheet = printed_and_here::sheet(
@@ -33,7 +33,7 @@ pub(super) fn figure_1() -> Sheet {
     sheet.note(format!("The curves are in `figure-1.svg`: {LOST}."))
 }
 
-/// Packets held for full use of lines of some lengths: points of Figure 2.
+/// Packets held for full use of lines of several lengths: points of Figure 2.
 pub(super) fn figure_2() -> Sheet {
     let mut sheet = Sheet::new(
         "Figure 2",
@@ -59,12 +59,12 @@ pub(super) fn figure_2() -> Sheet {
     ))
 }
 
-/// Packets of a message, and of its answer.
+/// Number of packets of a message and of its answer.
 fn packets(bits: f64) -> f64 {
     (bits / PACKET_DATA_BITS).ceil().max(1.0)
 }
 
-/// kbit/s of data of hosts, or of all bits on lines, through an IMP whose processor is busy: each message is answered.
+/// Data of hosts, or all bits on lines, through an IMP whose processor is busy, kbit/s; each message is answered.
 fn through(machine: ImpHardware, bits: f64, net: bool) -> f64 {
     let seconds = (packets(bits) + 1.0) * CYCLES * machine.cycle_ns as f64 / 1e9;
     let overhead = (PACKET_BITS - PACKET_DATA_BITS) * (packets(bits) + 1.0);
@@ -113,7 +113,7 @@ fn throughput() -> Chart {
     }
 }
 
-/// Packets that an end holds where a line is fully used.
+/// Packets that an end holds when a line is fully used.
 fn held(bit_s: f64, miles: f64, bits: f64) -> f64 {
     let processing = CYCLES * ImpHardware::H516.cycle_ns as f64 / 2e9;
     Acknowledgement::over(bit_s, miles * SECONDS_A_MILE, bits, processing).buffers(bit_s, bits)

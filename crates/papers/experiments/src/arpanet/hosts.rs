@@ -1,4 +1,5 @@
-//! Tables 6 and 7: what hosts achieve. They are models of hosts with constants that are fitted to these tables, and say so.
+//! Tables 6 and 7: the rates that hosts achieve. The models of hosts have constants that are fitted to these tables,
+//! which the tables say.
 
 use super::network_setup::{LINE, packet_s};
 use super::printed::{NETSPD, TABLE_7, TENEX};
@@ -6,10 +7,10 @@ use crate::printed_and_here::{self, PrintedFigure, PrintedValue};
 use stackline_model::arpanet_messages::unshared_rate;
 use stackline_report::sheet::{Sheet, SheetCell};
 
-/// TENEX: time of a call, ms, and of a bit beside, us, for bytes of 36 and of 8 bits.
+/// TENEX: bits of a byte, time of a call in ms, and additional time of each bit in us; for bytes of 36 and of 8 bits.
 const CALLS: [(f64, f64, f64); 2] = [(36.0, 12.0, 16.3), (8.0, 8.0, 26.0)];
 
-/// Why the model of a call is off in Table 6A.
+/// Why the model of a call differs from Table 6A.
 fn why_of_call(bits: f64) -> &'static str {
     if bits < 36.0 {
         "in the report, a bit takes 30 us in calls shorter than a message and 21 us in longer ones; the model has a single value"
@@ -50,14 +51,14 @@ pub(super) fn tenex() -> Sheet {
     )
 }
 
-/// Table 6B: one message under way, or four.
+/// Table 6B: with one message in flight, and with four.
 pub(super) fn netspd() -> Sheet {
     let mut sheet = printed_and_here::sheet(
         "Table 6B",
         "NETSPD over the network, kbit/s: published, and here from the model",
         &[("hops", "hops"), ("links", "links")],
     );
-    // Fitted to the rows of no hops: both hosts together, and the slower of them.
+    // Fitted to the rows without hops: the time of both hosts together, and of the slower one.
     let (both_s, slower_s) = (8064.0 / 32_500.0, 8064.0 / 52_500.0);
     for ((hops, one, four), miles) in NETSPD.iter().zip([0.0, 3250.0, 3900.0]) {
         let is_local = *hops == 0;
@@ -81,7 +82,7 @@ pub(super) fn netspd() -> Sheet {
         .note("In the report's FTP rows, the TENEX file system is the limit.")
 }
 
-/// Table 7: what a block takes.
+/// Table 7: the time of a block, s.
 fn block_s(kilobits: f64) -> f64 {
     match kilobits {
         small if small < 8.0 => 0.151 + 0.0130 * small,

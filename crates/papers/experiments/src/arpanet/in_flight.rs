@@ -1,5 +1,5 @@
-//! Table 1: how many full messages must be under way for the most that a path carries, by the formula of section 2.1.3 and simulated;
-//! and what each bound of the real network costs.
+//! Table 1: how many full messages must be in flight so that a path carries the most it can, by the formula of section
+//! 2.1.3 and simulated; and the cost of each bound of the real network.
 
 use super::network_setup::{
     CountedTime, LINE, full_message_sender, host, imp_options_of, line, measure_sender_rates,
@@ -15,7 +15,7 @@ use stackline_proto::papers::imp::{HostKind, ImpHardware, ImpOptions};
 use stackline_report::sheet::{Sheet, SheetCell};
 use stackline_sim::papers::imps::ImpSubnetPlan;
 
-/// Lines of so many kbit/s are simulated too.
+/// Lines up to this rate are simulated too, kbit/s.
 const FASTEST: f64 = 230.4;
 
 /// A path of the table.
@@ -28,12 +28,12 @@ struct ArpanetPath {
 }
 
 impl ArpanetPath {
-    /// By the rule of the table.
+    /// The number of messages by the rule of the table.
     fn printed(&self) -> f64 {
         self.needed(true)
     }
 
-    /// With the satellite apart, as the table has it, or as one line more.
+    /// The number of messages with the satellite link as a path of its own, as in the table, or as one more line.
     fn needed(&self, is_apart: bool) -> f64 {
         let hop = |miles: f64, apart| MessageHop {
             bit_s: self.bit_s,
@@ -45,7 +45,7 @@ impl ArpanetPath {
         in_flight(&path, MessageShape::FULL)
     }
 
-    /// Its network.
+    /// The network of the path.
     fn plan(&self, options: ImpOptions) -> ImpSubnetPlan {
         let mut lines: Vec<_> = (0..self.hops)
             .map(|end| line((end, end + 1), self.bit_s, self.miles))
@@ -67,7 +67,7 @@ fn rows() -> impl Iterator<Item = (bool, &'static Row1)> {
         .chain(SATELLITE.iter().map(|row| (true, row)))
 }
 
-/// Printed beside the formula.
+/// The printed values beside the formula.
 pub(super) fn table() -> Sheet {
     let mut columns = vec![
         ("path", "path"),
@@ -130,7 +130,7 @@ pub(super) fn table() -> Sheet {
         .note("Both constants are fitted to the table, and no other values fit all of it; the table, not the text, shows that messages are stored whole before the satellite link.")
 }
 
-/// What simulated throughput with the whole numbers below and above F is, of that with twice as many.
+/// Simulated throughput with the whole numbers of messages below and above F, relative to that with twice as many.
 pub(super) fn simulated(seed: u64) -> Sheet {
     let mut sheet = Sheet::new(
         "Table 1, simulated",
@@ -185,7 +185,7 @@ pub(super) fn simulated(seed: u64) -> Sheet {
     .note("Here, packets are forwarded over the satellite one by one, so F counts the satellite as one more line; in the published table, the whole message is stored first, which adds nearly 1 to F.")
 }
 
-/// In percent.
+/// The difference in percent.
 fn difference(path: &ArpanetPath, seed: u64) -> f64 {
     let needed = path.needed(false);
     let most = throughput(path, (2.0 * needed).ceil() as u32, seed);
@@ -196,7 +196,7 @@ fn difference(path: &ArpanetPath, seed: u64) -> f64 {
     each[0].max(each[1])
 }
 
-/// kbit/s with so many messages in flight.
+/// Throughput with this many messages in flight, kbit/s.
 fn throughput(path: &ArpanetPath, in_flight: u32, seed: u64) -> f64 {
     let mut plan = ImpSubnetPlan {
         control_is_free: true,
@@ -220,7 +220,7 @@ fn throughput(path: &ArpanetPath, in_flight: u32, seed: u64) -> f64 {
     )[0]
 }
 
-/// Each bound alone, and last all of them; and whether frames without data are free.
+/// The cases: each bound alone, then all of them; and whether frames without data are free.
 fn cases_of_bounds() -> [(ImpOptions, bool); 8] {
     let known = ImpOptions::default();
     let free = ImpOptions::UNBOUNDED;
@@ -286,7 +286,7 @@ fn measure_path(path: &ArpanetPath, options: ImpOptions, control_is_free: bool, 
     )[0]
 }
 
-/// One bound of the real network after the other.
+/// The effect of each bound of the real network.
 pub(super) fn bounds(seed: u64) -> Sheet {
     let mut sheet = Sheet::new(
         "Table 1, bounds",

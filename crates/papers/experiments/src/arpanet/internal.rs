@@ -1,4 +1,5 @@
-//! Table 3: what the processor of each machine does with a message generator and a discard of its own, to a dead host and to itself.
+//! Table 3: the traffic that the processor of each machine sustains between its own message generator and discard, to
+//! a dead host and to itself.
 
 use super::network_setup::{CountedTime, add_fake_host, imp_options_of, network, outcomes};
 use super::printed::{ALONE, INTERNAL};
@@ -14,7 +15,7 @@ pub(super) const MACHINES: [(&str, ImpHardware); 3] = [
     ("316 IMP", ImpHardware::H316),
     ("316 TIP", ImpHardware::TIP),
 ];
-/// The share of the processor that is the IMP's own: to a dead host, to itself (2.2.1.1).
+/// The share of the processor that the IMP itself needs: for messages to a dead host, and to itself (2.2.1.1).
 const SHARES: [f64; 2] = [0.20, 0.45];
 const SECONDS: f64 = 20.0;
 const TIMES: CountedTime = CountedTime {
@@ -22,7 +23,7 @@ const TIMES: CountedTime = CountedTime {
     counted_s: SECONDS,
 };
 
-/// kbit/s of messages that were sent and answered, whatever with.
+/// The rate of messages that were sent and answered in any way, kbit/s.
 fn rate(machine: ImpHardware, is_dead: bool, seed: u64) -> f64 {
     let mut plan = network(&[imp_options_of(machine)], Vec::new());
     let (from, to) = (add_fake_host(&mut plan, 0), add_fake_host(&mut plan, 0));
@@ -31,7 +32,7 @@ fn rate(machine: ImpHardware, is_dead: bool, seed: u64) -> f64 {
     } else {
         to
     };
-    // A host takes up again at once where its message failed.
+    // A host continues at once after a message that failed.
     let sender = stackline_sim::papers::imps::traffic::ImpTrafficSender {
         begins: Instant(0),
         ..super::network_setup::full_message_sender(from, to, 4)
@@ -51,7 +52,7 @@ fn rate(machine: ImpHardware, is_dead: bool, seed: u64) -> f64 {
     bits / time / 1e3
 }
 
-/// Measured rates.
+/// The measured rates.
 pub(super) fn rates(seed: u64) -> Sheet {
     let mut sheet = printed_and_here::sheet(
         "Table 3A",
@@ -68,7 +69,7 @@ pub(super) fn rates(seed: u64) -> Sheet {
         .note("Cycle times are 1.0, 1.6 and 2.2 us. A word costs 25 cycles to generate and 20 to discard (published); its cost to the IMP itself is fitted, one constant per row: 7.8 cycles to a dead host, 37 to itself. To match the published rates, the 316 alone would need 9.0 and 38.3, and the 516 alone 6.7 and 37.0.")
 }
 
-/// What either would do alone.
+/// The rates that the IMP alone, and the fake hosts alone, would achieve.
 pub(super) fn derived() -> Sheet {
     let mut sheet = printed_and_here::sheet(
         "Table 3B",

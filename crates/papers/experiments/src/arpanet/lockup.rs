@@ -1,5 +1,5 @@
-//! What reservation is for: without it packets of several messages fill all buffers and none is whole (2.3; RFC 626 for the lockup that
-//! came in spite of it).
+//! The purpose of reservation: without it, packets of several messages fill all buffers and no message is complete
+//! (2.3; RFC 626 on the lockup that occurred in spite of it).
 
 use super::network_setup::{
     BEGINS_S, LINE, add_fake_host, full_message_sender, instant_at, line, network,
@@ -11,7 +11,7 @@ use stackline_proto::papers::imp::ImpOptions;
 use stackline_report::sheet::{Sheet, SheetCell};
 use stackline_sim::papers::imps::traffic::ImpTrafficRun;
 
-/// Four sources to one destination: kbit/s together in the first and in the last of so many minutes.
+/// Four sources send to one destination: their total rate in the first and in the last of several minutes, kbit/s.
 fn run(options: ImpOptions, seed: u64) -> (f64, f64) {
     let sources = 4;
     let lines = (0..sources)

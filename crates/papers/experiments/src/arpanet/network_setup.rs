@@ -1,4 +1,4 @@
-//! Machines, lines and senders: what every experiment begins with.
+//! Machines, lines and senders: the setup that all ARPANET experiments share.
 
 use crate::profile;
 use stackline_core::error::{Error, Result};
@@ -16,21 +16,21 @@ use stackline_sim::papers::imps::{
 
 /// The network of January 1973, in the language.
 pub(super) const MAP: &str = include_str!("../../../../../examples/arpanet.stackline");
-/// The rate of nearly all lines, bit/s.
+/// The rate of almost all lines, bit/s.
 pub(super) const LINE: f64 = 50_000.0;
 
-/// The map as the language reads it.
+/// The map, parsed.
 pub(super) fn map() -> Result<Network> {
     let found = profile::networks(MAP)?.into_iter().next();
     found.ok_or_else(|| Error::measurement("cannot read the map of the ARPANET"))
 }
 
-/// A moment.
+/// The moment `seconds` seconds after the beginning.
 pub(super) fn instant_at(seconds: f64) -> Instant {
     Instant(0) + Duration::from_seconds(seconds)
 }
 
-/// A line on land.
+/// A line by land.
 pub(super) fn line(ends: (u16, u16), bit_s: f64, miles: f64) -> ImpSubnetLine {
     let delay = Duration::from_seconds(miles * SECONDS_A_MILE);
     ImpSubnetLine {
@@ -95,7 +95,7 @@ pub(super) fn host(
     ImpHostAddress { imp, host }
 }
 
-/// Background: messages of one packet at random, so that they take that share of a line.
+/// Adds background traffic: messages of one packet at random times that take the given share of a line.
 pub(super) fn background(
     plan: &mut ImpSubnetPlan,
     from: u16,
@@ -117,10 +117,10 @@ pub(super) fn background(
     }
 }
 
-/// When senders begin: ways are known then.
+/// Time at which senders begin, s: routes are known then.
 pub(super) const BEGINS_S: f64 = 20.0;
 
-/// A sender of full messages, so many under way.
+/// A sender of full messages that keeps the given number in flight.
 pub(super) fn full_message_sender(
     from: ImpHostAddress,
     to: ImpHostAddress,
@@ -132,14 +132,14 @@ pub(super) fn full_message_sender(
     }
 }
 
-/// How long senders run before they are counted, and how long they are, s.
+/// How long senders run before they are counted, and how long they are counted, s.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CountedTime {
     pub(super) warm_s: f64,
     pub(super) counted_s: f64,
 }
 
-/// kbit/s of each sender.
+/// The rate of each sender, kbit/s.
 pub(super) fn measure_sender_rates(
     plan: &ImpSubnetPlan,
     senders: &[ImpTrafficSender],
@@ -153,7 +153,7 @@ pub(super) fn measure_sender_rates(
         .collect()
 }
 
-/// The same, with all that is known.
+/// Like [`measure_sender_rates`], with all results of the simulation.
 pub(super) fn outcomes(
     plan: &ImpSubnetPlan,
     senders: &[ImpTrafficSender],
@@ -167,7 +167,7 @@ pub(super) fn outcomes(
     ))
 }
 
-/// Time of a full packet on a line, s.
+/// Time to send a full packet on a line, s.
 pub(super) fn packet_s(bit_s: f64) -> f64 {
     PACKET_BITS / bit_s
 }

@@ -3,7 +3,7 @@
 /// Hops of Table 1.
 pub(super) const HOPS: [u16; 6] = [1, 2, 4, 8, 16, 32];
 
-/// A row of Table 1: miles a hop, kbit/s, messages for each number of hops.
+/// A row of Table 1: miles of each hop, kbit/s, messages for each number of hops.
 pub(super) type Row1 = (f64, f64, [f64; 6]);
 
 /// Table 1 without satellite.
@@ -67,7 +67,7 @@ pub(super) const BUFFERS: [(f64, [u32; 10]); 12] = [
     (19200.0, [404, 520, 634, 750, 870, 991, 991, 991, 991, 991]),
 ];
 
-/// More than a message holds.
+/// A number that stands for more characters than a message holds.
 pub(super) const MORE: u32 = 991;
 
 /// Table 3A: kbit/s on a 516, a 316, a TIP, to a dead host and to itself.
@@ -76,23 +76,23 @@ pub(super) const INTERNAL: [(&str, [f64; 3]); 2] = [
     ("self", [195.0, 120.0, 90.0]),
 ];
 
-/// Table 3B: the IMP alone and the fake hosts alone, on each.
+/// Table 3B: rates of the IMP alone and of the fake hosts alone, on each machine.
 pub(super) const ALONE: [(&str, [(f64, f64); 3]); 2] = [
     ("dead", [(2525.0, 631.0), (1475.0, 368.0), (1150.0, 287.0)]),
     ("self", [(433.0, 354.0), (266.0, 218.0), (200.0, 165.0)]),
 ];
 
-/// Table 4: to, and from a 516, a 316, a TIP kbit/s one way and both ways.
+/// Table 4: the receiving machine, and from a 516, a 316, a TIP the rate one way and both ways, kbit/s.
 pub(super) const PAIRS: [(&str, [(f64, f64); 3]); 3] = [
     ("516 IMP", [(38.0, 36.0), (38.0, 35.0), (38.0, 34.0)]),
     ("316 IMP", [(37.0, 34.0), (36.0, 35.0), (37.0, 34.0)]),
     ("316 TIP", [(35.0, 34.0), (37.0, 34.0), (37.0, 34.0)]),
 ];
 
-/// A row of Table 5: IMPs, percent, IMPs up to there, percent.
+/// A row of Table 5: IMPs at this distance, percent, IMPs up to this distance, percent.
 pub(super) type Row5 = [u32; 4];
 
-/// Table 5A, from one hop on.
+/// Table 5A, beginning with one hop.
 pub(super) const PATHS: [Row5; 9] = [
     [3, 9, 3, 9],
     [2, 6, 5, 15],
@@ -105,7 +105,7 @@ pub(super) const PATHS: [Row5; 9] = [
     [1, 3, 33, 100],
 ];
 
-/// Table 5B: the line from BBN to Harvard is down.
+/// Table 5B: with the line from BBN to Harvard down.
 pub(super) const PATHS_WITHOUT: [Row5; 10] = [
     [2, 6, 2, 6],
     [1, 3, 3, 9],
@@ -119,7 +119,7 @@ pub(super) const PATHS_WITHOUT: [Row5; 10] = [
     [4, 12, 33, 100],
 ];
 
-/// Table 6A: bytes, bits of each, kbit/s, percent of the processor, what the processor alone would do.
+/// Table 6A: bytes, bits of each, kbit/s, percent of the processor used, rate that the processor alone would achieve.
 pub(super) const TENEX: [(f64, f64, f64, f64, f64); 12] = [
     (50.0, 36.0, 48.8, 16.0, 291.0),
     (100.0, 36.0, 46.5, 15.0, 309.0),
@@ -135,7 +135,7 @@ pub(super) const TENEX: [(f64, f64, f64, f64, f64); 12] = [
     (3200.0, 8.0, 41.8, 70.0, 59.0),
 ];
 
-/// A row of Table 6B: hops, kbit/s from and to over one link and over four.
+/// A row of Table 6B: hops, kbit/s from and to the host over one link and over four.
 pub(super) type Row6 = (u32, (f64, f64), (f64, f64));
 
 /// Table 6B: NETSPD.
@@ -145,7 +145,7 @@ pub(super) const NETSPD: [Row6; 3] = [
     (8, (10.0, 12.0), (20.0, 25.0)),
 ];
 
-/// Table 7: kilobits a block, kbit/s.
+/// Table 7: kilobits of a block, kbit/s.
 pub(super) const TABLE_7: [(f64, f64); 20] = [
     (0.9, 5.4),
     (1.8, 10.0),

@@ -1,4 +1,4 @@
-//! The report made again, table by table.
+//! Reproduces the report table by table.
 
 use super::{
     calculated, charts, hosts, in_flight, internal, line_experiments, lockup, paths, scale,
@@ -8,7 +8,7 @@ use crate::paper::{PaperTables, Reproduction, ReproductionSettings};
 use stackline_core::error::Result;
 use stackline_report::paper::PaperReport;
 
-/// All tables that are wanted.
+/// Makes all tables that are wanted.
 pub(super) fn reproduce(settings: &ReproductionSettings<'_>) -> Result<Reproduction> {
     let seed = settings.seed;
     let parts: [PaperTables<'_>; 20] = [

@@ -1,4 +1,4 @@
-//! What would have broken first: the routing of January 1973 on networks of more IMPs than there were.
+//! What would have failed first with growth: the routing of January 1973 on networks with more IMPs than existed.
 
 use super::network_setup::{LINE, instant_at, line, network};
 use crate::parallel;
@@ -9,7 +9,7 @@ use stackline_proto::papers::imp::{ImpHardware, ImpOptions};
 use stackline_report::sheet::{Sheet, SheetCell};
 use stackline_sim::papers::imps::{ImpSubnet, ImpSubnetPlan};
 
-/// A ring with chords, so that each IMP has about 2.2 lines, as the map has.
+/// A ring with chords, in which each IMP has about 2.2 lines, as on the map.
 fn plan(count: u16, seed: Seed) -> ImpSubnetPlan {
     let mut generator = seed.generator();
     let mut lines: Vec<_> = (0..count)
@@ -73,7 +73,7 @@ fn measure(count: u16, seed: u64) -> RoutingScaleFigures {
     }
 }
 
-/// Percent of the time that lines and processors were in use.
+/// The share of the time for which lines and processors were in use, percent.
 fn used(machines: &ImpSubnet) -> (f64, f64) {
     let all_s = machines.now().0 as f64 / 1e9;
     let lines: Vec<f64> = machines

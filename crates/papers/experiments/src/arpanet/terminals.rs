@@ -1,4 +1,5 @@
-//! Table 2: how large a terminal's buffer must be so that it never waits for the host, by the reconstructed formula and simulated.
+//! Table 2: how large a terminal's buffer must be so that the terminal never waits for the host, by the reconstructed
+//! formula and simulated.
 
 use super::network_setup::{host, instant_at, line, network};
 use super::printed::{BUFFERS, MILES, MORE};
@@ -11,14 +12,14 @@ use stackline_proto::papers::imp::{HostKind, ImpHostAddress, ImpMessage, ImpOpti
 use stackline_report::sheet::{Sheet, SheetCell};
 use stackline_sim::papers::imps::{ImpHostNotice, ImpSubnet, ImpSubnetPlan};
 
-/// What the formula lets a line carry, bit/s.
+/// The data rate of a line in the formula, bit/s.
 const USEFUL: f64 = 40_000.0;
 /// Bits of leaders before the characters of a message, and data bits of an allocate.
 const LEADERS: u32 = 72;
 const ALLOCATE: u32 = 80;
-/// Characters from one printed size to the next, at most.
+/// Largest distance in characters between adjacent printed sizes.
 const GRID: u32 = 4;
-/// Cells of so many characters are simulated.
+/// Cells with at least this many characters are simulated.
 const SIMULATED: u32 = 20;
 
 fn shown(characters: u32) -> String {
@@ -29,7 +30,7 @@ fn shown(characters: u32) -> String {
     }
 }
 
-/// What is printed of a cell, as something to compare with.
+/// The printed figure of a cell, for comparison.
 fn figure(characters: u32) -> PrintedFigure {
     match characters {
         0 => PrintedFigure::UpTo(2.0),
@@ -38,7 +39,7 @@ fn figure(characters: u32) -> PrintedFigure {
     }
 }
 
-/// How far the formula is off a printed cell, percent. A size below 2 counts as 2.
+/// The difference of the formula from a printed cell, percent. A size below 2 counts as 2.
 fn off_percent(printed: u32, found: u32) -> Option<f64> {
     figure(printed).off_percent(f64::from(found.max(2)))
 }
@@ -55,7 +56,7 @@ fn formula(baud: f64, hop: usize) -> Option<u32> {
     TerminalModel::at(baud).buffer((hop + 1) as f64, MILES[..=hop].iter().sum())
 }
 
-/// Printed and by formula.
+/// The printed sizes and those of the formula.
 pub(super) fn table() -> Sheet {
     let mut columns = vec![("baud", "baud")];
     let keys = ["h1", "h2", "h3", "h4", "h5", "h6", "h7", "h8", "h9", "h10"];
@@ -113,7 +114,7 @@ pub(super) fn table() -> Sheet {
         )
 }
 
-/// A printer, its TIP's two buffers, and the host that fills them.
+/// The share of the time that a printer prints: a TIP with two buffers, and the host that fills them.
 fn prints(baud: f64, hop: usize, buffer: u32, bit_s: f64) -> f64 {
     let hops = hop as u16 + 1;
     let lines = (0..hops)
@@ -137,21 +138,21 @@ fn prints(baud: f64, hop: usize, buffer: u32, bit_s: f64) -> f64 {
     )
 }
 
-/// A terminal session: what the TIP and the host do.
+/// A terminal session: the actions of TIP and host.
 struct TerminalSession {
     network: ImpSubnet,
     ends: (ImpHostAddress, ImpHostAddress),
     /// Time to print a buffer.
     prints: Duration,
     bits: u32,
-    /// Buffers that are full and wait, and when the one that is printed is empty.
+    /// Buffers that are full and wait, and when the one being printed is empty.
     full: u32,
     empty: Option<Instant>,
     printing: Duration,
     next: u64,
 }
 
-/// What a timer means: the printer is done with a buffer; the host has worked.
+/// The meaning of a timer: the printer has finished a buffer, or the host has worked.
 const PRINTED: u32 = 1;
 const WORKED: u32 = 2;
 /// A buffer is empty at the beginning.
@@ -191,7 +192,7 @@ impl TerminalSession {
         );
     }
 
-    /// Share of the time that it prints, after both buffers were filled twice.
+    /// The share of the time that it prints, after both buffers were filled twice.
     fn run(&mut self, from: Instant, until: Instant) -> f64 {
         while self.network.poll(from).is_some() {}
         let (tip, computer) = self.ends;

@@ -1,4 +1,4 @@
-//! What a row asks to be simulated, and rows and exhibits before all of their columns are filled in.
+//! What a row of a table asks to be simulated, and rows and tables before all of their columns are filled in.
 
 use super::formulas::{BlastCostModel, BlastResendStrategy};
 use super::profile::{BlastHostProfile, Profiles};

@@ -1,4 +1,4 @@
-//! The column `here` and its notes, from what was measured on this machine.
+//! The column `here` with its notes: the values measured on this machine.
 
 use super::case::BlastSheet;
 use super::formulas::BlastFigureProtocol;

@@ -1,4 +1,4 @@
-//! What survived of the paper's tables, as printed: milliseconds. What a table has and this list has not is lost.
+//! The values of the paper's tables that survived, as printed, in milliseconds. A value missing here is lost.
 
 use stackline_report::paper::PaperFigure;
 

@@ -1,5 +1,5 @@
-//! What `diagnose` says of sessions whose limit the paper names: the port's buffer in the collapse, the receiver or the disk
-//! on the LAN.
+//! The findings of `diagnose` for sessions whose limit the paper names: the port's buffer in the collapse, the
+//! receiver or the disk on the LAN.
 
 use super::case::MagicCase;
 use super::session_runner::Lab;

@@ -1,4 +1,4 @@
-//! What the paper says as a formula, computed: latency of a loaded server, the rule for a port's buffer, pacing, copies.
+//! The paper's formulas: latency of a loaded server, the rule for a port's buffer, pacing, copies.
 
 use super::printed::{BLOCK, INTERVAL, TABLE_2};
 use crate::printed_and_here::{self, PrintedFigure, PrintedValue};

@@ -1,4 +1,4 @@
-//! The numbers of the paper, with where they stand.
+//! The numbers that the paper prints, with their places in it.
 
 /// Bytes of a block (section 4.2.2).
 pub(super) const BLOCK: u32 = 49_152;

@@ -1,4 +1,4 @@
-//! Section 4.3.4: what mends the collapse, what does not, and what is done today.
+//! Section 4.3.4: which remedies cure the collapse, which do not, and what is done today.
 
 use super::case::MagicCase;
 use super::formulas::{EARLIER_BUFFER, LATER_BUFFER};

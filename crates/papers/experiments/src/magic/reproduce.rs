@@ -1,4 +1,4 @@
-//! The paper made again, table by table.
+//! Reproduces the paper table by table.
 
 use super::memory_copies::MagicLocalFigures;
 use super::session_runner::Lab;

@@ -1,21 +1,21 @@
-//! Who runs the sessions: several at a time, each with its seed, so that neither the order nor the number of processors
-//! changes a figure.
+//! Runs simulated sessions, several at a time, each with its own seed, so that neither the order nor the number of
+//! processors changes a figure.
 
 use super::case::{MagicCase, MagicFigures, median};
 use crate::parallel;
 use stackline_core::error::Result;
 
-/// Runs sessions.
+/// The settings with which an experiment runs its sessions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lab {
     /// The first seed.
     pub(super) seed: u64,
-    /// Most seeds of a session, where there is a bound.
+    /// Largest number of seeds for each session, if there is a limit.
     pub(super) most_seeds: Option<u64>,
 }
 
 impl Lab {
-    /// A session with each of so many seeds.
+    /// Runs a session once with each of `seeds` seeds.
     pub(super) fn runs(&self, case: &MagicCase, seeds: u64) -> Result<Vec<MagicFigures>> {
         let seeds = self.bounded(seeds);
         let each: Vec<(&MagicCase, u64)> =
@@ -23,7 +23,7 @@ impl Lab {
         Self::all(&each)
     }
 
-    /// Of each case the medians of its figures over so many seeds.
+    /// For each case, the medians of its figures over `seeds` seeds.
     pub(super) fn medians(&self, seeds: u64, cases: &[MagicCase]) -> Result<Vec<MagicFigures>> {
         let seeds = self.bounded(seeds);
         let each = |case| (0..seeds).map(move |seed| (case, self.seed + seed));
@@ -35,7 +35,7 @@ impl Lab {
         self.most_seeds.map_or(seeds, |most| seeds.min(most.max(1)))
     }
 
-    /// Each of them, in their order.
+    /// Runs each of them; the results are in the same order.
     fn all(each: &[(&MagicCase, u64)]) -> Result<Vec<MagicFigures>> {
         parallel::each(each, |(case, seed)| case.run(*seed))
             .into_iter()

@@ -1,4 +1,4 @@
-//! What every experiment begins with: the networks, the TCP of the hosts, the disks, the viewer.
+//! The setup that all experiments share: the networks, the TCP of the hosts, the disks, the viewer.
 
 use super::printed::BLOCK;
 use crate::profile;

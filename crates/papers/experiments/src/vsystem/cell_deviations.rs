@@ -1,4 +1,4 @@
-//! How near simulated cells are to printed ones.
+//! How close simulated cells of the tables are to the printed ones.
 
 use super::case::{Machines, VSystemCase, Version};
 use super::printed::{VSystemCell as Printed, VSystemTable};

@@ -1,4 +1,4 @@
-//! What the paper's own numbers contradict, each with the numbers.
+//! Claims that the paper's own numbers contradict, each with the numbers.
 
 use crate::printed_and_here::nothing_printed;
 use stackline_report::sheet::{Sheet, SheetCell};

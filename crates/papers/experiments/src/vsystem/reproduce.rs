@@ -1,4 +1,4 @@
-//! The paper made again, table by table.
+//! Reproduces the paper table by table.
 
 use super::cell_deviations::{self, Judged};
 use super::{doubts, factors, internet, local_display, memory, printed, transport};

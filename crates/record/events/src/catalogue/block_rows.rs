@@ -1,15 +1,15 @@
-//! The keywords of the block server: the names that the paper prints (Tierney et al. 1996). Lifelines find the way of its blocks as they
-//! find that of any program's units, so these rows are for people and for what a block's message says.
+//! The keywords of the block server, with the names that the paper prints (Tierney et al. 1996). Lifelines find the
+//! path of blocks as they do for any program's units; these rows add descriptions, and the field `source` of a block.
 
 use super::{CatalogueEntry, DataFate, Layer};
 
-/// What the field `source` says of a block that was in its server's memory.
+/// The value of the field `source` for a block that was in its server's memory.
 pub const FROM_MEMORY: &str = "memory";
-/// The same of a block that was read from a disk.
+/// The value of the field `source` for a block that was read from a disk.
 pub const FROM_DISK: &str = "disk";
-/// The point where the field is looked at: every block that comes passes it once.
+/// The event at which `source` is read; every block that arrives passes it once.
 pub const SOURCE_KEYWORD: &str = "DPSS_SERV_IN";
-/// Which data field `source` is.
+/// The index of the data field `source`.
 pub const SOURCE_FIELD: usize = 5;
 
 const fn row(keyword: &'static str, help: &'static str, fate: Option<DataFate>) -> CatalogueEntry {
@@ -23,7 +23,7 @@ const fn row(keyword: &'static str, help: &'static str, fate: Option<DataFate>) 
     }
 }
 
-/// All of them, in the order of a block's way.
+/// All keywords of the block server, in the order in which a block passes them.
 pub static BLOCK_ENTRIES: [CatalogueEntry; 11] = [
     row(
         "TV_REQ_TILE",

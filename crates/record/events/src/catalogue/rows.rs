@@ -1,10 +1,11 @@
-//! The rows of the catalogue: every keyword of stackline with its layer, its data in their order and what happened, and a type for each
-//! of them, which is how our own programs emit it. A value is given by its name, so two of them cannot change places.
+//! The rows of the catalogue: every keyword of stackline with its layer, its data fields in their order and a
+//! description. Each also has a type with which stackline's own programs emit it. Values are given by field name, so
+//! two of them cannot be confused.
 
 use super::{CatalogueEntry, DataFate, Layer};
 use crate::{EventEmitter, EventLog, EventValue, Keyword, recorder};
 
-/// `r#in` is called `in`.
+/// The name without `r#`: `r#in` is called `in`.
 const fn field_name(name: &'static str) -> &'static str {
     match name.as_bytes() {
         [b'r', b'#', ..] => name.split_at(2).1,
@@ -36,7 +37,7 @@ macro_rules! entry {
 
 macro_rules! catalogue {
     ($($name:ident = $keyword:literal, $layer:ident $($more:ident)*: { $($field:ident),* $(,)? } $help:literal;)*) => {
-        /// All of them, in the order a data unit meets them.
+        /// All keywords, in the order in which a data unit passes them.
         pub const ENTRIES: &[CatalogueEntry] = &[$(entry!($keyword $layer ($($field)*) $help $($more)*)),*];
 
         $(
@@ -50,10 +51,10 @@ macro_rules! catalogue {
             }
 
             impl<'t> $name<'t> {
-                /// Its keyword.
+                /// The event's keyword.
                 pub const KEYWORD: &'static str = $keyword;
 
-                /// Its data in the order of the catalogue.
+                /// The event's data in the order of the catalogue.
                 #[inline]
                 #[must_use]
                 pub const fn values(&self) -> [EventValue<'t>; [$(stringify!($field)),*].len()] {
@@ -66,25 +67,25 @@ macro_rules! catalogue {
                     &EMITTED
                 }
 
-                /// Emits it now, if anybody records.
+                /// Emits the event with the present time, if a recorder runs.
                 #[inline]
                 pub fn emit(&self) {
                     recorder::emit(Self::keyword(), &self.values());
                 }
 
-                /// Emits it with a time of its own (ns), if anybody records.
+                /// Emits the event with the given time (ns), if a recorder runs.
                 #[inline]
                 pub fn emit_at(&self, at_ns: u64) {
                     recorder::emit_at(Self::keyword().id(), at_ns, &self.values());
                 }
 
-                /// Writes it into a log, as happened at that time (ns).
+                /// Appends the event to a log, with the given time (ns).
                 #[inline]
                 pub fn write(&self, log: &mut EventLog, at_ns: u64) {
                     log.push(Self::keyword().id(), at_ns, &self.values());
                 }
 
-                /// Emits it to what takes events of several hosts, as happened on that host at that time (ns).
+                /// Passes the event to an emitter for several hosts, with its host and time (ns).
                 pub fn emit_on(&self, host: &str, at_ns: u64, emit: &mut EventEmitter<'_>) {
                     emit(host, $keyword, at_ns, &self.values());
                 }

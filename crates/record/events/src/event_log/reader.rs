@@ -1,6 +1,6 @@
-//! Event logs read: names learned on the way, in memory or from a file of any length.
+//! Reads event logs, in memory or from a stream of any length, and learns the names that they define.
 //!
-//! What is no record ends an event log; nothing here panics on bytes from elsewhere.
+//! Reading ends at the first damaged record; no bytes can cause a panic.
 
 use super::record::{ABSENT, NUMBER, TEXT, count_of, keyword_of, kind_of, record, whole_record};
 use super::{DEFINE, EventLog, EventRecord, HOST, LONGEST_TEXT, MOST_NAMES, MOST_VALUES, UNKNOWN};
@@ -10,8 +10,9 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read};
 
 impl EventLog {
-    /// Shows every record, in order: its keyword, host, time in ns and values. Unlike [`EventLog::records`] it allocates nothing
-    /// for each, and goes on with the names of event logs before: a recorder defines a name and its host only once.
+    /// Passes the keyword, host, time (ns) and values of every record to `show`, in order. Unlike
+    /// [`EventLog::records`] it does not allocate for each record, and it continues with the `names` of earlier logs:
+    /// a recorder defines a name and its host only once.
     pub fn each(
         &self,
         names: &mut EventLogNames,
@@ -23,7 +24,7 @@ impl EventLog {
         }
     }
 
-    /// Every record, in order.
+    /// An iterator over the records, in order.
     #[must_use]
     pub const fn records(&self) -> EventLogRecords<'_> {
         EventLogRecords {
@@ -36,12 +37,12 @@ impl EventLog {
     }
 }
 
-/// What the event logs of one recorder defined so far.
+/// The names that the event logs of a recorder have defined so far.
 #[derive(Clone, Debug, Default)]
 pub struct EventLogNames(DefinedNames<Box<str>>);
 
 impl EventLogNames {
-    /// What an event log begins with that goes on with these names.
+    /// The beginning of an event log that continues with these names: it defines all of them.
     #[must_use]
     pub fn to_event_log(&self) -> EventLog {
         let mut event_log = EventLog::default();
@@ -59,24 +60,26 @@ impl EventLogNames {
     }
 }
 
-/// Bytes of a long event log that are read at once; more than the longest record.
+/// Bytes that are read from a stream at once; more than the longest record.
 pub(super) const PIECE: usize = 1 << 20;
-/// So many bytes without an event are no event log: what it says of itself is shorter.
+/// After this many bytes of definitions without an event the data are not taken for an event log.
 const LONGEST_SILENCE: u64 = 32 << 20;
 
-/// An event log of any length, some of it at a time.
+/// Reads an event log from a stream, in pieces.
 #[derive(Debug)]
 pub struct EventLogPieces<R> {
     from: R,
     names: EventLogNames,
+    /// Bytes that have been read and do not form a whole record yet.
     rest: Vec<u8>,
+    /// Bytes that are damaged.
     damaged: u64,
-    /// Bytes since the last event.
+    /// Bytes of records since the last event.
     silent: u64,
 }
 
 impl<R: Read> EventLogPieces<R> {
-    /// Of what is read from there.
+    /// Reads from that stream.
     pub fn of(from: R) -> Self {
         Self {
             from,
@@ -87,10 +90,10 @@ impl<R: Read> EventLogPieces<R> {
         }
     }
 
-    /// The next records; `None` behind the last, which is before what is no record.
+    /// The events of the next piece; `None` after the last, or at the first damaged record.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When the stream cannot be read.
     pub fn next_table(&mut self) -> io::Result<Option<crate::EventTable>> {
         loop {
             let before = self.rest.len();
@@ -105,7 +108,7 @@ impl<R: Read> EventLogPieces<R> {
                 self.silent = 0;
                 return Ok(Some(table));
             }
-            // A record is shorter than a piece: what is none by now never will be.
+            // A record is shorter than a piece, so bytes that are not a record here are damaged.
             if ended || (whole == 0 && self.rest.len() >= PIECE) || self.silent > LONGEST_SILENCE {
                 self.damaged += if self.silent > LONGEST_SILENCE {
                     self.silent
@@ -118,13 +121,13 @@ impl<R: Read> EventLogPieces<R> {
         }
     }
 
-    /// How many bytes behind the last record were no record: what was cut off, or is damaged. Nothing is read behind that.
+    /// Number of bytes after the last valid record, which are truncated or damaged and are not read.
     #[must_use]
     pub const fn damaged(&self) -> u64 {
         self.damaged
     }
 
-    /// The events of the whole records at hand, and how many bytes these take.
+    /// The events of the whole records in `rest`, and the number of bytes of these records.
     fn table(&mut self) -> (crate::EventTable, usize) {
         let (known, mut table, mut values) =
             (&mut self.names.0, crate::EventTable::default(), Vec::new());
@@ -146,7 +149,7 @@ impl<R: Read> EventLogPieces<R> {
     }
 }
 
-/// Names by number, and whose the records are.
+/// The names by keyword number, and the host of the records.
 #[derive(Clone, Debug, Default)]
 struct DefinedNames<T> {
     names: BTreeMap<u32, T>,
@@ -154,7 +157,7 @@ struct DefinedNames<T> {
 }
 
 impl<'t, T: AsRef<str> + From<&'t str>> DefinedNames<T> {
-    /// The next record that is an event: the number of its keyword, its time. What the event log says of itself is learned on the way.
+    /// The next record that is an event, as keyword number and time. Definitions on the way are learned.
     fn event(
         &mut self,
         rest: &mut &'t [u8],
@@ -173,7 +176,8 @@ impl<'t, T: AsRef<str> + From<&'t str>> DefinedNames<T> {
         }
     }
 
-    /// Whether a record is what the event log says of itself, which is learned then; nothing where that is more than it may say.
+    /// Learns from a record if it is a definition. Returns whether it is one; `None` when the log defines too many
+    /// names.
     fn learn(&mut self, keyword: u32, values: &[EventValue<'t>]) -> Option<bool> {
         match (keyword, values) {
             (DEFINE, [EventValue::Number(id), EventValue::Text(name)]) => {
@@ -198,7 +202,7 @@ impl<T: AsRef<str>> DefinedNames<T> {
     }
 }
 
-/// Walks an event log.
+/// An iterator over the records of an event log.
 #[derive(Clone, Debug)]
 pub struct EventLogRecords<'t> {
     rest: &'t [u8],
@@ -208,7 +212,7 @@ pub struct EventLogRecords<'t> {
 impl<'t> Iterator for EventLogRecords<'t> {
     type Item = EventRecord<'t>;
 
-    /// The next record; nothing more once one is damaged.
+    /// The next record; `None` from the first damaged one on.
     fn next(&mut self) -> Option<EventRecord<'t>> {
         let mut values = Vec::new();
         let (keyword, at_ns) = self.known.event(&mut self.rest, &mut values)?;
@@ -222,8 +226,8 @@ impl<'t> Iterator for EventLogRecords<'t> {
     }
 }
 
-/// How many bytes of a file of the binary form are whole records, from its beginning; nothing, where it does not begin as one.
-/// Memory does not grow with the file.
+/// Measures how many bytes of a file are whole records of the binary form, from its beginning; `None` where it does
+/// not begin with one. Memory does not grow with the file.
 ///
 /// # Errors
 /// When it cannot be read.
@@ -241,7 +245,8 @@ pub fn measure_whole_records(from: impl Read) -> io::Result<Option<u64>> {
     Ok((length > 0).then_some(length))
 }
 
-/// Reads over one record; how many bytes it took, nothing where there is none. The first of an event log says whose they are.
+/// Skips a record. Returns its length in bytes; `None` when it is damaged. The first record of an event log names the
+/// host.
 fn pass_over(from: &mut impl BufRead, first: bool) -> io::Result<Option<u64>> {
     let head = next_word(from)?;
     next_word(from)?;

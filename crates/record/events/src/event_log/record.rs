@@ -1,15 +1,18 @@
-//! One record in words: how it is written, and how it is read back from bytes that anybody may have made.
+//! Writes a record as words, and reads it back from bytes of any origin.
 //!
-//! It keeps no names: what a number stands for is the event log's.
+//! It does not know names: the event log keeps the names of numbers.
 
 use super::{LONGEST_TEXT, MOST_VALUES};
 use crate::value::{EventValue, canonical};
 
+/// Kind of a value in the head: no value, no words.
 pub(super) const ABSENT: u64 = 0;
+/// Kind of a value in the head: a number, one word.
 pub(super) const NUMBER: u64 = 1;
+/// Kind of a value in the head: a text, its length in bytes and its bytes, padded to whole words.
 pub(super) const TEXT: u64 = 2;
 
-/// The words of a record.
+/// Passes the words of a record to `put`.
 #[inline(always)]
 pub(super) fn write_record_words(
     keyword: u32,
@@ -23,7 +26,7 @@ pub(super) fn write_record_words(
     body(values, put);
 }
 
-/// The words of a record behind its head and time.
+/// Passes the words of the values to `put`: the record without its head and time.
 #[inline(always)]
 pub(crate) fn body(values: &[EventValue<'_>], mut put: impl FnMut(u64)) {
     for value in values {
@@ -43,7 +46,7 @@ pub(crate) fn body(values: &[EventValue<'_>], mut put: impl FnMut(u64)) {
     }
 }
 
-/// How many words it takes.
+/// Number of words of a record with these values.
 #[inline(always)]
 pub(crate) fn words_of(values: &[EventValue<'_>]) -> usize {
     let mut length = 2;
@@ -57,6 +60,7 @@ pub(crate) fn words_of(values: &[EventValue<'_>]) -> usize {
     length
 }
 
+/// The head word of a record.
 #[inline(always)]
 pub(crate) fn head(keyword: u32, values: &[EventValue<'_>]) -> u64 {
     let mut head = u64::from(keyword & 0xff_ffff) | (values.len() as u64) << 24;
@@ -71,18 +75,22 @@ pub(crate) fn head(keyword: u32, values: &[EventValue<'_>]) -> u64 {
     head
 }
 
+/// The keyword's number in a head word.
 pub(super) const fn keyword_of(head: u64) -> u32 {
     (head & 0xff_ffff) as u32
 }
 
+/// The number of values in a head word.
 pub(super) const fn count_of(head: u64) -> usize {
     (head >> 24 & 0xff) as usize
 }
 
+/// The kind of a value in a head word.
 pub(super) const fn kind_of(head: u64, index: usize) -> u64 {
     head >> (32 + 2 * index) & 3
 }
 
+/// The text, cut to [`LONGEST_TEXT`] bytes at a character boundary.
 fn cut(text: &str) -> &str {
     if text.len() <= LONGEST_TEXT {
         return text;
@@ -94,7 +102,7 @@ fn cut(text: &str) -> &str {
     &text[..end]
 }
 
-/// How many words the first record of these takes.
+/// Number of words of the first record in `words`; `None` when it is not complete.
 pub(super) fn record_length(words: &[u64]) -> Option<usize> {
     let head = *words.first()?;
     let mut length = 2;
@@ -113,7 +121,7 @@ pub(super) fn record_length(words: &[u64]) -> Option<usize> {
     Some(length)
 }
 
-/// Reads one record; what is none ends the bytes.
+/// Reads a record as keyword number and time; a damaged one ends the bytes.
 pub(super) fn record<'t>(
     rest: &mut &'t [u8],
     values: &mut Vec<EventValue<'t>>,
@@ -125,6 +133,7 @@ pub(super) fn record<'t>(
     found
 }
 
+/// Reads a record as keyword number and time; `None` when it is incomplete or damaged.
 pub(super) fn whole_record<'t>(
     rest: &mut &'t [u8],
     values: &mut Vec<EventValue<'t>>,
@@ -155,7 +164,7 @@ fn value<'t>(rest: &mut &'t [u8], kind: u64) -> Option<EventValue<'t>> {
             let (text, others) = rest.split_at_checked(length.next_multiple_of(8))?;
             *rest = others;
             let text = std::str::from_utf8(&text[..length]).ok()?;
-            // Other writers leave it to readers to see that a text is a number.
+            // Other writers may write a number as a text.
             Some(canonical(text.as_bytes()).map_or(EventValue::Text(text), EventValue::Number))
         }
         _ => None,

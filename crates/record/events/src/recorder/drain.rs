@@ -1,4 +1,5 @@
-//! The thread that drains: takes what the rings hold, turns ticks into ns, hands event logs to the sink, counts what is lost.
+//! The draining thread: takes the records from the rings, converts ticks to ns, passes event logs to the sink, and
+//! counts lost records.
 
 use super::state::{STRAY, rings};
 use crate::Keyword;
@@ -11,31 +12,36 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How often rings are drained: seldom while there is little in them, which costs less and keeps caches of those who write.
+/// The longest pause between two drains: few of them cost less and disturb the writers' caches less.
 const SELDOM: Duration = Duration::from_millis(20);
+/// The shortest pause between two drains.
 const OFTEN: Duration = Duration::from_millis(1);
-/// A ring that is fuller than the first is drained more often, less often when all are emptier than the second; in parts of
-/// 1024. One that is half full wakes this thread.
+/// If a ring is fuller than this, in 1/1024 of its size, the pause is halved. A ring that is half full wakes this
+/// thread at once.
 const FULL: u64 = 128;
+/// If all rings are emptier than this, in 1/1024 of their size, the pause is doubled.
 const EMPTY: u64 = 32;
-/// The sink gets what there is when it is so many bytes.
+/// Length in bytes at which the event log is passed to the sink during a drain.
 const BATCH: usize = 1 << 20;
 
-/// The thread that drains.
+/// The state of the draining thread.
 pub(super) struct Drain {
     sink: Box<dyn EventSink>,
     stop: Arc<AtomicBool>,
     host: String,
     anchors: Anchors,
     event_log: EventLog,
-    /// Records on the event log, but for those that say what was lost.
+    /// Records in the event log, not counting `EVENTS_LOST`.
     pending_records: u64,
-    /// Records lost that were not reported to the sink.
+    /// Lost records that the sink has not been informed of.
     unreported: u64,
-    /// Those of them that the event log reports.
+    /// Those of them that are reported in the event log that has not been passed on yet.
     reported: u64,
+    /// The rings being drained.
     rings: Vec<Arc<EventRing>>,
+    /// For each ring, whether it was closed and how many words had been written when the drain began.
     ready: Vec<(bool, u64)>,
+    /// Buffer for the words of a ring.
     words: Vec<u64>,
     totals: Totals,
 }
@@ -66,6 +72,7 @@ impl Drain {
         }
     }
 
+    /// Drains the rings until the recorder is stopped.
     pub(super) fn work(&mut self) -> Totals {
         let mut pause = OFTEN;
         loop {
@@ -84,18 +91,19 @@ impl Drain {
         }
     }
 
-    /// Takes everything that was there when it began. How full the fullest ring was, in parts of 1024.
+    /// Takes everything that had been written when it began. Returns how full the fullest ring was, in 1/1024 of its
+    /// size.
     fn drain(&mut self) -> u64 {
         self.rings.clear();
         self.rings.extend_from_slice(&rings().rings);
         self.ready.clear();
-        // Whether it is closed comes first: what is written afterwards is not taken.
+        // `is_closed` is read before `written`: a closed ring then has no words after `written`.
         self.ready.extend(
             self.rings
                 .iter()
                 .map(|ring| (ring.is_closed(), ring.written())),
         );
-        // Every stamp up to there is older than this reading.
+        // This reading is later than every stamp that is taken, so all of them are before the newest anchor.
         if clock::counts_ticks() {
             self.anchors.read();
         }
@@ -119,6 +127,7 @@ impl Drain {
         fullest
     }
 
+    /// Removes the rings of threads that have ended.
     fn forget_closed(&mut self) {
         if self.ready.iter().any(|(closed, _)| *closed) {
             let mut gone = self
@@ -127,7 +136,7 @@ impl Drain {
                 .zip(&self.ready)
                 .filter(|(_, (closed, _))| *closed)
                 .peekable();
-            // Both are in the order in which threads came.
+            // Both lists are in the order in which threads got their rings.
             rings().rings.retain(|ring| {
                 gone.next_if(|(other, _)| Arc::ptr_eq(ring, other))
                     .is_none()
@@ -135,11 +144,13 @@ impl Drain {
         }
     }
 
+    /// Counts lost records.
     fn lose(&mut self, count: u64) {
         self.totals.lost += count;
         self.unreported += count;
     }
 
+    /// Adds an `EVENTS_LOST` event if records were lost.
     fn record_lost(&mut self) {
         static LOST: Keyword = Keyword::new("EVENTS_LOST");
         if self.unreported > 0 {
@@ -152,6 +163,7 @@ impl Drain {
         }
     }
 
+    /// Passes the event log to the sink. If the sink fails, the log's records are counted as lost.
     fn hand_over(&mut self) {
         if self.event_log.bytes().is_empty() {
             return;

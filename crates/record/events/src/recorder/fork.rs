@@ -1,4 +1,4 @@
-//! Forks: the process that is forked off has none of the other threads, so it records nothing, and finds every lock free
+//! Handles forks. A forked process has only the forking thread, so it records nothing, and it must find all locks free
 //! when it starts a recorder of its own.
 
 use super::state::{STATE, ThreadRings, rings};
@@ -8,23 +8,25 @@ use std::os::fd::RawFd;
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, Once};
 
-/// Every lock of this crate that a thread may hold.
+/// Guards of every lock of this crate that a thread may hold.
 struct ForkHeldLocks {
     _names: MutexGuard<'static, keyword::InternedKeywords>,
     rings: MutexGuard<'static, ThreadRings>,
     files: MutexGuard<'static, Vec<RawFd>>,
 }
 
+// The guards that the forking thread holds during the fork.
 thread_local! {
     static HELD: RefCell<Option<ForkHeldLocks>> = const { RefCell::new(None) };
 }
 
-/// From now on forks are noticed.
+/// Installs the handlers of forks, once.
 pub(super) fn watch() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| sys::around_fork(before, parent, child));
 }
 
+/// Before a fork: takes all locks, so that no other thread holds one.
 extern "C" fn before() {
     let held = ForkHeldLocks {
         _names: keyword::lock_names(),
@@ -34,10 +36,12 @@ extern "C" fn before() {
     let _ = HELD.try_with(|place| place.replace(Some(held)));
 }
 
+/// After a fork, in the parent: releases the locks.
 extern "C" fn parent() {
     let _ = HELD.try_with(RefCell::take);
 }
 
+/// After a fork, in the child: stops recording there and releases the locks.
 extern "C" fn child() {
     STATE.store(0, Ordering::Relaxed);
     let _ = HELD.try_with(|place| {

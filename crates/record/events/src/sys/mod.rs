@@ -1,12 +1,13 @@
-//! What the standard library does not give: the processor's counter, memory that costs nothing until it is touched, a word
-//! before and after a fork, a descriptor that leads elsewhere. The only place of this crate with unsafe code; it decides nothing.
+//! Functions that the standard library does not offer: the processor's counter, memory that the kernel provides when
+//! it is first written, handlers around a fork, redirection of a descriptor. It is the only place in this crate with
+//! unsafe code.
 #![allow(unsafe_code)]
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::AtomicU64;
 
-/// The processor's time-stamp counter. Loads and stores around it may be a few cycles on either side of it.
+/// The processor's time-stamp counter. The processor may reorder loads and stores around it by a few cycles.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn ticks() -> u64 {
@@ -14,14 +15,14 @@ pub(crate) fn ticks() -> u64 {
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-/// There is no counter that is known to be cheaper than the clock.
+/// On this architecture no counter is known to be cheaper than the clock; never called for stamps.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 pub(crate) fn ticks() -> u64 {
     0
 }
 
-/// Whether the processor says that its counter goes at one speed whatever it does (CPUID 8000_0007, EDX bit 8).
+/// Whether the processor says that its counter runs at a constant speed (CPUID 8000_0007, EDX bit 8).
 #[cfg(target_arch = "x86_64")]
 #[allow(unused_unsafe, reason = "later compilers call the instruction safe")]
 pub(crate) fn ticks_are_steady() -> bool {
@@ -30,13 +31,13 @@ pub(crate) fn ticks_are_steady() -> bool {
     unsafe { __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx & 1 << 8 != 0 }
 }
 
-/// There is no such counter.
+/// On this architecture no such counter is used.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn ticks_are_steady() -> bool {
     false
 }
 
-/// So many words of 0, which the kernel backs with memory page by page when they are first written.
+/// This many words of 0. The kernel provides memory for each page when it is first written.
 pub(crate) fn zeroed(words: usize) -> Box<[AtomicU64]> {
     let words = Box::into_raw(vec![0_u64; words].into_boxed_slice());
     // SAFETY: the box was just given up; an AtomicU64 has the size of a u64 and, where both can be had, no more alignment
@@ -48,7 +49,8 @@ const _: () = assert!(
     align_of::<AtomicU64>() == align_of::<u64>() && size_of::<AtomicU64>() == size_of::<u64>()
 );
 
-/// Has functions called in the thread that forks: before, and after it in the parent and in the child.
+/// Installs functions that are called in the thread that forks: before the fork, and after it in the parent and in the
+/// child.
 pub(crate) fn around_fork(
     before: extern "C" fn(),
     parent: extern "C" fn(),
@@ -66,7 +68,7 @@ pub(crate) fn around_fork(
     let _ = unsafe { pthread_atfork(before, parent, child) };
 }
 
-/// Makes a descriptor of this process lead where a file does. Whoever owns it may go on to use and to close it.
+/// Redirects a descriptor of this process to a file. Its owner may go on to use and close it.
 pub(crate) fn lead_to(descriptor: RawFd, file: &File) {
     unsafe extern "C" {
         fn dup2(from: i32, to: i32) -> i32;

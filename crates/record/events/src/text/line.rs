@@ -1,9 +1,9 @@
-//! Lines of the text form straight from an event's parts, without a text of each field in between: for many events.
+//! Writes lines of the text form directly from an event's parts, without allocating a text for each field.
 
 use super::{NANOS, escape_field};
 use crate::value::EventValue;
 
-/// The line of an event at hand in parts.
+/// The line of an event, without a line break.
 #[must_use]
 pub fn line(keyword: &str, host: &str, at_ns: u64, values: &[EventValue<'_>]) -> String {
     let mut bytes = Vec::with_capacity(64);
@@ -12,7 +12,7 @@ pub fn line(keyword: &str, host: &str, at_ns: u64, values: &[EventValue<'_>]) ->
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Adds the line of an event with its end. Keyword and host are not empty.
+/// Appends the line of an event with its line break. Keyword and host must not be empty.
 pub fn write_line(
     to: &mut Vec<u8>,
     keyword: &str,
@@ -23,19 +23,20 @@ pub fn write_line(
     Lines::default().write(to, keyword, host, at_ns, values);
 }
 
-/// Writes lines one after the other: what most have in common with the one before is not made again.
+/// Writes a series of lines: the parts that a line has in common with the one before are reused.
 #[derive(Clone, Debug, Default)]
 pub struct Lines {
     keyword: String,
     host: String,
     second: u64,
-    /// All three, as they stand before the nanoseconds; host and second again, behind another keyword.
+    /// The beginning of the last line up to the nanoseconds: keyword, host and second.
     lead: Vec<u8>,
+    /// The part of `lead` after the keyword: host and second.
     middle: Vec<u8>,
 }
 
 impl Lines {
-    /// Adds the line of an event with its end. Keyword and host are not empty.
+    /// Appends the line of an event with its line break. Keyword and host must not be empty.
     pub fn write(
         &mut self,
         to: &mut Vec<u8>,
@@ -56,6 +57,7 @@ impl Lines {
         fields(to, values);
     }
 
+    /// Sets the keyword.
     fn begin(&mut self, keyword: &str) {
         self.keyword.clear();
         self.keyword.push_str(keyword);
@@ -64,6 +66,7 @@ impl Lines {
         self.lead.extend_from_slice(&self.middle);
     }
 
+    /// Sets host and second.
     #[cold]
     fn place(&mut self, host: &str, second: u64) {
         self.host.clear();
@@ -78,6 +81,7 @@ impl Lines {
     }
 }
 
+/// Writes the keyword. A `#` at its beginning is escaped, because it would begin a comment.
 fn begin(to: &mut Vec<u8>, keyword: &str) {
     match keyword.strip_prefix('#') {
         Some(rest) => {
@@ -88,7 +92,7 @@ fn begin(to: &mut Vec<u8>, keyword: &str) {
     }
 }
 
-/// The data, and the end of the line.
+/// Writes the data and the line break.
 fn fields(to: &mut Vec<u8>, values: &[EventValue<'_>]) {
     for value in values {
         match value {
@@ -101,7 +105,7 @@ fn fields(to: &mut Vec<u8>, values: &[EventValue<'_>]) {
             }
         }
     }
-    // An empty last field would be taken for the end of the one before.
+    // An empty last field needs a semicolon behind it, otherwise it would not be read.
     if matches!(
         values.last(),
         Some(EventValue::Absent | EventValue::Text(""))
@@ -116,7 +120,7 @@ fn separate(to: &mut Vec<u8>) {
     to.extend_from_slice(b"; ");
 }
 
-/// Bytes that never have to be written as their code: looking one up is cheaper than comparing it.
+/// Whether each byte is written as it is wherever it stands; a lookup is faster than comparisons.
 static PLAIN: [bool; 256] = {
     let (mut plain, mut byte) = ([false; 256], 0);
     while byte < 256 {
@@ -137,13 +141,14 @@ fn text(to: &mut Vec<u8>, field: &str) {
 
 /// Numbers from here on have more than eight digits.
 const NINE_DIGITS: u64 = 100_000_000;
+/// Eight ASCII zeros.
 const ZEROES: u64 = u64::from_le_bytes(*b"00000000");
 
 fn digits(to: &mut Vec<u8>, number: u64) {
     led(to, b"", number);
 }
 
-/// A number and what stands before it.
+/// Writes `lead` and a number.
 #[inline]
 fn led<const LEAD: usize>(to: &mut Vec<u8>, lead: &[u8; LEAD], number: u64) {
     to.extend_from_slice(lead);
@@ -158,7 +163,8 @@ fn led<const LEAD: usize>(to: &mut Vec<u8>, lead: &[u8; LEAD], number: u64) {
     to.truncate(to.len() - leading as usize);
 }
 
-/// The eight digits of a number, one a byte, the highest in the lowest byte: all of them at once, by halves.
+/// The eight digits of a number below 10^8, one in each byte, the highest digit in the lowest byte. They are computed
+/// in parallel by halving.
 #[inline]
 const fn eight(number: u64) -> u64 {
     let fours = (number / 10_000) | ((number % 10_000) << 32);

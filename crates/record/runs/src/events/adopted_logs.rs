@@ -1,4 +1,5 @@
-//! Event logs that were written elsewhere, taken into a run event by event: what they name may be named otherwise there.
+//! Takes event logs that were written elsewhere into a run. Each event can be changed on the way, because names may
+//! have different meanings there.
 
 use super::paths::event_log_files;
 use super::spool::{Spooling, open_pieces, read_next_table};
@@ -9,10 +10,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Shows the events in all event logs of a directory, piece by piece; how many bytes of them are damaged.
+/// Passes the events of all event logs of a run directory to `each`, table by table. Returns how many bytes of the
+/// logs are damaged.
 ///
 /// # Errors
-/// When they cannot be read.
+/// When the logs cannot be read.
 pub fn read_event_logs(directory: &Path, mut each: impl FnMut(&EventTable)) -> Result<u64, Error> {
     let mut damaged = 0;
     for log_path in event_log_files(directory)? {
@@ -26,11 +28,11 @@ pub fn read_event_logs(directory: &Path, mut each: impl FnMut(&EventTable)) -> R
 }
 
 impl Spooling {
-    /// Adds the events in all event logs of a directory that `change` wants, as it changes them (keyword, time, data), then
-    /// removes the logs.
+    /// Adds the events of all event logs of a directory to this run, then removes the logs. `change` gets each event's
+    /// keyword, time and data, may change the data, and returns whether the event is kept.
     ///
     /// # Errors
-    /// When they cannot be read or written; event logs that were not added are still there then.
+    /// When they cannot be read or written; event logs that were not added stay in their directory.
     pub fn adopt(
         &self,
         directory: &Path,

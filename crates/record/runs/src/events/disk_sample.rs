@@ -1,25 +1,28 @@
-//! What of a trace is kept, so that its events stay within a bound on disk however long it goes on: all until half of it is full, then
-//! that of one second in four, in sixteen, and so on, the fewer the less is left. Requests that were made for one another come close
-//! together, and so do packets of one request: whole seconds keep them together.
+//! Chooses which events of a trace are kept, so that they stay within a limit on disk however long the trace is. Until
+//! half of the limit is used all are kept; then those of one second in 4, in 16, and so on, fewer as less space is
+//! left. Whole seconds are kept because related requests, and the packets of one request, are close together in time.
 
-/// What events of a trace take on disk where nothing else is asked for, bytes.
+/// The default limit on the disk space of a trace's events, in bytes.
 pub const DISK_BYTES: u64 = 8 << 30;
 
-/// Whole seconds are kept, or left out.
+/// The unit of sampling: the events of a whole second are kept or left out together.
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// What is kept of one trace: requests, or events of its network.
+/// The sampling of one kind of data of a trace: requests, or events of its network.
 #[derive(Clone, Copy, Debug)]
 pub struct DiskSample {
+    /// The limit on disk space, bytes.
     most_bytes: u64,
+    /// Bytes of events written so far.
     written: u64,
-    /// Of so many seconds one is kept; what was left out of the others.
+    /// The largest stride so far: one second in this many is kept; `u64::MAX` when none is.
     largest_stride: u64,
+    /// Number of items left out.
     left_out: u64,
 }
 
 impl DiskSample {
-    /// Of events that take so many bytes on disk.
+    /// A sampling with this limit on disk space.
     #[must_use]
     pub const fn new(most_bytes: u64) -> Self {
         Self {
@@ -30,23 +33,24 @@ impl DiskSample {
         }
     }
 
-    /// So many bytes of events more were written.
+    /// Reports that `bytes` more bytes of events were written.
     pub const fn wrote(&mut self, bytes: u64) {
         self.written = self.written.saturating_add(bytes);
     }
 
-    /// So many bytes of events were written by now.
+    /// Reports that `bytes` bytes of events have been written in all.
     pub const fn has_written(&mut self, bytes: u64) {
         self.written = bytes;
     }
 
-    /// Whether what began at that moment is kept.
+    /// Whether an item that began at this moment is kept.
     pub fn takes(&mut self, begin_ns: u64) -> bool {
         let free = self.most_bytes.saturating_sub(self.written);
         if free == 0 {
             return self.leaves_out(u64::MAX);
         }
-        // By the square, so that what is left is halved in twice the time each time, and every hour has its part.
+        // The stride grows with the square of the scarcity, so that each halving of the free space takes twice as long
+        // as the one before and every hour keeps a share.
         let scarcity = (self.most_bytes / 2).div_ceil(free);
         let stride = scarcity
             .saturating_mul(scarcity)
@@ -60,13 +64,14 @@ impl DiskSample {
         true
     }
 
+    /// Counts an item that is left out. Always false, the result of [`Self::takes`].
     fn leaves_out(&mut self, stride: u64) -> bool {
         self.largest_stride = self.largest_stride.max(stride);
         self.left_out += 1;
         false
     }
 
-    /// What is to be said of it, if anything was left out; `what` says in the plural of what.
+    /// A sentence for the report, if anything was left out; `what` names the items in the plural.
     #[must_use]
     pub fn note(&self, what: &str) -> Option<String> {
         let Self {
@@ -88,7 +93,7 @@ impl DiskSample {
     }
 }
 
-/// The second of a moment, of those that are kept or left out.
+/// The second of a moment (ns), the unit of sampling.
 #[must_use]
 pub const fn second_of(at_ns: u64) -> u64 {
     at_ns / SECOND_NS

@@ -1,4 +1,4 @@
-//! Events that a program makes itself as a run in the directory of runs: the ways of blocks, and of requests for a display.
+//! Runs made of events that a program of stackline emits itself: the timings of blocks, and of requests to a display.
 
 use super::{SortStopSignal, Spooling, write_index};
 use crate::{RunDirectory, RunFileAccess, runs_root};
@@ -8,7 +8,7 @@ use stackline_events::{EventEmitter, EventLog, EventValue, keyword};
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-/// Puts an event into its host's log, which begins with its first one.
+/// Adds an event to its host's log; the log is created with the host's first event.
 pub fn emit_event(
     logs: &mut BTreeMap<String, EventLog>,
     host: &str,
@@ -26,10 +26,11 @@ pub fn emit_event(
     }
 }
 
-/// Keeps a run of what `emit_events` emits; where. `reference` is the host whose clock lifelines are drawn in.
+/// Stores what `emit_events` emits as a run in the directory of runs, and returns the run's path. `reference` is the
+/// host in whose clock lifelines are drawn.
 ///
 /// # Errors
-/// When it cannot be kept.
+/// When the run cannot be stored.
 pub fn keep_run(
     name: &str,
     access: RunFileAccess,

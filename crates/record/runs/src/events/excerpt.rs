@@ -1,5 +1,5 @@
-//! Which part of a run's events is read where all of them are too many to be held at once: whole runs, of each measurement in turn; where
-//! not even one fits, the beginning of the first. It reads times and decides; it holds no event.
+//! Decides which part of a run's events is read when they are too many to be held in memory: whole runs, taken from
+//! each measurement in turn, or the beginning of the first run when not even one fits.
 
 use super::parquet::{EventColumnSelection, EventFileReader};
 use super::run_events::{RunEventFiles, find_run_event_files, read_batches};
@@ -12,20 +12,21 @@ use std::path::Path;
 /// A part of the events of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventExcerpt {
-    /// How many events the run has.
+    /// Number of events of the whole run directory.
     pub of: u64,
-    /// The runs that are in it from their first event to their last, as they stand in the index.
+    /// The runs that are included completely, in the form of the index.
     pub runs: Vec<RunSpan>,
-    /// From when to when, reference time, ns; ascending.
+    /// The included intervals, in reference time, ns; ascending.
     windows: Vec<(u64, u64)>,
 }
 
-/// Where events of an excerpt stand in their hosts' files: from which place among its events on, and which row that is.
+/// Maps an event's position in the excerpt to its row in its host's file. For each host: stretches of consecutive
+/// rows, each as the first position and its row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExcerptRows(BTreeMap<String, Vec<(u32, u32)>>);
 
 impl ExcerptRows {
-    /// The row in its host's file of an event of the excerpt.
+    /// The row in the host's file of the event at position `place` of the host's events in the excerpt.
     #[must_use]
     pub fn row(&self, host: &str, place: u32) -> u32 {
         let stretches = self.0.get(host).map_or(&[][..], Vec::as_slice);
@@ -36,10 +37,10 @@ impl ExcerptRows {
 }
 
 impl EventExcerpt {
-    /// What of a run's events is read when at most `most` are; `None` when that is all of them.
+    /// The excerpt to read when at most `most` events can be held; `None` when all of them fit.
     ///
     /// # Errors
-    /// When there are none or they cannot be read.
+    /// When the run has no events or they cannot be read.
     pub fn of(run: &Path, index: &Index, most: u64) -> Result<Option<Self>, Error> {
         let of = count(run)?;
         if of <= most {
@@ -63,7 +64,7 @@ impl EventExcerpt {
         Ok(Some(Self { of, runs, windows }))
     }
 
-    /// Whether it has every event of a run.
+    /// Whether it includes a run completely.
     #[must_use]
     pub fn has(&self, measurement: usize, run: u32, warmup: bool) -> bool {
         self.runs
@@ -71,10 +72,10 @@ impl EventExcerpt {
             .any(|span| (span.measurement, span.run, span.warmup) == (measurement, run, warmup))
     }
 
-    /// Gives its events table by table, host after host, with the columns that are wanted.
+    /// Passes the events of the excerpt to `each`, table by table, host after host, with the wanted columns.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// When the events cannot be read.
     pub fn read(
         &self,
         run: &Path,
@@ -83,7 +84,7 @@ impl EventExcerpt {
         mut each: impl FnMut(&EventTable),
     ) -> Result<ExcerptRows, Error> {
         let mut rows = ExcerptRows::default();
-        // Of each host: how many of its events were read, and how many of these are in it.
+        // For each host: how many of its events were read, and how many of them are in the excerpt.
         let mut met: BTreeMap<String, (u32, u32)> = BTreeMap::new();
         read_batches(run, wanted, |batch| {
             let times = reference_times(batch, index);
@@ -112,6 +113,7 @@ impl EventExcerpt {
         Ok(rows)
     }
 
+    /// Whether a moment (reference time, ns) is in one of the intervals.
     fn contains(&self, at_ns: u64) -> bool {
         let at = self.windows.partition_point(|(_, to)| *to < at_ns);
         self.windows.get(at).is_some_and(|(from, _)| *from <= at_ns)
@@ -119,6 +121,7 @@ impl EventExcerpt {
 }
 
 impl ExcerptRows {
+    /// Records that an event at position `place` is at `row`: begins a stretch unless it continues the last one.
     fn take(&mut self, host: &str, place: u32, row: u32) {
         let follows = |(first, at): &(u32, u32)| row - at == place - first;
         match self.0.get_mut(host) {
@@ -129,7 +132,7 @@ impl ExcerptRows {
     }
 }
 
-/// How many events a run has.
+/// Number of events of a run directory.
 fn count(run: &Path) -> Result<u64, Error> {
     let RunEventFiles { files, event_logs } = find_run_event_files(run)?;
     let mut count: u64 = event_logs.iter().map(|table| table.len() as u64).sum();
@@ -139,7 +142,7 @@ fn count(run: &Path) -> Result<u64, Error> {
     Ok(count)
 }
 
-/// How many events each run has. What lies between two runs is the later one's.
+/// Number of events of each run. Events between two runs count for the later one.
 fn counts(run: &Path, index: &Index, spans: &[RunSpan]) -> Result<Vec<u64>, Error> {
     let mut counts = vec![0; spans.len()];
     if spans.is_empty() {
@@ -155,7 +158,8 @@ fn counts(run: &Path, index: &Index, spans: &[RunSpan]) -> Result<Vec<u64>, Erro
     Ok(counts)
 }
 
-/// The first run of each measurement, then the second of each, as long as they fit; in the order of time.
+/// Indices of the runs that fit into `most` events: the first run of each measurement, then the second of each, and so
+/// on; in the order of time.
 fn choose(spans: &[RunSpan], counts: &[u64], most: u64) -> Vec<usize> {
     let mut turns: Vec<usize> = (0..spans.len()).filter(|at| !spans[*at].warmup).collect();
     turns.sort_by_key(|at| (spans[*at].run, spans[*at].measurement));
@@ -169,7 +173,8 @@ fn choose(spans: &[RunSpan], counts: &[u64], most: u64) -> Vec<usize> {
     turns
 }
 
-/// When a run was, with what lies between it and its neighbours: connections are opened and ended there.
+/// The interval of a run, extended to its neighbours, because connections are opened before the run and closed after
+/// it.
 fn window(spans: &[RunSpan], at: usize) -> (u64, u64) {
     let before = at
         .checked_sub(1)
@@ -180,7 +185,7 @@ fn window(spans: &[RunSpan], at: usize) -> (u64, u64) {
     (before.min(spans[at].from_ns), to_ns)
 }
 
-/// The beginning of a window that has so many events.
+/// The beginning of an interval, just long enough for `most` events.
 fn beginning(
     run: &Path,
     index: &Index,
@@ -208,7 +213,7 @@ fn beginning(
     Ok((from_ns, earliest.into_iter().max().unwrap_or(to_ns)))
 }
 
-/// When each event of a table was, in reference time.
+/// The time of each event of a table, converted to the reference clock, ns.
 fn reference_times(table: &EventTable, index: &Index) -> impl Iterator<Item = u64> {
     let clocks: Vec<_> = (0..table.names.len() as u32)
         .map(|name| {

@@ -1,4 +1,4 @@
-//! A run's events in stackline's own forms, in the order of time.
+//! Exports a run's events in stackline's own formats, in the order of time.
 
 use super::merged::Merged;
 use crate::Error;
@@ -7,7 +7,7 @@ use stackline_events::{EventLog, EventTable, EventValue, keyword, text};
 use std::collections::BTreeMap;
 use std::io::Write;
 
-/// Writes them in NetLogger's text form. How many.
+/// Writes the events in NetLogger's text form. Returns how many.
 ///
 /// # Errors
 /// When they cannot be read or written.
@@ -41,21 +41,21 @@ pub fn export_text(events: Merged, to: &mut dyn Write) -> Result<u64, Error> {
     Ok(count)
 }
 
-/// What was written in the binary form, and what had no room there.
+/// What was exported in the binary form, and what did not fit into it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExportedEventLog {
-    /// Events.
+    /// Events written.
     pub events: u64,
-    /// Those of which fields beyond [`MOST_VALUES`] were left out.
+    /// Events of which the fields beyond [`MOST_VALUES`] were left out.
     pub fields: u64,
-    /// Texts, keywords and names of hosts that were cut at [`LONGEST_TEXT`] bytes.
+    /// Texts, keywords and host names that were cut at [`LONGEST_TEXT`] bytes.
     pub texts: u64,
-    /// Events whose keyword has no number, as there are more than [`MOST_NAMES`].
+    /// Events whose keyword was replaced because there are more than [`MOST_NAMES`] keywords.
     pub keywords: u64,
 }
 
 impl ExportedEventLog {
-    /// What was left out, a line for each reason.
+    /// What was left out: a line for each reason that occurred.
     #[must_use]
     pub fn left_out(&self) -> Vec<String> {
         let said = [
@@ -83,7 +83,7 @@ impl ExportedEventLog {
             .collect()
     }
 
-    /// An event is written with these values.
+    /// Counts an event that is written with these values.
     fn count(&mut self, table: &EventTable, row: usize, values: &[EventValue<'_>]) {
         self.events += 1;
         let has_more = table
@@ -96,10 +96,10 @@ impl ExportedEventLog {
     }
 }
 
-/// Writes them in the binary form. What of it has no room there is left out and counted.
+/// Writes the events in the binary form. What does not fit into it is left out and counted.
 ///
 /// # Errors
-/// When they cannot be read or written.
+/// When the events cannot be read or written.
 pub fn export_event_log(events: Merged, to: &mut dyn Write) -> Result<ExportedEventLog, Error> {
     let (mut event_log, mut written, mut host) = (
         EventLog::default(),
@@ -131,11 +131,12 @@ pub fn export_event_log(events: Merged, to: &mut dyn Write) -> Result<ExportedEv
     Ok(written)
 }
 
-/// Numbers of keywords, each of which is looked up once; and whether it is the keyword's own.
+/// The number of each keyword met, so that it is interned once, and whether that number is the keyword's own.
 #[derive(Default)]
 struct ExportKeywords(BTreeMap<String, (u32, bool)>);
 
 impl ExportKeywords {
+    /// The number of a keyword; counts it in `written` when it was cut or replaced.
     fn number(&mut self, name: &str, written: &mut ExportedEventLog) -> u32 {
         let (number, is_own) = self.0.get(name).copied().unwrap_or_else(|| {
             let number = keyword::intern(name);
@@ -149,7 +150,7 @@ impl ExportKeywords {
     }
 }
 
-/// How many values there are without the absent ones at the end.
+/// The number of values without the absent ones at the end.
 fn present(values: &[EventValue<'_>]) -> usize {
     values
         .iter()

@@ -1,4 +1,5 @@
-//! Events of many hosts: kept in files in which each host's are together, and sorted host by host at the end.
+//! Events of many hosts in bounded memory: written to files in which each host's events are adjacent, and sorted host
+//! by host at the end.
 
 use super::parquet::{EventColumnSelection, EventFileReader, EventFileWriter};
 use super::sort::{Sorter, bytes_of};
@@ -10,24 +11,28 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Files that are read at once.
+/// The largest number of files that are read at once.
 const OPEN: usize = 64;
 
-/// Events of many hosts.
+/// Collects the events of many hosts.
 #[derive(Debug, Default)]
 pub(super) struct HostBuckets {
+    /// The beginning of the paths of its temporary files.
     scratch: PathBuf,
-    /// Hosts in the order they were met: their numbers.
+    /// The number of each host: its position in `names`.
     numbers: BTreeMap<String, u32>,
+    /// The hosts in the order in which their first events came.
     names: Vec<String>,
+    /// Events in memory, not yet written to a file.
     pending: EventTable,
-    /// Files in which the events of hosts follow one another in the order of their numbers.
+    /// The files, in each of which the events are grouped by host, in the order of the hosts' numbers.
     files: Vec<PathBuf>,
+    /// Number of files created so far, for their names.
     made: usize,
 }
 
 impl HostBuckets {
-    /// Without events; `scratch` is the beginning of the paths of files it makes.
+    /// An empty collection; `scratch` is the beginning of the paths of its temporary files.
     pub(super) fn new(scratch: PathBuf) -> Self {
         Self {
             scratch,
@@ -35,22 +40,22 @@ impl HostBuckets {
         }
     }
 
-    /// Whether it has events of a host.
+    /// Whether it has events of this host.
     pub(super) fn has(&self, host: &str) -> bool {
         self.numbers.contains_key(host)
     }
 
-    /// Of how many hosts it has events.
+    /// The number of hosts that it has events of.
     pub(super) const fn hosts(&self) -> usize {
         self.names.len()
     }
 
-    /// About how many bytes of memory it holds.
+    /// Approximate memory that it holds, in bytes.
     pub(super) fn bytes(&self) -> usize {
         bytes_of(&self.pending)
     }
 
-    /// Adds events of a host.
+    /// Adds the events of a host that are in these rows of a table.
     pub(super) fn push(
         &mut self,
         table: &EventTable,
@@ -69,7 +74,7 @@ impl HostBuckets {
         self.numbers.get(host).copied().unwrap_or(u32::MAX)
     }
 
-    /// Writes what is held.
+    /// Writes the events in memory to a new file, grouped by host; merges the files when there are [`OPEN`].
     pub(super) fn relieve(&mut self) -> Result<(), Error> {
         let pending = std::mem::take(&mut self.pending);
         let numbers: Vec<u32> = (0..pending.names.len())
@@ -95,7 +100,7 @@ impl HostBuckets {
             .with_extension(format!("{}.buckets", self.made))
     }
 
-    /// Makes one file of all.
+    /// Merges all files into one.
     fn join(&mut self) -> Result<(), Error> {
         let path = self.path();
         let mut writer = begin(&path)?;
@@ -126,7 +131,8 @@ impl HostBuckets {
         self.files.iter().map(open).collect()
     }
 
-    /// Gives each host and a sorter that has all its events; `held` bytes of them are held back at most.
+    /// Passes each host with a sorter that has all its events to `give`; each sorter holds at most about `held` bytes
+    /// in memory.
     pub(super) fn finish(
         mut self,
         held: usize,
@@ -169,15 +175,16 @@ fn end(writer: EventFileWriter<BufWriter<File>>, path: &Path) -> Result<(), Erro
     file.flush().map_err(|cause| Error::writing(path, &cause))
 }
 
-/// A file in which hosts follow one another.
+/// A reader of a file in which the events are grouped by host.
 struct HostFileInput {
     reader: EventFileReader,
     batch: EventTable,
+    /// The next row of `batch`.
     row: usize,
 }
 
 impl HostFileInput {
-    /// Gives the events of a host, which come next if there are any.
+    /// Passes the events of a host to `give`, if they come next in the file.
     fn take(
         &mut self,
         host: u32,

@@ -1,4 +1,5 @@
-//! Logs of stackline's own forms into a run's files: NetLogger's text form and the binary form, in bounded memory.
+//! Imports logs of stackline's own formats into a run's files, in bounded memory: NetLogger's text form and the binary
+//! form.
 
 mod chunks;
 mod event_log;

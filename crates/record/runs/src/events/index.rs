@@ -5,7 +5,7 @@ use crate::{Error, RunStatus, files};
 use stackline_core::trace_index::Index;
 use std::path::Path;
 
-/// Keeps the index.
+/// Stores the index of a run's events.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -19,7 +19,7 @@ pub fn write_index(run: &Path, index: &Index) -> Result<(), Error> {
     RunStatus::sum_again(run)
 }
 
-/// Reads the index; events that were imported have none.
+/// Reads the index; `None` where there is none.
 ///
 /// # Errors
 /// When it is damaged.

@@ -1,6 +1,6 @@
-//! Takes in events of any hosts in any order and adds them to a run's files, in bounded memory, whole or not at all.
+//! Adds events of any hosts in any order to a run's files, in bounded memory, completely or not at all.
 //!
-//! Events of the first hosts go into a sorter each. Those of further hosts are kept in buckets, host by host, until the end, so that
+//! Each of the first hosts has a sorter. The events of further hosts are collected in buckets until the end, so that
 //! thousands of hosts need no more memory or open files than a few.
 
 use super::host_buckets::HostBuckets;
@@ -15,14 +15,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Hosts that have a sorter each.
+/// Number of hosts that have a sorter of their own.
 const SORTERS: usize = 64;
-/// Most hosts of a run: each is a file.
+/// Most hosts of a run: each has a file.
 const MOST: usize = 1 << 12;
-/// Bytes of events that are held back.
+/// Most bytes of events that are held in memory.
 const HELD: usize = 96 << 20;
 
-/// Events on their way into a run.
+/// Events being added to a run.
 #[derive(Debug)]
 pub struct Intake {
     run: PathBuf,
@@ -31,39 +31,40 @@ pub struct Intake {
     stop: SortStopSignal,
     sorters: BTreeMap<String, Sorter>,
     buckets: HostBuckets,
-    /// Events that came, by host.
+    /// Number of events accepted, by host.
     came: BTreeMap<String, u64>,
+    /// Most bytes of events held in memory.
     held: usize,
-    /// Events of hosts beyond [`MOST`].
+    /// Number of events left out because their hosts are beyond [`MOST`].
     beyond: u64,
-    /// Events that no run can have, by cause.
+    /// Number of events left out because no run can have them, by cause.
     refused: BTreeMap<&'static str, u64>,
 }
 
-/// What an intake did.
+/// The result of an intake.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IntakeResult {
-    /// Events that came, by host.
+    /// Number of events accepted, by host.
     pub hosts: BTreeMap<String, u64>,
-    /// Events that were left out because a run has no room for their hosts.
+    /// Number of events left out because the run already has the largest number of hosts.
     pub refused: u64,
-    /// What a killed run had left unsorted, by host.
+    /// Event logs left by a killed run that were sorted first: the counts by host.
     pub settled: BTreeMap<String, Settled>,
 }
 
 impl Intake {
-    /// Begins to add to a run directory; as long as this lives nobody else adds events to it.
+    /// Begins to add events to a run directory. As long as this value lives no other process can add events to it.
     ///
     /// # Errors
-    /// When it cannot be written, or another process writes its events.
+    /// When the directory cannot be written, or another process is writing its events.
     pub fn begin(run: &Path) -> Result<Self, Error> {
         Self::holding(run, HELD, &SortStopSignal::default())
     }
 
-    /// The same, given up when `stop` says so.
+    /// Like [`Self::begin`], but sorting ends early when `stop` is raised.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Self::begin`].
     pub fn until(run: &Path, stop: &SortStopSignal) -> Result<Self, Error> {
         Self::holding(run, HELD, stop)
     }
@@ -86,28 +87,28 @@ impl Intake {
         })
     }
 
-    /// The run that is added to.
+    /// The run that events are added to.
     #[must_use]
     pub fn run(&self) -> &Path {
         &self.run
     }
 
-    /// Events that came so far, by host.
+    /// Number of events accepted so far, by host.
     #[must_use]
     pub const fn hosts(&self) -> &BTreeMap<String, u64> {
         &self.came
     }
 
-    /// Events so far that no run can have and that were left out, by cause.
+    /// Number of events left out so far because no run can have them, by cause.
     #[must_use]
     pub const fn refused(&self) -> &BTreeMap<&'static str, u64> {
         &self.refused
     }
 
-    /// Adds events. Those without a keyword or a host, and those after the year 2262, are counted instead.
+    /// Adds events. Events without a keyword or a host, and those after the year 2262, are left out and counted.
     ///
     /// # Errors
-    /// When they cannot be kept.
+    /// When they cannot be stored.
     pub fn push(&mut self, table: &EventTable) -> Result<(), Error> {
         let wrong = wrong(table);
         if (0..table.len()).any(|row| wrong(row).is_some()) {
@@ -121,6 +122,7 @@ impl Intake {
         self.push_fit(table)
     }
 
+    /// Adds events that have a keyword, a host and a valid time.
     fn push_fit(&mut self, table: &EventTable) -> Result<(), Error> {
         if table.is_empty() {
             return Ok(());
@@ -144,6 +146,7 @@ impl Intake {
         self.relieve()
     }
 
+    /// Adds the rows of a table that belong to `host`.
     fn add(
         &mut self,
         table: &EventTable,
@@ -171,7 +174,7 @@ impl Intake {
         }
     }
 
-    /// Sends on what is most, until what is held back is within its bound.
+    /// Writes the largest parts to files until the rest is within the memory limit.
     fn relieve(&mut self) -> Result<(), Error> {
         loop {
             let sizes = self.sorters.values().map(Sorter::bytes);
@@ -191,19 +194,21 @@ impl Intake {
         }
     }
 
-    /// Adds everything to the run's files: first each beside its own, then all in their place. What a killed run left is
-    /// settled before.
+    /// Adds all events to the run's files: writes each new file beside the old one, then renames them. Event logs left
+    /// by a killed run are sorted before.
     ///
     /// # Errors
-    /// When they cannot be written; the run's files are as they were, unless one could be replaced and another not.
+    /// When a file cannot be written. The run's files are unchanged then, unless a rename failed after others had
+    /// succeeded.
     pub fn finish(&mut self) -> Result<IntakeResult, Error> {
         self.finish_if(|| true)
     }
 
-    /// The same, unless `wanted` says at last that it is not: whoever is asked has not changed the run's files yet.
+    /// Like [`Self::finish`], unless `wanted` returns false. It is called when all files are ready and none has been
+    /// replaced.
     ///
     /// # Errors
-    /// As there, or when it is not wanted.
+    /// Those of [`Self::finish`], and when `wanted` returns false.
     pub fn finish_if(&mut self, wanted: impl FnOnce() -> bool) -> Result<IntakeResult, Error> {
         let settled = settle_left(&self.run, &self.lock, &self.stop)?;
         let mut ready: Vec<(PathBuf, PathBuf)> = Vec::new();
@@ -242,7 +247,7 @@ impl Intake {
     }
 }
 
-/// Why an event of a table is none that a run can have.
+/// For a table: the function that says why the event in a row cannot be part of a run, if it cannot.
 fn wrong(table: &EventTable) -> impl Fn(usize) -> Option<&'static str> {
     const LATEST: u64 = i64::MAX as u64;
     let empty = table.names.find("");

@@ -1,14 +1,14 @@
-//! The lock of a run's events, so that one process at a time writes them, and directories for unfinished files.
+//! The lock of a run's events, which lets one process at a time write them, and directories for unfinished files.
 
 use crate::{Error, files};
 use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// The beginning of the names of directories of unfinished files; their kind and the process id follow.
+/// The beginning of the names of directories for unfinished files; kind and process id follow.
 const SCRATCH: &str = ".unfinished-";
 
-/// A run's directory of events, for this process alone as long as this lives.
+/// The locked events directory of a run: no other process writes to it as long as this value lives.
 #[derive(Debug)]
 pub(super) struct EventsLock {
     directory: PathBuf,
@@ -16,10 +16,10 @@ pub(super) struct EventsLock {
 }
 
 impl EventsLock {
-    /// Takes it; makes it where there is none. What a killed process left unfinished goes.
+    /// Takes the lock, after creating the directory if there is none. Removes what killed processes left unfinished.
     ///
     /// # Errors
-    /// When another process has it, or it cannot be made.
+    /// When another process has the lock, or the directory cannot be created.
     pub(super) fn of(run: &Path) -> Result<Self, Error> {
         let directory = run.join(files::EVENTS);
         let failed = |cause| Error::writing(&directory, &cause);
@@ -41,7 +41,8 @@ impl EventsLock {
                     "wait until that run or import has finished, then try again",
                 ));
             }
-            // A file system without locks is no reason to keep nothing. Files that are left there may be in use then.
+            // On a file system without locks the run is written all the same. Unfinished files stay, because another
+            // process may be using them.
             Err(TryLockError::Error(_)) => {}
             Ok(()) => remove_left(&directory),
         }
@@ -51,7 +52,7 @@ impl EventsLock {
         })
     }
 
-    /// A directory for unfinished files of that kind, on the same disk.
+    /// Creates a directory for unfinished files of this kind, on the same file system as the events.
     pub(super) fn scratch(&self, kind: &str) -> Result<RunScratchDirectory, Error> {
         let path = self
             .directory
@@ -61,20 +62,21 @@ impl EventsLock {
     }
 }
 
+/// Removes the directories of unfinished files that killed processes left.
 fn remove_left(directory: &Path) {
     let left = fs::read_dir(directory).into_iter().flatten().flatten();
     for entry in left.filter(|entry| entry.file_name().to_string_lossy().starts_with(SCRATCH)) {
-        // What cannot be removed does no harm.
+        // A directory that cannot be removed does no harm.
         let _ = fs::remove_dir_all(entry.path());
     }
 }
 
-/// A directory that goes with everything in it.
+/// A directory that is removed with its contents when this value is dropped.
 #[derive(Debug)]
 pub(super) struct RunScratchDirectory(PathBuf);
 
 impl RunScratchDirectory {
-    /// Makes it; there must be none yet.
+    /// Creates the directory; it must not exist.
     pub(super) fn make(path: PathBuf) -> Result<Self, Error> {
         files::make_directory(
             &path,
@@ -84,7 +86,7 @@ impl RunScratchDirectory {
         Ok(Self(path))
     }
 
-    /// A path in it.
+    /// The path of a file in the directory.
     pub(super) fn join(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }

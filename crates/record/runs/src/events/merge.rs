@@ -1,4 +1,4 @@
-//! Merges files of sorted events, holding a batch of each that overlaps the present moment and no more.
+//! Merges files of sorted events, holding in memory only a batch of each file that overlaps the current time.
 
 use super::parquet::{EventColumnSelection, EventFileReader, EventFileWriter, GROUP};
 use super::stop::SortStopSignal;
@@ -9,38 +9,39 @@ use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Files that are read at once.
+/// Most files that are read at once.
 const OPEN: usize = 32;
 
 /// A file of sorted events.
 #[derive(Clone, Debug)]
 pub(super) struct SortedEventFile {
-    /// Where it is.
+    /// The file's path.
     pub(super) path: PathBuf,
-    /// No event in it is earlier.
+    /// A bound: no event in the file is earlier, ns.
     pub(super) first_ns: u64,
-    /// Nor later.
+    /// A bound: no event in the file is later, ns.
     pub(super) last_ns: u64,
-    /// How many events it has.
+    /// Number of events in the file.
     pub(super) rows: u64,
-    /// Whether it goes away when it was merged.
+    /// Whether the file is temporary, and is removed after it was merged.
     pub(super) scratch: bool,
-    /// By what its times become those of the reference, where that is wanted; first and last are reference times then.
+    /// The correction that converts its times to reference time, where that is wanted; `first_ns` and `last_ns` are
+    /// reference times then.
     pub(super) clock: Option<ClockCorrection>,
 }
 
 impl SortedEventFile {
-    /// A file of a run.
+    /// A file of a run, in the time of its host's own clock.
     pub(super) fn of(path: &Path) -> Result<Self, Error> {
         Self::with_clock(path, None)
     }
 
-    /// The same, in the time of the reference.
+    /// A file of a run, with times converted by `clock` if there is one.
     pub(super) fn with_clock(path: &Path, clock: Option<ClockCorrection>) -> Result<Self, Error> {
         let reader = EventFileReader::open(path, &EventColumnSelection::fields(&[]))?;
         let (mut first_ns, mut last_ns) = reader.span_ns();
         if let Some(clock) = &clock {
-            // A clock that was set back shows the same time twice, so the order is unknown.
+            // After a step back a clock shows the same time twice, so the bounds are unknown.
             let set = !clock.steps.is_empty();
             first_ns = if set { 0 } else { clock.reference_ns(first_ns) };
             last_ns = if set {
@@ -60,7 +61,8 @@ impl SortedEventFile {
     }
 }
 
-/// Merges files into one; further ones that this needs on the way are called after `scratch`. How many events it has.
+/// Merges files into the file `to` and returns its number of events. Temporary files get paths that begin like
+/// `scratch`.
 pub(super) fn to_file(
     mut sources: Vec<SortedEventFile>,
     scratch: &Path,
@@ -71,7 +73,7 @@ pub(super) fn to_file(
     write(sources, to, stop)
 }
 
-/// Merges files into fewer, until no more than `most` of them share a moment.
+/// Merges files into fewer, until at most `most` of them overlap at any time.
 pub(super) fn reduce_files(
     sources: &mut Vec<SortedEventFile>,
     most: usize,
@@ -87,7 +89,7 @@ pub(super) fn reduce_files(
         let first_ns = some.iter().map(|source| source.first_ns).min().unwrap_or(0);
         let last_ns = some.iter().map(|source| source.last_ns).max().unwrap_or(0);
         let rows = write(some, &path, stop)?;
-        // Behind the others of its time, so that files of about one size are merged.
+        // Behind the others of its time, so that files of similar size are merged with each other.
         let at = sources.partition_point(|source| source.first_ns <= first_ns);
         let at = if at == 0 { sources.len() } else { at };
         sources.insert(
@@ -106,13 +108,13 @@ pub(super) fn reduce_files(
     Ok(())
 }
 
-/// The most sources that share a moment.
+/// The largest number of files that overlap at one moment.
 pub(super) fn overlap(sources: &[SortedEventFile]) -> usize {
     let mut ends: Vec<(u64, i32)> = sources
         .iter()
         .flat_map(|source| [(source.first_ns, -1), (source.last_ns, 1)])
         .collect();
-    // At one moment, what begins counts before what ends.
+    // At the same moment beginnings (-1) are sorted before ends (1).
     ends.sort_unstable();
     let (mut open, mut most) = (0, 0);
     for (_, end) in ends {
@@ -122,6 +124,7 @@ pub(super) fn overlap(sources: &[SortedEventFile]) -> usize {
     most as usize
 }
 
+/// Merges files into one, removes the temporary ones, and returns the number of events.
 fn write(sources: Vec<SortedEventFile>, to: &Path, stop: &SortStopSignal) -> Result<u64, Error> {
     let scratch: Vec<PathBuf> = sources
         .iter()
@@ -143,30 +146,32 @@ fn write(sources: Vec<SortedEventFile>, to: &Path, stop: &SortStopSignal) -> Res
     let (mut file, rows) = writer.finish()?;
     file.flush().map_err(|cause| Error::writing(to, &cause))?;
     for path in scratch {
-        // What cannot be taken away now goes with its directory.
+        // A file that cannot be removed is removed with its directory.
         let _ = fs::remove_file(path);
     }
     Ok(rows)
 }
 
-/// Something that gives events in order.
+/// A source of events for a merge.
 pub(super) struct MergeInput {
     from: MergeSource,
-    /// Nothing that is still to come is earlier.
+    /// A bound: no event still to come is earlier, ns.
     frontier: u64,
+    /// The correction that converts its times to reference time.
     clock: Option<ClockCorrection>,
 }
 
+/// Where a source gets its events from.
 enum MergeSource {
-    /// A file that is opened when its time has come.
+    /// A file that has not been opened yet, because its time has not come.
     Closed(PathBuf),
     Open(Box<EventFileReader>),
-    /// Events at hand, in any order.
+    /// Events in memory, in any order.
     Table(EventTable),
 }
 
 impl MergeInput {
-    /// A file.
+    /// A source that reads a file.
     pub(super) fn file(source: SortedEventFile) -> Self {
         Self {
             from: MergeSource::Closed(source.path),
@@ -175,7 +180,7 @@ impl MergeInput {
         }
     }
 
-    /// Events at hand.
+    /// A source that gives a table.
     pub(super) const fn table(table: EventTable, clock: Option<ClockCorrection>) -> Self {
         Self {
             from: MergeSource::Table(table),
@@ -184,6 +189,7 @@ impl MergeInput {
         }
     }
 
+    /// The next events of the source; `None` at its end.
     fn next(&mut self, wanted: &EventColumnSelection) -> Result<Option<EventTable>, Error> {
         if let MergeSource::Closed(path) = &self.from {
             self.from = MergeSource::Open(Box::new(EventFileReader::open(path, wanted)?));
@@ -209,7 +215,8 @@ impl MergeInput {
     }
 }
 
-/// Gives the events of all inputs in order, about `most` at a time: a table and its rows.
+/// Passes the events of all sources in the order of time to `give`, about `most` at a time, as a table and the rows of
+/// it that come next.
 pub(super) fn merge(
     mut inputs: Vec<MergeInput>,
     wanted: &EventColumnSelection,
@@ -233,7 +240,7 @@ pub(super) fn merge(
             .min()
             .unwrap_or(u64::MAX);
         let ready = order.partition_point(|row| pool.at_ns[*row as usize] <= bound);
-        // What is no whole portion waits for more, unless that were too much.
+        // Events that do not fill a portion wait for more, until the pool has grown by a quarter of a portion.
         let now = ready - ready % most;
         enough = pool.len() + most / 4;
         if now == 0 {

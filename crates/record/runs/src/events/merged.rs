@@ -1,4 +1,4 @@
-//! All events of a run in the order of time, however many, a portion at a time.
+//! All events of a run in the order of time, however many, in portions.
 
 use super::index::read_index;
 use super::merge::{MergeInput, SortedEventFile, merge, overlap, reduce_files};
@@ -11,18 +11,21 @@ use stackline_events::EventTable;
 use stackline_guard::scratch;
 use std::path::{Path, PathBuf};
 
-/// Events that are given at a time, about.
+/// Approximate number of events in a portion.
 const PORTION: usize = 1 << 16;
 
-/// Files that are read at once; of more hosts at one time, some are merged into files of their own first.
+/// Most files that are read at once; with more hosts at one time, some are merged into temporary files first.
 const OPEN: usize = 64;
 
 /// The events of all hosts of a run.
 pub struct Merged {
+    /// The hosts' files.
     files: Vec<SortedEventFile>,
+    /// The event logs of a run that is still being made.
     event_logs: Vec<MergeInput>,
+    /// Most files that are read at once.
     open: usize,
-    /// Which rows of a table are given.
+    /// Selects the rows that are given; all when absent.
     keep: Option<RowFilter>,
 }
 
@@ -30,11 +33,11 @@ pub struct Merged {
 type RowFilter = Box<dyn Fn(&EventTable, usize) -> bool>;
 
 impl Merged {
-    /// Of that run, also while it is still being made. With `reference`, times are those of its reference host's clock;
-    /// else each host's own.
+    /// The events of a run, which may still be in progress. With `reference`, times are converted to the reference
+    /// host's clock; otherwise they are those of each host's own clock.
     ///
     /// # Errors
-    /// When it has no events, or they cannot be read.
+    /// When the run has no events, or they cannot be read.
     pub fn of(run: &Path, reference: bool) -> Result<Self, Error> {
         let index = read_index(run)?.unwrap_or_default();
         let RunEventFiles { files, event_logs } = find_run_event_files(run)?;
@@ -61,7 +64,7 @@ impl Merged {
         })
     }
 
-    /// Gives only the rows of tables for which `keep` holds.
+    /// Restricts the events to the rows for which `keep` returns true.
     #[must_use]
     pub fn only(self, keep: impl Fn(&EventTable, usize) -> bool + 'static) -> Self {
         Self {
@@ -70,11 +73,11 @@ impl Merged {
         }
     }
 
-    /// Gives everything: tables and which of their rows come next.
+    /// Passes all events to `give`: tables and the rows of them that come next.
     ///
     /// # Errors
-    /// When a file is damaged, hosts are too many to read them all at once and the directory for temporary files has no room, or
-    /// `give` fails.
+    /// When a file is damaged, `give` fails, or there are too many hosts to read at once and the directory for
+    /// temporary files has no room.
     pub fn each(
         mut self,
         mut give: impl FnMut(&EventTable, &[u32]) -> Result<(), Error>,
@@ -121,7 +124,7 @@ impl Merged {
     }
 }
 
-/// The clock of the host whose events a file has.
+/// The clock correction of the host whose events a file has.
 fn clock(path: &Path, index: &Index) -> Result<Option<ClockCorrection>, Error> {
     let first = EventFileReader::open(path, &EventColumnSelection::fields(&[]))?.next_batch()?;
     Ok(first

@@ -1,6 +1,6 @@
-//! A table of events to a Parquet file and back, batch by batch.
+//! Writes tables of events to Parquet files and reads them back in batches.
 //!
-//! Every file has the same columns, so that any reader takes all files of a run as one table.
+//! Every file has the same columns, so that other Parquet readers can read all files of a run as one table.
 
 mod pages;
 mod reader;
@@ -17,7 +17,7 @@ use stackline_events::EventTable;
 use std::fs;
 use std::path::Path;
 
-/// Writes all events, sorted by time, whole or not at all. Returns how many.
+/// Writes all events, sorted by time; the file is replaced completely or not at all. Returns how many.
 ///
 /// # Errors
 /// When the file cannot be written.
@@ -36,7 +36,7 @@ pub fn write_table(path: &Path, table: &EventTable) -> Result<u64, Error> {
 /// Reads all events of a file.
 ///
 /// # Errors
-/// When it cannot be read or is no file of events.
+/// When it cannot be read or is not a file of events.
 pub fn read_table(path: &Path) -> Result<EventTable, Error> {
     let mut reader = EventFileReader::open(path, &EventColumnSelection::all())?;
     let mut table = EventTable::default();

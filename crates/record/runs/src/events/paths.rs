@@ -1,16 +1,17 @@
-//! Where the events of a run lie: a file a host, and event logs that are no such file yet.
+//! The paths of a run's events: a Parquet file for each host, and event logs that have not been converted to one yet.
 
 use crate::{Error, files};
 use std::path::{Path, PathBuf};
 
-/// What an event log is called behind its host's name.
+/// The extension of an event log's file name, after its host's name.
 pub(super) const EVENT_LOG_EXTENSION: &str = "tape";
 
-/// The longest part of a host's name that a file's name takes over, in bytes.
+/// The longest part of an encoded host name that a file name takes over, in bytes.
 const LONGEST_NAME: usize = 200;
 
-/// Where the events of a host of a run lie. What of its name is no letter, digit, `_`, `-` or `.`, and a `.` at its beginning, becomes
-/// `%` and two hexadecimal digits; a name that is long then is cut, `~` and a number that hangs on all of it follow.
+/// The path of a host's events in a run. In the host's name, a `.` at the beginning and every byte other than a
+/// letter, digit, `_`, `-` or `.` becomes `%` and two hexadecimal digits. A name that is too long after that is cut,
+/// and `~` and a hash of the host's name are added.
 ///
 /// # Errors
 /// When the name is empty.
@@ -38,14 +39,14 @@ pub fn events_path(run: &Path, host: &str) -> Result<PathBuf, Error> {
     Ok(run.join(files::EVENTS).join(format!("{name}.parquet")))
 }
 
-/// The hash of Fowler, Noll and Vo, 1a, 64 bits.
+/// The 64-bit hash FNV-1a (Fowler, Noll and Vo).
 fn fnv(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
 
-/// Every Parquet file of events of a run, by name.
+/// The Parquet files of a run's events, ordered by name.
 ///
 /// # Errors
 /// When the run has no events at all.
@@ -61,7 +62,7 @@ pub fn event_files(run: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(found)
 }
 
-/// Every event log of a run.
+/// The event logs of a run.
 pub(super) fn event_log_files(run: &Path) -> Result<Vec<PathBuf>, Error> {
     files::of_events(run, EVENT_LOG_EXTENSION)
 }

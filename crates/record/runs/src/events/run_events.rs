@@ -1,4 +1,4 @@
-//! All events of a run, also of one that is still being made.
+//! Reads all events of a run, which may still be in progress.
 
 use super::parquet::{EventColumnSelection, EventFileReader};
 use super::paths::{self, event_files};
@@ -7,15 +7,16 @@ use crate::{Error, RunStatus};
 use stackline_events::EventTable;
 use std::path::{Path, PathBuf};
 
-/// Where all events of a run are.
+/// All events of a run.
 pub(super) struct RunEventFiles {
+    /// The Parquet files of hosts.
     pub(super) files: Vec<PathBuf>,
-    /// What is not in a file of its own yet.
+    /// The event logs that have not been converted to Parquet yet.
     pub(super) event_logs: Vec<EventTable>,
 }
 
-/// A run that is still being made may turn an event log into its file at any moment: the log is looked for first, and where there is
-/// one, the file beside it has the same events.
+/// Finds all events of a run. A run in progress may convert an event log to its Parquet file at any moment, so logs
+/// are looked for first; the file beside a log that was read has the same events and is left out.
 pub(super) fn find_run_event_files(run: &Path) -> Result<RunEventFiles, Error> {
     let (mut event_logs, mut covered) = (Vec::new(), Vec::new());
     for path in paths::event_log_files(run)? {
@@ -38,7 +39,7 @@ pub(super) fn find_run_event_files(run: &Path) -> Result<RunEventFiles, Error> {
     Ok(RunEventFiles { files, event_logs })
 }
 
-/// All events of a run in one table, also of one that is still being made: fine for some millions of them.
+/// All events of a run, which may be in progress, in one table; suitable for some millions of events.
 ///
 /// # Errors
 /// When there are none or a file is damaged.
@@ -50,8 +51,8 @@ pub fn read_run(run: &Path) -> Result<EventTable, Error> {
     Ok(table)
 }
 
-/// The events of a run table by table, host after host, with the columns that are wanted: however many there are. Of a run
-/// that is still being made, what there is, with all columns.
+/// Passes the events of a run to `each`, table by table, host after host, with the wanted columns; memory does not
+/// grow with their number. Of a run in progress, the events so far come with all columns.
 ///
 /// # Errors
 /// When there are none or a file is damaged.

@@ -1,8 +1,8 @@
-//! Sorts the events of one file by time in bounded memory.
+//! Sorts the events of one host by time in bounded memory.
 //!
-//! Logs come nearly in order: what is at hand is held back, the earlier half of it goes on into a file, so that an event
-//! that comes late by less than what is held back costs nothing. One that comes later begins a second file; files are merged
-//! at the end.
+//! Events arrive nearly in order. Some are held in memory; when they are too many, the earlier half is written to a
+//! file, so an event that is late by less than what is held costs nothing. A later one begins a second file; the files
+//! are merged at the end.
 
 use super::merge::{self, SortedEventFile};
 use super::parquet::EventFileWriter;
@@ -13,38 +13,45 @@ use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-/// Files that are written at once.
+/// Most files that are written at once.
 const OPEN: usize = 4;
 
-/// Row groups of a file: what is known of each is in memory until the file is whole.
+/// Most row groups of a file: the metadata of each is in memory until the file is complete.
 const LONGEST: usize = 512;
 
-/// Events on their way into a file.
+/// Collects the events of a host and sorts them.
 #[derive(Debug)]
 pub(super) struct Sorter {
-    /// Where files of sorted events lie meanwhile, and what their names begin with.
+    /// The beginning of the paths of its temporary files.
     scratch: PathBuf,
+    /// Events in memory.
     pending: EventTable,
+    /// Files that are being written.
     open: Vec<SortedRun>,
+    /// Files that are complete.
     closed: Vec<SortedEventFile>,
+    /// Number of files created so far, for their names.
     made: usize,
-    /// Portions of a file, after which another begins.
+    /// Most row groups of a file; then another file begins.
     longest: usize,
     stop: SortStopSignal,
 }
 
-/// A file of events in order.
+/// A file of sorted events that is being written.
 #[derive(Debug)]
 struct SortedRun {
     path: PathBuf,
     writer: EventFileWriter<BufWriter<File>>,
+    /// Time of its first event, ns.
     first_ns: u64,
+    /// Time of its last event, ns.
     last_ns: u64,
+    /// Row groups written so far.
     portions: usize,
 }
 
 impl Sorter {
-    /// One that has none; `scratch` is the beginning of the paths of files it makes.
+    /// A sorter without events; `scratch` is the beginning of the paths of its temporary files.
     pub(super) fn new(scratch: PathBuf, stop: &SortStopSignal) -> Self {
         let (pending, open, closed) = Default::default();
         Self {
@@ -58,17 +65,17 @@ impl Sorter {
         }
     }
 
-    /// Adds these events of a table.
+    /// Adds rows of a table.
     pub(super) fn push(&mut self, table: &EventTable, rows: impl Iterator<Item = usize> + Clone) {
         self.pending.extend(table, rows);
     }
 
-    /// About how many bytes of memory it holds.
+    /// Approximate memory that it holds, in bytes.
     pub(super) fn bytes(&self) -> usize {
         bytes_of(&self.pending)
     }
 
-    /// Sends the earlier half of what is held back on.
+    /// Writes the earlier half of the events in memory to a file.
     pub(super) fn relieve(&mut self) -> Result<(), Error> {
         let order = self.pending.by_time();
         let (now, later) = order.split_at(order.len().div_ceil(2));
@@ -78,12 +85,12 @@ impl Sorter {
         self.place(&pending, now)
     }
 
-    /// Writes rows in order, each behind what is earlier than it.
+    /// Writes rows in the order of time, each to a file whose last event is not later.
     fn place(&mut self, table: &EventTable, mut rows: &[u32]) -> Result<(), Error> {
         let at = |row: u32| table.at_ns[row as usize];
         while let Some(&first) = rows.first() {
             let first = at(first);
-            // What could go on in a file that is further goes there.
+            // Rows that a file with a later last event can take go to that file.
             let further = self
                 .open
                 .iter()
@@ -120,9 +127,10 @@ impl Sorter {
         Ok(())
     }
 
+    /// Begins a file whose first event is at `first_ns`. Returns its index in `open`.
     fn begin(&mut self, first_ns: u64) -> Result<usize, Error> {
         if self.open.len() == OPEN {
-            // The one that is furthest takes what comes in order.
+            // Closes the file with the earliest last event; the latest one takes events that come in order.
             let behind = (0..OPEN)
                 .min_by_key(|index| self.open[*index].last_ns)
                 .unwrap_or(0);
@@ -143,8 +151,8 @@ impl Sorter {
         Ok(self.open.len() - 1)
     }
 
-    /// Writes everything to `to`, together with what is in the file `also`, if there is one. How many events came here, and
-    /// how many are in the file.
+    /// Writes all events to `to`, together with those of the file `also`, if there is one. Returns how many events
+    /// this sorter had, and how many the file has.
     pub(super) fn finish(mut self, also: Option<&Path>, to: &Path) -> Result<(u64, u64), Error> {
         let pending = std::mem::take(&mut self.pending);
         self.place(&pending, &pending.by_time())?;
@@ -165,7 +173,7 @@ impl Sorter {
     }
 }
 
-/// About how many bytes of memory a table takes.
+/// Approximate memory of a table, in bytes.
 pub(super) fn bytes_of(table: &EventTable) -> usize {
     let data: usize = table
         .data

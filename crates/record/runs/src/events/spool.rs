@@ -1,5 +1,5 @@
-//! Event logs as they come, a file a host, until the run is over and they become Parquet: whatever kills a run, what was
-//! recorded is there and can be read.
+//! The spool: event logs that a run in progress appends to, one file for each host. At the end of the run they are
+//! converted to Parquet. If the run is killed, what it recorded is in the logs and can be read.
 
 use super::lock::{EventsLock, RunScratchDirectory};
 use super::paths::{EVENT_LOG_EXTENSION, event_log_files, events_path};
@@ -14,16 +14,17 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-/// Bytes of events that are held back while an event log is sorted.
+/// Most bytes of events that are held in memory while an event log is sorted.
 const HELD: usize = 64 << 20;
 
-/// Appends event logs of a run's hosts.
+/// Appends to the event logs of a run's hosts.
 #[derive(Debug)]
 pub struct Spool {
     run: PathBuf,
 }
 
-/// All event logs of a run that is being made. While this lives, only a [`Spool`] of the same run adds to its events.
+/// The event logs of a run in progress. While this value lives, only a [`Spool`] of the same run can add to its
+/// events.
 #[derive(Debug)]
 pub struct Spooling {
     spool: Spool,
@@ -31,7 +32,7 @@ pub struct Spooling {
 }
 
 impl Spool {
-    /// Of that run. The caller makes sure that a [`Spooling`] of it lives.
+    /// The spool of a run. The caller ensures that a [`Spooling`] of the run lives.
     #[must_use]
     pub fn of(run: &Path) -> Self {
         Self {
@@ -39,7 +40,7 @@ impl Spool {
         }
     }
 
-    /// Appends an event log that holds all its names.
+    /// Appends an event log, which must define all names that it uses.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -55,10 +56,10 @@ impl Spool {
 }
 
 impl Spooling {
-    /// Of that run.
+    /// The event logs of a run, locked for this process.
     ///
     /// # Errors
-    /// When another process writes its events, or they cannot be written.
+    /// When another process is writing the run's events, or they cannot be written.
     pub fn of(run: &Path) -> Result<Self, Error> {
         Ok(Self {
             spool: Spool::of(run),
@@ -66,19 +67,19 @@ impl Spooling {
         })
     }
 
-    /// As [`Spool::append`].
+    /// See [`Spool::append`].
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Spool::append`].
     pub fn append(&self, host: &str, event_log: &EventLog) -> Result<(), Error> {
         self.spool.append(host, event_log)
     }
 
-    /// Turns every event log into a sorted Parquet file, or adds it to the one that is there, then takes it away. What each host has,
-    /// by its name. Takes no more memory for a long event log than for a short one.
+    /// Converts every event log to a sorted Parquet file, or merges it into the existing one, then removes the log.
+    /// Returns the counts by host. Memory does not grow with the length of a log.
     ///
     /// # Errors
-    /// When one cannot be, or `stop` ends it; its event log is still there then.
+    /// When a log cannot be converted, or `stop` ends the sorting; that log stays then.
     pub fn settle(&self, stop: &SortStopSignal) -> Result<BTreeMap<String, Settled>, Error> {
         let mut hosts = BTreeMap::new();
         for log_path in event_log_files(&self.spool.run)? {
@@ -88,7 +89,7 @@ impl Spooling {
     }
 }
 
-/// Turns the event logs that a killed run left into files.
+/// Converts the event logs that a killed run left.
 pub(super) fn settle_left(
     run: &Path,
     lock: &EventsLock,
@@ -97,7 +98,8 @@ pub(super) fn settle_left(
     let mut hosts = BTreeMap::new();
     for log_path in event_log_files(run)? {
         if log_path.with_extension("parquet").is_file() {
-            // It was killed between the two: the file has what is in the event log.
+            // The run was killed after the file was complete and before the log was removed: the file has all events
+            // of the log.
             fs::remove_file(&log_path).map_err(|cause| Error::writing(&log_path, &cause))?;
         } else {
             settle(&log_path, &lock.scratch("logs")?, stop, &mut hosts)?;
@@ -106,21 +108,21 @@ pub(super) fn settle_left(
     Ok(hosts)
 }
 
-/// What became of a host's event logs.
+/// The result of converting a host's event logs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settled {
-    /// Events that are kept.
+    /// Events stored.
     pub recorded: u64,
-    /// Bytes that are no record: nothing behind them could be read.
+    /// Bytes from the first damaged record on, which could not be read.
     pub damaged: u64,
 }
 
 impl Settled {
-    /// Records it in the trace of the host.
+    /// Enters the counts into the host's trace record.
     pub fn record_in(self, of: &mut HostTrace) {
         of.recorded = self.recorded;
         if self.damaged > 0 {
-            // How many there were is unknown.
+            // How many events the damaged bytes held is unknown; counting one shows that some are lost.
             of.lost += 1;
             of.notes.push(format!(
                 "damaged bytes in its events: {}; the events in them are lost",
@@ -130,7 +132,8 @@ impl Settled {
     }
 }
 
-/// Sorts an event log into the Parquet file beside it, which takes its name when it is whole. Counts what each host has.
+/// Sorts an event log into the Parquet file beside it, which is renamed into place when complete. Adds the counts to
+/// `hosts`.
 fn settle(
     log_path: &Path,
     scratch: &RunScratchDirectory,
@@ -142,7 +145,7 @@ fn settle(
     let (mut counts, mut last) = (BTreeMap::<String, u64>::new(), None);
     while let Some(piece) = read_next_table(&mut pieces, log_path)? {
         stop.check(piece.len())?;
-        // A file's name has not all of its host's: the events do.
+        // The file name may encode or cut the host's name; the events have the full name.
         for same in piece.host.chunk_by(|one, other| one == other) {
             *counts
                 .entry(piece.names.text(same[0]).to_owned())
@@ -183,7 +186,7 @@ fn settle(
     Ok(())
 }
 
-/// Everything in an event log, also while it is being written; a record that was cut off when the run was killed ends it.
+/// Reads a whole event log, which may still be written; it ends at a truncated record.
 pub(super) fn read_event_log(path: &Path) -> Result<EventTable, Error> {
     let (mut table, mut pieces) = (EventTable::default(), open_pieces(path)?);
     while let Some(piece) = read_next_table(&mut pieces, path)? {

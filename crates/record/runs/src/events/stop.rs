@@ -1,24 +1,26 @@
-//! Ends a long sorting of events early when somebody raises a flag. A short one is done to its end: nothing waits for it.
+//! A signal that ends a long sort of events early. A short sort runs to its end, since nobody waits long for it.
 
 use crate::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Events that are still sorted when the flag is up: a fraction of a second.
+/// Events that are still sorted after the flag was raised; they take a fraction of a second.
 const STILL: u64 = 300_000;
 
-/// Whether to go on sorting. The default always goes on.
+/// Tells a sort whether to go on. The default value always goes on.
 #[derive(Clone, Debug, Default)]
 pub struct SortStopSignal(Option<Raised>);
 
 #[derive(Clone, Debug)]
 struct Raised {
+    /// Raised by another thread to end the sort.
     flag: Arc<AtomicBool>,
+    /// Events that may still be sorted after the flag was raised.
     left: Arc<AtomicU64>,
 }
 
 impl SortStopSignal {
-    /// By that flag.
+    /// A signal that is controlled by a flag.
     #[must_use]
     pub fn by(flag: &Arc<AtomicBool>) -> Self {
         Self(Some(Raised {
@@ -27,10 +29,10 @@ impl SortStopSignal {
         }))
     }
 
-    /// So many more events are about to be handled.
+    /// Called before `events` more events are sorted.
     ///
     /// # Errors
-    /// When the flag is up and too many came since.
+    /// When the flag is raised and more than [`STILL`] events came since.
     pub(super) fn check(&self, events: usize) -> Result<(), Error> {
         let raised = self
             .0

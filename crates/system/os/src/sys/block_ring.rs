@@ -1,7 +1,7 @@
 //! Packet sockets with a receive ring of blocks (`TPACKET_V3`) in memory that is shared with the kernel.
 //!
-//! It decides nothing. A block belongs to the kernel until it is full or its time is over, then to the caller until it is
-//! released; only the caller's are read, and nothing is copied.
+//! A block belongs to the kernel until it is full or its time is over, then to the caller until it is released. Only blocks of the caller
+//! are read, and nothing is copied.
 
 use super::mapping::Mapping;
 use super::socket_option::{set_option, set_value};
@@ -10,13 +10,13 @@ use std::mem::{offset_of, size_of};
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A block takes the largest packet that the kernel makes by itself, 64 KiB, and many small ones.
+/// Bytes of a block, which holds the largest packet that the kernel makes by itself, 64 KiB, or many small ones.
 pub const BLOCK: usize = 256 << 10;
-/// The kernel wants to know how many of them a block has; with blocks of this kind it makes no use of it.
+/// Frame size, bytes, that the kernel requires in the request; `TPACKET_V3`, whose packets vary in length, does not use it.
 const FRAME: usize = 2048;
 /// Where the address of a packet begins, behind its header.
 const ADDRESS: usize = (size_of::<libc::tpacket3_hdr>() + 15) & !15;
-/// Where the word is in a block that says whose it is.
+/// Offset, in a block, of the status word that says whether it belongs to the kernel or to the caller.
 const STATUS: usize =
     offset_of!(libc::tpacket_block_desc, hdr) + offset_of!(libc::tpacket_hdr_v1, block_status);
 
@@ -31,7 +31,7 @@ pub struct BlockRingPacket<'a> {
     pub outgoing: bool,
     /// Its length before it was cut.
     pub length: u32,
-    /// What was kept of it, with what was asked for before it.
+    /// The part of the packet that was kept, with the requested bytes before it.
     pub bytes: &'a [u8],
 }
 
@@ -44,10 +44,10 @@ pub struct BlockRing {
 }
 
 impl BlockRing {
-    /// A ring of at least so many bytes and two blocks. A block that is not full is handed over after `retire_ms`.
+    /// A ring of at least `bytes` bytes and two blocks. A block that is not full is handed over after `retire_ms` ms.
     ///
     /// # Errors
-    /// The kernel's; `InvalidInput` where it would have too many blocks.
+    /// The kernel's; `InvalidInput` if it would have too many blocks.
     pub fn open(socket: BorrowedFd<'_>, bytes: usize, retire_ms: u32) -> io::Result<Self> {
         let blocks = bytes.div_ceil(BLOCK).max(2);
         let too_large = |_| io::Error::from(io::ErrorKind::InvalidInput);
@@ -88,8 +88,8 @@ impl BlockRing {
         self.mapping.word(self.next * BLOCK + STATUS)
     }
 
-    /// Hands over the packets of the next block, each with so many bytes before it, and releases the block: how many they were. `None` if it
-    /// is still the kernel's.
+    /// Passes the packets of the next block to `each`, with the `before` bytes before each packet, then gives the block back. Returns how
+    /// many packets they were; `None` if the block still belongs to the kernel.
     #[inline]
     pub fn read_block(
         &mut self,

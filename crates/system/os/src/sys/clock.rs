@@ -1,13 +1,13 @@
-//! Clocks of the system, read as cheaply as they can be.
+//! Reads the system's clocks with little overhead.
 
 use std::mem::zeroed;
 
 /// A clock of the system.
 #[derive(Clone, Copy, Debug)]
 pub enum SystemClock {
-    /// Never set by anybody.
+    /// `CLOCK_MONOTONIC`, which is never set.
     Monotonic,
-    /// The clock of the frames' timestamps.
+    /// `CLOCK_REALTIME`, the clock of the kernel's timestamps of frames.
     Real,
     /// Processor time of this thread.
     Thread,

@@ -1,6 +1,6 @@
-//! Work that is set aside while it waits and goes on later, on a stack of its own: many on one thread.
+//! Coroutines: work with a stack of its own that is suspended while it waits and resumed later, many on one thread.
 //!
-//! It decides nothing: who is resumed, and when, is the caller's.
+//! The caller decides which coroutine is resumed, and when.
 
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine as Stackful, CoroutineResult, Yielder};
@@ -12,25 +12,25 @@ use std::ptr::NonNull;
 /// What a coroutine waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CoroutineWait {
-    /// That something happens to one of its sockets, until a moment if there is one.
+    /// An event of one of its sockets, at most until a moment if one is given.
     Socket(Option<Instant>),
     /// A moment.
     Until(Instant),
-    /// That the clocks of the run may start.
+    /// The barrier at which the clocks of a run start.
     Barrier,
-    /// Nothing: the others have their turn.
+    /// Nothing: it lets the other coroutines run first.
     Turn,
 }
 
-/// What ended its wait.
+/// What a coroutine learns when its wait ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wake {
-    /// The peer has closed one of its sockets, or half of it.
+    /// Whether the peer has closed one of its connections, or its half of it.
     pub hangup: bool,
 }
 
 thread_local! {
-    /// The way back of the coroutine that runs now.
+    /// Suspends the coroutine that runs on this thread; `None` if none does.
     static RUNNING: Cell<Option<NonNull<Yielder<Wake, CoroutineWait>>>> = const { Cell::new(None) };
 }
 
@@ -38,7 +38,7 @@ thread_local! {
 pub struct Coroutine<T: 'static>(Stackful<Wake, CoroutineWait, T>);
 
 impl<T: 'static> Coroutine<T> {
-    /// Work that has not begun, with so many bytes of stack. It must not panic.
+    /// A coroutine that has not begun, with a stack of `stack` bytes. The work must not panic.
     pub fn new(stack: usize, work: impl FnOnce() -> T + 'static) -> io::Result<Self> {
         let begin = move |yielder: &Yielder<Wake, CoroutineWait>, _| {
             RUNNING.set(Some(NonNull::from(yielder)));
@@ -47,7 +47,7 @@ impl<T: 'static> Coroutine<T> {
         Ok(Self(Stackful::with_stack(DefaultStack::new(stack)?, begin)))
     }
 
-    /// Goes on until it waits, or is done.
+    /// Runs the coroutine until it is done (`Ok`, with its result) or waits (`Err`, with what it waits for).
     pub fn resume(&mut self, wake: Wake) -> Result<T, CoroutineWait> {
         let result = self.0.resume(wake);
         RUNNING.set(None);
@@ -58,7 +58,7 @@ impl<T: 'static> Coroutine<T> {
     }
 }
 
-/// Sets the running coroutine aside until it is woken. `None` outside of any: nobody waited.
+/// Suspends the running coroutine until it is resumed. Outside of a coroutine, returns `None` at once.
 pub fn suspend(wait: CoroutineWait) -> Option<Wake> {
     let yielder = RUNNING.get()?;
     // SAFETY: it was set by the coroutine that runs now, in a frame below this one on the same stack, which lives until its

@@ -1,5 +1,5 @@
-//! Datagrams many at a time out of and into memory of their own (`sendmmsg`, `recvmmsg`), and runs of equal ones that the kernel joins
-//! (`UDP_GRO`).
+//! Sends and receives many datagrams with one call, from and into buffers of their own (`sendmmsg`, `recvmmsg`), and receives datagrams of
+//! equal length that the kernel has coalesced (`UDP_GRO`).
 
 use super::length;
 use super::message_batch::send_messages;
@@ -8,7 +8,7 @@ use std::io;
 use std::mem::zeroed;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Largest UDP payload over IPv4.
+/// Largest UDP payload over IPv4, bytes.
 pub const LARGEST_DATAGRAM: usize = 65_507;
 
 /// Buffers for up to `slots` messages of `slot_bytes`: one contiguous buffer and the headers that point into it, set up once and used for
@@ -25,7 +25,7 @@ pub struct DatagramBatch {
 unsafe impl Send for DatagramBatch {}
 
 impl DatagramBatch {
-    /// Buffers are zeroed.
+    /// Zeroed buffers for `slots` messages of `slot_bytes` bytes each.
     #[must_use]
     pub fn new(slots: usize, slot_bytes: usize) -> Self {
         let mut buffer = vec![0_u8; slots * slot_bytes];
@@ -61,20 +61,20 @@ impl DatagramBatch {
         self.headers.len()
     }
 
-    /// One message's bytes.
+    /// The buffer of one message.
     #[inline]
     pub fn slot(&mut self, index: usize) -> &mut [u8] {
         &mut self.buffer[index * self.slot_bytes..][..self.slot_bytes]
     }
 
-    /// Length of a message received last.
+    /// The length of a message received by the last call, bytes.
     #[inline]
     #[must_use]
     pub fn received(&self, index: usize) -> usize {
         self.headers[index].msg_len as usize
     }
 
-    /// Sends the first `n` messages of `bytes` each; returns how many went.
+    /// Sends the first `n` messages, of `bytes` bytes each. Returns how many were sent.
     ///
     /// # Errors
     /// The kernel's.
@@ -88,7 +88,7 @@ impl DatagramBatch {
         send_messages(socket, &mut self.headers[..n], SendFlags::NOSIGNAL)
     }
 
-    /// Waits for one message and takes what else is there; returns how many.
+    /// Waits for one message and also receives those that have arrived besides. Returns how many.
     ///
     /// # Errors
     /// The kernel's.
@@ -116,7 +116,8 @@ impl DatagramBatch {
 #[repr(C, align(8))]
 struct JoinedControl([u8; 64]);
 
-/// Receives a run of equal datagrams joined by the kernel: total length and the length of each (the last may be shorter).
+/// Receives datagrams of equal length that the kernel has coalesced. Returns the total length and the length of each (the last may be
+/// shorter), in bytes.
 ///
 /// # Errors
 /// The kernel's.
@@ -143,7 +144,7 @@ pub fn receive_joined(
     Ok((got, joined_segment(&message).unwrap_or(got).max(1)))
 }
 
-/// Bytes of each packet but the last of those that the kernel joined in a message that it has just filled.
+/// The length of each packet but the last, if the kernel has coalesced packets in this received message.
 #[inline]
 pub(super) fn joined_segment(message: &libc::msghdr) -> Option<usize> {
     // SAFETY: the kernel filled the control buffer and its length; the macros stay inside; an int is read unaligned.

@@ -1,9 +1,9 @@
-//! Descriptors that this process was started with.
+//! Keeps this process's descriptors from programs that it starts.
 
 use nix::libc;
 
-/// No program that is started from now on inherits a descriptor above standard error: one may hold a secret, or reach what only this user
-/// reaches.
+/// Marks all open descriptors above standard error as close-on-exec, so that no program inherits them: one may hold a secret, or give
+/// access to what only this user may use.
 pub fn keep_from_programs() {
     // SAFETY: it changes a flag of descriptors and touches no memory. Kernels before 5.11 refuse it.
     if unsafe {

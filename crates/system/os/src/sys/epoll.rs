@@ -1,6 +1,4 @@
-//! Waits for many file descriptors and an instant at once, to the nanosecond.
-//!
-//! It decides nothing.
+//! Waits for many file descriptors and for a time, with a resolution of nanoseconds.
 
 use super::length;
 use std::io;
@@ -15,14 +13,15 @@ const EVENTS: usize = 64;
 #[derive(Debug)]
 pub struct EpollWaiter {
     epoll: OwnedFd,
-    /// Since Linux 5.11; else two calls.
+    /// Whether the kernel has `epoll_pwait2` (since Linux 5.11); otherwise a wait takes two calls.
     fine: bool,
     events: [libc::epoll_event; EVENTS],
+    /// How many of `events` the last wait returned.
     ready: usize,
 }
 
 impl EpollWaiter {
-    /// None yet.
+    /// A waiter without descriptors.
     ///
     /// # Errors
     /// The kernel's.
@@ -84,8 +83,8 @@ impl EpollWaiter {
         length(done as isize).map(drop)
     }
 
-    /// Waits for at most so many ns, without limit if none. [`Self::ready_tokens`] has what is readable; a signal ends
-    /// it early.
+    /// Waits for at most `ns` ns, or without limit. Afterwards [`Self::ready_tokens`] has the readable descriptors. A signal ends the wait
+    /// early, with none.
     pub fn wait(&mut self, ns: Option<u64>) -> io::Result<()> {
         let waited = match (ns, self.fine) {
             (Some(0), _) => self.wait_coarse(0),
@@ -132,7 +131,7 @@ impl EpollWaiter {
         self.note(ready)
     }
 
-    /// `ppoll` has long had a resolution of nanoseconds.
+    /// Waits without `epoll_pwait2`: first `ppoll` on the epoll descriptor, which has a resolution of nanoseconds, then `epoll_wait`.
     fn wait_twice(&mut self, ns: Option<u64>) -> io::Result<()> {
         let time = ns.map(timespec);
         let until = time.as_ref().map_or(null(), |time| &raw const *time);

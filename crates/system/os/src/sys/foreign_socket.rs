@@ -1,7 +1,5 @@
-//! A packet socket of another user namespace's network. The kernel lets no process of several threads join a user namespace,
-//! so a child that shares this process's file descriptors, and nothing else, joins it and opens the socket.
-//!
-//! It decides nothing, and leaves no child behind.
+//! Opens a packet socket in a network namespace of another user namespace. The kernel does not let a process with several threads join a
+//! user namespace, so a child process that shares only the file descriptors joins it, opens the socket and ends.
 
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
@@ -9,7 +7,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 
-/// A packet socket without link headers, bound to nothing.
+/// Opens a packet socket without link headers (`SOCK_DGRAM`) in these namespaces; it is not bound and receives nothing yet.
 pub fn open(user: BorrowedFd<'_>, net: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     // The child puts its socket in this one's place.
     let place = OwnedFd::from(File::open("/dev/null")?);
@@ -23,7 +21,7 @@ pub fn open(user: BorrowedFd<'_>, net: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     }
 }
 
-/// The child: ends with the number of its error, or 0.
+/// Runs in the child: ends it with exit code 0, or with the error number of what failed.
 fn join_and_open(user: RawFd, net: RawFd, place: RawFd) -> ! {
     // SAFETY: system calls on numbers that are open, which may be made after a fork; nothing is allocated.
     unsafe {
@@ -35,7 +33,7 @@ fn join_and_open(user: RawFd, net: RawFd, place: RawFd) -> ! {
             }
             let socket = libc::socket(libc::AF_PACKET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
             let put = socket >= 0 && libc::dup3(socket, place, libc::O_CLOEXEC) >= 0;
-            // It would stay open in the parent.
+            // Close the first descriptor: the table is shared, so it would stay open in the parent.
             put && libc::close(socket) == 0
         };
         let code = if opened() {

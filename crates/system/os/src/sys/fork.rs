@@ -1,12 +1,12 @@
-//! Forks a process of one thread.
+//! Forks this process, if it has one thread only.
 
 use nix::unistd::{ForkResult, Pid};
 use std::io;
 
-/// The child, or `None` in the child.
+/// Forks. Returns the child's process ID in the parent, and `None` in the child.
 ///
 /// # Errors
-/// In a process of several threads, as locks of the others would stay locked; and the kernel's.
+/// If the process has several threads, because locks that others hold would stay locked in the child; and the kernel's.
 pub fn fork() -> io::Result<Option<Pid>> {
     let threads = std::fs::read_dir("/proc/self/task")?.count();
     if threads != 1 {

@@ -1,6 +1,4 @@
-//! Receives many frames of a packet socket with one call, with their timestamps.
-//!
-//! It decides nothing; pointers to the caller's memory live for one call only.
+//! Receives many frames of a packet socket with one call, with their timestamps. Pointers to the caller's memory live for one call only.
 
 use super::length;
 use std::io;
@@ -18,13 +16,13 @@ struct StampControlBuffer([u8; 64]);
 /// One frame received.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReceivedPacketInfo {
-    /// Its length, which is more than the room when it did not fit.
+    /// Length of the whole frame, bytes; more than the room if it did not fit.
     pub length: usize,
     /// The kernel's timestamp, in ns of `CLOCK_REALTIME`, if there is one.
     pub stamp: Option<u64>,
 }
 
-/// Receives frames without waiting, each into its head and then its tail; returns how many. None is `WouldBlock`.
+/// Receives frames without waiting, each into the two slices of its room. Returns how many; `WouldBlock` if there is none.
 pub fn receive_frames<'a>(
     socket: BorrowedFd<'_>,
     rooms: impl Iterator<Item = [&'a mut [u8]; 2]>,

@@ -1,6 +1,7 @@
-//! A receive ring (`TPACKET_V2`) of slots as long as a socket's frames are, of which many can be looked at at once.
+//! A receive ring of a packet socket (`TPACKET_V2`) whose slots are as long as the socket's frames; the caller can look at many frames at
+//! once before it gives them back.
 //!
-//! A slot belongs to the kernel until its status passes it to this process, and back.
+//! The status word at the beginning of a slot says whether it belongs to the kernel or to this process.
 
 use super::mapping::Mapping;
 use super::slot_rings::SlotLayout;
@@ -8,19 +9,19 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Bytes before the frame in a slot: the kernel's header and address, aligned so that what follows the Ethernet header is.
+/// Bytes before the frame in a slot: the kernel's header and address, and padding that aligns what follows the Ethernet header.
 const BEFORE: usize = 96;
-/// Slots begin where cache lines do.
+/// Slot lengths are multiples of a cache line, in bytes.
 const LINE: usize = 64;
-/// Bytes of memory that the kernel allocates at once, where a slot is not longer.
+/// Bytes of memory that the kernel allocates at once; more if a slot is longer.
 const BLOCK: usize = 1 << 16;
 
-/// A frame that came.
+/// A received frame.
 #[derive(Clone, Copy, Debug)]
 pub struct FrameRingSlot<'a> {
-    /// What there was room for.
+    /// The frame, cut to the room in its slot.
     pub bytes: &'a [u8],
-    /// Bytes of the frame as it came.
+    /// Length of the whole frame, bytes.
     pub length: usize,
     /// Whether the kernel has dropped frames since the last query.
     pub losing: bool,
@@ -31,8 +32,9 @@ pub struct FrameRingSlot<'a> {
 pub struct FrameRing {
     mapping: Mapping,
     layout: SlotLayout,
-    /// The first slot that has not been given back, and how many from there on are looked at.
+    /// The first slot that has not been given back.
     next: usize,
+    /// How many slots from there on are taken.
     taken: usize,
 }
 
@@ -63,13 +65,13 @@ impl FrameRing {
         self.layout.slots()
     }
 
-    /// Bytes of all slots.
+    /// The length of all slots together, bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.slots() * self.layout.slot
     }
 
-    /// Takes the next frame if there is one: it stays where it is until the next [`FrameRing::release`].
+    /// Takes the next frame and returns true, if there is one. The frame stays in its slot until the next [`FrameRing::release`].
     #[inline]
     pub fn take(&mut self) -> bool {
         let there = self.taken < self.slots()
@@ -89,7 +91,7 @@ impl FrameRing {
     /// Frame `index` of those that are taken.
     ///
     /// # Panics
-    /// When so many are not taken.
+    /// If `index` is not below [`FrameRing::taken`].
     #[inline]
     #[must_use]
     pub fn frame(&self, index: usize) -> FrameRingSlot<'_> {
@@ -118,7 +120,7 @@ impl FrameRing {
         self.taken = 0;
     }
 
-    /// Where a slot begins; numbers wrap.
+    /// The offset of a slot in the mapping; slot numbers wrap around.
     #[inline]
     fn offset(&self, number: usize) -> usize {
         let (number, per_block) = (number % self.slots(), self.layout.per_block());

@@ -1,7 +1,7 @@
-//! Memory that is shared with the kernel: what a packet socket puts its frames into, and takes frames from.
+//! Memory that is shared with the kernel, into which a packet socket puts frames and from which it takes frames.
 //!
-//! It decides nothing. A slot or a block belongs to the kernel or to the caller, as the word at its beginning says; only the
-//! caller's may be read and written.
+//! It is divided into slots or blocks, each of which belongs to the kernel or to the caller, as its status word says. Only those of the
+//! caller may be read and written.
 
 use std::io;
 use std::mem::size_of;
@@ -19,7 +19,7 @@ pub(super) struct Mapping {
 // SAFETY: the memory belongs to this value alone, wherever that is.
 unsafe impl Send for Mapping {}
 
-/// Records of the kernel without padding that matters: any bytes are a value of it.
+/// Structures that the kernel writes and for which any bytes are a value.
 ///
 /// # Safety
 /// Every bit pattern has to be a value.
@@ -56,7 +56,7 @@ impl Mapping {
         Ok(Self { start, length })
     }
 
-    /// Where a value is; `None` outside the memory.
+    /// The address of a value at an offset; `None` outside the memory or if it is not aligned.
     #[inline]
     fn at<T>(&self, offset: usize) -> Option<*mut T> {
         let fits = offset.checked_add(size_of::<T>())? <= self.length
@@ -65,7 +65,7 @@ impl Mapping {
         fits.then(|| unsafe { self.start.as_ptr().add(offset).cast() })
     }
 
-    /// The word that says whose a slot or a block is.
+    /// The status word at an offset, which says whether a slot or a block belongs to the kernel.
     ///
     /// # Panics
     /// Outside the memory.
@@ -78,14 +78,14 @@ impl Mapping {
         unsafe { AtomicU32::from_ptr(word) }
     }
 
-    /// A record of the kernel in what the caller owns; `None` outside the memory.
+    /// Copies a structure of the kernel out of a slot or block of the caller; `None` outside the memory.
     #[inline]
     pub(super) fn read<T: KernelRecord>(&self, offset: usize) -> Option<T> {
         // SAFETY: inside the mapping and aligned; any bytes are a value of this type.
         self.at::<T>(offset).map(|record| unsafe { record.read() })
     }
 
-    /// Bytes that the caller owns; empty outside the memory.
+    /// Bytes of a slot or block of the caller; empty outside the memory.
     #[inline]
     pub(super) fn bytes(&self, offset: usize, length: usize) -> &[u8] {
         match offset.checked_add(length) {

@@ -1,11 +1,11 @@
-//! How the allocator gives and takes memory.
+//! Sets up the allocator of glibc.
 
-/// Blocks from this size on are maps of their own: their pages cost nothing until they are touched and go back when they
-/// are freed. Left alone, glibc raises the bound with the first block freed and then clears and keeps every later one.
+/// Blocks of this many bytes and more get memory mappings of their own, whose pages cost nothing until they are touched and are returned
+/// to the system when the block is freed. By default glibc raises this bound when the first such block is freed, and keeps later ones.
 #[cfg(target_env = "gnu")]
 const OWN_MAP: libc::c_int = 64 << 10;
 
-/// Holds for this process from now on: what one step of it freed is not kept beside what the next step takes.
+/// Fixes that bound for this process, so that memory which one step has freed is not kept in addition to what the next step allocates.
 pub fn keep_large_blocks_apart() {
     #[cfg(target_env = "gnu")]
     // SAFETY: sets a parameter of the allocator, which locks itself. A refusal only costs memory.

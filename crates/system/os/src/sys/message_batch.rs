@@ -1,7 +1,8 @@
-//! Many messages out with one call, without a copy: vectors of what lies anywhere, cut into packets by the kernel where that is wanted
-//! (`sendmmsg`, `UDP_SEGMENT`).
+//! Sends many messages with one call and without a copy (`sendmmsg`): each message is a vector of pieces of memory, which the kernel may
+//! segment into several packets (`UDP_SEGMENT`).
 //!
-//! Straight into the kernel: libc's functions are cancellation points, which a process with threads pays for at every call.
+//! The system calls are made directly, because libc's functions are cancellation points, which cost time at every call in a process with
+//! several threads.
 
 use super::length;
 use super::stream_socket::SendFlags;
@@ -11,7 +12,7 @@ use std::marker::PhantomData;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Room for the control message that says after how many bytes the kernel cuts.
+/// Room for the control message with the segment size.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(8))]
 struct SegmentControl([u8; 24]);
@@ -30,7 +31,7 @@ unsafe impl Send for MessageBatch {}
 unsafe impl Sync for MessageBatch {}
 
 impl MessageBatch {
-    /// Room for so many messages, of so many parts together.
+    /// Room for `messages` messages with `parts` parts in all.
     #[must_use]
     pub fn new(messages: usize, parts: usize) -> Self {
         Self {
@@ -40,7 +41,7 @@ impl MessageBatch {
         }
     }
 
-    /// Begins to write messages, which borrow what they are made of until they are sent.
+    /// Begins to write messages, which borrow their parts until they are sent.
     #[inline]
     pub fn write<'m>(&mut self) -> MessageWriter<'_, 'm> {
         self.vectors.clear();
@@ -55,7 +56,8 @@ impl MessageBatch {
 }
 
 impl MessageBatch {
-    /// Sends each of these as a message, as many as there is room for, with one call; returns how many went. An error concerns the first.
+    /// Sends each of these slices as a message, as many as there is room for, with one call. Returns how many were sent; an error concerns
+    /// the first.
     ///
     /// # Errors
     /// The kernel's.
@@ -95,14 +97,14 @@ impl<'m> MessageWriter<'_, 'm> {
         self
     }
 
-    /// How many messages are whole.
+    /// How many messages are complete.
     #[inline]
     #[must_use]
     pub fn messages(&self) -> usize {
         self.batch.headers.len()
     }
 
-    /// Whether there is room for one more message, of so many parts.
+    /// Whether there is room for one more message of `parts` parts.
     #[inline]
     #[must_use]
     pub fn has_room(&self, parts: usize) -> bool {
@@ -110,7 +112,7 @@ impl<'m> MessageWriter<'_, 'm> {
             && self.batch.vectors.len() + parts <= self.batch.vectors.capacity()
     }
 
-    /// The next part of the message.
+    /// Adds the next part of the message.
     ///
     /// # Panics
     /// When there is no room for it.
@@ -124,8 +126,8 @@ impl<'m> MessageWriter<'_, 'm> {
         });
     }
 
-    /// What was pushed since the last one is a message, which the kernel cuts into packets of `segment` bytes each (the last may be shorter)
-    /// unless that is 0.
+    /// Makes a message of the parts pushed since the last one. The kernel segments it into packets of `segment` bytes each (the last may be
+    /// shorter); 0 sends it as one packet.
     ///
     /// # Panics
     /// When nothing was pushed, or there is no room for one more.
@@ -161,7 +163,7 @@ impl<'m> MessageWriter<'_, 'm> {
         self.from += parts;
     }
 
-    /// Sends the messages; returns how many went. An error concerns the first.
+    /// Sends the messages. Returns how many were sent; an error concerns the first.
     ///
     /// # Errors
     /// The kernel's.

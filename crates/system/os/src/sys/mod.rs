@@ -1,5 +1,5 @@
 //! System calls without a safe wrapper elsewhere, and pointers into memory that is shared with the kernel: the only unsafe code of this
-//! crate, each block with its reason. It decides nothing.
+//! crate, each block with its reason. There is no policy here, only mechanism.
 #![allow(
     unsafe_code,
     reason = "calls without a safe wrapper are made here and nowhere else"
@@ -29,7 +29,7 @@ pub mod thread;
 
 use std::io;
 
-/// A return value of -1 is an error in `errno`; anything else is a length.
+/// Converts the return value of a system call: -1 is the error in `errno`, anything else a length.
 #[inline]
 fn length(value: isize) -> io::Result<usize> {
     usize::try_from(value).map_err(|_| io::Error::last_os_error())

@@ -1,4 +1,4 @@
-//! Packet sockets: which interface and protocol, what the kernel adds to each frame, what it had no room for.
+//! Packet sockets: binding to an interface and protocol, properties of interfaces, options, and counts of received and dropped packets.
 
 use super::length;
 use super::socket_option::{read_option, read_value, set_option};
@@ -22,22 +22,22 @@ pub struct InterfaceProperties {
     pub kind: u16,
     /// Whether it is up.
     pub up: bool,
-    /// Most bytes behind the Ethernet header.
+    /// The MTU: most bytes behind the Ethernet header.
     pub mtu: usize,
     /// Its hardware address.
     pub address: [u8; 6],
 }
 
-/// What a packet socket received since it was last asked.
+/// What a packet socket received since the last query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketCounts {
-    /// What its filter kept.
+    /// Packets that its filter kept.
     pub packets: u64,
-    /// What of that found no room.
+    /// Packets of these that were dropped for lack of room.
     pub drops: u64,
 }
 
-/// Begins to receive that protocol from that interface, or to send on it.
+/// Binds a socket, so that it receives packets of this protocol from this interface, and sends on it.
 ///
 /// # Errors
 /// The kernel's.
@@ -147,7 +147,7 @@ pub fn interface_name(socket: BorrowedFd<'_>, index: u32) -> io::Result<String> 
     Ok(String::from_utf8_lossy(&name).into_owned())
 }
 
-/// What came since the last call.
+/// Queries the counts since the last call, and resets them.
 ///
 /// # Errors
 /// The kernel's.
@@ -182,7 +182,7 @@ pub fn set_virtio_header(socket: BorrowedFd<'_>, on: bool) -> io::Result<()> {
     set_option(socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR, on)
 }
 
-/// Receives nothing of what this machine sends.
+/// Makes a socket receive no packets that this machine sends.
 ///
 /// # Errors
 /// The kernel's.
@@ -190,7 +190,7 @@ pub fn ignore_outgoing(socket: BorrowedFd<'_>) -> io::Result<()> {
     set_option(socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)
 }
 
-/// Sends frames to the interface's driver without a queueing discipline between.
+/// Makes a socket pass frames directly to the interface's driver, without a queueing discipline.
 ///
 /// # Errors
 /// The kernel's.
@@ -206,7 +206,8 @@ pub fn stamp_frames(socket: BorrowedFd<'_>) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
 }
 
-/// Requests buffers of so many bytes each way, by force where that is allowed; false where the system's limit may have reduced them.
+/// Requests send and receive buffers of `bytes` bytes, beyond the system's limit if that is permitted. Returns false if the limit may have
+/// reduced them.
 ///
 /// # Errors
 /// The kernel's.

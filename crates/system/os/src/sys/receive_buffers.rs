@@ -1,7 +1,8 @@
-//! Packets out of a socket straight to where they are expected: vectors of heads and places, `UDP_GRO`, `recvmmsg`.
+//! Receives UDP packets directly to where their payloads belong: for each expected packet there is a buffer for its head and a place for
+//! its payload. Uses `UDP_GRO` (packets that the kernel joins into one message) and `recvmmsg`.
 //!
-//! Behind the vectors of every message there is room for 64 KiB more, the most that one read can yield, so that a kernel
-//! which joins more packets than were expected cuts nothing off.
+//! Behind the places of every message there is spare room of 64 KiB, the most that one read can yield, so that nothing is cut off if the
+//! kernel joins more packets than were expected.
 
 use super::datagram_batch::joined_segment;
 use super::length;
@@ -32,11 +33,11 @@ pub struct PayloadPlace {
     pub length: usize,
 }
 
-/// Spare room behind every message.
+/// Spare room behind every message, bytes.
 pub const SPARE: usize = 1 << 16;
 /// Most packets of one call that go to places.
 pub const PLACES: usize = 128;
-/// With fewer places, most of what comes is no data.
+/// With fewer places than this, most packets that arrive carry no data, so as many messages as possible are received at once.
 const FEW: usize = 16;
 /// Most messages of one call.
 pub const MESSAGES: usize = 64;
@@ -48,14 +49,14 @@ const NO_TIME: *const libc::timespec = std::ptr::null();
 #[repr(C, align(8))]
 struct ReceiveControlBuffer([u8; 64]);
 
-/// One message that came.
+/// One received message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceivedMessageInfo {
-    /// Bytes.
+    /// Length of the message, bytes.
     pub bytes: usize,
-    /// Bytes of each packet joined in it but the last; at least 1.
+    /// Length of each packet joined in it but the last, bytes; at least 1.
     pub segment: usize,
-    /// Whether the kernel cut it.
+    /// Whether the kernel cut it off.
     pub cut: bool,
 }
 
@@ -161,7 +162,7 @@ impl UdpReceiveBuffers {
         Ok(self.message(0))
     }
 
-    /// One message that is one packet, to the spare room; on a socket that joins none.
+    /// Receives one message into the spare room, on a socket whose packets the kernel does not join.
     pub fn single(&mut self, fd: BorrowedFd<'_>, flags: i32) -> io::Result<ReceivedMessageInfo> {
         let spare = &mut self.spare[..SPARE];
         let mut room = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
@@ -246,20 +247,20 @@ impl UdpReceiveBuffers {
         }
     }
 
-    /// PacketHeadBuffer `index` and a place, behind the vectors there are.
+    /// Adds vectors for head `index` and for a place.
     fn pair(&mut self, head: usize, index: usize, into: &mut [u8], place: PayloadPlace) {
         self.vectors.push(vector(&mut self.heads[index].0[..head]));
         self.vectors
             .push(vector(&mut into[place.at..][..place.length]));
     }
 
-    /// The spare room of message `index`, behind the vectors there are.
+    /// Adds a vector for the spare room of message `index`.
     fn tail(&mut self, index: usize) {
         self.vectors
             .push(vector(&mut self.spare[index * SPARE..][..SPARE]));
     }
 
-    /// A message of `n` vectors from number `from` on. The vectors must not move afterwards.
+    /// Adds a message header for the `n` vectors from number `from` on. The vectors must not move afterwards.
     fn header(&mut self, from: usize, n: usize) {
         let control = &mut self.control[self.headers.len()];
         // SAFETY: mmsghdr is plain data, for which all bytes zero is a value.

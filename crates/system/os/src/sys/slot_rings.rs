@@ -1,6 +1,6 @@
-//! Rings of packet sockets (`TPACKET_V2`): frames in memory that is shared with the kernel, a slot each.
+//! Receive and transmit rings of packet sockets (`TPACKET_V2`): memory shared with the kernel, with one slot for each frame.
 //!
-//! It decides nothing. A slot belongs to the kernel or to the caller, as its status says; only the caller's are touched.
+//! A slot belongs to the kernel or to the caller, as its status word says. Only slots of the caller are read and written.
 
 use super::mapping::Mapping;
 use super::socket_option::{set_option, set_value};
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Bytes of a slot: a frame of 1500 bytes with all headers before it, the kernel's own among them.
 pub const SLOT: usize = 2048;
-/// The kernel allocates the memory in such pieces: whole pages, whole slots.
+/// Bytes of a block, in which the kernel allocates the memory: whole pages, whole slots.
 const BLOCK: usize = 64 << 10;
 /// Where the bytes of a frame to send begin in its slot: behind the kernel's header, aligned.
 const BEGIN: usize = (size_of::<libc::tpacket2_hdr>() + 15) & !15;
@@ -22,21 +22,22 @@ const LENGTH: usize = offset_of!(libc::tpacket2_hdr, tp_len);
 /// How the memory of a ring is cut up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SlotLayout {
-    /// Bytes of a slot, and of the pieces in which the kernel allocates them.
+    /// Bytes of a slot.
     pub(super) slot: usize,
+    /// Bytes of a block, in which the kernel allocates slots.
     pub(super) block: usize,
-    /// How many pieces there are.
+    /// How many blocks there are.
     pub(super) blocks: usize,
 }
 
 impl SlotLayout {
-    /// Slots of a piece.
+    /// Slots in a block.
     #[inline]
     pub(super) const fn per_block(self) -> usize {
         self.block / self.slot
     }
 
-    /// All slots.
+    /// Slots in all blocks.
     #[inline]
     pub(super) const fn slots(self) -> usize {
         self.blocks * self.per_block()
@@ -56,7 +57,7 @@ impl SlotLayout {
         set_option(socket, libc::SOL_PACKET, libc::PACKET_VERSION, version)?;
         set_value(socket, libc::SOL_PACKET, direction, &request)?;
         Mapping::new(socket, self.blocks * self.block).inspect_err(|_| {
-            // A ring that nobody can read would keep all frames to itself.
+            // Remove the ring again: all frames would go into a ring that cannot be read.
             let none = libc::tpacket_req {
                 tp_block_size: 0,
                 tp_block_nr: 0,
@@ -108,9 +109,9 @@ impl Slots {
 pub struct RingSlotFrame<'a> {
     /// What the slot holds, with the virtio-net header if there is one.
     pub bytes: &'a [u8],
-    /// Whether that is all of it.
+    /// Whether `bytes` is the whole frame.
     pub whole: bool,
-    /// Whether the whole frame waits in the socket too.
+    /// Whether the whole frame can also be received from the socket, because it is longer than a slot.
     pub in_socket: bool,
     /// The kernel's timestamp, in ns of `CLOCK_REALTIME`.
     pub stamp: u64,
@@ -164,8 +165,9 @@ impl ReceiveRing {
 #[derive(Debug)]
 pub struct TransmitRing {
     slots: Slots,
-    /// The first of those that were put and not settled.
+    /// The first slot that was put and that the kernel has not sent yet.
     first: usize,
+    /// How many such slots there are.
     put: usize,
 }
 
@@ -185,7 +187,7 @@ impl TransmitRing {
         })
     }
 
-    /// Writes a frame, given in two parts, to the next slot; false when that is not free, or too short.
+    /// Writes a frame, given in two parts, to the next slot. Returns false if the slot is not free or too short.
     #[inline]
     pub fn put(&mut self, parts: [&[u8]; 2]) -> bool {
         let slot = self.slots.next;
@@ -197,7 +199,7 @@ impl TransmitRing {
         {
             return false;
         }
-        // What the word says, as read just now, makes the slot this process's.
+        // The status read just above says that the slot belongs to this process.
         let room = self.slots.mapping.bytes_mut(slot * SLOT, SLOT);
         room[LENGTH..LENGTH + 4].copy_from_slice(&(length as u32).to_ne_bytes());
         let (to_first, rest) = room[BEGIN..].split_at_mut(first.len());
@@ -211,7 +213,7 @@ impl TransmitRing {
         true
     }
 
-    /// Has the kernel send what was put; returns how many went. The others stay; an error concerns the first of them.
+    /// Has the kernel send the frames that were put. Returns how many were sent; the others stay, and an error concerns the first of them.
     pub fn send(&mut self, socket: BorrowedFd<'_>) -> (usize, io::Result<()>) {
         // SAFETY: no address and no bytes: the kernel takes them from the ring.
         let done = unsafe { libc::send(socket.as_raw_fd(), null(), 0, libc::MSG_DONTWAIT) };
@@ -225,7 +227,7 @@ impl TransmitRing {
         (before - self.put, result)
     }
 
-    /// Takes out what was put and did not go.
+    /// Removes the frames that were put and not sent.
     pub fn take_back(&mut self) {
         self.slots.next = self.first;
         let mut slot = self.first;

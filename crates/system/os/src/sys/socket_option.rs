@@ -72,7 +72,7 @@ pub(crate) fn read_bytes(
     length(done as isize).map(|_| size as usize)
 }
 
-/// Has the kernel give the socket what the program keeps, cut to what it returns.
+/// Attaches a classic BPF program: the socket gets only packets for which it returns more than 0, cut to that many bytes.
 pub(crate) fn attach_filter(
     socket: BorrowedFd<'_>,
     program: &[libc::sock_filter],

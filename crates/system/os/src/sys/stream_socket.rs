@@ -9,8 +9,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 /// Protocol number of Multipath TCP.
 pub const IPPROTO_MPTCP: i32 = libc::IPPROTO_MPTCP;
 
-/// `send(2)`, straight into the kernel: libc's is a cancellation point, which a process with threads pays for at every
-/// call. `SIGPIPE` is never raised.
+/// `send(2)` as a direct system call: libc's function is a cancellation point, which costs time at every call in a process with several
+/// threads. `SIGPIPE` is never raised.
 ///
 /// # Errors
 /// The kernel's.
@@ -19,7 +19,7 @@ pub fn send(fd: BorrowedFd<'_>, bytes: &[u8], flags: SendFlags) -> io::Result<us
     rustix::net::send(fd, bytes, flags | SendFlags::NOSIGNAL).map_err(io::Error::from)
 }
 
-/// Both with one `sendmsg(2)`; how many bytes of them were taken.
+/// Sends both slices, one behind the other, with one `sendmsg(2)`. Returns how many bytes of both together the kernel took.
 ///
 /// # Errors
 /// The kernel's.
@@ -30,7 +30,7 @@ pub fn send_two(fd: BorrowedFd<'_>, first: &[u8], second: &[u8]) -> io::Result<u
     rustix::net::sendmsg(fd, &both, nothing, SendFlags::NOSIGNAL).map_err(io::Error::from)
 }
 
-/// `recv(2)`, likewise.
+/// `recv(2)` as a direct system call.
 ///
 /// # Errors
 /// The kernel's.
@@ -59,7 +59,8 @@ struct ErrorControl([u8; 128]);
 /// `SO_EE_ORIGIN_ZEROCOPY` of linux/errqueue.h.
 const ORIGIN_ZEROCOPY: u8 = 5;
 
-/// Completions of `MSG_ZEROCOPY` sends: how many, and whether the kernel copied after all. `None`: none waiting.
+/// Reads one notification of completed `MSG_ZEROCOPY` sends: how many sends, and whether the kernel copied their data after all. `None` if
+/// none is waiting.
 ///
 /// # Errors
 /// The kernel's.

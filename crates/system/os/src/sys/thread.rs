@@ -1,4 +1,4 @@
-//! How the scheduler treats a thread, and what may interrupt it.
+//! The scheduling of threads, signals that interrupt their system calls, and threads with a file table of their own.
 
 use super::length;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::thread::{JoinHandleExt, RawPthread};
 use std::thread::{Builder, JoinHandle};
 
-/// Lets the kernel wake this thread at most so many ns after a timer's end; returns the previous value.
+/// Sets the timer slack of this thread: how many ns after a timer's end the kernel may wake it. Returns the previous value.
 pub fn set_timer_slack(ns: u64) -> u64 {
     // SAFETY: takes numbers only.
     let before = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) };
@@ -39,7 +39,7 @@ impl ThreadSchedule {
         Self { nice, turn, ..self }
     }
 
-    /// Behind all others: cores that nobody else wants.
+    /// The same with the policy `SCHED_IDLE`: the thread runs only on cores that no other thread needs.
     pub const fn idle(self) -> Self {
         Self {
             policy: libc::SCHED_IDLE.cast_unsigned(),
@@ -49,7 +49,7 @@ impl ThreadSchedule {
     }
 }
 
-/// The current scheduling of this thread.
+/// The present scheduling of the calling thread.
 pub fn schedule() -> io::Result<ThreadSchedule> {
     let mut schedule = ThreadSchedule::default();
     let size = size_of::<ThreadSchedule>();
@@ -58,12 +58,12 @@ pub fn schedule() -> io::Result<ThreadSchedule> {
     length(done as isize).map(|_| schedule)
 }
 
-/// Requests that scheduling.
+/// Requests this scheduling for the calling thread.
 pub fn set_schedule(schedule: ThreadSchedule) -> io::Result<()> {
     set_schedule_of(0, schedule)
 }
 
-/// Requests that scheduling for a thread of this process, by the kernel's number; 0 is this one.
+/// Requests this scheduling for the thread with this kernel thread ID; 0 is the calling thread.
 pub fn set_schedule_of(thread: u32, schedule: ThreadSchedule) -> io::Result<()> {
     let schedule = ThreadSchedule {
         size: size_of::<ThreadSchedule>() as u32,
@@ -103,8 +103,8 @@ pub fn set_nice(nice: i32) -> io::Result<()> {
     length(result as isize).map(drop)
 }
 
-/// Starts a thread with a file table of its own, in which there is nothing but the first three descriptors: a table that threads share
-/// makes every system call count its references. An old kernel leaves it at the shared one. What `work` brings holds no descriptor.
+/// Starts a thread with a file table of its own that has only descriptors 0 to 2, because in a shared table the kernel counts references
+/// to a file at every system call. An old kernel leaves the thread with the shared table. `work` must not hold a descriptor.
 ///
 /// # Errors
 /// When the thread cannot be started.

@@ -1,7 +1,8 @@
-//! A frame in the network: cut at a segment boundary, marked, duplicated.
+//! A frame in the network, which can be cut at a segment boundary, ECN-marked and duplicated. A train is a frame that stands for several
+//! segments.
 //!
-//! A cut gives what the kernel's own segmentation would give (lengths, identification, sequence number, flags).
-//! Remaining segmentation and checksums are left to the kernel that delivers it, in the virtio-net header.
+//! A cut gives the headers that the kernel's own segmentation would give (lengths, identification, sequence number, flags). Remaining
+//! segmentation and checksums are left to the kernel that delivers the frame, by fields of the virtio-net header.
 
 use super::buffer::{LARGE, PooledBuffer, SMALL};
 use super::header::{
@@ -10,9 +11,10 @@ use super::header::{
 };
 use stackline_net::PacketPayload;
 
-/// Greatest length of all headers together.
+/// Greatest length of all headers together: IPv4 and TCP headers have at most 60 bytes each.
 const LONGEST_HEADERS: usize = NETWORK + 60 + 60;
 
+// Bits of the TCP header's flags.
 const FIN: u8 = 0x01;
 const PSH: u8 = 0x08;
 const CWR: u8 = 0x80;
@@ -20,16 +22,19 @@ const CWR: u8 = 0x80;
 /// A frame with its virtio-net header, in reused memory.
 pub(crate) struct VnetFrame {
     buffer: PooledBuffer,
+    /// Offset of the virtio-net header in the buffer.
     start: u32,
+    /// Length of the frame, with that header, bytes.
     length: u32,
-    /// Length of all headers.
+    /// Length of all headers, with the virtio-net header, bytes.
     data: u16,
+    /// Length of the IPv4 header, bytes.
     ip: u8,
     transport: TransportHeaderKind,
 }
 
 impl VnetFrame {
-    /// A frame of that length in the buffer, with its header as read by [`header::read`].
+    /// The frame in the first `length` bytes of the buffer, with its header as read by [`header::read`].
     pub(crate) fn new(buffer: PooledBuffer, length: usize, header: &EmulatedFrameHeader) -> Self {
         let length = if header.segments.count > 1 {
             header.end
@@ -46,7 +51,7 @@ impl VnetFrame {
         }
     }
 
-    /// Everything, the virtio-net header first.
+    /// All bytes of the frame, the virtio-net header first.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.buffer[self.start as usize..][..self.length as usize]
     }
@@ -62,6 +67,7 @@ impl VnetFrame {
         addresses[6..].copy_from_slice(&from);
     }
 
+    /// A frame with these bytes in a buffer of its own.
     fn copy_of(&self, parts: [&[u8]; 2]) -> Self {
         let length = parts[0].len() + parts[1].len();
         let mut buffer = PooledBuffer::holding(length);
@@ -75,7 +81,7 @@ impl VnetFrame {
         }
     }
 
-    /// Cuts behind so many bytes of data; only the shorter part is copied.
+    /// Cuts after `behind` bytes of data and returns the second part, with a copy of the headers. Only the shorter part is copied.
     fn cut(&mut self, behind: usize) -> Self {
         let headers = usize::from(self.data);
         let (front, back) = self.bytes()[headers..].split_at(behind);
@@ -94,7 +100,7 @@ impl VnetFrame {
         first
     }
 
-    /// Turns the headers into those of a part: `before` segments of `full` bytes precede it.
+    /// Turns the headers of a train into those of one of its parts, which `before` segments of `full` bytes precede.
     fn become_part(&mut self, before: usize, full: usize, first: bool, last: bool) {
         let (ip, data, transport) = (usize::from(self.ip), usize::from(self.data), self.transport);
         let frame = self.bytes_mut();
@@ -131,15 +137,20 @@ impl VnetFrame {
     }
 }
 
-/// The virtio-net header's fields for a part.
+/// What the virtio-net header of a part says; offsets are from the beginning of that header.
 struct Offload {
+    /// Offset of the data.
     data: usize,
+    /// Offset of the transport header.
     segment: usize,
+    /// Offset of the checksum within the transport header.
     checksum: usize,
+    /// Bytes of data in each segment.
     full: usize,
     transport: TransportHeaderKind,
 }
 
+/// Writes the virtio-net header of a part.
 fn describe(frame: &mut [u8], offload: Offload) {
     let several = frame.len() - offload.data > offload.full;
     let reduced =
@@ -158,21 +169,23 @@ fn describe(frame: &mut [u8], offload: Offload) {
     put_native(frame, 8, offload.checksum as u16);
 }
 
+/// Writes a value in network byte order.
 fn put(frame: &mut [u8], at: usize, value: u16) {
     frame[at..at + 2].copy_from_slice(&value.to_be_bytes());
 }
 
-/// In native byte order, as in the virtio-net header.
+/// Writes a value in native byte order, as in the virtio-net header.
 fn put_native(frame: &mut [u8], at: usize, value: u16) {
     frame[at..at + 2].copy_from_slice(&value.to_ne_bytes());
 }
 
+/// Adds to a 32-bit number in network byte order.
 fn advance(frame: &mut [u8], at: usize, by: u32) {
     let number = u32::from(read_u16(frame, at)) << 16 | u32::from(read_u16(frame, at + 2));
     frame[at..at + 4].copy_from_slice(&number.wrapping_add(by).to_be_bytes());
 }
 
-/// One's complement sum of 16-bit words (RFC 1071), folded.
+/// Folds a sum of 16-bit words into a one's complement sum of 16 bits (RFC 1071).
 fn fold(sum: u32) -> u16 {
     let once = (sum & 0xffff) + (sum >> 16);
     ((once & 0xffff) + (once >> 16)) as u16
@@ -185,13 +198,14 @@ fn sum_words(bytes: &[u8]) -> u32 {
         .sum()
 }
 
+/// Computes the checksum of the IPv4 header, which has `ip` bytes.
 fn sum_ip(frame: &mut [u8], ip: usize) {
     put(frame, NETWORK + 10, 0);
     let sum = !fold(sum_words(&frame[NETWORK..NETWORK + ip]));
     put(frame, NETWORK + 10, sum);
 }
 
-/// The value of the checksum field while the rest of the sum is left to others.
+/// The sum of the pseudo-header, which stands in the checksum field while the rest of the checksum is left to offload.
 fn pseudo_sum(frame: &[u8], length: u16) -> u16 {
     fold(
         sum_words(&frame[NETWORK + 12..NETWORK + 20])

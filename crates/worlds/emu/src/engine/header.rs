@@ -4,7 +4,8 @@
 //! 0        10             24                24 + ip          24 + ip + transport
 //! virtio-net header | Ethernet header | IPv4 header | TCP or UDP header | data
 //! ```
-//! It checks every field: a program with a raw socket can write any frame.
+//! Every field is checked, because a program with a raw socket can write any frame. Offsets are from the beginning of the virtio-net
+//! header. A train is a frame that stands for several segments, to be cut later (segmentation offload).
 
 use stackline_net::{EcnMarking, SegmentSizes};
 use std::net::Ipv4Addr;
@@ -16,18 +17,23 @@ pub(crate) const NETWORK: usize = VIRTIO + 14;
 
 /// Bit of the virtio-net header's flags: the checksum is still to be computed.
 pub(crate) const NEEDS_CHECKSUM: u8 = 1;
-/// Kinds of segmentation: none, TCP over IPv4, UDP.
+/// Kind of segmentation in the virtio-net header: none.
 pub(crate) const GSO_NONE: u8 = 0;
+/// Kind of segmentation: TCP over IPv4.
 pub(crate) const GSO_TCP: u8 = 1;
+/// Kind of segmentation: UDP.
 pub(crate) const GSO_UDP: u8 = 5;
 /// Bit beside the kind: the first segment reduces the congestion window (CWR).
 pub(crate) const GSO_ECN: u8 = 0x80;
 
+/// EtherType of IPv4.
 const IPV4: u16 = 0x0800;
+/// IP protocol number of TCP.
 const TCP: u8 = 6;
+/// IP protocol number of UDP.
 const UDP: u8 = 17;
 
-/// Why a frame is not for this network.
+/// Why a frame cannot be forwarded through the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unsupported {
     /// ARP, IPv6 and the like.
@@ -46,19 +52,21 @@ pub(crate) enum TransportHeaderKind {
     Other,
 }
 
-/// Contents of the headers.
+/// What was read from a frame's headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EmulatedFrameHeader {
+    /// Destination address.
     pub(crate) to: Ipv4Addr,
+    /// A hash of addresses, protocol and ports.
     pub(crate) flow: u32,
     pub(crate) ecn: EcnMarking,
     pub(crate) segments: SegmentSizes,
     pub(crate) transport: TransportHeaderKind,
-    /// Bytes of the IPv4 header.
+    /// Length of the IPv4 header, bytes.
     pub(crate) ip: usize,
-    /// Where the data begins, for a train of segments.
+    /// Offset of the data behind the transport header, used for a train.
     pub(crate) data: usize,
-    /// Where the packet ends.
+    /// Offset of the packet's end; padding may follow.
     pub(crate) end: usize,
 }
 
@@ -69,14 +77,14 @@ pub(crate) fn read_u16(bytes: &[u8], at: usize) -> u16 {
         .map_or(0, |two| u16::from_be_bytes([two[0], two[1]]))
 }
 
-/// Bytes that each segment of a train carries (this field is in native byte order).
+/// Bytes of data that each segment of a train carries, from the virtio-net header, which is in native byte order.
 pub(crate) fn segment_bytes(frame: &[u8]) -> u32 {
     frame
         .get(4..6)
         .map_or(0, |two| u32::from(u16::from_ne_bytes([two[0], two[1]])))
 }
 
-/// Reads a frame with its virtio-net header.
+/// Reads the headers of a frame, which begins with its virtio-net header.
 pub(crate) fn read(frame: &[u8]) -> Result<EmulatedFrameHeader, Unsupported> {
     if frame.len() < NETWORK {
         return Err(Unsupported::Malformed);
@@ -110,7 +118,7 @@ pub(crate) fn read(frame: &[u8]) -> Result<EmulatedFrameHeader, Unsupported> {
     })
 }
 
-/// Lengths of the IPv4 header and of the whole packet.
+/// The lengths of the IPv4 header and of the whole packet, bytes; `None` if they contradict each other.
 fn lengths(packet: &[u8]) -> Option<(usize, usize)> {
     let first = *packet.first()?;
     let ip = usize::from(first & 15) * 4;
@@ -135,7 +143,7 @@ fn transport(packet: &[u8], ip: usize) -> (TransportHeaderKind, usize) {
     }
 }
 
-/// Number of segments.
+/// The number and sizes of segments. `header` is the length of the IPv4 and transport headers, `total` that of the packet.
 fn segments(
     frame: &[u8],
     transport: TransportHeaderKind,
@@ -162,7 +170,7 @@ fn segments(
     })
 }
 
-/// Addresses, protocol and ports mixed into one number. Ports of fragments are ignored, since only the first has them.
+/// A hash of addresses, protocol and ports. Ports of fragments are ignored, because only the first fragment has them.
 fn flow(packet: &[u8], ip: usize, transport: TransportHeaderKind) -> u32 {
     let pair =
         |at: usize| u64::from(read_u16(packet, at)) << 16 | u64::from(read_u16(packet, at + 2));

@@ -1,4 +1,4 @@
-//! The network machine, recorded or not: without a recorder, recording costs nothing.
+//! The network model (`stackline_net::PacketNetwork`) with or without a recorder of its events; without one, recording costs nothing.
 
 use super::completion::completed;
 use super::frame::VnetFrame;
@@ -13,7 +13,7 @@ use stackline_net::{
 
 /// Receives all events of a network, with the packets' bytes from the network layer on.
 pub trait NetworkEventRecorder: Send {
-    /// The network's time begins now: that instant of the monotonic clock, in ns.
+    /// The network's time begins at this instant of the monotonic clock, in ns.
     fn begin(&mut self, monotonic_ns: u64) {
         let _ = monotonic_ns;
     }
@@ -32,10 +32,12 @@ pub trait NetworkEventRecorder: Send {
     fn finish(self: Box<Self>) -> Result<(), String>;
 }
 
-/// The tap of a recorded network. Its copy of a packet has the checksum that offload has left open.
+/// Passes the events of a recorded network to its recorder. If checksum offload has left a packet's checksum open, the recorder gets a copy
+/// with the checksum computed.
 pub(crate) struct EmulatorRecordingTap {
-    /// Until it has ended.
+    /// The recorder; `None` once the recording has ended.
     record: Option<Box<dyn NetworkEventRecorder>>,
+    /// Buffer for the copy.
     copy: Vec<u8>,
 }
 
@@ -97,7 +99,7 @@ pub(crate) enum EmulatedNetworkMachine {
     Recorded(Box<PacketNetwork<VnetFrame, EmulatorRecordingTap>>),
 }
 
-/// Calls the same function of either.
+/// Evaluates the same expression for either variant.
 macro_rules! either {
     ($machine:expr, $network:ident => $done:expr) => {
         match $machine {
@@ -123,7 +125,7 @@ impl EmulatedNetworkMachine {
         }
     }
 
-    /// The network's time begins at that instant of the monotonic clock, in ns.
+    /// Informs the recorder that the network's time begins at this instant of the monotonic clock, in ns.
     pub(crate) fn begin(&mut self, monotonic_ns: u64) {
         if let Self::Recorded(network) = self {
             network
@@ -134,7 +136,7 @@ impl EmulatedNetworkMachine {
         }
     }
 
-    /// Ends its recording; the network goes on.
+    /// Ends the recording; the network goes on. An error says why the recording could not be kept.
     pub(crate) fn end_recording(&mut self) -> Result<(), String> {
         match self {
             Self::Unrecorded(_) => Ok(()),
@@ -183,7 +185,7 @@ impl EmulatedNetworkMachine {
         either!(self, network => network.without_path())
     }
 
-    /// Ends it and its recording.
+    /// Ends the network and its recording.
     pub(crate) fn end(self) -> Result<(), String> {
         match self {
             Self::Unrecorded(_) => Ok(()),

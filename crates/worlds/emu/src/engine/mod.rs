@@ -6,8 +6,9 @@
 //! forward  through the model, each at its own instant: a frame read late is late only if it was due already
 //! send     what is due, in batches; record how late it was
 //! ```
-//! Nothing leaves before it is due. In steady state nothing is allocated. The network itself is `stackline_net`, as in
-//! the simulated world; the data path makes none of its decisions.
+//! Nothing leaves before it is due. In steady state nothing is allocated. The network itself (`machine`) is `stackline_net`, as in the
+//! simulated world; the data path makes none of its decisions. A train is one frame that stands for several segments of a flow, which the
+//! kernel or a network card would cut later (segmentation offload).
 
 pub(crate) mod buffer;
 mod calibrate;
@@ -60,44 +61,54 @@ use transmit_queue::TransmitQueue;
 /// Most hosts for which the shortest path is computed; a larger network uses its shortest link instead.
 const MOST_PAIRS: usize = 64;
 
-/// Most rings that are looked into before every system call.
+/// Most ports whose receive rings are checked for frames before every wait by system call.
 const FEW: usize = 16;
 
-/// No queue.
+/// In `of_node`: the node has no queue.
 const NONE: u32 = u32::MAX;
 
 /// The data path of one network.
 pub struct EmulatorEngine {
+    /// The ports of the hosts.
     queues: Vec<TransmitQueue>,
-    /// The queue of each node; nodes are also the indexes of addresses.
+    /// The index of each node's queue; a host's node number is also the index of its address.
     of_node: Vec<u32>,
+    /// The network with all changes of links so far.
     plan: Network,
     seed: Seed,
-    /// Changes of links so far.
+    /// How many changes of links there were.
     changed: u64,
     machine: EmulatedNetworkMachine,
+    /// Converts between the network's time and the system's clocks.
     origin: EmulatorTimeOrigin,
     /// The latest instant passed to the machine; later calls must not be before it.
     floor: Instant,
+    /// Frames received in this round and not passed to the machine yet.
     arrivals: Vec<FrameArrival>,
-    /// Queues with readable sockets, and queues with frames to send.
+    /// Indexes of the queues with frames to receive.
     ready: Vec<u32>,
+    /// Indexes of the queues with frames to send.
     outgoing: Vec<u32>,
+    /// Whether a socket was full, so that frames that are due have to be sent again.
     blocked: bool,
-    /// Whether frames are looked for in the rings before the descriptors.
+    /// Whether the rings in memory are checked for frames before the descriptors.
     rings_first: bool,
-    /// Rounds since the descriptors were looked at, and whether the last one may have left frames.
+    /// Rounds since the descriptors were checked.
     rounds: u32,
+    /// Whether the last round may have left frames unread.
     behind: bool,
+    /// Decides when to leave frames unread for a moment.
     moderation: Moderation,
     waiter: EpollWaiter,
     handle: Handle,
     statistics: EmulatorStatistics,
     options: EmulatorOptions,
+    /// The mechanisms of the kernel that are used.
     mechanisms: probe::Mechanisms,
+    /// How late a frame may be without counting as overload.
     tolerable: Duration,
     round_trip: Option<RoundTrip>,
-    /// Processor time of the thread at the network's instant zero.
+    /// Processor time of the thread at the network's instant zero, ns.
     processor: u64,
 }
 
@@ -110,7 +121,8 @@ struct FrameArrival {
 }
 
 impl EmulatorEngine {
-    /// At rest. The ports are those of the network's hosts; frames to hosts without a port are discarded.
+    /// The data path of a network with nothing in transit. The ports are those of the network's hosts; frames to hosts without a port are
+    /// discarded.
     pub fn new(
         ports: Vec<VethPort>,
         network: &Network,
@@ -174,7 +186,7 @@ impl EmulatorEngine {
         self.handle.clone()
     }
 
-    /// Replaces the network by one at rest; frames in transit or in sockets and all counts are discarded.
+    /// Replaces the network by one with nothing in transit. Frames in transit or in sockets, and all counts, are discarded.
     fn restart(&mut self, restart: Restart, batch: &mut ReceiveBatch) -> io::Result<()> {
         self.seed = restart.seed;
         let machine = EmulatedNetworkMachine::new(&self.plan, restart.seed, restart.record);
@@ -211,7 +223,7 @@ impl EmulatorEngine {
         }
     }
 
-    /// The report up to now.
+    /// The report since the last restart.
     fn report(&self) -> EmulatorReport {
         let elapsed = self.origin.now().since(Instant(0));
         let lateness = self.statistics.lateness.spread();
@@ -238,6 +250,7 @@ impl EmulatorEngine {
         }
     }
 
+    /// The counters of each link's two ports.
     fn ports(&self) -> Vec<EmulatedPortReport> {
         let both = |link: &NetworkLink| {
             let (first, second) = link.ends.clone();

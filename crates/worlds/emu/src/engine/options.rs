@@ -11,10 +11,10 @@ pub struct EmulatorOptions {
     pub offload: bool,
     /// Whether the kernel's timestamps give the arrival of a frame (else the instant at which it was read).
     pub stamps: bool,
-    /// How long before a departure it wakes up to spin for the rest; never spins when zero, or on a single processor.
+    /// How long before a departure the thread wakes up to spin until the departure. Zero never spins; nor does a single processor.
     pub spin: Duration,
-    /// How long frames may stay unread where small ones come fast in one direction, so that many are read and sent
-    /// together; up to a millisecond where they wait longer anyway, never beyond a departure. Zero reads each at once.
+    /// How long frames may stay unread if small ones come fast in one direction, so that many are read and sent together; up to a
+    /// millisecond if they wait longer than that anyway, but never beyond a departure. Zero reads each frame at once.
     pub pause: Duration,
     /// Most memory for frames in transit, in bytes; frames beyond it are lost and count as overload.
     pub memory: usize,

@@ -1,4 +1,4 @@
-//! The loop: wait, receive, forward, send.
+//! The engine's loop: wait for frames or for the next departure, receive, forward through the network model, send.
 
 use super::buffer;
 use super::frame::VnetFrame;
@@ -15,30 +15,33 @@ use stackline_os::thread::{ThreadSchedule, schedule, set_schedule, set_timer_sla
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// Tokens of descriptors that are no sockets.
+/// Token of the descriptor that stops the loop; tokens of sockets are indexes of queues.
 const STOP: u64 = u64::MAX;
+/// Token of the descriptor by which other threads announce requests.
 const WAKEUP: u64 = u64::MAX - 1;
 
 /// How long to wait before a full socket is tried again, in ns.
 const AGAIN: u64 = 50_000;
 
-/// Most rounds until the descriptors are looked at again.
+/// Most rounds that take frames from the rings without checking the descriptors.
 const MOST_ROUNDS: u32 = 8;
 
 /// Why a wait ended.
 #[derive(Default)]
 struct WakeReason {
+    /// The loop has to end.
     stop: bool,
+    /// There are requests of other threads.
     wakeup: bool,
 }
 
-/// Requested niceness: before all ordinary threads.
+/// Requested niceness: higher priority than ordinary threads.
 const NICE: i32 = -10;
 /// Requested time slice, in ns: threads with a short slice run sooner.
 const TURN: u64 = 100_000;
 
-/// Raises the priority of this thread as far as permitted; returns a description. Not real-time scheduling: a spinning
-/// thread would be throttled for a part of every second.
+/// Raises the priority of this thread as far as permitted; returns a description for the report. Real-time scheduling is not used, because
+/// the kernel would throttle a spinning thread for a part of every second.
 pub(super) fn raise_priority(before: Option<ThreadSchedule>) -> String {
     let Some(before) = before.filter(|before| before.policy == 0) else {
         return "scheduling left unchanged".into();
@@ -84,6 +87,7 @@ impl EmulatorEngine {
         ended.and(forgotten).and(report)
     }
 
+    /// The loop itself.
     fn serve(&mut self) -> io::Result<()> {
         let mut batch = ReceiveBatch::new();
         let restart = self.handle.take_restart().unwrap_or(Restart {
@@ -104,6 +108,7 @@ impl EmulatorEngine {
         }
     }
 
+    /// Carries out the requests of other threads and answers with a report.
     fn handle_requests(&mut self, batch: &mut ReceiveBatch) -> io::Result<()> {
         let handle = self.handle.clone();
         if handle.take_end_of_recording() {
@@ -122,7 +127,7 @@ impl EmulatorEngine {
         Ok(())
     }
 
-    /// Waits for frames, or until shortly before the next departure.
+    /// Waits for frames, or until shortly before the next departure, and collects the queues with frames in `ready`.
     fn wait(&mut self) -> io::Result<WakeReason> {
         self.ready.clear();
         if !self.behind {
@@ -145,7 +150,7 @@ impl EmulatorEngine {
         Ok(reason)
     }
 
-    /// Adds the queues in whose rings there are frames.
+    /// Adds the queues whose rings have frames to `ready`.
     fn add_rings(&mut self) {
         for (number, _) in (0..)
             .zip(&self.queues)
@@ -170,7 +175,7 @@ impl EmulatorEngine {
         reason
     }
 
-    /// Leaves frames unread for a moment where that is worth it, and as far as nothing departs meanwhile; false if not.
+    /// Sleeps for a moment, so that frames collect, if moderation recommends it, but not beyond the next departure. Returns whether it did.
     fn pause(&self) -> bool {
         let Some(pause) = self
             .moderation
@@ -188,7 +193,7 @@ impl EmulatorEngine {
         ns > 0
     }
 
-    /// How long it may sleep, in ns; no limit when nothing is in transit.
+    /// How long the thread may sleep, in ns; `None` without limit, if nothing is in transit.
     fn timeout(&self) -> Option<u64> {
         let due = self
             .machine
@@ -202,13 +207,14 @@ impl EmulatorEngine {
         due.into_iter().chain(again).min()
     }
 
+    /// Receives, forwards and sends once.
     fn round(&mut self, batch: &mut ReceiveBatch) -> io::Result<()> {
         self.behind = false;
         for turn in 0..self.ready.len() {
             self.behind |= self.receive(self.ready[turn], batch)? >= BATCH;
         }
         if self.ready.len() > 1 {
-            // By number too: only the stable sort, which allocates, keeps the order of equal instants.
+            // The number keeps the order of frames with equal instants; a stable sort would too, but it allocates.
             self.arrivals
                 .sort_unstable_by_key(|arrival| (arrival.at, arrival.number));
         }
@@ -234,6 +240,7 @@ impl EmulatorEngine {
         Ok(count)
     }
 
+    /// Handles an error of receiving: counts a frame that cannot be read; passes on an unexpected error.
     fn unreadable(&mut self, error: io::Error) -> io::Result<()> {
         match error.raw_os_error() {
             Some(nix::libc::EAGAIN | nix::libc::EINTR) => Ok(()),
@@ -247,6 +254,8 @@ impl EmulatorEngine {
         }
     }
 
+    /// Adds a received frame to `arrivals`, or counts why it is not forwarded. `believed` says whether the kernel's timestamps can be
+    /// trusted in this round.
     fn accept_frame(&mut self, queue: u32, arrived: ReceivedFrame, now: Instant, believed: bool) {
         let ReceivedFrame {
             buffer,
@@ -305,7 +314,7 @@ impl EmulatorEngine {
     fn forward(&mut self) -> Instant {
         let mut arrivals = std::mem::take(&mut self.arrivals);
         for FrameArrival { at, packet, .. } in arrivals.drain(..) {
-            // Otherwise packets due before would meet packets that came after.
+            // Deliver first what is due before this arrival; otherwise it would meet, in queues, a packet that came after it.
             self.deliver(at);
             self.floor = self.floor.max(at);
             self.machine.handle(self.floor, packet);
@@ -316,7 +325,7 @@ impl EmulatorEngine {
         now
     }
 
-    /// Moves what is due by then to the transmit queues.
+    /// Moves the packets that are due by `until` from the network to the transmit queues.
     fn deliver(&mut self, until: Instant) {
         while let Some(delivery) = self.machine.poll(until) {
             self.floor = self.floor.max(delivery.due);
@@ -348,7 +357,7 @@ impl EmulatorEngine {
         self.blocked = !self.outgoing.is_empty();
     }
 
-    /// Collects the sockets' counts of dropped frames.
+    /// Adds the sockets' counts of frames that were dropped unread to the statistics.
     fn collect_drops(&mut self) -> io::Result<()> {
         for queue in &self.queues {
             self.statistics.lost.unread += packet_socket::take_counts(queue.socket())?.drops;

@@ -1,4 +1,5 @@
-//! The hosts that a plan or a run needs, by name: those that are named, and the two of this machine where none is.
+//! The hosts that a plan or a run needs, by name: those that the specification names, and two built-in names for agents on this machine
+//! where it names none.
 
 use stackline_core::plan::{HostPlan, Measurement, Plan};
 use stackline_core::run_schedule::ScheduledRun;
@@ -6,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Name of the agent that initiates when a specification says no FROM.
 pub const LOCAL_INITIATOR: &str = "(local initiator)";
-/// Name of the agent that responds when it says no TO.
+/// Name of the agent that responds when a specification says no TO.
 pub const LOCAL_RESPONDER: &str = "(local responder)";
 
 /// Every host that the chosen measurements of a plan use.
@@ -32,7 +33,7 @@ pub fn hosts_of_plan(
     hosts
 }
 
-/// The agents that a run needs.
+/// The names of the hosts whose agents a run needs.
 pub(super) fn hosts_of_run(scheduled: &ScheduledRun<'_>) -> BTreeSet<String> {
     let buffers = scheduled.measurement.parts.iter().flat_map(|part| {
         [

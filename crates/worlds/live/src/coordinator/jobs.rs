@@ -1,4 +1,5 @@
-//! Jobs of the present run, and what agents report of them.
+//! The jobs of the present run, as the coordinator sees them, and what agents report of them. A job is one side of one part of a run,
+//! carried out by one agent.
 
 use crate::control::FromAgent;
 use crate::error::Result;
@@ -8,17 +9,26 @@ use std::collections::BTreeMap;
 
 /// A job of the present run.
 pub(super) struct RunningJob {
+    /// The host whose agent carries it out.
     pub(super) host: String,
+    /// Index of the part in the measurement.
     pub(super) part: usize,
     pub(super) side: PairSide,
+    /// Whether its part is a background load.
     pub(super) background: bool,
+    /// Its outcome; `None` while it runs.
     pub(super) observed: Option<SideObservation>,
+    /// Whether its agent was asked to end it.
     pub(super) ending: bool,
 }
 
+/// Jobs by number, as messages name them.
 pub(super) type Jobs = BTreeMap<u64, RunningJob>;
 
-/// Keeps what an agent reports of a job; a failure of one that still matters is the error.
+/// Stores the outcome that an agent reports for a job; other messages are ignored. A failed job counts as ended, without observations.
+///
+/// # Errors
+/// The failure of the job, unless it is a background load that is being ended.
 pub(super) fn note_job_message(jobs: &mut Jobs, message: FromAgent) -> Result<()> {
     match message {
         FromAgent::Done { job, observed } => {
@@ -27,9 +37,9 @@ pub(super) fn note_job_message(jobs: &mut Jobs, message: FromAgent) -> Result<()
             }
             Ok(())
         }
-        // An event of a job of an earlier run says nothing about this one.
+        // A job that is not in `jobs` belongs to an earlier run and is ignored.
         FromAgent::Failed { job, error } => match jobs.get_mut(&job) {
-            // Its peer may have ended a moment earlier.
+            // A load that is being ended may fail because its peer ended a moment earlier.
             Some(running) if running.ending && running.background => {
                 running.observed = Some(SideObservation::default());
                 Ok(())
@@ -44,6 +54,7 @@ pub(super) fn note_job_message(jobs: &mut Jobs, message: FromAgent) -> Result<()
     }
 }
 
+/// The job's name in error messages; the built-in local hosts, whose names begin with a parenthesis, are left out.
 fn side_name(running: &RunningJob) -> String {
     let side = if running.side == PairSide::Initiator {
         "initiator"

@@ -1,5 +1,5 @@
-//! The agents and the one mailbox they all write to: messages are sent, received, and waited for. `clocks` says which of them are clock
-//! queries that are due, and what an answer to one yields.
+//! The coordinator's state: the agents and the one mailbox that all their messages arrive in. This file sends messages, receives them
+//! and waits for them; while it waits during a traced run it also sends the clock queries that `clocks` says are due.
 
 use super::clocks::{AgentHostClock, RunningClockQueries};
 use super::silence_limits;
@@ -12,42 +12,48 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-/// How often it checks for an interruption.
+/// Longest time between two checks for an interruption by the user.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
-/// A wait longer than this before the first run is reported, and for what.
+/// A wait for agents that takes longer than this is reported to the user.
 const UNSAID: Duration = Duration::from_secs(2);
 
-/// Agents, and the one mailbox they all write to.
+/// The agents of a session, by host name, and the one mailbox that all their messages arrive in.
 pub struct Coordinator<'p> {
     pub(super) hosts: BTreeMap<String, HostPlan>,
     pub(super) agents: BTreeMap<String, AgentProcess>,
+    /// The greetings that have arrived.
     pub(super) hellos: BTreeMap<String, AgentHello>,
+    /// What the agents sent, with the host's name.
     pub(super) mailbox: Receiver<(String, Mail)>,
+    /// Set when the user interrupts the program.
     pub(super) interrupted: &'p AtomicBool,
-    /// Tells a person what is waited for.
+    /// Shows the user a line of text about a wait.
     pub(super) say: fn(&str),
-    /// Until when all questions about machines have to be answered.
+    /// Deadline for all questions about the machines together; `None` once they are answered.
     pub(super) answers_due: Option<Instant>,
+    /// The number given to the last job.
     pub(super) next_job: u64,
     /// The first flow of each part, while a run is traced.
     pub(super) flows: Vec<u32>,
-    /// The first port of each part's responders, where they are chosen.
+    /// The first port of each part's responders, while a traced run prescribes them.
     pub(super) ports: Vec<u16>,
-    /// The cores that pairs take in turn whose ends are both here; none where the kernel places them.
+    /// The cores that pairs with both ends on this machine are pinned to in turn; empty leaves them to the kernel's scheduler.
     pub(super) cores_for_pairs: Vec<usize>,
     pub(super) clocks: BTreeMap<String, AgentHostClock>,
+    /// The clock queries during a run.
     pub(super) running_queries: RunningClockQueries,
-    /// Events that a run recorded are being taken over.
+    /// Whether recorded events are being taken over; an interruption by the user has to wait until that is done.
     pub(super) taking_over_events: bool,
-    /// An agent has died or is mute: nothing explains a failure better, and nothing more is to be had.
+    /// Whether an agent has died or stopped answering: no agent is asked again, and no other error explains a failure better.
     pub(super) agent_lost: bool,
 }
 
-/// A wait for agents, reported to a person when it takes long.
+/// A wait for agents, reported to the user if it takes long.
 pub(super) struct AgentWait {
     say: fn(&str),
     since: Instant,
     pub(super) until: Instant,
+    /// Whether the wait was reported.
     said: bool,
 }
 
@@ -61,7 +67,7 @@ impl AgentWait {
         }
     }
 
-    /// Says once what is waited for.
+    /// Reports what is waited for, once, after [`UNSAID`].
     pub(super) fn note(&mut self, what: &str) {
         if self.since.elapsed() > UNSAID && !std::mem::replace(&mut self.said, true) {
             let most = self
@@ -76,23 +82,28 @@ impl AgentWait {
     }
 }
 
+/// What a reader thread puts into the mailbox.
 pub(super) enum Mail {
-    /// The first of each agent; `None` when there will be none.
+    /// Always the first; `None` if the agent's output ended (or went on about other things) without a greeting.
     Greeting(Option<AgentHello>),
     Message(Box<FromAgent>),
+    /// The agent's output has ended.
     Closed,
+    /// The agent's output is not a message.
     Unreadable(Error),
 }
 
 impl Coordinator<'_> {
+    /// An error if the user has interrupted the program.
     pub(super) fn unless_interrupted(&self) -> Result<()> {
-        // What was recorded until then is worth the moment that it takes.
+        // Taking over the events recorded so far is short, so the interruption waits for it.
         if self.interrupted.load(Ordering::Relaxed) && !self.taking_over_events {
             return Err(Error::new(Blame::Interrupted, "interrupted"));
         }
         Ok(())
     }
 
+    /// Sends a question to one host's agent and waits for the message from which `answer` returns a value; other messages are dropped.
     pub(super) fn ask_one<T>(
         &mut self,
         host: &str,
@@ -123,7 +134,7 @@ impl Coordinator<'_> {
         }
     }
 
-    /// The next message of any agent; `None` when none comes until then.
+    /// The next message of any agent that is not the answer to a clock query of a run; `None` if none comes before `until`.
     pub(super) fn receive(&mut self, until: Instant) -> Result<Option<(String, FromAgent)>> {
         loop {
             self.unless_interrupted()?;
@@ -146,7 +157,8 @@ impl Coordinator<'_> {
         }
     }
 
-    /// The next message of any agent, while no clock runs.
+    /// The next message of any agent while no measurement's clock runs. If none comes in time, the agents count as lost. `what` is what
+    /// the user reads about a long wait.
     pub(super) fn awaited(
         &mut self,
         waiting: &mut AgentWait,
@@ -161,12 +173,13 @@ impl Coordinator<'_> {
         Err(self.mute(silence_error()))
     }
 
-    /// An agent does not answer: it is not asked again.
+    /// Notes that an agent does not answer, so that none is asked again. Returns `error`.
     pub(super) fn mute(&mut self, error: Error) -> Error {
         self.agent_lost = true;
         error
     }
 
+    /// The error for an agent whose output has ended.
     pub(super) fn died(&mut self, host: &str) -> Error {
         self.agent_lost = true;
         match self.agents.get_mut(host) {
@@ -184,7 +197,7 @@ impl Coordinator<'_> {
         Ok(())
     }
 
-    /// Whether a message answers such a query, which is taken then.
+    /// Takes the answer to a clock query of a run; returns false for any other message.
     fn take_clock_answer(&mut self, host: &str, message: &FromAgent) -> bool {
         let Some(exchange) = self.running_queries.take_answer(host, message) else {
             return false;
@@ -197,13 +210,14 @@ impl Coordinator<'_> {
     }
 }
 
-/// Agents are asked all at once to end; then each is waited for.
+/// Asks all agents to end before dropping them one by one, which waits for each: so they end at the same time.
 impl Drop for Coordinator<'_> {
     fn drop(&mut self) {
         self.agents.values_mut().for_each(AgentProcess::quit);
     }
 }
 
+/// Starts a thread that reads an agent's greeting and messages into the mailbox until its output ends.
 pub(super) fn read_mail(
     name: String,
     mut output: std::io::BufReader<std::process::ChildStdout>,
@@ -229,6 +243,7 @@ pub(super) fn read_mail(
     });
 }
 
+/// The error for an agent that does not answer.
 pub(super) fn silence_error() -> Error {
     Error::measurement("an agent has stopped answering")
         .hint("its host is overloaded, suspended or unreachable")

@@ -1,18 +1,18 @@
-//! Which cores the pairs of a run have whose ends are both on this machine, where nobody chose them.
+//! Chooses the cores for pairs with both ends on this machine, if the plan names none. A pair is an initiator and its responder.
 //!
-//! The kernel puts the ends of one stack on one core and those of another on two, and a call that wakes another core takes
-//! several times as long: figures would rank placements, not stacks. So one rule places all. Ends that take turns share a
-//! core, since one of them always waits; ends that work at the same time have a core each. Pairs take the cores in turn.
+//! Left alone, the kernel puts the two ends of one stack on one core and those of another stack on two, and a call that wakes another core
+//! takes several times as long: results would rank placements, not stacks. So one rule places all pairs. Ends that take turns share a
+//! core, since one of them always waits; ends that work at the same time get a core each. Pairs take the cores in turn.
 
 use stackline_core::plan::MeasurementPart;
 use stackline_core::procedure::{OperationCall, PairSide, both_ways};
 
-/// How many pairs of a part are placed one by one; further ones begin again with the first one's cores.
+/// Most pairs of a part for which cores are listed; the threads of further pairs start again at the beginning of the list.
 const PLACED_PAIRS: usize = 256;
 
-/// The cores of the initiators and of the responders of a part, pair by pair.
+/// The cores of the initiators and of the responders of a part, one per pair; empty if `cores` is.
 ///
-/// `first_pair` is how many pairs of the run were placed before it.
+/// `first_pair` is how many pairs of the run were placed before this part.
 pub(super) fn cores_of_pairs(
     part: &MeasurementPart,
     cores: &[usize],
@@ -23,7 +23,8 @@ pub(super) fn cores_of_pairs(
         if takes_turns(part) {
             (pair, pair)
         } else {
-            // With two cores every second pair is the other way round, so that both cores have as much to do.
+            // Every further round through the cores begins one core later. With two cores this swaps the ends of every second pair, so
+            // that each core runs as many initiators as responders.
             let first = 2 * pair + (2 * pair) / cores.len().max(1);
             (first, first + 1)
         }
@@ -35,8 +36,8 @@ pub(super) fn cores_of_pairs(
     [initiators, responders].map(|side| side.into_iter().flatten().collect())
 }
 
-/// Whether one end always waits while the other works: calls and connections, or units there and back. An end that spins
-/// while it waits needs its core.
+/// Whether one end of a pair always waits while the other works: remote calls, connections, or data units sent there and back. False for
+/// ends that spin while they wait, because each needs a core of its own.
 fn takes_turns(part: &MeasurementPart) -> bool {
     let moves_data = part
         .procedure

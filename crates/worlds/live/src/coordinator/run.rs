@@ -1,5 +1,5 @@
-//! One run: responders listen, initiators connect and wait at the barrier, loads start, the measured go; nothing is said
-//! until the clocks have stopped.
+//! Carries out one run: responders listen, initiators connect and wait at the barrier, background loads start, then the measured jobs
+//! start. No message is sent while their clocks run, except clock queries and, after a long silence, a check that agents still answer.
 
 use super::hosts::{LOCAL_INITIATOR, LOCAL_RESPONDER};
 use super::jobs::{Jobs, RunningJob, note_job_message};
@@ -24,21 +24,21 @@ use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
-/// Loads run this long before the measured part starts its clock.
+/// Background loads run this long before the measured part starts its clock.
 const SETTLE: Duration = Duration::from_millis(100);
-/// What a run may take beyond its time limit before it is given up.
+/// How much longer than its time limit a run may take before it is given up.
 const GRACE: Duration = Duration::from_secs(10);
-/// What responders may take after the initiators are done.
+/// How long responders may take to end after the initiators are done, and all jobs after they were ended.
 const FINISH: Duration = Duration::from_secs(10);
-/// What a loop may take to end by itself once it is stopped.
+/// How long jobs with endless loops may take to end cleanly before they are interrupted.
 const CLEAN_END: Duration = Duration::from_millis(300);
-/// A measurement without a time limit takes the time it takes.
+/// How long to wait for a run without a time limit: in effect without end.
 const FOREVER: Duration = Duration::from_secs(1 << 30);
-/// Nice value of a load beside a part with priority.
+/// Nice value of a background load in a measurement that gives the measured part priority.
 const LOAD_NICE: i32 = 10;
 
 impl Coordinator<'_> {
-    /// Makes one run: one record a part.
+    /// Makes one run and returns one record per part.
     ///
     /// # Errors
     /// An [`Error`] that names the measurement.
@@ -61,6 +61,7 @@ impl Coordinator<'_> {
         Ok(make_records(&run, jobs.into_values().filter_map(observed)))
     }
 
+    /// Prepares all parts, starts them, and waits until they have ended. `jobs` then holds the outcomes.
     fn carry_out(&mut self, measurement: &Measurement, seed: Seed, jobs: &mut Jobs) -> Result<()> {
         let mut placed_pairs = 0;
         for (number, part) in measurement.parts.iter().enumerate() {
@@ -99,11 +100,11 @@ impl Coordinator<'_> {
         self.finish(measurement, jobs)
     }
 
-    /// Loads and responders that loop are stopped; the others end by themselves.
+    /// Ends what is left of a run: background loads are stopped, responders end by themselves; what does not end in time is interrupted.
     fn finish(&mut self, measurement: &Measurement, jobs: &mut Jobs) -> Result<()> {
         let loops = measurement.time_limit.is_some() || jobs.values().any(|job| job.background);
         self.end(jobs, false, |job| job.background)?;
-        // A clean end first: a sender that reached its limit informs its peer.
+        // First a clean end, in which a sender that reached its limit informs its peer.
         if self.until_done(jobs, if loops { CLEAN_END } else { FINISH }, |_| false)? {
             return Ok(());
         }
@@ -115,7 +116,7 @@ impl Coordinator<'_> {
         }
     }
 
-    /// Stops jobs; what goes wrong in a load from then on is no failure.
+    /// Sends End to the chosen jobs that still run. A background load that fails from then on does not fail the run.
     fn end(
         &mut self,
         jobs: &mut Jobs,
@@ -132,7 +133,8 @@ impl Coordinator<'_> {
         Ok(())
     }
 
-    /// The part with the length of the file that it sends whole: both ends need it before they begin.
+    /// A part that sends a whole file: asks the sender's host for the file's length and stores it as the amount to send, because both
+    /// ends need it before they begin. Any other part is returned unchanged.
     fn with_length<'p>(
         &mut self,
         part: &'p MeasurementPart,
@@ -156,8 +158,8 @@ impl Coordinator<'_> {
         Ok(Cow::Owned(part))
     }
 
-    /// The cores of a part's initiators and responders that nobody chose; none where a core is written for either end, or an
-    /// end is elsewhere.
+    /// The cores for a part's initiators and responders; none if the plan names a core for either end or either end is not on this
+    /// machine. `placed_pairs` counts the pairs of this run that were placed so far.
     fn place(&self, part: &MeasurementPart, placed_pairs: &mut usize) -> [Vec<usize>; 2] {
         let (from, to) = ends(part);
         let chosen = [
@@ -175,7 +177,7 @@ impl Coordinator<'_> {
         cores
     }
 
-    /// Responders listen, then initiators connect; returns when the initiators wait at the barrier.
+    /// Has the responders of part `number` listen, then the initiators connect. Returns when the initiators wait at the barrier.
     fn prepare(
         &mut self,
         measurement: &Measurement,
@@ -233,6 +235,7 @@ impl Coordinator<'_> {
         })
     }
 
+    /// Adds a job to `jobs` and returns its new number.
     fn job(
         &mut self,
         host: &str,
@@ -260,8 +263,8 @@ impl Coordinator<'_> {
         self.agents.get(host).is_some_and(AgentProcess::is_local)
     }
 
-    /// Where a responder listens: on the address that was written (datagrams leave from the one they are sent to), on
-    /// loopback when both ends are here, else on every address.
+    /// The address that a responder listens on: the one written in the plan (so that datagrams are answered from the address they were
+    /// sent to), else loopback if both ends are on this machine, else every address.
     fn bind(&self, from: &str, to: &str) -> IpAddr {
         let written = self.written_address(to);
         match written.as_deref().map(str::parse) {
@@ -271,15 +274,17 @@ impl Coordinator<'_> {
         }
     }
 
+    /// The address that the plan gives for a host.
     fn written_address(&self, host: &str) -> Option<String> {
         self.hosts.get(host).and_then(|h| h.address.clone())
     }
 
+    /// The core that the plan gives for all parts on a host.
     fn host_cpu(&self, host: &str) -> Option<usize> {
         self.hosts.get(host).and_then(|h| h.cpu)
     }
 
-    /// `host:port` for every port, as the initiator's host reaches it.
+    /// `host:port` for every port of the responder's host `to`, as the initiator's host `from` reaches it.
     fn reachable(&self, from: &str, to: &str, ports: &[String]) -> Vec<String> {
         let written = self.written_address(to);
         let of_agent = self.agents.get(to).and_then(AgentProcess::destination);
@@ -295,8 +300,9 @@ impl Coordinator<'_> {
         ports.iter().map(|port| format!("{host}:{port}")).collect()
     }
 
-    /// The address of a host that no destination says: of one that a command reaches, its own; of this machine, the one that the
-    /// initiator's host reaches it by. None where that is loopback.
+    /// The address of host `to` according to the greetings, if neither the plan nor the way its agent is reached gives one. For an agent
+    /// started by a command it is its own address; for this machine it is the address by which the initiator's host reaches it. `None`
+    /// if both are in one network namespace: they use loopback.
     fn address_by_greeting(&self, from: &str, to: &str) -> Option<String> {
         let (from_hello, to_hello) = (self.hellos.get(from)?, self.hellos.get(to)?);
         let in_one_network = from_hello.network.is_some() && from_hello.network == to_hello.network;
@@ -309,6 +315,7 @@ impl Coordinator<'_> {
             } else {
                 "[::]:0"
             };
+            // The port (9, discard) does not matter: connecting a UDP socket sends nothing.
             source_address(any, &SocketAddr::new(there, 9).to_string())
         };
         let there = || from_hello.address.as_ref()?.parse().ok();
@@ -318,8 +325,9 @@ impl Coordinator<'_> {
             .filter(|_| !in_one_network && !self.is_local(from))
     }
 
+    /// Starts the measured period of these jobs.
     fn go(&mut self, ids: &[u64], jobs: &Jobs) -> Result<()> {
-        // Responders first: what they note at this moment is before any clock starts.
+        // Responders first, so that the host state that they sample at this moment is from before any clock starts.
         for side in [PairSide::Responder, PairSide::Initiator] {
             for id in ids {
                 if let Some(job) = jobs
@@ -333,6 +341,7 @@ impl Coordinator<'_> {
         Ok(())
     }
 
+    /// Sleeps, unless the user interrupts.
     fn pause(&self, time: Duration) -> Result<()> {
         let until = Instant::now() + time;
         while Instant::now() < until {
@@ -342,7 +351,8 @@ impl Coordinator<'_> {
         Ok(())
     }
 
-    /// Waits for the answer that `wanted` picks; other jobs' news is kept, a failure ends the wait.
+    /// Waits for the message from which `wanted` returns a value. Outcomes of jobs that come meanwhile are stored; a job's failure is
+    /// the error.
     fn await_one<T>(
         &mut self,
         jobs: &mut Jobs,
@@ -358,7 +368,7 @@ impl Coordinator<'_> {
         }
     }
 
-    /// Waits until every job but the excused has reported its outcome; false when that takes longer than `patience`.
+    /// Waits until every job that is not `excused` has reported its outcome. Returns false if that takes longer than `patience`.
     fn until_done(
         &mut self,
         jobs: &mut Jobs,
@@ -379,8 +389,8 @@ impl Coordinator<'_> {
         Ok(true)
     }
 
-    /// Ends a run that failed. Its jobs report how they ended; an agent that is dead explains a peer that vanished or is not
-    /// there, and so does a job that could not go on.
+    /// Ends a run that failed, and returns the error that explains it best. A measurement error such as a vanished peer is often caused
+    /// elsewhere: the death of an agent, or another job's input or environment error, replaces it.
     fn explain(&mut self, error: Error, jobs: &mut Jobs) -> Error {
         self.abandon(jobs);
         if self.agent_lost || !matches!(error.blame, Blame::Measurement | Blame::Environment) {
@@ -405,10 +415,10 @@ impl Coordinator<'_> {
         best
     }
 
-    /// Makes every agent of a failed run end its jobs.
+    /// Asks the agents of a failed run to end its jobs at once.
     fn abandon(&mut self, jobs: &Jobs) {
         for (id, job) in jobs {
-            // An agent that is gone has no jobs left to end.
+            // An error means that the agent is gone, and its jobs with it.
             let _ = self.send(
                 &job.host,
                 &ToAgent::End {
@@ -428,7 +438,7 @@ fn ends(part: &MeasurementPart) -> (&str, &str) {
     )
 }
 
-/// The stack with the port chosen, where it has ports and none is written.
+/// The stack with its option `port` set to `port`, if it has that option and the plan does not set it.
 fn listens_at(stack: &Stack, port: Option<u16>) -> Stack {
     let mut stack = stack.clone();
     let has = stacks::find_stack(&stack.name)
@@ -442,7 +452,8 @@ fn listens_at(stack: &Stack, port: Option<u16>) -> Stack {
     stack
 }
 
-/// 16 random bytes, the top bit of the eighth set so that no datagram's number looks like it.
+/// 16 random bytes. The top bit of the eighth byte is set: a `udp` datagram begins with its little-endian 64-bit number, which never
+/// gets that high, so no number looks like a token.
 fn token() -> Result<DatagramToken> {
     let mut token = DatagramToken::default();
     getrandom::fill(&mut token)
@@ -451,7 +462,7 @@ fn token() -> Result<DatagramToken> {
     Ok(token)
 }
 
-/// Whether that side has data units from a source.
+/// Whether endpoints of this side use their data source.
 fn sends(part: &MeasurementPart, side: PairSide) -> bool {
     part.procedure.calls(side).iter().any(|call| {
         matches!(
@@ -461,6 +472,7 @@ fn sends(part: &MeasurementPart, side: PairSide) -> bool {
     })
 }
 
+/// What the agent of one side of a part is to carry out; the caller fills in cores and flow.
 fn task(
     measurement: &Measurement,
     part: &MeasurementPart,
@@ -479,7 +491,7 @@ fn task(
         })
     };
     let end = |access: &DataAccess, mine: bool| match access {
-        // A side that has no use for it needs neither file nor region.
+        // A side that does not use its source (or destination) should not open a file or allocate a region for it.
         _ if !mine => DataAccess::Memory,
         access => access.clone(),
     };

@@ -1,12 +1,14 @@
-//! How long agents may be silent, and take to answer.
+//! How long an agent may be silent during a run, and how long it may take to answer.
 
 use std::time::Duration;
 
-/// How long agents may be silent, in seconds, where a test or a slow host needs another number.
+/// Environment variable that overrides [`USUAL`], in whole seconds, for tests and slow hosts.
 pub(super) const VARIABLE: &str = "STACKLINE_SILENCE_S";
+/// The limit without [`VARIABLE`].
 const USUAL: Duration = Duration::from_secs(60);
 
-/// How long agents may be silent before they are asked, and then take to answer.
+/// How long all agents may be silent during a run before each is asked for a sign of life, and then how long they may take to answer.
+/// At least one second.
 pub(super) fn silence_limit() -> Duration {
     let given = std::env::var(VARIABLE)
         .ok()
@@ -14,7 +16,7 @@ pub(super) fn silence_limit() -> Duration {
     given.map_or(USUAL, |seconds: u64| Duration::from_secs(seconds.max(1)))
 }
 
-/// What an agent may take to answer between runs.
+/// How long an agent may take to answer while no clock of a run is running.
 pub(super) fn answer_limit() -> Duration {
     silence_limit() / 2
 }

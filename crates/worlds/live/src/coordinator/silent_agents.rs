@@ -1,5 +1,5 @@
-//! Whether the agents of a run that has no time limit are still there: each is sent a clock query after a while of silence and has as
-//! long to answer. It decides nothing about a run that is under way, and hears everything else meanwhile.
+//! Checks after a long silence during a run whether its agents still answer: each agent with an unfinished job is sent a clock query
+//! and has the same time again to answer. Other messages that come meanwhile are processed as usual.
 
 use super::jobs::{Jobs, note_job_message};
 use super::mailbox::Coordinator;
@@ -10,7 +10,10 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 impl Coordinator<'_> {
-    /// Asks every agent that has a job under way for a sign of life.
+    /// Sends a clock query to every agent with an unfinished job and waits until each has sent a clock answer or a job's outcome.
+    ///
+    /// # Errors
+    /// An [`Error`] naming the hosts that stayed silent for [`silence_limit`]; the coordinator then asks no agent again.
     pub(super) fn are_alive(&mut self, jobs: &mut Jobs) -> Result<()> {
         let mut missing: BTreeSet<String> = jobs
             .values()

@@ -1,5 +1,5 @@
-//! A traced run: agents record while it goes on, and hand over what they have when it is over. Before, after, and once a
-//! second during it, clocks that are not the coordinator's are compared with that.
+//! A traced run: agents record events while it goes on, and the coordinator takes the events over afterwards. Before, during (at most
+//! once a second) and after the run, host clocks that are not the coordinator's own are compared with it.
 
 use super::clocks::{AgentHostClock, EVERY};
 use super::hosts::{LOCAL_INITIATOR, LOCAL_RESPONDER, hosts_of_run};
@@ -15,27 +15,27 @@ use stackline_events::{EventLog, clock as events};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// Exchanges at a time; the one that was under way for the least time is kept.
+/// Clock exchanges in one comparison; the one with the shortest delay is kept, as it bounds the offset best.
 const EXCHANGES: usize = 8;
 
-/// As many bytes of events of one run as an agent may hand over: more than it keeps.
+/// Most bytes of events of one run that are accepted from an agent. Each piece defines its names anew, so this is more than an agent keeps.
 const MOST_BYTES: u64 = MAX_EVENT_LOG_BYTES + (1 << 30);
 
-/// Takes event logs of hosts, by name.
+/// Stores a piece of a host's event log; gets the host's name. An error says why it cannot be stored.
 pub type KeepHostLog<'k> = dyn FnMut(&str, &EventLog) -> std::result::Result<(), String> + 'k;
 
-/// What is known of a traced run beside its events.
+/// Everything known of a traced run besides its events.
 #[derive(Clone, Debug, Default)]
 pub struct LiveRunTrace {
-    /// When it began and was over, by the coordinator's clock, ns.
+    /// When the run began and ended, ns since 1970 by the coordinator's clock.
     pub span_ns: (u64, u64),
-    /// What is known of each host.
+    /// What is known of each host's recording and clock.
     pub hosts: BTreeMap<String, HostTrace>,
-    /// Why events could not be kept, when they could not.
+    /// Why events could not be stored; `None` if they were.
     pub unkept: Option<String>,
 }
 
-/// What the files of a host's events are called.
+/// The name of a host in a trace: its own, or a fixed one for the built-in local hosts.
 fn shown(host: &str) -> &str {
     match host {
         LOCAL_INITIATOR => UNNAMED.0,
@@ -45,9 +45,8 @@ fn shown(host: &str) -> &str {
 }
 
 impl Coordinator<'_> {
-    /// Makes one run and records it. Of each part there are the first flow and, where responders are to listen on ports that
-    /// are known before (and their stack has some), the first port. `keep` is given the events. What was traced is there
-    /// also when the run failed.
+    /// Makes one run and records it. `flows` has the first flow ID of each part; `ports`, if responders are to listen on prescribed ports,
+    /// the first port of each part. `keep` gets the events. The trace is returned also if the run failed.
     pub fn make_traced(
         &mut self,
         scheduled: &ScheduledRun<'_>,
@@ -85,7 +84,7 @@ impl Coordinator<'_> {
         (failed.map_or(made, Err), traced)
     }
 
-    /// The first host of those whose clock is the coordinator's.
+    /// The first host, by name, that reads the same clock as the coordinator.
     #[must_use]
     pub fn same_clock(&self) -> Option<&str> {
         self.clocks
@@ -94,6 +93,8 @@ impl Coordinator<'_> {
             .map(|(name, _)| shown(name))
     }
 
+    /// Starts recording at every host of the run. Hosts in one network namespace would record the same machine's monitors twice, so only
+    /// the first of them runs monitors.
     fn record(
         &mut self,
         scheduled: &ScheduledRun<'_>,
@@ -135,7 +136,8 @@ impl Coordinator<'_> {
         Ok(())
     }
 
-    /// Ends a host's recording and takes its events.
+    /// Stops a host's recording and passes its events to `keep`, piece by piece. After `keep` has failed once (`unkept`) the remaining
+    /// pieces are dropped.
     fn take_over(
         &mut self,
         host: &str,
@@ -193,7 +195,7 @@ impl Coordinator<'_> {
         Ok(())
     }
 
-    /// Queries the clock of every host of a run, unless it is ours.
+    /// Compares the clock of every host of a run with the coordinator's, unless it is the same clock.
     fn compare_clocks(&mut self, scheduled: &ScheduledRun<'_>) -> Result<()> {
         for host in hosts_of_run(scheduled) {
             if !self.clocks.contains_key(&host) {
@@ -221,6 +223,7 @@ impl Coordinator<'_> {
         Ok(())
     }
 
+    /// Sets up the clock queries during the run.
     fn begin_asking(&mut self, scheduled: &ScheduledRun<'_>) {
         let now = Instant::now();
         let other = |host: &String| {
@@ -232,7 +235,8 @@ impl Coordinator<'_> {
         self.running_queries.times = Some((now, now + EVERY));
     }
 
-    /// An agent whose clock is ours stamps events as we do.
+    /// What is known of a host's clock at first. An agent that reads the same monotonic clock as the coordinator gets its offset, so that
+    /// both stamp events alike.
     fn meet(&mut self, host: &str) -> Result<AgentHostClock> {
         let theirs = self.hellos.get(host).and_then(|hello| hello.clock.clone());
         if theirs.is_none() || theirs != clock::identity() {
@@ -243,6 +247,7 @@ impl Coordinator<'_> {
         Ok(AgentHostClock::same(error_ns))
     }
 
+    /// One clock query and its answer.
     fn exchange(&mut self, host: &str) -> Result<ClockExchange> {
         let asked_ns = events::now_ns();
         let answer = |message| match message {

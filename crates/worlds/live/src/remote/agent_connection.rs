@@ -1,4 +1,5 @@
-//! The coordinator's side: connects to an agent that listens, and passes its bytes on between standard streams and the connection.
+//! The coordinator's side of a remote agent: a process that connects to an agent that listens, and relays bytes between its own standard
+//! streams and the connection.
 
 use super::PATIENCE;
 use super::byte_relay::{Ended, relay};
@@ -11,10 +12,10 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::AsFd;
 
-/// Speaks to the agent at `HOST:PORT` until either side ends.
+/// Connects to the agent at `HOST:PORT` and relays bytes until either side ends.
 ///
 /// # Errors
-/// An [`Error`] of the environment that says why there is no agent, or that it went away.
+/// An [`Error`] of the environment that says why the agent cannot be reached, or that it closed the connection.
 pub fn connect(
     address: &str,
     secret: &Secret,
@@ -42,7 +43,7 @@ pub fn connect(
     }
 }
 
-/// Of all addresses that the name has, the first that answers.
+/// A TCP connection to the first address of the name that answers.
 fn socket(address: &str, deadline: Deadline) -> Result<TcpStream> {
     let found = address.to_socket_addrs().map_err(|error| {
         Error::environment(format!("cannot resolve the address {address}: {error}"))
@@ -52,7 +53,7 @@ fn socket(address: &str, deadline: Deadline) -> Result<TcpStream> {
     let found: Vec<_> = found.collect();
     for (tried, candidate) in found.iter().enumerate() {
         let Some(rest) = deadline.rest() else { break };
-        // One that does not answer leaves time for the others.
+        // Each address gets an equal share of the remaining time, so that one that does not answer leaves time for the others.
         let share = u32::try_from(found.len() - tried).unwrap_or(u32::MAX);
         match TcpStream::connect_timeout(candidate, rest / share) {
             Ok(socket) => return Ok(socket),
@@ -70,6 +71,7 @@ fn socket(address: &str, deadline: Deadline) -> Result<TcpStream> {
     })
 }
 
+/// The error for the user, with a hint, when no secure channel could be made.
 fn no_channel(address: &str, why: &NoChannel) -> Error {
     match why {
         NoChannel::WrongSecret => Error::environment(format!(

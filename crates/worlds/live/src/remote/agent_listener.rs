@@ -1,5 +1,5 @@
-//! The agent's side: takes connections at a TCP port and starts an agent process for each coordinator that knows the secret. Only the
-//! process measures; what is here passes bytes on.
+//! The agent's side of a remote agent: accepts connections at a TCP port and starts an agent process for each coordinator that knows the
+//! secret. That process carries out the runs; this file only relays bytes to and from it.
 
 use super::PATIENCE;
 use super::byte_relay::{Ended, relay};
@@ -25,27 +25,27 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Connections that have not shown the secret yet.
+/// Most connections at once that have not proved yet that they know the secret.
 const STRANGERS: usize = 64;
-/// Hosts of coordinators that are served at once.
+/// Most agent processes at once, one for each connected coordinator.
 const SESSIONS: usize = 64;
 /// How long an agent process may take to end after its coordinator has left.
 const ENDS: Duration = Duration::from_secs(2);
-/// Refusals are reported at most so often.
+/// Least time between two reports of refused connections.
 const REPORTED: Duration = Duration::from_secs(10);
 
 /// How agent processes are started.
 #[derive(Clone, Debug)]
 pub struct ListeningAgentOptions {
-    /// This program.
+    /// Path of this program, which agent processes run.
     pub program: PathBuf,
     /// The only directory in which agents may access files.
     pub files: Option<PathBuf>,
-    /// Their share of a processor.
+    /// The share of a processor that agents are limited to, if any.
     pub share: Option<ProcessorShare>,
-    /// What coordinators have to know.
+    /// The secret that coordinators have to know.
     pub secret: Secret,
-    /// Reports who comes and goes.
+    /// Shows the user a line of text about connections.
     pub say: fn(&str),
 }
 
@@ -57,23 +57,30 @@ pub struct AgentListener {
 
 struct AgentService {
     options: ListeningAgentOptions,
+    /// The key of the proofs, derived from the secret.
     key: ChannelKey,
+    /// The TLS configuration.
     keys: Arc<ServerConfig>,
+    /// Delays answers to wrong secrets.
     attempts: Attempts,
+    /// Places of connections that have not proved the secret.
     strangers: Arc<ConnectionSlotPool>,
+    /// Places of connected coordinators.
     sessions: Arc<ConnectionSlotPool>,
     refusals: Mutex<Refusals>,
 }
 
-/// Strangers who were refused since that was reported last.
+/// Connections that were refused for a wrong secret.
 #[derive(Default)]
 struct Refusals {
+    /// When refusals were reported last.
     reported: Option<Instant>,
+    /// How many there were since then.
     since: u64,
 }
 
 impl AgentListener {
-    /// Listens there.
+    /// Listens at this address.
     ///
     /// # Errors
     /// An [`Error`] of the environment.
@@ -99,12 +106,12 @@ impl AgentListener {
     /// Where it listens.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Serves coordinators until the switch is thrown. Agents end with this process, by their pipes.
+    /// Serves coordinators until the switch is thrown. Agent processes end with this process, because their pipes close.
     pub fn serve(&self, stop: &StopSwitch) {
         serve::serve_connections(&self.service, stop, || {
             serve::accept_tcp(&self.listener, stop)
@@ -134,7 +141,7 @@ impl ConnectionService for AgentService {
             return;
         };
         drop(place);
-        // Kept until the coordinator has left.
+        // The session's place is held until the coordinator has left.
         let (mut channel, _session) = channel;
         self.report_refusals(None);
         (self.options.say)(&format!("{peer}: a coordinator has connected"));
@@ -148,7 +155,8 @@ impl ConnectionService for AgentService {
 }
 
 impl AgentService {
-    /// The channel of a coordinator that knows the secret, and its place.
+    /// Makes the secure channel of a coordinator and takes a session's place for it. `None` if the secret is wrong or all places are taken;
+    /// the other side has been answered then. A wrong secret is answered after a delay, to slow down guessing.
     fn authenticate(
         &self,
         connection: TcpStream,
@@ -179,7 +187,8 @@ impl AgentService {
         }
     }
 
-    /// Reports a stranger who was refused, unless one was just now, or those that were not reported.
+    /// With a peer: counts its refusal, and reports all refusals since the last report if that was more than [`REPORTED`] ago. Without a
+    /// peer: reports those that were not reported yet.
     fn report_refusals(&self, peer: Option<SocketAddr>) {
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         refusals.since += u64::from(peer.is_some());
@@ -203,7 +212,7 @@ impl AgentService {
         };
     }
 
-    /// Starts an agent process and passes bytes on until it or its coordinator ends; how the process ended, where that was first.
+    /// Starts an agent process and relays bytes until it or its coordinator ends. Returns the exit status of the process if it ended first.
     fn run_agent(
         &self,
         channel: &mut SecureChannel,
@@ -214,7 +223,7 @@ impl AgentService {
         let (Some(input), Some(output)) = (input, output) else {
             return Err(io::Error::other("its agent was started without pipes"));
         };
-        // The agent's pipe closes then, which ends it.
+        // When `relay` returns, the agent's pipes are closed, which ends the agent.
         match relay(channel, output, input)? {
             Ended::Here => Ok(ended_within(&mut process.0, ENDS)),
             Ended::There => Ok(None),
@@ -241,7 +250,7 @@ impl AgentService {
     }
 }
 
-/// An agent process, which has ended when this is dropped.
+/// An agent process. Dropping this waits for its end, and kills it if it takes longer than [`ENDS`].
 struct AgentChild(Child);
 
 impl Drop for AgentChild {
@@ -252,7 +261,7 @@ impl Drop for AgentChild {
     }
 }
 
-/// Whether the other side of a connection closes it within a time, or it is ended here to make room for others.
+/// Waits for `time`. Returns true earlier if the connection is closed, by the other side or here to make room for others.
 fn ends_within(channel: &SecureChannel, time: Duration) -> io::Result<bool> {
     let most = Timespec {
         tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),

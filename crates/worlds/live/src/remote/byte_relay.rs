@@ -1,5 +1,5 @@
-//! Passes bytes on between a secure channel and two streams, until either side ends. It waits while nothing comes, and takes no time while
-//! programs measure.
+//! Relays bytes between a secure channel and two local streams until either side ends. It sleeps in `poll` while nothing arrives, so it
+//! takes no CPU time while a run is measured.
 
 use super::secure_channel::SecureChannel;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -7,34 +7,35 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// Bytes taken at once from the side here.
+/// Most bytes read at once, from the local input or the channel.
 const PIECE: usize = 16 << 10;
-/// How long the other side may take to close after this one has.
+/// How long the other side may stay silent, after the local input has ended, before the relay ends.
 const CLOSING: Duration = Duration::from_secs(1);
 
 /// Which side ended first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// What came from here is over.
+    /// The local input.
     Here,
-    /// The channel is closed.
+    /// The channel.
     There,
 }
 
-/// Passes on what `input` gives to the channel, and what the channel gives to `output`.
+/// Relays from `input` to the channel and from the channel to `output`. After `input` has ended, what still comes from the channel is
+/// passed on until it closes or is silent for [`CLOSING`].
 pub(super) fn relay(
     channel: &mut SecureChannel,
     mut input: impl Read + AsFd,
     mut output: impl Write,
 ) -> io::Result<Ended> {
     channel.socket.set_nonblocking(true)?;
-    // What came with the other side's proof is here already, and no poll tells of it.
+    // Bytes that arrived together with the other side's proof are already in the TLS buffer, where `poll` does not see them.
     if take(channel, &mut output)? {
         return Ok(Ended::There);
     }
     let mut ended = None;
     loop {
-        // What has to be sent goes first, so that a side that does not read holds the other up instead of memory.
+        // No input is read while TLS has bytes to send: if one side does not read, the other has to wait, and no memory fills up.
         let is_full = channel.tls.wants_write();
         let of_socket = if is_full {
             PollFlags::IN | PollFlags::OUT
@@ -80,7 +81,7 @@ pub(super) fn relay(
     }
 }
 
-/// Takes what the channel has; whether it is closed.
+/// Reads what has arrived on the channel and writes it to `output`. Returns whether the channel is closed.
 fn take(channel: &mut SecureChannel, output: &mut impl Write) -> io::Result<bool> {
     let is_over = unless_blocked(channel.tls.read_tls(&mut channel.socket))? == Some(0);
     if let Err(error) = channel.tls.process_new_packets() {
@@ -92,7 +93,7 @@ fn take(channel: &mut SecureChannel, output: &mut impl Write) -> io::Result<bool
             Ok(0) => return Ok(true),
             Ok(got) => output.write_all(&piece[..got])?,
             Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-            // Closed without a word, as by a machine that died.
+            // The TCP connection was closed without TLS's close_notify.
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(true),
             Err(error) => return Err(error),
         }
@@ -101,6 +102,7 @@ fn take(channel: &mut SecureChannel, output: &mut impl Write) -> io::Result<bool
     Ok(is_over)
 }
 
+/// `None` for a call that would have blocked or was interrupted.
 fn unless_blocked(done: io::Result<usize>) -> io::Result<Option<usize>> {
     match done {
         Ok(bytes) => Ok(Some(bytes)),

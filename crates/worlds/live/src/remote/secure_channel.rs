@@ -1,10 +1,10 @@
 //! A TLS 1.3 connection between a coordinator and an agent that share a secret.
 //!
-//! Each side proves that it knows the secret: by an HMAC over key material that TLS exports for this connection alone (RFC 8446, 7.5; RFC 9266
-//! binds other protocols to a connection in this way). A machine in the middle has two connections with different material, so it can use
-//! neither proof. The agent's key is made anew at each start and identifies nobody. The coordinator sends its proof first, so a stranger who
-//! connects to an agent gets nothing to test guesses on. Whoever takes an agent's place can try guesses on a coordinator's proof, so the
-//! key of the HMAC is derived slowly, and a secret has to be random.
+//! Each side proves that it knows the secret by an HMAC over key material that TLS exports for this connection alone (RFC 8446, 7.5; RFC
+//! 9266 binds other protocols to a connection in this way). A machine in the middle has two connections with different material, so it can
+//! use neither proof. The agent's TLS key is generated at each start and identifies nobody. The coordinator sends its proof first, so a
+//! stranger who connects to an agent gets nothing to test guesses on. A program that takes an agent's place can test guesses on a
+//! coordinator's proof, so the key of the HMAC is derived slowly, and a secret has to be random.
 
 use ring::rand::SystemRandom;
 use ring::signature::Ed25519KeyPair;
@@ -29,20 +29,22 @@ use std::net::TcpStream;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-/// Names what is exported.
+/// The label of the exported key material (RFC 8446, 7.5).
 const LABEL: &[u8] = b"EXPORTER-stackline-agent";
 /// Length of an HMAC-SHA256, bytes.
 const PROOF: usize = 32;
 
-/// What the agent answers to the coordinator's proof; its own proof follows [`ACCEPTED`].
+/// The agent's answer to a right proof; its own proof follows.
 const ACCEPTED: u8 = b'+';
+/// The agent's answer to a wrong proof.
 const WRONG_SECRET: u8 = b'-';
+/// The agent's answer to a right proof if it already serves as many coordinators as it can.
 const BUSY: u8 = b'!';
 
-/// What a guess costs, in HMACs.
+/// Iterations of PBKDF2: how many HMACs it takes to test one guess of the secret.
 const ITERATIONS: NonZeroU32 = NonZeroU32::new(100_000).unwrap();
 
-/// The key of the proofs, derived from a secret.
+/// The HMAC key of the proofs, derived from the secret by PBKDF2.
 #[derive(Clone)]
 pub(super) struct ChannelKey(hmac::Key);
 
@@ -61,20 +63,20 @@ impl ChannelKey {
     }
 }
 
-/// A connection whose both ends know the secret.
+/// A TLS connection; once returned by [`connect`] or [`ProvenCoordinator::welcome`], both ends have proved that they know the secret.
 pub(super) struct SecureChannel {
     pub(super) tls: Connection,
     pub(super) socket: TcpStream,
 }
 
-/// Why a coordinator got none.
+/// Why a coordinator got no secure channel.
 #[derive(Debug)]
 pub(super) enum NoChannel {
     /// The agent has another secret.
     WrongSecret,
-    /// It serves as many coordinators as it can.
+    /// The agent already serves as many coordinators as it can.
     Busy,
-    /// It answered something else, or nothing: the kernel's or TLS's reason.
+    /// The agent answered something else or nothing, for this reason of the kernel or of TLS.
     Failed(io::Error),
 }
 
@@ -84,7 +86,7 @@ impl From<io::Error> for NoChannel {
     }
 }
 
-/// The keys of an agent that listens, for as long as it does.
+/// The TLS configuration of an agent that listens, with a new Ed25519 key as a raw public key (no certificate).
 pub(super) fn server_keys() -> io::Result<Arc<ServerConfig>> {
     let failed = |_| io::Error::other("cannot get random bytes from this host");
     let generated = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).map_err(failed)?;
@@ -100,12 +102,12 @@ pub(super) fn server_keys() -> io::Result<Arc<ServerConfig>> {
         .map_err(io::Error::other)?
         .with_no_client_auth()
         .with_cert_resolver(Arc::new(resolver));
-    // A connection is never resumed: the proofs belong to one.
+    // No session tickets: a connection is never resumed, because the proofs belong to one connection.
     config.send_tls13_tickets = 0;
     Ok(Arc::new(config))
 }
 
-/// The coordinator's side.
+/// The coordinator's side: TLS handshake, own proof, the agent's answer and proof, all before the deadline.
 pub(super) fn connect(
     socket: TcpStream,
     key: &ChannelKey,
@@ -142,10 +144,11 @@ pub(super) fn connect(
     }
 }
 
-/// A coordinator that has shown that it knows the secret, and waits for the agent's answer.
+/// A connection whose coordinator has proved that it knows the secret and waits for the agent's answer.
 pub(super) struct ProvenCoordinator(SecureChannel);
 
-/// The agent's side, up to the coordinator's proof; `None` where that is wrong, and [`refuse`] answers it.
+/// The agent's side, up to the coordinator's proof. If the proof is wrong, the inner result is `Err` with the channel, which the caller
+/// answers by [`refuse`].
 pub(super) fn accept(
     socket: TcpStream,
     keys: &Arc<ServerConfig>,
@@ -166,13 +169,13 @@ pub(super) fn accept(
     }
 }
 
-/// Says that the secret is wrong.
+/// Answers that the coordinator's secret is wrong.
 pub(super) fn refuse(mut channel: SecureChannel, deadline: Deadline) -> io::Result<()> {
     channel.send(&[WRONG_SECRET], deadline)
 }
 
 impl ProvenCoordinator {
-    /// Lets it in, with the agent's own proof.
+    /// Accepts the coordinator and sends the agent's own proof.
     pub(super) fn welcome(self, key: &ChannelKey, deadline: Deadline) -> io::Result<SecureChannel> {
         let Self(mut channel) = self;
         let proof = channel.proof_of("agent", key)?;
@@ -205,7 +208,7 @@ impl SecureChannel {
         Ok(())
     }
 
-    /// The next bytes, as many as that.
+    /// The next `N` bytes.
     fn receive<const N: usize>(&mut self, deadline: Deadline) -> io::Result<[u8; N]> {
         let mut socket = SocketWithin(&self.socket, deadline);
         let (mut bytes, mut got) = ([0; N], 0);
@@ -222,7 +225,7 @@ impl SecureChannel {
         Ok(bytes)
     }
 
-    /// What this connection exports for one of its sides.
+    /// The key material that TLS exports on this connection for one of its sides, `coordinator` or `agent`.
     fn exported(&self, side: &str) -> io::Result<[u8; PROOF]> {
         self.tls
             .export_keying_material([0; PROOF], LABEL, Some(side.as_bytes()))
@@ -233,7 +236,7 @@ impl SecureChannel {
         Ok(hmac::sign(&key.0, &self.exported(side)?))
     }
 
-    /// Compared in constant time.
+    /// Whether `shown` is the proof of `side`; compared in constant time.
     fn is_proof(&self, side: &str, key: &ChannelKey, shown: &[u8]) -> io::Result<bool> {
         Ok(hmac::verify(&key.0, &self.exported(side)?, shown).is_ok())
     }
@@ -243,7 +246,7 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// A socket of which everything has to be over by a moment.
+/// A socket whose reads and writes fail once a deadline has passed.
 struct SocketWithin<'s>(&'s TcpStream, Deadline);
 
 impl Read for SocketWithin<'_> {
@@ -264,7 +267,7 @@ impl Write for SocketWithin<'_> {
     }
 }
 
-/// Takes any public key whose private half the other side has: who that is, the proofs say.
+/// Accepts any public key whose private key the other side has: the proofs, not the key, show who the other side is.
 #[derive(Debug)]
 struct AnyPublicKey(WebPkiSupportedAlgorithms);
 

@@ -11,6 +11,7 @@ const PROBE: Duration = Duration::from_secs(15);
 /// Unanswered probes before the connection is taken for dead.
 const PROBES: u32 = 3;
 
+/// Turns keep-alive probes on, and Nagle's algorithm off.
 pub(super) fn keep_alive(socket: &TcpStream) -> io::Result<()> {
     socket.set_nodelay(true)?;
     let keepalive = TcpKeepalive::new()
@@ -19,6 +20,6 @@ pub(super) fn keep_alive(socket: &TcpStream) -> io::Result<()> {
         .with_retries(PROBES);
     let socket = SockRef::from(socket);
     socket.set_tcp_keepalive(&keepalive)?;
-    // Probes wait while data is unacknowledged; this bound holds then.
+    // TCP sends no keep-alive probes while data is unacknowledged; the user timeout bounds that case.
     socket.set_tcp_user_timeout(Some(PROBE * (PROBES + 1)))
 }

@@ -1,6 +1,6 @@
-//! Who may go on: a connection proves with the token that it belongs to the run; strangers are closed.
+//! Decides which accepted connections belong to the run: those that begin with the 16-byte token. Other connections are closed.
 //!
-//! Connections prove themselves side by side, so that a stranger who says nothing keeps nobody waiting.
+//! Several connections can show their tokens at the same time, so that a stranger who sends nothing delays nobody.
 
 use crate::buffers::LiveThreadBuffers;
 use crate::clock;
@@ -17,31 +17,36 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// How long a connection may take to prove itself: what it proves comes with the first bytes that it sends, and a thousand on busy processors
-/// take a while to send those. Who says nothing keeps nobody waiting.
+/// How long a connection may take to show the token. The token comes with the first bytes that it sends, and with a thousand connections
+/// on busy processors that takes a while.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// As many may be about it at once; one more pushes the oldest out.
+/// Most connections that may be waiting to show the token; one more closes the oldest.
 const AT_ONCE: usize = 64;
 
-/// A connection that has not shown all of its token.
+/// A connection that has not sent its whole token.
 struct Newcomer {
     socket: Socket,
     from: SockAddr,
+    /// The bytes received so far.
     token: DatagramToken,
+    /// How many bytes of `token` were received.
     have: usize,
+    /// When it is given up.
     until: Instant,
 }
 
+/// What a connection has shown so far.
 enum ShownAuthentication {
-    /// There is more to come.
+    /// Only a part of a token, or nothing yet.
     Part,
+    /// The token.
     All,
-    /// Another token, or none.
+    /// Something else, or it has closed.
     Stranger,
 }
 
 impl Newcomer {
-    /// Takes what it has sent, and nothing after its token.
+    /// Reads what the connection has sent, but no byte after the token, without blocking.
     fn inspect(&mut self, token: &DatagramToken) -> ShownAuthentication {
         match socket::receive(
             self.socket.as_fd(),
@@ -70,7 +75,7 @@ impl Newcomer {
     }
 }
 
-/// Connections that came and have not proved themselves.
+/// The accepted connections that have not shown the token yet, in order of arrival.
 #[derive(Default)]
 pub(super) struct Newcomers(Vec<Newcomer>);
 
@@ -83,7 +88,8 @@ impl Newcomers {
         buffers: &LiveThreadBuffers,
     ) -> Result<(Socket, SockAddr)> {
         loop {
-            // With nobody else to listen to, accepting is waiting, unless that is done for all endpoints of the thread.
+            // Without newcomers, `accept` itself blocks until a connection comes. On a thread of several endpoints the listener is
+            // non-blocking, and the reactor waits for all of them.
             let comes =
                 readiness::is_here() || self.0.is_empty() || wait(listener, &self.0, buffers)?;
             let came = if comes {
@@ -117,7 +123,7 @@ impl Newcomers {
         }
     }
 
-    /// When the first of them has had its time.
+    /// When the first newcomer's time is over; `None` without newcomers.
     fn patience(&self) -> Option<core::Instant> {
         let left = self
             .0
@@ -127,14 +133,15 @@ impl Newcomers {
         Some(clock::now() + core::Duration::from_seconds(left.as_secs_f64()))
     }
 
-    /// One that came after the connection that showed the token: in a loop of connections it may be the next of them.
+    /// Removes the oldest newcomer. In a procedure without data, where later connections send no token, it may be the next connection.
     pub(super) fn next(&mut self) -> Option<(Socket, SockAddr)> {
         (!self.0.is_empty())
             .then(|| self.0.remove(0))
             .map(|newcomer| (newcomer.socket, newcomer.from))
     }
 
-    /// The one that has shown the token. Those before it are strangers, as are those that took too long.
+    /// Reads from all newcomers and removes the one that has shown the token. Closes those that came before it, showed something else or
+    /// took too long.
     fn proven(&mut self, token: &DatagramToken) -> Option<Newcomer> {
         let mut index = 0;
         while let Some(newcomer) = self.0.get_mut(index) {
@@ -151,7 +158,8 @@ impl Newcomers {
     }
 }
 
-/// Until somebody comes, says something or has had its time; whether somebody comes.
+/// Waits until a connection arrives, a newcomer sends something, or a newcomer's time is over. Returns whether a connection can be
+/// accepted.
 fn wait(listener: &Socket, newcomers: &[Newcomer], buffers: &LiveThreadBuffers) -> Result<bool> {
     let sockets = std::iter::once(listener).chain(newcomers.iter().map(|n| &n.socket));
     let mut watched: Vec<PollFd> = sockets
@@ -161,7 +169,7 @@ fn wait(listener: &Socket, newcomers: &[Newcomer], buffers: &LiveThreadBuffers) 
         .iter()
         .map(|n| n.until.saturating_duration_since(Instant::now()))
         .min();
-    // Rounded up: a wait that ends too early would only be begun again.
+    // `poll` counts whole milliseconds: rounded up, because a wait that ended too early would have to be repeated.
     let patience = first.map(|time| time + Duration::from_millis(1));
     let timeout = patience.map_or(PollTimeout::NONE, |p| {
         PollTimeout::try_from(p).unwrap_or(PollTimeout::MAX)
@@ -173,7 +181,7 @@ fn wait(listener: &Socket, newcomers: &[Newcomer], buffers: &LiveThreadBuffers) 
     }
 }
 
-/// Lets the other endpoints of the thread go on until somebody comes or says something.
+/// Lets the other endpoints of the thread run until a socket of this endpoint has an event, or until a moment.
 pub(super) fn wait_for_a_connection(
     until: Option<core::Instant>,
     buffers: &LiveThreadBuffers,
@@ -182,7 +190,7 @@ pub(super) fn wait_for_a_connection(
     buffers.flags.interrupted()
 }
 
-/// One connection, unless it was given up while it waited.
+/// Accepts one connection; `None` if there is none, the peer aborted it, or a signal came.
 fn accept(listener: &Socket, buffers: &LiveThreadBuffers) -> Result<Option<(Socket, SockAddr)>> {
     match listener.accept() {
         Ok(accepted) => Ok(Some(accepted)),

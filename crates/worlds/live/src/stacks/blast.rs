@@ -1,9 +1,11 @@
-//! `saw`, `window` and `blast`: the machines of `proto::blast` on channels of `transfer`, straight from a job's memory.
+//! `saw`, `window` and `blast`: the protocol state machines of `stackline_proto::blast` over the channels of `stackline_transfer`, directly
+//! from and into the endpoint's buffers.
 //!
-//! Data units follow one another without framing, as both cursors know their sizes. Every data unit is acknowledged before
-//! the operation that sent it returns, so nothing has to be said at a transfer's end, and at the start of a get only.
+//! Data units follow one another without framing, because both endpoints' programs know their sizes. Every data unit is acknowledged before
+//! the operation that sent it returns, so no control message ends a transfer; one byte starts a get.
 //!
-//! UDP carries the packets, or raw Ethernet frames do: then the responder's address is the number of its first connection.
+//! Packets travel in UDP datagrams or in raw Ethernet frames; over frames, a connection is addressed by a number, and the responder's
+//! address is the number of its first connection.
 
 use super::ip;
 use super::stream::Receive;
@@ -29,7 +31,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Longest piece of a file that is in memory at once, in bytes.
+/// Most bytes of a source file that are in memory at once.
 const PIECE: u64 = 64 << 20;
 
 /// One of the three stacks.
@@ -81,8 +83,8 @@ impl LiveStack for LiveBlastStack {
     }
 }
 
-/// The channel's options; what the path decides stays open. Where it is sealed, the token is the secret that keys are
-/// made from, and what is shown of it is derived: it never travels.
+/// The options of a channel; those that depend on the path are left to it. If the channel is sealed (encrypted), keys are derived from the
+/// token as a shared secret, and the token itself is never sent.
 fn options(parameters: &LiveConnectParameters) -> Result<BlastChannelOptions> {
     let stack = &parameters.stack;
     let machine = stack::options(stack, 0, 0).map_err(|what| {
@@ -112,7 +114,7 @@ fn options(parameters: &LiveConnectParameters) -> Result<BlastChannelOptions> {
     })
 }
 
-/// Whom to ask whether the job is to end.
+/// A callback by which a channel asks whether the job was ended.
 fn interrupt(buffers: &LiveThreadBuffers) -> Interrupt {
     let flags = Arc::clone(&buffers.flags);
     Interrupt::new(move || flags.ended())
@@ -165,11 +167,12 @@ fn over_ethernet(stack: &Stack) -> bool {
     stack.word("carrier") == Some("ethernet")
 }
 
+/// The interface for raw frames.
 fn interface(stack: &Stack) -> &str {
     stack.word("interface").unwrap_or("lo")
 }
 
-/// Why there are no frames here.
+/// The error, with a hint, when raw frames cannot be used on this host.
 fn unusable(error: &io::Error) -> Error {
     match error
         .get_ref()
@@ -180,13 +183,16 @@ fn unusable(error: &io::Error) -> Error {
     }
 }
 
-/// The responder on an interface: what hears the next connection is open before the present one is answered.
+/// The responder's listener over raw frames. The socket for the next connection is opened before the present connection is answered, so
+/// that a fast peer finds it open.
 struct FrameListener {
     interface: String,
     options: BlastChannelOptions,
+    /// The number of the first connection.
     first: u32,
-    /// The number of the next connection.
+    /// The number of the connection that `next` listens for.
     number: u32,
+    /// The socket that listens for the next connection.
     next: FrameCarrier,
     name: &'static str,
 }
@@ -194,7 +200,7 @@ struct FrameListener {
 impl FrameListener {
     fn new(parameters: &LiveConnectParameters, name: &'static str) -> Result<Self> {
         let options = options(parameters)?;
-        // Replicas and runs keep out of each other's way: who opens a connection is heard by all of them.
+        // A frame that opens a connection reaches all listeners on the interface; a random first number keeps replicas and runs apart.
         let first = getrandom::u32().map_err(|e| {
             Error::environment(format!("cannot get random bytes from this host: {e}"))
         })?;
@@ -211,16 +217,17 @@ impl FrameListener {
     }
 }
 
+/// Opens a socket that listens for the connection with this number.
 fn hears(interface: &str, number: u32, options: &BlastChannelOptions) -> Result<FrameCarrier> {
     FrameCarrier::listen(interface, Some(number), frames_of(options))
         .map_err(|error| unusable(&error))
 }
 
-/// Room for frames as long as packets will be, and no longer: so many more of them there is room for.
+/// Options of the frame buffers: each slot is only as long as a packet will be, so that more packets fit.
 fn frames_of(options: &BlastChannelOptions) -> frames::FrameCarrierOptions {
     let packet = match options.blast.packet as usize {
         0 => 0,
-        // What opens a connection has to fit too.
+        // The packet that opens a connection has to fit too.
         data => data.max(PARAMETERS_BYTES) + LONGEST_HEAD,
     };
     frames::FrameCarrierOptions {
@@ -246,10 +253,11 @@ impl LiveListener for FrameListener {
     }
 }
 
-/// The initiator on an interface.
+/// The initiator's connector over raw frames.
 struct FrameConnector {
     interface: String,
     options: BlastChannelOptions,
+    /// The number of the next connection.
     number: u32,
     name: &'static str,
 }
@@ -296,7 +304,9 @@ impl Connector for FrameConnector {
 /// An open channel.
 struct LiveBlastConnection<C: PacketCarrier> {
     channel: BlastChannel<C>,
+    /// Name of the stack.
     name: &'static str,
+    /// Whether the peer was informed that no more data units come.
     finished: bool,
 }
 
@@ -309,7 +319,7 @@ impl<C: PacketCarrier> LiveBlastConnection<C> {
         }
     }
 
-    /// Sends data units out of a file, in pieces of whole units.
+    /// Sends data units from the source file, in pieces of whole units.
     fn send_file(
         &mut self,
         bytes: usize,
@@ -330,7 +340,7 @@ impl<C: PacketCarrier> LiveBlastConnection<C> {
         Ok(done)
     }
 
-    /// Takes bytes of the stream to where they are kept; how many came.
+    /// Receives `wanted` bytes into the destination. Returns how many came: fewer if the peer ended its stream.
     fn take(&mut self, wanted: u64, buffers: &mut LiveThreadBuffers) -> Result<u64> {
         if let Some(round) = buffers.destination.round(READ_BYTES, TAIL) {
             return self
@@ -434,7 +444,7 @@ impl<C: PacketCarrier> LiveConnection for LiveBlastConnection<C> {
 
     fn await_disconnect(&mut self, _: &mut LiveThreadBuffers) -> Result<()> {
         match self.channel.await_close() {
-            // A peer that is gone has certainly disconnected.
+            // A vanished peer counts as disconnected.
             Ok(true) | Err(transfer::Error::Gone) => Ok(()),
             Ok(false) => Err(Error::measurement(
                 "the peer sent data after the last data unit",
@@ -464,7 +474,7 @@ impl<C: PacketCarrier> LiveConnection for LiveBlastConnection<C> {
         let carrier = self.channel.facts().carrier;
         let on = |on: bool| if on { "on" } else { "off" }.to_string();
         settings.insert("carrier".into(), carrier.name.into());
-        // Frames go many in a call, but each by itself.
+        // Several frames may be sent in one call, but each is a separate frame: that is not segmentation offload.
         settings.insert(
             "gso".into(),
             on(carrier.name == "udp" && carrier.joined_out > 1),
@@ -509,7 +519,7 @@ impl<C: PacketCarrier> LiveConnection for LiveBlastConnection<C> {
     }
 }
 
-/// What a channel's error means for the run.
+/// Converts an error of a channel to an error of the run.
 fn from_transfer(error: transfer::Error) -> Error {
     match error {
         transfer::Error::Gone | transfer::Error::Closed => connection_vanished("while data was in flight"),

@@ -1,7 +1,8 @@
-//! What a stack is to an endpoint: how it listens, connects, and carries out the operations of the language.
+//! The traits that every protocol stack implements: how an endpoint listens, connects, and carries out the operations of the
+//! specification language (`DataRequest`, `RPCCall` and so on).
 //!
-//! A stack is called straight from a thread. Nothing of ours stands between an operation and its system call: no executor,
-//! queue, allocation or copy.
+//! An endpoint's thread calls a stack directly. Stackline puts nothing between an operation and its system call: no executor, queue,
+//! allocation or copy.
 
 use crate::buffers::LiveThreadBuffers;
 use crate::error::{Error, Result};
@@ -14,24 +15,24 @@ use stackline_proto::datagram::DatagramToken;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-/// What a side needs to know to open its end.
+/// What an endpoint needs to open its end of a pair.
 #[derive(Clone, Debug)]
 pub struct LiveConnectParameters {
     /// The stack and its options as written.
     pub stack: Stack,
-    /// Proof of belonging.
+    /// Random bytes, the same for all endpoints of a part, by which a peer proves that it belongs to this run.
     pub token: DatagramToken,
-    /// Whether connections carry data units: then each one begins with the token, else only the first.
+    /// Whether connections carry data units: then each connection begins with the token, else only the first.
     pub carries_data: bool,
-    /// Which pair of the part this is.
+    /// Index of this pair in the part.
     pub replica: u32,
-    /// Where a responder listens.
+    /// The local address at which a responder listens.
     pub bind: IpAddr,
 }
 
 /// A protocol stack.
 pub trait LiveStack: Sync {
-    /// Its table.
+    /// The stack's name, options and limits.
     fn table(&self) -> &'static StackTable;
     /// Opens the responder's end.
     ///
@@ -51,12 +52,12 @@ pub trait LiveStack: Sync {
 
 /// The responder before a connection.
 pub trait LiveListener: Send {
-    /// A port number, or the path of a socket.
+    /// Where it listens: a port number, or the name of a Unix socket.
     fn address(&self) -> String;
     /// `AwaitConnectIndication`.
     ///
     /// # Errors
-    /// An [`Error`]; strangers are turned away and are no error.
+    /// An [`Error`] when the system refuses or the job was ended. Connections without the token are closed and are not an error.
     fn accept(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>>;
 }
 
@@ -71,18 +72,21 @@ pub trait Connector: Send {
 
 /// An open connection; every operation blocks until it is done (or spins, when the option says so).
 pub trait LiveConnection: Send {
-    /// `DataRequest`, `times` times. Returns how many were sent: fewer when the limit flag came up in between.
+    /// `DataRequest`, `times` times, of `bytes` bytes each. Returns how many data units were sent: fewer if the limit flag was set in
+    /// between.
     ///
     /// # Errors
     /// An [`Error`] when the peer is gone or the job was ended.
     fn send(&mut self, bytes: usize, times: u64, buffers: &mut LiveThreadBuffers) -> Result<u64>;
-    /// `AwaitDataIndication`, `times` times. Returns how many arrived: fewer when the peer ended its stream.
+    /// `AwaitDataIndication`, `times` times, of `bytes` bytes each. Returns how many data units arrived: fewer if the peer ended its
+    /// stream.
     ///
     /// # Errors
     /// As for `send`; also when the stream ends inside a data unit.
     fn receive(&mut self, bytes: usize, times: u64, buffers: &mut LiveThreadBuffers)
     -> Result<u64>;
-    /// `RPCCall`, begun at `since`: true when the response came, false when it counts as lost.
+    /// `RPCCall`, begun at `since`, with a request and a response of so many bytes. Returns true if the response came, false if the call
+    /// counts as lost.
     ///
     /// # Errors
     /// As for `send`.
@@ -93,7 +97,7 @@ pub trait LiveConnection: Send {
         since: Instant,
         buffers: &mut LiveThreadBuffers,
     ) -> Result<bool> {
-        // A reliable stack answers or fails; only one that can lose a call has to know how long it waits.
+        // A call over a reliable stack succeeds or fails; only a stack that can lose calls needs `since`, for its timeout.
         let _ = since;
         self.send(request, 1, buffers)?;
         if self.receive(response, 1, buffers)? == 1 {
@@ -110,7 +114,7 @@ pub trait LiveConnection: Send {
         let _ = buffers;
         Ok(())
     }
-    /// Whether `send` returns only when the peer has everything.
+    /// Whether `send` returns only when the peer has received everything.
     fn confirms(&self) -> bool {
         false
     }
@@ -125,7 +129,7 @@ pub trait LiveConnection: Send {
     fn await_call(&mut self, bytes: usize, buffers: &mut LiveThreadBuffers) -> Result<bool> {
         Ok(self.receive(bytes, 1, buffers)? == 1)
     }
-    /// `RPCReturn`.
+    /// `RPCReturn`, with a response of `bytes` bytes.
     ///
     /// # Errors
     /// As for `send`.
@@ -183,31 +187,32 @@ pub trait LiveConnection: Send {
     /// # Errors
     /// As for `receive`; also when data comes instead.
     fn await_disconnect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<()>;
-    /// What the transport says of itself now.
+    /// The transport's present state (for TCP, the kernel's `TCP_INFO`), if it reports one.
     fn transport(&self) -> Option<TransportRecord> {
         None
     }
-    /// What is really in force, by option name.
+    /// The settings that are in force, which may differ from those asked for, by option name.
     fn settings(&self) -> BTreeMap<String, String>;
-    /// What did not arrive in order, where that can happen.
+    /// How many data units were lost, duplicated or reordered; `None` for a stack where that cannot happen.
     fn losses(&self) -> Option<UnitLosses> {
         None
     }
-    /// Bytes of data units that really arrived, where the cursor cannot know because some were lost.
+    /// Bytes of data units that arrived; `None` if none can be lost, so that the endpoint's program knows the number itself.
     fn received_bytes(&self) -> Option<u64> {
         None
     }
-    /// Where in the streams the next data unit goes and comes from, `(sent, taken)`, in bytes; called only while a run is traced.
+    /// How many bytes of the two byte streams were sent and received, `(sent, taken)`: the places where the next data units begin.
+    /// `None` for a stack without byte streams. Called only while a run is traced.
     fn places(&self) -> Option<(u64, u64)> {
         None
     }
-    /// How many data units of that size leave together when there are as many.
+    /// How many data units of this size leave together (in one system call) if so many are to be sent.
     fn together(&self, bytes: usize) -> u64 {
         let _ = bytes;
         1
     }
-    /// The number that the data unit or request taken last carried, from 0 on this connection, and how many bits of it are
-    /// known; kept only while a run is traced.
+    /// The sequence number (from 0 on this connection) in the data unit or request received last, and how many low bits of it are known.
+    /// Kept only while a run is traced.
     fn number(&self) -> Option<(u64, u32)> {
         None
     }
@@ -215,17 +220,17 @@ pub trait LiveConnection: Send {
     fn peer_sent(&self) -> Option<u64> {
         None
     }
-    /// The two ends' addresses, own first.
+    /// The addresses of the two ends, the local one first.
     fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
         None
     }
-    /// Things worth a flag.
+    /// Remarks on this connection for the run's record.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// The peer closed or reset the connection at a wrong moment.
+/// The error when the peer closed or reset the connection at a wrong moment; `when` completes the sentence.
 pub(crate) fn connection_vanished(when: &str) -> Error {
     Error::measurement(format!("the peer closed the connection {when}")).hint(
         "the process at the other end exited early; its own error message, if any, gives the cause",

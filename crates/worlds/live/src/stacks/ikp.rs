@@ -1,9 +1,10 @@
-//! `ikp`: V's message passing of `transfer`, straight from and into a job's memory.
+//! `ikp` (interkernel protocol): the message passing of the V kernel, as `stackline_transfer` implements it, directly from and into the
+//! endpoint's buffers.
 //!
-//! The initiator is the client: every operation of its is a message, every operation of the responder what it does with the
-//! client's next message (`proto::ikp::stack` has the table). Data units are moved one by one; the peer has a data unit when
-//! the operation returns. Where the responder finds a message it does not expect, both sides wait for each other: that is
-//! reported, as nothing else would ever happen.
+//! The initiator is the client: each of its operations sends one message and waits for the reply. The responder is the server: each of its
+//! operations handles the client's next message (`stackline_proto::ikp::stack` has the table). Data units are moved one by one; when an
+//! operation returns, the peer has the data unit. If the responder finds a message that its operation does not expect, both sides would
+//! wait for each other without end, so that is an error.
 
 mod failure;
 mod initiator;
@@ -32,7 +33,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-/// V's message passing.
+/// The stack `ikp`.
 pub(super) struct LiveIkpStack;
 
 impl LiveStack for LiveIkpStack {
@@ -77,9 +78,10 @@ impl LiveStack for LiveIkpStack {
     }
 }
 
-/// The flags of the job that uses a server at the time.
+/// The flags of the job that uses a server; `None` until its first accept.
 type Present = Arc<Mutex<Option<Arc<LiveCancelFlags>>>>;
 
+/// A callback by which a server asks whether the job was ended.
 fn interrupt(flags: &Present) -> Interrupt {
     let flags = Arc::clone(flags);
     Interrupt::new(move || lock(&flags).as_ref().is_some_and(|flags| flags.ended()))
@@ -91,7 +93,7 @@ struct IkpListener {
     flags: Present,
     token: DatagramToken,
     machine: Machine,
-    /// Who was connected last.
+    /// The client of the last connection.
     last: Option<LiveIkpPeer>,
 }
 
@@ -107,14 +109,14 @@ impl LiveListener for IkpListener {
             let request = server.receive().map_err(from_transfer)?;
             match Verb::read(request.message()) {
                 Some((Verb::Connect, _, token)) if token == self.token => {}
-                // Of the last connection, whose last reply was lost.
+                // A repeated message of the last connection, whose reply was lost: reply again.
                 Some((Verb::Close | Verb::Closing, ..)) if Some(peer_of(&request)) == self.last => {
                     request
                         .reply(IkpReplyContent::Done.reply())
                         .map_err(from_transfer)?;
                     continue;
                 }
-                // Strangers find nobody.
+                // Anything else is dropped, which rejects the client's message.
                 _ => continue,
             }
             let peer = peer_of(&request);

@@ -1,4 +1,5 @@
-//! What the stacks over IP share: addresses, the listening socket, turning strangers away.
+//! Shared by the stacks over IP: resolving addresses, the listening socket, accepting connections of the peer and closing those of
+//! strangers, and the errors of connecting.
 
 use super::authentication::{Newcomers, wait_for_a_connection};
 use crate::buffers::LiveThreadBuffers;
@@ -15,12 +16,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// How long a peer may take to answer at all.
+/// How long a peer may take to answer a connection request.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
-/// As many as the system permits: a client that closes at once runs ahead of the server.
+/// Length of the accept queue, more than systems permit (they cut it): a client that closes each connection at once gets far ahead of the
+/// server.
 const BACKLOG: i32 = 1 << 16;
 
-/// The port a responder listens on: the option `port` plus the replica, or any.
+/// The port that a responder listens on: the option `port` plus the replica's index; without that option 0, any free port.
 pub(crate) fn listening_port(parameters: &LiveConnectParameters) -> Result<u16> {
     match parameters.stack.number("port") {
         None => Ok(0),
@@ -31,7 +33,8 @@ pub(crate) fn listening_port(parameters: &LiveConnectParameters) -> Result<u16> 
     }
 }
 
-/// A bound socket.
+/// A socket bound to the responder's address and port. Falls back to IPv4 on a host without IPv6, and to every address if the given
+/// address is not one of this host's.
 pub(crate) fn bound_socket(
     parameters: &LiveConnectParameters,
     kind: Type,
@@ -42,7 +45,7 @@ pub(crate) fn bound_socket(
     if parameters.bind.is_ipv6()
         && matches!(&socket, Err(e) if e.raw_os_error() == Some(libc::EAFNOSUPPORT))
     {
-        // A host without IPv6: what was to hold for both families holds for the one there is.
+        // A host without IPv6: instead of every address of both families, take every IPv4 address.
         address = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), address.port());
         socket = Socket::new(Domain::IPV4, kind, protocol);
     }
@@ -54,7 +57,7 @@ pub(crate) fn bound_socket(
     }
     let mut done = socket.bind(&address.into());
     if matches!(&done, Err(e) if e.kind() == io::ErrorKind::AddrNotAvailable) {
-        // Behind a translator the address others use is none of this host's.
+        // Behind network address translation, the address that others use is not one of this host's.
         let any = if address.is_ipv4() {
             IpAddr::V4(Ipv4Addr::UNSPECIFIED)
         } else {
@@ -92,7 +95,7 @@ pub(crate) fn listen(socket: &Socket) -> Result<()> {
     Ok(())
 }
 
-/// Makes a socket connect without blocking; until when that may take.
+/// Makes a socket non-blocking before it connects. Returns until when connecting may take.
 pub(super) fn without_blocking(socket: &Socket) -> Result<Instant> {
     socket
         .set_nonblocking(true)
@@ -100,7 +103,7 @@ pub(super) fn without_blocking(socket: &Socket) -> Result<Instant> {
     Ok(clock::now() + core::Duration::from_seconds(PATIENCE.as_secs_f64()))
 }
 
-/// The port a bound socket got.
+/// The port of a bound socket as text; empty if it has none.
 pub(crate) fn bound_port(socket: &Socket) -> String {
     socket
         .local_addr()
@@ -109,7 +112,7 @@ pub(crate) fn bound_port(socket: &Socket) -> String {
         .map_or_else(String::new, |a| a.port().to_string())
 }
 
-/// Resolves `host:port`.
+/// The first address that `host:port` resolves to.
 pub(crate) fn resolve(address: &str) -> Result<SockAddr> {
     let mut found = address.to_socket_addrs().map_err(|e| {
         Error::environment(format!("cannot resolve the address {address}: {e}")).hint(
@@ -122,8 +125,9 @@ pub(crate) fn resolve(address: &str) -> Result<SockAddr> {
         .ok_or_else(|| Error::environment(format!("cannot resolve the address {address}")))
 }
 
-/// On loopback a connection without data comes from an address that follows from the token: by it the responder distinguishes it from
-/// strangers on this machine. The port is chosen when it connects, as without.
+/// Binds a connection to IPv4 loopback, in a procedure without data, to a loopback address derived from the token. In such a procedure only
+/// the first connection sends the token; by this source address the responder distinguishes later ones from those of other programs on
+/// this machine. The port is chosen on connecting, as without binding.
 pub(crate) fn bind_to_an_address_of_our_own(
     socket: &Socket,
     to: &SockAddr,
@@ -145,7 +149,7 @@ pub(crate) fn bind_to_an_address_of_our_own(
         .map_err(|e| error::io_error("bind", &e))
 }
 
-/// Says why a socket of that kind is not to be had.
+/// The error, with a hint, when a socket cannot be opened.
 pub(crate) fn socket_unavailable(stack: &str, error: &io::Error) -> Error {
     let failure = Error::environment(format!(
         "cannot open a socket for {stack} on this host: {error}"
@@ -161,7 +165,7 @@ pub(crate) fn socket_unavailable(stack: &str, error: &io::Error) -> Error {
     }
 }
 
-/// Says why a connection did not come about.
+/// The error, with a hint, when connecting failed.
 pub(crate) fn unreachable(address: &str, error: &io::Error) -> Error {
     let failure = Error::environment(format!("cannot connect to {address}: {error}"));
     match error.kind() {
@@ -184,19 +188,22 @@ pub(crate) fn unreachable(address: &str, error: &io::Error) -> Error {
     }
 }
 
-/// Whether this host has an IPv6 address at all, that of loopback included.
+/// Whether this host has any IPv6 address, loopback's included.
 fn has_ipv6() -> bool {
     std::fs::read_to_string("/proc/net/if_inet6").is_ok_and(|addresses| !addresses.is_empty())
 }
 
-/// Who has been let in so far.
+/// What a listener knows of its connections.
 #[derive(Default)]
 pub(crate) struct Guests {
+    /// The address of the peer that has shown the token.
     known: Option<IpAddr>,
+    /// Connections that have not shown the token yet.
     newcomers: Newcomers,
 }
 
-/// Accepts one connection that may go on: the next that comes from a known peer, or one that shows the token.
+/// Accepts the next connection of the peer; connections of others are closed. A connection has to show the token, except in procedures
+/// without data, where after the first one it is enough that it comes from the same address.
 pub(crate) fn accept(
     listener: &Socket,
     guests: &mut Guests,

@@ -1,4 +1,4 @@
-//! The communication operations of the language on each protocol stack: one file a stack, its line here.
+//! The communication operations of the language on each protocol stack: one file per stack, and the list of all stacks.
 
 use crate::error::{Error, Result};
 use contract::LiveStack;
@@ -21,6 +21,7 @@ pub(crate) use traced_connection::FlowTrace;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use unix::connection_over as stream_over;
 
+/// Every stack that an agent can use.
 const ALL: &[&dyn LiveStack] = &[
     &tcp::LiveTcpStack,
     &mptcp::Mptcp,
@@ -32,7 +33,7 @@ const ALL: &[&dyn LiveStack] = &[
     &ikp::LiveIkpStack,
 ];
 
-/// The stack of that name.
+/// The stack of that name, if there is one.
 #[must_use]
 pub fn find_stack(name: &str) -> Option<&'static dyn LiveStack> {
     ALL.iter().copied().find(|stack| stack.table().name == name)

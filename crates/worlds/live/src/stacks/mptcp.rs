@@ -21,9 +21,10 @@ const TABLE: StackTable = StackTable {
     ..StackTable::RELIABLE
 };
 
+/// TCP's options without the last one, `zerocopy`.
 const OPTIONS: &[OptionTable] = tcp::OPTIONS.split_at(tcp::OPTIONS.len() - 1).0;
 
-/// The stack.
+/// The stack `mptcp`.
 pub(super) struct Mptcp;
 
 impl LiveStack for Mptcp {

@@ -1,7 +1,8 @@
 //! The communication operations over any byte-stream socket: TCP, MPTCP, Unix.
 //!
-//! Data units follow one another without framing: both cursors know their sizes. One byte starts a bulk transfer and one
-//! byte confirms that a put has arrived. A half-closed stream says that no more data units come.
+//! Data units follow one another without framing, because both endpoints' programs know their sizes. One byte starts a bulk transfer, and
+//! one byte confirms that a put has arrived. A half-closed stream says that no more data units come. The token, which shows a responder
+//! that the connection belongs to the run, is sent first.
 
 use super::tcp_record::is_in_transit;
 use crate::buffers::{LiveThreadBuffers, READ_BYTES};
@@ -23,7 +24,7 @@ use std::net::{Shutdown, SocketAddr};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// One thread, or a few, instead of one for each pair.
+/// The option `threads`: one or a few threads drive all pairs of a side, instead of one thread per pair.
 pub(super) const THREADS: OptionTable = OptionTable::new(
     "threads",
     OptionKind::Number(1, 1024),
@@ -31,21 +32,21 @@ pub(super) const THREADS: OptionTable = OptionTable::new(
     "each side drives all its pairs with this many threads, using epoll",
 );
 
-/// How arriving bytes are taken.
+/// How arriving bytes are received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Receive {
-    /// Sleep in the kernel until something is there.
+    /// Sleep in the kernel until something arrives.
     Block,
-    /// Ask again and again.
+    /// Call the kernel without blocking, again and again.
     Spin,
-    /// Let the kernel drop the bytes without copying them.
+    /// Have the kernel drop the bytes without copying them.
     Truncate,
-    /// Let other connections of the thread go on until something is there; with so many threads a side.
+    /// Let other connections of the thread run until something arrives. The number is that of threads on this side.
     Share(u64),
 }
 
 impl Receive {
-    /// By the option `receive`.
+    /// From the options `receive` and `threads`.
     pub(crate) fn of(stack: &Stack) -> Self {
         match (stack.word("receive"), stack.number("threads")) {
             (Some("spin"), _) => Self::Spin,
@@ -55,7 +56,7 @@ impl Receive {
         }
     }
 
-    /// Whether the thread has other connections to drive.
+    /// Whether the thread may drive other connections too.
     const fn shares(self) -> bool {
         matches!(self, Self::Share(_))
     }
@@ -72,11 +73,13 @@ impl Receive {
 
 /// What differs between the stacks that share this file.
 pub(crate) trait Flavour: Send {
+    /// The transport's present state, if the kernel reports it.
     fn transport(&self, socket: &socket2::Socket) -> Option<TransportRecord>;
+    /// The settings in force, by option name.
     fn settings(&self, socket: &socket2::Socket) -> BTreeMap<String, String>;
-    /// Whether `MSG_ZEROCOPY` is one of its options.
+    /// Whether the stack has the option `zerocopy`.
     fn has_zerocopy(&self) -> bool;
-    /// Sends on at once what the transport holds back to fill a segment.
+    /// Makes the transport send at once what it holds back to fill a segment.
     fn push(&self, socket: &socket2::Socket);
 }
 
@@ -86,25 +89,30 @@ pub(crate) struct LiveStream<F> {
     flavour: F,
     receive: Receive,
     input: SocketInputState,
-    /// Bytes taken from the socket that belong to later data units.
+    /// How many bytes were received that belong to later data units.
     ahead: u64,
+    /// Whether the peer has ended its stream.
     ended: bool,
+    /// The state of zero-copy sends, if they are used.
     zerocopy: Option<Zerocopy>,
-    /// The token that has not been sent yet: it leaves with the first data unit.
+    /// The token, until it is sent with the first data unit.
     introduction: Option<DatagramToken>,
 }
 
-/// Sends whose pages the kernel still holds.
+/// Counts of zero-copy sends (system calls with `MSG_ZEROCOPY`).
 #[derive(Clone, Copy, Default)]
 struct Zerocopy {
+    /// Sends whose pages the kernel still holds.
     pending: u32,
+    /// Completed sends for which the kernel copied the data after all.
     copied: u32,
+    /// Completed sends.
     done: u32,
 }
 
 /// `MSG_ZEROCOPY`.
 const ZEROCOPY: SendFlags = SendFlags::from_bits_retain(libc::MSG_ZEROCOPY as u32);
-/// As many sends may wait for their completion.
+/// Most sends that may be pending.
 const PENDING_MOST: u32 = 128;
 
 impl<F: Flavour> LiveStream<F> {
@@ -133,14 +141,14 @@ impl<F: Flavour> LiveStream<F> {
         })
     }
 
-    /// Proves to the responder that this connection belongs to the run, with the first bytes that are sent: as in an
-    /// application, opening a connection and calling over it takes no segment and no system call more.
+    /// Has the connection send the token with its first data unit, so that, as in an application, connecting and calling take no
+    /// additional segment or system call.
     pub(crate) const fn introducing(mut self, token: DatagramToken) -> Self {
         self.introduction = Some(token);
         self
     }
 
-    /// Sends the token by itself, where something else than a data unit of memory comes first.
+    /// Sends the token by itself, if it was not sent: something other than a data unit in memory comes first.
     pub(crate) fn introduce(&mut self, buffers: &LiveThreadBuffers) -> Result<()> {
         let Some(token) = self.introduction.take() else {
             return Ok(());
@@ -148,7 +156,7 @@ impl<F: Flavour> LiveStream<F> {
         send_all(&self.socket, &token, SendFlags::empty(), &buffers.flags)
     }
 
-    /// The first data unit with the token before it.
+    /// Sends the token and the first data unit, in one system call if the kernel takes both.
     #[cold]
     fn send_first(&mut self, bytes: usize, buffers: &mut LiveThreadBuffers) -> Result<()> {
         let Some(token) = self.introduction.take() else {
@@ -212,6 +220,7 @@ impl<F: Flavour> LiveStream<F> {
         self.note_zerocopy(buffers)
     }
 
+    /// Sends a data unit from the source file by `sendfile`, and starts again at the file's beginning when it ends.
     fn send_file(&mut self, bytes: usize, buffers: &mut LiveThreadBuffers) -> Result<()> {
         let flags = buffers.flags.clone();
         let mut left = bytes;
@@ -243,6 +252,7 @@ impl<F: Flavour> LiveStream<F> {
         Ok(())
     }
 
+    /// Counts a zero-copy send; with too many pending, waits for completions.
     fn note_zerocopy(&mut self, buffers: &LiveThreadBuffers) -> Result<()> {
         let Some(state) = &mut self.zerocopy else {
             return Ok(());
@@ -277,7 +287,7 @@ impl<F: Flavour> LiveStream<F> {
         Ok(())
     }
 
-    /// Takes what is there, at most `most` bytes; 0 at the end of the stream.
+    /// Waits for bytes and receives at most `most` of them; 0 at the end of the stream.
     #[inline]
     fn take(&mut self, most: usize, buffers: &mut LiveThreadBuffers) -> Result<usize> {
         let mut tries = 0_u32;
@@ -317,16 +327,16 @@ impl<F: Flavour> LiveStream<F> {
         }
     }
 
-    /// Nothing was there: the next call waits for it.
+    /// Notes that nothing had arrived, so that the next receiving call waits.
     fn nothing(&mut self, buffers: &LiveThreadBuffers) -> Result<()> {
         self.input.nothing();
         buffers.flags.interrupted()
     }
 
-    /// A single byte that is no data.
+    /// Receives the control byte `expected`. Returns false at the end of the stream.
     fn expect_byte(&mut self, expected: u8, buffers: &LiveThreadBuffers) -> Result<bool> {
         if self.ahead > 0 {
-            // It was taken with the data units before it.
+            // The byte was received together with the data units before it, and its value was not kept.
             self.ahead -= 1;
             return Ok(true);
         }
@@ -361,11 +371,14 @@ impl<F: Flavour> LiveStream<F> {
     }
 }
 
+/// The control byte that starts a bulk transfer.
 const START: u8 = b'S';
+/// The control byte that confirms that a put has arrived.
 const CONFIRM: u8 = b'C';
 
-/// How long a connection may take to come to rest, and how often it is polled: sooner at first.
+/// How long to wait, before the clock starts, until nothing is in transit on a connection.
 const REST: Duration = Duration::from_secs(10);
+/// The first and the longest pause between two checks whether something is in transit; pauses double.
 const LOOKS: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(1));
 
 impl<F: Flavour> LiveConnection for LiveStream<F> {
@@ -405,7 +418,8 @@ impl<F: Flavour> LiveConnection for LiveStream<F> {
         let exact = buffers.keeps() || self.receive == Receive::Truncate;
         let mut have = self.ahead;
         while have < wanted {
-            // Bytes for a file are kept apart from what follows them; a truncating receive must not touch what follows.
+            // A file must get no byte beyond the data units, and a truncating receive must not drop the control byte behind them: then
+            // read exactly what is wanted, otherwise also what follows.
             let most = if exact {
                 at_once.max(1 << 20).min(wanted - have)
             } else {
@@ -478,7 +492,7 @@ impl<F: Flavour> LiveConnection for LiveStream<F> {
     fn end_stream(&mut self, buffers: &mut LiveThreadBuffers) -> Result<()> {
         self.introduce(buffers)?;
         match self.socket.shutdown(Shutdown::Write) {
-            // The peer has closed already: it needs no notice.
+            // ENOTCONN: the peer has closed already and needs no notice.
             Err(error) if error.kind() != io::ErrorKind::NotConnected => {
                 Err(broken("shutdown", &error))
             }
@@ -606,7 +620,8 @@ fn send_all(
     Ok(())
 }
 
-/// A call that sent nothing: it was interrupted, or there is no room; then the other connections of the thread go on.
+/// Handles a call that sent nothing. If it was interrupted, checks the flags; if the socket was full, waits for room while other
+/// connections of the thread run; then the caller tries again.
 fn not_sent(
     what: &str,
     socket: &socket2::Socket,
@@ -623,7 +638,7 @@ fn not_sent(
     }
 }
 
-/// A system call that failed because of the peer, or otherwise.
+/// The error for a failed system call; a broken connection is reported as the peer's.
 fn broken(what: &str, error: &io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {

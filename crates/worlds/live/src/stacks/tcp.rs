@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// What Linux takes as TCP_MAXSEG at most (MAX_TCP_WINDOW).
+/// The largest TCP_MAXSEG that Linux accepts (MAX_TCP_WINDOW), bytes.
 const LARGEST_MSS: u64 = 32_767;
 
 const TABLE: StackTable = StackTable {
@@ -42,7 +42,7 @@ const TABLE: StackTable = StackTable {
     ..StackTable::RELIABLE
 };
 
-/// The last one is TCP's alone.
+/// The options of TCP. MPTCP has all but the last one, `zerocopy`.
 pub(super) const OPTIONS: &[OptionTable] = &[
     OptionTable::new(
         "nodelay",
@@ -101,7 +101,8 @@ pub(super) const OPTIONS: &[OptionTable] = &[
     ),
 ];
 
-/// A thread of many pairs sleeps in epoll alone, and waits for no completions.
+/// Pairs of options that exclude each other: a thread that drives many pairs sleeps in epoll alone and does not wait for zero-copy
+/// completions. MPTCP uses the first pair only.
 pub(super) const EXCLUSIVE: &[&[&str]] = &[&["threads", "receive"], &["threads", "zerocopy"]];
 
 pub(super) const MAPPING: ServiceMapping = ServiceMapping(
@@ -126,7 +127,7 @@ DisconnectRequest -> close
 AwaitDisconnectIndication -> recv until it returns 0, close",
 );
 
-/// The stack.
+/// The stack `tcp`.
 pub(super) struct LiveTcpStack;
 
 impl LiveStack for LiveTcpStack {
@@ -147,7 +148,7 @@ impl LiveStack for LiveTcpStack {
     }
 }
 
-/// Listens with TCP, or with another protocol that behaves like it.
+/// The responder's end of TCP, or of MPTCP if `protocol` names it.
 pub(super) fn listen(
     parameters: &LiveConnectParameters,
     protocol: Option<socket2::Protocol>,
@@ -166,7 +167,7 @@ pub(super) fn listen(
     }))
 }
 
-/// Dials likewise.
+/// The initiator's end of TCP, or of MPTCP if `protocol` names it.
 pub(super) fn connector(
     parameters: &LiveConnectParameters,
     address: &str,
@@ -203,6 +204,7 @@ struct TcpConnector {
     shown: String,
     parameters: LiveConnectParameters,
     protocol: Option<socket2::Protocol>,
+    /// Whether an earlier connection has sent the token.
     introduced: bool,
 }
 
@@ -219,7 +221,7 @@ impl Connector for TcpConnector {
         } else {
             None
         };
-        // Bounds the handshake; later connections of a loop go where one already went.
+        // SO_SNDTIMEO bounds the handshake of the first connection; later ones in a loop connect to a peer known to answer.
         let first = !std::mem::replace(&mut self.introduced, true);
         if first {
             socket
@@ -262,7 +264,7 @@ impl Connector for TcpConnector {
     }
 }
 
-/// A host that vanishes without a word is noticed within about half a minute.
+/// Turns keep-alive probes on: the first after 10 s of silence, then one every 5 s. A failure is ignored.
 fn keep_alive(socket: &Socket) {
     let keepalive = TcpKeepalive::new()
         .with_time(Duration::from_secs(10))
@@ -270,6 +272,7 @@ fn keep_alive(socket: &Socket) {
     let _ = socket.set_tcp_keepalive(&keepalive);
 }
 
+/// The connection over a connected socket.
 fn stream(socket: Socket, parameters: &LiveConnectParameters) -> Result<LiveStream<TcpFlavour>> {
     let zerocopy = parameters.stack.flag("zerocopy");
     if zerocopy {
@@ -284,7 +287,7 @@ fn stream(socket: Socket, parameters: &LiveConnectParameters) -> Result<LiveStre
     LiveStream::new(socket, flavour, Receive::of(&parameters.stack), zerocopy)
 }
 
-/// Sets what the specification says; what it leaves out is the kernel's, and is read back into the result.
+/// Sets the socket options that the specification gives. Others keep the kernel's defaults, which the result reports.
 fn configure(socket: &Socket, stack: &Stack) -> Result<()> {
     let failed = |name: &str, e: std::io::Error| {
         Error::environment(format!(
@@ -329,8 +332,9 @@ fn configure(socket: &Socket, stack: &Stack) -> Result<()> {
     Ok(())
 }
 
-/// What is TCP's and MPTCP's.
+/// What TCP and MPTCP add to a byte stream.
 struct TcpFlavour {
+    /// Whether the stack has the option `zerocopy`.
     zerocopy: bool,
 }
 
@@ -360,7 +364,7 @@ impl Flavour for TcpFlavour {
 
     fn push(&self, socket: &Socket) {
         if let Ok(false) = socket.tcp_nodelay() {
-            // A failure would only cost time, which the clock would see.
+            // Setting TCP_NODELAY sends what Nagle's algorithm holds back. A failure is ignored: it would only delay the last segment.
             let _ = socket.set_tcp_nodelay(true);
         }
     }

@@ -1,17 +1,17 @@
-//! What the kernel says of a TCP connection, as a run's record has it.
+//! Converts the kernel's `TCP_INFO` of a connection to the transport record of a run.
 
 use stackline_core::run_record::TransportRecord;
 use stackline_os::tcp_info::TcpInfo;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// Whether something that was sent is not acknowledged; false where the socket is not TCP.
+/// Whether sent data is unacknowledged or still unsent; false for a socket that is not TCP.
 pub(super) fn is_in_transit(socket: BorrowedFd<'_>) -> bool {
     TcpInfo::of(socket)
         .is_ok_and(|info| info.unacked > 0 || info.unsent_bytes.is_some_and(|bytes| bytes > 0))
 }
 
-/// Its record; an error where the socket is not TCP.
+/// The transport record of a TCP socket; an error for any other socket.
 #[expect(clippy::cast_precision_loss, reason = "microseconds of one connection")]
 pub(super) fn read_tcp_record(socket: BorrowedFd<'_>) -> io::Result<TransportRecord> {
     let info = TcpInfo::of(socket)?;

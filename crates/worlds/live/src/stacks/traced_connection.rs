@@ -1,7 +1,8 @@
-//! A connection whose operations are emitted as events: a wrapper around any stack's, there only while a run is traced.
+//! Emits events for the operations of a connection: a wrapper around any stack's connection, used only while a run is traced.
 //!
-//! Both ends give a data unit the same id. Units go one by one where they would go in a row, so that each has its moments; what
-//! leaves in one system call all the same (a batch of datagrams, a blast) has events before and after it.
+//! Both ends give a data unit the same ID. Data units that the stack would send one after the other are passed to it one by one, so that
+//! each has its own times; units that leave in one system call in any case (a batch of datagrams, a blast) have events before and after
+//! that call. A flow is one pair of endpoints; it has a stream in each direction, and numbers count the units of a stream.
 
 use crate::buffers::LiveThreadBuffers;
 use crate::error::Result;
@@ -34,19 +35,21 @@ static INDICATION: Keyword = Keyword::new("APP_INDICATION");
 static REPLY: Keyword = Keyword::new("APP_REPLY");
 static REPLIED: Keyword = Keyword::new("APP_REPLIED");
 
-/// Most units with events before they leave in one go: their events have room in a ring.
+/// Most data units sent in one call: the events of so many fit into the ring of the event recorder.
 const MOST_TOGETHER: u64 = 4096;
 
-/// What the connections of one endpoint share: the numbers go on from one to the next.
+/// What the connections of one endpoint share: the numbering of units goes on from one connection to the next.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowTrace {
     numbering: Arc<Mutex<Numbering>>,
+    /// The direction in which this endpoint sends.
     sends: EventStreamDirection,
+    /// The direction in which this endpoint receives.
     takes: EventStreamDirection,
 }
 
 impl FlowTrace {
-    /// Of an endpoint of that flow.
+    /// For an endpoint of this flow on this side. `both_ways` says whether its procedure sends data units in both directions.
     pub(crate) fn new(flow: u32, side: PairSide, both_ways: bool) -> Self {
         let (sends, takes) = match side {
             PairSide::Initiator => (EventStreamDirection::There, EventStreamDirection::Back),
@@ -75,7 +78,7 @@ impl FlowTrace {
         })
     }
 
-    /// A new connection: its id, and what it numbers units with.
+    /// Begins a new connection. Returns its ID and the numbering of its units.
     fn connect(&self) -> (i64, Numbers) {
         let mut numbering = self
             .numbering
@@ -95,20 +98,21 @@ impl FlowTrace {
     }
 }
 
-/// The numbers of one connection's units; the next connection goes on from there.
+/// The numbering of one connection's units. Dropping it writes the counts back, and the next connection goes on from there.
 struct Numbers {
     numbering: Numbering,
-    /// How many units had come on the connections before.
+    /// How many units were received on earlier connections.
     taken_before: u64,
     flow_trace: FlowTrace,
 }
 
 impl Numbers {
+    /// ID of the stream that this endpoint sends on.
     fn sends(&self) -> i64 {
         self.numbering.stream(self.flow_trace.sends)
     }
 
-    /// What is said of a connection as such: those who connect and disconnect have the same data.
+    /// The data of an event of the connection with this ID; connecting and disconnecting events have the same fields.
     fn connection(&self, id: i64) -> AppConnect<'static> {
         AppConnect {
             unit: id.into(),
@@ -117,7 +121,7 @@ impl Numbers {
         }
     }
 
-    /// The peer has sent so many on this connection, whether they came or not.
+    /// Advances the count of received units to what the peer says it has sent on this connection, so that lost units are counted too.
     fn peer_sent(&mut self, units: Option<u64>) {
         if let Some(units) = units {
             self.numbering
@@ -170,11 +174,13 @@ impl LiveListener for TracedLiveEndpoint<Box<dyn LiveListener>> {
     }
 }
 
-/// One data unit as its events name it.
+/// One data unit as its events describe it.
 #[derive(Clone, Copy)]
 struct TracedDataUnit {
     id: i64,
+    /// ID of its stream.
     stream: i64,
+    /// Where it begins in the byte stream, bytes; `None` over a stack without byte streams.
     offset: Option<u64>,
     bytes: u64,
 }
@@ -182,7 +188,7 @@ struct TracedDataUnit {
 impl TracedDataUnit {
     fn emit(self, keyword: &Keyword) {
         if recorder::is_recording() {
-            // The data of all operations are alike.
+            // The events of all operations have the fields of `AppSend`.
             let data = AppSend {
                 unit: self.id.into(),
                 stream: self.stream.into(),
@@ -197,14 +203,17 @@ impl TracedDataUnit {
 /// A connection that emits events.
 struct TracedLiveConnection {
     inner: Box<dyn LiveConnection>,
+    /// ID of the connection.
     id: i64,
     numbers: Numbers,
-    /// The request whose response is awaited from the application.
+    /// ID of the request that was received and not yet replied to.
     called: Option<i64>,
 }
 
 impl TracedLiveConnection {
+    /// Wraps an open connection and emits `keyword`, connected or accepted.
     fn open(inner: Box<dyn LiveConnection>, id: i64, numbers: Numbers, keyword: &Keyword) -> Self {
+        // The time is read first: the queries below take a while.
         let at_ns = clock::now_ns();
         let places = inner.places();
         let addresses = inner
@@ -231,7 +240,7 @@ impl TracedLiveConnection {
         }
     }
 
-    /// The unit that is `ahead` units of that size after the next to be sent.
+    /// The unit that is `ahead` units, of `bytes` bytes each, after the next one to send.
     fn outgoing(&self, bytes: u64, ahead: u64) -> TracedDataUnit {
         let (numbering, direction) = (&self.numbers.numbering, self.numbers.flow_trace.sends);
         let offset = self.inner.places().map(|(sent, _)| sent + ahead * bytes);
@@ -243,7 +252,7 @@ impl TracedLiveConnection {
         }
     }
 
-    /// The next unit that comes, as far as one can know before it is there.
+    /// The next unit to receive, as far as it is known before it arrives: its number may turn out differently if units are lost.
     fn incoming(&self, bytes: u64) -> TracedDataUnit {
         let (numbering, direction) = (&self.numbers.numbering, self.numbers.flow_trace.takes);
         let offset = self.inner.places().map(|(_, taken)| taken);
@@ -255,7 +264,7 @@ impl TracedLiveConnection {
         }
     }
 
-    /// It came: the same one, unless it carries another number.
+    /// Corrects the ID of a unit that has arrived if it carries another number than expected, and counts it.
     fn came(&mut self, unit: TracedDataUnit) -> TracedDataUnit {
         let Numbers {
             numbering,
@@ -275,6 +284,7 @@ impl TracedLiveConnection {
         TracedDataUnit { id, ..unit }
     }
 
+    /// Sends `units` units in one call of the stack, with an event for each before and after. Returns how many were sent.
     fn send_together(
         &mut self,
         bytes: usize,
@@ -300,7 +310,7 @@ impl TracedLiveConnection {
     }
 }
 
-/// The number nearest to the expected one of which only so many bits are known.
+/// The number nearest to `expected` whose low `bits` bits are those of `number`.
 fn near(number: u64, bits: u32, expected: u64) -> u64 {
     if bits >= u64::BITS {
         return number;
@@ -315,7 +325,7 @@ fn near(number: u64, bits: u32, expected: u64) -> u64 {
     }
 }
 
-/// An address as all events show it: an IPv4 one as such.
+/// An address as events show it: an IPv4-mapped IPv6 address as IPv4.
 fn shown(address: SocketAddr) -> String {
     SocketAddr::new(address.ip().to_canonical(), address.port()).to_string()
 }
@@ -325,7 +335,7 @@ impl LiveConnection for TracedLiveConnection {
         let together = self.inner.together(bytes).clamp(1, MOST_TOGETHER);
         let mut done = 0;
         while done < times && !(times > 1 && buffers.flags.limit()) {
-            // A single one that is left over goes with those before it.
+            // A single unit that would be left over is sent together with those before it.
             let left = times - done;
             let units = if left <= together + 1 && together > 1 {
                 left

@@ -61,7 +61,7 @@ AwaitDisconnectIndication -> recv until it returns 0, close",
     ..StackTable::RELIABLE
 };
 
-/// The stack.
+/// The stack `unix`.
 pub(super) struct Unix;
 
 impl LiveStack for Unix {
@@ -70,7 +70,7 @@ impl LiveStack for Unix {
     }
 
     fn listen(&self, parameters: &LiveConnectParameters) -> Result<Box<dyn LiveListener>> {
-        // An abstract name: no file that could be left behind.
+        // A name in the abstract namespace (unix(7)): no file is left behind.
         let random: String = parameters
             .token
             .iter()
@@ -109,6 +109,7 @@ impl LiveStack for Unix {
     }
 }
 
+/// The address of a name in the abstract namespace, which begins with a zero byte.
 fn abstract_address(name: &str) -> Result<SockAddr> {
     SockAddr::unix(format!("\0{name}")).map_err(|e| {
         Error::environment(format!(
@@ -121,8 +122,9 @@ struct UnixListener {
     socket: Socket,
     name: String,
     parameters: LiveConnectParameters,
+    /// Whether a connection has shown the token.
     introduced: bool,
-    /// The process that has shown the token.
+    /// ID of the process that has shown the token.
     peer: Option<i32>,
     newcomers: Newcomers,
 }
@@ -148,7 +150,7 @@ impl LiveListener for UnixListener {
     }
 }
 
-/// Who opened a connection.
+/// ID of the process that opened a connection (SO_PEERCRED).
 fn process(socket: &Socket) -> Option<i32> {
     getsockopt(&socket.as_fd(), PeerCredentials)
         .ok()
@@ -156,7 +158,7 @@ fn process(socket: &Socket) -> Option<i32> {
 }
 
 impl UnixListener {
-    /// The next connection of a loop.
+    /// The next connection in a procedure without data, after the first: it sends no token, but has to come from the same process.
     fn next(&mut self, buffers: &LiveThreadBuffers) -> Result<Socket> {
         loop {
             match self
@@ -164,7 +166,7 @@ impl UnixListener {
                 .next()
                 .map_or_else(|| self.socket.accept(), Ok)
             {
-                // Of any other process it is a stranger.
+                // Connections of other processes are closed.
                 Ok((socket, _)) if process(&socket) == self.peer => return Ok(socket),
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -179,13 +181,14 @@ impl UnixListener {
     }
 }
 
-/// How long after a full queue of a listener it is tried again.
+/// Pause before connecting is tried again after the listener's queue was full.
 const FULL: Duration = Duration::from_millis(1);
 
 struct UnixConnector {
     address: SockAddr,
     shown: String,
     parameters: LiveConnectParameters,
+    /// Whether an earlier connection has sent the token.
     introduced: bool,
 }
 
@@ -198,7 +201,7 @@ impl Connector for UnixConnector {
         }
         while let Err(error) = socket.connect(&self.address) {
             match error.kind() {
-                // The queue of the listener is full; nothing says when it has room.
+                // The listener's queue is full; the kernel does not report when it has room.
                 io::ErrorKind::WouldBlock => {
                     cancel::pause(FULL);
                     buffers.flags.interrupted()?;
@@ -228,7 +231,7 @@ fn stream(socket: Socket, parameters: &LiveConnectParameters) -> Result<LiveStre
     LiveStream::new(socket, UnixFlavour, Receive::of(&parameters.stack), false)
 }
 
-/// A stream whose other end is any socket at all: for the fuzz target of the framing.
+/// A stream over any connected socket, for the fuzz target.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn connection_over(socket: Socket) -> Result<impl LiveConnection> {
     LiveStream::new(socket, UnixFlavour, Receive::Block, false)

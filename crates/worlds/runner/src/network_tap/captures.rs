@@ -1,5 +1,5 @@
-//! Packets that leave chosen ports of a network, or are dropped before them, or pass the interface of a host, as pcapng: a file each, in
-//! which a packet stands once. It never changes what happens.
+//! Captures packets at chosen sites (ports, or interfaces of hosts) into pcapng files, one file for each site. A packet
+//! stands once in a file, with its fate (drop, duplication) as a comment. Capturing never changes what happens.
 
 use super::packet::{Identity, WirePayload};
 use serde::{Deserialize, Serialize};
@@ -15,37 +15,39 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter};
 
-/// How many events lie between two writes of what may be written.
+/// The number of events between two writes of packets whose order is final.
 const SETTLE_EVERY: u32 = 4096;
 
-/// Where packets are captured: a port, or the interface of a host.
+/// A place where packets are captured: a port, or the interface of a host.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct CaptureSite {
     /// The name of the port or the host.
     pub(crate) name: String,
-    /// The ports whose departures and drops it sees.
+    /// The ports whose departures and drops are captured.
     pub(crate) ports: Vec<u32>,
-    /// The host whose deliveries it sees.
+    /// The host whose deliveries are captured.
     pub(crate) host: Option<u32>,
 }
 
-/// Packets that pass chosen sites, or are dropped there; a file each.
+/// The files of all capture sites.
 #[derive(Debug)]
 pub(super) struct Captures {
     files: Vec<Captured>,
-    /// Which of them see each port, and each host.
+    /// By port: the indices of the files that capture it.
     of_port: BTreeMap<u32, Vec<usize>>,
+    /// By host: the index of the file that captures it.
     of_host: BTreeMap<u32, usize>,
+    /// The most bytes that are kept of a packet.
     snaplen: usize,
-    /// Events since what was captured was last settled.
+    /// Events since packets were last written.
     unsettled: u32,
 }
 
-/// A packet that may still get a comment.
+/// The newest packet of a file, which may still get a comment.
 #[derive(Debug)]
 struct NewestCapturedPacket {
     identity: Identity,
-    /// Its bytes on the wire: of segments that left together, each with headers of its own.
+    /// Its bytes on the wire; if it has several segments, each with its own headers.
     wire_bytes: u64,
     capture: PcapngPacket,
 }
@@ -54,8 +56,9 @@ struct NewestCapturedPacket {
 #[derive(Debug)]
 struct Captured {
     writer: PcapngWriter<BufWriter<File>>,
-    /// The newest packet: what the link does to it is reported behind its departure.
+    /// The newest packet is held back: what the link does to it is reported after its departure.
     newest: Option<NewestCapturedPacket>,
+    /// The first error of writing; nothing is written after it.
     fault: Option<io::Error>,
 }
 
@@ -83,7 +86,7 @@ impl Captures {
             unsettled: 0,
         };
         let rates: Vec<Option<u64>> = rates(network).collect();
-        // What is held back is bounded for all of them together.
+        // The packets held back by all writers together are bounded.
         let settings = PcapngSettings {
             most_held: settings.most_held / sites.len().max(1),
             ..settings.clone()
@@ -116,7 +119,7 @@ impl Captures {
         Ok(captures)
     }
 
-    /// One event.
+    /// Captures the packet of an event at the sites that see it.
     pub(super) fn record<P: WirePayload>(
         &mut self,
         at: Instant,
@@ -141,7 +144,7 @@ impl Captures {
             }
         }
         self.unsettled += 1;
-        // These are reported when they happen, so nothing earlier happens any more.
+        // These events are reported when they happen, so no earlier one can follow: packets before them can be written.
         let present = matches!(what, NetworkEvent::Enqueue(_) | NetworkEvent::Deliver);
         if present && self.unsettled >= SETTLE_EVERY {
             self.unsettled = 0;
@@ -153,10 +156,11 @@ impl Captures {
         self.files.iter_mut().for_each(|file| file.settle(until));
     }
 
-    /// Writes what is left; how much there was.
+    /// Writes the remaining packets. Returns how many packets were captured, and how many came too late for their
+    /// place.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When a file cannot be written.
     pub(super) fn finish(self) -> io::Result<PcapngTotals> {
         let mut all = PcapngTotals::default();
         for file in self.files {
@@ -171,6 +175,7 @@ impl Captures {
 }
 
 impl Captured {
+    /// Captures a departure, or a drop or duplication: as a comment on the newest packet if that is the same one.
     fn keep<P: WirePayload>(
         &mut self,
         at: Instant,
@@ -204,6 +209,7 @@ impl Captured {
         self.put(at, comment, packet, snaplen);
     }
 
+    /// Makes a packet the newest one and writes the one before.
     fn put<P: WirePayload>(
         &mut self,
         at: Instant,
@@ -212,7 +218,7 @@ impl Captured {
         snaplen: usize,
     ) {
         let bytes = packet.payload.wire(snaplen).into_owned();
-        // Segments that left together stand as one packet, with the headers of one.
+        // Segments that left together are captured as one packet with one set of headers.
         let wire_bytes = packet.bytes();
         let length = if bytes.len() < snaplen {
             bytes.len() as u64
@@ -245,7 +251,7 @@ impl Captured {
         let before = self.newest.take_if(|newest| newest.capture.at_ns < until.0);
         self.write(before);
         if self.fault.is_none() {
-            // What happens at that very instant may still be reported.
+            // Events of that very instant may still be reported.
             self.fault = self.writer.settle(until.0.saturating_sub(1)).err();
         }
     }
@@ -260,7 +266,7 @@ impl Captured {
     }
 }
 
-/// Whether the packet has left the queue by then.
+/// Whether a packet is dropped on the link, after it has left the queue.
 const fn happens_on_the_link(reason: DropReason) -> bool {
     matches!(
         reason,
@@ -268,7 +274,7 @@ const fn happens_on_the_link(reason: DropReason) -> bool {
     )
 }
 
-/// The rate of each port, where it is one and constant.
+/// By port: its rate in bit/s, where it is constant.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

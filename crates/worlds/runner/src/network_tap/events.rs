@@ -1,4 +1,4 @@
-//! What happens in a network as events: on the log of the host or switch it happened at, in that node's own clock.
+//! Writes network events to the log of the host or switch where they happened, stamped with that node's own clock.
 
 use super::names::TapNames;
 use super::packet::{Identity, PacketStreams, WirePayload};
@@ -21,17 +21,17 @@ static DROP: Keyword = Keyword::new("NET_DROP");
 static DELIVER: Keyword = Keyword::new("NET_DELIVER");
 static FLOW: Keyword = Keyword::new("NET_FLOW");
 
-/// How instants of a network become times of events.
+/// How instants of the network's time become times of events.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct TraceClockStamp {
-    /// What a right clock reads at the network's beginning, ns.
+    /// What a right clock reads at the beginning of the network's time, ns.
     pub(crate) origin_ns: u64,
-    /// The clocks of its nodes, by number; those that are not there are right.
+    /// By node: its clock. Nodes beyond the end of the list have right clocks.
     pub(crate) clocks: Vec<ClockModel>,
 }
 
 impl TraceClockStamp {
-    /// That of a simulated network, whose hosts have clocks of their own.
+    /// The stamp of a simulated network, whose hosts have clocks of their own.
     pub(crate) fn simulated(network: &Network, origin_ns: u64) -> Self {
         Self {
             origin_ns,
@@ -43,6 +43,7 @@ impl TraceClockStamp {
         }
     }
 
+    /// The time that a node's clock reads at an instant, ns.
     fn at_ns(&self, node: u32, at: Instant) -> u64 {
         let reading = self
             .clocks
@@ -52,13 +53,13 @@ impl TraceClockStamp {
     }
 }
 
-/// Events of one network.
+/// Writes the events of one network.
 #[derive(Debug)]
 pub(super) struct NetworkEventLogs {
     event_logs: EventLogs,
     stamp: TraceClockStamp,
     streams: PacketStreams,
-    /// Which events are kept, where not all are.
+    /// Chooses the events that are kept when disk space is limited; `None` keeps all.
     sample: Option<DiskSample>,
 }
 
@@ -85,7 +86,7 @@ impl NetworkEventLogs {
         self.stamp.origin_ns = origin_ns;
     }
 
-    /// One event.
+    /// Writes one event, unless the sample leaves it out.
     pub(super) fn record<P: WirePayload>(
         &mut self,
         names: &TapNames,
@@ -132,7 +133,7 @@ impl NetworkEventLogs {
             }
             NetworkEvent::Deliver => (&DELIVER, None),
         };
-        // The data of all of them begin alike; `NET_ENQUEUE` and `NET_DROP` have one more.
+        // All events begin with the same data; `NET_ENQUEUE` and `NET_DROP` have one value more.
         let values = data.values();
         let mut all = [more.unwrap_or_default(); 11];
         all[..values.len()].copy_from_slice(&values);
@@ -145,7 +146,7 @@ impl NetworkEventLogs {
         }
     }
 
-    /// The first packet of a flow that nobody knew before.
+    /// Writes `NET_FLOW` at the first packet of a flow that was not known before.
     fn began(&mut self, node: u32, at: Instant, began: &Began) {
         let (initiator, responder) = (began.initiator.to_string(), began.responder.to_string());
         let data = NetFlow {
@@ -162,10 +163,10 @@ impl NetworkEventLogs {
         );
     }
 
-    /// Hands on what is left.
+    /// Hands on the remaining events.
     ///
     /// # Errors
-    /// Why something could not be kept.
+    /// Why something could not be kept, or what was left out.
     pub(super) fn finish(self) -> Result<(), String> {
         let mut left_out = self.streams.frames.left_out().lines();
         left_out.extend(

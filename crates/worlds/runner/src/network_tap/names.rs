@@ -1,17 +1,18 @@
-//! Names of what the network's machine knows by number.
+//! The names of nodes and ports, which the network model knows by number.
 
 use stackline_core::network::Network;
 use stackline_net::{NetworkLocation, NodeIndex, PortIndex};
 use std::borrow::Cow;
 
-/// Names of what the machine knows by number.
+/// The names of the nodes and ports of one network.
 #[derive(Debug)]
 pub(super) struct TapNames {
     pub(super) nodes: Vec<String>,
+    /// The number of hosts for which `ends` is filled; 0 in large networks.
     hosts: usize,
-    /// Of each port, its own name and the node that sends into it.
+    /// By port: its name, and the node that sends into it.
     ports: Vec<(String, u32)>,
-    /// Of each two hosts, `khons>udjat`.
+    /// The names of all pairs of hosts, as `khons>udjat`, at index `from * hosts + to`.
     ends: Vec<String>,
 }
 
@@ -35,7 +36,7 @@ impl TapNames {
             .zip(directions)
             .map(|(port, sender)| (network.port_name(port).unwrap_or_default(), sender));
         let ports = ports.collect();
-        // Of thousands of hosts there are more pairs than are worth keeping.
+        // Thousands of hosts have more pairs than are worth keeping: their names are made on demand.
         let hosts = if network.hosts.len() <= 256 {
             network.hosts.len()
         } else {
@@ -51,7 +52,7 @@ impl TapNames {
         }
     }
 
-    /// The node and the name of the place in it.
+    /// The node of a location, and the location's name.
     pub(super) fn place(&self, place: NetworkLocation) -> (u32, &str) {
         match place {
             NetworkLocation::Port(PortIndex(port)) => self
@@ -65,7 +66,7 @@ impl TapNames {
         }
     }
 
-    /// From which host to which.
+    /// The name of a pair of hosts, `from>to`.
     pub(super) fn ends(&self, from: NodeIndex, to: NodeIndex) -> Cow<'_, str> {
         match self.ends.get(from.0 as usize * self.hosts + to.0 as usize) {
             Some(ends) => Cow::Borrowed(ends),

@@ -1,23 +1,24 @@
-//! What is read of a packet: its bytes, which bytes of which stream it carries, what distinguishes it from the others.
+//! What the recorder reads from a packet: its bytes, the range of a stream that it carries, and its identity.
 
 use stackline_dissect::frame_locator::{FrameLocator, FrameStreamRange};
 use stackline_events::unit_ids::{self, EventStreamDirection};
 use stackline_net::{NetworkPacket, NodeIndex};
 use std::borrow::Cow;
 
-/// What has to be known beside a packet to find its range.
+/// What is needed beside a packet to find the range that it carries. A "pair" is an initiator and a responder of a
+/// simulated run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PacketStreams {
-    /// The flow of the simulator's first pair; the others follow.
+    /// The flow number of the simulator's first pair; the other pairs follow.
     pub(crate) first: u32,
-    /// The node of each pair's initiator.
+    /// By pair: the node of its initiator.
     pub(crate) initiators: Vec<NodeIndex>,
-    /// What real programs' packets are known by.
+    /// Finds ranges in the frames of real programs.
     pub(crate) frames: FrameLocator,
 }
 
 impl PacketStreams {
-    /// The flow of a pair and the direction from a node.
+    /// The flow of a pair, and the direction of a packet that `from` sends.
     fn of_pair(&self, pair: u32, from: NodeIndex) -> Option<(u32, EventStreamDirection)> {
         let initiator = self.initiators.get(pair as usize)?;
         Some((
@@ -31,11 +32,11 @@ impl PacketStreams {
     }
 }
 
-/// A payload that can show itself.
+/// A payload of a network packet whose bytes can be captured and whose range can be found.
 pub(crate) trait WirePayload: Sized {
-    /// Its bytes from the network layer's header on, as they are on the wire, at most so many.
+    /// The bytes of the packet as on the wire, from the network layer's header on, at most `most`.
     fn wire(&self, most: usize) -> Cow<'_, [u8]>;
-    /// Which bytes of which stream it carries; nothing when it carries none, or that cannot be known.
+    /// Which bytes of which stream the packet carries; `None` when it carries none or this cannot be known.
     fn range(packet: &NetworkPacket<Self>, streams: &mut PacketStreams)
     -> Option<FrameStreamRange>;
 }
@@ -71,13 +72,13 @@ impl WirePayload for stackline_sim::SimDatagram {
             stream: Some(unit_ids::stream(flow, direction)),
             offset: carried.offset,
             bytes: Some(carried.bytes),
-            // The simulated protocols emit themselves what they send again.
+            // Simulated protocols emit events of their own for what they send again.
             repeated: false,
         })
     }
 }
 
-/// What distinguishes a packet from the others.
+/// The identity of a packet within a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Identity {
     pub(super) from: u32,

@@ -1,6 +1,7 @@
-//! Keeps what happens in a network, as events and as packets for pcapng. It never changes what happens.
+//! The tap that records the events of a network, as event logs and as packets in pcapng files. It never changes what
+//! happens.
 //!
-//! The machine reports some of it ahead: whoever reads it sorts it by time.
+//! The network reports some events ahead of time (departures), so logs have to be sorted by time before they are read.
 
 use super::captures::{CaptureSite, Captures};
 use super::events::{NetworkEventLogs, TraceClockStamp};
@@ -14,7 +15,7 @@ use stackline_net::{NetworkEvent, NetworkLocation, NetworkPacket, Tap};
 use std::fs::File;
 use std::io;
 
-/// Keeps the events and the packets of one network that are wanted.
+/// Records the events and the packets of one network that are wanted.
 #[derive(Debug)]
 pub(crate) struct RunTapRecorder {
     names: TapNames,
@@ -23,7 +24,7 @@ pub(crate) struct RunTapRecorder {
 }
 
 impl RunTapRecorder {
-    /// Keeps nothing yet.
+    /// A recorder that records nothing yet.
     pub(crate) fn new(network: &Network) -> Self {
         Self {
             names: TapNames::of(network),
@@ -32,7 +33,7 @@ impl RunTapRecorder {
         }
     }
 
-    /// Keeps events; `put` takes event logs of each node, or says why it cannot.
+    /// Also records events; `put` takes the event logs of each node, or says why it cannot.
     pub(crate) fn events(
         mut self,
         put: impl FnMut(&str, &EventLog) -> Result<(), String> + Send + 'static,
@@ -44,13 +45,13 @@ impl RunTapRecorder {
         self
     }
 
-    /// Events take no more than so many bytes on disk: of more a sample is kept.
+    /// Limits the bytes of events on disk; of more a sample is kept.
     pub(crate) fn within(mut self, most_bytes: u64) -> Self {
         self.events = self.events.map(|events| events.within(most_bytes));
         self
     }
 
-    /// The network's time begins then, ns.
+    /// Sets the time at which the network's time begins, ns.
     pub(crate) const fn begin(&mut self, origin_ns: u64) {
         if let Some(events) = &mut self.events {
             events.begin(origin_ns);
@@ -71,10 +72,11 @@ impl RunTapRecorder {
         Ok(self)
     }
 
-    /// Hands on what is left of the events, writes the captured packets to their file; says how many of these.
+    /// Hands on the remaining events and writes the remaining packets to their files. Returns how many packets were
+    /// captured.
     ///
     /// # Errors
-    /// One sentence when some of it cannot be kept.
+    /// One sentence when something cannot be kept.
     pub(crate) fn finish(self) -> Result<PcapngTotals, String> {
         self.events.map_or(Ok(()), NetworkEventLogs::finish)?;
         let failed = |cause: io::Error| {

@@ -1,5 +1,5 @@
-//! What exchanges over a simulated control channel find of the clocks of a simulated run's hosts. The truth is in the
-//! specification; whoever reads a run gets no more than a coordinator could have found.
+//! Estimates the clocks of a simulated run's hosts from simulated exchanges of timestamps with a coordinator. The true
+//! clocks are in the specification; a reader of the run is given only what a coordinator could have measured.
 
 use stackline_core::clock_offset::Offset;
 use stackline_core::network::{ClockModel as Truth, Network};
@@ -8,17 +8,18 @@ use stackline_core::time::{Duration, Instant};
 use stackline_core::trace_index::{ClockCorrection, ClockExchange, HostTrace};
 use std::collections::BTreeMap;
 
-/// Exchanges before and after a run.
+/// The number of exchanges before a run, and after it.
 const AROUND: u64 = 8;
-/// How far these are apart.
+/// The time between two of these exchanges.
 const APART: Duration = Duration(1_000_000);
-/// Between exchanges during a run, and as many as there are at most.
+/// The time between two exchanges during a run.
 const EVERY: Duration = Duration(1_000_000_000);
+/// The most exchanges during a run; a longer run has them further apart.
 const MOST: u64 = 64;
-/// What one direction of the control channel takes at least, and what it may take beyond, ns.
+/// The delay of one direction of the control channel, ns: at least the first value, plus up to the second.
 const CONTROL_DELAY_NS: (u64, u64) = (50_000, 100_000);
 
-/// What is known of each host whose clock is not right: nothing more has to be known of the others.
+/// The measured clock of each host whose clock is not right. Hosts with right clocks are left out.
 pub(super) fn faulty_clocks(
     network: &Network,
     zero_ns: u64,
@@ -42,6 +43,7 @@ pub(super) fn faulty_clocks(
     known.collect()
 }
 
+/// The exchanges with one host before, during and after a run that ends at `end`, and the clock correction from them.
 fn compared(truth: &Truth, zero_ns: u64, end: Instant, seed: Seed) -> ClockCorrection {
     let around = |from: Instant| (0..AROUND).map(move |n| from + Duration(n * APART.0));
     let between = (end.0 / EVERY.0 / MOST + 1) * EVERY.0;
@@ -66,7 +68,7 @@ fn compared(truth: &Truth, zero_ns: u64, end: Instant, seed: Seed) -> ClockCorre
     }
 }
 
-/// One that begins at a true moment.
+/// One exchange that begins at the true moment `sent`; `zero_ns` is what a right clock reads at the beginning.
 fn exchange(truth: &Truth, zero_ns: u64, sent: Instant, seed: Seed) -> ClockExchange {
     let delay = |name: &str| Duration(CONTROL_DELAY_NS.0 + seed.child(name).0 % CONTROL_DELAY_NS.1);
     let heard = sent + delay("there");

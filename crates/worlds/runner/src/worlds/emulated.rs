@@ -1,5 +1,5 @@
-//! The emulated world: real stacks of real processes, each host in a network of its own, the network between them in
-//! real time.
+//! The emulated world: real stacks of real processes. Each host has a network namespace of its own; an emulator process
+//! carries packets between them in real time.
 
 use super::live::{describe_agent_machines, processor_notes, run, run_traced};
 use super::simulated::{BUSIEST, network_of};
@@ -38,16 +38,18 @@ pub(crate) struct Emulated<'p> {
     traces: Traces,
 }
 
-/// One network with agents on its hosts. The agents go before the network does.
+/// One emulated network with agents on its hosts. The fields are dropped in order: the agents end before the network
+/// does.
 struct EmulatedAgentNetwork<'p> {
     coordinator: Coordinator<'p>,
     agents: AgentsReport,
     emulation: Emulation,
+    /// The emulator's report of the latest run.
     report: Option<EmulatorReport>,
 }
 
 impl<'p> Emulated<'p> {
-    /// Makes the networks and starts agents on those of their hosts that have something to do.
+    /// Starts the emulators of the plan's networks, and agents on those of their hosts that have something to do.
     pub(crate) fn open(context: &RunContext<'p>) -> Result<Self, Error> {
         let plan = context.plan;
         let wanted = |network: &&Network| {
@@ -114,7 +116,7 @@ impl<'p> EmulatedAgentNetwork<'p> {
 }
 
 impl EmulatedAgentNetwork<'_> {
-    /// One run on a fresh network of its own seed.
+    /// Makes one run on a network that is restarted with the run's own seed.
     fn run(
         &mut self,
         scheduled: &ScheduledRun<'_>,
@@ -137,14 +139,15 @@ impl EmulatedAgentNetwork<'_> {
             }
         };
         let report = self.emulation.report();
-        // What was recorded is finished, also of a run that failed.
+        // The restart without a request ends the recording, also of a run that failed.
         let finished = recording.map_or(Ok(()), |_| self.emulation.restart(seed, None));
         let output = output.map_err(through_the_network)?;
         finished?;
         Ok((output, report?))
     }
 
-    /// Chooses where the responders of a traced run listen, so that their packets are known.
+    /// Chooses the ports on which the responders of a traced run listen, so that the emulator can tell to which flow a
+    /// packet belongs. Returns these flows.
     fn flows(&self, scheduled: &ScheduledRun<'_>, tracing: &mut Tracing) -> Vec<FlowAt> {
         let mut flows = Vec::new();
         tracing.ports.clear();
@@ -174,11 +177,13 @@ impl EmulatedAgentNetwork<'_> {
     }
 }
 
-/// Ports of responders in traced runs: below those that a kernel gives to who connects. Flows use them in turn.
+/// The first port of responders in traced runs. The range lies below the ports that a kernel gives to connecting
+/// sockets.
 const FIRST_PORT: u16 = 10_000;
+/// The number of these ports; flows use them in turn.
 const PORTS: u32 = 12_000;
 
-/// How a part's packets say where they belong.
+/// How the packets of a part show which bytes or units they carry.
 fn carries(part: &MeasurementPart) -> Carries {
     let calls = |call: &OperationCall| {
         matches!(
@@ -202,7 +207,7 @@ fn carries(part: &MeasurementPart) -> Carries {
     }
 }
 
-/// Nothing but the network lies between two hosts here: what a firewall would do elsewhere is its own doing.
+/// Replaces a hint about firewalls: here nothing but the emulated network lies between two hosts.
 fn through_the_network(fault: Error) -> Error {
     if fault
         .hint
@@ -216,7 +221,7 @@ fn through_the_network(fault: Error) -> Error {
     fault
 }
 
-/// Interrupts what goes on when the emulator ends: nothing would arrive any more.
+/// Interrupts the run when the emulator process ends, since no packet would arrive any more.
 fn watch(emulation: &Emulation, interrupted: Arc<AtomicBool>) -> Result<(), Error> {
     let watched = emulation.lease().try_clone_to_owned();
     let watched =
@@ -296,6 +301,7 @@ impl Backend for Emulated<'_> {
     }
 }
 
+/// The record of what the emulated network did, from the emulator's report.
 fn record(name: &str, report: &EmulatorReport) -> NetworkRecord {
     let port = |port: &EmulatedPortReport| PortRecord {
         name: format!("{}>{}", port.ends.0, port.ends.1),
@@ -322,19 +328,19 @@ fn record(name: &str, report: &EmulatorReport) -> NetworkRecord {
     }
 }
 
-/// What a client asks [`recorders`] for that wants the events of all packets, of whichever programs, in the event logs of that directory,
-/// a path from the root on, of as many as take no more than so many bytes. Flows are numbered there in the order in which they begin
-/// (`NET_FLOW`).
+/// The request with which a client has [`recorders`] record the events of all packets, of any program, into the event
+/// logs of `directory` (an absolute path). They take at most `most_bytes`; of more a sample is kept. Flows are numbered
+/// in the order in which they begin (`NET_FLOW`).
 ///
 /// # Errors
-/// When it cannot be written as JSON.
+/// When the request cannot be written as JSON.
 pub fn record_all(directory: &Path, most_bytes: u64) -> Result<Value, Error> {
     let recording = RunRecording::of_all(directory, most_bytes);
     serde_json::to_value(recording)
         .map_err(|e| Error::measurement(format!("cannot write the recording settings: {e}")))
 }
 
-/// Makes the recorder that a client of the emulator's process asked for.
+/// Makes the recorder that a client of the emulator process requested.
 ///
 /// # Errors
 /// One sentence, when a file cannot be made.
@@ -360,7 +366,7 @@ pub fn recorders(
     Ok(Box::new(ShiftedRunRecorder(recorder, ahead_ns)))
 }
 
-/// A recorder in the emulator's process, and how far the time of events is ahead of the monotonic clock, ns.
+/// A recorder in the emulator process, and the ns by which the time of events is ahead of the monotonic clock.
 struct ShiftedRunRecorder(RunTapRecorder, i64);
 
 impl NetworkEventRecorder for ShiftedRunRecorder {

@@ -1,4 +1,4 @@
-//! The live world: agents on real hosts.
+//! The live world: agent processes on real hosts make the runs; a coordinator starts and directs them.
 
 use crate::backend::{Backend, RunContext, RunOutput};
 use crate::recording::{Traces, spool_event_logs, unkept};
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
-/// Agents, and what is known of their machines.
+/// The agents of a plan, and what is known of their machines.
 pub(crate) struct LiveAgentsWorld<'p> {
     coordinator: Coordinator<'p>,
     agents: AgentsReport,
@@ -24,7 +24,7 @@ pub(crate) struct LiveAgentsWorld<'p> {
 }
 
 impl<'p> LiveAgentsWorld<'p> {
-    /// Starts the agents.
+    /// Starts agents on the hosts of all live measurements.
     pub(crate) fn open(context: &RunContext<'p>) -> Result<Self, Error> {
         let hosts = hosts_of_plan(context.plan, |measurement| measurement.world == World::Live);
         let (mut coordinator, agents) =
@@ -72,7 +72,7 @@ impl Backend for LiveAgentsWorld<'_> {
     }
 }
 
-/// One run by agents, with the real time it took.
+/// Has agents make one run; measures the real time that it took.
 pub(super) fn run(
     coordinator: &mut Coordinator<'_>,
     scheduled: &ScheduledRun<'_>,
@@ -85,7 +85,7 @@ pub(super) fn run(
     })
 }
 
-/// The same, recorded.
+/// Has agents make one run and trace it: event logs go into `directory`, everything else into `tracing`.
 pub(super) fn run_traced(
     coordinator: &mut Coordinator<'_>,
     scheduled: &ScheduledRun<'_>,
@@ -108,7 +108,7 @@ pub(super) fn run_traced(
         .map_or(Ok(RunOutput { records, took }), |cause| Err(unkept(cause)))
 }
 
-/// What is to be known of shares of processors.
+/// Notes for people about agents that a quota limits to a share of a processor.
 pub(super) fn processor_notes(agents: &AgentsReport) -> Vec<String> {
     let note = |(name, (hello, _)): (&String, &(AgentHello, Value))| {
         let held = hello.share?;
@@ -129,7 +129,8 @@ pub(super) fn processor_notes(agents: &AgentsReport) -> Vec<String> {
     agents.hosts.iter().filter_map(note).collect()
 }
 
-/// What the agents' machines are, what they did before and, once all is done, after.
+/// Describes the agents' machines for `environment.json`: fixed properties, their state before the runs and, once all
+/// is done, after.
 pub(super) fn describe_agent_machines(
     coordinator: &mut Coordinator<'_>,
     agents: &AgentsReport,

@@ -1,4 +1,4 @@
-//! The simulated world: virtual time, exact and repeatable.
+//! The simulated world: runs in virtual time, exact and repeatable.
 
 use super::clocks;
 use crate::backend::{Backend, RunContext, RunOutput};
@@ -17,19 +17,21 @@ use stackline_net::{NodeIndex, PortCounters};
 use stackline_sim::{SimRunLimits, SimRunOutcome, SimRunScene, SimTraceParameters};
 use std::sync::atomic::AtomicBool;
 
-/// Ports without drops that a record keeps.
+/// The number of ports without drops, the busiest, that a record keeps.
 pub(super) const BUSIEST: usize = 8;
 
-/// Simulated runs of a plan.
+/// The simulated world, and what its runs came to.
 pub(crate) struct SimulatedWorld<'p> {
     plan: &'p Plan,
     interrupted: &'p AtomicBool,
     traces: Traces,
-    /// Every run is made twice and has to go the same way.
+    /// Make every run twice; an error if the two differ.
     twice: bool,
+    /// Simulated events of all runs.
     events: u64,
-    /// The digests of all runs, rolled into one.
+    /// The digests of all runs, combined into one.
     digest: u64,
+    /// Simulated runs so far.
     runs: u64,
 }
 
@@ -52,12 +54,13 @@ impl<'p> SimulatedWorld<'p> {
         }
     }
 
-    /// What all runs came to: how many, and their digest.
+    /// The number of runs, and the digest of all their events.
     pub(crate) const fn digest(&self) -> (u64, u64) {
         (self.runs, self.digest)
     }
 
-    /// Where the events of endpoints and protocol machines go.
+    /// The parameters of a trace: its flows, its origin of time, and the event logs that endpoints and protocol
+    /// machines write to.
     fn trace(&self, network: &Network, tracing: &Tracing) -> SimTraceParameters {
         // IMPs report too.
         let imps = network
@@ -78,6 +81,7 @@ impl<'p> SimulatedWorld<'p> {
         }
     }
 
+    /// Makes the run again; an error if its events differ from those of the first time.
     fn same_again(scene: &SimRunScene<'_>, first: &SimRunOutcome) -> Result<(), Error> {
         let (second, ()) = stackline_sim::carry_out(scene, ())?;
         if (second.digest, second.events) == (first.digest, first.events) {
@@ -142,7 +146,7 @@ impl Backend for SimulatedWorld<'_> {
     }
 }
 
-/// How the network's events are stamped, and which flows its pairs are.
+/// How the network's events are stamped with times, and which packets belong to which flow.
 fn stamp_and_streams(
     network: &Network,
     scheduled: &ScheduledRun<'_>,
@@ -167,7 +171,8 @@ fn stamp_and_streams(
     )
 }
 
-/// What a right clock reads at the run's beginning: late enough that none reads less than the run's origin, ns.
+/// What a right clock reads at the beginning of the run, ns: so late that no host's clock reads less than the run's
+/// origin.
 fn zero(network: &Network, tracing: &Tracing) -> u64 {
     tracing.origin_ns
         + network
@@ -178,7 +183,7 @@ fn zero(network: &Network, tracing: &Tracing) -> u64 {
             .unwrap_or(0)
 }
 
-/// What was traced, beside the events that are in the run directory already.
+/// What was traced beside the events, which are in the run directory already.
 fn traced(
     network: &Network,
     scheduled: &ScheduledRun<'_>,
@@ -194,7 +199,7 @@ fn traced(
     }
 }
 
-/// What a run yielded, in the records that every world makes.
+/// The output of a simulated run in the form that all worlds share.
 pub(crate) fn run_output(network: &Network, outcome: SimRunOutcome) -> RunOutput {
     let took = Duration(outcome.virtual_time.0);
     RunOutput {
@@ -204,7 +209,7 @@ pub(crate) fn run_output(network: &Network, outcome: SimRunOutcome) -> RunOutput
     .across(&record(network, &outcome.ports))
 }
 
-/// What went through the network's ports.
+/// The record of what went through the network's ports.
 fn record(network: &Network, ports: &[PortCounters]) -> NetworkRecord {
     let port = |(index, counters): (u32, &PortCounters)| PortRecord {
         name: network.port_name(index).unwrap_or_default(),
@@ -220,7 +225,7 @@ fn record(network: &Network, ports: &[PortCounters]) -> NetworkRecord {
     NetworkRecord::notable(&network.name, (0..).zip(ports).map(port).collect(), BUSIEST)
 }
 
-/// The network of a measurement.
+/// The network that the measurement of a run goes across.
 pub(crate) fn network_of<'p>(
     plan: &'p Plan,
     scheduled: &ScheduledRun<'_>,
@@ -238,6 +243,7 @@ pub(crate) fn network_of<'p>(
         .ok_or_else(missing)
 }
 
+/// The scene with which the simulator makes a run.
 pub(crate) const fn scene<'s>(
     network: &'s Network,
     scheduled: &ScheduledRun<'s>,

@@ -1,4 +1,4 @@
-//! What a program of a simulated application has around it: the time, its host's processor, other programs.
+//! The context of a program of a simulated application: time, its host's processor, other programs.
 
 use super::signal::{Mailbox, Signal};
 use crate::error::Result;
@@ -11,7 +11,7 @@ use std::future::{Future, poll_fn};
 use std::rc::Rc;
 use std::task::Poll;
 
-/// What a program has around it; a copy is the same.
+/// The context of a program. Clones refer to the same simulation.
 #[derive(Clone, Debug)]
 pub struct ProgramContext {
     shared: Rc<SimRunState>,
@@ -24,18 +24,20 @@ impl ProgramContext {
         }
     }
 
-    /// The present.
+    /// The present virtual time.
     #[must_use]
     pub fn now(&self) -> Instant {
         self.shared.now()
     }
 
-    /// Starts a program: it runs until it waits, before the one that starts it goes on. Its error ends the simulation.
+    /// Starts a program. It runs until it waits, before the program that starts it continues. An error of the program
+    /// ends the simulation.
     pub fn spawn(&self, program: impl Future<Output = Result<()>> + 'static) {
         self.shared.tasks.spawn(Box::pin(program));
     }
 
-    /// Waits until a moment. One that is no later than now comes after what was to happen now before.
+    /// Waits until a moment. If that is not in the future, the program continues after everything that is already due
+    /// at this instant.
     pub async fn sleep_until(&self, moment: Instant) {
         let moment = moment.max(self.now());
         let mut is_set = false;
@@ -52,13 +54,13 @@ impl ProgramContext {
         .await;
     }
 
-    /// Waits for so long.
+    /// Waits for that time.
     pub async fn sleep(&self, time: Duration) {
         self.sleep_until(self.now() + time).await;
     }
 
-    /// Has a host's processor work for so long, for a program of it by its number: going from one to another may take time. What takes no
-    /// time comes after what was to happen now before.
+    /// Has a host's processor work for that time, for the host's program with that number: switching from one program
+    /// to another may take time. Work that takes no time ends after everything that is already due at this instant.
     pub async fn work(&self, host: NodeIndex, program: u32, kind: WorkKind, takes: Duration) {
         if takes == Duration::ZERO {
             return self.sleep(takes).await;
@@ -77,19 +79,19 @@ impl ProgramContext {
         .await;
     }
 
-    /// What went through all ports, and what processors have been spent on, by now.
+    /// What went through all ports, and what processors have been used for, until now.
     pub async fn usage(&self) -> UsageTotals {
         let look = self.shared.look();
         poll_fn(|_| look.usage.take().map_or(Poll::Pending, Poll::Ready)).await
     }
 
-    /// A signal between programs.
+    /// Makes a signal between programs.
     #[must_use]
     pub fn signal(&self) -> Signal {
         Signal::new(&self.shared)
     }
 
-    /// An empty mailbox of a program.
+    /// Makes an empty mailbox.
     #[must_use]
     pub fn mailbox<T>(&self) -> Mailbox<T> {
         Mailbox::new(&self.shared)

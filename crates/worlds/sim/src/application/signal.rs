@@ -1,4 +1,5 @@
-//! How programs of a simulated application wait for one another: signals, and mailboxes of what one leaves for another.
+//! How programs of a simulated application wait for each other: signals, and mailboxes that one program fills for
+//! another.
 
 use crate::run_state::SimRunState;
 use std::cell::{Cell, RefCell};
@@ -7,7 +8,8 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 
-/// What one program waits for and others say; a copy is the same. What is said while nobody waits is kept, once.
+/// A signal that one program waits for and others ring. Clones are the same signal. Ringing while nobody waits is
+/// remembered, once.
 #[derive(Clone, Debug)]
 pub struct Signal {
     shared: Rc<SimRunState>,
@@ -16,7 +18,9 @@ pub struct Signal {
 
 #[derive(Debug, Default)]
 struct SignalState {
+    /// The signal was rung and nobody has waited for it since.
     rung: Cell<bool>,
+    /// The task that waits.
     waiter: Cell<Option<u32>>,
 }
 
@@ -28,7 +32,7 @@ impl Signal {
         }
     }
 
-    /// The program that waits for it goes on once the present one waits.
+    /// Rings the signal: the waiting program continues once the present one waits.
     pub fn ring(&self) {
         self.state.rung.set(true);
         if let Some(task) = self.state.waiter.take() {
@@ -36,7 +40,7 @@ impl Signal {
         }
     }
 
-    /// The program that waits for it goes on now, until it waits again.
+    /// Rings the signal and runs the waiting program at once, until it waits again.
     pub fn call(&self) {
         self.state.rung.set(true);
         if let Some(task) = self.state.waiter.take() {
@@ -44,12 +48,12 @@ impl Signal {
         }
     }
 
-    /// What was said before does not count.
+    /// Forgets an earlier ring.
     pub fn clear(&self) {
         self.state.rung.set(false);
     }
 
-    /// Waits for it.
+    /// Waits until the signal is rung.
     pub async fn wait(&self) {
         poll_fn(|_| {
             if self.state.rung.take() {
@@ -62,7 +66,7 @@ impl Signal {
     }
 }
 
-/// What is left for one program, in its order.
+/// Items that are left for one program, in order.
 #[derive(Debug)]
 pub struct Mailbox<T> {
     items: RefCell<VecDeque<T>>,
@@ -77,19 +81,19 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Leaves something; a program that waits for it goes on once the present one waits.
+    /// Leaves an item; a program that waits for it continues once the present one waits.
     pub fn put(&self, item: T) {
         self.items.borrow_mut().push_back(item);
         self.filled.ring();
     }
 
-    /// Leaves something; a program that waits for it goes on now.
+    /// Leaves an item and runs a program that waits for it at once.
     pub fn give(&self, item: T) {
         self.items.borrow_mut().push_back(item);
         self.filled.call();
     }
 
-    /// The next thing, once it is there.
+    /// Takes the next item; waits until there is one.
     pub async fn next(&self) -> T {
         loop {
             let item = self.items.borrow_mut().pop_front();

@@ -1,5 +1,6 @@
-//! One end of a connection of blasts, of stop-and-wait or of a sliding window (Zwaenepoel 1985): what is handed over at once is a blast, and handed
-//! over when the other end has all of it. One connection has both ways; live each way is one of its own.
+//! One end of a connection of blasts, of stop-and-wait or of a sliding window (Zwaenepoel 1985). What is written at
+//! once is one blast, and counts as sent when the other end has all of it. One connection serves both directions; live,
+//! each direction has a connection of its own.
 
 use crate::datagram::SimDatagram;
 use crate::error::{Error, Result};
@@ -13,23 +14,23 @@ use stackline_proto::blast::{
     BlastArrival, BlastConnection, BlastOptions, BlastOutput, BlastState, stack as words,
 };
 
-/// Bytes of the length that goes before what is handed over.
+/// Bytes of the length field before each message.
 pub(super) const LENGTH: u64 = 4;
-/// Ports of the two sides.
+/// The UDP ports of the two sides.
 const PORTS: [u16; 2] = [49_152, 7089];
 
-/// See the module.
+/// One end of a blast connection of an application.
 pub(crate) struct MessageBlastEnd {
     connection: BlastConnection,
     wire: PacketWire,
-    /// Bytes that are on their way to the other end.
+    /// Bytes that were written and have not arrived at the other end; 0 when nothing is being written.
     writing: u64,
-    /// Bytes of the stream that were read.
+    /// Bytes of the stream that the application has read.
     taken: u64,
 }
 
 impl MessageBlastEnd {
-    /// The two ends of a connection that is asked for, over a path whose packets have so many bytes at most.
+    /// The two ends of a new connection, over a path with packets of at most `mtu` bytes.
     ///
     /// # Errors
     /// When packets of that stack do not fit the path.
@@ -88,12 +89,13 @@ impl MessageBlastEnd {
         )
     }
 
-    /// Whether the other end has what was handed over.
+    /// Whether the other end has everything that was written.
     pub(super) fn has_room(&self) -> bool {
         self.connection.sender().is_idle()
     }
 
-    /// Hands bytes over: at first none of them count, and all once the other end has them.
+    /// Writes bytes. The first call returns 0; later calls return `None` until the other end has all of them, then the
+    /// number of bytes.
     pub(super) fn send(&mut self, bytes: u64) -> Option<u64> {
         if self.writing == 0 {
             self.writing = bytes;
@@ -103,7 +105,7 @@ impl MessageBlastEnd {
         self.has_room().then(|| std::mem::take(&mut self.writing))
     }
 
-    /// Reads so many bytes at most.
+    /// Reads at most `most` bytes; `None` when there are none.
     pub(super) fn receive(&mut self, most: u64) -> Option<u64> {
         let bytes = (self.connection.receiver().delivered() - self.taken).min(most);
         self.taken += bytes;
@@ -122,7 +124,7 @@ impl MessageBlastEnd {
             check: Some(check), ..
         } = came
         {
-            // Nothing in a simulated network spoils a byte.
+            // No simulated network corrupts bytes, so every check succeeds.
             self.connection.checked(check.blast.number, true);
         }
     }

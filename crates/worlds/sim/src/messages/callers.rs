@@ -1,4 +1,4 @@
-//! Programs of a simulated application that ask and answer each other by V's messages.
+//! The ends of V's message passing for programs of a simulated application: one program asks, the other answers.
 
 use super::calls::MessageCallPair;
 use crate::application::{Mailbox, Signal};
@@ -13,7 +13,8 @@ use stackline_proto::ikp::options::{BESIDE, PACKET};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Two programs that ask and answer, as the loop of virtual time has them, and as they do: the one that asks, and the one that answers.
+/// Makes a pair for V's messages: as the loop of virtual time uses it, and its two ports, that of the asking and that
+/// of the answering program.
 pub(crate) fn calls<M: 'static>(
     number: u32,
     nodes: [NodeIndex; 2],
@@ -38,13 +39,13 @@ pub(crate) fn calls<M: 'static>(
 struct CallPair<M> {
     number: u32,
     calls: RefCell<MessageCallPair<M>>,
-    /// Answers, and questions.
+    /// Answers for the asking side, and questions for the answering side.
     arrived: [Rc<Mailbox<M>>; 2],
     broken: Signal,
     shared: Rc<SimRunState>,
 }
 
-/// One of two programs that ask and answer; a copy is the same.
+/// The port of one of the two programs. Clones are the same port.
 pub struct CallPort<M>(Rc<CallPair<M>>);
 
 impl<M> Clone for CallPort<M> {
@@ -54,13 +55,13 @@ impl<M> Clone for CallPort<M> {
 }
 
 impl<M: 'static> CallPort<M> {
-    /// Bytes that a message has room for.
+    /// The most bytes of a message.
     #[must_use]
     pub fn room(&self) -> u64 {
         u64::from(self.0.calls.borrow().room())
     }
 
-    /// Asks and waits for the answer; nothing else may be asked before.
+    /// Asks, and waits for the answer; nothing else may be asked before it.
     pub async fn ask(&self, bytes: u64, message: M) -> M {
         let now = self.0.shared.now();
         self.0.calls.borrow_mut().ask(now, bytes as u32, message);
@@ -68,19 +69,19 @@ impl<M: 'static> CallPort<M> {
         self.0.arrived[0].next().await
     }
 
-    /// Waits until it is asked.
+    /// Waits for the next question.
     pub async fn asked(&self) -> M {
         self.0.arrived[1].next().await
     }
 
-    /// Answers what was asked.
+    /// Answers the question received last.
     pub fn answer(&self, bytes: u64, message: M) {
         let now = self.0.shared.now();
         self.0.calls.borrow_mut().answer(now, bytes as u32, message);
         self.0.flush(PairSide::Responder);
     }
 
-    /// Waits until nobody answers any more.
+    /// Waits until the client gives up because nobody answers any more.
     pub async fn broken(&self) {
         self.0.broken.wait().await;
     }
@@ -133,7 +134,7 @@ impl<M: 'static> SimConnectionPair for CallPair<M> {
         self.flush(side);
     }
 
-    /// One that another took the place of does nothing.
+    /// A timer that was replaced by another one does nothing.
     fn timer(&self, _: u32, side: PairSide, shared: &Rc<SimRunState>) {
         let mut calls = self.calls.borrow_mut();
         if calls.alarms[side.index()] == Some(shared.now()) {

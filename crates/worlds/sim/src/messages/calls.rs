@@ -1,5 +1,5 @@
-//! V's messages between two programs of an application (`proto::ikp`): one side asks and is blocked until the other answers. What is in a
-//! message nobody here knows.
+//! V's message passing (`proto::ikp`) between two programs of an application: one side asks and is blocked until the
+//! other answers. The contents of messages (`M`) are opaque here.
 
 use crate::datagram::SimDatagram;
 use crate::stacks::packet_wire::PacketWire;
@@ -8,17 +8,18 @@ use stackline_core::time::Instant;
 use stackline_net::{NetworkPacket, NodeIndex};
 use stackline_proto::ikp::{Grants, IkpClient, IkpOptions, IkpOutput, IkpServer, client, server};
 
-/// Two programs that exchange messages.
+/// The client and the server of two programs, and the messages between them.
 pub(super) struct MessageCallPair<M> {
     client: IkpClient,
     server: IkpServer,
     wires: [PacketWire; 2],
-    /// Bytes of what was asked and answered last, by side; and what that is, until it arrives.
+    /// By side: the bytes of the last question and of the last answer.
     bytes: [u32; 2],
+    /// By side: the last question and the last answer, until they arrive.
     messages: [Option<M>; 2],
-    /// The transaction that the server has and has not answered.
+    /// The transaction that the server has received and not answered.
     open: Option<u32>,
-    /// The next timer of each side.
+    /// By side: its next timer.
     pub(super) alarms: [Option<Instant>; 2],
 }
 
@@ -49,12 +50,12 @@ impl<M> MessageCallPair<M> {
         }
     }
 
-    /// Bytes that a message has room for.
+    /// The most bytes of a message.
     pub(super) const fn room(&self) -> u32 {
         self.client.options().room()
     }
 
-    /// Asks; nothing may be asked until it is answered.
+    /// Asks; nothing else may be asked until it is answered.
     pub(super) fn ask(&mut self, now: Instant, bytes: u32, message: M) {
         let bytes = bytes.clamp(1, self.room());
         if self.client.send(now, bytes, Grants::default()).is_ok() {
@@ -62,7 +63,7 @@ impl<M> MessageCallPair<M> {
         }
     }
 
-    /// Answers what was asked.
+    /// Answers the question received last.
     pub(super) fn answer(&mut self, now: Instant, bytes: u32, message: M) {
         let bytes = bytes.min(self.room());
         if let Some(transaction) = self.open.take()
@@ -72,7 +73,7 @@ impl<M> MessageCallPair<M> {
         }
     }
 
-    /// A packet has reached the host of a side: the question or the answer that it brings.
+    /// Handles a packet that has reached the host of a side. Returns the question or the answer that it completes.
     pub(super) fn arrived(
         &mut self,
         now: Instant,
@@ -95,7 +96,7 @@ impl<M> MessageCallPair<M> {
         }
     }
 
-    /// What leaves a side now.
+    /// The next packet of a side to send now.
     pub(super) fn poll(
         &mut self,
         now: Instant,
@@ -115,12 +116,12 @@ impl<M> MessageCallPair<M> {
         })
     }
 
-    /// Whether nobody answers.
+    /// Whether the client has given up because nobody answers.
     pub(super) const fn is_silent(&self) -> bool {
         matches!(self.client.state(), client::IkpClientState::Failed(_))
     }
 
-    /// When a side has something to do.
+    /// The next deadline of a side.
     pub(super) fn deadline(&mut self, now: Instant, side: PairSide) -> Option<Instant> {
         match side {
             PairSide::Initiator => self.client.deadline(now).map(|(at, _)| at),

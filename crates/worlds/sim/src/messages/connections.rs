@@ -1,4 +1,5 @@
-//! A connection of a simulated application: two ends, each with its protocol's machine, what is handed over to it, and messages on their way.
+//! A connection of a simulated application: two ends, each with its protocol machine, the messages written to it, and
+//! the messages on their way.
 
 use super::blasts::MessageBlastEnd;
 use super::message_end::{MessageEndMachine, MessageRoute, fit_options};
@@ -19,16 +20,17 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Where connections are asked for: the first port of the side that asks, and the other's.
+/// The first port of the side that opens connections, and the port of the other side.
 const PORTS: (u16, u16) = (49_152, 7480);
-/// Timers of an end: its machine has something to do, or the application reads on.
+/// The timer of an end whose machine has something to do.
 const MACHINE: u32 = 0;
+/// The timer of an end whose application continues to read.
 const READ: u32 = 1;
 
 /// The machines of a connection's two ends.
 pub(crate) type EndMachines = [MessageEndMachine; 2];
 
-/// The two ends of a connection of `tcp` that is asked for, with options for each.
+/// The two ends of a new `tcp` connection, with options for each.
 ///
 /// # Errors
 /// When a stack is not `tcp`.
@@ -53,13 +55,13 @@ pub(crate) fn tcp_ends(
     Ok([dialling, listening].map(|machine| MessageEndMachine::Tcp(Box::new(machine))))
 }
 
-/// The same of PUP.
+/// The two ends of a new PUP connection.
 pub(crate) fn pup_ends(now: Instant, number: u32, options: PupOptions, mtu: u64) -> EndMachines {
     let options = fit_options(options, mtu);
     MessageEndMachine::pups(now, options, number.wrapping_mul(2_654_435_761))
 }
 
-/// The same of blasts.
+/// The two ends of a new blast connection.
 ///
 /// # Errors
 /// When packets of that stack do not fit the path.
@@ -74,7 +76,7 @@ pub(crate) fn blast_ends(
     Ok(ends.map(|end| MessageEndMachine::Blasts(Box::new(end))))
 }
 
-/// A connection that is asked for now, as the loop of virtual time has it, and as the programs at its two sides do.
+/// Opens a connection: returns it as the loop of virtual time uses it, and the ports of its two sides.
 pub(crate) fn connection<M: 'static>(
     number: u32,
     nodes: [NodeIndex; 2],
@@ -108,22 +110,25 @@ struct MessageEnd<M> {
     machine: MessageEndMachine,
     /// Bytes of messages that the send buffer has not taken yet.
     unsent: VecDeque<u64>,
-    /// Bytes of all messages handed over so far.
+    /// Bytes of all messages written so far.
     handed: u64,
-    /// Bytes of messages that the application has, those that it took out of the receive buffer beyond them, and how much it takes at once
-    /// at least.
+    /// Bytes of the stream up to the end of the last message that the application has.
     received: u64,
+    /// Bytes read from the receive buffer beyond `received`.
     ahead: u64,
+    /// The least number of bytes that the application reads at once.
     piece: u64,
-    /// Messages on their way here, and where in the stream they end; and parts of them.
+    /// Messages and parts of messages on their way here, with the stream offset at which each ends.
     coming: VecDeque<(u64, Option<M>)>,
     /// The application does not read.
     paused: bool,
-    /// The application waits for room in the send buffer: with the rest of a message, or before it begins one.
+    /// The application waits for room in the send buffer for the rest of a message.
     waits: bool,
+    /// The application waits for room before it begins a message.
     asks: bool,
+    /// The next timer of the machine.
     alarm: Option<Instant>,
-    /// What its program knows.
+    /// The state that its program sees.
     port: Rc<PortState<M>>,
 }
 
@@ -145,7 +150,7 @@ impl<M> MessageEnd<M> {
         }
     }
 
-    /// Whether a writer does not wait, or there is room for it.
+    /// Whether no writer waits, or there is room for it.
     fn is_awake(&self) -> bool {
         !(self.waits || self.asks) || self.machine.has_room()
     }
@@ -167,12 +172,12 @@ impl<M: 'static> MessageConnection<M> {
         &self.ends[side.index()]
     }
 
-    /// What the program of a side knows.
+    /// The state that the program of a side sees.
     pub(super) fn port(&self, side: PairSide) -> Rc<PortState<M>> {
         Rc::clone(&self.end(side).borrow().port)
     }
 
-    /// Hands bytes over, and the message that they end. How many times that was done before.
+    /// Writes bytes, and the message that ends with them (`None` for a part of a message).
     pub(super) fn put(&self, side: PairSide, bytes: u64, message: Option<M>) {
         let ends_at = {
             let mut end = self.end(side).borrow_mut();
@@ -193,7 +198,7 @@ impl<M: 'static> MessageConnection<M> {
         end.unsent.is_empty() && end.machine.has_room()
     }
 
-    /// The program waits for room.
+    /// Notes that the program waits for room.
     pub(super) fn ask_for_room(&self, side: PairSide) {
         self.end(side).borrow_mut().asks = true;
         self.hand_over(side);
@@ -230,13 +235,13 @@ impl<M: 'static> MessageConnection<M> {
         );
     }
 
-    /// Something happens to the program of a side, once all programs wait.
+    /// Has something happen to the program of a side, once all programs wait.
     fn notify(&self, end: &MessageEnd<M>, what: impl FnOnce(&PortState<M>) + 'static) {
         let port = Rc::clone(&end.port);
         self.shared.tasks.notify(Box::new(move || what(&port)));
     }
 
-    /// Takes what has come, message by message, as long as the application reads.
+    /// Reads what has arrived, message by message, while the application reads.
     fn read(&self, side: PairSide) {
         let now = self.shared.now();
         let mut end = self.end(side).borrow_mut();
@@ -262,9 +267,9 @@ impl<M: 'static> MessageConnection<M> {
         }
     }
 
-    /// Hands over what there is room for.
+    /// Writes what there is room for, if a waiting writer would be woken.
     fn hand_over(&self, side: PairSide) {
-        // As a kernel does, a writer that waits is woken when there is enough room, perhaps by what leaves now.
+        // As in a kernel, a waiting writer is woken when there is enough room, perhaps after what is sent now.
         if !self.end(side).borrow().is_awake() {
             self.flush(side);
             if !self.end(side).borrow().is_awake() {
@@ -298,7 +303,7 @@ impl<M: 'static> MessageConnection<M> {
         }
     }
 
-    /// Sends what may leave.
+    /// Sends packets and sets the next timer.
     fn flush(&self, side: PairSide) {
         self.read(side);
         let now = self.shared.now();
@@ -353,7 +358,7 @@ impl<M: 'static> SimConnectionPair for MessageConnection<M> {
         self.hand_over(side);
     }
 
-    /// One that another took the place of does nothing.
+    /// A timer of the machine that was replaced by another one does nothing.
     fn timer(&self, what: u32, side: PairSide, shared: &Rc<SimRunState>) {
         if what == MACHINE {
             let mut end = self.end(side).borrow_mut();

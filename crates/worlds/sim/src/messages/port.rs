@@ -1,4 +1,4 @@
-//! One side of a connection, as a program of a simulated application has it.
+//! The port: one side of a connection as a program of a simulated application uses it.
 
 use super::connections::MessageConnection;
 use crate::application::{Mailbox, Signal};
@@ -9,18 +9,19 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 
-/// What has happened to a side.
+/// What has happened at one side of a connection.
 pub(super) struct PortState<M> {
     pub(super) arrived: Mailbox<M>,
-    /// The connection is there, or broken; the first is known at the side that asked for it, and so is the second.
+    /// The connection is open. Known only at the side that opened it, as is `broken`.
     connected: Cell<bool>,
     connecting: Signal,
     pub(super) broken: Signal,
-    /// How often something was handed over, and taken.
+    /// The number of writes.
     handed: Cell<u64>,
+    /// The number of writes that the send buffer has accepted wholly.
     taken: Cell<u64>,
     taking: Signal,
-    /// What is rung when there is room.
+    /// The signal to ring when there is room.
     room: RefCell<Option<Signal>>,
 }
 
@@ -55,7 +56,7 @@ impl<M> PortState<M> {
     }
 }
 
-/// One side of a connection; a copy is the same. One program waits for each thing.
+/// One side of a connection. Clones are the same side. At most one program may wait for each kind of event.
 pub struct MessagePort<M> {
     connection: Rc<MessageConnection<M>>,
     side: PairSide,
@@ -97,37 +98,39 @@ impl<M: 'static> MessagePort<M> {
         self.connection.number
     }
 
-    /// Whether the connection is there, at the side that asked for it.
+    /// Whether the connection is open; known at the side that opened it.
     #[must_use]
     pub fn is_connected(&self) -> bool {
         self.state.connected.get()
     }
 
-    /// Waits until it is there, at the side that asked for it.
+    /// Waits until the connection is open, at the side that opened it.
     pub async fn connected(&self) {
         while !self.is_connected() {
             self.state.connecting.wait().await;
         }
     }
 
-    /// Waits until the connection is broken, at the side that asked for it.
+    /// Waits until the connection is broken, at the side that opened it.
     pub async fn broken(&self) {
         self.state.broken.wait().await;
     }
 
-    /// Hands a message over and waits until the send buffer has taken all of it. `bytes` is what it takes on the connection, at least 1.
+    /// Writes a message and waits until the send buffer has accepted all of it. `bytes` is its length on the
+    /// connection, at least 1.
     pub async fn send(&self, bytes: u64, message: M) {
         let number = self.put(bytes, message);
         self.taken(number).await;
     }
 
-    /// The same as [`MessagePort::send`], and nothing is waited for; which one it is, for [`MessagePort::taken`].
+    /// Writes a message like [`MessagePort::send`], without waiting. Returns the number of the write, for
+    /// [`MessagePort::taken`].
     pub fn put(&self, bytes: u64, message: M) -> u64 {
         self.hand(bytes, Some(message))
     }
 
-    /// Hands over the next bytes of a message, at least 1: what the message is, is said with its last ones, and the other side reads them as they
-    /// come. Which one it is, for [`MessagePort::taken`].
+    /// Writes the next bytes of a message, at least 1. The message itself is given with its last bytes; the other side
+    /// reads the bytes as they arrive. Returns the number of the write, for [`MessagePort::taken`].
     pub fn put_part(&self, bytes: u64) -> u64 {
         self.hand(bytes, None)
     }
@@ -139,14 +142,14 @@ impl<M: 'static> MessagePort<M> {
         number
     }
 
-    /// Waits until the send buffer has taken all of what was handed over as that one.
+    /// Waits until the send buffer has accepted all of the write with that number.
     pub async fn taken(&self, number: u64) {
         while self.state.taken.get() < number {
             self.state.taking.wait().await;
         }
     }
 
-    /// Whether the send buffer has enough room that a writer would be woken.
+    /// Whether the send buffer has enough room that a waiting writer would be woken.
     #[must_use]
     pub fn has_room(&self) -> bool {
         self.connection.has_room(self.side)
@@ -158,23 +161,24 @@ impl<M: 'static> MessagePort<M> {
         self.connection.ask_for_room(self.side);
     }
 
-    /// The next message, when it has come whole.
+    /// Waits for the next whole message.
     pub async fn receive(&self) -> M {
         self.state.arrived.next().await
     }
 
-    /// Whether the program reads, as it does at first. What it has read already comes also where it does not.
+    /// Sets whether the program reads, as it does at first. Messages that it has already read from the connection
+    /// arrive in any case.
     pub fn set_reading(&self, reads: bool) {
         self.connection.set_reading(self.side, reads);
     }
 
-    /// The program reads so many bytes at once, where they are there, and finds its messages in them; else it reads each message by itself, as
-    /// far as it has come.
+    /// Makes the program read at least that many bytes at once, if they are there, and find its messages in them.
+    /// Otherwise it reads each message by itself, as far as it has arrived.
     pub fn set_piece(&self, bytes: u64) {
         self.connection.set_piece(self.side, bytes);
     }
 
-    /// What this side's connection of `tcp` knows of itself.
+    /// The facts about this side of a `tcp` connection; `None` for other protocols.
     #[must_use]
     pub fn facts(&self) -> Option<TcpFacts> {
         self.connection.facts(self.side)

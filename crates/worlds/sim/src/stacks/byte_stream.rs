@@ -1,4 +1,4 @@
-//! What a stack has to offer so that its connections are byte streams (`stream`): pairs, and the ends of connections.
+//! The interface of stacks whose connections are byte streams (used by `stream`): pairs, and the ends of connections.
 
 use crate::error::Result;
 use crate::run_state::SimRunState;
@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// What there was to read.
+/// The result of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Got {
     Bytes(usize),
@@ -19,13 +19,14 @@ pub(crate) enum Got {
     Broken,
 }
 
-/// Which connections begin with an introduction.
+/// Decides which connections begin with an introduction (16 bytes, the token of the live world).
 #[derive(Debug)]
 pub(crate) struct Introductions {
-    /// Every one, else only the first.
+    /// Every connection has one; otherwise only the first.
     every: bool,
-    /// Whether one was asked for and one accepted, introduction and all.
+    /// A connection was opened.
     pub(super) dialled: Cell<bool>,
+    /// A connection was accepted, with its introduction.
     pub(super) accepted: Cell<bool>,
 }
 
@@ -38,62 +39,62 @@ impl Introductions {
         }
     }
 
-    /// Whether connections carry data units, so that the introduction goes with the first of them.
+    /// Whether connections carry data units, so that the introduction is sent with the first unit.
     pub(super) const fn carry_data(&self) -> bool {
         self.every
     }
 
-    /// Whether the next connection asked for has one.
+    /// Whether the next connection that is opened has an introduction.
     pub(super) fn of_next_dialled(&self) -> bool {
         !self.dialled.replace(true) || self.every
     }
 
-    /// Whether the next connection accepted has one.
+    /// Whether the next connection that is accepted has an introduction.
     pub(super) const fn of_next_accepted(&self) -> bool {
         !self.accepted.get() || self.every
     }
 }
 
-/// What a pair of endpoints has between them, where that is byte streams.
+/// The connections of a pair of endpoints, which are byte streams.
 pub(crate) trait SimStreamPair {
     /// One end of a connection.
     type End: StreamEnd;
 
     fn introductions(&self) -> &Introductions;
-    /// Asks for the next connection.
+    /// Opens the next connection.
     ///
     /// # Errors
-    /// An [`Error`](crate::error::Error) when the stack takes none.
+    /// An [`Error`](crate::error::Error) when the stack cannot open one.
     fn dial(&self, shared: &Rc<SimRunState>) -> Result<Self::End>;
-    /// Takes the next connection that came about.
+    /// Takes the next connection that was established and not accepted yet.
     fn accept(&self) -> Option<Self::End>;
 }
 
 /// One end of a byte stream, as the application sees it.
 pub(crate) trait StreamEnd {
-    /// Whether the connection came about; nothing while that is not known.
+    /// Whether the connection was established or refused; `None` while that is not known.
     fn answered(&self) -> Option<bool>;
-    /// Puts so many bytes into the send buffer as there is room for; `None` when the connection is broken.
+    /// Writes as many of `bytes` as the send buffer has room for; `None` when the connection is broken.
     fn send(&self, bytes: usize, shared: &SimRunState) -> Option<usize>;
-    /// Takes at most so many bytes out of the receive buffer.
+    /// Reads at most `most` bytes from the receive buffer.
     fn receive(&self, most: usize, shared: &SimRunState) -> Got;
-    /// Why the network broke it, where it is known.
+    /// Why the network broke the connection, if that is known.
     fn broken_by(&self) -> Option<&'static str> {
         None
     }
-    /// Why nothing has answered it, where the network says so.
+    /// Why nobody has answered the connection request, if the network says so.
     fn unanswered_because(&self) -> Option<&'static str> {
         None
     }
-    /// Closes the own half.
+    /// Closes the own half of the connection.
     fn close(&self, shared: &SimRunState);
-    /// The application lets go of it.
+    /// The application gives up the end.
     fn abandon(&self, shared: &SimRunState);
-    /// What is held back for company goes on at once.
+    /// Sends data at once that is held back to be combined with more (Nagle).
     fn push(&self, shared: &SimRunState);
     fn transport(&self, now: Instant) -> TransportRecord;
     fn settings(&self, now: Instant) -> BTreeMap<String, String>;
-    /// Things worth a flag when it ends.
+    /// Notes about the connection, shown as flags of the result.
     fn notes(&self, _now: Instant) -> Vec<String> {
         Vec::new()
     }

@@ -1,7 +1,8 @@
 //! `discard`: data units as UDP datagrams to a server that throws them away and never answers (RFC 863).
 //!
-//! Nothing travels but the data: what UDP leaves unsaid (that somebody listens, that a stream has ended and how many units
-//! it had) the responder knows from the simulator. It goes on when all units have arrived, or when none has for `patience`.
+//! Only data is sent. What UDP does not say (that somebody listens, that a stream has ended and how many units it had)
+//! the responder is given by the simulator. It continues when all units have arrived, or when none has arrived for
+//! `patience`.
 
 use super::pair::{SimConnectionPair, SimPairRoute, SimStack};
 use super::udp_socket::{
@@ -27,9 +28,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-/// Bits of a datagram's first eight bytes that number the unit; those above number the connection.
+/// The lower bits of a datagram's first eight bytes that number the unit; the bits above number the connection.
 const NUMBER_BITS: u32 = 40;
-/// Any port, and the one of RFC 863.
+/// The initiator's UDP port (arbitrary), and the port of RFC 863.
 const PORTS: [u16; 2] = [40_000, 9];
 
 const TABLE: StackTable = StackTable {
@@ -92,12 +93,12 @@ struct DiscardEnding {
     sent: u64,
 }
 
-/// What the simulator knows of a connection, and no packet says.
+/// What the simulator knows of a connection without any packet.
 #[derive(Debug, Default)]
 struct DiscardConnectionTruth {
     accepted: bool,
     sent: u64,
-    /// What the responder has not gone past yet.
+    /// Ends that the responder has not gone past yet.
     ends: VecDeque<DiscardEnding>,
 }
 
@@ -107,8 +108,9 @@ struct DiscardPair {
     route: SimPairRoute,
     patience: Duration,
     sockets: [SimUdpSocket; 2],
-    /// How many connections there were, the present one among them, and whether it is open.
+    /// The number of connections so far, including the present one.
     connections: Cell<u64>,
+    /// Whether the present connection is open.
     open: Cell<bool>,
     known: RefCell<DiscardConnectionTruth>,
     arrived: RefCell<DiscardReceiverState>,
@@ -120,7 +122,7 @@ struct DiscardReceiverState {
     sequence: Sequence,
     units: u64,
     bytes: u64,
-    /// Number and size of those that were not taken yet.
+    /// The numbers and sizes of the units that were not taken yet.
     waiting: VecDeque<(u64, u32)>,
     last: Instant,
 }
@@ -145,7 +147,7 @@ impl DiscardPair {
         &self.sockets[side.index()]
     }
 
-    /// The initiator has ended something: the responder looks whether it has it all.
+    /// Notes that the initiator has ended something, and wakes the responder to check whether it has everything.
     fn end(&self, what: EndedDiscardScope, context: &SimEndpointContext) {
         let mut known = self.known.borrow_mut();
         let sent = known.sent;
@@ -159,7 +161,7 @@ impl DiscardPair {
             .wake(self.route.endpoint(PairSide::Responder));
     }
 
-    /// Takes what the socket has got.
+    /// Takes the units that the socket has received.
     fn gather(&self, now: Instant) {
         let mut arrived = self.arrived.borrow_mut();
         while let Some(received) = self.socket(PairSide::Responder).take() {
@@ -177,7 +179,7 @@ impl DiscardPair {
         }
     }
 
-    /// What ends next, once nothing that was sent before it is still expected; else until when that is waited for.
+    /// The next end, once no unit sent before it is expected any more; otherwise until when they are waited for.
     fn ended(&self, now: Instant) -> Result<DiscardEnding, Option<Instant>> {
         let Some(end) = self.known.borrow().ends.front().copied() else {
             return Err(None);
@@ -191,7 +193,7 @@ impl DiscardPair {
         }
     }
 
-    /// The next unit that came before the next end; `Err` at that end, the outer `None` while there is neither.
+    /// The next unit before the next end; `Err` at that end, `None` while there is neither.
     fn next(&self, context: &SimEndpointContext) -> Option<Result<(u64, u32), DiscardEnding>> {
         self.gather(context.now());
         let end = self.ended(context.now());
@@ -276,8 +278,9 @@ struct Discard {
     pair: Rc<DiscardPair>,
     side: PairSide,
     context: Rc<SimEndpointContext>,
-    /// The own stream has ended, and whether the peer's has.
+    /// The own stream has ended.
     ended: bool,
+    /// The peer's connection has ended.
     over: bool,
 }
 
@@ -292,7 +295,7 @@ impl Discard {
         }
     }
 
-    /// Goes past the next end of that kind; what comes before it is dropped.
+    /// Waits for the next end of that kind; units before it are dropped.
     async fn pass(&self, what: EndedDiscardScope, words: &'static str) -> Result<()> {
         loop {
             let next = self
@@ -309,7 +312,7 @@ impl Discard {
     }
 }
 
-/// What the judge refuses before anything runs.
+/// The error for operations that the specification check refuses before anything runs.
 fn unanswered<T>() -> Result<T> {
     Err(Error::input("over `discard`, the responder never sends"))
 }

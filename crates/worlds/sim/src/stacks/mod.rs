@@ -1,4 +1,4 @@
-//! The simulated stacks: one file a stack, its line here.
+//! The list of the simulated stacks; each stack has a file or folder of its own here.
 
 use crate::error::{Error, Result};
 use pair::SimStack;
@@ -46,10 +46,10 @@ pub fn stack_tables() -> Vec<StackTable> {
     ALL.iter().map(|stack| *stack.table).collect()
 }
 
-/// The options of the machine behind `tcp`, for packets of at most so many bytes.
+/// The options of the `tcp` machine, for packets of at most `mtu` bytes.
 ///
 /// # Errors
-/// An [`Error`] when it is another stack, or takes other options.
+/// An [`Error`] when the stack is not `tcp`, or does not accept its options.
 pub(crate) fn tcp_options(stack: &plan::Stack, mtu: u32, ecn: bool) -> Result<TcpOptions> {
     if stack.name != linux_tcp::TABLE.name {
         return Err(Error::input(format!(
@@ -61,7 +61,7 @@ pub(crate) fn tcp_options(stack: &plan::Stack, mtu: u32, ecn: bool) -> Result<Tc
     Ok(linux_tcp::linux_tcp_options(stack, mtu, ecn))
 }
 
-/// A stack by its name.
+/// Finds a stack by its name.
 ///
 /// # Errors
 /// An [`Error`] when it is not simulated.

@@ -1,5 +1,5 @@
-//! One end of a connection whose machine sends packets by itself: what it waits for and when it is polled again. It decides
-//! nothing of the protocol.
+//! One end of a connection whose machine sends packets by itself: what the end waits for and when it is polled again.
+//! It decides nothing of the protocol.
 
 use super::packet_wire::{ArrivedSimPacket, PacketWire};
 use super::send_credit::SendCredit;
@@ -13,29 +13,29 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 
-/// The machine of one end, and what its application wants of it.
+/// The protocol machine of one end.
 pub(super) trait PacketEndMachine: 'static {
-    /// What its application has to learn of when it changes while packets are sent.
+    /// The state of the machine; its application is woken when it changes while packets are sent.
     type State: PartialEq;
 
     fn state(&self) -> Self::State;
-    /// Takes a packet. Whether its application has to be woken.
+    /// Handles a packet. Returns whether its application has to be woken.
     fn handle(&mut self, arrived: &ArrivedSimPacket<'_>, shared: &SimRunState) -> bool;
-    /// When it has something to do, as far as it is known.
+    /// When the machine has something to do, if that is known.
     fn deadline(&mut self, now: Instant) -> Option<Instant>;
-    /// The next packet that leaves now.
+    /// The next packet to send now.
     fn poll(
         &mut self,
         wire: &PacketWire,
         shared: &SimRunState,
     ) -> Option<NetworkPacket<SimDatagram>>;
-    /// Everything has left that may.
+    /// Called when everything that may be sent was sent.
     fn sent(&mut self, _now: Instant) {}
-    /// Its application lets go of it.
+    /// Called when its application gives up the end.
     fn abandon(&mut self, now: Instant);
-    /// Nothing more leaves once its application has let go of it.
+    /// Whether nothing more is sent, once its application has given it up.
     fn is_over(&self) -> bool;
-    /// Records how it is, when there is something to record. Whether there was.
+    /// Records the state of the machine for the trace. Returns whether there was something to record.
     fn sample(&mut self, _wire: &PacketWire, _at: Instant, _log: &SimTraceLog) -> bool {
         false
     }
@@ -48,11 +48,11 @@ pub(super) struct PacketEnd<M> {
     number: u32,
     endpoint: u32,
     credit: Rc<SendCredit>,
-    /// The application has let go of it.
+    /// The application has given up the end.
     orphan: Cell<bool>,
-    /// Something waits for room in the host's interface.
+    /// A packet waits for room in the host's interface.
     blocked: Cell<bool>,
-    /// The earliest timer that has not come yet.
+    /// The earliest timer that has not expired.
     alarm: Cell<Option<Instant>>,
     pub(super) machine: RefCell<M>,
 }
@@ -68,7 +68,7 @@ impl<M> fmt::Debug for PacketEnd<M> {
 }
 
 impl<M: PacketEndMachine> PacketEnd<M> {
-    /// That end of the connection of that number, for an endpoint.
+    /// An end of the connection with that number, for an endpoint.
     pub(super) fn new(
         wire: PacketWire,
         credit: &Rc<SendCredit>,
@@ -93,7 +93,7 @@ impl<M: PacketEndMachine> PacketEnd<M> {
         self.number
     }
 
-    /// There may be something to send.
+    /// Notes that there may be something to send.
     pub(super) fn touch(self: &Rc<Self>, shared: &SimRunState) {
         if !self.touched.replace(true) {
             let end: Rc<Self> = Rc::clone(self);
@@ -112,7 +112,7 @@ impl<M: PacketEndMachine> PacketEnd<M> {
         }
     }
 
-    /// Its timer came.
+    /// Handles its timer.
     pub(super) fn rang(self: &Rc<Self>, shared: &SimRunState) {
         if self.alarm.get().is_some_and(|alarm| alarm <= shared.now()) {
             self.alarm.set(None);
@@ -120,26 +120,26 @@ impl<M: PacketEndMachine> PacketEnd<M> {
         self.touch(shared);
     }
 
-    /// There may be room in the host's interface.
+    /// Notes that there may be room in the host's interface.
     pub(super) fn departed(self: &Rc<Self>, shared: &SimRunState) {
         if self.blocked.get() {
             self.touch(shared);
         }
     }
 
-    /// The application lets go of it.
+    /// Gives up the end, for its application.
     pub(super) fn abandon(self: &Rc<Self>, shared: &SimRunState) {
         self.orphan.set(true);
         self.machine.borrow_mut().abandon(shared.now());
         self.touch(shared);
     }
 
-    /// Records how it is. Whether there was something to record.
+    /// Records the state for the trace. Returns whether there was something to record.
     pub(super) fn sample(&self, at: Instant, log: &SimTraceLog) -> bool {
         self.machine.borrow_mut().sample(&self.wire, at, log)
     }
 
-    /// Sends what may leave. When it has something to do again.
+    /// Sends all packets that may be sent. Returns when there is something to do again.
     fn send_all(&self, machine: &mut M, shared: &SimRunState) -> Option<Instant> {
         let now = shared.now();
         loop {
@@ -184,7 +184,7 @@ impl<M: PacketEndMachine> ConnectionEnd for PacketEnd<M> {
         let next = self.send_all(&mut machine, shared);
         machine.sent(shared.now());
         if machine.state() != state {
-            // It was given up: whoever waits for it has to know.
+            // The connection was given up: whoever waits for it has to know.
             shared.wake(self.endpoint);
         }
         if let Some(next) = next

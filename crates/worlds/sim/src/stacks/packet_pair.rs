@@ -1,5 +1,5 @@
-//! The connections of a pair of endpoints, one after the other, for stacks whose machines send packets by themselves. A
-//! stack says what opens a connection, which machine serves it and what its operations are.
+//! The connections of a pair of endpoints, one after the other, for stacks whose machines send packets by themselves
+//! (`blast`, `ikp`, `ncp`). A stack says what opens a connection, which machine serves it and what its operations are.
 
 use super::packet_end::{PacketEnd, PacketEndMachine};
 use super::packet_wire::{self, ArrivedSimPacket, PacketWire};
@@ -21,25 +21,25 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::rc::Rc;
 
-/// What differs between such stacks.
+/// The part of such a stack that differs between stacks.
 pub(super) trait PacketPairStack: Sized + 'static {
-    /// Of each end of a connection.
+    /// The machine of each end of a connection.
     type Machine: PacketEndMachine;
     /// An open connection.
     type Service: EndpointService;
 
-    /// Whether a packet of a connection not known yet opens it.
+    /// Whether a packet of an unknown connection opens that connection.
     fn opens(&self, arrived: &ArrivedSimPacket<'_>) -> bool;
-    /// The responder's machine for the connection of that number.
+    /// The responder's machine for the connection with that number.
     fn listen(&self, number: u32) -> Self::Machine;
-    /// What answers a packet of a connection that is over.
+    /// The header that answers a packet of a connection that is over.
     fn answer(&self, arrived: &ArrivedSimPacket<'_>) -> Option<BlastHeader>;
     /// `ConnectRequest`.
     async fn connect(
         pair: &Rc<PacketPair<Self>>,
         context: &Rc<SimEndpointContext>,
     ) -> Result<Self::Service>;
-    /// `AwaitConnectIndication`, when such a connection came.
+    /// `AwaitConnectIndication`, when a connection has arrived.
     async fn accept(
         pair: &Rc<PacketPair<Self>>,
         end: Rc<PacketEnd<Self::Machine>>,
@@ -47,7 +47,7 @@ pub(super) trait PacketPairStack: Sized + 'static {
     ) -> Result<Self::Service>;
 }
 
-/// Those of one side.
+/// The ends of one side.
 type PacketEndsOfSide<M> = RefCell<Vec<Rc<PacketEnd<M>>>>;
 
 /// The connections of a pair.
@@ -57,10 +57,11 @@ pub(super) struct PacketPair<P: PacketPairStack> {
     wires: [PacketWire; 2],
     credits: [Rc<SendCredit>; 2],
     ends: [PacketEndsOfSide<P::Machine>; 2],
-    /// Connections that came and were not accepted yet.
+    /// Connections that have arrived and were not accepted yet.
     backlog: RefCell<VecDeque<Rc<PacketEnd<P::Machine>>>>,
-    /// How many connections the initiator has opened, and how many have reached the responder.
+    /// The number of connections that the initiator has opened.
     opened: Cell<u32>,
+    /// One more than the largest number of a connection that has reached the responder.
     arrived: Cell<u32>,
 }
 
@@ -73,7 +74,7 @@ impl<P: PacketPairStack> fmt::Debug for PacketPair<P> {
 }
 
 impl<P: PacketPairStack> PacketPair<P> {
-    /// One without connections; `seal` bytes stand behind each packet.
+    /// A pair without connections; `seal` bytes stand behind each packet.
     pub(super) fn new(protocol: P, route: SimPairRoute, seal: u32) -> Self {
         Self {
             protocol,
@@ -109,7 +110,7 @@ impl<P: PacketPairStack> PacketPair<P> {
             .map(Rc::clone)
     }
 
-    /// The initiator's end of a new connection; its machine is made for the connection's number.
+    /// The initiator's end of a new connection; `machine` makes its machine from the connection's number.
     pub(super) fn open(
         &self,
         machine: impl FnOnce(u32) -> P::Machine,
@@ -165,7 +166,7 @@ impl<P: PacketPairStack> SimConnectionPair for PacketPair<P> {
             .sum()
     }
 
-    /// Lets go of an end that is over.
+    /// Drops an end that is over.
     fn forget(&self, end: Rc<dyn ConnectionEnd>) {
         self.ends[end.side().index()]
             .borrow_mut()

@@ -1,4 +1,5 @@
-//! What a stack is to the engine: a table, and for each pair of endpoints what lies between them.
+//! The interface of a stack to the engine: a table that describes it, and for each pair of endpoints an object that
+//! holds the connections between them.
 
 use crate::context::SimEndpointContext;
 use crate::datagram::SimDatagram;
@@ -14,34 +15,36 @@ use stackline_core::time::Instant;
 use stackline_net::{NetworkPacket, NodeIndex};
 use std::rc::Rc;
 
-/// Makes a pair: its route, the stack with its options, its seed, and whether every connection introduces itself.
+/// Makes a pair. Arguments: its route, the stack with its options, its seed, and whether every connection begins with
+/// an introduction.
 pub(crate) type MakePair =
     fn(SimPairRoute, &plan::Stack, u64, bool) -> Result<Rc<dyn SimEndpointPair>>;
 
 /// A simulated stack.
 pub(crate) struct SimStack {
-    /// What it is.
+    /// The description of the stack.
     pub(crate) table: &'static StackTable,
-    /// What makes its pairs.
+    /// Makes the stack's pairs.
     pub(crate) pair: MakePair,
 }
 
-/// Where the two endpoints of a pair are.
+/// The hosts of a pair, and the properties of the paths between them. Arrays are by side: initiator, responder.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SimPairRoute {
     /// The pair's number.
     pub(crate) pair: u32,
-    /// Initiator's and responder's host.
+    /// The hosts of initiator and responder.
     pub(crate) nodes: [NodeIndex; 2],
-    /// Their endpoints.
+    /// The numbers of their endpoints.
     pub(crate) endpoints: [u32; 2],
-    /// Largest packet that fits the path, the smaller of both ways.
+    /// The largest packet that fits the paths in both directions, in bytes.
     pub(crate) mtu: u64,
-    /// Bytes that fit into the queues before their first links: a sender waits rather than that its own host drops.
+    /// Bytes that fit into the queues before their first links: a sender waits for room, so that its own host drops
+    /// nothing.
     pub(crate) rooms: [u64; 2],
     /// Whether the processors of the hosts copy what they send.
     pub(crate) copies: [bool; 2],
-    /// Whether a queue of the network marks packets: then its hosts ask for that.
+    /// Whether a queue of the network marks packets: then the hosts use ECN.
     pub(crate) marks: bool,
 }
 
@@ -55,9 +58,9 @@ impl SimPairRoute {
     }
 }
 
-/// What a pair of endpoints has between them.
+/// The connections of a pair of endpoints.
 pub(crate) trait SimEndpointPair: SimConnectionPair {
-    /// An endpoint of the pair, walking its program.
+    /// A task in which an endpoint of the pair walks its program.
     fn spawn(self: Rc<Self>, context: Rc<SimEndpointContext>, replica: u32) -> Task;
 }
 
@@ -67,32 +70,32 @@ impl<P: SimConnectionPair + Connect + 'static> SimEndpointPair for P {
     }
 }
 
-/// What two hosts have between them, as the loop of virtual time knows it.
+/// The connections between two hosts, as the loop of virtual time sees them.
 pub(crate) trait SimConnectionPair {
-    /// A packet has reached the host of one side.
+    /// Handles a packet that has reached the host of one side.
     fn arrived(
         &self,
         side: PairSide,
         packet: &mut NetworkPacket<SimDatagram>,
         shared: &Rc<SimRunState>,
     );
-    /// A timer of one end of a connection came.
+    /// Handles a timer of one end of a connection.
     fn timer(&self, _connection: u32, _side: PairSide, _executor: &Rc<SimRunState>) {}
-    /// Records how its connections are at a moment; of how many there was something to record.
+    /// Records the state of the connections at a moment for the trace. Returns the number of connections recorded.
     fn sample(&self, _at: Instant, _log: &SimTraceLog) -> usize {
         0
     }
-    /// An end of a connection is over.
+    /// Drops an end of a connection that is over.
     fn forget(&self, _end: Rc<dyn ConnectionEnd>) {}
-    /// Whether it has to know when packets have left their hosts.
+    /// Whether the pair has to be notified when packets have left their hosts.
     fn wants_departures(&self) -> bool {
         false
     }
-    /// A packet of that side has left its host, or never will.
+    /// Handles a packet of that side that has left its host, or was dropped there.
     fn departed(&self, _side: PairSide, _at: Instant, _bytes: u32, _executor: &SimRunState) {}
 }
 
-/// Whether both are the same end.
+/// Whether both point to the same end.
 pub(crate) fn is_same_end<E>(known: &Rc<E>, end: &Rc<dyn ConnectionEnd>) -> bool {
     std::ptr::addr_eq(Rc::as_ptr(known), Rc::as_ptr(end))
 }

@@ -1,29 +1,33 @@
-//! What of a host's socket waits in its interface: a sender waits for room there rather than that its own host drops.
+//! Limits the bytes of a host's sockets that wait in its interface: a sender waits for room there, so that its own host
+//! drops nothing.
 
 use crate::run_state::SimRunState;
 use stackline_core::time::Instant;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-/// Bytes that were handed to an interface and have not left.
+/// Counts the bytes that were handed to an interface and have not left.
 #[derive(Debug)]
 pub(super) struct SendCredit {
+    /// The most bytes that may wait.
     room: u64,
     state: RefCell<SendCreditState>,
 }
 
 #[derive(Debug, Default)]
 struct SendCreditState {
+    /// Bytes that were handed over and have not left.
     outstanding: u64,
-    /// When some of them will have left, in order.
+    /// When packets will have left, ascending, and their bytes.
     departures: VecDeque<(Instant, u32)>,
-    /// A sender waits, and whether it waits for a moment that is not known yet.
+    /// A sender waits.
     blocked: bool,
+    /// The sender waits for a moment that is not known yet.
     in_the_dark: bool,
 }
 
 impl SendCreditState {
-    /// Bytes that have not left by now.
+    /// The bytes that have not left by now.
     fn outstanding(&mut self, now: Instant) -> u64 {
         while let Some((at, bytes)) = self.departures.front()
             && *at <= now
@@ -34,7 +38,7 @@ impl SendCreditState {
         self.outstanding
     }
 
-    /// When no more than `room` bytes will be left, as far as it is known.
+    /// When at most `room` bytes will be left, if that is known.
     fn when(&self, room: u64) -> Option<Instant> {
         let mut left = self.outstanding;
         self.departures.iter().find_map(|(at, bytes)| {
@@ -45,7 +49,7 @@ impl SendCreditState {
 }
 
 impl SendCredit {
-    /// One that holds `room` bytes.
+    /// A limit of `room` bytes.
     pub(super) fn new(room: u64) -> Self {
         Self {
             room,
@@ -53,13 +57,13 @@ impl SendCredit {
         }
     }
 
-    /// Bytes it holds.
+    /// The limit in bytes.
     pub(super) const fn bytes(&self) -> u64 {
         self.room
     }
 
-    /// Whether there is room to send. Without it the sender waits until half of it is free again, as in Linux; it is then
-    /// looked at at the moment returned, if that is known.
+    /// Checks whether there is room to send. Without room, the sender waits until half of it is free again, as in
+    /// Linux; the error is the moment to check again, if that is known.
     pub(super) fn room(&self, shared: &SimRunState) -> Result<(), Option<Instant>> {
         let half = self.room / 2;
         let most = if self.state.borrow().blocked {
@@ -70,7 +74,8 @@ impl SendCredit {
         self.down_to(most, half, shared)
     }
 
-    /// Whether at most `most` bytes are left; else when no more than `then` will be.
+    /// Checks whether at most `most` bytes are left; the error is the moment when at most `then` will be, if that is
+    /// known.
     pub(super) fn down_to(
         &self,
         most: u64,
@@ -92,15 +97,16 @@ impl SendCredit {
         if enough { Ok(()) } else { Err(when) }
     }
 
-    /// So many bytes were handed to the interface.
+    /// Notes that `bytes` bytes were handed to the interface.
     pub(super) fn handed(&self, bytes: u64) {
         self.state.borrow_mut().outstanding += bytes;
     }
 
-    /// A packet has left the host at `at`, or never will. Whether somebody waits who has to look again.
+    /// Notes that a packet leaves the host at `at`, or was dropped. Returns whether a sender waits that has to check
+    /// again.
     pub(super) fn departed(&self, at: Instant, bytes: u32) -> bool {
         let mut state = self.state.borrow_mut();
-        // Nearly always the last: only what was dropped comes out of order.
+        // Nearly always the last place: only dropped packets come out of order.
         let place = state
             .departures
             .iter()

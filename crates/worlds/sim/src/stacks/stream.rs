@@ -1,5 +1,6 @@
-//! The communication operations over a byte stream. The same bytes go as in the live world: 16 of introduction, data units
-//! one after the other without framing, one byte that starts a bulk transfer and one that confirms a put.
+//! The communication operations over a byte stream. The same bytes are sent as in the live world: 16 bytes of
+//! introduction, data units one after the other without framing, one byte that starts a bulk transfer and one that
+//! confirms a put.
 
 use super::byte_stream::{Got, SimStreamPair, StreamEnd};
 use crate::context::SimEndpointContext;
@@ -15,14 +16,15 @@ use std::collections::BTreeMap;
 use std::mem;
 use std::rc::Rc;
 
-/// How much is asked of a receiving socket at once when units are smaller.
+/// The bytes that are read at once when units are smaller.
 const READ_BYTES: u64 = 128 << 10;
-/// How much at most.
+/// The most bytes that are read at once.
 const READ_BYTES_MOST: u64 = 1 << 20;
-/// Bytes a connection begins with, in the live world its token.
+/// Bytes of the introduction with which a connection begins; in the live world its token.
 const INTRODUCTION: u64 = 16;
-/// How long a peer may take to answer the first time, and later (Linux gives up after six SYNs).
+/// How long a peer may take to answer the first connection request.
 const PATIENCE: Duration = Duration(5_000_000_000);
+/// How long it may take to answer later ones (Linux gives up after six SYNs).
 const PATIENCE_LATER: Duration = Duration(127_000_000_000);
 
 /// An open stream.
@@ -30,10 +32,10 @@ const PATIENCE_LATER: Duration = Duration(127_000_000_000);
 pub(crate) struct SimStream<E: StreamEnd> {
     end: E,
     context: Rc<SimEndpointContext>,
-    /// Bytes taken from the socket that belong to later data units.
+    /// Bytes that were read and belong to later data units.
     ahead: u64,
     ended: bool,
-    /// Bytes of introduction that have not left: they go with the first data unit, as in the live world.
+    /// Bytes of the introduction that were not sent: they are sent with the first data unit, as in the live world.
     introduction: u64,
 }
 
@@ -84,7 +86,7 @@ impl<E: StreamEnd> SimStream<E> {
         stream.established(context.now() + patience).await?;
         if introduces {
             stream.introduction = INTRODUCTION;
-            // What is sent next lies behind it.
+            // Offsets of what is sent next count from behind it.
             context.trace(|line, _| line.moved(INTRODUCTION, 0));
         }
         if !pair.introductions().carry_data() {
@@ -133,7 +135,7 @@ impl<E: StreamEnd> SimStream<E> {
         &self.context.shared
     }
 
-    /// Sends the introduction by itself, where something else than a data unit comes first.
+    /// Sends the introduction alone, where something other than a data unit comes first.
     async fn introduce(&mut self) -> Result<()> {
         if self.introduction > 0 {
             self.put(0).await
@@ -142,7 +144,7 @@ impl<E: StreamEnd> SimStream<E> {
         }
     }
 
-    /// Puts bytes into the stream, behind its introduction; waits for room.
+    /// Writes bytes behind the introduction, and waits for room.
     async fn put(&mut self, bytes: u64) -> Result<()> {
         let mut left = (bytes + mem::take(&mut self.introduction)) as usize;
         let (end, shared) = (&self.end, &self.context.shared);
@@ -158,7 +160,7 @@ impl<E: StreamEnd> SimStream<E> {
         if sent { Ok(()) } else { Err(self.broken()) }
     }
 
-    /// It is broken: by the network, or by the peer.
+    /// The error of a broken connection: by the network, or by the peer.
     fn broken(&self) -> Error {
         match self.end.broken_by() {
             Some(why) => Error::measurement(format!("the connection was given up while data was in flight: {why}"))
@@ -167,7 +169,7 @@ impl<E: StreamEnd> SimStream<E> {
         }
     }
 
-    /// Takes what is there, at most `most` bytes; 0 at the end of the stream.
+    /// Reads what has arrived, at most `most` bytes; 0 at the end of the stream.
     async fn take(&self, most: u64, what: &'static str) -> Result<u64> {
         let (end, shared) = (&self.end, &self.context.shared);
         let step = || match end.receive(most.min(READ_BYTES_MOST) as usize, shared) {
@@ -194,11 +196,11 @@ impl<E: StreamEnd> SimStream<E> {
         Ok(true)
     }
 
-    /// A single byte that is no data.
+    /// Reads a single byte that is not data.
     async fn expect_byte(&mut self, what: &'static str) -> Result<bool> {
         self.context.trace(|line, _| line.moved(0, 1));
         if self.ahead > 0 {
-            // It was taken with the data units before it.
+            // It was read with the data units before it.
             self.ahead -= 1;
             return Ok(true);
         }
@@ -207,7 +209,7 @@ impl<E: StreamEnd> SimStream<E> {
         Ok(got == 1)
     }
 
-    /// Sends so many units; replies too, one at a time.
+    /// Sends `times` units, or one reply.
     async fn send_units(&mut self, bytes: u64, times: u64, what: SimDepartureKind) -> Result<u64> {
         for done in 0..times {
             if times > 1 && self.context.job.flags.limit() {
@@ -220,7 +222,7 @@ impl<E: StreamEnd> SimStream<E> {
         Ok(times)
     }
 
-    /// Takes so many units; calls and responses too, one at a time.
+    /// Receives `times` units, or one call or response.
     async fn receive_units(&mut self, bytes: u64, times: u64, what: Coming) -> Result<u64> {
         let wanted = bytes.saturating_mul(times);
         let at_once = bytes.max(READ_BYTES);

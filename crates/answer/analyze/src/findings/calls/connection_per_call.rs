@@ -1,4 +1,5 @@
-//! A connection for each call or transfer: each is opened and closed while the clock runs, and begins with a small window again.
+//! Connection per call: each call or transfer opens and closes a connection of its own while the clock runs, and each begins with a small
+//! congestion window again.
 
 use crate::findings::change::PlanChange;
 use crate::findings::finding::{Finding, LEAST};
@@ -15,7 +16,7 @@ pub(crate) const KIND: FindingKind = FindingKind {
     find: &[Find::Part(find)],
 };
 
-/// What keeps connections, in words.
+/// The advice to keep connections.
 pub(crate) const KEEP: &str = "keep the connection and reuse it: connect once, before the `repeat`";
 
 fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
@@ -48,7 +49,7 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
     Some(finding.attempt_by(KEEP, PlanChange::KeepConnection(part.index)))
 }
 
-/// Whether connections come and go in a repeat.
+/// Whether the procedure opens and closes connections within a repeat.
 pub(crate) fn comes_and_goes(part: &MeasuredPart<'_>) -> bool {
     procedure::repeats_connections(&part.plan.procedure.initiator)
 }

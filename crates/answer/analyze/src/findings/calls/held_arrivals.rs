@@ -1,5 +1,6 @@
-//! Ends of units that arrive a delayed acknowledgement after they were handed over, as both programs saw it: for traces of a kernel whose
-//! segments are not recorded. Pauses between the units do not matter, as only what a receiver waited for after it was handed over counts.
+//! Units that arrive one delayed acknowledgement after they were handed over, as seen by both programs: evidence of Nagle's algorithm for
+//! traces of a kernel, whose segments are not recorded. Pauses between units do not matter: only the time that a receiver waited after a
+//! unit was handed over counts.
 
 use crate::findings::measured::context::FindingContext;
 use crate::findings::measured::part::MeasuredPart;
@@ -8,34 +9,42 @@ use std::collections::BTreeMap;
 
 /// Units of one part that were held back.
 pub(super) struct HeldArrivals {
-    /// How many.
+    /// The number of units that were held back.
     pub(super) times: u64,
-    /// Of how many that were waited for.
+    /// The number of all units that were waited for.
     pub(super) units: u64,
-    /// For how long together, s.
+    /// How long the held units were waited for in total, s.
     pub(super) held_s: f64,
     /// The events that show it.
     pub(super) rows: Vec<u32>,
 }
 
-/// A unit that was handed over: the byte behind its last, its size, when, row.
+/// A unit that its sender handed over to the stack.
 struct Handed {
+    /// Offset behind its last byte in the stream.
     to: i64,
+    /// Its size.
     bytes: i64,
+    /// When it was handed over, reference time.
     at_ns: u64,
+    /// The row of the event.
     row: u32,
 }
 
-/// A unit that was waited for: how long after it was handed over it came, how long after the one before it that was handed over, ns.
+/// A unit that its receiver waited for.
 struct Arrival {
+    /// How long it was waited for after it was handed over.
     held_ns: u64,
+    /// How long after the unit before it in the stream it was handed over; `None` for the first.
     behind_ns: Option<u64>,
+    /// Whether it is smaller than a segment.
     small: bool,
+    /// The rows of the events of handing over and of arrival.
     rows: [u32; 2],
 }
 
-/// The units whose ends a delayed acknowledgement of so many seconds held back; `near` judges a time by that and a round trip. `None` where
-/// others are late by other times, or clocks do not show it.
+/// The units that a delayed acknowledgement of `delay_s` held back; `near(time_s, delay_s, round_trip_s)` says whether a time matches that.
+/// `None` if most late units are late by other times, or the clocks are not exact enough.
 pub(super) fn held_arrivals(
     context: &FindingContext<'_>,
     part: &MeasuredPart<'_>,
@@ -71,7 +80,7 @@ pub(super) fn held_arrivals(
     })
 }
 
-/// What the ends of a part waited for, unit by unit.
+/// The units that the receivers of a part waited for.
 fn arrivals(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Vec<Arrival>> {
     let log = context.measurement.log;
     let segment = part.segment_bytes()? as i64;
@@ -90,7 +99,7 @@ fn arrivals(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Vec
         let unit = stream.get(at).filter(|unit| unit.to == needs.to)?;
         let before = at.checked_sub(1).map(|before| &stream[before]);
         Some(Arrival {
-            // What was waited for before it was handed over is its sender's.
+            // The wait before the unit was handed over is due to its sender.
             held_ns: wait.to_ns.saturating_sub(unit.at_ns.max(wait.from_ns)),
             behind_ns: before.map(|before| unit.at_ns.saturating_sub(before.at_ns)),
             small: unit.bytes < segment,
@@ -100,7 +109,7 @@ fn arrivals(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Vec
     Some(arrival.collect())
 }
 
-/// The units of each stream in the order of their bytes.
+/// The units that were handed over, by stream and in the order of their bytes.
 fn handed(context: &FindingContext<'_>) -> BTreeMap<i64, Vec<Handed>> {
     let log = context.measurement.log;
     let mut streams: BTreeMap<i64, Vec<Handed>> = BTreeMap::new();

@@ -1,5 +1,5 @@
-//! Nagle's algorithm holds a small segment back until what is before it is acknowledged, and the receiver delays just that
-//! acknowledgement: some 40 ms in which both sides are idle.
+//! Nagle's algorithm with delayed acknowledgements: the sender holds a small segment back until the data before it is acknowledged, and the
+//! receiver delays just that acknowledgement: some 40 ms in which both sides are idle.
 
 use crate::findings::calls::connection_per_call;
 use crate::findings::calls::held_arrivals::held_arrivals;
@@ -22,13 +22,13 @@ pub(crate) const KIND: FindingKind = FindingKind {
 
 /// How long Linux delays an acknowledgement, s.
 const DELAYED_ACK_S: f64 = 0.04;
-/// How far from it the times may lie.
+/// How far a time may differ from a delayed acknowledgement, as a fraction of its delay.
 const NEAR: f64 = 0.25;
 
-/// By the segments of all streams.
+/// The finding from segments, states or arrivals: of all parts the one with the greatest share.
 fn by_segments(context: &FindingContext<'_>) -> Option<Finding> {
     let of = |part| {
-        // The bytes of each connection begin anew: those of two are no stream.
+        // Offsets begin anew on each connection, so the bytes of several connections are not one stream.
         let one_stream = !connection_per_call::comes_and_goes(part);
         let late = one_stream.then(|| late_ends(context, part)).flatten();
         late.or_else(|| by_states(context, part))
@@ -42,7 +42,7 @@ fn by_segments(context: &FindingContext<'_>) -> Option<Finding> {
         .max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
-/// By the senders' own account, where other waits hide how long it was.
+/// The finding from the states that senders report, where other waits hide the delay of single units.
 fn by_states(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     terms(part)?;
     let (side, own) = context.account(part)?.most(|states| states.nagle)?;
@@ -65,7 +65,7 @@ fn by_states(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fi
     ))
 }
 
-/// Whether Nagle's algorithm is on, and how long acknowledgements wait, s.
+/// How long acknowledgements are delayed, s; `None` if Nagle's algorithm is off on both sides or acknowledgements are not delayed.
 fn terms(part: &MeasuredPart<'_>) -> Option<f64> {
     let record = part.records.first()?;
     let sides = [&record.initiator.settings, &record.responder.settings];
@@ -80,14 +80,14 @@ fn terms(part: &MeasuredPart<'_>) -> Option<f64> {
     (!off && delay > 0.0).then_some(delay)
 }
 
-/// A time as it is written: `40.0 ms`.
+/// Parses a time such as `40.0 ms` into seconds.
 fn seconds(text: &str) -> Option<f64> {
     let (number, unit) = text.split_once(' ')?;
     let scale = units::find_factor(units::TIME_UNITS, unit)?;
     Some(number.parse::<f64>().ok()? * scale)
 }
 
-/// By when the last bytes of a unit were first sent, where segments are recorded.
+/// The finding from recorded segments: the last bytes of units were sent about one delayed acknowledgement after they were handed over.
 fn late_ends(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     let (log, delay) = (context.measurement.log, terms(part)?);
     let segment = part.segment_bytes()? as i64;
@@ -119,13 +119,13 @@ fn late_ends(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fi
             if late >= delay / 8.0 {
                 late_at_all.insert(sent);
             }
-            // What is before it has been on its way for so long that only a delayed acknowledgement is missing, and nothing
-            // but that: a window that opens lets the next bytes go within a round trip.
+            // The segment before was sent about one delayed acknowledgement and a round trip ago, so only that acknowledgement is missing.
+            // If the window were the limit, it would let the next bytes go within a round trip.
             let before = last.checked_sub(1).map(|before| segments[before].2);
             let idle =
                 before.map(|before| to_f64(log.at(sent).saturating_sub(log.at(before))) / 1e9);
             let waits = idle.is_some_and(|idle| (least..=most).contains(&idle));
-            // A small segment; with several units in it, the first of them waited longest.
+            // Only a segment that is not full can be held back; if it carries several units, the first of them waited longest.
             let small = to - from < segment && late >= (1.0 - NEAR) * delay && late <= most;
             if small && waits && ends.insert(sent) {
                 held += late;
@@ -135,7 +135,7 @@ fn late_ends(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fi
     }
     let times = ends.len() as u64;
     let share = held_share(context, part, held);
-    // Units that wait for a window are late by any time; some of them by just this one.
+    // Units that wait for a window are late by arbitrary times, some of them by chance by this one: most late units must match.
     if share < LEAST || 2 * ends.len() <= late_at_all.len() {
         return None;
     }
@@ -155,14 +155,14 @@ fn late_ends(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fi
     ))
 }
 
-/// By when units arrived, where both programs recorded that and segments are not recorded.
+/// The finding from arrivals of units at the receiving program, where segments are not recorded.
 fn by_arrivals(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     if !context.measurement.rows("TCP_SEGMENT").is_empty() {
         return None;
     }
     let delay = terms(part)?;
     let held = held_arrivals(context, part, delay, near)?;
-    // What programs do outside their operations is no wait.
+    // Time that programs spend outside their operations is not waiting time.
     let outside = [PairSide::Initiator, PairSide::Responder]
         .map(|side| context.outside_share(part.index, side));
     let left = 1.0 - outside.into_iter().fold(0.0, f64::max);
@@ -187,8 +187,8 @@ fn by_arrivals(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<
     ))
 }
 
-/// The share of the time that ends of units were held for so many seconds. A sender that reports its states knows what it waited for: a
-/// closed window looks the same from outside.
+/// The share of the time that `held_s` seconds of delays take. For calls and turns it is limited to what the sender reports for Nagle's
+/// algorithm, if it does: a closed window would look the same from outside.
 fn held_share(context: &FindingContext<'_>, part: &MeasuredPart<'_>, held_s: f64) -> f64 {
     let share = held_s / context.measurement.basis_s();
     if part.work.is_answered() {
@@ -198,7 +198,7 @@ fn held_share(context: &FindingContext<'_>, part: &MeasuredPart<'_>, held_s: f64
     }
 }
 
-/// The segments of each stream in the order of their bytes: first byte, the one behind the last, row.
+/// The segments of each stream in the order of their bytes: offset of the first byte, offset behind the last, row.
 fn streams(context: &FindingContext<'_>) -> BTreeMap<i64, Vec<(i64, i64, u32)>> {
     let mut streams: BTreeMap<i64, Vec<(i64, i64, u32)>> = BTreeMap::new();
     for row in context.measurement.rows("TCP_SEGMENT") {
@@ -215,16 +215,16 @@ fn streams(context: &FindingContext<'_>) -> BTreeMap<i64, Vec<(i64, i64, u32)>> 
     streams
 }
 
-/// Without segments: times as long as a delayed acknowledgement makes them.
+/// The finding without segments or arrivals: response times or turns are about as long as a delayed acknowledgement makes them.
 fn by_times(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     if !context.measurement.rows("TCP_SEGMENT").is_empty() || by_arrivals(context, part).is_some() {
         return None;
     }
     let (delay, trip) = (terms(part)?, part.round_trip_s()?);
-    // A service that takes so long would look the same.
+    // A service that takes as long would look the same, so parts with much service are left out.
     let served = context.outside_share(part.index, PairSide::Responder);
     let calls = part.work == PartWorkload::Calls;
-    // The times of calls over longer ways may be those of other things; what writes and reads in turns has nothing else to wait for.
+    // On longer paths the times of calls may have other causes; a procedure that writes and reads in turns has nothing else to wait for.
     if trip > if calls { delay / 2.0 } else { 2.0 * delay } || served > 0.5 {
         return None;
     }
@@ -254,20 +254,24 @@ fn by_times(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fin
     ))
 }
 
-/// What waited so long, how often, and the share of the time.
+/// Waits that are as long as a delayed acknowledgement makes them.
 struct NagleWaits {
+    /// What waited, in words: calls or turns.
     what: &'static str,
+    /// The number of waits.
     times: u64,
+    /// The share of the part's time, 0 to 1.
     share: f64,
 }
 
-/// Whether a time is a round trip and a delayed acknowledgement, which may come one or two ticks of a slow clock late.
+/// Whether a time is about a round trip and a delayed acknowledgement. It may be longer by more than shorter, as the timer of the
+/// acknowledgement may fire one or two ticks of a coarse clock late.
 fn near(time_s: f64, delay: f64, trip: f64) -> bool {
     (-NEAR..=2.0 * NEAR).contains(&((time_s - trip - delay) / delay))
 }
 
-/// Calls by their response times. Those of callers who fell behind hold the wait for the calls before them, so their mean is
-/// judged without it.
+/// The waits of calls, by their response times. If callers fell behind their schedule, response times include the wait for earlier calls;
+/// then the mean without that wait is judged.
 fn of_calls(part: &MeasuredPart<'_>, delay: f64, trip: f64) -> Option<(NagleWaits, String)> {
     let calls = part.calls();
     let late: u64 = part.records.iter().map(|record| record.lateness.sum).sum();
@@ -319,8 +323,8 @@ fn of_calls(part: &MeasuredPart<'_>, delay: f64, trip: f64) -> Option<(NagleWait
     ))
 }
 
-/// Data units of which one side writes several before it reads: each such turn ends a delayed acknowledgement later. Pauses that
-/// the specification asks for look the same.
+/// The waits of turns in which one side writes several data units before it reads: each of them takes a delayed acknowledgement longer.
+/// `None` for procedures with specified pauses, which would look the same, and for units that fill segments.
 fn of_turns(part: &MeasuredPart<'_>, delay: f64, trip: f64) -> Option<(NagleWaits, String)> {
     let sides = [PairSide::Initiator, PairSide::Responder];
     let pauses =
@@ -357,7 +361,7 @@ fn of_turns(part: &MeasuredPart<'_>, delay: f64, trip: f64) -> Option<(NagleWait
         );
     }
     let each_s = part.pairs_s() / to_f64(times.max(1));
-    // What was held back goes after the acknowledgement, and is answered: a second round trip.
+    // The units held back are sent after the acknowledgement and then answered: a second round trip.
     if !near(each_s, delay, 2.0 * trip) {
         return None;
     }
@@ -375,7 +379,7 @@ fn of_turns(part: &MeasuredPart<'_>, delay: f64, trip: f64) -> Option<(NagleWait
     ))
 }
 
-/// How many reads of a side's innermost repeat lie behind several writes, and how many there are.
+/// How many reads in these steps (one pass of each repeat) follow several writes, and how many reads there are in total.
 fn held_turns(steps: &[ProcedureStep]) -> (u64, u64) {
     let (mut writes, mut held, mut reads) = (0, 0, 0);
     for step in steps {
@@ -393,7 +397,7 @@ fn held_turns(steps: &[ProcedureStep]) -> (u64, u64) {
             ProcedureStep::Call(_) => {}
         }
     }
-    // What is written behind the last read of a pass waits for the first of the next.
+    // Writes after the last read of a pass come before the first read of the next pass.
     (held + u64::from(writes > 1 && reads > 0), reads)
 }
 

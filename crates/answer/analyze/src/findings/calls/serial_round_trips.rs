@@ -1,4 +1,4 @@
-//! Serial round trips: calls or connections one after the other, each waiting for the network and nothing else.
+//! Serial round trips: calls or connections are made one after another, and each waits for a round trip of the network.
 
 use crate::findings::change::{LinkEnds, PlanChange};
 use crate::findings::event_log::FindingEventLog;
@@ -19,12 +19,12 @@ pub(crate) const KIND: FindingKind = FindingKind {
     find: &[Find::Run(in_session), Find::Part(find)],
 };
 
-/// Of units that events follow, where nothing was measured.
+/// Finding of a session: a run without measurements, whose units are followed through events.
 fn in_session(log: &FindingEventLog<'_>) -> Option<Finding> {
     turns::serial_round_trips(&KIND, log).or_else(|| left_over::serial_round_trips(&KIND, log))
 }
 
-/// A chain has at least so many links.
+/// The least number of calls, turns or connections per pair and run that count as a chain.
 const CHAIN: u64 = 5;
 
 fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
@@ -39,9 +39,9 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
     };
     let pairs = u64::from(part.plan.replicas.max(1)) * part.records.len().max(1) as u64;
     let each = times / pairs;
-    // The round trip may be that of another moment: no call waited for longer than calls took.
+    // The round trip may have been measured at another moment: it cannot be longer than calls took on average.
     let trip = trip_s(part)?.min(part.pairs_s() / to_f64(times.max(1)));
-    // Calls that the application begins at moments of its own are no chain.
+    // Calls that the application starts at scheduled moments do not wait for each other, so they are not a chain.
     let behind = part.falls_behind();
     let paced = (part.paces(PairSide::Initiator) && !behind)
         || context.outside_share(part.index, PairSide::Initiator) > 0.5;
@@ -89,7 +89,7 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
     })
 }
 
-/// `20.0 ms = 400 ms of 1.00 s`, where there are several pairs, of all of them.
+/// A round trip, the sum over all `times`, and the measured time, in words: `20.0 ms = 400 ms of 1.00 s`.
 fn sum(part: &MeasuredPart<'_>, times: u64, trip: f64) -> String {
     let together = match part.plan.replicas {
         0 | 1 => String::new(),
@@ -103,7 +103,7 @@ fn sum(part: &MeasuredPart<'_>, times: u64, trip: f64) -> String {
     )
 }
 
-/// Everything between the two hosts is half as far.
+/// The change of the plan that halves the delays of all links between the two hosts.
 fn nearer(part: &MeasuredPart<'_>) -> PlanChange {
     let (there, back) = part
         .paths
@@ -121,10 +121,11 @@ fn nearer(part: &MeasuredPart<'_>) -> PlanChange {
     PlanChange::Nearer(links)
 }
 
-/// From this many cores on that both sides compute on one machine, they wait for one another's processor and not for a network.
+/// If both sides run on one machine and use at least this many cores together, they wait for each other's processor and not for a network.
 const COMPUTING: f64 = 0.5;
 
-/// The network's own round trip, s: propagation where it is modelled, else what the transport measured.
+/// The round trip of the network, s: propagation alone if it is modelled, else what the transport measured; `None` if both sides run on one
+/// machine and are busy computing.
 fn trip_s(part: &MeasuredPart<'_>) -> Option<f64> {
     let cores = |side| part.computed(side) * f64::from(part.threads(side));
     let nowhere = part.paths.is_none() && part.plan.from.is_none() && part.plan.to.is_none();

@@ -1,5 +1,5 @@
-//! Requests of a display that wait between hosts, on their way there: what is between is slower than what comes to it. Of other programs it is
-//! not known which points are a way.
+//! Requests of a display that wait between two hosts on the way to the server: the path between is slower than requests come. For other
+//! programs it is not known which events are ends of a path between hosts.
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, percent};
@@ -11,28 +11,33 @@ use stackline_core::units;
 use stackline_events::catalogue::{Layer, find};
 use std::collections::BTreeMap;
 
-/// Units wait where most take so many times as long as the fastest.
+/// Units wait if the median takes at least this many times as long as the fastest.
 const WAITS: u64 = 3;
 
-/// Fewer at once are gathered there by a transport, rather than kept waiting.
+/// The least mean number of units there at once: fewer are gathered by a transport rather than kept waiting.
 const MANY: f64 = 8.0;
 
 /// Units that wait between two hosts.
 pub(crate) struct Between<'l> {
+    /// The host that they come from.
     from: &'l str,
+    /// The host that they go to.
     to: &'l str,
-    /// What the fastest took, and most, ns.
+    /// The time that the fastest took, ns.
     fastest: u64,
+    /// The median time, ns.
     median: u64,
-    /// Of the time, how much any of them was there, and how many at once.
+    /// The share of the session in which any unit was there.
     share: f64,
+    /// The mean number of units there, while any was.
     at_once: f64,
 }
 
 impl<'l> Between<'l> {
-    /// The way to a server on which units wait nearly all the time, the one with most of them.
+    /// The path on which units wait nearly all the time; of several the one with the greatest median. `None` if there is none, or a port or
+    /// a processor is at its limit.
     pub(crate) fn of(log: &'l FindingEventLog<'_>, session: &SessionAnalysis) -> Option<Self> {
-        // A full port and a processor that works all the time are named themselves.
+        // A full port or a processor at its limit is a finding of its own.
         if session.at_limit().is_some() || session.full(log).is_some() {
             return None;
         }
@@ -50,7 +55,7 @@ impl<'l> Between<'l> {
             };
             for pair in passages.windows(2) {
                 let (from, to) = (host(pair[0].point), host(pair[1].point));
-                // What comes back is looked at where it leaves.
+                // Only the way to the server is looked at: the last step, back to the host where the unit ends, is not.
                 if from != to
                     && to != ends
                     && pair.iter().all(|passage| known[passage.point as usize])
@@ -85,17 +90,17 @@ impl<'l> Between<'l> {
     }
 }
 
-/// Whether a point is a display's.
+/// Whether a lifeline point is an event of a display.
 fn is_displays(point: &LifelinePoint) -> bool {
     find(&point.keyword).is_some_and(|entry| entry.layer == Layer::Display)
 }
 
-/// Whether units are requests of a display.
+/// Whether the units are requests of a display.
 pub(crate) fn is_display(log: &FindingEventLog<'_>) -> bool {
     log.input.lifelines.points.iter().any(is_displays)
 }
 
-/// What is between hosts limits.
+/// The finding that the path between two hosts is the limit.
 pub(crate) fn network_limited(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let session = log.session()?;
     let between = Between::of(log, session)?;

@@ -1,5 +1,5 @@
-//! What limits a display whose requests are on their way all the time, and nothing is seen to be at its limit: by what is left over, where
-//! ports and processors were seen. It is less sure than what names a limit.
+//! The likely limit of a display whose requests are in flight all the time although nothing is at its limit: the busiest processor or link,
+//! or else round trips. Ports and processors must have been monitored; such findings are less certain than those of a limit.
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, percent};
@@ -9,21 +9,22 @@ use crate::findings::followed_units::session::SessionAnalysis;
 use crate::findings::followed_units::turns::SerialTurns;
 use crate::findings::kind::FindingKind;
 
-/// What is busy for so much of the time takes the largest part of it, whatever the rest is.
+/// A resource that is busy for at least this share of the time takes the largest part of it.
 const MOST: f64 = 0.5;
+/// Confidence of these findings.
 const SURE: f64 = 0.7;
 
-/// What is left over.
+/// The likely limit when nothing is at its limit.
 pub(crate) enum Left<'s> {
-    /// The processor that works most.
+    /// The busiest processor.
     Processor(&'s ProcessorSeen),
-    /// The link that is used most.
+    /// The busiest link.
     Link(&'s PortSeen),
-    /// Neither: the network there and back.
+    /// Neither is busy: the round trips.
     RoundTrips,
 }
 
-/// Whether something is seen to be at its limit.
+/// Whether something is at its limit.
 fn is_limited(log: &FindingEventLog<'_>, session: &SessionAnalysis) -> bool {
     session.is_pressed()
         || session.always_busy().is_some()
@@ -32,7 +33,7 @@ fn is_limited(log: &FindingEventLog<'_>, session: &SessionAnalysis) -> bool {
         || Between::of(log, session).is_some()
 }
 
-/// Whether it is known what takes the time: something is at its limit, units go one after the other, or something is left over.
+/// Whether it is known what takes the time: something is at its limit, units are sent one after another, or there is a likely limit.
 pub(crate) fn is_known(log: &FindingEventLog<'_>, session: &SessionAnalysis) -> bool {
     is_limited(log, session)
         || SerialTurns::of(log, session).is_some()
@@ -40,7 +41,7 @@ pub(crate) fn is_known(log: &FindingEventLog<'_>, session: &SessionAnalysis) -> 
 }
 
 impl<'s> Left<'s> {
-    /// Of a display whose ports were seen.
+    /// The likely limit of a display whose ports were monitored; `None` for other sessions, or if something is at its limit.
     pub(crate) fn of(log: &FindingEventLog<'_>, session: &'s SessionAnalysis) -> Option<Self> {
         let is_seen = is_display(log) && !session.ports.is_empty();
         if !is_seen || !session.is_waited_for(log) || is_limited(log, session) {
@@ -59,7 +60,7 @@ impl<'s> Left<'s> {
     }
 }
 
-/// The processor that works most, though not all the time.
+/// The finding about the busiest processor, which is not at its limit.
 pub(crate) fn cpu_limit(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let session = log.session()?;
     let Left::Processor(processor) = Left::of(log, session)? else {
@@ -74,7 +75,7 @@ pub(crate) fn cpu_limit(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option
     Some(session.processor_limits(log, processor, finding))
 }
 
-/// The link that is used most, though not all the time.
+/// The finding about the busiest link, which is not full.
 pub(crate) fn network_limited(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let session = log.session()?;
     let Left::Link(port) = Left::of(log, session)? else {
@@ -93,7 +94,7 @@ pub(crate) fn network_limited(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
     )))
 }
 
-/// Nothing works for long: what units wait for is the way.
+/// The finding that no resource is busy for long, so units wait for round trips or timers.
 pub(crate) fn serial_round_trips(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let session = log.session()?;
     let Left::RoundTrips = Left::of(log, session)? else {

@@ -1,4 +1,5 @@
-//! Which stretch of the way limits a session: inside hosts, or beyond those that answer.
+//! Which stretches limit a session (a run without measurements, whose units are followed through events). A stretch is the part of the
+//! units' path between two consecutive events; it lies inside a host, or beyond the hosts that answer (the servers).
 
 use crate::findings::rows::EventRows;
 use crate::profile::Profile;
@@ -6,21 +7,23 @@ use crate::statistics::to_f64;
 use stackline_events::catalogue::is_work;
 use std::collections::BTreeMap;
 
-/// A stretch of the way that limits: the same one of several hosts.
+/// A stretch that limits, together on all hosts where it occurs.
 #[derive(Clone, Debug)]
 pub(crate) struct LimitingStretch {
+    /// Index of the lifeline point where it begins (on one of the hosts).
     pub(crate) from: u32,
+    /// Index of the lifeline point where it ends.
     pub(crate) to: u32,
-    /// Share of the time, hosts by how much of what was given up was theirs.
+    /// The share of the time that it limits: the mean over servers by their weights, or the greatest of other hosts.
     pub(crate) share: f64,
     /// Each host's own share, the largest first.
     pub(crate) hosts: Vec<(String, f64)>,
-    /// Whether units wait apart for those that are served.
+    /// Whether units that wait for it are seen in a stretch of their own before it.
     pub(crate) has_room: bool,
 }
 
 impl LimitingStretch {
-    /// What is beyond the hosts that answer, at no point in particular.
+    /// A limit beyond the servers, at no point in particular.
     pub(crate) const fn beyond(share: f64, hosts: Vec<(String, f64)>) -> Self {
         Self {
             from: 0,
@@ -32,17 +35,17 @@ impl LimitingStretch {
     }
 }
 
-/// What a point is called.
+/// The keyword of the events at a lifeline point.
 pub(crate) fn keyword<'c>(log: &EventRows<'c>, point: u32) -> &'c str {
     &log.input.lifelines.points[point as usize].keyword
 }
 
-/// Hosts that units come back from.
+/// The profiles of servers: hosts that units come back from.
 pub(crate) fn answering(profiles: &[Profile]) -> impl Iterator<Item = &Profile> {
     profiles.iter().filter(|profile| profile.answers())
 }
 
-/// What limits inside hosts, and what does beyond those that answer.
+/// The stretches that limit inside hosts, and the one beyond the servers that limits most.
 pub(crate) fn limiting(
     profiles: &[Profile],
     log: &EventRows<'_>,
@@ -91,7 +94,8 @@ pub(crate) fn limiting(
     (inside.into_iter().map(|(_, limit)| limit).collect(), beyond)
 }
 
-/// How much each host that answers counts: by what was given up there, or else by the time that units were there.
+/// The weight of each host, 0 for hosts that do not answer: by the number of units given up there, or if none were by the time that units
+/// spent there.
 fn weights(profiles: &[Profile]) -> Vec<f64> {
     let given_up = profiles
         .iter()

@@ -1,53 +1,67 @@
-//! What monitors saw of ports and processors over all of a session. It judges nothing.
+//! The use of ports (directions of links) and processors over a whole session, from the events of monitors. A session is a run without
+//! measurements, whose units are followed through events. Nothing is judged here.
 
 use crate::findings::finding::{Evidence, percent};
 use crate::findings::rows::EventRows;
 use crate::statistics::to_f64;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// From when to when a session was.
+/// The time range of a session, from the first event of a unit to the last.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SessionSpan {
+    /// Its begin, reference time.
     pub(crate) from_ns: u64,
+    /// Its end, reference time.
     pub(crate) to_ns: u64,
 }
 
 impl SessionSpan {
-    /// How long it was, ns; at least 1.
+    /// The length of the session, ns; at least 1.
     pub(crate) fn length_ns(self) -> f64 {
         to_f64(self.to_ns.saturating_sub(self.from_ns).max(1))
     }
 }
 
-/// One port over all of the session.
+/// One port over the whole session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PortSeen {
+    /// Its name, from node to node.
     pub(crate) name: String,
+    /// Packets (or cells) that left through it.
     pub(crate) packets: u64,
+    /// Bytes that left through it.
     pub(crate) bytes: u64,
+    /// Packets (or cells) that its queue dropped.
     pub(crate) queue_drops: u64,
+    /// Packets (or cells) that the link lost.
     pub(crate) losses: u64,
+    /// Frames that were incomplete because a cell of theirs was dropped or lost.
     pub(crate) spoilt: u64,
-    /// Share of the time that its rate was spent.
+    /// The share of the session in which the port was transmitting, 0 to 1.
     pub(crate) busy: f64,
+    /// Its rate, where it is known.
     pub(crate) rate_bit_s: Option<f64>,
+    /// The capacity of its queue, where it is known.
     pub(crate) holds_bytes: Option<u64>,
+    /// The size of a cell, if it transmits cells.
     pub(crate) cell_bytes: Option<u64>,
+    /// The rows of its events.
     pub(crate) rows: Vec<u32>,
 }
 
-/// A host's processor, or all its cores together, over all of the session.
+/// A host's processor, or all its cores together, over the whole session.
 #[derive(Clone, Debug)]
 pub(crate) struct ProcessorSeen {
     pub(crate) host: String,
+    /// The number of cores seen.
     pub(crate) cores: usize,
-    /// Share of the time that it was not idle.
+    /// The share of the session in which it was not idle, the mean over its cores, 0 to 1.
     pub(crate) busy: f64,
     pub(crate) rows: Vec<u32>,
 }
 
 impl ProcessorSeen {
-    /// `the processor of vax`, `the 8 cores of here`.
+    /// Its name in a sentence: `the processor of vax`, `the 8 cores of here`.
     pub(crate) fn name(&self) -> String {
         if self.cores > 1 {
             format!("the {} cores of {}", self.cores, self.host)
@@ -56,6 +70,7 @@ impl ProcessorSeen {
         }
     }
 
+    /// Evidence of how busy it was.
     pub(crate) fn evidence(&self, log: &EventRows<'_>) -> Evidence {
         log.evidence(
             format!("{}: busy {} of the time", self.name(), percent(self.busy)),
@@ -64,22 +79,25 @@ impl ProcessorSeen {
     }
 }
 
-/// Whether an interval is of the session: what was before it is not.
+/// Whether the interval of an event belongs to the session. The last interval may end after the session; those before it do not count.
 fn is_within(log: &EventRows<'_>, row: u32, span: SessionSpan) -> bool {
     let interval = log.number(row, "interval_ns").unwrap_or(0).unsigned_abs();
     log.at(row) > span.from_ns && log.at(row) <= span.to_ns.saturating_add(2 * interval)
 }
 
-/// What was added up of a host's cores, ns.
+/// Sums over the cores of a host.
 #[derive(Default)]
 struct Cores {
+    /// The numbers of the cores seen.
     known: BTreeSet<i64>,
+    /// The time in which they were not idle, ns.
     busy: f64,
+    /// The time of all their intervals, ns.
     time: f64,
     rows: Vec<u32>,
 }
 
-/// Processors that did anything.
+/// The processors that have events in the session.
 pub(crate) fn processors(log: &EventRows<'_>, span: SessionSpan) -> Vec<ProcessorSeen> {
     let mut hosts: BTreeMap<&str, Cores> = BTreeMap::new();
     for row in log
@@ -96,7 +114,7 @@ pub(crate) fn processors(log: &EventRows<'_>, span: SessionSpan) -> Vec<Processo
         cores.time += number("interval_ns");
         cores.rows.push(row);
     }
-    // Of intervals in which a modelled processor did nothing there are no events.
+    // A modelled processor has no events for intervals in which it did nothing: the time is at least the whole session.
     let all = span.length_ns();
     let of = |(
         host,
@@ -115,7 +133,7 @@ pub(crate) fn processors(log: &EventRows<'_>, span: SessionSpan) -> Vec<Processo
     hosts.into_iter().map(of).collect()
 }
 
-/// Ports through which something went.
+/// The ports that have events in the session.
 pub(crate) fn ports(log: &EventRows<'_>, span: SessionSpan) -> Vec<PortSeen> {
     let mut ports: BTreeMap<&str, (PortSeen, u64, u64)> = BTreeMap::new();
     for row in log
@@ -147,9 +165,9 @@ pub(crate) fn ports(log: &EventRows<'_>, span: SessionSpan) -> Vec<PortSeen> {
             port.cell_bytes = number("cell_bytes");
         }
     }
-    // Of intervals in which nothing went through it there are no events.
+    // A port has no events for intervals in which nothing left through it: the time is at least the whole session.
     let span = span.length_ns();
-    // What leaves is counted when it is certain to leave, which can be an interval before.
+    // A packet is counted when it is certain to leave, which can be one interval earlier: hence the limit to 1.
     let of = |(port, busy, time): (PortSeen, u64, u64)| PortSeen {
         busy: (to_f64(busy) / span.max(to_f64(time))).min(1.0),
         ..port

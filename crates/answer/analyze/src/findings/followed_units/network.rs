@@ -1,5 +1,6 @@
-//! What limits a session beyond its servers: a queue that drops, a link that loses, a full link, the receiver, a window, a buffer.
-//! One function for each kind of finding that has it.
+//! What limits a session beyond its servers: a queue that drops, a link that loses, a full link, the receiver, a window, a buffer. A
+//! session is a run without measurements, whose units are followed through events; servers are the hosts that units come back from. There
+//! is one function for each kind of finding.
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Evidence, Finding, LEAST, counted, percent};
@@ -12,12 +13,13 @@ use crate::findings::measured::path::FULL;
 use crate::statistics::to_f64;
 use stackline_core::units;
 
-/// A window or a buffer that holds senders back for less of the time is not the cause.
+/// The least share of the time that a window or a buffer must limit senders to be the cause.
 const HOLDS: f64 = 0.2;
-/// A link that is used so much is nearly full: with losses at its own queue no more goes through it (see `path::FULL`).
+/// A link that is busy for at least this share of the time is nearly full: with losses at its own queue it cannot carry more (see
+/// `path::FULL`).
 const NEARLY: f64 = FULL - 0.05;
 
-/// A session of which a finding is reported.
+/// A session and the kind of finding that is reported about it.
 struct SessionReport<'l, 'c> {
     kind: &'l FindingKind,
     log: &'l FindingEventLog<'c>,
@@ -25,14 +27,15 @@ struct SessionReport<'l, 'c> {
 }
 
 impl<'l, 'c> SessionReport<'l, 'c> {
-    /// A pressed session, and how much of the time what is beyond its servers limited it.
+    /// The session if it is pressed (see [`SessionAnalysis::is_pressed`]), and the share of the time that something beyond its servers
+    /// limited it; `None` if that is less than [`LEAST`].
     fn of_pressed(kind: &'l FindingKind, log: &'l FindingEventLog<'c>) -> Option<(Self, f64)> {
         let session = log.session().filter(|session| session.is_pressed())?;
         let share = session.beyond_share();
         (share >= LEAST).then_some((Self { kind, log, session }, share))
     }
 
-    /// What limits it for so much of the time, and how sure that is.
+    /// A finding with this share and confidence and evidence of connections, ports and units; `None` if the share is less than [`LEAST`].
     fn finding(&self, share: f64, sure: f64, sentence: String) -> Option<Finding> {
         if share < LEAST {
             return None;
@@ -56,7 +59,7 @@ impl<'l, 'c> SessionReport<'l, 'c> {
     }
 }
 
-/// What held the servers' connections back.
+/// What limited the servers' connections, in words.
 fn held(seen: &TransportSeen) -> String {
     format!(
         "{}: the receiver's window held the sender back {} of the time, the send buffer {}, and received data lay unread {}; {} retransmitted",
@@ -68,6 +71,7 @@ fn held(seen: &TransportSeen) -> String {
     )
 }
 
+/// Evidence of how busy a port was and what it dropped.
 fn carried(log: &FindingEventLog<'_>, port: &PortSeen) -> Evidence {
     let rate = port
         .rate_bit_s
@@ -83,7 +87,7 @@ fn carried(log: &FindingEventLog<'_>, port: &PortSeen) -> Evidence {
     )
 }
 
-/// `, 12 cells dropped, 3 frames spoilt`, where anything was.
+/// What a port dropped, in words: `, 12 cells dropped, 3 frames damaged`; empty if nothing was.
 fn dropped(port: &PortSeen) -> String {
     let what = if port.cell_bytes.is_some() {
         "cell"
@@ -109,7 +113,7 @@ fn dropped(port: &PortSeen) -> String {
     )
 }
 
-/// How many frames or packets were gone for either reason, at one port.
+/// How many packets (or frames, if the port transmits cells) were missing because of its queue and because of its link.
 fn gone(port: &PortSeen) -> (f64, f64) {
     let all = to_f64((port.queue_drops + port.losses).max(1));
     let frames = if port.cell_bytes.is_some() {
@@ -123,7 +127,8 @@ fn gone(port: &PortSeen) -> (f64, f64) {
     )
 }
 
-/// The share of the time that losses of one kind cost, and the port with most of them.
+/// The port with most losses of one kind, selected by `of` from [`gone`] (queue, link), and the share of the time that all losses of this
+/// kind cost.
 fn losses(session: &SessionAnalysis, of: fn((f64, f64)) -> f64) -> Option<(&PortSeen, f64)> {
     let all: f64 = session
         .ports
@@ -138,7 +143,7 @@ fn losses(session: &SessionAnalysis, of: fn((f64, f64)) -> f64) -> Option<(&Port
     (these > 0.0).then(|| (worst, session.free_to_send() * these / all))
 }
 
-/// The port whose buffer is too small.
+/// The finding about a queue that drops too much.
 pub(crate) fn queue_drop(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let (report, share) = SessionReport::of_pressed(kind, log)?;
     let session = report.session;
@@ -192,7 +197,7 @@ pub(crate) fn queue_drop(kind: &FindingKind, log: &FindingEventLog<'_>) -> Optio
     })
 }
 
-/// The link that loses.
+/// The finding about a link that loses packets.
 pub(crate) fn link_loss(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let (report, share) = SessionReport::of_pressed(kind, log)?;
     let session = report.session;
@@ -213,7 +218,8 @@ pub(crate) fn link_loss(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option
     )))
 }
 
-/// A link at its rate; where nothing was seen of the network, that it or the receiver limits.
+/// The finding about a full link; or, if neither ports nor connections were monitored, that either the network or the receiver is the
+/// limit.
 pub(crate) fn network_limited(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     if let Some(found) = full(kind, log) {
         return Some(found);
@@ -249,7 +255,7 @@ pub(crate) fn network_limited(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
     ))
 }
 
-/// A link at its rate, of a session whose servers do not wait to send.
+/// The finding about a full link in a session that is not pressed.
 fn full(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let session = log.session().filter(|session| !session.is_pressed())?;
     let port = session.full(log)?;
@@ -266,7 +272,7 @@ fn full(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     )))
 }
 
-/// The application does not take what has come.
+/// The finding about a receiving application that does not read what has arrived.
 pub(crate) fn receiver_limited(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let (report, share) = SessionReport::of_pressed(kind, log)?;
     let session = report.session;
@@ -290,7 +296,7 @@ pub(crate) fn receiver_limited(kind: &FindingKind, log: &FindingEventLog<'_>) ->
     Some(finding.attempt("request fewer units: a larger receive buffer would only delay them"))
 }
 
-/// Where no monitor saw connections: ports drop nothing, and no link is full.
+/// The finding about the receiver where no monitor saw connections: ports drop nothing, and no link is full.
 fn by_ports(report: &SessionReport<'_, '_>, share: f64) -> Option<Finding> {
     let session = report.session;
     let gone = session
@@ -313,7 +319,7 @@ fn by_ports(report: &SessionReport<'_, '_>, share: f64) -> Option<Finding> {
     ))
 }
 
-/// A window that is too small for the way, though what comes is read.
+/// The finding about a receiver's window that is too small for the path, although received data is read.
 pub(crate) fn window_below_bdp(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let (report, share) = SessionReport::of_pressed(kind, log)?;
     let session = report.session;
@@ -333,7 +339,7 @@ pub(crate) fn window_below_bdp(kind: &FindingKind, log: &FindingEventLog<'_>) ->
     ))
 }
 
-/// A send buffer that is too small for the way.
+/// The finding about a send buffer that is too small for the path.
 pub(crate) fn socket_buffer(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let (report, share) = SessionReport::of_pressed(kind, log)?;
     let session = report.session;
@@ -355,11 +361,12 @@ pub(crate) fn socket_buffer(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
     Some(finding.attempt("larger send buffers at the servers (`--send-buffer`, `tcp(send_buffer = ...)`); data in them can no longer be superseded"))
 }
 
+/// The longest round trip of the connections, in words.
 fn trip(seen: &TransportSeen) -> String {
     units::format_time(to_f64(seen.round_trip_ns) / 1e9)
 }
 
-/// Nothing limits: what was asked for came.
+/// The finding that nothing is at its limit; `None` if it is known what takes the time.
 pub(crate) fn healthy(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let session = log.session().filter(|session| !is_known(log, session))?;
     let idle: Vec<f64> = session
@@ -367,7 +374,7 @@ pub(crate) fn healthy(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<F
         .map(|server| server.share(server.idle_ns))
         .collect();
     let least = idle.iter().copied().fold(1.0, f64::min);
-    // Whoever waits all the time waits for something.
+    // If units are in flight all the time, something must be the limit, though it is unknown.
     let waits = session.is_waited_for(log);
     let (what, sure) = if waits {
         (

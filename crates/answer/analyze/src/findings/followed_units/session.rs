@@ -1,8 +1,9 @@
-//! Sessions: units that a program's events follow over several hosts, where no measurement says what should have been done. Where
-//! their time went, host by host, and what ports and connections did meanwhile.
+//! Sessions: a session is a run without measurements, whose data units are followed over several hosts through the events of its programs
+//! (the events of one unit are its lifeline). The analysis shows where the units' time went, host by host, and what ports and connections
+//! did meanwhile.
 //!
-//! A session is *pressed* when a twentieth of its units was given up, or something limited it nearly all the time; of one that is not,
-//! nothing is found. It knows no keyword of any program, only what monitors and `PORT_SETUP` say.
+//! A session is *pressed* if a twentieth of its units was given up or lost, or something limited it nearly all the time. The code knows no
+//! keywords of particular programs, only those of monitors and `PORT_SETUP`.
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Evidence, Finding, percent};
@@ -19,40 +20,47 @@ use crate::statistics::to_f64;
 use stackline_events::catalogue::{DataFate, fate};
 use std::collections::BTreeMap;
 
-/// Units of which fewer come back are no session.
+/// The least number of units that must come back (or be given up) to make a session.
 pub(crate) const LEAST_UNITS: u64 = 20;
-/// From this share of units that are given up on, a session is pressed.
+/// A session is pressed if at least this share of its units was given up or lost.
 const GIVEN_UP: f64 = 0.05;
-/// From this share of the time on, what limits a host limits the session, though nothing is given up.
+/// What limits a host for at least this share of the time limits the session, even if no unit is given up.
 pub(crate) const ALWAYS: f64 = 0.85;
-/// Servers that are reported one by one.
+/// The most servers that are reported one by one.
 const SERVERS: usize = 8;
 
-/// What is known of a session.
+/// The results of analysing a session.
 #[derive(Debug)]
 pub(crate) struct SessionAnalysis {
+    /// How each host spent its time, by stretch (the path of units between two events).
     pub(crate) profiles: Vec<Profile>,
-    /// Units that came back, that were given up, and of these by the last point that they met.
+    /// The number of units that came back to the host that asked for them.
     pub(crate) arrived: u64,
+    /// The number of units that were given up.
     pub(crate) flushed: u64,
+    /// The number of units that were given up, by the index of the last lifeline point that they reached.
     pub(crate) last_met: BTreeMap<u32, u64>,
-    /// Units that were asked for and of which nothing was heard, though there was time for it.
+    /// The number of units that were asked for and never seen again, although there was time for it.
     pub(crate) lost: u64,
-    /// The parts of the way that limited: inside hosts, and beyond them.
+    /// The stretches that limited inside hosts.
     pub(crate) inside: Vec<LimitingStretch>,
+    /// What limited beyond the servers (the hosts that answer).
     pub(crate) beyond: Option<LimitingStretch>,
+    /// The ports seen by monitors.
     pub(crate) ports: Vec<PortSeen>,
+    /// The processors seen by monitors.
     pub(crate) processors: Vec<ProcessorSeen>,
-    /// Of the servers' connections, where monitors saw these.
+    /// The servers' connections, where monitors saw them.
     pub(crate) transport: Option<TransportSeen>,
-    /// Share of the time that servers waited for what was sent again: blocked with something of it, or without any progress; absent where
-    /// nobody would have said so.
+    /// The share of the time that servers waited for retransmissions: blocked while something was retransmitted, or without any
+    /// acknowledgement. `None` if no events could have shown it.
     pub(crate) resending: Option<f64>,
+    /// The time range from the first event of a unit to the last.
     pub(crate) span: SessionSpan,
 }
 
 impl SessionAnalysis {
-    /// Of a run's events; `None` where these are of measurements, or of no units that come back.
+    /// Analyses the events of a run; `None` if the plan has measurements, or too few units come back.
     pub(crate) fn of(log: &FindingEventLog<'_>) -> Option<Self> {
         let lifelines = log.input.lifelines;
         if !log.input.plan.measurements.is_empty() {
@@ -65,7 +73,7 @@ impl SessionAnalysis {
             .map(|profile| profile.host.as_str())
             .collect();
         if units.back + units.flushed() < LEAST_UNITS || servers.is_empty() {
-            // Nothing came back: a host that has something to send and gets none of it through is held up beyond itself.
+            // Hardly anything came back: hosts that have data to send and get none of it through are taken for the servers.
             servers = stuck(log);
             if units.asked < LEAST_UNITS || (servers.is_empty() && units.lost < LEAST_UNITS) {
                 return None;
@@ -80,7 +88,7 @@ impl SessionAnalysis {
         } else if units.back * 2 < units.arrived {
             return None;
         }
-        // What is lost and not sent again holds nobody up: it costs what was asked for.
+        // A unit that is lost and not retransmitted delays nobody: its cost is the share of missing units.
         let share = units.lost_share();
         if share >= GIVEN_UP && beyond.as_ref().is_none_or(|limit| limit.share < share) {
             let hosts = beyond.map_or_else(Vec::new, |limit| limit.hosts);
@@ -104,7 +112,7 @@ impl SessionAnalysis {
         })
     }
 
-    /// Whether more was asked for than what there was could do.
+    /// Whether the session is pressed: more was asked for than its resources could do.
     pub(crate) fn is_pressed(&self) -> bool {
         let given_up = to_f64(self.flushed + self.lost)
             / to_f64((self.flushed + self.lost + self.arrived).max(1));
@@ -112,12 +120,12 @@ impl SessionAnalysis {
         given_up >= GIVEN_UP || self.inside.iter().chain(&self.beyond).any(always)
     }
 
-    /// How much of the time what is beyond the servers limited them.
+    /// The share of the time that something beyond the servers limited them.
     pub(crate) fn beyond_share(&self) -> f64 {
         self.beyond.as_ref().map_or(0.0, |limit| limit.share)
     }
 
-    /// The port that was busiest.
+    /// The busiest port, of those whose rate is known.
     pub(crate) fn fullest(&self) -> Option<&PortSeen> {
         self.ports
             .iter()
@@ -125,25 +133,25 @@ impl SessionAnalysis {
             .max_by(|a, b| a.busy.total_cmp(&b.busy))
     }
 
-    /// A port that is used nearly all the time, while units are on their way.
+    /// A port that is busy nearly all the time, while units are in flight nearly all the time.
     pub(crate) fn full(&self, log: &FindingEventLog<'_>) -> Option<&PortSeen> {
         self.fullest()
             .filter(|port| port.busy >= FULL && self.is_waited_for(log))
     }
 
-    /// The processor that was busiest.
+    /// The busiest processor.
     pub(crate) fn busiest(&self) -> Option<&ProcessorSeen> {
         self.processors
             .iter()
             .max_by(|a, b| a.busy.total_cmp(&b.busy))
     }
 
-    /// A processor that works nearly all the time.
+    /// A processor that is busy nearly all the time.
     pub(crate) fn at_limit(&self) -> Option<&ProcessorSeen> {
         self.busiest().filter(|processor| processor.busy >= ALWAYS)
     }
 
-    /// A finding that a processor limits, and what would help.
+    /// Adds evidence and advice to a finding that a processor is the limit.
     pub(crate) fn processor_limits(
         &self,
         log: &FindingEventLog<'_>,
@@ -159,12 +167,12 @@ impl SessionAnalysis {
         ))
     }
 
-    /// How much of the time the fullest link was used.
+    /// The share of the time in which the busiest link was transmitting.
     pub(crate) fn used(&self) -> f64 {
         self.fullest().map_or(0.0, |port| port.busy.min(1.0))
     }
 
-    /// How much of the time nothing but losses held the network back: no full link, no window, no buffer.
+    /// The share of the time in which nothing but losses limited the network: no busy link, no window, no buffer.
     pub(crate) fn free_to_send(&self) -> f64 {
         let held = self
             .transport
@@ -173,7 +181,7 @@ impl SessionAnalysis {
         (1.0 - self.used()) * (1.0 - held)
     }
 
-    /// Whether units are on their way nearly all the time.
+    /// Whether units are in flight nearly all the time.
     pub(crate) fn is_waited_for(&self, log: &FindingEventLog<'_>) -> bool {
         let lifelines = log.input.lifelines;
         let lines = lifelines
@@ -187,7 +195,7 @@ impl SessionAnalysis {
         to_f64(union_length_ns(spans)) / self.span.length_ns() >= ALWAYS
     }
 
-    /// The server that has units nearly all the time, the busiest of them.
+    /// The server that is idle least, if it has units nearly all the time.
     pub(crate) fn always_busy(&self) -> Option<&Profile> {
         let idle = |server: &&Profile| server.share(server.idle_ns);
         self.servers()
@@ -200,7 +208,7 @@ impl SessionAnalysis {
         answering(&self.profiles)
     }
 
-    /// Where the time of units went, and where those that were given up ended.
+    /// Evidence of where the time of units went, where units were given up, and how many were lost.
     pub(crate) fn evidence(&self, log: &FindingEventLog<'_>) -> Vec<Evidence> {
         let mut made = vec![self.figure(log, self.account(log))];
         made.extend((self.flushed > 0).then(|| self.given_up(log)));
@@ -208,7 +216,7 @@ impl SessionAnalysis {
         made
     }
 
-    /// That nothing was heard of units.
+    /// How many units were lost, in words.
     fn never_came(&self) -> String {
         format!(
             "{} of {} units never arrived",
@@ -217,7 +225,7 @@ impl SessionAnalysis {
         )
     }
 
-    /// What the limit costs: what was lost for good, or that servers wait.
+    /// What the limit costs, in words: lost units, or the time that servers wait to send.
     pub(crate) fn costs(&self, share: f64) -> String {
         if self.loses() {
             format!("{}, and none of them was retransmitted", self.never_came())
@@ -226,12 +234,12 @@ impl SessionAnalysis {
         }
     }
 
-    /// Whether it is what is lost for good that costs.
+    /// Whether so many units were lost that they are the cost of the limit.
     pub(crate) fn loses(&self) -> bool {
         to_f64(self.lost) / to_f64((self.lost + self.flushed + self.arrived).max(1)) >= GIVEN_UP
     }
 
-    /// What each server did with its time.
+    /// Evidence of how each server spent its time.
     pub(crate) fn operations(&self, log: &FindingEventLog<'_>) -> Vec<Evidence> {
         self.servers()
             .take(SERVERS)
@@ -239,7 +247,7 @@ impl SessionAnalysis {
             .collect()
     }
 
-    /// Figures of the whole session, with its first units.
+    /// Evidence that is a figure of the whole session; it names the first units.
     pub(crate) fn figure(&self, log: &FindingEventLog<'_>, what: String) -> Evidence {
         let units = log
             .input
@@ -258,7 +266,7 @@ impl SessionAnalysis {
         }
     }
 
-    /// Shares of units' time by stretch of the way, all hosts of a stretch together.
+    /// The shares of all units' time by stretch, all hosts of a stretch together, in words.
     fn account(&self, log: &FindingEventLog<'_>) -> String {
         let lifelines = log.input.lifelines;
         let mut sums: BTreeMap<(&str, &str), (u32, u64)> = BTreeMap::new();
@@ -303,6 +311,7 @@ impl SessionAnalysis {
         format!("shares of all units' time: {}", parts.join(", "))
     }
 
+    /// Evidence of units that were given up, by the event after which they were.
     fn given_up(&self, log: &FindingEventLog<'_>) -> Evidence {
         let mut by_keyword: BTreeMap<&str, (u32, u64)> = BTreeMap::new();
         for (point, n) in &self.last_met {
@@ -342,21 +351,24 @@ impl SessionAnalysis {
     }
 }
 
-/// How the units of a run fared.
+/// Counts of a run's units.
 struct UnitCounts {
+    /// All units.
     asked: u64,
+    /// Units that arrived at the end of their path.
     arrived: u64,
-    /// Of those that arrived: at the host that asked.
+    /// The units of `arrived` that came back to the host that asked for them, over at least two other points.
     back: u64,
-    /// Those of which nothing was heard, though there was time for it.
+    /// Units that were never seen after they were asked for, although there was time for it.
     lost: u64,
-    /// Those that were given up, by the last point that they met.
+    /// Units that were given up, by the index of the last lifeline point that they reached.
     last_met: BTreeMap<u32, u64>,
+    /// The time range of all their events.
     span: SessionSpan,
 }
 
 impl UnitCounts {
-    /// `None` where no unit is known.
+    /// Counts the units of a run; `None` if it has none.
     fn of(log: &FindingEventLog<'_>) -> Option<Self> {
         let lifelines = log.input.lifelines;
         let lines = || lifelines.lines.iter().filter(|line| line.flow.is_none());
@@ -399,7 +411,7 @@ impl UnitCounts {
     }
 }
 
-/// Whether nothing was heard of a unit once it was asked for, though it was not of the newest that were.
+/// Whether a unit was never seen after it was asked for. The newest units do not count, as there was no time for them to come back.
 fn is_lost(log: &FindingEventLog<'_>) -> impl Fn(&Lifeline) -> bool {
     let lifelines = log.input.lifelines;
     let begun = |line: &Lifeline| {
@@ -435,7 +447,7 @@ fn count<'l>(
     lines.filter(|line| wanted(line)).count() as u64
 }
 
-/// The time in any of some intervals, each as it begins and ends.
+/// The time that lies in at least one of these intervals (begin, end), ns.
 pub(crate) fn union_length_ns(mut intervals: Vec<(u64, u64)>) -> u64 {
     intervals.sort_unstable();
     let (mut until, mut sum) = (0, 0);
@@ -446,7 +458,7 @@ pub(crate) fn union_length_ns(mut intervals: Vec<(u64, u64)>) -> u64 {
     sum
 }
 
-/// `START_READ to END_READ`.
+/// The name of a stretch: `START_READ to END_READ`; for equal points `after` the point.
 pub(crate) fn stretch_name(log: &FindingEventLog<'_>, from: u32, to: u32) -> String {
     let point = |at: u32| point_name(&log.input.lifelines.points[at as usize]);
     if from == to {
@@ -455,7 +467,7 @@ pub(crate) fn stretch_name(log: &FindingEventLog<'_>, from: u32, to: u32) -> Str
     format!("{} to {}", point(from), point(to))
 }
 
-/// What a server did, in one line.
+/// How a server spent its time, in one line.
 fn operation(log: &FindingEventLog<'_>, server: &Profile) -> String {
     let of = |stretch: &HostStretch| {
         let name = stretch_name(log, stretch.from, stretch.to);

@@ -1,4 +1,5 @@
-//! What monitors saw of the connections between servers of a session and the others: what held them back, what was sent again.
+//! Connections between the servers of a session (a run without measurements, whose units are followed through events) and other hosts, from
+//! the `TCP_INFO` events of monitors: what limited them, and what was retransmitted.
 
 use crate::blocked::{Blocked, blocked};
 use crate::findings::followed_units::monitored::SessionSpan;
@@ -8,32 +9,36 @@ use crate::statistics::to_f64;
 use stackline_events::catalogue::{DataFate, fate};
 use std::collections::BTreeMap;
 
-/// Less unread than a few segments is on its way to its reader.
+/// Fewer unread bytes than this (a few segments) are normal: they are just about to be read.
 const FEW: i64 = 16 << 10;
 
-/// The servers' connections together: shares of the time.
+/// The connections of all servers together; shares are of the monitored time of connections, 0 to 1.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TransportSeen {
+    /// The number of connections that servers send on.
     pub(crate) connections: usize,
-    /// The receiver's window held senders back.
+    /// The share in which the receiver's window limited senders.
     pub(crate) window: f64,
-    /// The send buffer did.
+    /// The share in which the send buffer limited senders.
     pub(crate) send_buffer: f64,
-    /// What had come lay unread.
+    /// The share in which received data lay unread at the other hosts.
     pub(crate) unread: f64,
-    /// They had something to send and nothing was acknowledged in a whole interval.
+    /// The share of intervals in which a sender had data to send or in flight and nothing was acknowledged.
     pub(crate) stalled: f64,
+    /// The number of retransmitted segments.
     pub(crate) retransmits: u64,
-    /// The most that one of them had on its way.
+    /// The most bytes that one connection had in flight.
     pub(crate) in_flight_bytes: u64,
+    /// The longest round trip reported.
     pub(crate) round_trip_ns: u64,
-    /// The largest packets, by their data.
+    /// The largest segment size.
     pub(crate) segment_bytes: u64,
+    /// The rows of the servers' events.
     pub(crate) rows: Vec<u32>,
 }
 
 impl TransportSeen {
-    /// What monitors saw of connections between servers and the others.
+    /// Sums up the events of connections between servers and other hosts; `None` if no monitor saw a server's connection.
     pub(crate) fn of(log: &EventRows<'_>, servers: &[&str]) -> Option<Self> {
         let mut seen = Self::default();
         let (mut sending_ns, mut reading_ns, mut unread_ns) = (0.0, 0.0, 0.0);
@@ -89,7 +94,8 @@ impl TransportSeen {
     }
 }
 
-/// Share of the time that servers waited for what was sent again; `None` where nobody would have reported it.
+/// The share of the time that servers waited for retransmissions: blocked while something was retransmitted, or without any
+/// acknowledgement. `None` if no events could have shown it.
 pub(crate) fn resending_share(
     log: &EventRows<'_>,
     servers: usize,
@@ -104,7 +110,7 @@ pub(crate) fn resending_share(
     (is_recorded || transport.is_some()).then_some(resending)
 }
 
-/// The share of the time that servers were blocked in intervals in which something of theirs was sent again.
+/// The share of the time, per server, of intervals in which hosts were blocked and retransmitted something.
 fn resending(log: &EventRows<'_>, blocked: &[Blocked], servers: usize, span: SessionSpan) -> f64 {
     let mut times: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     let keywords = log.input.events.names.len() as u32;
@@ -133,7 +139,7 @@ fn resending(log: &EventRows<'_>, blocked: &[Blocked], servers: usize, span: Ses
     to_f64(sum) / span.length_ns() / to_f64(servers.max(1) as u64)
 }
 
-/// Hosts where no unit begins, of which monitors say that something was to be sent and sent again, and not acknowledged.
+/// Hosts that could not get their data through: no unit begins there, and monitors saw retransmissions but hardly any acknowledged bytes.
 pub(crate) fn stuck<'c>(log: &EventRows<'c>) -> Vec<&'c str> {
     let lifelines = log.input.lifelines;
     let begins = |host: &str| {

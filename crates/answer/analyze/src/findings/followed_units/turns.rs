@@ -1,4 +1,5 @@
-//! Units of a session that go one after the other: whoever asks waits for each before it asks for the next, and no host is busy.
+//! Units of a session (a run without measurements, whose units are followed through events) that are sent one after another: the host that
+//! asks waits for each unit before it asks for the next, and no resource is busy all the time.
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, LEAST, percent};
@@ -10,47 +11,51 @@ use crate::statistics::to_f64;
 use stackline_core::units;
 use std::collections::BTreeMap;
 
-/// Points of one moment may be so far apart, ns.
+/// Events that are at most this far apart count as simultaneous, ns.
 const MOMENT: u64 = 1_000;
-/// A link that is used for less of the time is not part of what to change.
+/// The least share of the time that a link must be busy to be worth changing.
 const PART: f64 = 0.1;
-/// No way is so many times as long as the one in the other direction: something else takes that time.
+/// If one direction takes this many times as long as the other, something other than distance takes the time.
 const LONGER: f64 = 4.0;
 
-/// How units go one after the other.
+/// Units that are sent one after another, and where their time goes.
 pub(crate) struct SerialTurns<'s> {
+    /// The number of units that were in flight alone.
     units: u64,
-    /// What each takes, on the average, s.
+    /// The mean time of a unit.
     each_s: f64,
-    /// Of the time, how much any of them was on its way.
+    /// The share of the session in which one of them was in flight.
     share: f64,
-    /// Where most of their time is spent, and how much.
+    /// Where most of their time is spent.
     place: TurnLocation<'s>,
+    /// The share of their time that is spent there, 0 to 1.
     spent: f64,
-    /// What each is between hosts until it is where it is done, and from there, s.
+    /// The mean time of a unit between hosts until it reaches the server.
     there_s: f64,
+    /// The mean time of a unit between hosts on the way back.
     back_s: f64,
+    /// The host that asks for the units.
     asker: &'s str,
 }
 
-/// What waits though nothing works on it, by the way that takes longer than its distance.
+/// What waits although nothing works on it: known from the direction that takes longer than distance explains.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TurnWait {
     Requests,
     Answers,
 }
 
-/// Where time is spent of units that go one after the other.
+/// Where units spend their time.
 enum TurnLocation<'s> {
     /// At a host.
     Host(&'s str),
-    /// At work in a host's processor, whichever of the way's points are around it.
+    /// In a host's processor, whichever events are around that.
     Processor(&'s ProcessorSeen),
-    /// Bits on a link.
+    /// In transmission on a link.
     Link(&'s PortSeen),
 }
 
-/// Paths of units that met no other on theirs, in the order in which they began.
+/// The paths of units during which no other unit was in flight, in the order in which they began.
 fn alone(lifelines: &Lifelines) -> Vec<&[LifelinePassage]> {
     let lines = lifelines
         .lines
@@ -72,12 +77,15 @@ fn alone(lifelines: &Lifelines) -> Vec<&[LifelinePassage]> {
     alone
 }
 
-/// Where units were: at each host, and between hosts on their way there and back.
+/// The time that units spent at each host and between hosts.
 struct TimeByPlace<'s> {
-    /// The host that asked.
+    /// The host that asked for the units.
     asker: &'s str,
+    /// The time at each host, ns.
     hosts: BTreeMap<&'s str, u64>,
+    /// The time between hosts, except steps to the asker.
     there_ns: u64,
+    /// The time of steps from other hosts to the asker.
     back_ns: u64,
 }
 
@@ -107,7 +115,8 @@ impl<'s> TimeByPlace<'s> {
 }
 
 impl<'s> SerialTurns<'s> {
-    /// Of a session that nothing limits all the time: whether they go so, and what no host takes of their time.
+    /// Whether the units of a session are sent one after another, and where their time goes; `None` if something limits the session, or the
+    /// busiest place takes nearly all of the time.
     pub(crate) fn of(log: &'s FindingEventLog<'_>, session: &'s SessionAnalysis) -> Option<Self> {
         if session.is_pressed() {
             return None;
@@ -149,15 +158,15 @@ impl<'s> SerialTurns<'s> {
         (turns.costs() >= LEAST).then_some(turns)
     }
 
-    /// The share of the time that would be saved where others were on their way meanwhile: the busiest place is left.
+    /// The share of the time that could be saved if several units were in flight at once: all but the time at the busiest place.
     fn costs(&self) -> f64 {
         self.share * (1.0 - self.spent)
     }
 
-    /// Whether something other than distance takes most of the time.
+    /// Whether requests or answers wait for something other than distance for most of the time; `None` if not.
     fn waits(&self) -> Option<TurnWait> {
         let is_most = |time: f64, other: f64| time >= LONGER * other && time >= self.each_s / 2.0;
-        // Bits on a link take as long as they do.
+        // If transmission on a link takes a good part of the time, unequal directions are normal.
         let is_link = matches!(self.place, TurnLocation::Link(_)) && self.spent >= PART;
         match (
             is_most(self.there_s, self.back_s),
@@ -170,7 +179,7 @@ impl<'s> SerialTurns<'s> {
         }
     }
 
-    /// What of the time of each is spent where most is, in words.
+    /// The share of a unit's time that is spent at the busiest place, in words: the begin of a sentence that [`Self::rest`] ends.
     fn share(&self) -> String {
         let each = units::format_time(self.each_s);
         match self.spent >= LEAST {
@@ -183,7 +192,7 @@ impl<'s> SerialTurns<'s> {
         }
     }
 
-    /// What is not spent there, in words.
+    /// The rest of a unit's time, in words.
     fn rest(&self) -> String {
         let (who, long, [one, other]) = match self.waits() {
             None => return "is spent on round trips or on a timer".to_owned(),
@@ -198,7 +207,7 @@ impl<'s> SerialTurns<'s> {
         )
     }
 
-    /// What is done there.
+    /// The busiest place in words.
     fn place(&self) -> String {
         match &self.place {
             TurnLocation::Host(host) => format!("is spent at {host}, more than at any other host"),
@@ -210,7 +219,7 @@ impl<'s> SerialTurns<'s> {
     }
 }
 
-/// Each waits for the one before it.
+/// The finding about units that are sent one after another.
 pub(crate) fn serial_round_trips(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let session = log.session()?;
     let turns = SerialTurns::of(log, session)?;

@@ -1,5 +1,5 @@
-//! Processors of IMPs at their limit, as the IMPs themselves reported: busy all the time, or too slow for the packets that their lines
-//! bring, which they refuse (BBN 2499, 2.1 to 2.3).
+//! Processors of IMPs (packet switches of the ARPANET) at their limit, from the IMPs' own reports: busy all the time, or too slow for the
+//! packets that arrive on their lines, which they refuse (BBN 2499, 2.1 to 2.3).
 
 use crate::findings::change::PlanChange;
 use crate::findings::environment::processors::FULL;
@@ -11,7 +11,7 @@ use crate::statistics::to_f64;
 use stackline_core::network::{ImpMachine, ImpSettings, Network, NetworkSwitch};
 use stackline_core::units;
 
-/// The IMP that holds everything up: its processor is at its limit, or so slow that it refuses what its lines bring.
+/// The IMP with the worst processor: at its limit, or so slow that it refuses packets that arrive on its lines.
 pub(crate) fn processor(
     measurement: &FindingMeasurement<'_>,
     network: &Network,
@@ -31,6 +31,7 @@ pub(crate) fn processor(
     found.max_by(|one, other| one.share.total_cmp(&other.share))
 }
 
+/// An IMP whose processor is busy nearly all the time.
 fn full(
     measurement: &FindingMeasurement<'_>,
     reports: &ImpAnalysis,
@@ -42,7 +43,7 @@ fn full(
         .imps
         .get(name)
         .filter(|reported| reported.seconds > 0.0)?;
-    // The last report is of a part of its time alone, and the first is before much was there.
+    // The mean over all reports: the first one is from before there was much traffic, and the last covers only a part of its interval.
     let busy = reported.busy.0;
     (busy >= FULL).then(|| SaturatedProcessor {
         share: busy.min(1.0),
@@ -62,7 +63,7 @@ fn full(
     })
 }
 
-/// Packets that it refuses go again after 125 ms, and keep their channel for so long.
+/// An IMP that refuses packets from one of its lines: these are retransmitted after 125 ms, and occupy their channel until then.
 fn refuses(
     measurement: &FindingMeasurement<'_>,
     reports: &ImpAnalysis,
@@ -93,15 +94,17 @@ fn refuses(
     })
 }
 
-/// From this share of packets that go again on, and with a processor that works for this share, it is too slow.
+/// The least share of retransmitted packets on a line that shows that the IMP is too slow.
 const REFUSED: f64 = 0.05;
+/// The least share of the time in which the processor of such an IMP is busy.
 const WORKS: f64 = 0.3;
 
-/// The share of packets that went again.
+/// The share of a line's packets that were retransmitted.
 fn again(line: &ImpLineTotals) -> f64 {
     to_f64(line.again) / to_f64(line.packets.max(1))
 }
 
+/// The name of an IMP's machine in the specification language.
 fn machine(imp: &ImpSettings) -> &'static str {
     ImpMachine::ALL
         .iter()

@@ -1,5 +1,6 @@
-//! What holds messages up between hosts of IMPs, as the IMPs themselves reported: channels that are all taken, room that is not there,
-//! the window, links that have their one message under way (BBN 2499, 2.1 to 2.3). Their processors are in `processors`.
+//! What delays messages between hosts of IMPs (packet switches of the ARPANET), from the IMPs' own reports: all channels of a line in use,
+//! no reassembly buffers, the window, links with their one message in flight until its RFNM ("ready for next message") arrives (BBN 2499,
+//! 2.1 to 2.3). Processors of IMPs are in `processors`.
 
 use crate::findings::change::PlanChange;
 use crate::findings::environment::processors::SaturatedProcessor;
@@ -17,14 +18,14 @@ use stackline_core::units;
 use stackline_model::arpanet_messages::{PACKET_BITS, PACKET_DATA_BITS};
 use stackline_model::pipe;
 
-/// Messages wait, one behind another: the first cause that explains it.
+/// The finding about messages that wait for one another: the first cause that applies. `message` is the size of a message, bytes.
 pub(crate) fn messages_wait(
     kind: &FindingKind,
     context: &FindingContext<'_>,
     part: &MeasuredPart<'_>,
     message: u64,
 ) -> Option<Finding> {
-    // Where a processor is at its limit everything waits for that.
+    // If an IMP's processor is at its limit, everything waits for it, and that is a finding of its own.
     let network = context.measurement.network?;
     let is_imp = |processor: &SaturatedProcessor| {
         network
@@ -41,12 +42,12 @@ pub(crate) fn messages_wait(
         .or_else(|| waits_for_rfnms(kind, context, part, message))
 }
 
-/// What the IMPs of a measurement's run reported.
+/// The reports of the IMPs in a measurement's runs.
 fn reports(measurement: &FindingMeasurement<'_>) -> ImpAnalysis {
     crate::imps::reports(measurement.log.input.events)
 }
 
-/// All channels of a line have a packet under way: none goes before one is acknowledged (2.1.2).
+/// All channels of a line have a packet in flight: the next one waits for an acknowledgement (2.1.2).
 fn waits_for_channels(
     kind: &FindingKind,
     context: &FindingContext<'_>,
@@ -68,7 +69,7 @@ fn waits_for_channels(
         let (line, name) = line_of(link)?;
         let rate = link.rate.mean_bit_s()?;
         let channels = channels(network, link)?;
-        // An acknowledgement waits for half a packet, and goes in another.
+        // The packet itself, half a packet on average that the acknowledgement waits for, and the packet that carries it.
         let trip = 2.0 * PACKET_BITS / rate + 0.5 * PACKET_BITS / rate + 2.0 * link.delay.seconds();
         let lets = f64::from(channels) * PACKET_DATA_BITS / trip;
         let is_so = line.busy.0 < NOT_FULL && line.bit_s() >= NEAR * lets;
@@ -98,11 +99,12 @@ fn waits_for_channels(
     ))
 }
 
-/// A line that carries so much of what channels let is held back by them, where it is not nearly full.
+/// A line that carries at least this fraction of the rate that its channels allow is limited by them.
 const NEAR: f64 = 0.8;
+/// A line that is busy for at least this share of the time is limited by its own rate, and not by its channels.
 const NOT_FULL: f64 = 0.8;
 
-/// Packets that a line may have under way: what both its ends have.
+/// The number of channels of a line: the lesser of what its two IMPs have.
 fn channels(network: &Network, link: &NetworkLink) -> Option<u16> {
     let usual = ImpSettings::channels(link.delay);
     let of = |name: &str| {
@@ -121,7 +123,7 @@ fn channels(network: &Network, link: &NetworkLink) -> Option<u16> {
     )
 }
 
-/// Data that may not go because the other end has allocated no more.
+/// Data waits because the receiver has allocated no more (NCP's flow control).
 fn waits_for_allocation(
     kind: &FindingKind,
     context: &FindingContext<'_>,
@@ -137,7 +139,7 @@ fn waits_for_allocation(
     if share < LEAST {
         return None;
     }
-    // Eight messages where nothing is said.
+    // The default allocation is eight messages.
     let allocate = part.plan.stack.number("allocate").unwrap_or(8 * message);
     let size = units::format_size(allocate);
     let sentence = format!(
@@ -161,14 +163,14 @@ fn waits_for_allocation(
     Some(finding.attempt_by(advice, change))
 }
 
-/// What both ends of a part recorded.
+/// The records of both sides of a part, over all runs.
 fn sides<'p>(part: &'p MeasuredPart<'_>) -> impl Iterator<Item = &'p SideRecord> {
     part.records
         .iter()
         .flat_map(|record| [&record.initiator, &record.responder])
 }
 
-/// The IMP of a host, and its name.
+/// The IMP that a host is connected to: name and settings.
 fn imp_of<'c>(context: &FindingContext<'c>, host: &str) -> Option<(&'c str, &'c ImpSettings)> {
     let network = context.measurement.network?;
     let link = network
@@ -187,7 +189,7 @@ fn imp_of<'c>(context: &FindingContext<'c>, host: &str) -> Option<(&'c str, &'c 
     Some((&switch.name, switch.imp.as_ref()?))
 }
 
-/// Messages that the IMP of the sender lets be under way to another.
+/// The number of messages that the sender's IMP lets be in flight to another IMP, and the name of that IMP.
 fn window_of_imps<'c>(
     context: &FindingContext<'c>,
     part: &MeasuredPart<'_>,
@@ -199,7 +201,7 @@ fn window_of_imps<'c>(
     ))
 }
 
-/// Messages of several packets wait for room to be put together at the IMP of their host, as that reported.
+/// Messages of several packets wait for reassembly buffers at the receiver's IMP, according to its reports.
 fn waits_for_room(
     kind: &FindingKind,
     context: &FindingContext<'_>,
@@ -231,10 +233,10 @@ fn waits_for_room(
     ))
 }
 
-/// From this share of its reports on, an IMP without room holds messages up.
+/// An IMP delays messages if it had no free reassembly buffer in at least this share of its reports' time.
 const MOSTLY: f64 = 0.5;
 
-/// How much of the time the path was not full.
+/// The rate of a part and the share of the time in which the path was not full, in words.
 fn describe_free_path(part: &MeasuredPart<'_>, share: f64) -> String {
     format!(
         "sent at {}; the path has spare capacity {} of the time",
@@ -243,7 +245,7 @@ fn describe_free_path(part: &MeasuredPart<'_>, share: f64) -> String {
     )
 }
 
-/// Links that have their one message under way: each waits for its RFNM. How long that takes, the transport measured.
+/// Links (of NCP) have their one message in flight, and each waits for its RFNM; the transport measured how long that takes.
 fn waits_for_rfnms(
     kind: &FindingKind,
     context: &FindingContext<'_>,
@@ -267,7 +269,8 @@ fn waits_for_rfnms(
     }
     let (most, imp) = window_of_imps(context, part).unwrap_or((u64::from(ImpSettings::WINDOW), ""));
     let under_way = links.min(most);
-    // The sender measures from the message at its host's interface: behind a full window it waits there for others.
+    // The sender measures from when the message is at its host's interface, where it waits for others if the IMP's window is full: only a
+    // part of the time is the round trip itself.
     let trip = trip * to_f64(under_way) / to_f64(links);
     let (messages, allow) = match under_way {
         1 => ("message", "allows"),

@@ -1,5 +1,5 @@
-//! Where a part's time went by its senders' own account: every moment of theirs is in one state, and what a full link takes is no
-//! state's. Of calls both sides send, so both are added up.
+//! How a part's senders spent their time, as their transports report it: at every moment a sender is in one state. Time in which its data
+//! occupies a full link is attributed to no state. In calls both sides send, so the states of both are added up.
 //!
 //! A sender that is held back while its own data is on the narrowest link loses nothing by it: only what it did not use can be
 //! explained by a sender's states, and all of them together explain no more than that.
@@ -9,45 +9,52 @@ use crate::findings::measured::part::{MeasuredPart, PartWorkload, side_of};
 use stackline_core::procedure::PairSide;
 use stackline_core::run_record::{RunRecord, SenderLimitTimes, TransportRecord};
 
-/// Shares of the measured time, 0 to 1; of calls, of their response times.
+/// How a part's senders spent their time, as shares (0 to 1) of the measured time; for calls, of their response times.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct PartTimeShares {
-    /// The states of each side that sends.
+    /// The time in each state, by side that sends.
     sides: Vec<(PairSide, States)>,
-    /// Those of all of them together.
+    /// The time in each state, of all senders together.
     pub(crate) states: States,
-    /// What its own data took of the narrowest link, and its processors where these take longer.
+    /// The time that its own data took on the fullest link, or its processors took if that is longer.
     pub(crate) used: f64,
-    /// How long a link of its way carried nothing.
+    /// The time of outages: a link on its path carried nothing.
     down: f64,
-    /// How long what had arrived lay unread to the sender's loss: while its window was closed, or after everything had arrived.
+    /// The time that received data lay unread and held the sender up: while its window was closed, or after everything had arrived.
     pub(crate) unread: f64,
-    /// Whether it is of calls.
+    /// Whether both sides send and wait for each other (calls or turns).
     calls: bool,
-    /// Worked out from what a kernel counts, and not reported state by state.
+    /// Whether the states are estimated from a kernel's counters, and not reported by the transport.
     pub(crate) is_estimated: bool,
 }
 
-/// How sure a state is that was worked out.
+/// Confidence in a state that was estimated.
 const ESTIMATED: f64 = 0.75;
 
-/// What kept the senders from sending more.
+/// What kept the senders from sending more: the time in each state, as a share of the measured time (in seconds while records are added).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct States {
-    /// Nothing to send, or everything handed over was on its way.
+    /// Nothing to send: the application handed over no more data, or all of it was in flight.
     pub(crate) application: f64,
+    /// The window that the receiver offers was closed.
     pub(crate) receive_window: f64,
+    /// The send buffer was full, all of its data in flight.
     pub(crate) send_buffer: f64,
+    /// The congestion window was full and still in slow start.
     pub(crate) slow_start: f64,
+    /// The congestion window was full, after slow start.
     pub(crate) congestion_window: f64,
+    /// Lost data was being retransmitted.
     pub(crate) recovery: f64,
+    /// The sender waited for its retransmission timer.
     pub(crate) timeout: f64,
+    /// Nagle's algorithm held back less than a segment.
     pub(crate) nagle: f64,
 }
 
 impl PartTimeShares {
-    /// Of a part; `None` where its transport does not report its states, or no network is modelled.
-    /// `unread` is how long what had arrived lay unread, and of it how long after everything had.
+    /// The shares of a part; `None` if it measures connections alone or its transport does not report states. `processors` is the share of
+    /// the time of the busiest processor, `unread` that in which received data lay unread, `at_end` the part of it after all had arrived.
     pub(crate) fn of(
         measurement: &FindingMeasurement<'_>,
         part: &MeasuredPart<'_>,
@@ -91,7 +98,7 @@ impl PartTimeShares {
         })
     }
 
-    /// Of calls, as far as a kernel's counts say it, each side's states.
+    /// The shares of calls or turns whose states were estimated from a kernel's counters.
     pub(crate) fn estimated(sides: Vec<(PairSide, States)>, used: f64) -> Self {
         let mut states = States::default();
         for (_, of_side) in &sides {
@@ -111,7 +118,7 @@ impl PartTimeShares {
         }
     }
 
-    /// How sure a state is that takes much of the time.
+    /// The confidence of a finding about a state: `reported` where the transport reports its states, less where they are estimated.
     pub(crate) fn confidence(&self, reported: f64) -> f64 {
         if self.is_estimated {
             ESTIMATED
@@ -120,7 +127,7 @@ impl PartTimeShares {
         }
     }
 
-    /// Without the time in which a link carried nothing: what its senders waited for then is that.
+    /// Removes the time of outages (share `down`) from the states: senders waited for the link then.
     pub(crate) fn without_outages(mut self, down: f64) -> Self {
         self.down = down;
         self.states.take_outage(down);
@@ -130,7 +137,7 @@ impl PartTimeShares {
         self
     }
 
-    /// The sender that is most in a state, and how much of the time this explains.
+    /// The side that spent most time in a state, and the share of the time that this explains.
     pub(crate) fn most(&self, state: fn(&States) -> f64) -> Option<(PairSide, f64)> {
         let most = self
             .sides
@@ -139,7 +146,7 @@ impl PartTimeShares {
         most.map(|(side, states)| (*side, self.explained(state(states))))
     }
 
-    /// How much of the time losses explain: what is sent again, timers, and the window that a loss left small.
+    /// The share of the time that losses explain: retransmissions, timeouts, and the window that a loss left small.
     pub(crate) fn lost(&self) -> f64 {
         if self.is_estimated {
             return self.states.recovery;
@@ -149,9 +156,10 @@ impl PartTimeShares {
         at_once + self.states.congestion_window.min(left)
     }
 
-    /// How much of the time a state explains, in which there was data to send.
+    /// The share of the time that a state explains, where its sender had data to send: all such states together explain no more than the
+    /// time in which senders may have been held back.
     pub(crate) fn explained(&self, state: f64) -> f64 {
-        // What is on a link was taken out before.
+        // Estimates already leave out the time in which data was on a link.
         if self.is_estimated {
             return state;
         }
@@ -163,15 +171,15 @@ impl PartTimeShares {
         }
     }
 
-    /// How much of the time may be the application's of what it was away.
+    /// How much of the time that an application was away from its operations (`share`) held its sender up.
     pub(crate) fn away(&self, share: f64) -> f64 {
         share
             .min(self.states.application)
             .min((1.0 - self.used).max(0.0))
     }
 
-    /// The time that senders may have been held back in vain: of a transfer all that its data does not use. Of calls most of the
-    /// rest is way and service, so only the time counts in which there was data to send.
+    /// The share of the time in which senders may have been held back without need. For a transfer it is all the time that its data does
+    /// not use. For calls most of the rest is propagation and service, so only time in which there was data to send counts.
     fn idle(&self) -> f64 {
         let whole = if self.calls {
             (self.states.waiting() + self.states.congestion_window).min(1.0)
@@ -183,7 +191,7 @@ impl PartTimeShares {
 }
 
 impl States {
-    /// One side of a run, s.
+    /// Adds the seconds that one side of a run spent in each state; `None` if its transport does not report them.
     fn add(&mut self, record: &RunRecord, side: PairSide) -> Option<()> {
         let (start, stop) = side_of(record, side).transport?;
         let spent: SenderLimitTimes = stop.spent?.since(start.spent?);
@@ -201,12 +209,13 @@ impl States {
         Some(())
     }
 
-    /// Time in which less than a segment waited counts as the application's: it had more to write.
+    /// Counts time in which less than a segment waited as the application's: in a transfer it had more to write.
     fn rest_is_not_written(&mut self) {
         self.application += self.nagle;
         self.nagle = 0.0;
     }
 
+    /// The seconds in each state as shares of `seconds`.
     fn over(self, seconds: f64) -> Self {
         let share = |spent: f64| (spent / seconds).clamp(0.0, 1.0);
         Self {
@@ -221,7 +230,7 @@ impl States {
         }
     }
 
-    /// Takes the time of an outage from the states that a sender spends it in.
+    /// Subtracts the share of an outage from the states in which a sender spends it, likely ones first.
     fn take_outage(&mut self, mut down: f64) {
         let states = [
             &mut self.timeout,
@@ -237,7 +246,7 @@ impl States {
         }
     }
 
-    /// All states in which a sender has data and may not send it.
+    /// The time in all states in which a sender has data and may not send it, except that of the congestion window after slow start.
     pub(crate) fn waiting(&self) -> f64 {
         self.receive_window
             + self.send_buffer

@@ -1,4 +1,4 @@
-//! What the time of calls, of turns of data units and of transfers goes into by distance and links, as plan and records say it.
+//! The time of calls, turns of data units and transfers that propagation and links take, computed from the plan and the records alone.
 
 use crate::findings::measured::measurement::FindingMeasurement;
 use crate::findings::measured::part::MeasuredPart;
@@ -6,13 +6,14 @@ use crate::statistics::to_f64;
 use stackline_core::procedure::PairSide;
 use stackline_model::PathModel;
 
-/// The share of a part's time that calls or turns wait for distance: one round trip each.
+/// The share of a part's time that calls or turns spend in round trips, one each, 0 to 1.
 pub(crate) fn distance(part: &MeasuredPart<'_>) -> f64 {
     let trip = part.round_trip_s().unwrap_or(0.0);
     (to_f64(part.exchanges()) * trip / part.basis_s()).min(1.0)
 }
 
-/// The same of transfers: the first data is asked for or the last confirmed once in each, and each connection is opened.
+/// The share of a part's time that transfers spend in round trips, 0 to 1: one for each transfer (the first data is requested, or the last
+/// acknowledged) or for each connection, whichever are more.
 pub(crate) fn trips(part: &MeasuredPart<'_>) -> f64 {
     let trip = part.round_trip_s().filter(|_| part.paths.is_some());
     let trip = trip.unwrap_or(0.0);
@@ -21,7 +22,7 @@ pub(crate) fn trips(part: &MeasuredPart<'_>) -> f64 {
     (to_f64(transfers.max(connections)) * trip / part.pairs_s()).min(1.0)
 }
 
-/// What one packet of each message takes on the links beside the slowest.
+/// The share of a part's time that one packet of each message takes to be transmitted on all links but the slowest, which is counted apart.
 pub(crate) fn other_links(measurement: &FindingMeasurement<'_>, part: &MeasuredPart<'_>) -> f64 {
     let Some((there, back)) = &part.paths else {
         return 0.0;

@@ -20,24 +20,25 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub(crate) struct FindingContext<'c> {
     pub(crate) measurement: FindingMeasurement<'c>,
-    /// What was waited for, with the bytes.
+    /// The waits for data in its runs that no outage prolonged, with the bytes that were waited for.
     pub(crate) waits: Vec<ReceiveWait>,
-    /// Times outside operations, by part of the measurement.
+    /// The time that each side spent outside operations, by index of the part.
     pub(crate) outside: Vec<BTreeMap<PairSide, Outside>>,
     /// Processors at their limit.
     pub(crate) processors: Vec<SaturatedProcessor>,
+    /// The cost of lost packets.
     pub(crate) losses: LossCost,
-    /// What times cost in which a link carries nothing.
+    /// The cost of outages: times in which a link carries nothing.
     pub(crate) outages: OutageCosts,
-    /// What was sent again although it was not lost.
+    /// Packets that were sent again although they were not lost.
     pub(crate) needless_resends: Option<NeedlessResends>,
-    /// By part of the measurement, where its transports report their states.
+    /// How senders spent their time, by index of the part, where it is reported or can be estimated.
     accounts: BTreeMap<usize, PartTimeShares>,
-    /// By part of the measurement: what lay unread at the receiver of bulk data.
+    /// The time that received bulk data lay unread, by index of the part.
     backlogs: BTreeMap<usize, Backlog>,
 }
 
-/// What lay unread at the receiver of a part, where the events of its host are there.
+/// The time that received data lay unread at the receiver of a bulk part; `None` if there are no events of that receiver.
 fn unread(
     measurement: &FindingMeasurement<'_>,
     part: &MeasuredPart<'_>,
@@ -52,7 +53,7 @@ fn unread(
 }
 
 impl<'c> FindingContext<'c> {
-    /// Whether it goes across IMPs.
+    /// Whether the network of the measurement has IMPs.
     pub(crate) fn has_imps(&self) -> bool {
         self.measurement.network.is_some_and(Network::has_imps)
     }
@@ -116,18 +117,18 @@ impl<'c> FindingContext<'c> {
         }
     }
 
-    /// Where the time of a part's senders went, as far as their transports report it.
+    /// How the senders of a part spent their time; `None` if it is neither reported nor estimated.
     pub(crate) fn account(&self, part: &MeasuredPart<'_>) -> Option<&PartTimeShares> {
         self.accounts.get(&part.index)
     }
 
-    /// What lay unread at the receiver of a part.
+    /// The time that received data lay unread at the receiver of a part.
     pub(crate) fn backlog(&self, part: &MeasuredPart<'_>) -> Option<&Backlog> {
         self.backlogs.get(&part.index)
     }
 
-    /// What a sender's state, or what goes with it, explains of a part's time, where its transport reports states: at most what the
-    /// state took, and what no link was full.
+    /// A share of a part's time, limited to what a sender state can explain: where the transport reports states, at most the time in
+    /// that state, and no time in which its data kept a link busy.
     pub(crate) fn at_most(
         &self,
         part: &MeasuredPart<'_>,
@@ -159,7 +160,7 @@ impl<'c> FindingContext<'c> {
         (self.outside_seconds(part, side) / about.pairs_s()).min(1.0)
     }
 
-    /// With what retransmissions did, as further evidence of what caused them.
+    /// Adds the waits for retransmitted bytes as evidence.
     pub(crate) fn with_stalls(&self, finding: Finding) -> Finding {
         let stalls = &self.losses.stalls;
         if stalls.waits == 0 || stalls.rows.is_empty() {
@@ -174,7 +175,7 @@ impl<'c> FindingContext<'c> {
         finding.because(self.measurement.log.evidence(what, &stalls.rows))
     }
 
-    /// What was dropped at a place.
+    /// Evidence of the drops at a place.
     pub(crate) fn drops(&self, place: &LossLocation) -> Evidence {
         let port = &self.measurement.ports[place.port];
         let what = format!("{}: {}; {}", port.name, port.reasons(), self.losses.basis);

@@ -1,5 +1,5 @@
-//! Waits and what may explain them. Coincidence is not cause: an event explains a wait when it is about the very bytes that
-//! were waited for; where its bytes are not known, more waits have to hold one than chance would give them.
+//! Which events explain which waits. Coincidence is not cause: an event explains a wait if it is about the very bytes that were waited for.
+//! Where the bytes of events are not known, significantly more waits must contain one than by chance.
 
 use crate::findings::event_log::{FindingEventLog, FlowByteRange};
 use crate::findings::measured::endpoints::ReceiveWait;
@@ -7,14 +7,14 @@ use crate::statistics::{to_f64, upper_median};
 use statrs::distribution::{Binomial, DiscreteCDF};
 use std::collections::BTreeMap;
 
-/// What some events explain of the time that was waited.
+/// The waiting time that some events explain.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Explained {
-    /// Seconds beyond a usual wait.
+    /// Seconds of the explained waits beyond the usual length of a wait.
     pub(crate) seconds: f64,
-    /// How many waits.
+    /// The number of waits explained.
     pub(crate) waits: u64,
-    /// The longest of them, s.
+    /// The longest time of one of them beyond the usual length, s.
     pub(crate) longest_s: f64,
     /// The events, in the order of the waits they explain.
     pub(crate) rows: Vec<u32>,
@@ -22,13 +22,13 @@ pub(crate) struct Explained {
     pub(crate) confidence: f64,
 }
 
-/// A share above which a chance of being wrong is too large to blame anything.
+/// Significance level: if so many coincidences occur by chance with a greater probability, nothing is explained.
 const SIGNIFICANT: f64 = 0.01;
-/// A wait is long when it is this many times the usual one.
+/// A wait is long if it takes more than this many times the usual one.
 const LONG: f64 = 2.0;
 
-/// What the events of `rows` explain, by byte range, and the waits that they leave unexplained. An event explains a wait from
-/// `before_ns` before its beginning to its end plus the clocks' error.
+/// The waits that the events of `rows` explain because they are about the bytes waited for, and the waits that none of them is about. An
+/// event counts from `before_ns` before the beginning of the wait to its end plus the error of the clocks.
 pub(crate) fn by_bytes(
     log: &FindingEventLog<'_>,
     waits: &[ReceiveWait],
@@ -46,7 +46,7 @@ pub(crate) fn by_bytes(
         .filter(|(_, hit)| hit.is_none())
         .map(|(wait, _)| wait.seconds())
         .collect();
-    // Where each was hit, the shortest stands for what they would have been.
+    // If events are about every wait, the shortest stands for the usual one.
     let shortest = waits
         .iter()
         .map(ReceiveWait::seconds)
@@ -61,7 +61,7 @@ pub(crate) fn by_bytes(
     for (wait, hit) in waits.iter().zip(hits) {
         match hit {
             Some(row) if is_long(log, wait, usual) => explained.add(wait.seconds() - usual, row),
-            // A wait that is no longer than others was not made longer.
+            // A wait of usual length was not prolonged by the event.
             Some(_) => {}
             None => left.push(wait.clone()),
         }
@@ -69,7 +69,7 @@ pub(crate) fn by_bytes(
     (explained, left)
 }
 
-/// Of each wait, an event of `rows` about bytes that it needed, from `before_ns` before its beginning on.
+/// For each wait, an event of `rows` about bytes that it needed, from `before_ns` before its beginning to its end plus the clocks' error.
 pub(crate) fn hit_by_bytes(
     log: &FindingEventLog<'_>,
     waits: &[ReceiveWait],
@@ -82,13 +82,14 @@ pub(crate) fn hit_by_bytes(
     waits.iter().map(hit).collect()
 }
 
-/// Whether a wait is beyond a usual one, and by more than the clocks may be wrong by.
+/// Whether a wait is long compared with the usual one, by more than the error of the clocks.
 fn is_long(log: &FindingEventLog<'_>, wait: &ReceiveWait, usual: f64) -> bool {
     wait.seconds() > LONG * usual
         && 1e9 * (wait.seconds() - usual) > to_f64(log.input.lifelines.clock_error_ns)
 }
 
-/// What events without known bytes explain: only what is beyond chance, and only if that is significant.
+/// The waits that events without known bytes explain, less those expected by chance: nothing unless the number of long waits with an event
+/// is significant in a binomial test, where events are taken to come at a constant rate.
 pub(crate) fn by_rate(log: &FindingEventLog<'_>, waits: &[ReceiveWait], rows: &[u32]) -> Explained {
     let usual = upper_median(waits.iter().map(ReceiveWait::seconds).collect());
     let long: Vec<&ReceiveWait> = waits
@@ -124,7 +125,7 @@ pub(crate) fn by_rate(log: &FindingEventLog<'_>, waits: &[ReceiveWait], rows: &[
     if by_chance > SIGNIFICANT {
         return Explained::default();
     }
-    // Some of the waits with an event have one by chance.
+    // Some of the waits with an event contain it by chance: they are subtracted.
     let real_ones = (to_f64(found.waits) - to_f64(n) * chance) / (1.0 - chance);
     found.seconds *= (real_ones / to_f64(found.waits)).clamp(0.0, 1.0);
     found.confidence = 0.9 * (1.0 - by_chance / SIGNIFICANT).max(0.5);
@@ -132,7 +133,7 @@ pub(crate) fn by_rate(log: &FindingEventLog<'_>, waits: &[ReceiveWait], rows: &[
 }
 
 impl Explained {
-    /// Both; as sure as the greater of the two is.
+    /// The sum of both, with the confidence of the one that explains more time.
     pub(crate) fn and(mut self, other: Self) -> Self {
         if other.seconds > self.seconds {
             self.confidence = other.confidence;
@@ -154,11 +155,13 @@ impl Explained {
 
 /// Events by the bytes they are about.
 struct ByteEventIndex {
+    /// Range, time (ns) and row of each event, by stream and in the order of the ranges.
     by_stream: BTreeMap<i64, Vec<(FlowByteRange, u64, u32)>>,
+    /// The length of the longest range, bytes: how far before a byte a range that contains it may begin.
     longest: i64,
-    /// Of datagrams: when and which, by the call they are of.
+    /// Events of datagrams, which have no offset in a stream: time (ns) and row, by the id of the call they belong to.
     by_call: BTreeMap<i64, Vec<(u64, u32)>>,
-    /// Of packets without data: when and which, by flow.
+    /// Events of packets without data: time (ns) and row, by flow.
     bare: BTreeMap<u32, Vec<(u64, u32)>>,
 }
 
@@ -194,7 +197,8 @@ impl ByteEventIndex {
         }
     }
 
-    /// An event about bytes that a wait needed, from `before_ns` before it began to `after_ns` behind its end.
+    /// An event about the bytes, the call or the connection that a wait needed, from `before_ns` before it began to `after_ns` after it
+    /// ended.
     fn hit(&self, wait: &ReceiveWait, before_ns: u64, after_ns: u64) -> Option<u32> {
         let times = wait.from_ns.saturating_sub(before_ns)..=wait.to_ns.saturating_add(after_ns);
         let by_bytes = wait.needs.iter().find_map(|need| {
@@ -215,7 +219,7 @@ impl ByteEventIndex {
             first.map(|(_, row)| *row)
         };
         let of_call = || within(self.by_call.get(&wait.call?)?, 0);
-        // What is lost before a connection is requested does not hold it up.
+        // A loss before the connection was requested does not delay it.
         let opening = || {
             within(
                 self.bare.get(&wait.opens?)?,

@@ -1,5 +1,5 @@
-//! What each endpoint did with its time, by its own host's clock: inside operations of the language, where it waits for the
-//! transport and the far side, or outside, where everybody waits for it.
+//! How each endpoint (one side of a flow) spent its time, by its own host's clock: inside operations of the specification language, where
+//! it waits for the transport and the other side, or outside of them, where the others wait for it.
 
 use crate::findings::event_log::{FlowByteRange, MOST};
 use crate::findings::finding::LEAST;
@@ -10,14 +10,14 @@ use stackline_core::procedure::PairSide;
 use stackline_events::unit_ids::{EventStreamDirection, stream_parts};
 use std::collections::BTreeMap;
 
-/// Where an event stands in an operation.
+/// Whether an event marks the begin or the end of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OperationEdge {
     Begin,
     End,
 }
 
-/// The operations' events: who emits them (`None`: by the direction of its stream, the sender or the receiver of it).
+/// The events of operations: keyword, whether it begins or ends the operation, and which side emits it.
 const EDGES: &[(&str, OperationEdge, OperationActor)] = &[
     (
         "APP_CONNECT",
@@ -82,6 +82,7 @@ const EDGES: &[(&str, OperationEdge, OperationActor)] = &[
     ("APP_RECEIVED", OperationEdge::End, OperationActor::Receives),
 ];
 
+/// Which side emits an event: always the same one, or the sender or receiver of the event's stream.
 #[derive(Clone, Copy, Debug)]
 enum OperationActor {
     Is(PairSide),
@@ -90,6 +91,7 @@ enum OperationActor {
 }
 
 impl OperationActor {
+    /// The side that emits the event, given the event's stream.
     fn of(self, stream: i64) -> PairSide {
         let sender = if stream_parts(stream).1 == EventStreamDirection::There {
             PairSide::Initiator
@@ -104,19 +106,19 @@ impl OperationActor {
     }
 }
 
-/// The times an endpoint was outside of all operations.
+/// The time that the endpoints of one side spent outside of all operations and so held the others up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outside {
-    /// Seconds.
+    /// All of it, s.
     pub(crate) total_s: f64,
-    /// The longest times: seconds and the rows around them, longest first.
+    /// The longest periods, longest first: seconds, and the rows of the events before and after.
     pub(crate) longest: Vec<(f64, u32, u32)>,
-    /// How many there were.
+    /// The number of periods.
     pub(crate) times: u64,
 }
 
 impl Outside {
-    /// The rows around the longest times.
+    /// The rows of the events around the longest periods.
     pub(crate) fn rows(&self) -> Vec<u32> {
         self.longest
             .iter()
@@ -125,17 +127,17 @@ impl Outside {
     }
 }
 
-/// A wait: an operation that received data units, with the bytes it needed.
+/// A wait: an operation that receives data, a response or a connection, with the bytes that it needed.
 #[derive(Clone, Debug)]
 pub(crate) struct ReceiveWait {
     /// When it began and ended, reference time, ns; both by one host's clock.
     pub(crate) from_ns: u64,
     pub(crate) to_ns: u64,
-    /// Bytes it waited for: of a call the request's and the response's.
+    /// The bytes it waited for; for a call those of the request and of the response.
     pub(crate) needs: Vec<FlowByteRange>,
-    /// The call it waited for: of datagrams it is known which call they are of, and no place in a stream.
+    /// The id of the call it waited for: events of datagrams give the call, but no offset in a stream.
     pub(crate) call: Option<i64>,
-    /// The flow that it waited to be connected: what opens a connection has no bytes.
+    /// The flow whose connection it waited for: the packets that open a connection carry no bytes of the stream.
     pub(crate) opens: Option<u32>,
     /// The event that ended it.
     pub(crate) row: u32,
@@ -148,7 +150,7 @@ impl ReceiveWait {
     }
 }
 
-/// The events of one endpoint in the order of time: row, edge.
+/// The operation events of each endpoint in the order of time, as row and edge; the key is the flow and whether it is the responder.
 fn walks(measurement: &FindingMeasurement<'_>) -> BTreeMap<(u32, bool), Vec<(u32, OperationEdge)>> {
     let log = measurement.log;
     let mut walks: BTreeMap<(u32, bool), Vec<(u32, OperationEdge)>> = BTreeMap::new();
@@ -166,14 +168,14 @@ fn walks(measurement: &FindingMeasurement<'_>) -> BTreeMap<(u32, bool), Vec<(u32
                 .push((row, *edge));
         }
     }
-    // Of one instant, what ends comes before what begins: rows of a host's file are in the order they were emitted.
+    // Events of the same instant keep the order of their rows, in which the host emitted them.
     walks
         .values_mut()
         .for_each(|walk| walk.sort_by_key(|(row, _)| (log.at(*row), *row)));
     walks
 }
 
-/// Whether so many of a host's events are missing that nothing follows from what is not there.
+/// Whether so many events of a host were lost that the absence of an event proves nothing.
 fn misses(measurement: &FindingMeasurement<'_>, host: &str) -> bool {
     let trace = measurement.log.input.index.hosts.get(host);
     trace.is_some_and(|trace| {
@@ -181,7 +183,7 @@ fn misses(measurement: &FindingMeasurement<'_>, host: &str) -> bool {
     })
 }
 
-/// Whose events a host's are, where the two sides are on different hosts.
+/// The side of a flow that runs on a host; `None` if both sides or neither do.
 fn on_one_side(measurement: &FindingMeasurement<'_>, flow: u32, host: &str) -> Option<PairSide> {
     let (initiator, responder) = &measurement.log.input.index.flow(flow)?.hosts;
     match (initiator == host, responder == host) {
@@ -191,7 +193,7 @@ fn on_one_side(measurement: &FindingMeasurement<'_>, flow: u32, host: &str) -> O
     }
 }
 
-/// The time that endpoints of a part spent outside operations, by side, of all flows of the part.
+/// The time that the endpoints of a part spent outside operations, by side, over all flows of the part.
 pub(crate) fn measure_outside_time(
     measurement: &FindingMeasurement<'_>,
     part: usize,
@@ -226,13 +228,13 @@ pub(crate) fn measure_outside_time(
             };
             let (from, to) = (log.at(end).max(first), log.at(begin).min(last));
             let next = walk.get(at + 2).map_or(to, |(row, _)| log.at(*row));
-            // An operation that waits longer than the endpoint was away was not held up by that. One that was never waited
-            // for had been there all the time.
+            // If the next operation then waits longer than the endpoint was away, the endpoint held nothing up. Data that is received
+            // without waiting was already there.
             let held_up = match edge {
                 OperationEdge::Begin => next.saturating_sub(to) <= to.saturating_sub(from),
                 OperationEdge::End => log.input.events.keyword(begin as usize) == "APP_RECEIVED",
             };
-            // Between its last unit and the end of its clock a sender waits for the receipt, which is an operation too.
+            // Between its last unit and the stop of the clock a sender waits for the receipt, which is an operation too.
             let keyword = |row: u32| log.input.events.keyword(row as usize);
             let receipt = keyword(end) == "APP_SENT" && keyword(begin) == "APP_STOP";
             if to > from && held_up && !receipt {
@@ -250,10 +252,10 @@ pub(crate) fn measure_outside_time(
     by_side
 }
 
-/// From when to when each flow was measured.
+/// When the clock of each flow started and stopped, reference time, ns.
 fn clocks(measurement: &FindingMeasurement<'_>) -> BTreeMap<u32, (u64, u64)> {
     let mut clocks: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
-    // The initiator holds the clock; its own stream leads there.
+    // The initiator has the clock; the stream that it sends has the direction `There`.
     let own = |row: &u32| {
         measurement
             .log
@@ -279,7 +281,7 @@ fn clocks(measurement: &FindingMeasurement<'_>) -> BTreeMap<u32, (u64, u64)> {
     clocks
 }
 
-/// Everything that was waited for within the clocks.
+/// All waits of measured parts while their clocks ran, in the order in which they ended.
 pub(crate) fn collect_receive_waits(measurement: &FindingMeasurement<'_>) -> Vec<ReceiveWait> {
     let log = measurement.log;
     let requests = requests(measurement);
@@ -308,7 +310,7 @@ pub(crate) fn collect_receive_waits(measurement: &FindingMeasurement<'_>) -> Vec
                 .number(row, "unit")
                 .filter(|_| matches!(keyword, "APP_RESPONSE" | "APP_LOST"));
             let needs = match keyword {
-                // What was there already was not waited for.
+                // Data received right after another operation ended was already there: no wait.
                 "APP_RECEIVED" if before_edge == OperationEdge::End => continue,
                 "APP_RECEIVED" => log.range(row).into_iter().collect(),
                 "APP_RESPONSE" | "APP_LOST" => {
@@ -316,7 +318,7 @@ pub(crate) fn collect_receive_waits(measurement: &FindingMeasurement<'_>) -> Vec
                     request.into_iter().chain(log.range(row)).collect()
                 }
                 "APP_CONNECTED" => Vec::new(),
-                // A request is waited for by its call already.
+                // The wait for a request is part of the wait of its call.
                 _ => continue,
             };
             let (from_ns, to_ns) = (log.at(before).max(first), log.at(row));
@@ -338,7 +340,7 @@ pub(crate) fn collect_receive_waits(measurement: &FindingMeasurement<'_>) -> Vec
     waits
 }
 
-/// The bytes of each call's request, by its unit.
+/// The bytes of each call's request, by the id of the call (its unit).
 fn requests(measurement: &FindingMeasurement<'_>) -> BTreeMap<i64, FlowByteRange> {
     let rows = measurement.rows("APP_CALL").into_iter();
     rows.filter_map(|row| {

@@ -1,6 +1,6 @@
-//! Where the time of calls over a kernel's TCP went, which does not report all states of its senders: what `TCP_INFO` says of windows and
-//! buffers, how windows open by their closed form, and losses for what was sent again. All together take no more than distance, data,
-//! service and opening connections leave.
+//! Estimates how the senders of calls over a kernel's TCP spent their time, as a kernel does not report all their states: from `TCP_INFO`
+//! on windows and buffers, the closed form of slow start, and losses where data was retransmitted. All states together get no more than
+//! the time left by propagation, data on links, service and opening connections.
 
 use crate::findings::measured::account::{PartTimeShares, States};
 use crate::findings::measured::answered_time;
@@ -12,10 +12,11 @@ use stackline_core::procedure::PairSide;
 use stackline_core::run_record::TransportRecord;
 use stackline_model::slow_start::{INITIAL_SEGMENTS, SlowStartTransfer, time_transfer};
 
-/// A limit that the kernel counted for less of the time may be an accident of one round trip.
+/// A limit that the kernel counted for less than this share of the time may be an accident of one round trip.
 const COUNTED: f64 = 0.05;
 
-/// Of a part with calls or turns whose transport counts and does not report states; `None` where no network is modelled.
+/// The estimated shares of a part with calls or turns over a kernel's TCP; `None` for other parts, or if no network is modelled. `away_s`
+/// is the time that its endpoints spent outside operations, s.
 pub(crate) fn estimate_time_shares(
     measurement: &FindingMeasurement<'_>,
     part: &MeasuredPart<'_>,
@@ -59,17 +60,20 @@ pub(crate) fn estimate_time_shares(
     Some(PartTimeShares::estimated(sides, used))
 }
 
-/// What a kernel counted of one side's sender over all runs.
+/// The counts of one side's sender in a kernel, over all runs.
 #[derive(Clone, Copy, Debug, Default)]
 struct KernelCounts {
-    /// Limited by the receiver's window, and by the send buffer, s.
+    /// Time that the sender was limited by the receiver's window, s.
     window_s: f64,
+    /// Time that it was limited by its send buffer, s.
     buffer_s: f64,
+    /// Segments retransmitted.
     sent_again: u64,
     /// Bytes that its peer received.
     bytes: u64,
-    /// Connections, and times that a message went.
+    /// The number of connections.
     connections: u64,
+    /// The number of messages that it sent.
     messages: u64,
 }
 
@@ -98,11 +102,12 @@ impl KernelCounts {
         counts
     }
 
+    /// The mean size of a message, bytes.
     fn message_bytes(&self) -> u64 {
         self.bytes / self.messages.max(1)
     }
 
-    /// Seconds in which a new connection's window keeps back its first message.
+    /// Seconds that slow start delays the first message of each new connection, over all connections.
     fn opening_s(&self, part: &MeasuredPart<'_>, trip: f64) -> f64 {
         let Some(segment_bytes) = part.segment_bytes().filter(|bytes| *bytes > 0) else {
             return 0.0;
@@ -121,14 +126,15 @@ impl KernelCounts {
         to_f64(self.connections.min(self.messages)) * opening.max(0.0)
     }
 
-    /// What the other side's buffer offers.
+    /// The window that the other side's receive buffer offers, bytes.
     fn window_bytes(&self, part: &MeasuredPart<'_>, side: PairSide) -> Option<f64> {
         let memory = part.setting_of(opposite_side(side), "receive_buffer")?;
         Some(to_f64(part.offered_of(memory)))
     }
 
-    /// The share of the time that a limit of so many bytes takes of which the kernel counted so long: a kernel counts it while nothing else
-    /// keeps the sender back, and yet each such load of a message waits for a round trip.
+    /// The share of the time that a limit of `limit` bytes in flight takes, of which the kernel counted `counted_s`. A kernel counts only
+    /// while nothing else holds the sender back, so the share is at least one round trip for each further load of `limit` bytes of a
+    /// message.
     fn kept_back(&self, counted_s: f64, limit: Option<f64>, trip: f64, basis: f64) -> f64 {
         let counted = counted_s / basis;
         if counted < COUNTED {

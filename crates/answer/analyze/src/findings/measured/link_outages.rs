@@ -1,4 +1,5 @@
-//! Times in which a link carries nothing by its specification: a rate of 0, a loss of everything, a host that is down.
+//! Outages: times in which a link carries nothing according to its specification, because its rate is 0, it loses everything, or the host
+//! at one of its ends is down.
 
 use stackline_core::network::{LinkRate, LossModel, Network, NetworkLink};
 use stackline_core::time::Duration;
@@ -7,11 +8,13 @@ use stackline_core::units;
 /// One direction of a link that carries nothing at times.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LinkOutage {
-    /// Its name, as a port's: `khons>edge`.
+    /// The name of the port, from node to node: `khons>edge`.
     pub(crate) place: String,
+    /// The node where this direction begins, and the one where it ends.
     pub(crate) ends: (String, String),
+    /// Why it carries nothing.
     pub(crate) reason: OutageReason,
-    /// From and to, since the beginning of a run's network.
+    /// Begin and end of each outage, as time since a run's network began.
     pub(crate) times: Vec<(Duration, Duration)>,
 }
 
@@ -27,7 +30,7 @@ pub(crate) enum OutageReason {
 }
 
 impl LinkOutage {
-    /// Of the link from the first of these nodes to the second, until the end of the longest run.
+    /// The outages of the link from the first of these nodes to the second, until `end`, the end of the longest run; `None` if it has none.
     pub(crate) fn find(network: &Network, ends: &(String, String), end: Duration) -> Option<Self> {
         let same = |link: &&NetworkLink| {
             let back = (&link.ends.1, &link.ends.0) == (&ends.0, &ends.1);
@@ -67,12 +70,12 @@ impl LinkOutage {
         })
     }
 
-    /// Whether a moment of a run's network lies within it.
+    /// Whether a moment, as time since the run's network began, lies within an outage.
     pub(crate) fn holds(&self, since: Duration) -> bool {
         self.between(since, since).next().is_some()
     }
 
-    /// The times of it that have a moment between these two.
+    /// The outages that overlap with the time between these two moments.
     pub(crate) fn between(
         &self,
         from: Duration,
@@ -83,7 +86,7 @@ impl LinkOutage {
         times.take_while(move |(begin, _)| *begin <= to)
     }
 
-    /// How much of the time between two moments it takes, s.
+    /// How much of the time between two moments lies within outages, s.
     pub(crate) fn seconds_between(&self, from: Duration, to: Duration) -> f64 {
         let within = |(begin, end): (Duration, Duration)| {
             end.min(to).0.saturating_sub(begin.max(from).0) as f64 / 1e9
@@ -91,7 +94,7 @@ impl LinkOutage {
         self.between(from, to).map(within).sum()
     }
 
-    /// What happened and when: `carries nothing from 1.00 s to 2.20 s (its rate is 0)`.
+    /// The outages until a moment in words: `carries nothing from 1.00 s to 2.20 s (its rate is 0)`.
     pub(crate) fn words(&self, until: Duration) -> String {
         let why = match &self.reason {
             OutageReason::NoRate => "its rate is 0".to_owned(),
@@ -115,12 +118,12 @@ impl LinkOutage {
     }
 }
 
-/// Whether nothing leaves at a rate.
+/// Whether a rate is 0.
 fn is_zero(rate: &f64) -> bool {
     *rate <= 0.0
 }
 
-/// Whether nothing comes through by a model of losses.
+/// Whether a loss model loses every packet.
 fn loses_all(loss: &LossModel) -> bool {
     match loss {
         LossModel::Independent(share) => *share >= 1.0,
@@ -136,7 +139,8 @@ fn loses_all(loss: &LossModel) -> bool {
     }
 }
 
-/// The link with the rate or the loss of the step before in place of one in which it carries nothing.
+/// Removes outages from a link's schedules: a step in which it carries nothing gets the rate or the loss of the step before it (the first
+/// usable one for steps at the beginning).
 pub(crate) fn without_outages(link: &mut NetworkLink) {
     if let LinkRate::Schedule(rates) = &mut link.rate {
         let usual = rates
@@ -165,7 +169,7 @@ pub(crate) fn without_outages(link: &mut NetworkLink) {
     }
 }
 
-/// The link without what it loses, but for times in which it loses everything.
+/// Removes the losses of a link, except the steps of a schedule in which it loses everything: those are outages.
 pub(crate) fn without_losses(link: &mut NetworkLink) {
     match &mut link.loss {
         LossModel::Schedule(losses) => {

@@ -1,5 +1,5 @@
-//! What losses cost a measurement, and where they were: the one account that all kinds about losses share, so that no time
-//! is explained twice.
+//! The time that lost packets cost a measurement, and where they were lost. All kinds of findings about losses share this one account, so
+//! that no time is explained twice.
 
 use crate::findings::finding::LEAST;
 use crate::findings::measured::account::PartTimeShares;
@@ -14,20 +14,20 @@ use stackline_core::units;
 use stackline_events::catalogue::{self, CatalogueEntry, DataFate};
 use std::collections::BTreeMap;
 
-/// What losses cost.
+/// The time that lost packets cost a measurement.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LossCost {
-    /// Share of the time they explain, 0 to 1.
+    /// The share of the time that losses explain, 0 to 1.
     pub(crate) share: f64,
     /// How sure that is.
     pub(crate) confidence: f64,
     /// Waits that a retransmission of their own bytes explains.
     pub(crate) stalls: Explained,
-    /// Share of the time that these are.
+    /// The share of the time that `stalls` or `dropped` explain, whichever is more.
     pub(crate) stalled: f64,
     /// Waits that a drop of their own bytes explains.
     pub(crate) dropped: Explained,
-    /// Places: each port's share of the loss events in the network.
+    /// Where the losses happened, with the share of each place in all loss events of the network.
     pub(crate) places: Vec<LossLocation>,
     /// How the time was computed, in words.
     pub(crate) basis: String,
@@ -38,16 +38,17 @@ pub(crate) struct LossCost {
 pub(crate) struct LossLocation {
     /// Index of the port in the measurement.
     pub(crate) port: usize,
-    /// By the link itself, else by its queue.
+    /// Whether the link itself lost the packets; else its queue dropped them.
     pub(crate) on_the_link: bool,
-    /// Its part of all loss events, 0 to 1.
+    /// Its share of all loss events, 0 to 1.
     pub(crate) part: f64,
-    /// Drops there, with events.
+    /// The rows of the drops there.
     pub(crate) rows: Vec<u32>,
 }
 
 impl LossCost {
-    /// Of a measurement.
+    /// Computes the cost of losses. By index of the part, `outside` is the time of endpoints outside operations, and `accounts` how senders
+    /// spent their time. `cpu` and `down` are the shares of the time that processors and outages explain.
     pub(crate) fn of(
         measurement: &FindingMeasurement<'_>,
         waits: &[ReceiveWait],
@@ -56,7 +57,7 @@ impl LossCost {
         cpu: f64,
         down: f64,
     ) -> Self {
-        // The kernel's events name no stream.
+        // Events of a kernel name no stream, so those on the measured hosts are added.
         let rows = |entry: &CatalogueEntry| {
             measurement
                 .rows(entry.keyword)
@@ -99,7 +100,8 @@ impl LossCost {
         losses
     }
 
-    /// Where transports report their states: what was sent again, and the windows that are small for it. No state, no cost.
+    /// Replaces the cost where the states of all senders are known: time in recovery and timeouts, and with windows that losses made small.
+    /// If the senders were never in such a state, losses cost nothing.
     fn by_states(
         &mut self,
         measurement: &FindingMeasurement<'_>,
@@ -128,7 +130,8 @@ impl LossCost {
         );
     }
 
-    /// Of calls whose data was sent again: what nothing else takes. Where that is more than waits for the very bytes show, it is less sure.
+    /// Replaces the cost for calls with estimated states whose data was retransmitted by the time that nothing else takes (`left`), if that
+    /// is more than the waits for the very bytes show; this is less certain.
     fn by_shortfall(&mut self, left: f64) {
         if left > self.share {
             (self.share, self.confidence) = (left, SHORTFALL);
@@ -136,7 +139,8 @@ impl LossCost {
         }
     }
 
-    /// Calls: what waits with a loss of their bytes took beyond a usual one.
+    /// The cost for calls: the time that waits whose bytes were lost took beyond a usual wait; without events it is estimated from response
+    /// times and counts of losses.
     fn of_calls(&mut self, measurement: &FindingMeasurement<'_>) {
         (self.share, self.confidence) = (
             self.stalled,
@@ -175,8 +179,8 @@ impl LossCost {
         }
     }
 
-    /// Bulk: what is left of the time when neither the path was full nor a window, a buffer, an application or a processor
-    /// was in the way; at most what losses of that number can cost.
+    /// The cost for bulk data: the time in which neither the path was full nor a window, a buffer, an application or a processor was the
+    /// limit; at most the time that this number of losses can cost.
     fn of_bulk(
         &mut self,
         measurement: &FindingMeasurement<'_>,
@@ -194,8 +198,8 @@ impl LossCost {
             });
             (limits.receive_window + limits.send_buffer).max(busy_elsewhere)
         });
-        // What a transfer without losses leaves unused while its window grows is not theirs. A window may be closed while
-        // others use the path.
+        // Capacity that a transfer leaves unused in slow start is not due to losses. `kept` is a factor and not subtracted, as a window may
+        // be closed while other streams use the path.
         let opening = measurement.opening_s() / measurement.span_s;
         let left = (1.0 - fullness - opening - down).max(0.0) * (1.0 - kept.max(cpu).min(1.0));
         let events: u64 = if self.places.is_empty() {
@@ -217,7 +221,7 @@ impl LossCost {
         } else {
             self.stalled
         };
-        // Where a transport does not report what held it up, it may have been that.
+        // If a transport does not report what limited it, something else may have been the cause: the confidence is less.
         let reported = measurement.parts.iter().all(|part| part.limits().is_some());
         self.confidence = match (self.stalled > LEAST, reported) {
             (true, _) => 0.95,
@@ -232,7 +236,7 @@ impl LossCost {
     }
 }
 
-/// Calls that took more than three times the median: seconds beyond it, how many.
+/// Calls that took more than three times the median: their seconds beyond the median, and their number.
 fn long_calls(measurement: &FindingMeasurement<'_>) -> (f64, u64) {
     let mut found = (0.0, 0);
     for calls in measurement.parts.iter().map(MeasuredPart::calls) {
@@ -245,16 +249,16 @@ fn long_calls(measurement: &FindingMeasurement<'_>) -> (f64, u64) {
     found
 }
 
-/// How sure losses are of what nothing else takes.
+/// Confidence in losses as the cause of time that nothing else takes.
 const SHORTFALL: f64 = 0.75;
 
-/// Two round trips and what clocks may be wrong by.
+/// How long before a wait a loss may explain it: two round trips and the error of the clocks, ns.
 fn slack_ns(measurement: &FindingMeasurement<'_>) -> u64 {
     ((2e9 * measurement.longest_trip_s()) as u64)
         .saturating_add(measurement.log.input.lifelines.clock_error_ns)
 }
 
-/// Whether a part's data goes over a port: of calls both ways.
+/// Whether a part's data goes over a port; for calls in either direction.
 fn sends_over(part: &MeasuredPart<'_>, port: &PathPort) -> bool {
     let paths = part.paths.as_ref().map(|(there, back)| [there, back]);
     match part.work {
@@ -268,8 +272,9 @@ fn sends_over(part: &MeasuredPart<'_>, port: &PathPort) -> bool {
     }
 }
 
-/// Longest time a window takes to come back after a loss, s: by CUBIC's curve from a full path, or by Reno's line, whichever
-/// the stack has, and two round trips to notice and mend (RFC 9438 section 4.2, RFC 5681 section 3.1).
+/// The longest time that a congestion window takes to recover from a loss, s: along CUBIC's curve back to a full path (0.3 of the window
+/// lost, C = 0.4) or along Reno's line, by the stack's congestion control, plus two round trips to detect and repair the loss, plus a
+/// timeout (RFC 9438 section 4.2, RFC 5681 section 3.1). 1 s if the path is not known.
 fn recovery_s(part: &MeasuredPart<'_>) -> f64 {
     let (Some(trip), Some(segment)) = (part.round_trip_s(), part.segment_bytes()) else {
         return 1.0;
@@ -284,21 +289,21 @@ fn recovery_s(part: &MeasuredPart<'_>) -> f64 {
     } else {
         cubic.min(reno.max(trip))
     };
-    // A time-out takes at least its least length.
+    // The loss may also be repaired by a timeout, which takes at least this long.
     back + 2.0 * trip + LEAST_TIMEOUT_S
 }
 
-/// Whether what is lost stays lost: without retransmission it costs no time.
+/// Whether lost data is not retransmitted (its units are counted as lost): then losses cost no time.
 fn for_good(part: &MeasuredPart<'_>) -> bool {
     part.records
         .iter()
         .any(|record| record.initiator.lost.is_some() || record.responder.lost.is_some())
 }
 
-/// Linux's least retransmission time-out, s.
+/// The minimum retransmission timeout of Linux, s.
 const LEAST_TIMEOUT_S: f64 = 0.2;
 
-/// Loss events that a sender reacts to once: drops of one stream within a round trip are one.
+/// The number of loss events that a sender reacts to once; without events about drops the number of drops that ports counted.
 fn episodes(measurement: &FindingMeasurement<'_>, places: &[LossLocation]) -> u64 {
     let rows: Vec<u32> = places
         .iter()
@@ -314,6 +319,7 @@ fn episodes(measurement: &FindingMeasurement<'_>, places: &[LossLocation]) -> u6
     real_episodes(measurement, rows)
 }
 
+/// The number of loss events in these drops: drops of one stream within a round trip of the first count as one.
 fn real_episodes(measurement: &FindingMeasurement<'_>, mut rows: Vec<u32>) -> u64 {
     let within = (1e9 * measurement.longest_trip_s()) as u64;
     rows.sort_by_key(|row| measurement.log.at(*row));
@@ -335,8 +341,8 @@ fn real_episodes(measurement: &FindingMeasurement<'_>, mut rows: Vec<u32>) -> u6
     count
 }
 
-/// Where packets were lost; by events where there are any, else by the records' counts. An acknowledgement that is lost costs
-/// next to nothing: the next one says the same. So what carries data counts, where it is known what does.
+/// Where packets were lost, by events if there are any, else by the ports' counts. A lost acknowledgement costs next to nothing, as the
+/// next one acknowledges the same data; so only packets with data count if any drop is known to have carried data.
 fn places(measurement: &FindingMeasurement<'_>, drops: &[u32]) -> Vec<LossLocation> {
     let log = measurement.log;
     let carries = |row: &u32| log.range(*row).is_some() || !log.unit(*row).is_empty();

@@ -1,4 +1,5 @@
-//! One measurement over its counted runs: its parts, the links that its data crosses, and which events are its own.
+//! One measurement of the plan over its counted runs (all but warm-ups): its parts, the ports (directions of links) that its packets cross,
+//! and which events belong to it.
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::Evidence;
@@ -15,28 +16,31 @@ use stackline_core::trace_index::{RunFlow, RunSpan};
 use stackline_model::PathModel;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A measurement with what is known of its counted runs.
+/// A measurement with the results of its counted runs.
 #[derive(Debug)]
 pub(crate) struct FindingMeasurement<'c> {
+    /// All events of the run directory.
     pub(crate) log: &'c FindingEventLog<'c>,
     /// Index in the plan.
     pub(crate) index: usize,
+    /// The measurement as the plan specifies it.
     pub(crate) plan: &'c plan::Measurement,
+    /// The network that it goes across, where one is modelled.
     pub(crate) network: Option<&'c Network>,
-    /// Measured parts with a record.
+    /// The measured parts that have records; background parts are not among them.
     pub(crate) parts: Vec<MeasuredPart<'c>>,
-    /// Directions of links that data goes over, of all parts, load too.
+    /// The ports on the paths of all parts, background parts included.
     pub(crate) ports: Vec<PathPort>,
-    /// The longest part of each run, summed over the runs, s.
+    /// The time of the longest part of each run, summed over the runs, s.
     pub(crate) span_s: f64,
-    /// Flows of the counted runs.
+    /// The flows of the counted runs, in the order of their ids.
     pub(crate) flows: Vec<&'c RunFlow>,
-    /// What of these links carries nothing at times.
+    /// The outages of these ports.
     pub(crate) outages: Vec<LinkOutage>,
 }
 
 impl<'c> FindingMeasurement<'c> {
-    /// The measurement of that index; `None` when no counted run of it was made.
+    /// The measurement of that index in the plan; `None` if it has no counted run.
     pub(crate) fn of(log: &'c FindingEventLog<'c>, index: usize) -> Option<Self> {
         let input = log.input;
         let plan = input.plan.measurements.get(index)?;
@@ -95,7 +99,7 @@ impl<'c> FindingMeasurement<'c> {
         (!measurement.parts.is_empty() && measurement.span_s > 0.0).then_some(measurement)
     }
 
-    /// Adds the ports of a part's ways, each once; a run takes so long.
+    /// Adds the ports of a part's paths, each once, and counts its data streams; `run` is the mean length of a run.
     fn cross(&mut self, part: &MeasuredPart<'_>, run: Duration) {
         let (Some(network), Some((there, back))) = (self.network, &part.paths) else {
             return;
@@ -122,7 +126,7 @@ impl<'c> FindingMeasurement<'c> {
         }
     }
 
-    /// Adds what the network counted, once a run.
+    /// Adds the counts of the network's ports, once for each run.
     fn count<'r>(&mut self, records: impl Iterator<Item = &'r RunRecord>) {
         let networks = records.filter_map(|record| Some((record.run, record.network.as_ref()?)));
         let runs: BTreeMap<u32, _> = networks.collect();
@@ -133,7 +137,7 @@ impl<'c> FindingMeasurement<'c> {
         }
     }
 
-    /// Finds the times in which links carry nothing, in runs of at most that length; what is dropped then is no other cause's.
+    /// Finds the outages of the ports, in runs of at most that length, and attributes the drops in them to the outages alone.
     fn find_outages(&mut self, longest: Duration) {
         let spans = self.spans().map(|span| span.to_ns - network_begins(span));
         let end = Duration(spans.max().unwrap_or(0).max(longest.0));
@@ -160,7 +164,7 @@ impl<'c> FindingMeasurement<'c> {
         }
     }
 
-    /// Whether an event at a link's place lies within a time in which it carries nothing.
+    /// Whether an event happened at the port of an outage during it.
     pub(crate) fn is_in_outage(&self, row: u32, outage: &LinkOutage) -> bool {
         self.log.text(row, "place") == Some(&outage.place)
             && self
@@ -168,14 +172,14 @@ impl<'c> FindingMeasurement<'c> {
                 .is_some_and(|time| outage.holds(time))
     }
 
-    /// The time since the network of a counted run began that a moment lies in.
+    /// A moment as time since the network of its run began; `None` if it lies in no counted run.
     pub(crate) fn network_time(&self, at_ns: u64) -> Option<Duration> {
         let mut spans = self.spans();
         let span = spans.find(|span| (network_begins(span)..=span.to_ns).contains(&at_ns))?;
         Some(Duration(at_ns - network_begins(span)))
     }
 
-    /// When the clock of a part began in that run, by its network's time; without events at its beginning.
+    /// When the clock of a part started in that run, as time since the run's network began; 0 if no event shows it.
     pub(crate) fn clock_begins(&self, part: usize, run: u32) -> Duration {
         let of_run = |row: &u32| {
             let flow = self
@@ -191,12 +195,13 @@ impl<'c> FindingMeasurement<'c> {
         begins.unwrap_or(Duration(0))
     }
 
-    /// The share of the time that a port's rate was spent, 0 to 1.
+    /// The share of the time in which a port was transmitting, 0 to 1.
     pub(crate) fn busy(&self, port: &PathPort) -> f64 {
         (port.busy_s() / self.span_s).min(1.0)
     }
 
-    /// Seconds that senders took to open their windows, by the closed form: what no limit could have used.
+    /// Seconds of path capacity left unused while senders opened their windows in slow start, by the closed form: no other cause could have
+    /// used them.
     pub(crate) fn opening_s(&self) -> f64 {
         let of = |part: &MeasuredPart<'_>| {
             let runs = to_f64(part.records.len() as u64);
@@ -211,7 +216,8 @@ impl<'c> FindingMeasurement<'c> {
             .min(self.span_s)
     }
 
-    /// Whether packets of a measured part go over a port, acknowledgements too. A load may have links that no measured part crosses.
+    /// Whether packets of a measured part, acknowledgements included, go over a port. Background parts may use links that no measured part
+    /// crosses.
     pub(crate) fn is_crossed(&self, port: &PathPort) -> bool {
         let paths = self.parts.iter().filter_map(|part| part.paths.as_ref());
         paths.into_iter().any(|(there, back)| {
@@ -219,13 +225,13 @@ impl<'c> FindingMeasurement<'c> {
         })
     }
 
-    /// The fullest port that measured data goes over, of those at their own rate: of several that are equally full the first on the
-    /// way, where packets wait.
+    /// The busiest port that measured packets cross, without ports that their host paces. Of several that are equally busy it is the first
+    /// on the path, where packets wait.
     pub(crate) fn fullest(&self) -> Option<&PathPort> {
         self.fullest_ports().next()
     }
 
-    /// All of them that are equally full.
+    /// All ports that are about as busy as the busiest one.
     pub(crate) fn fullest_ports(&self) -> impl Iterator<Item = &PathPort> {
         let carrying = || {
             self.ports
@@ -236,7 +242,7 @@ impl<'c> FindingMeasurement<'c> {
         carrying().filter(move |port| port.busy_s() >= EQUALLY * most)
     }
 
-    /// How full the fullest of the ports on a part's data path is; `None` where no network is modelled.
+    /// The share of the time in which the busiest port on a part's data path was transmitting; `None` if no network is modelled.
     pub(crate) fn fullness(&self, part: &MeasuredPart<'_>) -> Option<f64> {
         let path = part.data_path()?;
         let on = |port: &&PathPort| path::path_contains_port(path, port);
@@ -247,7 +253,8 @@ impl<'c> FindingMeasurement<'c> {
             .reduce(f64::max)
     }
 
-    /// The share of a part's time that its own data takes of the fullest port on its way, both ways for calls, 0 to 1.
+    /// The share of a part's time in which its own data was transmitted by the busiest port on its path, 0 to 1; for calls in both
+    /// directions.
     pub(crate) fn own_use(&self, part: &MeasuredPart<'_>) -> f64 {
         let Some((there, back)) = &part.paths else {
             return 0.0;
@@ -272,12 +279,12 @@ impl<'c> FindingMeasurement<'c> {
             Some(PairSide::Initiator) => takes((there, PairSide::Initiator)),
             None => takes((there, PairSide::Initiator)) + takes((back, PairSide::Responder)),
         };
-        // Several pairs are on it at the same time.
+        // The basis is the time of all pairs, which use the port at the same time.
         (sides * part.replicas() / part.basis_s()).min(1.0)
     }
 
-    /// Bytes of a part's side that left through a port: all that did, where nobody else is there; else by what its transport had
-    /// acknowledged, or by its data units as far as the other end knows of them.
+    /// The bytes that one side of a part sent through a port. If the part is the only one, these are all bytes of the port; else the
+    /// greater of the acknowledged bytes and those of the data units that either end counted, plus headers.
     pub(crate) fn own_bytes(
         &self,
         part: &MeasuredPart<'_>,
@@ -315,7 +322,7 @@ impl<'c> FindingMeasurement<'c> {
         self.fullness(part).is_some_and(|fullness| fullness >= FULL)
     }
 
-    /// A stream's part of the slowest hop on a part's data path when all that go over it share it alike, bit/s.
+    /// The rate that each stream gets on a part's data path if all streams share every hop equally, bit/s.
     pub(crate) fn fair_bit_s(&self, part: &MeasuredPart<'_>) -> Option<f64> {
         let path = part.data_path()?;
         let on = |port: &&PathPort| path::path_contains_port(path, port);
@@ -336,7 +343,7 @@ impl<'c> FindingMeasurement<'c> {
         self.parts.iter().any(|part| part.work.sender().is_none())
     }
 
-    /// The time that shares refer to, s.
+    /// The time that shares refer to: the sum over the parts, s.
     pub(crate) fn basis_s(&self) -> f64 {
         self.parts
             .iter()
@@ -345,7 +352,7 @@ impl<'c> FindingMeasurement<'c> {
             .max(1e-12)
     }
 
-    /// The longest round trip of its parts, s.
+    /// The longest unloaded round trip of the parts, s.
     pub(crate) fn longest_trip_s(&self) -> f64 {
         self.parts
             .iter()
@@ -353,12 +360,12 @@ impl<'c> FindingMeasurement<'c> {
             .fold(0.0, f64::max)
     }
 
-    /// A mean over the parts, each with its share of the time.
+    /// The mean of a figure over the parts, weighted with their shares of the time.
     pub(crate) fn over_parts(&self, of: impl Fn(&MeasuredPart<'c>) -> f64) -> f64 {
         self.parts.iter().map(|part| part.weight * of(part)).sum()
     }
 
-    /// Evidence that is a figure of records: it stands for the whole of the runs.
+    /// Evidence from records: its time is that of all counted runs.
     pub(crate) fn figure(&self, what: String) -> Evidence {
         let from_ns = self.spans().map(|run| run.from_ns).min().unwrap_or(0);
         let to_ns = self.spans().map(|run| run.to_ns).max().unwrap_or(0);
@@ -370,7 +377,7 @@ impl<'c> FindingMeasurement<'c> {
         }
     }
 
-    /// Evidence of these events; of none, the figure alone.
+    /// Evidence from these events, or as [`Self::figure`] if there are none.
     pub(crate) fn evidence(&self, what: String, rows: &[u32]) -> Evidence {
         if rows.is_empty() {
             self.figure(what)
@@ -379,7 +386,7 @@ impl<'c> FindingMeasurement<'c> {
         }
     }
 
-    /// When its counted runs were.
+    /// The time ranges of the counted runs.
     fn spans(&self) -> impl Iterator<Item = &'c RunSpan> {
         let runs = self.log.input.index.runs.iter();
         runs.filter(|run| run.measurement == self.index && !run.warmup)
@@ -394,6 +401,7 @@ impl<'c> FindingMeasurement<'c> {
             .filter(|row| self.is_within(*row))
     }
 
+    /// Whether an event happened during a counted run.
     fn is_within(&self, row: u32) -> bool {
         self.spans()
             .any(|run| (run.from_ns..=run.to_ns).contains(&self.log.at(row)))
@@ -406,7 +414,7 @@ impl<'c> FindingMeasurement<'c> {
             .is_ok()
     }
 
-    /// Rows of a keyword without a stream, of the hosts and the times of this measurement's counted runs.
+    /// The rows of a keyword that name no stream (those of a kernel), on this measurement's hosts during its counted runs.
     pub(crate) fn nameless(&self, keyword: &str) -> Vec<u32> {
         let mine = |row: &u32| {
             self.log.flow(*row).is_none() && self.is_within(*row) && self.is_at_an_end(*row)
@@ -414,7 +422,7 @@ impl<'c> FindingMeasurement<'c> {
         self.rows_where(keyword, mine)
     }
 
-    /// Rows of intervals of its hosts that a counted run was in.
+    /// The rows of a keyword whose events are about an interval that overlaps with a counted run, on this measurement's hosts.
     pub(crate) fn intervals(&self, keyword: &str) -> Vec<u32> {
         let meets = |row: &u32| {
             let to_ns = self.log.at(*row);
@@ -426,7 +434,7 @@ impl<'c> FindingMeasurement<'c> {
         self.rows_where(keyword, meets)
     }
 
-    /// Whether the host of an event is one that a part is measured at.
+    /// Whether the host of an event is an end of a measured part.
     fn is_at_an_end(&self, row: u32) -> bool {
         let host = self.log.host(row);
         self.parts
@@ -446,16 +454,17 @@ impl<'c> FindingMeasurement<'c> {
     }
 }
 
-/// When the time of a run's network began, ns.
+/// When a run's network began, reference time, ns.
 fn network_begins(span: &RunSpan) -> u64 {
     span.network_ns.unwrap_or(span.from_ns).min(span.to_ns)
 }
 
-/// From this part of the fullest one's use on, a port is as full.
+/// A port that transmitted for at least this fraction of the busiest port's time counts as equally busy.
 const EQUALLY: f64 = 0.98;
-/// Headers of IP and TCP with time stamps, bytes.
+/// Headers of IPv4 (20) and TCP with timestamps (32), bytes.
 const HEADERS: f64 = 52.0;
 
+/// The time of the longest part of each run, summed over the runs, s.
 fn spans<'r>(records: impl Iterator<Item = &'r RunRecord>) -> f64 {
     let mut longest: BTreeMap<u32, u64> = BTreeMap::new();
     for record in records {

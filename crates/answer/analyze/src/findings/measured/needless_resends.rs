@@ -1,33 +1,34 @@
-//! Packets that were sent again although none was lost, where a link lets packets overtake one another.
+//! Needless retransmissions: packets that were sent again although they were not lost, because a link lets packets overtake one another.
 
 use crate::findings::measured::measurement::FindingMeasurement;
 use crate::findings::measured::part::MeasuredPart;
 use crate::findings::measured::path::PathPort;
 use crate::statistics::to_f64;
 
-/// What was sent again for nothing.
+/// The retransmissions of a measurement, and how many of them were needless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NeedlessResends {
-    /// Index of the port in the measurement that lets packets overtake most.
+    /// Index in the measurement's ports of the port with the greatest mean jitter that reorders packets.
     pub(crate) port: usize,
-    /// Packets sent again.
+    /// Packets sent again, over all parts and runs.
     pub(crate) again: u64,
-    /// Of them those that no drop accounts for.
+    /// Packets sent again beyond the number of packets that were dropped.
     pub(crate) needless: u64,
 }
 
-/// Fewer are no cause, nor is a smaller part of all that was sent again.
+/// The least number of needless retransmissions, and the least share of all retransmissions, to count as a cause.
 const LEAST: (u64, f64) = (3, 0.2);
 
-/// A loss closes the window; what was sent again for nothing is noticed as such, and the window opens again. By removal a loss costs
-/// about so many times as much.
+/// How many times as much a real loss costs as a needless retransmission, measured by removing either in simulations: a loss closes the
+/// window, while a sender notices a needless retransmission and opens its window again.
 const LOSS_WEIGHS: f64 = 20.0;
 
 impl NeedlessResends {
-    /// How sure either is at most beside the other: what each costs is estimated.
+    /// The greatest confidence of findings about losses and reordering where both occur, as the cost of each is then only estimated.
     pub(crate) const BESIDE_LOSSES: f64 = 0.6;
 
-    /// Of a measurement; `None` where no link of its ways lets packets overtake one another, or nothing was resent for that.
+    /// The needless retransmissions of a measurement; `None` if no link on its paths lets packets overtake one another, or there are fewer
+    /// than [`LEAST`].
     pub(crate) fn of(measurement: &FindingMeasurement<'_>) -> Option<Self> {
         let crossed = || {
             let ports = measurement.ports.iter().enumerate();
@@ -38,7 +39,7 @@ impl NeedlessResends {
             jitter.distribution.mean().filter(|_| port.packets > 0)
         };
         let overtaking = crossed().filter_map(|(at, port)| Some((at, spread(port)?)));
-        // Of directions that spread alike the one that carries more.
+        // Of ports with equal jitter, the one that carries more bytes.
         let (port, _) = overtaking.max_by(|a, b| {
             let bytes = |at: usize| measurement.ports[at].bytes;
             a.1.total_cmp(&b.1).then(bytes(a.0).cmp(&bytes(b.0)))
@@ -60,12 +61,12 @@ impl NeedlessResends {
         (resends.needless >= LEAST.0 && many).then_some(resends)
     }
 
-    /// Whether others were sent again because they were lost: what either costs is estimated then.
+    /// Whether other packets were sent again because they were lost; the cost of each cause is then estimated.
     pub(crate) const fn beside_losses(&self) -> bool {
         self.again > self.needless
     }
 
-    /// The part that they have in what is attributed to losses, 0 to 1.
+    /// The share of the time attributed to losses that is due to needless retransmissions, 0 to 1.
     pub(crate) fn part(&self) -> f64 {
         let lost = to_f64(self.again.saturating_sub(self.needless));
         to_f64(self.needless) / (to_f64(self.needless) + LOSS_WEIGHS * lost).max(1.0)

@@ -1,5 +1,5 @@
-//! What times in which a link carries nothing cost a measurement: the one account that all kinds share, so that a loss or a wait that
-//! an outage brings about is nobody else's.
+//! The time that outages (times in which a link carries nothing) cost a measurement. All kinds of findings share this one account, so that
+//! a loss or a wait due to an outage is not attributed to another cause as well.
 
 use crate::findings::measured::correlate;
 use crate::findings::measured::endpoints::ReceiveWait;
@@ -14,25 +14,25 @@ use stackline_core::time::Duration;
 use stackline_model::PathModel;
 use std::collections::BTreeMap;
 
-/// What outages cost.
+/// The time that outages cost a measurement, by part and by place.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OutageCosts {
-    /// Share of its time, by part.
+    /// The share of each part's time that outages cost, by index of the part.
     shares: BTreeMap<usize, f64>,
-    /// Share of the time of all parts.
+    /// The share of the time of all parts together.
     pub(crate) share: f64,
-    /// Of it, by place.
+    /// How much of `share` each place costs; a place is the name of a port.
     pub(crate) places: BTreeMap<String, f64>,
-    /// What was waited for meanwhile, as events, by place.
+    /// The events that end the waits prolonged by an outage, by place.
     pub(crate) rows: BTreeMap<String, Vec<u32>>,
-    /// Waits that no outage made longer.
+    /// The waits that no outage prolonged.
     pub(crate) other_waits: Vec<ReceiveWait>,
-    /// Whether events were there to see it.
+    /// Whether there were waits from events to compute this from.
     pub(crate) seen: bool,
 }
 
 impl OutageCosts {
-    /// Of a measurement with these waits.
+    /// Computes the costs of a measurement's outages from its waits.
     pub(crate) fn of(measurement: &FindingMeasurement<'_>, waits: &[ReceiveWait]) -> Self {
         let mut costs = Self {
             other_waits: waits.to_vec(),
@@ -49,7 +49,7 @@ impl OutageCosts {
                 let seconds = costs.of_part(measurement, part, outage);
                 let share = (seconds / part.basis_s()).clamp(0.0, 1.0);
                 let known = costs.shares.entry(part.index).or_default();
-                // Both directions of a link are down at once: the same time is one time.
+                // Both directions of a link are down at the same time, which must be counted once.
                 took += part.weight * (share - *known).max(0.0);
                 *known = known.max(share);
             }
@@ -59,12 +59,12 @@ impl OutageCosts {
         costs
     }
 
-    /// Share of a part's time.
+    /// The share of a part's time that outages cost, by index of the part.
     pub(crate) fn of_part_share(&self, part: usize) -> f64 {
         self.shares.get(&part).copied().unwrap_or(0.0)
     }
 
-    /// Seconds that an outage cost a part, over all its pairs and runs.
+    /// Seconds that an outage cost a part, over all its pairs and runs. Records prolonged waits, and leaves the rest in `other_waits`.
     fn of_part(
         &mut self,
         measurement: &FindingMeasurement<'_>,
@@ -107,13 +107,14 @@ impl OutageCosts {
     }
 }
 
-/// What is longer than usual by less is not made longer.
+/// A wait counts as prolonged only if the outage cost it more than this share of the usual wait.
 const MARGIN: f64 = 0.25;
 
-/// A wait, and how much of it lies behind the beginning of an outage, s.
+/// A wait, and how much of it lies after the beginning of an outage, s.
 type TimedWait = (ReceiveWait, f64);
 
-/// Waits that an outage may have made longer, and the others: of data that was dropped in it, or over a time of it.
+/// Splits waits into those that an outage may have prolonged, and the others. It may have if they overlap with it or waited for data that
+/// was dropped in it.
 fn split(
     measurement: &FindingMeasurement<'_>,
     waits: Vec<ReceiveWait>,
@@ -148,7 +149,7 @@ fn split(
     (held, free)
 }
 
-/// How long a wait was within an outage, s.
+/// How much of a wait overlaps with an outage, s.
 fn over_s(measurement: &FindingMeasurement<'_>, wait: &ReceiveWait, outage: &LinkOutage) -> f64 {
     let (from, to) = (
         since(measurement, wait.from_ns),
@@ -158,12 +159,13 @@ fn over_s(measurement: &FindingMeasurement<'_>, wait: &ReceiveWait, outage: &Lin
         .map_or(0.0, |(from, to)| outage.seconds_between(from, to))
 }
 
-/// The time since the beginning of the network of its run.
+/// The time of a moment since the network of its run began.
 fn since(measurement: &FindingMeasurement<'_>, at_ns: u64) -> Option<Duration> {
     measurement.network_time(at_ns)
 }
 
-/// What it costs at least: while nothing goes over its way, a transfer that has no pace stands still.
+/// The least that an outage costs a part, s: its overlap with the runs, in which a transfer stands still. It is 0 for parts with a pace,
+/// which may have had nothing to send, and for traced calls, whose waits show the cost.
 fn least_s(
     measurement: &FindingMeasurement<'_>,
     part: &MeasuredPart<'_>,
@@ -185,7 +187,7 @@ fn least_s(
     seconds * part.replicas()
 }
 
-/// Whether anything of a part goes over the link, acknowledgements too.
+/// Whether packets of a part, acknowledgements included, go over the link.
 fn is_crossed(part: &MeasuredPart<'_>, outage: &LinkOutage) -> bool {
     let crosses = |path: &PathModel| {
         path.hops

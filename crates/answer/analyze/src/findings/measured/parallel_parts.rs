@@ -1,6 +1,6 @@
-//! Kinds that limit single parts, over all parallel parts: each part is examined as if it were alone, and one cause in several
-//! parts is one finding. Its share is of the time of all parts together: a cause that limits every part all the time has
-//! share 1, however many parts there are.
+//! Applies kinds of findings that are about single parts to all parallel parts of a measurement: each part is examined as if it were alone,
+//! and one cause in several parts becomes one finding. Its share is of the time of all parts together: a cause that limits every part all
+//! the time has share 1, however many parts there are.
 
 use crate::findings::event_log::MOST;
 use crate::findings::finding::{Evidence, Finding, percent};
@@ -8,10 +8,10 @@ use crate::findings::measured::context::FindingContext;
 use crate::findings::measured::part::MeasuredPart;
 use std::mem;
 
-/// How many parts a sentence names.
+/// The most other parts that a sentence names.
 const NAMED: usize = 4;
 
-/// What a kind finds of each part by itself, as one finding.
+/// One finding from what `find` reports for each part. The context is changed while a part is examined, and restored.
 pub(crate) fn find(
     context: &mut FindingContext<'_>,
     find: fn(&FindingContext<'_>, &MeasuredPart<'_>) -> Option<Finding>,
@@ -20,7 +20,7 @@ pub(crate) fn find(
     let count = parts.len();
     let (mut examined, mut found) = (Vec::new(), Vec::new());
     for mut part in parts {
-        // By itself its time is all there is.
+        // For a part by itself all of the time is its own.
         let weight = mem::replace(&mut part.weight, 1.0);
         context.measurement.parts = vec![part];
         let one = find(context, &context.measurement.parts[0]);
@@ -35,12 +35,12 @@ pub(crate) fn find(
     merged(found, count)
 }
 
-/// The ends of a part.
+/// The ends of a part in words, as its name.
 fn name(part: &MeasuredPart<'_>) -> String {
     format!("{} to {}", part.hosts.0, part.hosts.1)
 }
 
-/// One finding of several: the one that takes most, with the others named behind it.
+/// Merges findings (weighted share, name of the part, finding) into one: the one with the greatest share, with the others named after it.
 fn merged(mut found: Vec<(f64, String, Finding)>, count: usize) -> Option<Finding> {
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
     let share = found.iter().map(|(share, ..)| share).sum::<f64>().min(1.0);
@@ -62,7 +62,7 @@ fn merged(mut found: Vec<(f64, String, Finding)>, count: usize) -> Option<Findin
             names.join(", "),
             percent(share)
         );
-        // As sure as the least sure of them.
+        // The confidence is the least of all.
         first.confidence = others
             .iter()
             .map(|(.., other)| other.confidence)

@@ -1,5 +1,5 @@
-//! One measured part of a measurement over its counted runs: what it does, over which paths, and where its sender's time went
-//! as far as its records say.
+//! A measured part: one stack and procedure of a measurement, run by one or more pairs of initiator and responder, over all counted runs.
+//! What it does, over which paths, and how its sender spent its time according to its records.
 
 use crate::findings::finding::percent;
 use crate::findings::measured::turns::TurnCount;
@@ -14,49 +14,50 @@ use stackline_core::trace_index::UNNAMED;
 use stackline_model::path::PathModel;
 use stackline_model::slow_start;
 
-/// What a part does.
+/// The kind of work that a part does, which decides what its time is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PartWorkload {
-    /// Data units one way; who sends.
+    /// Data units in one direction; the side is the sender.
     Bulk(PairSide),
-    /// Calls.
+    /// Requests, each of which waits for its response.
     Calls,
-    /// Data units there and back: one side sends, and waits for what the other sends then.
+    /// Data units in both directions: one side sends, and then waits for what the other sends.
     Turns,
-    /// Connections.
+    /// Connections are opened and closed, and carry no data.
     Connects,
 }
 
 /// One measured part over all counted runs.
 #[derive(Debug)]
 pub(crate) struct MeasuredPart<'c> {
-    /// Index in the measurement.
+    /// Index of the part in the measurement.
     pub(crate) index: usize,
     pub(crate) plan: &'c plan::MeasurementPart,
-    /// Where it was measured.
+    /// Where it was measured: live, emulated or simulated.
     pub(crate) world: World,
+    /// Its records, one for each counted run.
     pub(crate) records: Vec<&'c RunRecord>,
     pub(crate) work: PartWorkload,
-    /// Hosts of initiator and responder.
+    /// The host of the initiator and the host of the responder.
     pub(crate) hosts: (String, String),
-    /// The way there and back, where the network is modelled.
+    /// The paths from initiator to responder and back, where the network is modelled.
     pub(crate) paths: Option<(PathModel, PathModel)>,
     /// Measured time over all runs, s.
     pub(crate) elapsed_s: f64,
-    /// Its share of the measured time of all parts.
+    /// Its share of the measured time of all parts, 0 to 1.
     pub(crate) weight: f64,
-    /// Whether nothing else is measured beside it.
+    /// Whether it is the only measured part.
     pub(crate) alone: bool,
 }
 
-/// Where a sender's time went, by its transport: shares of the measured time, 0 to 1.
+/// How a sender of bulk data spent its time according to its transport, as shares of the measured time, 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct SenderLimits {
-    /// Data to send, or on its way.
+    /// It had data to send or in flight.
     pub(crate) busy: f64,
-    /// Kept waiting by the receiver's window.
+    /// It was limited by the receiver's window.
     pub(crate) receive_window: f64,
-    /// Kept waiting by a full send buffer.
+    /// It was limited by its send buffer.
     pub(crate) send_buffer: f64,
 }
 
@@ -97,7 +98,7 @@ impl<'c> MeasuredPart<'c> {
         }
     }
 
-    /// The path data takes; of calls the way there.
+    /// The path that bulk data takes; for other work the path from initiator to responder.
     pub(crate) fn data_path(&self) -> Option<&PathModel> {
         let (there, back) = self.paths.as_ref()?;
         Some(if self.work == PartWorkload::Bulk(PairSide::Responder) {
@@ -107,8 +108,8 @@ impl<'c> MeasuredPart<'c> {
         })
     }
 
-    /// Round trip of a small packet that waits nowhere, s: by the network where it is modelled, else the least that the
-    /// transport smoothed.
+    /// The round trip of a small packet on an idle path, s: computed from the network where it is modelled, else the least smoothed round
+    /// trip that a transport reported.
     pub(crate) fn round_trip_s(&self) -> Option<f64> {
         if let Some((there, back)) = &self.paths {
             let one_way_s = |path: &PathModel| {
@@ -132,21 +133,21 @@ impl<'c> MeasuredPart<'c> {
         self.records.iter().filter_map(least).reduce(f64::min)
     }
 
-    /// Whether both ends are on one machine, with no link between them: only the work of processors takes time there. Hosts
-    /// without a name are the machine's own; those with one may have a short link.
+    /// Whether both ends are on one machine without a link between them, so that only processors take time. Ends without a host name are
+    /// on this machine; named hosts may have a short link between them.
     pub(crate) fn in_one_machine(&self) -> bool {
         let near = || self.round_trip_s().is_some_and(|trip| trip < LEAST_TRIP_S);
         let unnamed = self.plan.from.is_none() && self.plan.to.is_none();
         self.paths.is_none() && unnamed && (self.plan.stack.facts.one_host || near())
     }
 
-    /// What the threads of one side computed of the measured time; 1 is a full core.
+    /// The CPU time of one side as a share of the measured time, per thread; 1 is a fully used core.
     pub(crate) fn computed(&self, side: PairSide) -> f64 {
         let cpu_s = |record: &&RunRecord| side_of(record, side).usage.cpu_s();
         self.records.iter().map(cpu_s).sum::<f64>() / self.elapsed_s / f64::from(self.threads(side))
     }
 
-    /// How many threads one side has: one for each pair, or as many as the stack says drive all of them.
+    /// The number of threads of one side: one for each pair, or what the stack reports in its setting `threads`.
     pub(crate) fn threads(&self, side: PairSide) -> u32 {
         let pairs = self.plan.replicas.max(1);
         let said =
@@ -157,12 +158,12 @@ impl<'c> MeasuredPart<'c> {
             .map_or(pairs, |threads: u32| threads.clamp(1, pairs))
     }
 
-    /// How many pairs of initiator and responder do it at once.
+    /// The number of pairs of initiator and responder that run at the same time.
     pub(crate) fn replicas(&self) -> f64 {
         f64::from(self.plan.replicas.max(1))
     }
 
-    /// Measured seconds of all pairs.
+    /// The measured time, counted once for each pair, s.
     pub(crate) fn pairs_s(&self) -> f64 {
         self.elapsed_s * self.replicas()
     }
@@ -176,7 +177,7 @@ impl<'c> MeasuredPart<'c> {
         }
     }
 
-    /// The records of the sender of bulk data and of its receiver.
+    /// The records of the sender of bulk data and of its receiver; `None` for other work.
     pub(crate) fn sides<'r>(
         &self,
         record: &'r RunRecord,
@@ -188,13 +189,13 @@ impl<'c> MeasuredPart<'c> {
         ))
     }
 
-    /// The host that sends bulk data, and the one that receives it.
+    /// The host that sends bulk data, and the one that receives it; `None` for other work.
     pub(crate) fn ends(&self) -> Option<(&str, &str)> {
         let sender = self.work.sender()?;
         Some((self.host(sender), self.host(opposite_side(sender))))
     }
 
-    /// Where the sender's time went; `None` when its transport does not report it.
+    /// How the sender of bulk data spent its time; `None` if its transport does not report it, and for other work.
     pub(crate) fn limits(&self) -> Option<SenderLimits> {
         let mut sum = SenderLimits::default();
         for record in &self.records {
@@ -202,7 +203,7 @@ impl<'c> MeasuredPart<'c> {
             let spent = |get: fn(&TransportRecord) -> Option<f64>| Some(get(&stop)? - get(&start)?);
             sum.busy += spent(|t| t.busy_s)?;
             sum.receive_window += spent(|t| t.receive_window_limited_s)?;
-            // A blast leaves straight from the application's memory.
+            // The stack `blast` has no send buffer: it sends from the application's memory.
             sum.send_buffer += spent(|t| t.send_buffer_limited_s).unwrap_or(0.0);
         }
         let share = |s: f64| (s / self.pairs_s()).clamp(0.0, 1.0);
@@ -227,7 +228,7 @@ impl<'c> MeasuredPart<'c> {
             .any(|reports| reports)
     }
 
-    /// Bytes that the receiver of bulk data allows in flight: of a stream its buffer, of blasts what it grants.
+    /// The bytes that the receiver of bulk data allows in flight: the window of its receive buffer, or for blasts what it grants.
     pub(crate) fn receive_buffer(&self) -> Option<u64> {
         let granted = || {
             self.granted()
@@ -239,8 +240,8 @@ impl<'c> MeasuredPart<'c> {
             .or_else(granted)
     }
 
-    /// The window that a receive buffer of so many bytes offers: a kernel's buffer is memory, of which packets take more than
-    /// they carry.
+    /// The window that a receive buffer of `memory` bytes offers. In a kernel it is smaller than the buffer, as packets take more memory
+    /// than the data they carry.
     pub(crate) fn offered_of(&self, memory: u64) -> u64 {
         let sides = self
             .records
@@ -260,7 +261,7 @@ impl<'c> MeasuredPart<'c> {
         }
     }
 
-    /// Bytes that the receiver grants where the specification names none, when it grants at all.
+    /// The bytes that the receiver grants by default; `None` if the stack has no grants.
     fn granted(&self) -> Option<u64> {
         match self.plan.stack.facts.flow_control {
             FlowControl::Grant(bytes) => Some(bytes),
@@ -268,12 +269,12 @@ impl<'c> MeasuredPart<'c> {
         }
     }
 
-    /// Whether the receiver grants what may be on its way.
+    /// Whether the receiver grants the sender how many bytes may be in flight.
     pub(crate) fn grants(&self) -> bool {
         self.granted().is_some()
     }
 
-    /// Segments sent again, both sides, all runs; `None` when no transport reports it.
+    /// Segments retransmitted by both sides in all runs; `None` if no transport reports it.
     pub(crate) fn retransmits(&self) -> Option<u64> {
         let sides = self
             .records
@@ -286,7 +287,7 @@ impl<'c> MeasuredPart<'c> {
         (!counts.is_empty()).then(|| counts.iter().sum())
     }
 
-    /// Segment size in bytes, by the sender's transport or by the path.
+    /// The segment size, bytes: reported by a transport, or else the MTU of the path minus 52 bytes of headers (IPv4, TCP with timestamps).
     pub(crate) fn segment_bytes(&self) -> Option<u64> {
         let transport = self
             .records
@@ -299,7 +300,7 @@ impl<'c> MeasuredPart<'c> {
         })
     }
 
-    /// A setting of the sender or the receiver of bulk data, in bytes: `65536 B`.
+    /// A setting of the sender or the receiver of bulk data, in bytes; settings are text such as `65536 B`.
     pub(crate) fn setting_bytes(&self, name: &str, of_receiver: bool) -> Option<u64> {
         let (sender, receiver) = self.sides(self.records.first()?)?;
         let side = if of_receiver { receiver } else { sender };
@@ -311,12 +312,12 @@ impl<'c> MeasuredPart<'c> {
             .ok()
     }
 
-    /// Bytes of data units that arrived, all runs.
+    /// The bytes of data units that arrived, over all runs.
     pub(crate) fn bytes(&self) -> u64 {
         self.records.iter().map(|record| record.data_bytes()).sum()
     }
 
-    /// A setting of one side, in bytes: `65536 B`.
+    /// A setting of one side, in bytes; settings are text such as `65536 B`.
     pub(crate) fn setting_of(&self, side: PairSide, name: &str) -> Option<u64> {
         side_of(self.records.first()?, side)
             .settings
@@ -327,12 +328,12 @@ impl<'c> MeasuredPart<'c> {
             .ok()
     }
 
-    /// Response times of all runs.
+    /// The histogram of response times of all runs, ns.
     pub(crate) fn calls(&self) -> Histogram {
         Histogram::merged(self.records.iter().map(|record| &record.calls))
     }
 
-    /// How many times something is sent and its answer waited for, in all runs.
+    /// The number of calls or turns in all runs: how many times something was sent and its answer waited for; 0 for other work.
     pub(crate) fn exchanges(&self) -> u64 {
         match self.work {
             PartWorkload::Calls => self.calls().n(),
@@ -341,7 +342,8 @@ impl<'c> MeasuredPart<'c> {
         }
     }
 
-    /// Bytes that go one way before anything is waited for, on average, the longer of both ways: of a transfer all of it.
+    /// The mean number of bytes that go in one direction before anything is waited for, in the direction with more bytes: the size of a
+    /// message, or for a transfer all of it.
     pub(crate) fn longest_message(&self) -> u64 {
         let received = |side: PairSide| -> u64 {
             let grew = |record: &&RunRecord| {
@@ -357,7 +359,8 @@ impl<'c> MeasuredPart<'c> {
         bytes / self.exchanges().max(self.set_up().1).max(runs).max(1)
     }
 
-    /// Seconds in which connections were opened and closed while the clock ran, and how many, where data goes over them.
+    /// The seconds spent on opening and closing connections while the clock ran, and the number of connections; 0 if connections are the
+    /// work itself.
     pub(crate) fn set_up(&self) -> (f64, u64) {
         if self.work == PartWorkload::Connects {
             return (0.0, 0);
@@ -368,10 +371,10 @@ impl<'c> MeasuredPart<'c> {
         })
     }
 
-    /// The time that shares of it refer to: measured seconds of all pairs; of calls the sum of their response times and of the times that
-    /// connections for them took, where they begin at moments of their own and pauses lie between them. A late call's response time
-    /// begins at its scheduled moment and holds the time of those before it: together they took no longer than was measured. A lost call
-    /// took the time until it was given up.
+    /// The time that shares of this part refer to, s: the measured time of all pairs. For calls, which may have pauses between them, it is
+    /// the sum of response times and of the times to set up connections; a lost call counts with the time until it was given up. The
+    /// response time of a late call begins at its scheduled moment and overlaps with the calls before it, so the sum is limited to the
+    /// measured time.
     pub(crate) fn basis_s(&self) -> f64 {
         let measured = self.pairs_s();
         let calls = if self.work == PartWorkload::Calls {
@@ -386,7 +389,7 @@ impl<'c> MeasuredPart<'c> {
         }
     }
 
-    /// Calls that nobody answered.
+    /// The number of calls without an answer.
     pub(crate) fn lost_calls(&self) -> u64 {
         let lost = |record: &&RunRecord| record.initiator.lost.or(record.responder.lost);
         let all: u64 = self.records.iter().filter_map(lost).sum();
@@ -397,7 +400,7 @@ impl<'c> MeasuredPart<'c> {
         }
     }
 
-    /// A share of the part's own time in words: `12 % of the time`, and of which part's where there are others.
+    /// A share of the part's own time in words: `12 % of the time`, followed by the part's name if there are several.
     pub(crate) fn of_its_time(&self, share: f64) -> String {
         let whose = if self.alone {
             String::new()
@@ -407,23 +410,23 @@ impl<'c> MeasuredPart<'c> {
         format!("{} of the time{whose}", percent(share))
     }
 
-    /// Rate that bulk data went at, bit/s.
+    /// The mean rate of bulk data over all pairs, bit/s.
     pub(crate) fn rate_bit_s(&self) -> f64 {
         8.0 * to_f64(self.bytes()) / self.elapsed_s
     }
 
-    /// The same of one of its pairs.
+    /// The mean rate of bulk data of one pair, bit/s.
     pub(crate) fn pair_bit_s(&self) -> f64 {
         self.rate_bit_s() / self.replicas()
     }
 
-    /// Slowest hop's rate of the data path, bit/s.
+    /// The rate of the slowest hop on the data path, bit/s.
     pub(crate) fn bottleneck_bit_s(&self) -> Option<f64> {
         let path = self.data_path()?;
         path.bottleneck(path.mtu_bytes())?.rate_bit_s
     }
 
-    /// What the path holds in a round trip, bytes.
+    /// The bandwidth-delay product of the data path, bytes.
     pub(crate) fn bandwidth_delay_bytes(&self) -> Option<f64> {
         Some(stackline_model::pipe::bandwidth_delay_bytes(
             self.bottleneck_bit_s()?,
@@ -431,8 +434,8 @@ impl<'c> MeasuredPart<'c> {
         ))
     }
 
-    /// Seconds a transfer without losses takes over its path while its window opens; `None` where the path is not known, or
-    /// there is no such window.
+    /// The time that a transfer without losses takes over its path, slow start included, s; `None` if the path is not known or the sender
+    /// has no congestion window.
     pub(crate) fn without_loss_s(&self) -> Option<f64> {
         if !self.opens_a_window() {
             return None;
@@ -454,8 +457,8 @@ impl<'c> MeasuredPart<'c> {
         slow_start::time_transfer(&transfer).map(|sent| sent.time_s)
     }
 
-    /// Whether the reader, not its buffer's size, keeps the window closed: a sender that waits for nothing but a small window
-    /// sends a whole window each round trip, so its rate is at least `window_bit_s` for that share of the time.
+    /// Whether a slow reader, and not the size of its buffer, keeps the window closed. A sender that waits only for a small window sends a
+    /// whole window each round trip, so in that share of the time its rate is about `window_bit_s`; here it is clearly less.
     pub(crate) fn window_is_closed_by_reader(
         &self,
         limits: SenderLimits,
@@ -464,21 +467,21 @@ impl<'c> MeasuredPart<'c> {
         self.pair_bit_s() < LEAST_WINDOW * limits.receive_window * window_bit_s
     }
 
-    /// Seconds that calls took from when they really began: without their wait for the calls before them.
+    /// The seconds that calls took from when they were really sent, without the wait for earlier calls after their scheduled moment.
     pub(crate) fn own_calls_s(&self) -> f64 {
         let late: u64 = self.records.iter().map(|record| record.lateness.sum).sum();
         to_f64(self.calls().sum.saturating_sub(late)) / 1e9
     }
 
-    /// Whether calls come faster than they are answered, so that they wait for one another at their caller: then its pace is
-    /// intended, and its time is not.
+    /// Whether calls are scheduled faster than they are answered, so that they wait for each other at their caller. The pace is intended by
+    /// the specification then, but the resulting delay is not.
     pub(crate) fn falls_behind(&self) -> bool {
         let (calls, own) = (to_f64(self.calls().sum) / 1e9, self.own_calls_s());
         let paced = self.paces(PairSide::Initiator) && !self.paces(PairSide::Responder);
         paced && own >= BEHIND.0 * self.pairs_s() && calls - own >= BEHIND.1 * calls
     }
 
-    /// Whether that side has a pace in the specification.
+    /// Whether the procedure of that side has a `Pace` with a timing.
     pub(crate) fn paces(&self, side: PairSide) -> bool {
         procedure::contains_call(self.plan.procedure.side(side), &|call| match call {
             OperationCall::Pace(DelayArgument::Timing(at)) => self.plan.data.timings.len() > *at,
@@ -488,11 +491,11 @@ impl<'c> MeasuredPart<'c> {
     }
 }
 
-/// Callers that fall behind are in their calls for so much of the time, and wait before them for so much of response times.
+/// The least share of the time that callers who fall behind spend in their calls, and the least share of response times that is lateness.
 const BEHIND: (f64, f64) = (0.9, 0.1);
 
 impl PartWorkload {
-    /// Who sends bulk data; `None` for calls and connections.
+    /// The side that sends bulk data; `None` for other work.
     pub(crate) const fn sender(self) -> Option<PairSide> {
         match self {
             Self::Bulk(side) => Some(side),
@@ -522,33 +525,34 @@ pub(crate) const fn side_of(record: &RunRecord, side: PairSide) -> &SideRecord {
     }
 }
 
-/// A call over datagrams is lost when nothing has answered it after this time (s).
+/// A call over datagrams counts as lost if it has no answer after this time, s.
 pub(crate) const GIVEN_UP_S: f64 = 1.0;
 
-/// A round trip shorter than this crosses no network: processors wake one another (s).
+/// A round trip shorter than this crosses no network and is only the time of processors to wake each other, s.
 pub(crate) const LEAST_TRIP_S: f64 = 100e-6;
 
-/// A kernel offers at least this share of a buffer as its window; the rest is for what packets cost beside their data.
+/// The least share of a receive buffer that a kernel offers as its window; the rest is overhead of packets.
 const LEAST_WINDOW: f64 = 0.5;
 
-/// A packet without data, bytes.
+/// The size of a packet without data: headers of IPv4 and TCP with timestamps, bytes.
 const SMALL: u64 = 52;
 
-/// Seconds an interface takes for a small packet.
+/// The time that an interface takes to copy a small packet, s.
 fn interface_s(interface: &NetworkInterface) -> f64 {
     interface_packet_s(interface, SMALL)
 }
 
-/// Seconds an interface's processor takes to copy a packet in or out.
+/// The time that an interface's processor takes to copy a packet of `bytes` in or out, s.
 pub(crate) fn interface_packet_s(interface: &NetworkInterface, bytes: u64) -> f64 {
     let time =
         interface.copy_per_packet.seconds() + interface.copy_ns_per_byte * to_f64(bytes) / 1e9;
     time / interface.copy_speed()
 }
 
-/// From so many turns a run on it is those that are judged, and not the data that goes one way.
+/// A part without calls is judged by its turns if each pair makes at least this many in a run, else by its bulk data.
 const LEAST_TURNS: u64 = 5;
 
+/// The number of turns of the initiator in all runs.
 fn count_turns(records: &[&RunRecord], plan: &plan::MeasurementPart) -> u64 {
     let received: u64 = records
         .iter()
@@ -557,7 +561,8 @@ fn count_turns(records: &[&RunRecord], plan: &plan::MeasurementPart) -> u64 {
     TurnCount::of(plan.procedure.timed(PairSide::Initiator)).scaled(received)
 }
 
-/// Whether a part that has calls sends data in bulk besides, and its calls take less than half of its time: a file, and what is said before it.
+/// Whether a part with calls also sends bulk data, and its calls take less than half of its time: such as a file transfer with a few
+/// commands before it.
 fn is_mostly_bulk(records: &[&RunRecord], plan: &plan::MeasurementPart) -> bool {
     let ends_bulk = |call: &OperationCall| {
         matches!(
@@ -571,6 +576,7 @@ fn is_mostly_bulk(records: &[&RunRecord], plan: &plan::MeasurementPart) -> bool 
         && calls.saturating_mul(2) < elapsed.saturating_mul(u64::from(plan.replicas.max(1)))
 }
 
+/// The kind of work of a part, from what its records counted.
 fn work(records: &[&RunRecord], plan: &plan::MeasurementPart) -> PartWorkload {
     let sum = |get: fn(&RunRecord) -> u64| records.iter().map(|record| get(record)).sum::<u64>();
     let pairs = records.len() as u64 * u64::from(plan.replicas.max(1));

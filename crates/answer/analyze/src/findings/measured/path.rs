@@ -1,5 +1,5 @@
-//! What a modelled network did to a measurement: each direction of each link its data went over, how full it was, what it
-//! dropped and why.
+//! Ports: the directions of links in a modelled network that a measurement's data went over, with how busy each was, what it dropped, and
+//! why.
 
 use crate::statistics::to_f64;
 use stackline_core::network::{LinkRate, LossModel, Network};
@@ -10,21 +10,22 @@ use stackline_model::overhead::charged_bytes;
 use stackline_model::path::{HopModel, PathModel};
 use std::collections::BTreeMap;
 
-/// From this share of the time on, a link is full: what a sawtooth leaves of one with half a buffer (Villamizar and Song
-/// 1994: 7/8 for Reno without, more with one).
+/// A link that is busy for at least this share of the time is full. It is less than 1 as the sawtooth of a congestion window leaves some
+/// capacity unused: with a buffer of half the bandwidth-delay product a little (Villamizar and Song 1994: Reno uses 7/8 without a buffer,
+/// more with one).
 pub(crate) const FULL: f64 = 0.9;
 
-/// Reasons for which a link loses what has left its queue.
+/// The reasons of drops by the link itself, after a packet has left the queue.
 const LINK: [&str; 2] = ["lost on the link", "bit error on the link"];
-/// What follows from another drop: cells of a frame that is lost already.
+/// The reasons of drops that only follow from another one: cells of a frame that is already lost.
 const FOLLOWS: [&str; 2] = ["one of its cells was lost", "early packet discard"];
 
-/// Whether a drop's reason is the link's own.
+/// Whether the reason of a drop is that the link itself lost the packet.
 pub(crate) fn on_the_link(reason: &str) -> bool {
     LINK.contains(&reason)
 }
 
-/// Whether a drop only follows from another one.
+/// Whether the reason of a drop is an earlier drop of another cell of the same frame.
 pub(crate) fn is_secondary_drop(reason: &str) -> bool {
     FOLLOWS.contains(&reason)
 }
@@ -32,28 +33,28 @@ pub(crate) fn is_secondary_drop(reason: &str) -> bool {
 /// One direction of a link, over all counted runs.
 #[derive(Clone, Debug)]
 pub(crate) struct PathPort {
-    /// `khons>edge`.
+    /// Its name, from node to node: `khons>edge`.
     pub(crate) name: String,
-    /// What it is.
+    /// The model of this hop: rate, delay, queue, losses.
     pub(crate) hop: HopModel,
     /// The network-layer bytes that left.
     pub(crate) bytes: u64,
     /// Packets (or cells) that left.
     pub(crate) packets: u64,
-    /// What was dropped, by reason.
+    /// The number of dropped packets (or cells), by reason, without those dropped in outages.
     pub(crate) drops: BTreeMap<String, u64>,
-    /// What was dropped while it carried nothing, whatever the reason.
+    /// The number of packets dropped in outages, for any reason.
     pub(crate) outage_drops: u64,
-    /// Streams of data that go over it at once.
+    /// The number of data streams that go over it at the same time.
     pub(crate) streams: u32,
     /// Whether its host paces below the rate of the link.
     pub(crate) paced: bool,
-    /// Whether its rate changes in time; the one above is then the mean of a run.
+    /// Whether its rate changes over time; `hop.rate_bit_s` is then the mean over a run, without times of rate 0.
     pub(crate) varies: bool,
 }
 
 impl PathPort {
-    /// One hop of a path, before anything went over it in runs of that length.
+    /// The port of the hop at index `at` of a path, with all counts 0; `run` is the length of a run, for the mean of a varying rate.
     pub(crate) fn new(network: &Network, path: &PathModel, at: usize, run: Duration) -> Self {
         let mut hop = path.hops[at].clone();
         let (name, first) = (hop_name(&hop), at == 0);
@@ -87,7 +88,7 @@ impl PathPort {
         }
     }
 
-    /// Adds what a run recorded there.
+    /// Adds the counts that a run recorded for this port.
     pub(crate) fn add(&mut self, record: &PortRecord) {
         self.bytes = self.bytes.saturating_add(record.bytes);
         self.packets = self.packets.saturating_add(record.packets);
@@ -96,7 +97,8 @@ impl PathPort {
         }
     }
 
-    /// Takes away what was dropped while it carried nothing; without events, what a link that loses nothing else lost.
+    /// Moves drops that happened in outages from `drops` to `outage_drops`. With events (`unseen` is false) these are the given numbers by
+    /// reason; without events all losses of the link, if it loses nothing outside outages.
     pub(crate) fn forget_drops(&mut self, drops: &BTreeMap<&str, u64>, unseen: bool) {
         let only_then = |losses: &LossModel| {
             match losses {
@@ -120,7 +122,7 @@ impl PathPort {
         self.drops.retain(|_, count| *count > 0);
     }
 
-    /// Seconds its rate was spent for what left.
+    /// Seconds that the port spent transmitting the packets that left.
     pub(crate) fn busy_s(&self) -> f64 {
         let Some(rate) = self.hop.rate_bit_s.filter(|rate| *rate > 0.0) else {
             return 0.0;
@@ -131,7 +133,7 @@ impl PathPort {
         if self.hop.joins_imps {
             return arpanet_messages::line_s(to_f64(self.bytes), to_f64(self.packets), rate);
         }
-        // Behind a cell switch the cells themselves are counted.
+        // Behind a cell switch `bytes` counts whole cells, so no overhead is added.
         let charged = if self.hop.cut_through {
             to_f64(self.bytes)
         } else {
@@ -161,9 +163,9 @@ impl PathPort {
             .sum()
     }
 
-    /// What it dropped for which reasons, in words.
+    /// The number of drops for each reason, in words.
     pub(crate) fn reasons(&self) -> String {
-        // A switch of cells drops cells.
+        // A cell switch drops cells, not packets.
         let what = if self.hop.cut_through { "cells, " } else { "" };
         let words: Vec<String> = self
             .drops
@@ -187,7 +189,7 @@ impl PathPort {
     }
 }
 
-/// The mean of a rate that changes, over the times in which it is not 0: those are an outage's.
+/// The mean of a changing rate over a run, bit/s, without the times in which it is 0: those are outages.
 fn mean_while_up_bit_s(rate: &LinkRate, run: Duration) -> Option<f64> {
     let mean = rate.mean_until_bit_s(run)?;
     let LinkRate::Schedule(rates) = rate else {

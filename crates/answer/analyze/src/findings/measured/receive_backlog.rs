@@ -1,5 +1,5 @@
-//! How long received bytes waited at a host for an application that was away from its operations. Time before anything had
-//! arrived, or before an operation that receives nothing, is not counted: no backlog is known then.
+//! Backlog: the time that received bytes waited at a host while the application was outside its operations. Time before anything had
+//! arrived, or before an operation that receives nothing, is not counted, as it is not known whether bytes waited then.
 
 use crate::findings::event_log::{FindingEventLog, MOST};
 use crate::findings::measured::measurement::FindingMeasurement;
@@ -9,33 +9,33 @@ use stackline_core::procedure::{self, OperationCall, PairSide};
 use stackline_events::unit_ids::{EventStreamDirection, stream, stream_parts};
 use std::collections::BTreeMap;
 
-/// The backlog of all flows of a part.
+/// The backlog of a part, over all its flows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Backlog {
     /// Seconds in which bytes waited.
     pub(crate) total_s: f64,
-    /// Of it, after everything had arrived.
+    /// The seconds of it after all data had arrived.
     pub(crate) at_end_s: f64,
-    /// How often.
+    /// The number of periods in which bytes waited.
     pub(crate) times: u64,
-    /// The rows around the longest times.
+    /// The rows of the events around the longest periods.
     pub(crate) rows: Vec<u32>,
 }
 
-/// What a reader does, as far as it matters here.
+/// What an event says about the reader of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReaderStep {
-    /// An operation is over.
+    /// An operation that does not receive has ended.
     Over,
-    /// It awaits a data unit.
+    /// The reader begins to wait for a data unit.
     Awaits,
-    /// It has one.
+    /// It has received a data unit.
     Has,
-    /// It begins something else.
+    /// It begins an operation that does not receive.
     Else,
 }
 
-/// The reader's events: those of the stream it reads, and those of the one it writes.
+/// The reader's events: keyword, what it says, and whether its stream is the one that the reader reads (else the one that it writes).
 const STEPS: [(&str, ReaderStep, bool); 5] = [
     ("APP_AWAIT", ReaderStep::Awaits, true),
     ("APP_RECEIVED", ReaderStep::Has, true),
@@ -44,22 +44,25 @@ const STEPS: [(&str, ReaderStep, bool); 5] = [
     ("APP_START", ReaderStep::Over, false),
 ];
 
-/// A time between two operations in which bytes waited, and the rows around it.
+/// A period between two operations of the reader in which bytes waited.
 struct AwayTime {
+    /// How long bytes waited, s.
     seconds: f64,
+    /// The row of the event that ended the operation before.
     over: u32,
+    /// The row of the event that began to take the bytes.
     takes: u32,
 }
 
 impl AwayTime {
-    /// What of it lies after a moment, s.
+    /// How much of it lies after a moment, s.
     fn after(&self, log: &FindingEventLog<'_>, moment: u64) -> f64 {
         self.seconds
             .min(to_f64(log.at(self.takes).saturating_sub(moment)) / 1e9)
     }
 }
 
-/// The time that received bytes waited for that side's application.
+/// The time that received bytes waited for the application of the side `reader`.
 pub(crate) fn measure_receive_backlog(
     measurement: &FindingMeasurement<'_>,
     part: &MeasuredPart<'_>,
@@ -92,7 +95,7 @@ pub(crate) fn measure_receive_backlog(
     }
 }
 
-/// What each reader of a part did, in the order of its host's time, by the stream it reads.
+/// The events of each reader of a part in the order of time, by the stream that it reads.
 fn walks(
     measurement: &FindingMeasurement<'_>,
     part: &MeasuredPart<'_>,
@@ -104,7 +107,8 @@ fn walks(
         PairSide::Responder => (EventStreamDirection::There, EventStreamDirection::Back),
     };
     let mut walks: BTreeMap<i64, Vec<(u32, ReaderStep)>> = BTreeMap::new();
-    // Until the sender confirms that it was asked, an operation waits for the network, while its first data may be there.
+    // A reader that asks for the data waits in `StartBulkGet` for the sender's confirmation, while the first data may have arrived already:
+    // `APP_START` does not mean that it is away then.
     let asks = procedure::contains_call(part.plan.procedure.side(reader), &|call| {
         matches!(call, OperationCall::StartBulkGet)
     });
@@ -137,7 +141,7 @@ fn walks(
     walks
 }
 
-/// When bytes of each stream arrived at a host: the first byte, the one behind the last, time; in the order of the bytes.
+/// The arrivals of packets by stream: offset of the first byte, offset behind the last, time (ns); in the order of the bytes.
 fn arrivals(measurement: &FindingMeasurement<'_>) -> BTreeMap<i64, Vec<(i64, i64, u64)>> {
     let mut arrived: BTreeMap<i64, Vec<(i64, i64, u64)>> = BTreeMap::new();
     for row in measurement.rows("NET_DELIVER") {
@@ -155,7 +159,7 @@ fn arrivals(measurement: &FindingMeasurement<'_>) -> BTreeMap<i64, Vec<(i64, i64
     arrived
 }
 
-/// Each time between two operations of which the second takes what was there.
+/// The periods between two operations of which the second takes bytes that had already arrived.
 fn away(
     log: &FindingEventLog<'_>,
     walk: &[(u32, ReaderStep)],
@@ -172,12 +176,12 @@ fn away(
                 .get(at + 2)
                 .filter(|(_, step)| *step == ReaderStep::Has)
                 .map(|(row, _)| *row),
-            // What is never waited for was there.
+            // A unit that is received without waiting was already there.
             ReaderStep::Has => Some(takes),
             ReaderStep::Over | ReaderStep::Else => None,
         };
         let Some(has) = has else { continue };
-        // An operation that waits longer than its reader was away was not held up by that.
+        // If the operation then waits longer than its reader was away, the bytes had not arrived: nothing was held up.
         let held_up = log.at(has).saturating_sub(to) <= to.saturating_sub(from);
         let there = arrived
             .map_or(Some(from), |arrived| first_arrival(log, has, arrived))
@@ -194,10 +198,10 @@ fn away(
     found
 }
 
-/// As often as the same bytes are looked for.
+/// The most arrivals of the same bytes that are looked at.
 const MOST_TIMES: usize = 64;
 
-/// When the first of a unit's bytes arrived; `None` for a unit whose place in the stream is not known.
+/// When the first byte of a unit arrived; `None` for a unit whose offset in the stream is not known.
 fn first_arrival(log: &FindingEventLog<'_>, unit: u32, arrived: &[(i64, i64, u64)]) -> Option<u64> {
     let range = log.range(unit)?;
     let from = arrived

@@ -1,31 +1,32 @@
-//! How often one side of a procedure sends data units and then waits for what comes back: each time is a turn, and takes a round trip.
+//! Counts turns in a procedure: one side sends data units and then waits for what comes back, which takes a round trip each time.
 
 use stackline_core::procedure::{CountArgument, OperationCall, ProcedureStep};
 
-/// Turns, and data units that are awaited, of the same steps.
+/// The number of turns and of awaited data units in the same steps of a procedure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TurnCount {
     pub(crate) turns: u64,
     pub(crate) awaited: u64,
 }
 
-/// A repeat by the data's own count stands for so many passes: enough that its first and last count for nothing beside the others.
+/// The number of passes assumed for a repeat whose count depends on the data: so many that its first and last pass hardly matter.
 const PASSES: u64 = 10_000;
 
 impl TurnCount {
-    /// Of the steps of one side.
+    /// Counts the steps of one side.
     pub(crate) fn of(steps: &[ProcedureStep]) -> Self {
         let (mut count, mut has_sent) = (Self::default(), false);
         count.walk(steps, &mut has_sent);
         count
     }
 
-    /// How many turns there were when so many data units came back.
+    /// The number of turns in a run in which this many data units came back.
     pub(crate) fn scaled(self, received: u64) -> u64 {
         let turns = u128::from(received) * u128::from(self.turns);
         u64::try_from(turns / u128::from(self.awaited.max(1))).unwrap_or(u64::MAX)
     }
 
+    /// Adds the counts of these steps; `has_sent` says whether a data unit was sent since the last one was awaited.
     fn walk(&mut self, steps: &[ProcedureStep], has_sent: &mut bool) {
         for step in steps {
             match step {
@@ -40,7 +41,7 @@ impl TurnCount {
         }
     }
 
-    /// The first pass by itself: what was sent before belongs to it alone.
+    /// Adds the counts of a repeat. The first pass is counted by itself: only it can follow data units sent before the repeat.
     fn repeat(&mut self, times: CountArgument, body: &[ProcedureStep], has_sent: &mut bool) {
         let times = match times {
             CountArgument::Count => PASSES,

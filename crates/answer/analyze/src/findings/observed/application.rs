@@ -1,4 +1,5 @@
-//! A sender whose program gave it nothing to send, by its own log: neither its congestion window nor the receiver held it back.
+//! Observed application limit: a QUIC sender whose program gave it nothing to send according to its own log, while neither its congestion
+//! window nor the receiver held it back.
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, percent};
@@ -14,9 +15,9 @@ pub(crate) const KIND: FindingKind = FindingKind {
     find: &[Find::Run(find)],
 };
 
-/// Who sends less answers others.
+/// A host that sends fewer bytes only answers others and is not judged.
 const SENDER_BYTES: i64 = 64 << 10;
-/// Pauses that are shorter are usual.
+/// The least share of a connection's time without anything to send; less is usual.
 const MOST: f64 = 0.5;
 
 fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
@@ -24,16 +25,17 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     let idle = logged
         .iter()
         .filter(|one| one.has_window && one.sent_bytes >= SENDER_BYTES)
-        // One that mends losses has enough to do.
+        // A sender that retransmits lost packets has something to send.
         .filter(|one| !one.loses_many())
         .map(had_nothing)
         .filter(|one| one.share >= MOST);
     let mut found = report_worst_connection(&KIND, log, idle)?;
-    // Perhaps there was nothing to do.
+    // The program may simply have had nothing to do, so the confidence is low.
     found.confidence = 0.5;
     Some(found.attempt("check what the program does between its writes"))
 }
 
+/// The share of a connection's time without anything to send, in words.
 fn had_nothing(one: &LoggedQuic<'_>) -> ObservedSymptom {
     let idle_ns = one.covered_ns.saturating_sub(one.busy_ns).max(0);
     let (share, host) = (

@@ -1,4 +1,5 @@
-//! A sender whose congestion window was full, by its own log: it had more to send, and the receiver more room.
+//! Observed congestion: a QUIC sender whose congestion window was full according to its own log, while it had more to send and the receiver
+//! had room.
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, percent};
@@ -14,7 +15,7 @@ pub(crate) const KIND: FindingKind = FindingKind {
 
 fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     let logged = collect_logged(log);
-    // What losses leave of a window is theirs.
+    // If the sender lost many packets, its small window is due to them, and that is another finding.
     let full = logged
         .iter()
         .filter(|one| one.has_window && !one.loses_many())
@@ -25,6 +26,7 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     ))
 }
 
+/// The share of a connection's time with a full congestion window, in words.
 fn window_full(one: &LoggedQuic<'_>) -> ObservedSymptom {
     let (full_ns, share) = (one.full_ns(), one.share_full());
     let trip = match one.round_trip_ns {

@@ -1,5 +1,5 @@
-//! What monitors and captures say of connections of any programs, where nothing was measured: connection by connection, and the one
-//! that shows it most. It knows neither operations nor paths.
+//! Connections of any programs in runs without measurements, from monitors (`TCP_INFO`) and captures (`TCP_CONNECTION`), and the report of
+//! the connection that shows a symptom most. Neither operations nor paths of these connections are known.
 
 use crate::captured_connections::{CapturedConnection, connection};
 use crate::findings::event_log::FindingEventLog;
@@ -9,32 +9,42 @@ use crate::statistics::to_f64;
 use stackline_events::unit_ids;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A connection of a monitor: what its `TCP_INFO` of all intervals say together.
+/// A connection seen by a monitor on one host: the sum of the `TCP_INFO` events of all intervals.
 #[derive(Debug, Default)]
 pub(crate) struct ObservedConnection<'c> {
+    /// The monitored end, as the event names it.
     pub(crate) local: &'c str,
+    /// The other end.
     pub(crate) remote: &'c str,
+    /// The rows of its events.
     pub(crate) rows: Vec<u32>,
+    /// The length of all intervals.
     pub(crate) time_ns: f64,
+    /// The time that the receiver's window limited its sender.
     pub(crate) window_limited_ns: f64,
-    /// Time with unread bytes, and the most of these.
+    /// The length of the intervals at whose end bytes lay unread.
     pub(crate) unread_ns: f64,
+    /// The most unread bytes.
     pub(crate) unread_bytes: i64,
+    /// The number of retransmitted segments.
     pub(crate) retransmits: i64,
+    /// The number of acknowledged bytes.
     pub(crate) acked_bytes: i64,
+    /// The largest segment size reported; 0 if none was.
     pub(crate) segment_bytes: i64,
-    /// The longest round trip that its kernel reports.
+    /// The longest round trip that the kernel reported.
     pub(crate) round_trip_ns: i64,
 }
 
-/// Whether the run has events and no measurement, nor units that its events follow: otherwise the findings about these say more.
+/// Whether the run has events but no measurements, and is not a session (whose units are followed through events): for those, other
+/// findings say more.
 pub(crate) fn is_observed(log: &FindingEventLog<'_>) -> bool {
-    // Requests are of programs that are not ours, whatever their events look like.
+    // A run with traced requests is not a session, even if its events look like one.
     let is_session = || log.session().is_some() && log.costs().is_none();
     log.input.plan.measurements.is_empty() && !log.is_empty() && !is_session()
 }
 
-/// Connections of monitors.
+/// The connections seen by monitors.
 pub(crate) fn collect_monitored<'c>(log: &FindingEventLog<'c>) -> Vec<ObservedConnection<'c>> {
     let mut by_ends: BTreeMap<(&str, &str, &str), ObservedConnection<'c>> = BTreeMap::new();
     for row in log.rows("TCP_INFO").iter().copied() {
@@ -62,8 +72,8 @@ pub(crate) fn collect_monitored<'c>(log: &FindingEventLog<'c>) -> Vec<ObservedCo
     by_ends.into_values().collect()
 }
 
-/// Connections of captures, with their events, but those whose requests are known: what these spend their time on, or how they failed,
-/// says more.
+/// The captured connections, each with the row of its event, except those whose requests are known: findings about how requests spend their
+/// time or fail say more.
 pub(crate) fn collect_captured(log: &FindingEventLog<'_>) -> Vec<(u32, CapturedConnection)> {
     let requests = log.costs().map_or(&[][..], |costs| &costs.requests);
     let known = requests.iter().filter(|request| {
@@ -81,16 +91,19 @@ pub(crate) fn collect_captured(log: &FindingEventLog<'_>) -> Vec<(u32, CapturedC
         .collect()
 }
 
-/// A connection that shows what is searched for.
+/// A connection that shows the symptom searched for.
 pub(crate) struct ObservedSymptom {
+    /// The share of its time, 0 to 1.
     pub(crate) share: f64,
+    /// The sentence of a finding about it.
     pub(crate) sentence: String,
+    /// The text of the evidence.
     pub(crate) figures: String,
-    /// The events that say so.
+    /// The rows of the events that show it.
     pub(crate) rows: Vec<u32>,
 }
 
-/// The one of so many that shows it most, as a finding.
+/// A finding about the connection that shows a symptom most; `None` if none has a share of at least `LEAST`.
 pub(crate) fn report_worst_connection(
     kind: &FindingKind,
     log: &FindingEventLog<'_>,
@@ -117,12 +130,12 @@ pub(crate) fn report_worst_connection(
     Some(finding)
 }
 
-/// A time in words.
+/// A time in ns, in words.
 pub(crate) fn format_ns(ns: f64) -> String {
     stackline_core::units::format_time(ns / 1e9)
 }
 
-/// A share of some time.
+/// The ratio of a part to the whole of a time.
 pub(crate) fn share(part: f64, whole: u64) -> f64 {
     part / to_f64(whole.max(1))
 }

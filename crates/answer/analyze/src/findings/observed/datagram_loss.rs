@@ -1,4 +1,4 @@
-//! Datagrams of any program that a modelled network dropped: of which flow, where and why.
+//! Observed datagram loss: datagrams of any program that an emulated network dropped, with their flow, place and reason.
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, percent};
@@ -17,15 +17,17 @@ pub(crate) const KIND: FindingKind = FindingKind {
     find: &[Find::Run(find)],
 };
 
-/// Smaller shares, and fewer datagrams, are not worth a finding.
+/// The least share of a flow's datagrams that one place must drop for a finding.
 const LEAST: f64 = 0.001;
+/// The least number of datagrams for a finding.
 const FEWEST: u64 = 3;
-/// What a flow and a link do is looked at in periods of this length in which the flow lost something, ns.
+/// The rates of a flow and of a link are measured in the periods of this length in which the flow lost datagrams, ns.
 const PERIOD_NS: u64 = 100_000_000;
-/// A link that carries so much of its rate is full; a flow with so much of what a link carries fills it.
+/// A link that carries at least this fraction of its rate is full.
 const FULL: f64 = 0.8;
+/// A flow that sends at least this fraction of what a link carries fills it by itself.
 const MOSTLY: f64 = 0.5;
-/// How the reasons of queues begin.
+/// How the reasons of drops by queues begin.
 const OF_QUEUES: [&str; 6] = [
     "queue full",
     "switch buffer full",
@@ -35,7 +37,7 @@ const OF_QUEUES: [&str; 6] = [
     "PIE",
 ];
 
-/// Datagrams of one flow and direction that one place dropped for one reason.
+/// The datagrams of one flow in one direction that one place dropped for one reason.
 #[derive(Default)]
 struct DroppedDatagrams {
     count: u64,
@@ -111,16 +113,19 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     Some(found.attempt(attempt))
 }
 
+/// The number of datagrams in the packet of an event: one, unless several are sent as one (segmentation offload).
 fn segments(log: &FindingEventLog<'_>, row: u32, fields: PacketEventFields) -> u64 {
     let count = log.input.events.number(row as usize, fields.segments);
     count.map_or(1, |count| count.max(1).unsigned_abs())
 }
 
-/// What a flow sends and a link carries in the periods in which the flow loses something, bit/s.
+/// The rates of a flow and of a link in the periods in which the flow loses datagrams, bit/s.
 struct PortLoad {
+    /// The rate at which the flow sends.
     own: f64,
+    /// The rate that the link carries of all flows.
     carried: f64,
-    /// The link's rate, where it is known.
+    /// The rate of the link, where it is known.
     rate: Option<f64>,
 }
 
@@ -156,6 +161,7 @@ impl PortLoad {
         }
     }
 
+    /// Whether the link is full; `None` if its rate is not known.
     fn is_full(&self) -> Option<bool> {
         self.rate.map(|rate| self.carried >= FULL * rate)
     }

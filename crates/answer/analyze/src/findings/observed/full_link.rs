@@ -1,4 +1,5 @@
-//! Transfers of any program that take as long as a link lets them: what was sent in one direction, or had no answer.
+//! Observed full link: one-way transfers of any program, or requests without a known answer, during which the slowest link of their path
+//! was full.
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::Finding;

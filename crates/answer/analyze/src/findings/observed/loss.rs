@@ -1,4 +1,5 @@
-//! Segments of any program that were sent again, by a monitor or a capture; packets that a log of QUIC says are lost.
+//! Observed loss: segments of any program that were retransmitted, according to a monitor or a capture, and packets that a QUIC log
+//! declares lost.
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, LEAST, counted, percent};
@@ -16,26 +17,33 @@ pub(crate) const KIND: FindingKind = FindingKind {
     find: &[Find::Run(find)],
 };
 
-/// Below this share of segments sent again, losses are usual.
+/// Below this share of retransmitted segments, losses are usual.
 const LEAST_RATE: f64 = 0.001;
-/// Between that and [`ENOUGH_RATE`] it takes so many segments: probes of a closed window are sent again too.
+/// Between [`LEAST_RATE`] and [`ENOUGH_RATE`] at least this many segments must have been retransmitted, as probes of a closed window are
+/// retransmitted too.
 const FEWEST_SEGMENTS: f64 = 5.0;
+/// From this share of retransmitted segments on, losses are a finding whatever their number.
 const ENOUGH_RATE: f64 = 0.01;
-/// Types of packets of QUIC.
+/// The types of QUIC packets.
 const PACKET_TYPES: [&str; 4] = ["1RTT", "0RTT", "handshake", "initial"];
-/// The data of a segment, where it is not known.
+/// The size of a segment's data where it is not known, bytes: Ethernet's MTU minus IPv4 and TCP headers with timestamps.
 const SEGMENT: f64 = 1448.0;
 
-/// A connection, and what was sent again on it.
+/// A connection, and what was retransmitted on it.
 struct Resent<'c> {
+    /// Its two ends.
     ends: (&'c str, &'c str),
+    /// The number of retransmitted segments.
     again: u64,
-    /// Of these, those that were lost before the place of the capture: only the second copy was seen.
+    /// The number of these whose first copy was lost before the place of the capture: only the second one was seen.
     late: u64,
-    /// New bytes, and those of a segment.
+    /// The number of new bytes.
     bytes: u64,
+    /// The size of a segment, bytes.
     segment: f64,
+    /// Its round trip.
     round_trip_ns: u64,
+    /// How long it was seen.
     time_ns: f64,
     rows: Vec<u32>,
 }
@@ -66,7 +74,7 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
         late: late.get(&one.flow).copied().unwrap_or(0),
         bytes: one.bytes.iter().sum(),
         segment: SEGMENT,
-        // Seen from the place of the capture, each side's acknowledgements take their part of it.
+        // From the place of the capture, the delays of both sides' acknowledgements add up to a round trip.
         round_trip_ns: one
             .handshake_ns
             .unwrap_or_else(|| one.ack_ns.iter().flatten().sum()),
@@ -87,10 +95,10 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     )
 }
 
-/// A log of QUIC with more than a little lost: how many of how many packets, and how they were found so.
+/// The symptom of a QUIC log with many lost packets: how many were lost and how that was detected.
 fn lost(one: &LoggedQuic<'_>) -> Option<ObservedSymptom> {
     let trips = one.lost as f64 * one.round_trip_ns as f64 / (one.time_ns as f64).max(1.0);
-    // Where no reason is given, the type of the packet stands there.
+    // If no reason is given, `causes` has the type of the packet instead.
     let is_reason = |cause: &str| !cause.is_empty() && !PACKET_TYPES.contains(&cause);
     let named = one.causes.iter().filter(|(cause, _)| is_reason(cause));
     let causes: Vec<String> = named
@@ -112,7 +120,7 @@ fn lost(one: &LoggedQuic<'_>) -> Option<ObservedSymptom> {
         format!("{host} logged {lost} as lost, but did not log sending most of them{causes}")
     };
     let figures = format!("{host}: {}{causes}", counted(one.lost, "lost packet"));
-    // A window that is full is what losses left of it.
+    // A full congestion window is small because of these losses, so that time is their cost.
     let full = if one.has_window {
         one.share_full()
     } else {
@@ -134,7 +142,7 @@ fn lost(one: &LoggedQuic<'_>) -> Option<ObservedSymptom> {
     one.loses_many().then_some(found)
 }
 
-/// Segments of each flow of which only the second copy was seen.
+/// The number of segments by flow of which only the second copy was captured.
 fn count_lost_before(log: &FindingEventLog<'_>) -> BTreeMap<i64, u64> {
     let mut counts = BTreeMap::new();
     for row in log.rows("TCP_RETRANSMIT") {
@@ -147,8 +155,8 @@ fn count_lost_before(log: &FindingEventLog<'_>) -> BTreeMap<i64, u64> {
     counts
 }
 
-/// A connection of which more than a little was sent again. What that costs, packets do not show; a round trip each is what it takes
-/// to notice and mend a loss.
+/// The symptom of a connection with many retransmissions. Packets do not show what these cost, so one round trip is counted for each: the
+/// time to detect and repair a loss.
 fn resent(one: &Resent<'_>) -> Option<ObservedSymptom> {
     let again = one.again as f64;
     let rate = again / (one.bytes as f64 / one.segment + again).max(1.0);

@@ -1,64 +1,72 @@
-//! What logs of QUIC stacks say of their own connections: packets sent and lost, and what the sender waited for, host by host. It
-//! finds nothing.
+//! The connections of QUIC stacks according to their own logs: packets sent and lost, and what the sender waited for, host by host. No
+//! findings are made here.
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::observed::connections::is_observed;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What one host logged.
+/// The sums over what one host logged.
 #[derive(Debug, Default)]
 pub(crate) struct LoggedQuic<'c> {
+    /// The host.
     pub(crate) host: &'c str,
-    /// Packets that it sent, and those of them that it found lost.
+    /// The number of packets that it sent.
     pub(crate) sent: u64,
+    /// The number of its packets that it declared lost.
     pub(crate) lost: u64,
-    /// How often for which reason.
+    /// The number of lost packets by the reason given, or by packet type where none is given.
     pub(crate) causes: BTreeMap<&'c str, u64>,
+    /// The rows of the events of lost packets.
     pub(crate) lost_rows: Vec<u32>,
-    /// Bytes of streams that it sent.
+    /// The number of stream bytes that it sent.
     pub(crate) sent_bytes: i64,
-    /// From its first packet to its last.
+    /// The time from its first packet to its last.
     pub(crate) time_ns: u64,
-    /// The longest round trip that it reports.
+    /// The longest round trip that it reported.
     pub(crate) round_trip_ns: i64,
+    /// The rows of its `QUIC_INFO` events.
     pub(crate) info_rows: Vec<u32>,
-    /// Time that its figures cover, in which it had more to send than it might, and of that the time in which flow control held it back.
+    /// The time that these events cover.
     pub(crate) covered_ns: i64,
+    /// The time of it in which it had more to send than it was allowed to.
     pub(crate) busy_ns: i64,
+    /// The time of `busy_ns` in which the receiver's flow control held it back.
     pub(crate) blocked_ns: i64,
-    /// It reports its window and what is in flight, without which it is not known what limits it.
+    /// Whether it reports its congestion window and the bytes in flight, without which it is not known what limits it.
     pub(crate) has_window: bool,
 }
 
-/// So many packets of all are many to lose; of fewer it takes some, and some of all.
+/// From this share of packets on, losses are many.
 const MANY: f64 = 0.01;
+/// With a smaller share, losses are many from this number of packets on, if they are at least the share `LITTLE`.
 const SOME: u64 = 5;
+/// The least share of lost packets that counts at all.
 const LITTLE: f64 = 0.001;
 
 impl LoggedQuic<'_> {
-    /// How long its congestion window was full, and for which share of its connection.
+    /// The time in which its congestion window was full.
     pub(crate) fn full_ns(&self) -> i64 {
         self.busy_ns.saturating_sub(self.blocked_ns).max(0)
     }
 
-    /// See `full_ns`.
+    /// The share of the covered time in which its congestion window was full, 0 to 1.
     pub(crate) fn share_full(&self) -> f64 {
         self.full_ns() as f64 / self.covered_ns.max(1) as f64
     }
 
-    /// The share of its packets that were lost.
+    /// The share of its packets that were lost, 0 to 1.
     pub(crate) fn share_lost(&self) -> f64 {
         self.lost as f64 / self.sent.max(self.lost).max(1) as f64
     }
 
-    /// Whether that is more than usual.
+    /// Whether it lost more packets than usual.
     pub(crate) fn loses_many(&self) -> bool {
         let share = self.share_lost();
         share >= MANY || self.lost >= SOME && share >= LITTLE
     }
 }
 
-/// Hosts that logged connections of QUIC, where nothing was measured. Runs that are measured have these events too.
+/// The hosts that logged QUIC connections; empty for runs with measurements, which have these events too but are judged by other findings.
 pub(crate) fn collect_logged<'c>(log: &FindingEventLog<'c>) -> Vec<LoggedQuic<'c>> {
     if !is_observed(log) {
         return Vec::new();
@@ -82,7 +90,7 @@ pub(crate) fn collect_logged<'c>(log: &FindingEventLog<'c>) -> Vec<LoggedQuic<'c
     named.collect()
 }
 
-/// Packets: one that carries several frames is several events of one moment, number and kind.
+/// Counts packets. A packet with several frames has several events with the same time, number and kind: it counts once.
 fn count_packets<'c>(log: &FindingEventLog<'c>, by_host: &mut BTreeMap<&'c str, LoggedQuic<'c>>) {
     let mut spans: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for keyword in ["QUIC_SENT", "QUIC_LOST", "QUIC_RECEIVED"] {

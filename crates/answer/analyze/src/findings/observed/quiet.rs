@@ -1,4 +1,5 @@
-//! A connection of a capture on which long nothing came, and whose data ended that: who was waited for.
+//! Observed quiet period: a captured connection on which nothing was sent for long. The side whose data ends the period is the one that was
+//! waited for.
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, percent};
@@ -13,7 +14,7 @@ pub(crate) const KIND: FindingKind = FindingKind {
     find: &[Find::Run(find)],
 };
 
-/// Shorter times without data are usual.
+/// The least share of a connection's time that one period without data must take; less is usual.
 const LARGE: f64 = 0.2;
 
 fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
@@ -39,7 +40,7 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
             "{} > {}: {quiet} without data",
             one.initiator, one.responder
         );
-        // A round trip is no pause.
+        // A period of up to two round trips is not a pause.
         let is_pause = one
             .handshake_ns
             .is_none_or(|trip| one.quiet_ns > trip.saturating_mul(2));

@@ -1,4 +1,5 @@
-//! Data that lies unread at its receiver, by a monitor: the program that should read it is busy with something else.
+//! Observed unread data: received data lies in a socket according to a monitor, because the program that should read it is busy with
+//! something else.
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, percent};
@@ -14,7 +15,7 @@ pub(crate) const KIND: FindingKind = FindingKind {
     find: &[Find::Run(find)],
 };
 
-/// Less than a few segments is on its way to its reader.
+/// Fewer unread bytes than this (a few segments) are normal: they are just about to be read.
 const FEW: i64 = 16 << 10;
 
 fn find(log: &FindingEventLog<'_>) -> Option<Finding> {

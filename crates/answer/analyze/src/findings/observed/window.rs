@@ -1,4 +1,4 @@
-//! A sender of any program that the receiver's window keeps waiting, by a monitor, a capture or a log of QUIC.
+//! Observed window: a sender of any program that waits for the receiver's window, according to a monitor, a capture or a QUIC log.
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, percent};

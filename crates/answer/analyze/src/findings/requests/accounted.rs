@@ -1,5 +1,5 @@
-//! What the time of requests went into, by the account that findings and the table of requests have, for whoever shows requests:
-//! lifelines and the page.
+//! The time of requests by cause, for code that shows requests (lifelines, the page): the same attribution that findings and the table of
+//! requests use. Roots are the requests that were not made on behalf of others.
 
 use crate::findings::input::AnalysisInput;
 use crate::findings::requests::in_order::part_overlaps;
@@ -11,59 +11,59 @@ use crate::lifeline_percentiles::TimeSpread;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What took a part of requests' time, and where.
+/// A cause of requests' time, and its place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct AccountedCause {
-    /// Its number in the order in which a request meets causes.
+    /// Its number in the order in which a request meets the causes.
     pub order: u32,
-    /// What took it: `wait for retransmission`.
+    /// The cause in words: `wait for retransmission`.
     pub cause: &'static str,
-    /// A server, a client, or both: `a > b`.
+    /// Where: a server, a client, or both as `a > b`.
     pub place: String,
-    /// Where that stands, in words of the page's colours.
+    /// The layer that it belongs to, in the words by which the page chooses colours.
     pub layer: &'static str,
 }
 
-/// A request that was answered or given up, and what its time went into.
+/// A request that was answered or given up, and the parts of its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountedRequest {
-    /// Its unit.
+    /// The id (unit) of the request.
     pub unit: i64,
-    /// The unit of the request that it was made for.
+    /// The unit of the request on whose behalf it was made.
     pub parent: Option<i64>,
-    /// Whether figures of the whole are of it: no other was made for it, and the caller made it.
+    /// Whether it is a root, whose time is part of totals: it was not made on behalf of another request, and the caller made it.
     pub is_root: bool,
     /// When it began, with the set-up of its connection, in reference time, ns.
     pub begin_ns: u64,
-    /// All of it, with the set-up of its connection where it is the first there, ns. What others before it on its connection have
-    /// is theirs.
+    /// Its whole time, with the set-up of its connection if it opened one, ns; without time that belongs to earlier requests on its
+    /// connection.
     pub total_ns: i64,
-    /// Its parts in the order of causes, which add up to no more than that, ns.
+    /// The parts of its time in the order of causes, ns; they add up to at most `total_ns`.
     pub parts: Vec<(AccountedCause, i64)>,
 }
 
-/// The times of all roots that have a part by one cause at one place.
+/// The distribution, over roots that have it, of the time of one cause at one place.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AccountedSpread {
     /// The cause and its place.
     #[serde(flatten)]
     pub cause: AccountedCause,
-    /// The times.
+    /// The distribution of the times.
     pub ns: TimeSpread,
-    /// Its part of the time of all roots, 0 to 1.
+    /// Its share of the time of all roots, 0 to 1.
     pub share: f64,
 }
 
-/// What the time of requests went into, all together.
+/// The time of all roots by cause.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AccountedTimes {
-    /// What took most first.
+    /// The causes, the one that takes most time first.
     pub causes: Vec<AccountedSpread>,
-    /// All of each request's time.
+    /// The distribution of the whole times of roots.
     pub whole: TimeSpread,
 }
 
-/// All requests of a run that have times.
+/// Attributes the time of each request of a run whose times are known.
 #[must_use]
 pub fn account_requests(input: &AnalysisInput<'_>) -> Vec<AccountedRequest> {
     let log = EventRows::of(input);
@@ -97,7 +97,7 @@ pub fn account_requests(input: &AnalysisInput<'_>) -> Vec<AccountedRequest> {
     found
 }
 
-/// What the time of roots went into. Nothing where there are none.
+/// The time of the roots among these requests by cause; `None` if there are no roots.
 #[must_use]
 pub fn spread_requests<'a>(
     roots: impl Iterator<Item = &'a AccountedRequest>,
@@ -130,7 +130,7 @@ pub fn spread_requests<'a>(
     })
 }
 
-/// A cause in words, and where it stands.
+/// A cause at a place in words, with its layer.
 fn describe_cause(cause: RequestCause, place: String) -> AccountedCause {
     use RequestCause as Cause;
     let (words, layer) = match cause {

@@ -1,48 +1,48 @@
-//! Attempts that failed and were made again, as far as requests of a trace show it: the same request of the same client to the same
-//! server, later. It judges nothing.
+//! Retries: failed attempts that were made again, recognised as the same request of the same client to the same server later.
 
 use crate::findings::requests::request::{
     REFUSED, SERVER_CLOSED, SERVER_RESET, SILENT, TracedRequest,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Another attempt later than this is another matter, ns.
+/// A request that begins later than this after a failure is not a retry of it, ns.
 const LATEST_NS: u64 = 120_000_000_000;
-/// Requests among which the next attempt is looked for.
+/// The most requests among which the next attempt is searched for.
 const AMONG: usize = 64;
 
 /// A failed attempt and the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Retry {
-    /// Which request failed, by its place among all.
+    /// The index of the failed request.
     pub(crate) failed: usize,
-    /// Which was the next attempt.
+    /// The index of the next attempt.
     pub(crate) next: usize,
-    /// What lies between them, ns.
+    /// The time between them, ns.
     pub(crate) gap_ns: u64,
-    /// Whether the client still waited for the first, and it is not known for how long.
+    /// Whether the client may have waited for the first attempt in that time, as its connection was never answered.
     pub(crate) still_waits: bool,
 }
 
-/// How a request failed: `no answer`, `503`. `None`: it did not, or it is not known.
+/// How a request failed, in words: `no answer`, `503`; `None` if it did not, or it is not known whether it did.
 pub(crate) fn failure(request: &TracedRequest) -> Option<&str> {
     match request.unknown.as_deref() {
         Some(REFUSED) => Some("refused"),
         Some(SERVER_RESET) => Some("reset"),
         Some(SERVER_CLOSED) => Some("closed"),
         Some(SILENT) => Some("no answer"),
-        // Without times it may be that nobody looked any more.
+        // Without known times the trace may just have ended.
         Some(_) => (request.is_given_up() && !is_wait(request)).then_some("no answer"),
         None => is_refusal(request).then_some(request.status.as_str()),
     }
 }
 
-/// Whether a request waits for something to happen elsewhere.
+/// Whether a request waits for an event by design, such as a blocking read of a queue.
 pub(crate) fn is_wait(request: &TracedRequest) -> bool {
     request.name.ends_with(", blocking")
 }
 
-/// Whether an answer says that it may go better later: RFC 9110 section 15.6, RFC 6585 section 4; codes of gRPC.
+/// Whether the status of an answer says that a later attempt may succeed: HTTP 5xx (RFC 9110 section 15.6) and 429 (RFC 6585 section 4),
+/// gRPC 4, 8 and 14.
 fn is_refusal(request: &TracedRequest) -> bool {
     const GRPC: [&str; 3] = ["grpc-status 4", "grpc-status 8", "grpc-status 14"];
     let status = request.status.as_str();
@@ -50,7 +50,7 @@ fn is_refusal(request: &TracedRequest) -> bool {
     GRPC.contains(&status) || (is_http && (status == "429" || status.starts_with('5')))
 }
 
-/// Attempts that failed, each with the next of its client.
+/// The failed attempts that were retried, each with the next attempt of its client.
 pub(crate) fn retries(all: &[TracedRequest]) -> Vec<Retry> {
     let mut by_ends: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
     for (at, request) in all
@@ -120,8 +120,8 @@ pub(crate) fn retries(all: &[TracedRequest]) -> Vec<Retry> {
     found
 }
 
-/// Of calls that come later than usual after a failure those of a name of which most do: a client that now and then has no core, and else
-/// goes on at once, makes no attempt again.
+/// Keeps the retries of names for which the client waits after most failures. If it mostly goes on at its usual pace (`paced` counts that),
+/// late calls are chance, such as a missing core, and no retries.
 fn of_habit<'r>(
     all: &'r [TracedRequest],
     later: Vec<Retry>,
@@ -137,7 +137,7 @@ fn of_habit<'r>(
         .filter(move |retry| counts.get(name(retry)) >= paced.get(name(retry)))
 }
 
-/// Clients that never had two requests under way at once: what such a client asks next is what its program does next.
+/// The clients that never had two requests in flight at once: the next request of such a client is what its program does next.
 fn sequential_clients(all: &[TracedRequest]) -> BTreeSet<&str> {
     let mut by_client: BTreeMap<&str, Vec<&TracedRequest>> = BTreeMap::new();
     for request in all.iter().filter(|request| request.is_call) {
@@ -154,19 +154,19 @@ fn sequential_clients(all: &[TracedRequest]) -> BTreeSet<&str> {
     by_client.into_keys().collect()
 }
 
-/// A client that asks for so many other things before, and has its answers, does not wait for another attempt; one that asks for one
-/// thing after the other from the first on.
+/// A client that has this many other requests answered between a failure and the next attempt goes on and does not wait for a retry. For a
+/// sequential client one is enough.
 const GOES_ON: usize = 3;
 
-/// A client that would go on at once after an answer too does so after a failure somewhat later, ns: it is another call, and what it
-/// does with the error before is no back-off.
+/// A client that goes on right after answers may take up to this much longer after a failure to handle the error, without it being a
+/// back-off, ns.
 const SOON_NS: u64 = 5_000_000;
 
-/// Gaps after successes that say what is usual, at least.
+/// The least number of gaps after successes that show a usual gap.
 const USUAL: usize = 5;
 
-/// How long after a success the next request of its name begins, as a rule: a client with a pace of its own waits for that, whatever
-/// the answer was. Only where one ends before the next begins.
+/// The median gap between a successful request and the next one of the same name, ns, by name: a client with a pace of its own waits that
+/// long whatever the answer was. Overlapping requests have no gap.
 fn usual_gaps<'r>(all: &'r [TracedRequest], attempts: &[usize]) -> BTreeMap<&'r str, u64> {
     let mut last: BTreeMap<&str, &TracedRequest> = BTreeMap::new();
     let mut gaps: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
@@ -187,8 +187,8 @@ fn usual_gaps<'r>(all: &'r [TracedRequest], attempts: &[usize]) -> BTreeMap<&'r 
         .collect()
 }
 
-/// Whether its client had another request of its name under way, which was answered, when it failed: then the next of that name need
-/// not be for it.
+/// Whether the client had another request of the same name in flight when this one failed, which was answered: then the next request of
+/// that name need not be a retry.
 fn has_others(all: &[TracedRequest], attempts: &[usize], failed: usize) -> bool {
     let (end_ns, name) = (all[failed].end_ns, &all[failed].name);
     let until = attempts.partition_point(|at| all[*at].begin_ns() < end_ns);

@@ -1,66 +1,91 @@
-//! What causes of a request's time there are, and what one of them takes at one place.
+//! The causes of requests' time, and the cost of one of them at one place, summed over requests.
 
 use crate::findings::requests::request_part::{RemainingLimit, RequestPart};
 use std::collections::BTreeMap;
 
-/// A share of a cost that counts as all of it.
+/// The share of a cost that counts as nearly all of it.
 const NEARLY_ALL: f64 = 0.95;
 
-/// Of a cost, what is most of it; what few of the requests are, and how much longer than the mean theirs is.
+/// The share of a cost that counts as most of it.
 const MOST: f64 = 0.6;
+/// At most this share of the requests are few.
 const FEW: f64 = 0.2;
+/// Few requests stand out if each has at least this many times the mean.
 const OUTLYING: f64 = 4.0;
 
-/// From this share of a cost on it is said what would limit without it.
+/// The remaining limit is reported if it is due to at least this share of the cost.
 const LIMITED: f64 = 0.02;
 
-/// What a request's time is spent on.
+/// What a request's time is spent on, about in the order in which a request meets the causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RequestCause {
+    /// The server's address is looked up.
     Lookup,
+    /// The first packets of the connection were lost.
     ConnectLost,
+    /// The connection is opened.
     Connect,
+    /// TLS or a login is set up.
     Handshake,
+    /// The client prepares the request.
     Client,
-    /// The client sends nothing in the midst of its request.
+    /// The client sends nothing in the middle of its request.
     ClientPause,
+    /// Nagle's algorithm holds back the end of a message.
     Held,
+    /// Lost packets are retransmitted, or kept the sender's window small.
     Loss,
+    /// The receiver of a message has no room for more.
     Window,
     /// A new connection's window grows while its sender waits for acknowledgements.
     SlowStart,
-    /// Its sender keeps few bytes under way: it waits for their acknowledgements.
+    /// The sender keeps few bytes in flight and waits for their acknowledgements.
     SenderWindow,
+    /// The rate of the path limits a long message.
     Rate,
+    /// A message waits in queues of the network.
     Queue,
+    /// The round trip of an idle network.
     Distance,
-    /// A part of the distance: round trips behind the first of a request.
+    /// A part of the distance: round trips after the first one of a request.
     FurtherTrips,
+    /// The request lies unread while the server handles others.
     Queued,
+    /// The request lies unread although the server handles no others.
     Away,
+    /// The server's thread computes.
     Compute,
+    /// A thread is ready to run and has no core.
     NoCore,
+    /// The server's thread waits for a lock.
     Lock,
+    /// The server's thread waits for a disk.
     Disk,
+    /// The server's thread sleeps for a set time.
     Sleep,
+    /// The server's thread waits for a process that it started.
     ChildProcess,
+    /// A thread was stopped.
     Stopped,
+    /// A thread waits for garbage collection.
     Collect,
-    /// Whoever looks had the core.
+    /// A thread has no core because the trace itself uses it.
     Observer,
+    /// The server takes the time, it is not known what for.
     Server,
-    /// Who answers what a broker hands on.
+    /// The program takes the time that answers what a broker hands on.
     Responder,
+    /// The client reads the answer late.
     SlowReader,
-    /// Who asked wanted no answer any more.
+    /// The client gave the request up.
     GivenUp,
-    /// The server ended the connection instead of an answer.
+    /// The server ended the connection instead of answering.
     Ended,
-    /// Between an attempt that failed and the next.
+    /// The client waits between a failed attempt and the next.
     BackOff,
 }
 
-/// Who takes a part of a request's time that is neither a program's nor a host's.
+/// Who takes a part of a request's time, if that is neither a program nor a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PlacelessTaker {
     SetUp,
@@ -69,7 +94,7 @@ pub(crate) enum PlacelessTaker {
 }
 
 impl PlacelessTaker {
-    /// As the table of requests and findings call it.
+    /// Its name in the table of requests and in findings.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::SetUp => "set-up",
@@ -80,7 +105,7 @@ impl PlacelessTaker {
 }
 
 impl RequestCause {
-    /// Who takes its time, where that is no program and no host.
+    /// Who takes the time of this cause, if that is neither a program nor a host; else `None`.
     pub(crate) const fn placeless_taker(self) -> Option<PlacelessTaker> {
         match self {
             Self::Lookup | Self::Handshake => Some(PlacelessTaker::SetUp),
@@ -93,26 +118,29 @@ impl RequestCause {
     }
 }
 
-/// What one cause takes at one place.
+/// The time that one cause takes at one place, summed over requests.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RequestCauseCost {
+    /// The whole time.
     pub(crate) ns: i64,
-    /// How many requests have some of it.
+    /// The number of requests that have some of it.
     pub(crate) requests: u64,
-    /// The rows of those that have most.
+    /// The requests that have most of it: time in ns and row of each.
     pub(crate) rows: Vec<(i64, u32)>,
+    /// How the time is distributed over requests.
     sizes: CostSizes,
-    /// The same of the requests of each name, by its index; of names without an index together.
+    /// The distribution for the requests of each name, by index of the name; names without an index together.
     by_name: BTreeMap<Option<u32>, CostSizes>,
-    /// How many of them are made by servers for other requests.
+    /// The number of requests that were made by servers on behalf of others.
     pub(crate) nested: u64,
-    /// How much shorter all requests would be without it, ns.
+    /// How much shorter all requests together would be without it, ns.
     pub(crate) removable_ns: i64,
-    /// What would limit requests then, and how much of its time those have, ns.
+    /// What would limit requests then, with the time of the cause that would stay because of it, ns.
     limits: BTreeMap<RemainingLimit, i64>,
 }
 
-/// How many requests have so much of a cost, by the number of its binary digits, and all of theirs, ns.
+/// A histogram of requests by their cost: the binary logarithm of the cost in ns (rounded down) gives the number of requests and the sum of
+/// their costs, ns.
 #[derive(Clone, Debug, Default)]
 struct CostSizes(BTreeMap<u32, (u64, i64)>);
 
@@ -134,7 +162,7 @@ impl CostSizes {
         self.0.values().map(|(_, ns)| ns).sum()
     }
 
-    /// The requests with the largest costs that together have that share of all: how many, and the mean of theirs, ns.
+    /// The requests with the largest costs that together have that share of all costs: their number and mean cost, ns.
     fn largest(&self, share: f64) -> (u64, f64) {
         let enough = share * self.total_ns() as f64;
         let (mut requests, mut ns) = (0, 0);
@@ -147,7 +175,7 @@ impl CostSizes {
         (requests, ns as f64 / requests.max(1) as f64)
     }
 
-    /// Requests that have most of it though they are few; `None` where all have about as much.
+    /// The few requests that have most of the cost: their number and mean cost, ns; `None` if costs are spread over many.
     fn few(&self) -> Option<(u64, f64)> {
         let (all, mean) = self.largest(NEARLY_ALL);
         let (requests, each) = self.largest(MOST);
@@ -156,29 +184,29 @@ impl CostSizes {
     }
 }
 
-/// Requests of one name that have most of a cost.
+/// The cost of the requests of one name, which have most of a cause's cost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NamedCauseCost {
     /// Index of the name.
     pub(crate) name: u32,
-    /// How many of them have nearly all of theirs, and how much each of those has, ns.
+    /// The number of them that have nearly all of it, and the mean cost of each, ns.
     pub(crate) of_most: (u64, f64),
-    /// Those of them that have most of it though they are few: how many, and how much each has, ns.
+    /// The few of them that have most of it, if there are: their number and mean cost, ns.
     pub(crate) of_few: Option<(u64, f64)>,
 }
 
 impl RequestCauseCost {
-    /// How many requests have nearly all of it, and how much each of those has, ns: others have next to nothing.
+    /// The number of requests that have nearly all of it, and the mean cost of each, ns; others have next to nothing.
     pub(crate) fn of_most(&self) -> (u64, f64) {
         self.sizes.largest(NEARLY_ALL)
     }
 
-    /// Requests that have most of it though they are few: how many, and how much each has, ns; `None` where all have about as much.
+    /// The few requests that have most of it: their number and mean cost, ns; `None` if it is spread over many.
     pub(crate) fn of_few(&self) -> Option<(u64, f64)> {
         self.sizes.few()
     }
 
-    /// The name whose requests have that share of it.
+    /// The name whose requests have most of it, if they have at least that share.
     pub(crate) fn of_name(&self, share: f64) -> Option<NamedCauseCost> {
         let by_name = self.by_name.iter();
         let (name, sizes) = by_name.max_by_key(|(_, sizes)| sizes.total_ns())?;
@@ -190,13 +218,13 @@ impl RequestCauseCost {
         })
     }
 
-    /// What would limit most of the requests without it, where that is a good deal of its time.
+    /// What would limit most of the requests without it, if that is due to a noticeable share of its time.
     pub(crate) fn remaining_limit(&self) -> Option<&RemainingLimit> {
         let (limit, ns) = self.limits.iter().max_by_key(|(_, ns)| **ns)?;
         (*ns as f64 >= LIMITED * self.ns as f64).then_some(limit)
     }
 
-    /// A part of a request more.
+    /// Adds a part of a request's time; `name` is the index of the request's name.
     pub(super) fn add(&mut self, part: &RequestPart<'_>, name: Option<u32>) {
         self.nested += u64::from(part.depth > 0);
         self.removable_ns += part.removable_ns;
@@ -210,13 +238,13 @@ impl RequestCauseCost {
         self.count(part.ns, part.request.row, name);
     }
 
-    /// Time between requests more.
+    /// Adds time between two requests, attributed to the event at `row`.
     pub(super) fn add_gap(&mut self, ns: i64, row: u32, name: Option<u32>) {
         self.removable_ns += ns;
         self.count(ns, row, name);
     }
 
-    /// All of another cost more: that of the same requests by another cause.
+    /// Adds another cost, of the same requests by another cause.
     pub(super) fn merge(&mut self, more: Self) {
         self.ns += more.ns;
         self.requests = self.requests.max(more.requests);

@@ -1,5 +1,5 @@
-//! Kinds of findings about requests of programs that are not ours: each is one cause of [`super::costs`], with what it takes,
-//! of how many requests, and what the whole would take without it.
+//! Kinds of findings about requests of traced programs. Most are one cause of [`super::costs`] each: the time that it takes, the number of
+//! requests, and what all requests would take without it.
 
 use crate::findings::environment::lost_events::LostEventCount;
 use crate::findings::event_log::FindingEventLog;
@@ -12,9 +12,9 @@ use crate::findings::requests::costs::{
 use crate::findings::requests::request::TracedRequest;
 use crate::statistics::to_f64;
 
-/// A share of what is looked at that may be lost before nothing but the work itself is to blame with less certainty.
+/// If at least this share of the trace's packets and records was lost, the finding that nothing limits is less certain.
 const LOST_LEAST: f64 = 0.01;
-/// No sender sends again sooner what nothing behind it shows to be lost, ns (RFC 6298; Linux: 200 ms).
+/// The minimum retransmission timeout, ns (RFC 6298; Linux: 200 ms): no sender retransmits sooner if no later packet shows the loss.
 const TIME_OUT_NS: i64 = 200_000_000;
 
 mod broker_causes;
@@ -26,7 +26,7 @@ mod server_causes;
 mod set_up;
 mod transit_causes;
 
-/// The kinds, in the order of the table, and what finds each.
+/// Declares the kinds in the order of the table: constant, name, meaning, module and function that finds it.
 macro_rules! kinds {
     ($($constant:ident $name:literal $meaning:literal $room:ident $find:ident)*) => {
         $(pub(crate) const $constant: FindingKind = FindingKind { name: $name, meaning: $meaning, find: &[Find::Run(|log| $room::$find(&$constant, log))] };)*
@@ -72,10 +72,10 @@ kinds! {
     REQUEST_HELD "request_held" "in traced requests: Nagle's algorithm waits for a delayed acknowledgement" transit_causes held
 }
 
-/// Kinds that are no matter of time: requests that failed.
+/// The names of kinds about failed requests, whose share is of requests and not of time.
 pub(crate) const FAILURES: [&str; 3] = [UNANSWERED.name, ENDED.name, FAILED.name];
 
-/// How much of requests' time is set-up and the network's, as the table of requests has it.
+/// The shares of requests' time that set-up and the network take, in words.
 fn without_place_in_words(costs: &RequestCosts) -> String {
     let set_up = costs.share_of(PlacelessTaker::SetUp);
     let network = costs.share_of(PlacelessTaker::Network);
@@ -94,7 +94,7 @@ fn without_place_in_words(costs: &RequestCosts) -> String {
     }
 }
 
-/// What is said of requests that nothing limits.
+/// The finding about traced requests that nothing limits; `None` if there are no requests or another kind finds something.
 pub(crate) fn healthy(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let costs = log.costs()?;
     if costs.roots == 0 || FINDS.iter().any(|find| find(log).is_some()) {
@@ -129,7 +129,7 @@ pub(crate) fn healthy(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<F
     let between = roots().max_by_key(longest).map_or_else(String::new, |one| {
         format!("{} > {}", client_name(one), server_name(one))
     });
-    // What was lost may be what would have been to blame.
+    // Lost packets or records might have shown a cause.
     let is_whole = LostEventCount::of(log).share() < LOST_LEAST;
     let is_of_server =
         |request: &TracedRequest| request.times.is_some_and(|times| times.is_of_server);

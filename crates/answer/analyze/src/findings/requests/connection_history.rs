@@ -1,17 +1,17 @@
-//! What went before a request on its connection: next to nothing, so that a sender's window is still its first one, or losses, which
-//! keep it small.
+//! What happened before a request on its connection: hardly any data, so that the sender still has its initial window, or losses, which
+//! keep its window small.
 
 use crate::findings::requests::least_time::FIRST_WINDOW;
 use crate::findings::requests::request::TracedRequest;
 use stackline_events::unit_ids;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What requests before others did to the windows of their connections.
+/// What earlier requests mean for the windows of their connections.
 #[derive(Debug, Default)]
 pub(super) struct ConnectionHistory {
-    /// Messages that leave while their sender has sent less than its first window: units, and whether it is their answer.
+    /// Messages that leave before their sender has sent a full initial window: unit of the request, and whether it is the answer.
     first: BTreeSet<(i64, bool)>,
-    /// From when on parts of a connection's messages were lost, by its flow, ns.
+    /// Since when a connection has had losses, by its flow, reference time, ns.
     lossy_since: BTreeMap<u32, u64>,
 }
 
@@ -51,12 +51,12 @@ impl ConnectionHistory {
         }
     }
 
-    /// Whether a message leaves with its connection's first window.
+    /// Whether a message leaves with its connection's initial window.
     pub(super) fn begins_slowly(&self, request: &TracedRequest, is_answer: bool) -> bool {
         self.first.contains(&(request.unit, is_answer))
     }
 
-    /// Whether losses on its connection, of its own or before, keep windows small.
+    /// Whether the connection has had losses, of this request or earlier ones, which keep its windows small.
     pub(super) fn is_after_loss(&self, request: &TracedRequest) -> bool {
         let since = self.lossy_since.get(&flow(request));
         since.is_some_and(|since_ns| *since_ns <= request.begin_ns())

@@ -1,26 +1,29 @@
-//! Connections that control a transfer: a request by turns that lasts as long as a transfer between the same two programs, as that of
-//! iperf3, is answered when the transfer is over. Nobody waits for it, so it is no slow request.
+//! Connections that control a transfer, such as that of iperf3: a request of an unknown protocol (recognised by the turns of its
+//! connection) that lasts as long as a transfer between the same two programs and is answered when that is over. Nobody waits for it, so
+//! it is not slow.
 
 use crate::findings::rows::EventRows;
 use stackline_events::unit_ids;
 use std::collections::BTreeMap;
 
-/// A transfer has at least so many bytes.
+/// The least number of bytes of a transfer.
 const TRANSFER_BYTES: i64 = 1 << 18;
-/// Of either, at least so much is at the same time as the other.
+/// The least fraction of the longer of request and transfer in which both are in progress.
 const ALIKE: f64 = 0.8;
 
-/// What is known of a request that goes by turns, or of what was said one way.
+/// A request or a one-way message of an unknown protocol.
 pub(super) struct AlternatingMessage<'r> {
     /// Its connection.
     pub(super) flow: u32,
-    /// Whether it was answered, or is to be.
+    /// Whether it is a request to be answered.
     pub(super) is_call: bool,
-    /// Who asks: host and program. The other's program may not be known, where it only reads.
+    /// The host and the program that ask. The server's program is not compared, as it may be unknown if it only reads.
     pub(super) client: (&'r str, &'r str),
     /// The host that is asked.
     pub(super) server: &'r str,
+    /// When it began, reference time.
     pub(super) from_ns: u64,
+    /// When it ended, reference time.
     pub(super) to_ns: u64,
 }
 
@@ -38,7 +41,7 @@ struct ControlledTransfer {
     to_ns: u64,
 }
 
-/// Which of the turns control transfers, each with a number of its own.
+/// The indices of the requests among `turns` that control transfers; `turns` has each with its index.
 pub(super) fn find_control_requests<'r>(
     turns: &[(usize, AlternatingMessage<'r>)],
     log: &EventRows<'_>,
@@ -79,6 +82,7 @@ fn transfers(log: &EventRows<'_>) -> Vec<ControlledTransfer> {
     rows.filter_map(transfer).collect()
 }
 
+/// Whether a request and a transfer are in progress at nearly the same time.
 fn lasts_as_long(turn: &AlternatingMessage<'_>, transfer: &ControlledTransfer) -> bool {
     let (from_ns, to_ns) = (
         turn.from_ns.max(transfer.from_ns),

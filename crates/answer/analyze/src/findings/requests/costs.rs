@@ -1,5 +1,5 @@
-//! What requests spend their time on: every part of a request that no other one was made for is given to one cause, and what its
-//! server's own requests to others take is given to their causes. The costs add up to the time of all such requests.
+//! The costs of requests by cause. Roots are the requests that were not made on behalf of others. Every part of a root's time is attributed
+//! to one cause, and the time of its server's own requests to others to the causes of those. The costs add up to the time of all roots.
 
 use crate::findings::requests::attempts::{Retry, is_wait, retries};
 pub(crate) use crate::findings::requests::cause_costs::{
@@ -17,38 +17,37 @@ use crate::findings::requests::traced_requests::requests;
 use crate::findings::rows::EventRows;
 use std::collections::{BTreeMap, HashMap};
 
-/// All requests of a trace and what they cost.
+/// All requests of a trace, and the time of its roots by cause.
 #[derive(Debug, Default)]
 pub(crate) struct RequestCosts {
-    /// Requests, those that nobody is known to have made for another one first.
+    /// All requests, in the order of their ends.
     pub(crate) requests: Vec<TracedRequest>,
-    /// The names of requests that costs refer to.
+    /// The generalised names of requests, to which costs refer by index.
     pub(crate) names: Vec<String>,
-    /// By cause and place: a server, or a client and a server.
+    /// The cost by cause and place: a server, a client, or both as `a > b`.
     pub(crate) costs: BTreeMap<(RequestCause, String), RequestCauseCost>,
-    /// What of the distance is for round trips behind the first of a request, by client and server.
+    /// The part of the distance that is due to round trips after the first one of a request, by client and server.
     pub(crate) further_trips: BTreeMap<String, RequestCauseCost>,
-    /// Requests that wait for answers to others on their connection.
+    /// Requests that wait for the answers to others on their connection.
     pub(crate) waits: Vec<RequestWait>,
-    /// Time of all requests that no other was made for, ns; of a connection on which several are under way at the same time, the
-    /// time in which any is.
+    /// The time of all roots, ns; on a connection that answers in order, time in which several are in flight counts once.
     pub(crate) total_ns: i64,
-    /// How many those are.
+    /// The number of roots.
     pub(crate) roots: u64,
-    /// Requests of programs beside the one that the trace is about: none of the figures is of these.
+    /// The number of requests of programs other than the one that the trace is about; they are in no figure.
     pub(crate) background: u64,
-    /// Requests that control a transfer and last as long as that: none of the figures is of these.
+    /// The number of requests that control a transfer and last as long as that; they are in no figure.
     pub(crate) control: u64,
-    /// The rows of those that nothing answered.
+    /// The rows of requests that nothing answered.
     pub(crate) unanswered: Vec<u32>,
-    /// Attempts that failed and were made again.
+    /// Failed attempts that were made again.
     pub(crate) retries: Vec<Retry>,
-    /// What a message and its answer cost programs more while they are looked at, ns; 0 where it was not measured.
+    /// How much longer a message and its answer take because of tracing, ns; 0 if it was not measured.
     pub(crate) observer_ns: i64,
 }
 
 impl RequestCosts {
-    /// Of a trace; `None` where it has no requests.
+    /// Computes the costs of a trace's requests; `None` if it has none.
     pub(crate) fn of(log: &EventRows<'_>) -> Option<Self> {
         let mut all = requests(log);
         let waits = part_overlaps(&mut all);
@@ -108,7 +107,7 @@ impl RequestCosts {
         })
     }
 
-    /// Share of the time that the network, set-up or losses take, 0 to 1.
+    /// The share of the time that the network, set-up or losses take, 0 to 1.
     pub(crate) fn share_of(&self, taker: PlacelessTaker) -> f64 {
         let costs = self.costs.iter();
         let ns: i64 = costs
@@ -118,7 +117,7 @@ impl RequestCosts {
         ns as f64 / self.total_ns.max(1) as f64
     }
 
-    /// What a cause takes everywhere, ns.
+    /// The time that a cause takes at all places, ns.
     pub(crate) fn of_cause(&self, cause: RequestCause) -> i64 {
         self.costs
             .iter()
@@ -128,22 +127,24 @@ impl RequestCosts {
     }
 }
 
-/// So many names of requests are distinguished.
+/// The most generalised names of requests that are distinguished.
 const MOST_NAMES: usize = 1024;
-/// So many names of one protocol are kept as they were requested.
+/// The most names of one protocol that are cached as they were requested.
 const MOST_KNOWN: usize = 65_536;
 
-/// Names of requests by number.
+/// The generalised names of requests, with an index for each.
 #[derive(Debug, Default)]
 struct RequestNames {
+    /// The generalised names by index.
     names: Vec<String>,
+    /// The index of each generalised name.
     indices: HashMap<String, u32>,
-    /// Of names as they were requested, by protocol: most come again.
+    /// A cache: the index of each name as it was requested, by protocol. Most names come again.
     known: HashMap<String, HashMap<String, Option<u32>>>,
 }
 
 impl RequestNames {
-    /// `None` for a request without a name, and for names that come when there are too many.
+    /// The index of a request's name; `None` for a request without one, and for new names when there are too many.
     fn index_of(&mut self, request: &TracedRequest) -> Option<u32> {
         let known = self.known.get(&request.protocol);
         if let Some(index) = known.and_then(|known| known.get(&request.name))
@@ -161,6 +162,7 @@ impl RequestNames {
         index
     }
 
+    /// The index of a name that is not in the cache.
     fn new_index_of(&mut self, request: &TracedRequest) -> Option<u32> {
         let name = generalise_request(request);
         if name.is_empty() || self.names.len() >= MOST_NAMES {
@@ -173,7 +175,7 @@ impl RequestNames {
     }
 }
 
-/// A reader that has no room and one that lets bytes lie are one, and what is said of it is what takes most.
+/// Merges the costs of `SlowReader` and `Window` at the same place, as both are due to the same reader, into the greater of the two.
 fn join_readers(costs: &mut BTreeMap<(RequestCause, String), RequestCauseCost>) {
     let late = costs
         .iter()
@@ -199,12 +201,12 @@ fn join_readers(costs: &mut BTreeMap<(RequestCause, String), RequestCauseCost>) 
     }
 }
 
-/// A request without a byte of its answer that waited so long when the trace ended hangs, at least, ns; and so many times longer than
-/// the median of those that were answered.
+/// A request without a byte of its answer hangs if it has waited for at least this long when the trace ends, ns.
 const HUNG_NS: u64 = 1_000_000_000;
+/// It must also have waited for at least this many times the median of answered requests.
 const HUNG_TIMES: u64 = 10;
 
-/// The rows of requests that nothing answered until the log's end.
+/// The rows of requests that nothing answered until the end of the log.
 fn unanswered(all: &[TracedRequest], last_ns: u64) -> Vec<u32> {
     let hung_ns = least_of_hung(all);
     let is_unanswered = |request: &&TracedRequest| {
@@ -217,7 +219,7 @@ fn unanswered(all: &[TracedRequest], last_ns: u64) -> Vec<u32> {
     rows.map(|request| request.row).collect()
 }
 
-/// From which time on a request without an answer is not just under way, ns.
+/// How long a request without an answer must have waited to count as hanging, ns.
 fn least_of_hung(all: &[TracedRequest]) -> u64 {
     let answered = all
         .iter()
@@ -230,7 +232,7 @@ fn least_of_hung(all: &[TracedRequest]) -> u64 {
     HUNG_NS.max(median.unsigned_abs().saturating_mul(HUNG_TIMES))
 }
 
-/// What lies between an attempt that failed and the next, and where.
+/// The cause and the place of the time between a failed attempt and the next.
 fn between(all: &[TracedRequest], retry: &Retry) -> (RequestCause, String) {
     let (failed, next) = (&all[retry.failed], &all[retry.next]);
     let known = match failed.programs.0.is_empty() {
@@ -243,6 +245,7 @@ fn between(all: &[TracedRequest], retry: &Retry) -> (RequestCause, String) {
     }
 }
 
+/// How much longer a message and its answer take because of tracing, ns: from `OBSERVER_COST` events, 0 if there are none.
 fn observer_ns(log: &EventRows<'_>) -> i64 {
     let more = |row: &u32| Some(log.number(*row, "with_ns")? - log.number(*row, "without_ns")?);
     log.rows("OBSERVER_COST")
@@ -253,7 +256,7 @@ fn observer_ns(log: &EventRows<'_>) -> i64 {
         .max(0)
 }
 
-/// Most requests that a server had at the same time.
+/// The most requests that a server had at the same time.
 pub(crate) fn most_at_once(requests: &[TracedRequest], server: &str) -> usize {
     let mut moments: Vec<(u64, i32)> = Vec::new();
     for request in requests

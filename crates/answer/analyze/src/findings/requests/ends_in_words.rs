@@ -1,27 +1,27 @@
-//! Both ends of a request in words: programs, with their hosts where these are two, and the server's port.
+//! The two ends of a request in words: programs, with their hosts if these differ, and the server's port.
 
 use crate::findings::requests::request::TracedRequest;
 
-/// The program that serves, with its port: `python3 (port 8000)`, of another host `python3 on app (port 8000)`; where it is not known,
-/// its address.
+/// The program that serves, with its port: `python3 (port 8000)`, or `python3 on app (port 8000)` if the hosts differ; its address if the
+/// program is not known.
 pub(crate) fn server_with_port(request: &TracedRequest) -> String {
     let Some(program) = program_in_words(request, &request.programs.1, &request.server) else {
         return address(request);
     };
     match request.port {
-        // It may be a part of the program's name already.
+        // The program's name may contain the port already.
         Some(port) if !request.programs.1.ends_with(')') => format!("{program} (port {port})"),
         _ => program,
     }
 }
 
-/// The program that asks: `nginx`, of another host `nginx on web`; where it is not known, its host.
+/// The program that asks: `nginx`, or `nginx on web` if the hosts differ; its host if the program is not known.
 pub(crate) fn client_in_words(request: &TracedRequest) -> String {
     program_in_words(request, &request.programs.0, &request.client)
         .unwrap_or_else(|| request.client.clone())
 }
 
-/// Where a request is sent to: `web:80`.
+/// The address that a request is sent to: `web:80`.
 pub(crate) fn address(request: &TracedRequest) -> String {
     match request.port {
         Some(port) => format!("{}:{port}", request.server),

@@ -1,6 +1,6 @@
-//! Which answers say that a request failed, by protocol, and in words what their codes mean.
+//! Which statuses of answers say that a request failed, by protocol, and what their codes mean in words.
 
-/// Protocols of which an answer that is an error is a failure.
+/// Protocols in which a status that begins with one of [`ERRORS`] is a failure.
 const ERRORS_FAIL: [&str; 9] = [
     "AMQP",
     "Kafka",
@@ -12,17 +12,18 @@ const ERRORS_FAIL: [&str; 9] = [
     "SOCKS",
     "memcached",
 ];
-/// How errors of these begin.
+/// How the statuses of errors begin.
 const ERRORS: [&str; 3] = ["ERROR", "FATAL", "PANIC"];
-/// Alerts of TLS that end a session, or refuse no more than a part of it: close_notify, user_canceled, no_renegotiation.
+/// TLS alerts that are no failures, as they only end a session or refuse a part of it: close_notify, user_canceled, no_renegotiation.
 const GOODBYES: [&str; 3] = ["0", "90", "100"];
-/// First words of errors of Redis that are failures. Those by which a client learns where to ask, or that a script is not there yet, or
-/// a group is, are answers.
+/// The first words of Redis errors that are failures. Errors that tell a client where to ask, that a script is not loaded, or that a group
+/// exists are ordinary answers.
 const REDIS: &str = " BUSY BUSYKEY CLUSTERDOWN CROSSSLOT DENIED ERR ERROR EXECABORT INPROG IOERR LOADING MASTERDOWN MISCONF \
     NOADDR NOAUTH NOGOODSLAVE NOGROUP NOMASTERLINK NOPERM NOPROTO NOQUORUM NOREPLICAS NOSUB NOTBUSY NOTREADY OOM READONLY STALE \
     SYNTAX TRYAGAIN UNKILLABLE WRONGPASS WRONGTYPE ";
 
-/// Codes and what they mean: SQLSTATE (PostgreSQL, appendix A; of MySQL in brackets) whole or by its class, first words of Redis.
+/// Codes and their meaning: SQLSTATE (PostgreSQL, appendix A; MySQL reports it in brackets), complete or its first digits, and the first
+/// words of Redis errors. More specific codes come first.
 const WORDS: &[(&str, &str)] = &[
     ("08", "no connection"),
     ("22", "an invalid value"),
@@ -61,7 +62,7 @@ const WORDS: &[(&str, &str)] = &[
     ("WRONGTYPE", "the key holds another kind of value"),
 ];
 
-/// Alerts of TLS in words (RFC 8446, 6.2).
+/// TLS alerts in words (RFC 8446, 6.2).
 const ALERTS: &[(&str, &str)] = &[
     ("20", "a damaged record"),
     ("40", "no parameters in common"),
@@ -82,15 +83,16 @@ const ALERTS: &[(&str, &str)] = &[
     ("120", "no application protocol in common"),
 ];
 
-/// Whether a client introduces itself by a request, or asks what its server can do: an error is an answer, and it goes on.
+/// Whether a client introduces itself by a request, or asks what its server can do: an error is an ordinary answer then, and the client
+/// goes on.
 #[must_use]
 pub(crate) fn is_introduction(protocol: &str, name: &str) -> bool {
     let command = name.split([' ', ':']).next().unwrap_or_default();
     protocol == "RESP" && ["CLIENT", "COMMAND", "HELLO"].contains(&command)
 }
 
-/// Whether the answer of a protocol says that its request failed: HTTP from 400 on, gRPC but 0, errors of databases, brokers and
-/// caches, alerts of TLS. Nothing found is no error.
+/// Whether a status says that its request failed: HTTP 4xx and 5xx, gRPC other than 0, errors of databases, brokers and caches, TLS alerts.
+/// An answer that nothing was found is not a failure there.
 #[must_use]
 pub fn is_failure_status(protocol: &str, status: &str) -> bool {
     let is_http = protocol.starts_with("HTTP")
@@ -109,7 +111,7 @@ pub fn is_failure_status(protocol: &str, status: &str) -> bool {
     is_http || is_grpc || is_error || is_alert || (is_redis && !status.is_empty())
 }
 
-/// A status with what it means, where that is known: `ERROR 42P01, no such table`.
+/// A status with its meaning, if that is known: `ERROR 42P01, no such table`.
 pub(crate) fn status_in_words(protocol: &str, status: &str) -> String {
     let is_alert = protocol.contains("TLS");
     let code = match protocol {

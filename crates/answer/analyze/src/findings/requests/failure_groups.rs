@@ -1,5 +1,5 @@
-//! Requests that failed alike, by who failed whom, and what came of that: where a server's own request failed and so did the one that it
-//! was made for, the first is the cause and the second its consequence.
+//! Groups of failed requests by client and server, with their consequences: if a request that a server made on behalf of another one
+//! failed, and the other one failed too, the first is the cause and the second its consequence.
 
 use crate::findings::requests::ends_in_words::{
     address, both_ends, client_in_words, server_with_port,
@@ -8,21 +8,21 @@ use crate::findings::requests::failed_status::status_in_words;
 use crate::findings::requests::request::{REFUSED, SILENT, TracedRequest};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Statuses that are named.
+/// The most statuses that are named.
 const NAMED: usize = 3;
 
-/// Requests of one program at one server that failed.
+/// The failed requests of one program to one server.
 pub(super) struct FailedGroup<'l> {
-    /// Those of the two programs that have most.
+    /// The failed requests between the two programs that have most of them.
     pub(super) failed: Vec<&'l TracedRequest>,
-    /// How many there are of others.
+    /// The number of failed requests between other programs.
     pub(super) elsewhere: usize,
-    /// What came of that: `, which answered curl with 502`, behind the program that asked.
+    /// The consequence in words, to follow the name of the program that asked: `, which answered curl with 502`; or empty.
     pub(super) consequence: String,
 }
 
 impl<'l> FailedGroup<'l> {
-    /// The largest group of some failed requests, which are one at least, among all.
+    /// The largest group of these failed requests, of which there must be at least one.
     pub(super) fn largest(failed: &[&'l TracedRequest], all: &'l [TracedRequest]) -> Self {
         let mut by_ends: BTreeMap<String, Vec<&TracedRequest>> = BTreeMap::new();
         for request in failed {
@@ -39,7 +39,7 @@ impl<'l> FailedGroup<'l> {
         }
     }
 
-    /// One of them.
+    /// The first request of the group.
     pub(super) fn first(&self) -> &'l TracedRequest {
         self.failed[0]
     }
@@ -57,7 +57,7 @@ impl<'l> FailedGroup<'l> {
         self.sentence(&server_with_port(self.first()), did, &counted, how, detail)
     }
 
-    /// The same of connections that were not set up.
+    /// The same for connections that were not set up.
     pub(super) fn connections_in_words(
         &self,
         all: &[TracedRequest],
@@ -74,7 +74,7 @@ impl<'l> FailedGroup<'l> {
         format!("{server} {did} {counted} from {client}{how}{consequence}{detail}{elsewhere}")
     }
 
-    /// How many of them there are: `10 of 40 requests`, of all calls between the two programs.
+    /// The number of failed requests of all calls between the two programs, in words: `10 of 40 requests`.
     fn count_among(&self, all: &[TracedRequest]) -> String {
         let ends = both_ends(self.first());
         let calls = all.iter().filter(|one| one.is_call || one.has_failed());
@@ -82,7 +82,7 @@ impl<'l> FailedGroup<'l> {
         format!("{} of {}", self.failed.len(), count(calls, "request"))
     }
 
-    /// The same of connections that were not set up.
+    /// The same for connections that were not set up.
     fn count_among_connections(&self, all: &[TracedRequest]) -> String {
         let first = self.first();
         let is_alike = |one: &&TracedRequest| {
@@ -99,7 +99,7 @@ impl<'l> FailedGroup<'l> {
         )
     }
 
-    /// How many failed elsewhere: `; 3 more elsewhere`.
+    /// The number of failures between other programs, in words: `; 3 more elsewhere`.
     fn elsewhere(&self) -> String {
         match self.elsewhere {
             0 => String::new(),
@@ -112,7 +112,7 @@ fn count(n: usize, what: &str) -> String {
     crate::findings::finding::counted(n as u64, what)
 }
 
-/// What programs answered that made those requests for others, where that failed too.
+/// The consequence in words: what the programs that made these requests on behalf of others answered to those, if they failed too.
 fn consequence(failed: &[&TracedRequest], all: &[TracedRequest]) -> String {
     let parents: BTreeSet<i64> = failed.iter().filter_map(|request| request.parent).collect();
     let is_failed = |one: &&TracedRequest| parents.contains(&one.unit) && one.has_no_good_answer();
@@ -146,10 +146,10 @@ fn status(request: &TracedRequest) -> String {
     status_in_words(&request.protocol, &request.status)
 }
 
-/// Requests that failed because one that was made for them did, and that is said itself: by their units.
+/// The units of requests that failed because a request made on their behalf did, where that failure is reported by itself.
 pub(super) fn consequences(all: &[TracedRequest]) -> BTreeSet<i64> {
     let failed = || all.iter().filter(|one| one.has_no_good_answer());
-    // Of several ways of having no answer one is said.
+    // Of several ways of having no answer, only one is reported as a finding.
     let kind = |one: &TracedRequest| match one.unknown.as_deref() {
         Some(REFUSED) => 1,
         Some(SILENT) => 2,
@@ -167,7 +167,7 @@ pub(super) fn consequences(all: &[TracedRequest]) -> BTreeSet<i64> {
         .collect()
 }
 
-/// The most frequent of some words, with how often each stands there.
+/// The most frequent of some words, each with its count.
 pub(super) fn count_words<'w>(words: impl Iterator<Item = &'w str>) -> String {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     words

@@ -1,17 +1,19 @@
-//! Names of requests without what each has of its own: numbers, UUIDs and digests in a path are `:id`, in a key of a cache `*`.
+//! Generalises names of requests: numbers, UUIDs and digests become `:id` in a path and `*` in a cache key, so that requests of one kind
+//! have one name.
 
 use crate::findings::requests::ends_in_words::address;
 use crate::findings::requests::request::TracedRequest;
 
-/// Protocols whose requests are a command and a key.
+/// Protocols of caches, whose requests are a command and a key.
 const OF_KEYS: [&str; 2] = ["RESP", "memcached"];
-/// What stands between the parts of a key, and within a part.
+/// The separators between the parts of a key.
 const BETWEEN: [char; 6] = [':', '/', '|', ',', '{', '}'];
+/// The separators between the words of a part.
 const WITHIN: [char; 2] = ['.', '-'];
-/// What a part is that was left out, as it may be a token or somebody's.
+/// Stands for a part of a name that the trace left out because it may be secret or personal.
 const LEFT_OUT: &str = "…";
 
-/// What a request of a protocol is called together with others of its kind.
+/// The generalised name of a request, by protocol.
 #[must_use]
 pub fn generalise_request_name(protocol: &str, name: &str) -> String {
     if OF_KEYS.contains(&protocol) {
@@ -21,7 +23,7 @@ pub fn generalise_request_name(protocol: &str, name: &str) -> String {
     }
 }
 
-/// The same of a request; of a connection that was not set up, where to.
+/// The generalised name of a request; for a connection that was not set up, `connect` and its address.
 pub(crate) fn generalise_request(request: &TracedRequest) -> String {
     if request.is_unopened && request.name.is_empty() && request.port.is_some() {
         return format!("connect {}", address(request));
@@ -48,6 +50,7 @@ fn generalise_name(name: &str) -> String {
     format!("{method} {}", parts.collect::<Vec<_>>().join("/"))
 }
 
+/// Whether a part of a name is a number, a UUID or a digest.
 fn is_id(part: &str) -> bool {
     let digits = part.bytes().filter(u8::is_ascii_digit).count();
     let is_hex = part
@@ -56,7 +59,7 @@ fn is_id(part: &str) -> bool {
     !part.is_empty() && (digits == part.len() || (is_hex && part.len() >= 8 && digits > 0))
 }
 
-/// A command of a cache: its key is the last word, but for what says that it waits.
+/// A command of a cache with its key generalised: the key is the last word before `, blocking`.
 fn generalise_command(name: &str) -> String {
     let (command, waits) = name
         .find(", blocking")
@@ -67,7 +70,7 @@ fn generalise_command(name: &str) -> String {
     }
 }
 
-/// A key with `*` for each part that is of one thing alone; the last part may end with its number.
+/// A key with `*` for each part that is an id or was left out, and for a number at its very end.
 fn generalise_key(key: &str) -> String {
     let mut out = String::new();
     let mut parts = key.split_inclusive(BETWEEN).peekable();

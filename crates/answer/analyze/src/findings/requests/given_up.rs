@@ -1,5 +1,4 @@
-//! Requests that their clients gave up, or whose deadline was over, at their worst place: how many, after how long, and how many were made
-//! again.
+//! Requests that their clients gave up, or whose deadline passed, at the worst place: how many, after how long, and how many were retried.
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::requests::attempts::Retry;
@@ -8,21 +7,23 @@ use crate::findings::requests::ends_in_words::both_ends;
 use crate::findings::requests::request::TracedRequest;
 use crate::findings::requests::worst::{LEAST_NETWORK_NS, Worst, find_worst_place};
 
-/// From so many requests on a habit is one.
+/// The least number of requests that show a habit.
 pub(super) const HABIT: u64 = 3;
 
-/// So many of so many are worth a word.
+/// Whether `some` of `all` requests are a habit: at least [`HABIT`], or at least half.
 pub(super) const fn is_habit(some: u64, all: u64) -> bool {
     some >= HABIT || some * 2 >= all
 }
 
 /// The requests that a client gave up at their worst place, and how many of them it made again.
 pub(super) struct GivenUpRequests<'c> {
+    /// The cost of `GivenUp` at its worst place.
     pub(super) worst: Worst<'c>,
-    /// They.
+    /// The requests that were given up there.
     pub(super) failed: Vec<&'c TracedRequest>,
-    /// How many calls and attempts there are between the same programs.
+    /// The number of all calls and attempts to connect between the same programs.
     pub(super) all: u64,
+    /// The number of those given up that were retried.
     again: u64,
 }
 
@@ -60,7 +61,7 @@ impl<'c> GivenUpRequests<'c> {
         !self.failed.is_empty() && self.failed.iter().all(|request| is(request))
     }
 
-    /// Whether deadlines were over: the server says so, or the client resets the stream, several times after the same time.
+    /// Whether all of them exceeded a deadline: the server says so, or the client reset the stream several times after the same time.
     pub(super) fn exceeds_deadlines(&self) -> bool {
         let is_said = self.failed.iter().any(|one| one.exceeds_deadline());
         let is_habit = self.failed.len() as u64 >= HABIT && self.deadline_ns().is_some();
@@ -68,7 +69,7 @@ impl<'c> GivenUpRequests<'c> {
         are_ends && (is_said || is_habit)
     }
 
-    /// The deadline, where it is one: all of them take about that.
+    /// The deadline, ns, if there is one: most of them took about the same time.
     pub(super) fn deadline_ns(&self) -> Option<f64> {
         let asked = |one: &TracedRequest| {
             let times = one.times?;
@@ -91,16 +92,16 @@ impl<'c> GivenUpRequests<'c> {
     }
 }
 
-/// Times that are no longer than this times the least are of one deadline.
+/// Times are due to one deadline if their median is at most this many times the least.
 const ALIKE: f64 = 1.1;
 
-/// What is measured is somewhat longer than what was asked for: 151.6 ms of 150.
+/// Rounds a time down to two digits, as a measured time is somewhat longer than the deadline: 151.6 ms for 150 ms.
 fn two_digits(ns: f64) -> f64 {
     let unit = 10_f64.powf(ns.log10().floor() - 1.0);
     (ns / unit).floor() * unit
 }
 
-/// The programs between which calls exceed their deadlines, where that is the finding of requests without an answer.
+/// The programs between which calls exceed their deadlines, as a place, if the finding `unanswered_requests` reports that.
 pub(super) fn deadline_ends(log: &FindingEventLog<'_>) -> Option<String> {
     let given_up = GivenUpRequests::of(log).filter(GivenUpRequests::exceeds_deadlines)?;
     Some(given_up.worst.place.to_owned())

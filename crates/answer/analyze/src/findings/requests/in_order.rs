@@ -1,6 +1,6 @@
-//! Requests that are under way at the same time on one connection and are answered in their order: each has the connection for
-//! itself from the answer before its own on. So their times add up to the time in which any of them was under way, and what lies
-//! before is a wait behind others.
+//! Pipelines: requests that are in flight at the same time on one connection and are answered in order. Each gets as its own time only that
+//! from the previous answer on, so that own times add up to the time in which any of them was in flight; the time before is a wait behind
+//! others.
 
 use crate::findings::requests::request::{RequestTimes, TracedRequest};
 use stackline_events::unit_ids;
@@ -15,26 +15,27 @@ const IN_ORDER: [&str; 6] = [
     "RESP",
     "memcached",
 ];
-/// Whether a connection of that protocol has one answer after another, in the order of requests.
+/// Whether connections of that protocol carry answers one after another, in the order of requests.
 pub(crate) fn answers_in_order(protocol: &str) -> bool {
     IN_ORDER.contains(&protocol)
 }
 
-/// Requests before one among which those that it waits for are looked for.
+/// The most earlier requests among which the one that a request waits for is searched for.
 const AMONG: usize = 4096;
 
 /// A request that waits for the answer to another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequestWait {
-    /// Which waits, by its place among all.
+    /// The index of the request that waits.
     pub(crate) waits: usize,
-    /// For which: of those before it, the one that has the connection for itself for longest.
+    /// The index of the request that it waits for: of the unanswered ones before it, the one with the longest own time.
     pub(crate) front: usize,
-    /// How long, ns.
+    /// How long it waits for that, ns.
     pub(crate) ns: i64,
 }
 
-/// Takes from each request's own time what those before it on its connection have. Returns who waits for whom.
+/// Sets the own time of each request on connections that answer in order: its time without that of earlier requests. Returns which requests
+/// wait for which.
 pub(crate) fn part_overlaps(all: &mut [TracedRequest]) -> Vec<RequestWait> {
     let mut by_flow: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for (at, request) in all.iter().enumerate() {
@@ -55,9 +56,10 @@ pub(crate) fn part_overlaps(all: &mut [TracedRequest]) -> Vec<RequestWait> {
     waits
 }
 
+/// The same for the requests of one connection, given by their indices in order.
 fn part_flow(all: &mut [TracedRequest], flow: &[usize], waits: &mut Vec<RequestWait>) {
     let mut until_ns = 0;
-    // Those that were not answered when the request began, from the longest to the latest.
+    // The requests not answered when the current one began, with decreasing own times: the first is the longest, the last the latest.
     let mut fronts: std::collections::VecDeque<usize> = std::collections::VecDeque::new();
     for at in flow {
         let (begin_ns, end_ns) = (all[*at].begin_ns(), all[*at].end_ns);
@@ -98,7 +100,7 @@ fn part_flow(all: &mut [TracedRequest], flow: &[usize], waits: &mut Vec<RequestW
     }
 }
 
-/// How long a request has its connection for itself, without setting that up, ns.
+/// The own time of a request without the set-up of its connection, ns.
 pub(crate) fn own_ns(request: &TracedRequest) -> u64 {
     let own = request.own_times.or(request.times);
     own.map_or(0, |times| {
@@ -108,7 +110,7 @@ pub(crate) fn own_ns(request: &TracedRequest) -> u64 {
 }
 
 impl RequestTimes {
-    /// What is left behind so much of it, ns: parts in their order in time.
+    /// The times without the first `ns` of them: parts are reduced in their order in time.
     pub(crate) fn without_first(self, ns: i64) -> Self {
         let mut left = ns.max(0);
         let mut rest = self;

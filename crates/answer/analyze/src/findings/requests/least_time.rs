@@ -1,52 +1,56 @@
-//! The least that a message takes under limits that remain when another one is taken out: distance, the first windows of its
-//! connection, and the rate of the slowest link of its path. No removal promises less.
+//! The least time that a message takes under the limits that remain when one cause is removed: distance, the initial windows of its
+//! connection, and the rate of the slowest link on its path. No finding promises a shorter time.
 
-/// Bytes that a sender may have under way before anything is acknowledged: ten segments (RFC 6928).
+/// The bytes that a sender may have in flight before anything is acknowledged: ten segments of 1460 bytes (RFC 6928).
 pub(super) const FIRST_WINDOW: i64 = 14_600;
-/// A response of at least so many bytes is limited by a rate, not by how it is made.
+/// A message of at least this many bytes is long: its time is limited by a rate.
 pub(crate) const LARGE: i64 = 64 << 10;
 
-/// Between these rates that of a path is looked for, bit/s, by so many halvings.
+/// The unknown rate of a path is searched for from here, bit/s.
 const SLOWEST_BIT_S: f64 = 1e3;
+/// The unknown rate of a path is searched for up to here, bit/s.
 const FASTEST_BIT_S: f64 = 1e12;
+/// The number of bisection steps of that search.
 const HALVINGS: u32 = 40;
 
-/// The transfer of a message that nothing holds up but distance, rate, and how connections begin.
+/// The transfer of a message that is delayed only by distance, rate, and slow start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RemainingTransfer {
-    /// Of the message.
+    /// The size of the message.
     pub(crate) bytes: i64,
-    /// To the other end and back, ns.
+    /// The round trip, ns.
     pub(crate) trip_ns: i64,
-    /// Of the slowest link; absent where it is not known, or is what is taken out.
+    /// The rate of the slowest link; `None` if it is not known, or is the cause that is removed.
     pub(crate) bit_s: Option<f64>,
-    /// Whether its connection begins with it.
+    /// Whether it is sent with the initial window of its connection.
     pub(crate) begins_slowly: bool,
 }
 
-/// Where the time of a message goes that nothing else holds up, ns.
+/// The time of such a transfer beyond the round trip, ns.
 struct UnhinderedTime {
+    /// Round trips in slow start until the path is full or all is sent.
     windows_ns: i64,
+    /// Transmission of the rest by the slowest link.
     rate_ns: i64,
 }
 
 impl RemainingTransfer {
-    /// From the question to the last byte, ns: a round trip, one more for each window that is sent before the path is full or all is
-    /// sent, and what the link takes for the rest.
+    /// The least time from the request to the last byte, ns: a round trip, one more for each window that is sent before the path is full or
+    /// all is sent, and the time that the link takes for the rest.
     pub(crate) fn least_ns(&self) -> i64 {
         let time = self.unhindered();
         self.trip_ns + time.windows_ns + time.rate_ns
     }
 
-    /// Whether most of that, beside its distance, is due to the rate.
+    /// Whether most of that time beyond the round trip is due to the rate.
     pub(crate) fn is_of_rate(&self) -> bool {
         let time = self.unhindered();
         time.rate_ns > time.windows_ns
     }
 
-    /// What of `ns`, which it takes beside a round trip, is for windows that grow: with the rate of its path, or else with the rate that
-    /// makes windows and the rest take as long as that. None where the windows alone would take longer by more than a round trip: it had
-    /// larger ones.
+    /// The part of `ns` (what it takes beyond a round trip) that is due to slow start: with the rate of its path if known, else with the
+    /// rate at which slow start and the rest take `ns` together. It is 0 if slow start alone would take over a round trip longer: then the
+    /// sender had a larger window.
     pub(crate) fn slow_start_ns(&self, ns: i64) -> i64 {
         let at = |bit_s: f64| {
             let transfer = Self {
@@ -60,7 +64,7 @@ impl RemainingTransfer {
         }
         let (mut low, mut high) = (SLOWEST_BIT_S, FASTEST_BIT_S);
         if at(high).windows_ns > ns {
-            // The last window may be let go by the first acknowledgements of the one before.
+            // The last window may be released by the first acknowledgements of the previous one.
             let is_near = at(high).windows_ns <= ns.saturating_add(self.trip_ns);
             return if is_near { ns } else { 0 };
         }
@@ -82,7 +86,7 @@ impl RemainingTransfer {
             rate.map_or(0, |rate| (bytes as f64 * 8e9 / rate) as i64)
         };
         let (mut rest, mut window, mut windows_ns) = (self.bytes.max(0), FIRST_WINDOW, 0);
-        // A window that the link takes longer for than a round trip fills the path.
+        // Once the link needs longer for a window than a round trip, the window fills the path.
         while self.begins_slowly && rest > window && ns_of(window) < self.trip_ns {
             rest -= window;
             windows_ns += self.trip_ns;

@@ -1,5 +1,5 @@
-//! How fast long messages went, and how much of them was under way: of the same requests that a cause has its time of, and without the
-//! first windows of their connections, whose time is another cause's.
+//! The rate of long messages and the bytes that they had in flight, for the requests that have most of a cause's time. Bytes and time of
+//! slow start are left out, as they belong to another cause.
 
 use crate::findings::requests::least_time::{FIRST_WINDOW, LARGE};
 use crate::findings::requests::message_delays::{answer_delays, request_delays};
@@ -7,15 +7,18 @@ use crate::findings::requests::request::TracedRequest;
 use crate::findings::requests::worst::Worst;
 use std::collections::BTreeMap;
 
-/// A long message, from its first windows on.
+/// A long message after slow start.
 struct LongTransfer {
+    /// Its bytes without those sent in slow start.
     bytes: i64,
+    /// The time that these took.
     ns: i64,
+    /// The round trip.
     trip_ns: i64,
 }
 
 impl LongTransfer {
-    /// Of a request, of whose time a cause on its way has so much.
+    /// The longer message of a request, of whose time the cause has `part_ns`; `None` if it is not long.
     fn of(request: &TracedRequest, part_ns: i64) -> Option<Self> {
         let times = request.times?;
         let is_answer = request.bytes.1 >= request.bytes.0;
@@ -28,7 +31,7 @@ impl LongTransfer {
             false => request_delays(request, times),
         };
         let trip_ns = times.round_trip.unwrap_or(0).max(0);
-        // Seen from one end, no distance lies between its first byte and its last.
+        // If it was seen at one end alone, half a round trip of its transfer counts as distance: it is added back.
         let is_of_one_end = times.is_of_client || times.is_of_server;
         let ns = part_ns + if is_of_one_end { trip_ns / 2 } else { 0 };
         let first_ns = delays.rest - part_ns - trip_ns / 2;
@@ -42,7 +45,7 @@ impl LongTransfer {
     }
 }
 
-/// Long messages that a cause has time of.
+/// The long messages of the requests that have most of a cause's time.
 pub(crate) struct LongTransfers(Vec<LongTransfer>);
 
 impl LongTransfers {
@@ -65,18 +68,18 @@ impl LongTransfers {
         self.0.iter().map(of).sum::<i64>() as f64
     }
 
-    /// How fast they were transferred, bit/s; nothing where first windows may have carried all of them.
+    /// The mean rate of their transfer, bit/s; `None` if all of them may have been sent in slow start.
     pub(crate) fn rate_bit_s(&self) -> Option<f64> {
         let rate = self.sum(|one| one.bytes) * 8e9 / self.sum(|one| one.ns).max(1.0);
         (rate > 0.0).then_some(rate)
     }
 
-    /// A round trip of theirs, ns.
+    /// Their mean round trip, ns.
     pub(crate) fn trip_ns(&self) -> f64 {
         self.sum(|one| one.trip_ns) / (self.0.len().max(1) as f64)
     }
 
-    /// How many bytes of them were under way at once.
+    /// The mean number of bytes that they had in flight: rate times round trip.
     pub(crate) fn bytes_under_way(&self) -> u64 {
         (self.rate_bit_s().unwrap_or(0.0) / 8e9 * self.trip_ns()) as u64
     }

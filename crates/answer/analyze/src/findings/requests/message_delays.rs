@@ -1,34 +1,44 @@
-//! What keeps a message from arriving, as parts of its time.
+//! What delays a message (a request or an answer), as parts of its time.
 
 use crate::findings::requests::request::{RequestTimes, TracedRequest};
 
-/// What the network recorded of a message, ns.
+/// The delays of a message that were recorded.
 #[derive(Clone, Copy)]
 struct RequestMessageNetwork {
+    /// Whether the sender's side was seen.
     is_sender_seen: bool,
+    /// The time that Nagle's algorithm held it back.
     held_ns: i64,
+    /// The time that its sender paused although nothing hindered it.
     paused_ns: i64,
-    /// Its sender waited for what the other end said.
+    /// The time that its sender waited for the other end (`100 Continue`).
     awaited_ns: i64,
+    /// The time that it waited for room in the receive buffer.
     window_ns: i64,
+    /// The delay by retransmissions.
     again_ns: i64,
 }
 
-/// What keeps a message from arriving: its sender pauses, the stack holds it back, its window is full, parts of it are sent again.
+/// The parts of the time that a message takes to leave and to travel, ns. They add up to that time.
 pub(super) struct MessageDelays {
+    /// Its sender paused.
     pub(super) paused: i64,
+    /// Its sender waited for the other end.
     pub(super) awaited: i64,
+    /// Nagle's algorithm held it back.
     pub(super) held: i64,
+    /// It waited for room in the receive buffer.
     pub(super) window: i64,
+    /// Parts of it were retransmitted.
     pub(super) again: i64,
-    /// What is left of the time to leave and to travel.
+    /// The rest of the time.
     pub(super) rest: i64,
 }
 
 impl MessageDelays {
-    /// Of a message that takes so long to leave and to travel, by what the network recorded of it.
+    /// Splits the time of a message that takes `leaves` ns to leave and `travels` ns to travel.
     fn of(leaves: i64, travels: i64, net: RequestMessageNetwork) -> Self {
-        // Where its sender is not seen, all of it is seen as on its way.
+        // If the sender was not seen, all of the time looks like travelling.
         let mut sender_has = if net.is_sender_seen {
             leaves
         } else {
@@ -54,7 +64,7 @@ impl MessageDelays {
     }
 }
 
-/// What keeps a request from arriving.
+/// The delays of a request.
 pub(super) fn request_delays(request: &TracedRequest, times: RequestTimes) -> MessageDelays {
     let net = request.network;
     MessageDelays::of(
@@ -71,7 +81,7 @@ pub(super) fn request_delays(request: &TracedRequest, times: RequestTimes) -> Me
     )
 }
 
-/// What keeps an answer from arriving.
+/// The delays of an answer.
 pub(super) fn answer_delays(request: &TracedRequest, times: RequestTimes) -> MessageDelays {
     let net = request.network;
     MessageDelays::of(

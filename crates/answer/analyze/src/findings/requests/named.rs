@@ -1,6 +1,6 @@
-//! Requests of foreign programs by name: how many, how many failed, how long they took, and where most of that went. What a name
-//! has of its own in each request (numbers, UUIDs, long digests) counts as one, `:id`. A request that a server makes for another
-//! one is a row of its own, and what took its time took that of the other.
+//! The table of requests of traced programs, by name: how many there were, how many failed, how long they took, and who took most of that
+//! time. Parts of names that differ in each request (numbers, UUIDs, digests) are replaced by `:id`. A request that a server makes on
+//! behalf of another one is a row of its own; whoever took its time also took time of the other.
 
 use crate::findings::input::AnalysisInput;
 use crate::findings::requests::attempts::is_wait;
@@ -15,39 +15,39 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Requests of one name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct NamedRequests {
-    /// What is asked: `GET /item/:id`.
+    /// The generalised name: `GET /item/:id`.
     pub name: String,
-    /// By which protocol.
+    /// The protocol.
     pub protocol: String,
     /// Who answers: a program and its host.
     pub server: String,
-    /// Whether all of them were made for other requests.
+    /// Whether all of them were made on behalf of other requests.
     pub is_made_for_others: bool,
-    /// Whether all of them were made by programs beside the one that the trace is about, as far as that is known.
+    /// Whether all of them were made by programs other than the one that the trace is about, as far as that is known.
     pub is_background: bool,
     /// The processes that answered, where they were seen.
     pub server_pids: BTreeSet<i64>,
-    /// How many there were.
+    /// The number of requests.
     pub count: u64,
-    /// How many of them failed: no answer, or one that says so.
+    /// The number of them that failed: without an answer, or with one that says so.
     pub failed: u64,
-    /// The median of those that were answered, ns.
+    /// The median time of those that were answered, ns.
     pub p50_ns: Option<u64>,
-    /// Their 99th percentile, ns.
+    /// The 99th percentile of the time of those that were answered, ns.
     pub p99_ns: Option<u64>,
-    /// What all of them took, ns.
+    /// The sum of the times of all of them, ns.
     pub total_ns: u64,
     /// Who took most of it: a program and its host, or the network.
     pub most_of_it: String,
-    /// Which share of it that is.
+    /// The share of the time that `most_of_it` took, 0 to 1.
     pub share: f64,
-    /// Of those that were answered, ns, in order.
+    /// The times of those that were answered, in ascending order, ns.
     #[serde(skip)]
     pub times_ns: Vec<u64>,
 }
 
 impl NamedRequests {
-    /// Its name, or its protocol where it has none.
+    /// The name, or the protocol in brackets if there is no name.
     #[must_use]
     pub fn label(&self) -> String {
         match self.name.as_str() {
@@ -56,7 +56,7 @@ impl NamedRequests {
         }
     }
 
-    /// Whether there is no other of its name and protocol: then who answers need not be said.
+    /// Whether no other row has the same name and protocol: then the server need not be shown.
     #[must_use]
     pub fn is_alone_among(&self, all: &[Self]) -> bool {
         let same = |other: &&Self| other.name == self.name && other.protocol == self.protocol;
@@ -64,10 +64,11 @@ impl NamedRequests {
     }
 }
 
-/// The template of a name, a protocol, who answers.
+/// A generalised name, a protocol, and who answers.
 type RequestKind = (String, String, String);
 
-/// All requests of a run by name and by who answers, those that took most in all first, and the callers' before others.
+/// All requests of a run by name and by who answers: those of the caller before background ones, and those with the greatest total time
+/// first.
 #[must_use]
 pub fn find_named_requests(input: &AnalysisInput<'_>) -> Vec<NamedRequests> {
     let log = EventRows::of(input);
@@ -75,7 +76,7 @@ pub fn find_named_requests(input: &AnalysisInput<'_>) -> Vec<NamedRequests> {
     named_requests(&all, &RequestAccounts::of(&all, &log))
 }
 
-/// Who took how much of the time, ns.
+/// The time by who took it, ns.
 type TimeByTaker = BTreeMap<String, i64>;
 
 fn named_requests<'r>(
@@ -94,7 +95,7 @@ fn named_requests<'r>(
             request.parent.is_some() && (named.count == 0 || named.is_made_for_others);
         named.count += 1;
         named.failed += u64::from(request.has_no_good_answer());
-        // What is made for a request of the caller's is the caller's.
+        // A request made on behalf of another one is not background.
         let is_background = request.parent.is_none() && request.is_background();
         named.is_background = is_background && (named.count == 1 || named.is_background);
         named.server_pids.extend(request.server_pid);
@@ -127,12 +128,13 @@ fn named_requests<'r>(
     found
 }
 
-/// Whether it is a request that somebody waits for the answer of.
+/// Whether somebody waits for the answer to a request: no blocking wait, no control of a transfer, no DNS query.
 fn is_counted(request: &TracedRequest) -> bool {
     let is_tried = request.is_call || request.is_unopened || request.has_failed();
     is_tried && !is_wait(request) && !request.is_control && request.protocol != "DNS"
 }
 
+/// Computes shares and percentiles of a row.
 fn finished(named: NamedRequests, takers: &BTreeMap<String, i64>) -> NamedRequests {
     let mut named = named;
     named.times_ns.sort_unstable();
@@ -142,7 +144,7 @@ fn finished(named: NamedRequests, takers: &BTreeMap<String, i64>) -> NamedReques
         named.most_of_it.clone_from(who);
         named.share = *ns as f64 / all as f64;
     }
-    // Nearest rank: the least of which so many percent are not longer.
+    // Nearest rank: the least time that is not exceeded by that percentage of requests.
     let rank = |percent: usize| (named.times_ns.len() * percent).div_ceil(100).max(1) - 1;
     (named.p50_ns, named.p99_ns) = (
         named.times_ns.get(rank(50)).copied(),

@@ -1,5 +1,5 @@
-//! What an emulated network did to requests that were traced on it: in which queue they waited and behind whose packets, where packets
-//! of them were dropped, how full the slowest link of their way was. Without events of a network there is nothing.
+//! What an emulated network did to traced requests: in which queue their packets waited and behind whose packets, where they were dropped,
+//! and how full the slowest link of their path was. Without events of a network there are no results.
 
 use crate::findings::event_log::{FindingEventLog, FlowByteRange};
 use crate::findings::finding::{Evidence, counted, percent};
@@ -13,60 +13,73 @@ use stackline_core::units;
 use stackline_events::unit_ids::{self, EventStreamDirection, stream, stream_parts};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Packets of which is looked at what was queued before them.
+/// The most packets for which the contents of the queue before them are computed.
 const MOST_PACKETS: usize = 4096;
-/// One connection is named as the other where it has so much of what others have.
+/// One connection is named alone if it has at least this share of the bytes of all other connections.
 const NEARLY_ALL: f64 = 0.8;
 
-/// Messages of some requests, by the bytes of their streams.
+/// The messages (requests and answers) of some requests: stream and offset of the first byte, with the offset behind the last byte.
 #[derive(Debug, Default)]
 pub(crate) struct RequestMessages(BTreeMap<(i64, i64), i64>);
 
-/// A queue, and what was in it before packets that came.
+/// A queue, and what was in it ahead of packets that arrived.
 #[derive(Debug, Default)]
 pub(crate) struct ContendedQueue {
     /// The port behind it.
     pub(crate) port: String,
-    /// How long packets waited there for what was before them, ns, all of them.
+    /// How long all packets together waited there for those ahead of them.
     pub(crate) waited_ns: f64,
-    /// Their events.
+    /// The rows of their `NET_ENQUEUE` events.
     rows: Vec<u32>,
+    /// The bytes that were ahead of them.
     before: QueuedBytesAhead,
 }
 
-/// Bytes before packets that came to a queue, by whose they were.
+/// The bytes ahead of packets that arrived at a queue, by connection.
 #[derive(Debug, Default)]
 struct QueuedBytesAhead {
+    /// The number of packets that arrived.
     packets: u64,
+    /// The sum of bytes of their own connection.
     own: u64,
+    /// The sum of bytes of other connections, by stream (`None` for packets without one).
     others: BTreeMap<Option<i64>, u64>,
 }
 
-/// Where packets were dropped.
+/// The place where most packets of some messages were dropped.
 #[derive(Debug)]
 pub(crate) struct Drops {
+    /// The number of packets dropped there.
     count: u64,
+    /// The number of packets dropped anywhere.
     all: u64,
+    /// The rows of the drops there.
     rows: Vec<u32>,
+    /// The port.
     place: String,
+    /// Why they were dropped.
     reason: String,
+    /// The bytes queued ahead of them; empty if the link lost them.
     before: QueuedBytesAhead,
 }
 
-/// The slowest link of a way.
+/// The slowest link of the paths of some messages.
 #[derive(Debug)]
 pub(crate) struct Slowest {
+    /// The port.
     port: String,
+    /// Its rate.
     bit_s: f64,
-    /// Of the time while messages crossed it.
+    /// The share of the time in which it was transmitting while messages crossed it, 0 to 1.
     full: f64,
-    /// Of what crossed it meanwhile.
+    /// The share of other connections in the bytes that crossed it meanwhile, 0 to 1.
     others: f64,
+    /// The rows of the messages' packets that left through it.
     rows: Vec<u32>,
 }
 
 impl RequestMessages {
-    /// Of requests by their units.
+    /// The messages of requests with these units.
     pub(crate) fn of(log: &FindingEventLog<'_>, units: &BTreeSet<i64>) -> Self {
         let mut all = BTreeMap::new();
         for row in ["APP_CALL", "APP_REPLY"]
@@ -84,20 +97,20 @@ impl RequestMessages {
         Self(all)
     }
 
-    /// Only those of so many bytes or more.
+    /// Keeps only messages of at least that many bytes.
     pub(crate) fn of_length(mut self, least: i64) -> Self {
         self.0.retain(|(_, from), to| *to - *from >= least);
         self
     }
 
-    /// Which of them a packet carries bytes of.
+    /// The message of which a packet carries bytes, as stream and offset of its first byte.
     fn met(&self, packet: &FlowByteRange) -> Option<(i64, i64)> {
         let last = self.0.range(..(packet.stream, packet.to)).next_back();
         last.filter(|((stream, _), to)| *stream == packet.stream && **to > packet.from)
             .map(|(key, _)| *key)
     }
 
-    /// Events with that keyword of packets that carry some of them.
+    /// The events with that keyword of packets that carry bytes of these messages: row, and the message.
     fn rows<'m>(
         &'m self,
         log: &'m FindingEventLog<'_>,
@@ -109,14 +122,14 @@ impl RequestMessages {
 }
 
 impl ContendedQueue {
-    /// The queue in which packets of messages waited longest behind others, where queues were recorded.
+    /// The queue in which packets of these messages waited longest behind others; `None` if queues were not recorded.
     pub(crate) fn of(log: &FindingEventLog<'_>, messages: &RequestMessages) -> Option<Self> {
         let fields = PacketEventFields::new()?;
         let number = |row: u32, field| log.input.events.number(row as usize, field).unwrap_or(0);
         let mut came: HashMap<(&str, i64), (u32, f64)> = HashMap::new();
         for (row, _) in messages.rows(log, "NET_ENQUEUE") {
             let (queued, own) = (number(row, fields.queued), number(row, fields.length));
-            // The rest of its time there it was itself on the link.
+            // The share of its time there that is due to packets ahead; in the rest it was transmitted itself.
             let before =
                 to_f64((queued - own).max(0).unsigned_abs()) / to_f64(queued.max(1).unsigned_abs());
             came.insert(
@@ -144,7 +157,7 @@ impl ContendedQueue {
         Some(queue)
     }
 
-    /// Whose packets it held: `of the 84 kB that were queued before them there 92 % were of another connection: ...`.
+    /// Whose packets were ahead: `of the 84 kB queued ahead of them there, 92 % belonged to another connection: ...`.
     pub(crate) fn words(&self, log: &FindingEventLog<'_>) -> Option<String> {
         self.before.words(log)
     }
@@ -160,11 +173,11 @@ impl ContendedQueue {
 }
 
 impl QueuedBytesAhead {
-    /// Before packets that came to a port, by the events of that, of which there are not too many.
+    /// Replays the events of a port to find the bytes ahead of packets whose events are `came` (at most [`MOST_PACKETS`] of them).
     fn of(log: &FindingEventLog<'_>, fields: PacketEventFields, port: &str, came: &[u32]) -> Self {
         let number = |row: u32, field| log.input.events.number(row as usize, field);
         let came: BTreeSet<u32> = came.iter().copied().take(MOST_PACKETS).collect();
-        // What leaves at a moment is not before what comes then.
+        // Of events at the same moment, departures and drops count before arrivals.
         let kinds = [("NET_DEQUEUE", 0_u8), ("NET_DROP", 1), ("NET_ENQUEUE", 2)];
         let at_port = |(keyword, kind): (&str, u8)| {
             let rows = log
@@ -263,7 +276,7 @@ impl QueuedBytesAhead {
 }
 
 impl Drops {
-    /// Where most packets of messages were dropped.
+    /// The place and reason for which most packets of these messages were dropped; `None` if none was.
     pub(crate) fn of(log: &FindingEventLog<'_>, messages: &RequestMessages) -> Option<Self> {
         let fields = PacketEventFields::new()?;
         let mut by_place: BTreeMap<(&str, &str), Vec<u32>> = BTreeMap::new();
@@ -293,7 +306,7 @@ impl Drops {
         })
     }
 
-    /// `3 of them were lost on the link a>b`.
+    /// The drops in words: `3 of 4 were lost on the link a>b`.
     pub(crate) fn words(&self, log: &FindingEventLog<'_>) -> String {
         let count = match self.count {
             1 if self.all == 1 => "it was".into(),
@@ -331,7 +344,7 @@ impl Drops {
 }
 
 impl Slowest {
-    /// Of the links that messages crossed, where rates are known.
+    /// The slowest of the links that these messages crossed, of those whose rates are known.
     pub(crate) fn of(log: &FindingEventLog<'_>, messages: &RequestMessages) -> Option<Self> {
         let fields = PacketEventFields::new()?;
         let mut rates: BTreeMap<&str, f64> = BTreeMap::new();
@@ -351,7 +364,7 @@ impl Slowest {
             .filter_map(|port| Some((port, *rates.get(port)?)));
         let (port, bit_s) = known.min_by(|a, b| a.1.total_cmp(&b.1))?;
         let here = |row: &u32| read_port_name(log, *row, fields) == port;
-        // From when to when each message crossed it.
+        // When each message crossed the link: from its first packet's arrival to its last one's departure.
         let mut spans: BTreeMap<(i64, i64), (u64, u64)> = BTreeMap::new();
         for (row, message) in came.iter().filter(|(row, _)| here(row)) {
             spans
@@ -402,7 +415,7 @@ impl Slowest {
         })
     }
 
-    /// Whether it was used nearly all the time.
+    /// Whether it was transmitting nearly all the time.
     pub(crate) fn is_full(&self) -> bool {
         self.full >= FULL
     }
@@ -412,12 +425,12 @@ impl Slowest {
         self.bit_s
     }
 
-    /// How much of the time it was used.
+    /// The share of the time in which it was transmitting, 0 to 1.
     pub(crate) const fn share(&self) -> f64 {
         self.full
     }
 
-    /// `the slowest link of their path, a>b (10 Mbit/s), was 97 % full while they crossed it`.
+    /// The link in words: `the slowest link of their path, a>b (10 Mbit/s), was 97 % full while they crossed it`.
     pub(crate) fn words(&self) -> String {
         let whose = if self.others >= 0.05 {
             format!(", {} of that with other traffic", percent(self.others))
@@ -444,7 +457,7 @@ impl Slowest {
     }
 }
 
-/// Spans without what they have in common, in order.
+/// The union of time spans, as disjoint spans in order.
 fn united(mut spans: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     spans.sort_unstable();
     let mut all: Vec<(u64, u64)> = Vec::new();
@@ -457,7 +470,7 @@ fn united(mut spans: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     all
 }
 
-/// Who sends on a stream to whom: programs, as far as requests on it show them, and addresses, as the network knows them.
+/// The sender and the receiver of a stream, in words: programs, if requests on it show them, and addresses from `NET_FLOW`.
 pub(crate) fn flow_name(log: &FindingEventLog<'_>, of: i64) -> Option<String> {
     let (flow, direction) = stream_parts(of);
     let there = stream(flow, EventStreamDirection::There);
@@ -479,8 +492,8 @@ pub(crate) fn flow_name(log: &FindingEventLog<'_>, of: i64) -> Option<String> {
     })
 }
 
-/// The programs that opened a flow and were connected to, where that is known. One that only reads has the name that it has on other
-/// connections to its port.
+/// The programs that opened a flow and accepted it, where known. If the server's program is not known from this flow, its name on other
+/// connections to the same port is taken.
 fn programs(log: &FindingEventLog<'_>, flow: u32) -> Option<(String, String)> {
     let requests = &log.costs()?.requests;
     let of_flow = |request: &&TracedRequest| unit_ids::parts(request.unit).0 == flow;

@@ -1,5 +1,5 @@
-//! Which rate the path of a long message has where the network's links were recorded: that of its slowest link, how full that was
-//! meanwhile, and whether packets of the message were dropped. Without events of a network nothing is known.
+//! The slowest link on the path of each long message where the network's links were recorded: its rate, how full it was meanwhile, and how
+//! many packets of the message were dropped. Without events of a network nothing is known.
 
 use crate::findings::packets::{PacketEventFields, packet_range, read_port_name};
 use crate::findings::requests::least_time::LARGE;
@@ -9,22 +9,24 @@ use stackline_core::units;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
-/// A link that is used so much of the time limits.
+/// A link that is transmitting for at least this share of the time is full.
 pub(crate) const FULL: f64 = 0.75;
 
 /// The slowest link of a message's path.
 #[derive(Clone, Debug)]
 pub(crate) struct PathRate {
+    /// The port.
     port: String,
+    /// Its rate.
     pub(crate) bit_s: f64,
-    /// Of the time while the message crossed it.
+    /// The share of the time in which it was transmitting while the message crossed it, 0 to 1.
     full: f64,
-    /// Packets of the message that were dropped, anywhere.
+    /// The number of packets of the message that were dropped, at any port.
     pub(crate) drops: u64,
 }
 
 impl PathRate {
-    /// Whether the link was used nearly all the time.
+    /// Whether the link was transmitting most of the time.
     pub(crate) fn is_full(&self) -> bool {
         self.full >= FULL
     }
@@ -37,16 +39,17 @@ impl fmt::Display for PathRate {
     }
 }
 
-/// From when to when a message crossed a port.
+/// When a message crossed a port: first arrival and last departure.
 #[derive(Clone, Copy)]
 struct CrossingTime {
     from_ns: u64,
     to_ns: u64,
 }
 
-/// Bytes that left through a port, added up, each time one left.
+/// The bytes that left through a port.
 #[derive(Default)]
 struct PortTraffic {
+    /// Time (ns) of each departure, with the sum of all bytes up to then.
     moments: Vec<(u64, u64)>,
 }
 
@@ -65,10 +68,10 @@ impl PortTraffic {
     }
 }
 
-/// Long messages by where they begin in their streams: where they end, and whose they are.
+/// Long messages by stream and offset of their first byte: the offset behind their last byte, and the message.
 type LongMessages = BTreeMap<(i64, i64), (i64, RequestMessageKey)>;
 
-/// The rates of ports, bit/s, where they are known.
+/// The rates of ports where they are known, bit/s.
 pub(crate) fn port_rates<'c>(log: &EventRows<'c>) -> HashMap<&'c str, f64> {
     let known = |row: &u32| {
         let rate = log.number(*row, "rate_bit_s").filter(|rate| *rate > 0)?;
@@ -91,7 +94,7 @@ fn long_messages(log: &EventRows<'_>) -> LongMessages {
     messages
 }
 
-/// Of each long message that crossed links whose rates are known.
+/// The slowest link for each long message that crossed links with known rates.
 pub(crate) fn measure_path_rates(log: &EventRows<'_>) -> HashMap<RequestMessageKey, PathRate> {
     let (Some(fields), rates) = (PacketEventFields::new(), port_rates(log)) else {
         return HashMap::new();

@@ -1,26 +1,26 @@
-//! Programs of one name on one host that are several processes at different ports, such as four services in Python: each is named with
-//! its port, `python3 (port 8214)`, as a server and as a client.
+//! Distinguishes programs of the same name on one host that are different services at different ports, such as four services in Python:
+//! each is named with its port, `python3 (port 8214)`, as a server and as a client.
 
 use crate::findings::requests::request::TracedRequest;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// More services of one name are ports that a program opens for a time, as for data of FTP.
+/// With more services of one name, their ports are taken for temporary ones, such as those of FTP data connections, and not named.
 const MOST_SERVICES: usize = 16;
 
-/// A host, and a program on it.
+/// A host, and the name of a program on it.
 type HostProgram = (String, String);
 
-/// The processes that answer at each port of a program.
+/// The ids of the processes that answer at each port of a program.
 type PortProcesses = BTreeMap<u16, BTreeSet<i64>>;
 
-/// One service: ports that the same processes answer at.
+/// One service: the ports at which the same processes answer.
 #[derive(Debug, Default)]
 struct Service {
     ports: BTreeSet<u16>,
     pids: BTreeSet<i64>,
 }
 
-/// Puts the port into the names of programs that would otherwise be taken for one.
+/// Adds the port to the names of programs that would otherwise be taken for one.
 pub(crate) fn name_by_port(all: &mut [TracedRequest]) {
     let mut names: BTreeMap<HostProgram, Vec<Service>> = BTreeMap::new();
     for (program, ports) in processes_by_port(all) {
@@ -48,6 +48,7 @@ pub(crate) fn name_by_port(all: &mut [TracedRequest]) {
     }
 }
 
+/// Adds the first port of the matching service to a program's name.
 fn rename(
     program: &mut String,
     services: Option<&Vec<Service>>,
@@ -59,7 +60,7 @@ fn rename(
     }
 }
 
-/// Of each program whose processes are all known.
+/// The processes by port of each program whose processes are all known.
 fn processes_by_port(all: &[TracedRequest]) -> BTreeMap<HostProgram, PortProcesses> {
     let mut programs: BTreeMap<HostProgram, PortProcesses> = BTreeMap::new();
     for request in all {
@@ -77,7 +78,7 @@ fn processes_by_port(all: &[TracedRequest]) -> BTreeMap<HostProgram, PortProcess
     programs
 }
 
-/// Ports that share a process are one service.
+/// The services of a program: ports that share a process are one service.
 fn services(ports: PortProcesses) -> Vec<Service> {
     let mut services: Vec<Service> = Vec::new();
     for (port, pids) in ports {

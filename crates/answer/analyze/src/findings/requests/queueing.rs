@@ -1,15 +1,15 @@
-//! How long messages of requests waited in the queues of an emulated network, behind what was there before them. Without events of a
-//! network nothing is known.
+//! How long messages of requests waited in the queues of an emulated network behind packets that were there before them. Without events of
+//! a network nothing is known.
 
 use crate::findings::packets::{PacketEventFields, packet_range, read_port_name};
 use crate::findings::rows::EventRows;
 use std::collections::{BTreeMap, HashMap};
 
-/// Of a message: its request's unit, and whether it is the answer.
+/// A message: the unit of its request, and whether it is the answer.
 pub(crate) type RequestMessageKey = (i64, bool);
 
-/// How long the first packet of each message waited behind others, at all queues of its way together, ns: what comes behind it waits
-/// for it as well, and that is its own length. `None` where no queue was recorded.
+/// How long the first packet of each message waited behind others, summed over all queues of its path, ns. Later packets also wait behind
+/// the message's own ones, which is due to its length and not counted. `None` if no queues were recorded.
 pub(crate) fn measure_queue_waits(log: &EventRows<'_>) -> Option<HashMap<RequestMessageKey, i64>> {
     let fields = PacketEventFields::new()?;
     let came = log.rows("NET_ENQUEUE");
@@ -27,7 +27,7 @@ pub(crate) fn measure_queue_waits(log: &EventRows<'_>) -> Option<HashMap<Request
             .map(|(_, message)| *message)
             .collect()
     };
-    // Of packets that carry a first byte, the one that brought it: what was sent again in vain did not.
+    // Of several packets with the first byte of a message, the one that delivered it; needless retransmissions do not count.
     let mut brought: HashMap<RequestMessageKey, i64> = HashMap::new();
     for row in log.rows("NET_DELIVER") {
         for message in first_bytes(*row) {
@@ -36,7 +36,7 @@ pub(crate) fn measure_queue_waits(log: &EventRows<'_>) -> Option<HashMap<Request
                 .or_insert_with(|| number(*row, fields.number));
         }
     }
-    // By where and which packet: when it came, what of its wait is for others, and whose it is.
+    // By port and packet number: when it arrived, the fraction of its wait that is due to packets ahead, and its messages.
     let mut carries: HashMap<(&str, i64), (u64, f64, Vec<RequestMessageKey>)> = HashMap::new();
     for row in came {
         let packet = number(*row, fields.number);
@@ -53,7 +53,7 @@ pub(crate) fn measure_queue_waits(log: &EventRows<'_>) -> Option<HashMap<Request
             );
         }
     }
-    // Of one that was not delivered, the copy that came last at a place.
+    // If no copy was delivered, the last copy at each port counts.
     let mut by_place: HashMap<(RequestMessageKey, &str), i64> = HashMap::new();
     for row in log.rows("NET_DEQUEUE") {
         let at = read_port_name(log, *row, fields);
@@ -70,7 +70,7 @@ pub(crate) fn measure_queue_waits(log: &EventRows<'_>) -> Option<HashMap<Request
     Some(waits)
 }
 
-/// Where messages begin: stream and offset.
+/// The messages by where they begin: stream and offset.
 fn beginnings(log: &EventRows<'_>) -> BTreeMap<(i64, i64), RequestMessageKey> {
     let mut beginnings = BTreeMap::new();
     for (keyword, is_answer) in [("APP_CALL", false), ("APP_REPLY", true)] {

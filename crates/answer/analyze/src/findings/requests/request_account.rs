@@ -1,5 +1,5 @@
-//! Where each request's time went: every part is given to one cause and one place, and what its server's own requests to others take is
-//! given to theirs. Findings and the table of requests both take their figures from here.
+//! Attributes the time of each request: every part goes to one cause and one place, and the time of its server's own requests to others
+//! goes to their causes. Findings and the table of requests both take their figures from here.
 
 pub(crate) use crate::findings::requests::cause_costs::RequestCause;
 use crate::findings::requests::connection_history::ConnectionHistory;
@@ -23,13 +23,13 @@ use shared_connection::SharedConnections;
 use slow_reader::{client_unread, no_room, paused_by_reader};
 use window_limits::LimitedByWindows;
 
-/// How deep requests that are made for others are followed.
+/// The greatest depth to which requests made on behalf of others are followed.
 const DEEPEST: u32 = 32;
 
-/// So many bytes are sent at once even behind a loss.
+/// Up to this many bytes (two segments) are sent at once even after a loss.
 const FEW_SEGMENTS: i64 = FIRST_WINDOW / 5;
 
-/// What messages meet on the network: without one of these the others take as long as they must.
+/// The causes on the network. If one of them is removed, the others still take at least what distance, rates and windows require.
 const NETWORK_CAUSES: [RequestCause; 9] = [
     RequestCause::Held,
     RequestCause::Loss,
@@ -42,58 +42,67 @@ const NETWORK_CAUSES: [RequestCause; 9] = [
     RequestCause::Distance,
 ];
 
-/// What is usual between a client and a server.
+/// The quickest times on the network between a client and a server, for one round trip, ns.
 #[derive(Clone, Copy, Debug)]
 struct Usual {
+    /// From client to server.
     there: i64,
+    /// From server to client.
     back: i64,
 }
 
-/// Accounts of all requests of a trace.
+/// What is needed to attribute the time of any request of a trace.
 pub(crate) struct RequestAccounts<'r> {
+    /// All requests of the trace.
     all: &'r [TracedRequest],
-    /// How long messages waited in queues, where those were recorded.
+    /// How long each message waited in queues of the network, ns; `None` if queues were not recorded.
     waits: Option<HashMap<RequestMessageKey, i64>>,
-    /// Which rate their path has, where links were recorded.
+    /// The slowest link on the path of each long message, where links were recorded.
     rates: HashMap<RequestMessageKey, PathRate>,
+    /// The indices of the requests made on behalf of each request, by its unit.
     children: BTreeMap<i64, Vec<usize>>,
+    /// The quickest times between each client and server.
     usual: BTreeMap<(&'r str, &'r str), Usual>,
-    /// The quickest round trip between a client and a server, where only the client's side was seen.
+    /// The quickest round trip between a client and a server of which only the client's side was seen, ns.
     trips: BTreeMap<(&'r str, &'r str), i64>,
-    /// When each serving program had requests, until it had sent the answer: begin, end, of which request.
+    /// When each serving program had requests, from reading a request until its answer was sent: begin and end (ns), unit of the request.
     working: BTreeMap<String, Vec<(u64, u64, i64)>>,
-    /// What went before on connections.
+    /// What happened before on connections: first windows, losses.
     history: ConnectionHistory,
-    /// Which answers filled a connection that others share.
+    /// When long answers filled connections that other answers share.
     shared: SharedConnections,
 }
 
-/// Parts of a request's time, each with its cause and its place.
+/// Collects the parts of a request's time.
 struct RequestShares<'q> {
     request: &'q TracedRequest,
+    /// Cause, place and time (ns) of each part.
     shares: Vec<(RequestCause, String, i64)>,
 }
 
 impl RequestShares<'_> {
+    /// Adds a part whose place is the client program.
     fn of_client(&mut self, cause: RequestCause, ns: i64) {
         self.shares.push((cause, client_name(self.request), ns));
     }
 
+    /// Adds a part whose place is the server program.
     fn of_server(&mut self, cause: RequestCause, ns: i64) {
         self.shares.push((cause, server_name(self.request), ns));
     }
 
+    /// Adds a part whose place are both hosts.
     fn of_pair(&mut self, cause: RequestCause, ns: i64) {
         let pair = format!("{} > {}", self.request.client, self.request.server);
         self.shares.push((cause, pair, ns));
     }
 
-    /// Of a request without an answer: which programs have it counts.
+    /// Adds a part whose place are both programs: for requests without an answer.
     fn of_programs(&mut self, cause: RequestCause, ns: i64) {
         self.shares.push((cause, both_ends(self.request), ns));
     }
 
-    /// What is done before the request leaves.
+    /// Adds the parts before the request leaves.
     fn before(&mut self, times: RequestTimes) {
         let host = self.request.client.clone();
         self.shares.push((RequestCause::Lookup, host, times.lookup));
@@ -109,15 +118,17 @@ impl RequestShares<'_> {
     }
 }
 
-/// A message on its way, without what was lost, held back or had no room.
+/// The time of a message on the network, without losses, Nagle's algorithm and full receive buffers, ns.
 struct MessageTransit {
+    /// The time in queues behind others.
     queued: i64,
+    /// The rest of the time.
     rest: i64,
-    /// What the rest is spent on, beyond what the quickest takes.
+    /// The cause of the rest beyond what the quickest message takes.
     over: RequestCause,
 }
 
-/// How long a message waited in queues; `None` where they were not recorded.
+/// How long a message waited in queues, ns; `None` if queues were not recorded.
 fn waited(
     waits: Option<&HashMap<RequestMessageKey, i64>>,
     request: &TracedRequest,
@@ -127,12 +138,12 @@ fn waited(
 }
 
 impl<'r> RequestAccounts<'r> {
-    /// Of all requests of a log.
+    /// Prepares the attribution for all requests of a log.
     pub(crate) fn of(all: &'r [TracedRequest], log: &EventRows<'_>) -> Self {
         Self::on_network(all, measure_queue_waits(log), measure_path_rates(log))
     }
 
-    /// Of requests, with what a network recorded of their messages.
+    /// The same with given waits in queues and rates of paths.
     pub(super) fn on_network(
         all: &'r [TracedRequest],
         waits: Option<HashMap<RequestMessageKey, i64>>,
@@ -193,7 +204,7 @@ impl<'r> RequestAccounts<'r> {
         }
     }
 
-    /// Gives all parts of a request's time, and of those that it waited for.
+    /// Calls `put` with each part of a request's time, and of the requests that it waited for.
     pub(crate) fn list_parts(
         &self,
         request: &'r TracedRequest,
@@ -203,7 +214,7 @@ impl<'r> RequestAccounts<'r> {
         self.list_parts_of(request, times, times.whole(), 0, put);
     }
 
-    /// The same of one that other requests wait for, `ns` of it in all.
+    /// The same for a request at that depth; its parts are scaled down to add up to at most `ns`, the time that others waited for it.
     fn list_parts_of(
         &self,
         request: &'r TracedRequest,
@@ -216,7 +227,7 @@ impl<'r> RequestAccounts<'r> {
         for (cause, who, part) in self.shares(request, times, depth, put) {
             *shares.entry((cause, who)).or_default() += part;
         }
-        // Sources that disagree may make parts below zero; then the others are more than all of it.
+        // Events that disagree may make parts negative: these are left out, and the others are scaled down if they exceed the whole.
         shares.retain(|_, part| *part > 0);
         let all: i64 = shares.values().sum();
         if all > ns {
@@ -247,7 +258,7 @@ impl<'r> RequestAccounts<'r> {
         }
     }
 
-    /// The least that both messages take on the network without a cause, and what limits it then.
+    /// The least time that both messages take on the network if a cause is removed, ns, and what limits them then.
     fn least_on_network(
         &self,
         request: &TracedRequest,
@@ -266,7 +277,7 @@ impl<'r> RequestAccounts<'r> {
                 rate.is_none_or(PathRate::is_full),
             );
             let known = rate.filter(|_| !(is_rate && is_full));
-            // A connection that is kept open need not begin slowly.
+            // A connection that is kept open does not begin with slow start.
             let is_kept = cause == RequestCause::SlowStart || (is_rate && !is_full);
             let usual = self.unhindered_transfer(request, times, is_answer);
             let transfer = RemainingTransfer {
@@ -284,13 +295,14 @@ impl<'r> RequestAccounts<'r> {
         (least_ns, limit)
     }
 
-    /// To the server and back, without anything that waits.
+    /// The round trip between client and server on an idle network, ns.
     fn trip_ns(&self, request: &TracedRequest, times: RequestTimes) -> i64 {
         let usual = self.usual(request);
         let usual = usual.map(|usual| usual.there.saturating_add(usual.back));
         usual.or(times.round_trip).unwrap_or(0).max(0)
     }
 
+    /// Cause, place and time (ns) of each part of a request's own time; calls `put` with the parts of requests that it waited for.
     fn shares(
         &self,
         request: &'r TracedRequest,
@@ -303,7 +315,7 @@ impl<'r> RequestAccounts<'r> {
             shares: Vec::new(),
         };
         shares.before(times);
-        // Another one that it waited for may be why its deadline was over.
+        // If it waited for other requests, those may be why its deadline passed.
         let is_late = request.exceeds_deadline() && !self.children.contains_key(&request.unit);
         if request.is_given_up() || is_late {
             let before = times.lookup + times.connect + times.handshake + times.client;
@@ -319,7 +331,7 @@ impl<'r> RequestAccounts<'r> {
         for (cause, ns) in self.unread(request, times) {
             shares.of_server(cause, ns);
         }
-        // Seen from the client alone, a round trip of the server's time is the network.
+        // If it was seen at the client alone, a round trip of the server's time is really the network's.
         let unseen_ns = self.unseen_network_ns(request, times);
         let paused = answer_delays(request, times).paused - paused_by_reader(request, times);
         let children = match depth < DEEPEST {
@@ -346,8 +358,8 @@ impl<'r> RequestAccounts<'r> {
         shares
     }
 
-    /// What of a server's time is the network to it and back, as it is seen from the client alone: a round trip of the connection's
-    /// set-up, or what the quickest answer took, if that is less.
+    /// The part of a server's time that is really the network, for a request that was seen at the client alone, ns: the round trip of the
+    /// connection's set-up, or the time of the quickest answer if that is less.
     fn unseen_network_ns(&self, request: &TracedRequest, times: RequestTimes) -> i64 {
         let ends = (request.client.as_str(), request.server.as_str());
         match self.trips.get(&ends) {
@@ -358,7 +370,7 @@ impl<'r> RequestAccounts<'r> {
         }
     }
 
-    /// The request leaves and travels. Returns how long its client waited meanwhile for what the server said.
+    /// Adds the parts while the request leaves and travels. Returns how long its client waited meanwhile for the server (`100 Continue`).
     fn there(&self, shares: &mut RequestShares<'_>, times: RequestTimes) -> i64 {
         let request = shares.request;
         let delays = request_delays(request, times);
@@ -369,12 +381,12 @@ impl<'r> RequestAccounts<'r> {
         let is_large = request.bytes.0 >= LARGE;
         let transit = self.message_transit(request, false, is_large, delays.rest);
         let usual = self.usual(request);
-        // Of a long request that is seen at one end alone, not more than half a round trip is distance.
+        // For a long request that was seen at one end alone, at most half a round trip is distance.
         let far = match is_large {
             true => times.round_trip.unwrap_or(0) / 2,
             false => transit.rest,
         };
-        // A short one that does not leave at once, as it is longer than a first window, goes there once more.
+        // A short request that is longer than an initial window waits for an acknowledgement before its rest is sent.
         let again = match is_large {
             true => 0,
             false => request.network.stalled_there_ns,
@@ -396,8 +408,8 @@ impl<'r> RequestAccounts<'r> {
         delays.awaited
     }
 
-    /// The answer leaves and travels, until the client reads it. Of the time in which it leaves as much is the server's own as its
-    /// thread waited for other things than the network; returns that.
+    /// Adds the parts while the answer leaves and travels, until the client reads it. While it leaves, the server's thread may have waited
+    /// for other things than the network: that time is the server's own and returned, ns.
     fn back(
         &self,
         shares: &mut RequestShares<'_>,
@@ -415,7 +427,7 @@ impl<'r> RequestAccounts<'r> {
         shares.of_pair(RequestCause::Loss, delays.again);
         let is_large = request.bytes.1 >= LARGE;
         let transit = self.message_transit(request, true, is_large, delays.rest);
-        // Of a long answer that is seen at one end alone, not more than half a round trip is distance.
+        // For a long answer that was seen at one end alone, at most half a round trip is distance.
         let far = match is_large {
             true => times.round_trip.unwrap_or(0) / 2,
             false => times.back,
@@ -429,7 +441,7 @@ impl<'r> RequestAccounts<'r> {
         let sending = (transit.rest - base)
             .min(times.sending - delays.held - delays.paused - window)
             .max(0);
-        // Within a host nothing is under way: what is not sent while the client lets bytes lie waits for it.
+        // Within a host nothing is in flight: what is not sent while bytes lie unread at the client waits for the client.
         let is_within = is_large && request.client == request.server;
         let late = if is_within {
             (net.late_back_ns - times.client_unread - window - for_reader).clamp(0, sending)
@@ -442,7 +454,7 @@ impl<'r> RequestAccounts<'r> {
         for (cause, ns) in client_unread(request, times) {
             shares.of_client(cause, ns);
         }
-        // What the server has handed over goes as fast as acknowledgements come back.
+        // Data that the server has handed over is sent as fast as the path and acknowledgements allow.
         let rest = match (request.is_cut_off(), is_large) {
             (true, _) => RequestCause::GivenUp,
             (false, true) => RequestCause::Rate,
@@ -468,7 +480,7 @@ impl<'r> RequestAccounts<'r> {
         within
     }
 
-    /// Requests that a server waited for while it had one, and how long.
+    /// The requests that a server waited for while it had `request`, and how long.
     fn waited_for(&self, request: &TracedRequest) -> Vec<AwaitedRequest<'r>> {
         let Some((from, answered)) = request.at_server() else {
             return Vec::new();
@@ -492,6 +504,7 @@ impl<'r> RequestAccounts<'r> {
         list_awaited(timed.collect())
     }
 
+    /// The quickest times between the ends of a request, for all its round trips.
     fn usual(&self, request: &TracedRequest) -> Option<Usual> {
         let ends = (request.client.as_str(), request.server.as_str());
         let trips = request.times.map_or(1, |times| times.trips());
@@ -501,7 +514,7 @@ impl<'r> RequestAccounts<'r> {
         })
     }
 
-    /// What of a message's time on the network was spent in queues behind others, and what the rest beyond the quickest is for.
+    /// Splits a message's time on the network (`ns`) into queues and the rest.
     fn message_transit(
         &self,
         request: &TracedRequest,
@@ -515,11 +528,11 @@ impl<'r> RequestAccounts<'r> {
         let over = match queued {
             _ if is_large => RequestCause::Rate,
             None => RequestCause::Queue,
-            // Where queues are known, no more is blamed on them: windows that losses have made small, or the distance.
+            // If queues are known, the rest is not due to them: it is due to a window that losses made small, or to distance.
             Some(_) if is_kept_small => RequestCause::Loss,
             Some(_) => RequestCause::Distance,
         };
-        // A long message stands in its own way.
+        // A long message waits behind its own packets, which is due to the rate.
         let queued = queued
             .filter(|_| !is_large)
             .unwrap_or(0)
@@ -531,8 +544,8 @@ impl<'r> RequestAccounts<'r> {
         }
     }
 
-    /// What the server did between the request and its answer: what it asked others meanwhile is theirs, of those that it waited for
-    /// one behind the other.
+    /// Adds the parts while the server works. The time of its own requests to others (`children`, those that it waited for one after
+    /// another) is given to `put`.
     fn work(
         &self,
         request: &'r TracedRequest,
@@ -575,7 +588,7 @@ impl<'r> RequestAccounts<'r> {
             shares.push((cause, server.clone(), part));
             own -= part;
         }
-        // Others' answers fill the connection that this one is to go out on.
+        // The thread may have waited because other answers filled the connection.
         let filled = self.shared.waited_ns(request).clamp(0, own.max(0));
         let pair = format!("{} > {}", request.client, request.server);
         shares.push((RequestCause::Rate, pair, filled));

@@ -1,5 +1,5 @@
-//! Which requests the figures of a trace are of: those that nobody is known to have made for another one, and of these the caller's,
-//! where it is known who that is.
+//! The roots of a trace: the requests that its figures are about. A root was not made on behalf of another request, and it was made by the
+//! caller (the program that the trace is about), if that is known.
 
 use crate::findings::requests::attempts::is_wait;
 use crate::findings::requests::request::TracedRequest;
@@ -9,13 +9,14 @@ const DNS: &str = "DNS";
 
 /// Which requests of a trace are its roots.
 pub(super) struct RequestRoots<'r> {
+    /// When each host looked up names for requests: begin and end, ns.
     lookups: BTreeMap<&'r str, Vec<(u64, u64)>>,
-    /// The program that the trace is about asked for something.
+    /// Whether any request is known to be the caller's.
     has_caller: bool,
 }
 
 impl<'r> RequestRoots<'r> {
-    /// Of all requests of a trace.
+    /// Prepares the decision for all requests of a trace.
     pub(super) fn of(all: &'r [TracedRequest]) -> Self {
         let has_caller = all
             .iter()
@@ -26,20 +27,21 @@ impl<'r> RequestRoots<'r> {
         }
     }
 
-    /// Whether a request is one whose time counts.
+    /// Whether a request is a root whose time counts: not a stream of events, not one that controls a transfer, not a part of another's
+    /// name lookup.
     pub(super) fn has(&self, request: &TracedRequest) -> bool {
         let is_waited_for =
             is_attempt(request) && !request.is_event_stream() && !request.is_control;
         is_waited_for && self.is_root(request) && !is_within(request, &self.lookups)
     }
 
-    /// Whether no other was made for it, and the caller made it.
+    /// Whether a request was not made on behalf of another one, and by the caller.
     pub(super) fn is_root(&self, request: &TracedRequest) -> bool {
         let waits = request.unknown.is_some() && is_wait(request);
         request.parent.is_none() && !waits && !(self.has_caller && request.is_background())
     }
 
-    /// How many requests programs made that are beside the one that the trace is about.
+    /// The number of requests made by programs other than the caller.
     pub(super) fn count_background(&self, all: &[TracedRequest]) -> u64 {
         let is_beside =
             |one: &&TracedRequest| one.is_call && one.parent.is_none() && one.is_background();
@@ -50,11 +52,12 @@ impl<'r> RequestRoots<'r> {
     }
 }
 
+/// Whether a request is a call, or a connection that could not be set up for one.
 const fn is_attempt(request: &TracedRequest) -> bool {
     request.is_call || request.is_unopened
 }
 
-/// When each host asked after a name for a request: the time is that request's already.
+/// When each host looked up names for requests: that time already belongs to those requests.
 fn lookups(all: &[TracedRequest]) -> BTreeMap<&str, Vec<(u64, u64)>> {
     let mut lookups: BTreeMap<&str, Vec<(u64, u64)>> = BTreeMap::new();
     for request in all.iter().filter(|request| request.protocol != DNS) {
@@ -70,6 +73,7 @@ fn lookups(all: &[TracedRequest]) -> BTreeMap<&str, Vec<(u64, u64)>> {
     lookups
 }
 
+/// Whether a request is a DNS query within the lookup of another request.
 fn is_within(request: &TracedRequest, lookups: &BTreeMap<&str, Vec<(u64, u64)>>) -> bool {
     let (begin, end) = (request.begin_ns(), request.end_ns);
     let of_client = || lookups.get(request.client.as_str()).into_iter().flatten();

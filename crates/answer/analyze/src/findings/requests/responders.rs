@@ -1,31 +1,32 @@
-//! Requests through a broker: it hands them on to whoever listens on their subject, and their answers back. What lies between is the
-//! time of who answers, not of the broker.
+//! Responders: a message broker (NATS) hands requests on to whoever listens on their subject, and hands their answers back. The time
+//! between belongs to the responder, not to the broker.
 
 use crate::findings::requests::request::{TracedRequest, client_name, server_name};
 use std::collections::BTreeMap;
 
-/// Subjects that the broker answers itself.
+/// How subjects begin that the broker answers itself.
 const OF_BROKER: &str = "$JS.API";
-/// Deliveries among which the one of a request is looked for.
+/// The most deliveries among which that of a request is searched for.
 const AMONG: usize = 64;
 
 /// Who answers a request through a broker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequestResponder {
-    /// The program and its host, and through whom.
+    /// The program with its host, and the broker, in words.
     pub(crate) name: String,
-    /// Whether it was seen that the request was delivered there.
+    /// Whether the delivery of the request to this program was seen.
     pub(crate) is_seen: bool,
 }
 
-/// Says of requests through a broker who answers them: to whom a message on their subject was delivered while they were under way.
+/// Sets the responder of requests through a broker: the program to which a message on their subject was delivered while they were in
+/// flight.
 pub(crate) fn find_responders(all: &mut [TracedRequest]) {
     let mut delivered: BTreeMap<String, Vec<(u64, String)>> = BTreeMap::new();
     for message in all
         .iter()
         .filter(|one| one.protocol == "NATS" && !one.is_call)
     {
-        // What a server says by itself has no question, only what was said.
+        // A message that the broker sends by itself has no name, only a status.
         if let Some(subject) = subject_of(&message.status, ["MSG", "HMSG"]) {
             let whom = client_name(message);
             delivered

@@ -1,31 +1,34 @@
-//! The time that a server has for a request: that of requests of its own which it waits for, and what its thread waits for while the
-//! answer leaves already.
+//! The time that a server takes for a request: how much of it the server waits for requests of its own, and how much its thread waits while
+//! the answer is already leaving.
 
 use crate::critical_path::waited_for;
 use crate::findings::requests::request::{RequestTimes, TracedRequest};
 use crate::findings::requests::request_part::{RemainingLimit, RequestPart};
 use std::collections::BTreeSet;
 
-/// A request that a server waited for, for so long, ns.
+/// A request that a server waited for while it had another one.
 #[derive(Clone, Copy)]
 pub(super) struct AwaitedRequest<'r> {
+    /// The request.
     pub(super) request: &'r TracedRequest,
+    /// The parts of its time.
     pub(super) times: RequestTimes,
-    /// Since when it did.
+    /// When the server began to wait for it, reference time.
     pub(super) begin_ns: u64,
+    /// How long the server waited for it.
     pub(super) ns: i64,
-    /// How much shorter the wait would be without it: others may go on beside it.
+    /// How much shorter the wait would be without it, ns: other requests at the same time may last as long.
     pub(super) removable_ns: i64,
 }
 
 impl AwaitedRequest<'_> {
-    /// From when to when the server waited for it, ns.
+    /// When the server waited for it: begin and end, ns.
     fn span(&self) -> (u64, u64) {
         let end = self.begin_ns.saturating_add(self.ns.max(0).unsigned_abs());
         (self.begin_ns, end)
     }
 
-    /// What part of a request that it is made for can be taken out, under the limits that remain.
+    /// Limits what can be removed of a part of this request by what the waiting server would save.
     pub(super) fn bound<'p>(&self, part: RequestPart<'p>) -> RequestPart<'p> {
         if part.removable_ns <= self.removable_ns {
             return part;
@@ -38,8 +41,8 @@ impl AwaitedRequest<'_> {
     }
 }
 
-/// Of requests that a server had under way for one, those that it waited for, one behind the other, each with what could be saved
-/// without it: until the last of those beside it ended.
+/// Of the requests that a server had in flight on behalf of one, those that it waited for, one after another. Each gets the time that would
+/// be saved without it: what it took after the last of the others at the same time had ended.
 pub(super) fn list_awaited(all: Vec<AwaitedRequest<'_>>) -> Vec<AwaitedRequest<'_>> {
     let units = |of: &[AwaitedRequest<'_>]| of.iter().map(|one| one.request.unit).collect();
     let spans: Vec<(i64, u64)> = all
@@ -63,22 +66,23 @@ pub(super) fn list_awaited(all: Vec<AwaitedRequest<'_>>) -> Vec<AwaitedRequest<'
     awaited
 }
 
-/// The time that a server has for a request, ns.
+/// The time that a server takes for a request, ns.
 #[derive(Clone, Copy)]
 pub(super) struct ServerTime {
+    /// All of it.
     pub(super) ns: i64,
     /// How long it waited meanwhile for requests of its own.
     pub(super) waited: i64,
 }
 
 impl ServerTime {
-    /// What of it is that of its own requests.
+    /// The part of it that is due to its own requests.
     pub(super) fn nested(self) -> i64 {
         self.waited.min(self.ns.max(0))
     }
 
-    /// How long its thread waited for other things than the network beyond what there is time for before the answer begins: that was
-    /// while the answer left. Where it waited for the network too, that held the answer up as long.
+    /// How long its thread waited for other things than the network while the answer was leaving, ns: its waits beyond the time before the
+    /// answer began. Waits for the network are subtracted, as they held the answer up too.
     pub(super) fn waits_in_answer(self, request: &TracedRequest) -> i64 {
         let Some(work) = request.work.filter(|_| request.responder.is_none()) else {
             return 0;

@@ -1,4 +1,4 @@
-//! All requests of a trace, read from its events: their parts, their programs and ports, who answers them.
+//! Reads all requests of a trace from its events: the parts of their time, their programs and ports, who answers them.
 
 use crate::findings::requests::control_connections::{AlternatingMessage, find_control_requests};
 use crate::findings::requests::program_ports::name_by_port;
@@ -31,7 +31,7 @@ pub(crate) fn requests(log: &EventRows<'_>) -> Vec<TracedRequest> {
     };
     each("REQUEST_TIME", &|request, row| {
         let times = times(log, row);
-        // Where nothing answered, no answer was seen at its client either.
+        // Without an answer, that the client did not see one does not mean that the client was not traced.
         let is_of_server = times.is_of_server && request.bytes.1 > 0;
         request.times = Some(RequestTimes {
             is_of_server,
@@ -71,6 +71,7 @@ pub(crate) fn requests(log: &EventRows<'_>) -> Vec<TracedRequest> {
     all
 }
 
+/// Marks requests that control a transfer and last as long as that.
 fn mark_control_requests(all: &mut [TracedRequest], log: &EventRows<'_>) {
     if log.rows("TCP_CONNECTION").is_empty() {
         return;
@@ -96,7 +97,7 @@ fn mark_control_requests(all: &mut [TracedRequest], log: &EventRows<'_>) {
     }
 }
 
-/// The ports of servers, as the run's index has them.
+/// Sets the ports of servers from the flows of the run's index.
 fn find_ports(all: &mut [TracedRequest], log: &EventRows<'_>) {
     let port = |service: &str| service.rsplit_once(':')?.1.parse::<u16>().ok();
     let flows = log.input.index.flows.iter();
@@ -108,7 +109,7 @@ fn find_ports(all: &mut [TracedRequest], log: &EventRows<'_>) {
     }
 }
 
-/// Who serves those whose connections no program has taken yet: the one program that serves others at that port.
+/// Sets the server's program for requests where it is not known: the one program that serves others at that host and port.
 fn find_servers(all: &mut [TracedRequest]) {
     let mut programs: BTreeMap<(&str, u16), Option<&str>> = BTreeMap::new();
     for request in all.iter().filter(|one| !one.programs.1.is_empty()) {
@@ -164,10 +165,10 @@ fn request(log: &EventRows<'_>, row: u32) -> TracedRequest {
     }
 }
 
-/// The longest time of a request that is believed, 39 h: those of 65,000 requests can be added up, whatever a log says.
+/// Times are limited to this, 39 h, so that those of 65,000 requests can be added up without overflow, whatever a log says, ns.
 const LONGEST_NS: i64 = 1 << 47;
 
-/// Round trips of a request that are believed.
+/// The number of round trips of a request is limited to this.
 const MOST_ROUNDS: i64 = 1 << 10;
 
 fn times(log: &EventRows<'_>, row: u32) -> RequestTimes {

@@ -1,51 +1,56 @@
-//! Statements that wait for the transaction of another connection: each time one is answered, that connection has just ended its
-//! transaction, which was begun before the statement came.
+//! Database statements that wait for the transaction of another connection (a row lock): each time one is answered, that connection has
+//! just ended its transaction, which had begun before the statement came.
 
 use crate::findings::requests::request::TracedRequest;
 use stackline_events::unit_ids;
 use std::collections::BTreeMap;
 
-/// A statement is answered within this after the end of the transaction that it waited for, ns.
+/// A statement that waited for a transaction is answered within this time after the transaction's end, ns.
 const RIGHT_AFTER_NS: u64 = 3_000_000;
-/// Fewer statements than these show no habit.
+/// The least number of statements answered so.
 const HABIT: usize = 3;
-/// Of all statements that wait, as much must be answered so.
+/// The least share of the waiting statements that must be answered so.
 const OFTEN: f64 = 0.6;
-/// And so many times more than chance lets: ends of transactions are frequent at a busy server.
+/// How many times as many as expected by chance must be answered so: transactions end often at a busy server.
 const BEYOND_CHANCE: f64 = 3.0;
-/// Databases with transactions.
+/// The protocols of databases with transactions.
 const DATABASES: [&str; 2] = ["PostgreSQL", "MySQL"];
 
-/// What statements wait for.
+/// The transaction that statements wait for.
 pub(super) struct TransactionWait {
-    /// The request that ended the transaction most of the time: one of them.
+    /// The index of a request that ended such a transaction (the first one found).
     pub(super) ends_with: usize,
-    /// Whether it comes from the program that waits too.
+    /// Whether that request comes from the same program as the statement that waited.
     pub(super) is_of_same_program: bool,
-    /// How many statements wait so, of how many.
+    /// The number of statements that were answered right after the end of a transaction.
     pub(super) hits: usize,
+    /// The number of statements examined.
     pub(super) waits: usize,
 }
 
 impl TransactionWait {
-    /// How sure it is.
+    /// The confidence of the finding.
     pub(super) fn confidence(&self) -> f64 {
         let share = self.hits as f64 / self.waits.max(1) as f64;
-        // A few may be chance all the same.
+        // Few hits may still be chance: each one halves the doubt.
         let known = 1.0 - 0.5_f64.powi(i32::try_from(self.hits).unwrap_or(i32::MAX).min(10));
         (0.5 + 0.4 * share * known).min(0.9)
     }
 }
 
-/// A transaction that was open from when to when, and the request that ended it.
+/// A transaction that has ended.
 struct EndedTransaction {
+    /// The flow of its connection.
     flow: u32,
+    /// When it began, reference time.
     from_ns: u64,
+    /// When its last statement reached the server, reference time.
     to_ns: u64,
+    /// The index of the request that ended it.
     ended_by: usize,
 }
 
-/// What statements of a server wait for, those in these rows, where that is the transaction of another connection.
+/// The transaction of another connection that the statements in these rows (time, row) wait for; `None` if they do not.
 pub(super) fn find_transaction_wait(
     all: &[TracedRequest],
     rows: &[(i64, u32)],
@@ -94,13 +99,14 @@ pub(super) fn find_transaction_wait(
     })
 }
 
-/// How long the thread that answers a statement could have gone on, and had no core.
+/// How long the thread that answers a statement was ready to run without a core, ns.
 fn without_core_ns(statement: &TracedRequest) -> u64 {
     let work = statement.work.unwrap_or_default();
     (work.runnable + work.observer).max(0).unsigned_abs()
 }
 
-/// The transactions at a server: from the first statement of their connection behind the end of the one before to their end.
+/// The transactions at a server: each lasts from the first statement of its connection after the previous transaction to the statement that
+/// ends it.
 fn transactions(all: &[TracedRequest], server: &TracedRequest) -> Vec<EndedTransaction> {
     let is_there = |one: &TracedRequest| {
         one.is_call

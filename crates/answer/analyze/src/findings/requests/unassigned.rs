@@ -1,13 +1,13 @@
-//! Requests that a server made while it had others, and of which it is not known for which of these.
+//! Unassigned requests: those that a server made while it had others, without the trace showing on behalf of which one.
 
 use crate::findings::requests::request::{TracedRequest, client_name, server_name};
 
-/// How many there are at a server.
+/// The number of unassigned requests of a server.
 pub(crate) fn count_unassigned(all: &[TracedRequest], server: &str) -> u64 {
     let had = all.iter().filter(|request| server_name(request) == server);
     let mut had: Vec<(u64, u64)> = had.filter_map(TracedRequest::at_server).collect();
     had.sort_unstable();
-    // The latest end of all that begin no later.
+    // For each request of the server, the latest end among it and all that began before.
     let mut until_ns = 0;
     let ends: Vec<u64> = (had.iter())
         .map(|(_, end_ns)| {

@@ -1,5 +1,5 @@
-//! What a cause of requests takes at its worst place, and a finding of it: of which requests, and what the whole would take without
-//! it. It knows no kind.
+//! The cost of a cause of requests' time at its worst place, and the finding about it: which requests have it, and what all requests would
+//! take without it. Used by all kinds of findings about traced requests.
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{CauseTimeShare, Finding, LEAST, percent};
@@ -15,52 +15,58 @@ use crate::findings::requests::request_part::RemainingLimit;
 use crate::statistics::to_f64;
 use std::collections::BTreeSet;
 
-/// A server's time below this, a request, is not worth a finding, ns.
+/// The least mean time per request of a server that is worth a finding, ns.
 pub(crate) const LEAST_SERVER_NS: f64 = 1e6;
-/// The same of waits that are seen: of a disk, a lock, a timer.
+/// The same for waits that the trace shows directly (disk, lock, timer), ns.
 pub(crate) const LEAST_WAIT_NS: f64 = 1e5;
-/// The same of the network.
+/// The same for the network, ns.
 pub(crate) const LEAST_NETWORK_NS: f64 = 5e5;
 
-/// Fewer requests than these, and a smaller part of all, are no habit of a program.
+/// Fewer requests than this may be chance, if they are also rare.
 const FEW: u64 = 3;
+/// Requests are rare if they are less than one in this many.
 const RARE: u64 = 50;
-/// Such a part of the time counts, whoever has it.
+/// A cause with at least this share of the time is never chance.
 const MUCH: f64 = 0.25;
-/// So does what people feel, ns.
+/// A cause that costs each request at least this is never chance, as people notice it, ns.
 const FELT_NS: f64 = 1e8;
 
-/// Whether so many of all requests, with that share of the time, may be chance.
+/// Whether a cause of `requests` of `all` requests with that share of the time may be chance.
 pub(crate) fn is_chance(requests: u64, all: u64, share: f64) -> bool {
     requests < FEW && requests * RARE < all && share < MUCH
 }
 
 /// The cost of a cause at its worst place.
 pub(crate) struct Worst<'c> {
+    /// The costs of all causes.
     pub(crate) costs: &'c RequestCosts,
+    /// The cause.
     pub(crate) cause: RequestCause,
+    /// The place: a server, a client, or both as `a > b`.
     pub(crate) place: &'c str,
+    /// The cost of the cause at that place.
     pub(crate) cost: &'c RequestCauseCost,
+    /// Its share of the time of all roots, 0 to 1.
     pub(crate) share: f64,
     /// How much shorter all requests would be without it, ns, under the limits that remain.
     pub(crate) removable_ns: i64,
-    /// The requests of one name, where these have most of it.
+    /// The cost of the requests of one name, if these have most of it.
     pub(crate) of_name: Option<NamedCauseCost>,
 }
 
 impl Worst<'_> {
-    /// How many requests have nearly all of it, and how much each of those has, ns: of those of one name where most is theirs.
+    /// The number of requests that have nearly all of it, and the mean cost of each, ns; of those of one name if most is theirs.
     pub(crate) fn of_most(&self) -> (u64, f64) {
         self.of_name
             .map_or_else(|| self.cost.of_most(), |named| named.of_most)
     }
 
-    /// Of each request that has a part of it worth a word, ns.
+    /// The mean cost of the requests that have nearly all of it, ns.
     pub(crate) fn each(&self) -> f64 {
         self.of_most().1
     }
 
-    /// Between whom, in words: `from app to db`; on one host by the programs, `from curl to nginx on web`.
+    /// The place in words: `from app to db`; on one host with the programs, `from curl to nginx on web`.
     pub(crate) fn between(&self) -> String {
         match self.place.split_once(" > ") {
             Some((client, server)) if client == server => self.programs_in_words() + server,
@@ -68,7 +74,7 @@ impl Worst<'_> {
         }
     }
 
-    /// Programs on one host that have most of it: `from curl to nginx on `.
+    /// The programs on one host that have most of it, in words: `from curl to nginx on `.
     fn programs_in_words(&self) -> String {
         let rows: BTreeSet<u32> = self.cost.rows.iter().map(|(_, row)| *row).collect();
         let having = self.costs.requests.iter();
@@ -110,7 +116,7 @@ impl Worst<'_> {
         }
     }
 
-    /// What it takes in words: `12 % of the time, 3.40 ms each`.
+    /// The time that it takes, in words: `12 % of the time, 3.40 ms each`.
     pub(crate) fn time_in_words(&self) -> String {
         let few = match &self.of_name {
             Some(named) => named.of_few,
@@ -126,16 +132,16 @@ impl Worst<'_> {
         )
     }
 
-    /// Whether next to none of many requests have it, and little of it: that happens.
+    /// Whether it may be chance: only very few of many requests have it, and little time.
     fn is_chance(&self) -> bool {
         let (requests, each_ns) = self.of_most();
-        // Messages that nobody answers are of the work too.
+        // Messages that nobody answers count among all requests too.
         let messages = self.costs.requests.iter();
         let messages = messages.filter(|request| request.is_one_way).count() as u64;
         is_chance(requests, self.calls() + messages, self.share) && each_ns < FELT_NS
     }
 
-    /// Of each request that has any of it, ns.
+    /// The mean cost of all requests that have any of it, ns.
     pub(crate) fn mean(&self) -> f64 {
         self.cost.ns as f64 / to_f64(self.cost.requests.max(1))
     }
@@ -146,6 +152,7 @@ impl Worst<'_> {
         calls.filter(|request| format_client_server(request) == self.place)
     }
 
+    /// What the cause takes, for the finding.
     fn takes(&self) -> CauseTimeShare {
         CauseTimeShare {
             requests: self.of_most().0,
@@ -163,7 +170,7 @@ impl Worst<'_> {
         (self.costs.total_ns - self.removable_ns).max(0) as f64
     }
 
-    /// What limits them then.
+    /// What would limit all requests then, in words; empty if that is not known to differ.
     fn remaining_limit_in_words(&self) -> String {
         match self.cost.remaining_limit() {
             Some(RemainingLimit::Link(link)) => format!("the limit would then be {link}"),
@@ -181,6 +188,7 @@ impl Worst<'_> {
         }
     }
 
+    /// The number of all calls and attempts to connect, without those that control transfers.
     fn calls(&self) -> u64 {
         self.costs
             .requests
@@ -189,6 +197,7 @@ impl Worst<'_> {
             .count() as u64
     }
 
+    /// How many requests have nearly all of it and how much each, of how many, and what was not counted, in words.
     pub(crate) fn of_all(&self) -> String {
         let all = self.calls();
         let elsewhere = self.costs.of_cause(self.cause) - self.cost.ns;
@@ -218,7 +227,7 @@ impl Worst<'_> {
         )
     }
 
-    /// What those of its requests said and were answered that have most of it.
+    /// The messages of the requests that have most of it.
     pub(crate) fn messages(&self, log: &FindingEventLog<'_>) -> RequestMessages {
         let units = self
             .cost
@@ -229,19 +238,21 @@ impl Worst<'_> {
         RequestMessages::of(log, &units)
     }
 
-    /// Whether who asks and who answers are on one host.
+    /// Whether client and server are on one host.
     pub(crate) fn is_within_a_host(&self) -> bool {
         self.place
             .split_once(" > ")
             .is_some_and(|(client, server)| client == server)
     }
 
-    /// Most at once of its server.
+    /// The most requests that the server at the place had at once.
     pub(crate) fn at_once(&self) -> usize {
         most_at_once(&self.costs.requests, self.place)
     }
 }
 
+/// The place where a cause takes most time; `None` if that is less than [`LEAST`] of the time, less than `least` ns per request, chance, or
+/// not clearly more than the cost of tracing.
 pub(crate) fn find_worst_place<'c>(
     log: &'c FindingEventLog<'_>,
     cause: RequestCause,
@@ -253,7 +264,7 @@ pub(crate) fn find_worst_place<'c>(
     worst_of(costs, cause, place, cost, least)
 }
 
-/// The same of round trips behind the first of a request.
+/// The same for round trips after the first one of a request.
 pub(crate) fn find_worst_further_trips<'c>(log: &'c FindingEventLog<'_>) -> Option<Worst<'c>> {
     let costs = log.costs()?;
     let (place, cost) = costs.further_trips.iter().max_by_key(|(_, cost)| cost.ns)?;
@@ -283,12 +294,12 @@ fn worst_of<'c>(
         removable_ns: cost.removable_ns,
         of_name: None,
     };
-    // What is not ten times as long as it takes to look at it is not attributed.
+    // A cost of less than ten times the cost of tracing is not attributed.
     let least = least.max(10.0 * costs.observer_ns as f64);
     (share >= LEAST && worst.mean() >= least && !worst.is_chance()).then_some(worst)
 }
 
-/// A finding of a cause: what it takes, of which requests, and what would be left.
+/// A finding about a cause at its worst place: what it takes, of which requests, and what all would take without it.
 pub(crate) fn report_request_cause(
     kind: &FindingKind,
     log: &FindingEventLog<'_>,
@@ -314,7 +325,7 @@ pub(crate) fn report_request_cause(
     found.because(those)
 }
 
-/// A client and a server in words, or what else a place is.
+/// A place in words: a client and a server, or the name itself.
 pub(crate) fn place_in_words(place: &str) -> String {
     match place.split_once(" > ") {
         Some((client, server)) if client == server => format!("on {client}"),
@@ -323,6 +334,7 @@ pub(crate) fn place_in_words(place: &str) -> String {
     }
 }
 
+/// The hosts of a request's client and server as a place: `a > b`.
 pub(crate) fn format_client_server(request: &TracedRequest) -> String {
     format!("{} > {}", request.client, request.server)
 }

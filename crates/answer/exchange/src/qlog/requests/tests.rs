@@ -125,7 +125,7 @@ fn what_is_not_answered_has_its_reason() {
         (request.void, request.gave_up)
     };
     let [asked, part] = [&asked, &part].map(String::clone);
-    assert_eq!(void(&[asked.clone()]), (Some(UNANSWERED), None));
+    assert_eq!(void(std::slice::from_ref(&asked)), (Some(UNANSWERED), None));
     assert_eq!(void(&[asked.clone(), part]), (Some(CUT_OFF), None));
     let reset = packet(12, "packet_received", "1RTT", reset);
     let gave_up = Some(12 * MS);

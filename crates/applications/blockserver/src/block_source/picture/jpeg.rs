@@ -1,4 +1,4 @@
-//! JPEG, at once.
+//! Reads a JPEG as a whole, and cuts it into tiles.
 
 use super::pixels::{MOST_AT_ONCE, Made, unreadable};
 use crate::block_source::source_files::read_all;

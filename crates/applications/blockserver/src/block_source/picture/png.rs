@@ -1,4 +1,4 @@
-//! PNG, row by row; where its rows are interlaced, all at once.
+//! Reads a PNG row by row (an interlaced one as a whole), and cuts it into tiles.
 
 use super::pixels::{MOST_AT_ONCE, Made, to_rgb, unreadable};
 use crate::block_source::tile_cutter::{self, Cutter};

@@ -1,4 +1,4 @@
-//! TIFF and GeoTIFF (BigTIFF too), one row of strips or tiles after the other. Where the picture lies on earth is not kept.
+//! Reads TIFF, GeoTIFF and BigTIFF by rows of strips or tiles, and cuts them into tiles. The georeference is not kept.
 
 use super::pixels::{MOST_AT_ONCE, Made, to_rgb, unreadable};
 use crate::block_source::tile_cutter::{self, Cutter, PIXEL};
@@ -63,9 +63,9 @@ pub(crate) fn cut(file: File) -> Made {
 
 /// How samples become red, green and blue.
 enum Colours {
-    /// So many samples a pixel, the first of them grey or the first three red, green, blue.
+    /// This many samples per pixel, of which the first is grey or the first three are red, green, blue.
     Samples(usize),
-    /// A number in a table.
+    /// Each sample is an index in this table of colours.
     Palette(Vec<[u8; PIXEL]>),
 }
 

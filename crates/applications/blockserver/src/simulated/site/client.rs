@@ -1,4 +1,4 @@
-//! The application: it asks for lists by the clock, takes blocks as they come, and writes down what became of them.
+//! The client application: it requests lists at fixed times, takes blocks as they come, and records what became of them.
 
 use super::{BlockSite, SimulatedBlockPayload};
 use stackline_blocks::client::BlockArrival;
@@ -11,7 +11,7 @@ use stackline_core::time::Duration;
 use std::rc::Rc;
 
 impl BlockSite {
-    /// Sends one list of a set after the other.
+    /// Sends the lists of a set, one after the other.
     pub(super) async fn ask_for_lists(self: Rc<Self>, set: usize) -> Result<()> {
         let begun = self.context.now();
         let mut at = begun;
@@ -49,7 +49,7 @@ impl BlockSite {
         self.put(&self.control, PairSide::Initiator, payload);
     }
 
-    /// Hears the master.
+    /// Takes the master's messages.
     pub(super) async fn hear_master(self: Rc<Self>) -> Result<()> {
         loop {
             if let SimulatedBlockPayload::Message(message) =
@@ -69,7 +69,7 @@ impl BlockSite {
                 .await
             {
                 SimulatedBlockPayload::Message(message) => self.hear(&message),
-                // What came of a block whose rest is not sent is dropped.
+                // The received part of a block whose rest is not sent is dropped.
                 SimulatedBlockPayload::Cut => {}
                 SimulatedBlockPayload::Block(head) => self.take_block(server, &head),
             }
@@ -101,7 +101,8 @@ impl BlockSite {
         }
     }
 
-    /// The application is at a block of a connection for a while, after those that came before, and reads none meanwhile.
+    /// Keeps the application busy with a block of a connection, after the blocks before it; meanwhile it reads no more from that
+    /// connection.
     fn hold_reading(self: &Rc<Self>, server: usize) {
         let Some(port) = self.servers[server]
             .blocks
@@ -116,7 +117,7 @@ impl BlockSite {
         port.set_reading(false);
         self.spawn(|site| async move {
             site.context.sleep_until(until).await;
-            // A later block may hold it.
+            // Another block may have made it busy again.
             if site.servers[server].taking.get() <= site.context.now() {
                 port.set_reading(true);
             }

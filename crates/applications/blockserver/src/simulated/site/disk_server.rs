@@ -1,4 +1,4 @@
-//! A disk server: its lists, its disks, its processor, and what it writes to the client.
+//! A simulated disk server: its lists, disks and processor, and what it writes to the client.
 
 use super::super::scene::{ServerOutcome, SimulatedServer};
 use super::{BlockSite, BlockSiteRoute, SimulatedBlockPayload, before_data};
@@ -20,18 +20,19 @@ use std::rc::Rc;
 pub(super) struct DiskServerSite {
     host: String,
     machine: RefCell<DiskServerMachine<()>>,
-    /// To the master, and from the client.
+    /// The route to the master: lists come over it.
     pub(super) lists: Rc<BlockSiteRoute>,
+    /// The route that the client opened: blocks go over it.
     pub(super) blocks: Rc<BlockSiteRoute>,
     disks: Vec<SimulatedDisk>,
     processor: DiskServerProcessor,
-    /// What its connection to the client holds; none where that has a buffer of a fixed size, or is none.
+    /// The send window of its connection to the client; `None` with a send buffer of fixed size, or on the same host.
     window: Option<RefCell<BlockSendWindow>>,
-    /// It is looked again whether the connection may hold more.
+    /// Whether a later check of the window is scheduled.
     looks_again: Cell<bool>,
-    /// Something is to be written, or there is room.
+    /// Signalled when something is to be written, or there is room.
     may_write: Signal,
-    /// Until when the application is at a block of its.
+    /// Until when the application is busy with a block of this server.
     pub(super) taking: Cell<Instant>,
 }
 
@@ -40,7 +41,7 @@ struct SimulatedDisk {
     is_free: Cell<bool>,
 }
 
-/// A server's processor: one thing at a time. What is urgent goes first: a thread that has slept is preferred to one that has computed.
+/// A server's processor does one thing at a time. Urgent work goes first: a thread that has slept is preferred to one that has computed.
 #[derive(Default)]
 struct DiskServerProcessor {
     is_busy: Cell<bool>,
@@ -48,7 +49,7 @@ struct DiskServerProcessor {
     others: RefCell<VecDeque<Signal>>,
 }
 
-/// The processor has computed something; what follows from it is done before it goes on.
+/// The right to the processor after a computation: what follows from it is done before the next one begins.
 struct ProcessorTurn<'p>(&'p DiskServerProcessor);
 
 impl Drop for ProcessorTurn<'_> {
@@ -91,7 +92,7 @@ impl DiskServerSite {
         }
     }
 
-    /// What is known of it at the end.
+    /// The outcome of the server.
     pub(super) fn outcome(&self) -> ServerOutcome {
         let port = self.blocks.port(PairSide::Responder);
         ServerOutcome {
@@ -103,7 +104,7 @@ impl DiskServerSite {
         }
     }
 
-    /// The processor computes for so long, once it has time. It is the server's until the turn is dropped.
+    /// Waits for the processor, and computes for this long. The processor stays reserved until the turn is dropped.
     async fn compute(
         &self,
         context: &ProgramContext,
@@ -140,7 +141,7 @@ impl BlockSite {
         }
     }
 
-    /// The server understands a list, and reads what it asks for.
+    /// Parses a list, and starts reading what it asks for.
     async fn understand(self: Rc<Self>, number: usize, list: ServerBlockRequests) -> Result<()> {
         let (server, came) = (&self.servers[number], self.context.now());
         let _turn = server.compute(&self.context, self.costs.parse, false).await;
@@ -159,7 +160,7 @@ impl BlockSite {
         }
     }
 
-    /// A disk that is free reads what it is to read next.
+    /// Lets a free disk begin its next read.
     fn read(self: &Rc<Self>, number: usize, disk: u16) {
         let server = &self.servers[number];
         let Some(at) = server
@@ -182,7 +183,7 @@ impl BlockSite {
         }
     }
 
-    /// A block comes from its disk, and is kept in memory and entered in the write queue; then the disk reads on.
+    /// Ends a read: the block goes into the cache and the write queue, and the disk reads on.
     async fn read_block(
         self: Rc<Self>,
         number: usize,
@@ -203,7 +204,7 @@ impl BlockSite {
         Ok(())
     }
 
-    /// Writes to the client what there is, when its connection may hold more.
+    /// Writes to the client whatever there is, as its connection has room.
     pub(super) async fn write_to_client(self: Rc<Self>, number: usize) -> Result<()> {
         let server = &self.servers[number];
         loop {
@@ -228,7 +229,7 @@ impl BlockSite {
         }
     }
 
-    /// Writes a block: whole, or part by part, each when the connection may hold more. One that is superseded meanwhile ends there.
+    /// Writes a block, whole or part by part as the connection has room. A block that is superseded in the meantime ends there.
     async fn write_block(self: &Rc<Self>, number: usize, head: BlockHead) {
         let server = &self.servers[number];
         let turn = server.compute(&self.context, self.costs.hand, true).await;
@@ -265,7 +266,7 @@ impl BlockSite {
         }
     }
 
-    /// Whether the rest of a block is not sent, as it is superseded.
+    /// Whether the rest of a block is cut off because it is superseded.
     fn is_cut(&self, number: usize, unit: u64) -> bool {
         let mut machine = self.servers[number].machine.borrow_mut();
         let connection = number as u64;
@@ -276,7 +277,7 @@ impl BlockSite {
         is_superseded
     }
 
-    /// Hands over bytes to the client, and what they are where they end it; which ones they are.
+    /// Hands bytes to the transport; `ends` is delivered with the last of them. Returns their position in the stream.
     fn hand(&self, number: usize, bytes: u64, ends: Option<SimulatedBlockPayload>) -> Option<u64> {
         let server = &self.servers[number];
         if let Some(window) = &server.window {
@@ -293,7 +294,7 @@ impl BlockSite {
         }
     }
 
-    /// Waits until the transport has taken what was handed over.
+    /// Waits until the transport has taken bytes up to that position.
     async fn taken(&self, number: usize, handed: Option<u64>) {
         let port = self.servers[number].blocks.port(PairSide::Responder);
         if let (Some(port), Some(handed)) = (port, handed) {
@@ -301,11 +302,11 @@ impl BlockSite {
         }
     }
 
-    /// Waits until a server's connection takes another block, or part of one.
+    /// Waits until a server's connection has room for the next block or part.
     async fn wait_for_room(self: &Rc<Self>, number: usize, is_under_way: bool) {
         let server = &self.servers[number];
         loop {
-            // What was said before is looked at now.
+            // Earlier signals are covered by the check that follows.
             server.may_write.clear();
             if self.may_begin(number, is_under_way) {
                 return;
@@ -314,7 +315,8 @@ impl BlockSite {
         }
     }
 
-    /// Whether a server's connection takes another block, or part of one, now. If not, it is woken when one does, or when it is to look again.
+    /// Whether a server's connection has room for the next block or part. If not, the server is woken when it has, or when it has to check
+    /// again.
     fn may_begin(self: &Rc<Self>, number: usize, is_under_way: bool) -> bool {
         let (server, connection) = (&self.servers[number], number as u64);
         let (Some(window), Some(port)) = (&server.window, server.blocks.port(PairSide::Responder))
@@ -352,7 +354,7 @@ impl BlockSite {
         false
     }
 
-    /// Looks again whether a server's connection has room.
+    /// Checks after this time again whether a server's connection has room.
     async fn look_later(self: Rc<Self>, number: usize, time: Duration) -> Result<()> {
         self.context.sleep(time).await;
         let server = &self.servers[number];

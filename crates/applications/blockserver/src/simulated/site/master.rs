@@ -1,4 +1,4 @@
-//! The master: it translates a list after the other and sends servers their parts of them.
+//! The simulated master: it translates one list after the other, and sends the servers their parts.
 
 use super::{BlockSite, CLIENT, FIRST_SERVER, SimulatedBlockPayload};
 use stackline_blocks::master::stamp_master_out;
@@ -21,7 +21,7 @@ impl BlockSite {
         }
     }
 
-    /// Translates a list, once those before it are, and sends on what comes of it.
+    /// Translates a list after those before it, and sends on the parts.
     async fn translate(self: Rc<Self>, came: Instant, list: Message) -> Result<()> {
         let done = self.master_free.get().max(came) + self.costs.translate;
         self.master_free.set(done);

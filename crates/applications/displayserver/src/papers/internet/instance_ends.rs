@@ -1,4 +1,4 @@
-//! What instances of a server of V's block I/O are connected with: a stream to somebody, or a program by its pipes.
+//! What an instance of a server of V's block I/O is connected with: a stream, or a program by its pipes.
 
 use crate::address::{DisplayAddress, DisplayServiceKind};
 use crate::stream::DisplayStream;
@@ -11,28 +11,28 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Bytes that a pipe holds.
+/// The size of a pipe, bytes.
 const PIPE: usize = 4096;
-/// How long a program may take to end once it has said all; whoever goes on longer has not failed.
+/// How long a program may take to end after it has closed its output; a program that runs longer has not failed.
 const ENDS: Duration = Duration::from_secs(1);
-/// How long a program may take to end once nobody reads it.
+/// How long a program may take to end when nobody reads it any more.
 const HANGS_UP: Duration = Duration::from_millis(200);
 
-/// What an instance is.
+/// The kind of instances that a server has.
 #[derive(Clone, Debug)]
 pub enum Serves {
-    /// A stream to the address that is its name: the internet server.
+    /// Streams to the address that is the instance's name: an internet server.
     Streams,
     /// A program, by its pipes: the V-server.
     Program {
-        /// It and its arguments.
+        /// The program and its arguments.
         program: Vec<String>,
-        /// How often it is looked into what the program wrote; at once without.
+        /// How often the program's output is polled; `None`: read immediately.
         polls: Option<Duration>,
     },
 }
 
-/// The two ways of one, and how both end.
+/// Both ways of an instance's connection, and how to end it.
 pub(super) struct InternetInstanceEnds {
     pub(super) reads: Box<dyn Read + Send>,
     pub(super) writes: Box<dyn Write + Send>,
@@ -120,7 +120,7 @@ pub(super) fn connect(
     }
 }
 
-/// What a program says, and how it ends where that is a failure.
+/// A program's output, which ends with an error if the program failed.
 struct InternetProgramOutput<P> {
     name: String,
     process: Pid,
@@ -139,7 +139,7 @@ impl<P: Read> Read for InternetProgramOutput<P> {
     }
 }
 
-/// How a program failed that has said all. It stays to be waited for, so its number stays its own.
+/// How a program failed that has closed its output. It is not waited for, so its process number cannot be reused.
 fn failure(process: Pid) -> Option<String> {
     let (begun, how) = (
         Instant::now(),
@@ -159,7 +159,7 @@ fn failure(process: Pid) -> Option<String> {
     signal.or_else(|| code.map(|code| format!("exited with code {code}")))
 }
 
-/// A pipe into which is looked now and then.
+/// A pipe that is polled now and then.
 struct Polled<P> {
     pipe: P,
     polls: Option<Duration>,

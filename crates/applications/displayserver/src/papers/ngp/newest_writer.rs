@@ -1,5 +1,5 @@
-//! A client's end that would rather have the newest picture seen than every one (`display::ngp::NgpRequestQueue`): what is written waits here, and a
-//! thread sends it as the connection takes it. It reads nothing.
+//! The writer of a client that prefers the newest picture to every single one (`display::ngp::NgpRequestQueue`): requests wait here, and a
+//! thread sends them as fast as the connection takes them.
 
 use stackline_display::ngp::{Near, NgpRequestQueue};
 use std::io::{self, ErrorKind};
@@ -7,21 +7,21 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Bytes that leave together, and those that the kernel keeps: what it has no newer change can take the place of.
+/// Bytes that are sent at a time.
 const PIECE: usize = 1 << 10;
-/// See `PIECE`.
+/// The kernel's send buffer, bytes. It is small because newer changes cannot replace what is in it.
 pub(super) const KERNEL: usize = 4 << 10;
-/// Bytes that wait at most: more than a display lets a client have on its way.
+/// The limit on waiting bytes: more than a display lets a client have under way.
 const MOST: usize = 4 << 20;
-/// How long what waits may take to leave when the client is done.
+/// How long the rest may take when the client is done.
 const DRAINS: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default)]
 struct NgpNewestState {
     waiting: NgpRequestQueue,
-    /// Why nothing leaves any more.
+    /// Why nothing can be sent any more.
     lost: Option<(ErrorKind, String)>,
-    /// A piece is leaving.
+    /// Whether a piece is being sent.
     is_leaving: bool,
     is_ended: bool,
 }
@@ -50,12 +50,12 @@ impl NgpNewestQueue {
     }
 }
 
-/// What is written to a connection; the last who has it ends the thread, once what waits has left.
+/// A handle for writing; dropping the last one ends the thread after the rest is sent.
 #[derive(Debug)]
 pub(super) struct NgpNewestWriter(Arc<NgpNewestQueue>);
 
 impl NgpNewestWriter {
-    /// Of a connection that is there: `sends` has something put into frames, and writes those.
+    /// A writer for a connection; `sends` encodes requests and writes the frames.
     pub(super) fn of(
         sends: impl Fn(&mut dyn FnMut(&mut Near)) -> io::Result<()> + Send + 'static,
     ) -> Self {
@@ -65,7 +65,7 @@ impl NgpNewestWriter {
         Self(queue)
     }
 
-    /// These wait behind the others, which they may take the place of.
+    /// Adds requests, which may replace waiting ones.
     pub(super) fn write(&self, bytes: &[u8]) -> io::Result<()> {
         let mut state = self.0.state();
         while state.waiting.bytes() > MOST && state.lost.is_none() {
@@ -79,7 +79,7 @@ impl NgpNewestWriter {
         Ok(())
     }
 
-    /// Waits until everything has left, as long as that may take.
+    /// Waits until everything is sent, up to a time limit.
     pub(super) fn finish(&self) {
         let state = self.0.state();
         drop(
@@ -98,7 +98,7 @@ impl Drop for NgpNewestWriter {
     }
 }
 
-/// Sends what waits until that is over.
+/// Sends what waits until the writer ends.
 fn work(queue: &NgpNewestQueue, sends: impl Fn(&mut dyn FnMut(&mut Near)) -> io::Result<()>) {
     let mut state = queue.state();
     while !state.is_ended && state.lost.is_none() {

@@ -1,6 +1,7 @@
-//! Connections of PUP that others ask for: all of a socket, distinguished by where they come from and by the socket they were given.
+//! Accepts PUP connections: all share one socket, and are distinguished by the address they come from and the socket number they were
+//! given.
 //!
-//! A stranger takes no connection's place before it has answered from where it says it is.
+//! A new connection takes no established connection's place before it has answered from the address that it claims.
 
 use super::{LATE, Pup, PupStreamShared, PupUdpSocket, options, random};
 use crate::message_stream::address;
@@ -16,28 +17,29 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Connections of a socket at once, and as many that have not answered yet that they are there; how long that may take.
+/// The limit on established connections, and the same limit on those that have not answered.
 const MOST: usize = 256;
+/// How long an unanswered connection is kept.
 const ANSWERS: Duration = Duration::from_secs(5);
-/// Connections that nobody has accepted yet.
+/// The limit on connections that were not accepted yet.
 const BACKLOG: usize = 64;
-/// What an Error says behind the head of the packet that it is about: nobody has that port.
+/// The code in an Error packet, after the header of the packet that it is about: no such port.
 const NO_SUCH_PORT: [u8; 2] = [0, 2];
 
-/// Where connections come.
+/// Accepts connections.
 #[derive(Debug)]
 pub struct PupListener {
     local: SocketAddr,
     came: Mutex<Receiver<Pup>>,
-    /// Its thread ends with it.
+    /// The thread ends when this is dropped.
     alive: Arc<()>,
 }
 
 impl PupListener {
-    /// Listens there.
+    /// Listens on that address.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn bind(at: &str) -> io::Result<Self> {
         let socket = UdpSocket::bind(address(at)?)?;
         let local = socket.local_addr()?;
@@ -61,10 +63,10 @@ impl PupListener {
         })
     }
 
-    /// The next connection.
+    /// Waits for the next connection.
     ///
     /// # Errors
-    /// That its socket failed.
+    /// If its socket failed.
     pub fn accept(&self) -> io::Result<Pup> {
         let came = self.came.lock().unwrap_or_else(PoisonError::into_inner);
         debug_assert!(Arc::strong_count(&self.alive) == 1, "a listener is one");
@@ -72,14 +74,14 @@ impl PupListener {
             .map_err(|_| io::Error::other("the socket failed"))
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     #[must_use]
     pub const fn local(&self) -> SocketAddr {
         self.local
     }
 }
 
-/// A connection of a listener; whether its other end has answered.
+/// A connection of a listener, and whether its other end has answered.
 struct PupListenerConnection {
     shared: Arc<PupStreamShared>,
     since: Instant,
@@ -87,7 +89,7 @@ struct PupListenerConnection {
     due: Option<Moment>,
 }
 
-/// All connections of a socket: by where they come from and their own socket's number.
+/// All connections of a socket, by the address they come from and their own socket's number.
 struct PupConnectionTable {
     line: Arc<PupUdpSocket>,
     to: SyncSender<Pup>,
@@ -98,7 +100,7 @@ struct PupConnectionTable {
 impl PupConnectionTable {
     fn serve(&mut self) {
         let mut piece = [0; 2048];
-        // Those that are there go on without a listener, until the last of them is over.
+        // Established connections continue without a listener until the last of them is over.
         while self.alive.strong_count() > 0 || !self.known.is_empty() {
             let due = self.known.values().filter_map(|known| known.due).min();
             match self.line.hear(&mut piece, due) {
@@ -120,7 +122,7 @@ impl PupConnectionTable {
         }
         let key = (from, packet.to.socket);
         let Some(known) = self.known.get_mut(&key) else {
-            // Nobody is there, which an end that was forgotten hears too.
+            // No such connection, which an end that was forgotten learns this way too.
             if !matches!(
                 packet.kind,
                 PupPacketKind::Error | PupPacketKind::Abort | PupPacketKind::EndReply
@@ -150,7 +152,7 @@ impl PupConnectionTable {
         }
     }
 
-    /// A connection is asked for, or asked for again.
+    /// Handles a request for a connection, which may be a repeated one.
     fn asked(&mut self, from: SocketAddr, packet: &PupPacket<'_>) {
         let before = self
             .known
@@ -160,7 +162,7 @@ impl PupConnectionTable {
             known.due = known.shared.turn(Some(packet));
             return;
         }
-        // Whoever has not answered yet gives way to the next one; whoever has keeps its place.
+        // When there are too many, the oldest unanswered connection gives way; established ones keep their place.
         let answered = self.known.values().filter(|known| known.is_there).count();
         if self.known.len() - answered >= MOST {
             let oldest = self.oldest_stranger();
@@ -196,8 +198,7 @@ impl PupConnectionTable {
         );
     }
 
-    /// The oldest connection that has not answered, of the place that asked for most of them: who asks for one is not driven out by who
-    /// asks for thousands.
+    /// The oldest unanswered connection of the address with the most of them, so that a flood from one address does not drive out others.
     fn oldest_stranger(&self) -> Option<(SocketAddr, u32)> {
         let strangers = || self.known.iter().filter(|(_, known)| !known.is_there);
         let mut asked: HashMap<SocketAddr, usize> = HashMap::new();
@@ -207,7 +208,7 @@ impl PupConnectionTable {
         oldest.map(|(key, _)| *key)
     }
 
-    /// Answers a packet that is of no connection.
+    /// Answers a packet that belongs to no connection.
     fn say(&self, to: SocketAddr, packet: &PupPacket<'_>, kind: PupPacketKind, data: &[u8]) {
         let answer = PupPacket {
             kind,
@@ -219,14 +220,14 @@ impl PupConnectionTable {
         let _ = self.line.socket.send_to(&answer.bytes(true), to);
     }
 
-    /// Lets time pass for those whose time has come; those that are over go.
+    /// Runs the timers that are due, and removes connections that are over.
     fn look(&mut self) {
         let now = self.line.now();
         self.known.retain(|_, known| {
             if !known.is_there && known.since.elapsed() > ANSWERS {
                 return false;
             }
-            // Whoever reads or writes may have set a timer meanwhile.
+            // A reader or writer may have set a timer in the meantime.
             let deadline = known.shared.connection().deadline();
             if deadline.is_none_or(|at| at <= now) || known.due.is_none() {
                 known.due = known.shared.turn(None);

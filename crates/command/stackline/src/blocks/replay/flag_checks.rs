@@ -1,4 +1,5 @@
-//! Which flags say something about a session that is replayed this way: one that does not is refused, never ignored.
+//! Which flags have an effect in which mode of a replay. A flag without effect is an error, so that none is ignored
+//! silently.
 
 use crate::exit::{Error, Result};
 use crate::flags::{NetworkWorld, Replay};
@@ -35,7 +36,7 @@ use BlocksReplayMode::{Emulated, Live, Simulated};
 const ALL: &[BlocksReplayMode] = &[Live, Emulated, Simulated];
 const REAL: &[BlocksReplayMode] = &[Live, Emulated];
 const ACROSS: &[BlocksReplayMode] = &[Emulated, Simulated];
-/// Each flag by its field, and where it says something.
+/// Each flag, by the name of its field, and the modes in which it has an effect.
 const FLAGS: &[(&str, &[BlocksReplayMode])] = &[
     ("sets", &[Live]),
     ("master", &[Live]),
@@ -62,7 +63,7 @@ const FLAGS: &[(&str, &[BlocksReplayMode])] = &[
     ("keep", ALL),
     ("most", ALL),
     ("append", ALL),
-    // Of the simulated world only tcp: see below.
+    // In simulated mode only tcp is accepted; `check` tests it below.
     ("transport", ALL),
     ("age", REAL),
     ("receive_buffer", ALL),
@@ -75,7 +76,7 @@ const FLAGS: &[(&str, &[BlocksReplayMode])] = &[
     ("json", ALL),
 ];
 
-/// Whether every flag that was given says something.
+/// Checks that every flag that was given has an effect in this mode.
 pub(super) fn check(flags: &Replay, mode: BlocksReplayMode) -> Result<()> {
     for (field, modes) in FLAGS {
         if !modes.contains(&mode) && flags.given.has(field) {

@@ -1,5 +1,5 @@
-//! `display bench --beside`: a second client draws the same at the same time, and its stream ends at an internet server of another place (the
-//! paper's method of comparing a local with a remote one, section 9.2). It keeps no events.
+//! `display bench --beside`: a second client draws the same at the same time, through an internet server on another
+//! host. This is how the paper compares a local with a remote server (section 9.2). No events are kept.
 
 use crate::display::rates::{levels, pictures, rows, show};
 use crate::exit::{Error, Exit, Result};
@@ -10,7 +10,7 @@ use stackline_displayserver::experiment::testbed::{DisplayTestbed, no_rate};
 use stackline_displayserver::simulated::{SimulatedDisplayScene, together};
 use stackline_report::display::{DisplayRateRow, display_json};
 
-/// Both clients' rates, of the first and of the one whose internet server is at `beside`.
+/// Measures and prints the rates of both clients; the second one's internet server is at `beside`.
 pub(super) fn bench(flags: &DisplayBench, stage: &DisplayTestbed, beside: &str) -> Result {
     let first = stage.scene(1);
     if first.internet.is_none() {
@@ -61,7 +61,7 @@ pub(super) fn bench(flags: &DisplayBench, stage: &DisplayTestbed, beside: &str) 
     show(&places[1], &all[1], false)
 }
 
-/// A client's rates, with the reason why one is absent.
+/// A client's rates, with the reason where a rate is absent.
 fn explained_rows(
     own: &[DisplayBenchResult],
     other: &[DisplayBenchResult],

@@ -1,4 +1,4 @@
-//! What on a path no form covers: what changes in time, jitter, queues that drop early, other parts.
+//! Properties of paths that no formula covers: changes over time, jitter, queues that drop early, other parts.
 
 use super::shared_words::{LEAST_TIMEOUT_S, LITTLE, name};
 use crate::path::{HopModel, PathModel};
@@ -8,15 +8,15 @@ use alloc::format;
 use alloc::string::String;
 use stackline_core::units;
 
-/// So many deviations beyond the mean few packets are late.
+/// With this many standard deviations beyond the mean, few packets are later.
 const DEVIATIONS: f64 = 2.0;
-/// And so many hardly one.
+/// With this many standard deviations beyond the mean, hardly any packet is later.
 const ALL_DEVIATIONS: f64 = 5.0;
-/// A stream notices jitter from this share of its round trip on.
+/// Jitter of at least this share of the round-trip time affects a stream.
 const NOTICED: f64 = 0.01;
 
-/// What changes while it lasts, or comes twice. A mean over time is not that of a run, and calls that follow one another are more often
-/// when they are short.
+/// Properties that change during a run, or packets that are duplicated. A long-run mean is not that of a run, and
+/// calls that follow one another are more frequent while they are short.
 pub(super) fn unsteady(s: &Situation<'_>) -> Result<(), String> {
     let reasons = s.there.unsteady.iter().chain(&s.back.unsteady);
     reasons.into_iter().next().map_or(Ok(()), |reason| {
@@ -24,7 +24,7 @@ pub(super) fn unsteady(s: &Situation<'_>) -> Result<(), String> {
     })
 }
 
-/// Parts that go in turns, or in no form, on the same links.
+/// Parts other than bulk transfers on the same links.
 pub(super) fn beside_turns(s: &Situation<'_>) -> Result<(), String> {
     let takes_time = |hop: &&HopModel| hop.rate_bit_s.is_some();
     let hops = s.there.hops.iter().chain(&s.back.hops);
@@ -39,7 +39,7 @@ pub(super) fn beside_turns(s: &Situation<'_>) -> Result<(), String> {
         })
 }
 
-/// How late packets come in jitter, but for few, s; infinite where draws have no variance.
+/// The delay by jitter that only few packets exceed, s; infinite where the distribution has no variance.
 fn jitter_s(path: &PathModel, deviations: f64) -> f64 {
     let late = |hop: &HopModel| {
         let drawn = &hop.jitter.as_ref()?.distribution;
@@ -49,7 +49,7 @@ fn jitter_s(path: &PathModel, deviations: f64) -> f64 {
     path.hops.iter().filter_map(late).sum()
 }
 
-/// Jitter of a transfer: packets that overtake each other, or wait for each other, look like losses and queues.
+/// Jitter in a transfer: packets that overtake or wait for each other look like losses and queues.
 pub(super) fn jitter_of_transfer(
     flow: &ModelledFlow<'_>,
     elapsed_s: f64,
@@ -70,8 +70,9 @@ pub(super) fn jitter_of_transfer(
     )
 }
 
-/// Jitter of turns of so long. A message is there when the latest of its packets is; alone it comes after the mean. A stream's bare
-/// acknowledgements go before answers, which wait for them where packets stay in order.
+/// Jitter in turns of `turn_s` seconds. A message is complete when the latest of its packets arrives; a single packet
+/// arrives after the mean delay. A stream's bare acknowledgements precede answers, which wait for them where packets
+/// stay in order.
 pub(crate) fn jitter_of_turns(s: &Situation<'_>, turn_s: f64, alone: bool) -> Result<(), String> {
     let of = |deviations| jitter_s(&s.there, deviations) + jitter_s(&s.back, deviations);
     if of(DEVIATIONS) <= LITTLE * turn_s {
@@ -105,7 +106,7 @@ pub(crate) fn jitter_of_turns(s: &Situation<'_>, turn_s: f64, alone: bool) -> Re
     Ok(())
 }
 
-/// A queue that can grow, of which a discipline drops before it is full.
+/// A queue that can grow, with a discipline that drops packets before it is full.
 pub(super) fn drops_early(path: &PathModel) -> Result<(), String> {
     let mut before = f64::INFINITY;
     for hop in &path.hops {

@@ -1,24 +1,24 @@
-//! What is little, what timers are, and words that reasons share.
+//! Thresholds, timers and texts that the reasons share.
 
 use crate::HopModel;
 use alloc::format;
 use alloc::string::String;
 
-/// Losses that go with less than this share of a figure are left out of it.
+/// Effects below this share of a figure are ignored.
 pub(super) const LITTLE: f64 = 0.04;
-/// A run that meets a loss with so little chance seldom meets one.
+/// With a probability of a loss up to this, a run is assumed to have none.
 pub(super) const SELDOM: f64 = 0.05;
-/// What a loss at the end of a flight costs at least: Linux' least time-out.
+/// Least cost of a loss at the end of a flight: Linux's minimum retransmission timeout, s.
 pub(super) const LEAST_TIMEOUT_S: f64 = 0.2;
-/// How long the first packets are waited for (RFC 6298, section 2.1).
+/// The first retransmission timeout, s (RFC 6298, section 2.1).
 pub(super) const FIRST_TIMEOUT_S: f64 = 1.0;
 
-/// A hop in words.
+/// The name of a hop: `a -> b`.
 pub(super) fn name(hop: &HopModel) -> String {
     format!("{} -> {}", hop.ends.0, hop.ends.1)
 }
 
-/// Why a host whose processor copies for others too has no form.
+/// The reason for a host whose processor also copies for other traffic.
 pub(super) fn busy(host: &str) -> String {
     format!(
         "no closed-form formula describes how copying and other traffic share the processor of {host}"

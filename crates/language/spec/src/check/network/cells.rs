@@ -1,4 +1,4 @@
-//! Queues at switches that cut frames into cells: cells are dropped where they find no room, and in no other way.
+//! Checks queues at switches that cut frames into cells: such a switch drops cells only where its buffer is full.
 
 use super::full_size_packets::senders;
 use crate::diagnostic::{Diagnostic, DiagnosticReport};
@@ -7,7 +7,7 @@ use alloc::collections::BTreeSet;
 use alloc::format;
 use stackline_core::network::{Discipline, LinkQueue, Network};
 
-/// Reports disciplines that such a switch could not follow: its own, and those of links it sends onto.
+/// Reports disciplines that such a switch cannot follow: its own, and those of links that it sends onto.
 pub(super) fn report(item: &NetworkItem, network: &Network, report: &mut DiagnosticReport) {
     let cutting = network
         .switches

@@ -1,4 +1,4 @@
-//! Figures of a network: numbers, delays, shares and rates within the bounds they have there.
+//! Evaluates the figures of a network: numbers, delays, shares and rates within their bounds.
 
 use crate::check::evaluate::Bindings;
 use crate::diagnostic::Diagnostic;
@@ -7,21 +7,21 @@ use alloc::format;
 use alloc::string::String;
 use stackline_core::time::Duration;
 
-/// Of a switch or a queue.
+/// Largest buffer of a switch or a queue, in bytes.
 pub(super) const LARGEST_BUFFER: u64 = 1 << 40;
-/// Of IP.
+/// Largest packet of IP, in bytes.
 pub(super) const LARGEST_PACKET: u64 = 65_535;
-/// Of a cell's bytes.
+/// Header of a cell, in bytes.
 pub(super) const CELL_HEADER: u64 = 5;
 /// Longest delay, in seconds.
 const LONGEST_DELAY: f64 = 3600.0;
 
-/// In its base unit; nothing varies in a network.
+/// The value in its base unit.
 pub(super) fn number(value: &SpecValue) -> f64 {
     Bindings(&[]).number(value)
 }
 
-/// A time of at most an hour, perhaps none.
+/// A time from 0 to one hour.
 pub(super) fn delay(value: &SpecValue, what: &str) -> Result<Duration, Diagnostic> {
     let seconds = number(value);
     if seconds <= LONGEST_DELAY {
@@ -32,7 +32,7 @@ pub(super) fn delay(value: &SpecValue, what: &str) -> Result<Duration, Diagnosti
         .hint("a number without a unit means seconds"))
 }
 
-/// Per cent to a probability.
+/// A percentage as a probability.
 pub(super) fn share(value: &SpecValue, what: impl Into<String>) -> Result<f64, Diagnostic> {
     let percent = number(value);
     if percent <= 100.0 {
@@ -44,7 +44,7 @@ pub(super) fn share(value: &SpecValue, what: impl Into<String>) -> Result<f64, D
     )
 }
 
-/// bit/s above zero.
+/// A rate above zero, bit/s.
 pub(super) fn positive_rate(
     value: &SpecValue,
     what: &str,

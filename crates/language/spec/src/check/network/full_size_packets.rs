@@ -1,4 +1,4 @@
-//! Networks that are possible, but through which no packet of full size would pass.
+//! Warns of networks that are valid, but through which no packet of full size can pass.
 
 use super::figures::CELL_HEADER;
 use crate::diagnostic::{Diagnostic, DiagnosticReport, TextSpan};
@@ -7,7 +7,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use stackline_core::network::{Network, NetworkLink, NetworkSwitch};
 
-/// AAL5 adds this to a frame before it is cut.
+/// Bytes that AAL5 adds to a frame before it is cut into cells.
 const FRAME_TRAILER: u64 = 8;
 
 /// Warnings about buffers and queues that are too small.
@@ -45,7 +45,7 @@ pub(super) fn report(item: &NetworkItem, network: &Network, report: &mut Diagnos
     }
 }
 
-/// The ends that put packets onto a link.
+/// The ends of a link that send packets onto it.
 pub(super) fn senders(link: &NetworkLink) -> impl Iterator<Item = &str> {
     let back = (!link.one_way).then_some(link.ends.1.as_str());
     core::iter::once(link.ends.0.as_str()).chain(back)

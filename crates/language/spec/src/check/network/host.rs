@@ -1,4 +1,4 @@
-//! A host's interface and clock.
+//! Checks a host's interface, clock and processor costs.
 
 use super::figures::{delay, number, positive_rate};
 use crate::check::evaluate::{LONGEST, fixed};
@@ -10,15 +10,15 @@ use stackline_core::network::{ClockModel, NetworkHost, NetworkInterface, Outage,
 use stackline_core::plan::ProcessorShare;
 use stackline_core::time::Duration;
 
-/// 64 processors.
+/// Largest share of processors, in per cent: 64 processors.
 const MOST_SHARE: f64 = 6400.0;
 const MOST_FRAMES: u64 = 1 << 24;
-/// Between the fastest processor and the slowest.
+/// Largest ratio between the fastest and the slowest processor.
 const CPU_RANGE: f64 = 1e6;
-/// Drift of a clock; a good one has 1, a bad one 100.
+/// Largest drift of a clock, ppm; a good clock has 1, a bad one 100.
 const MOST_PPM: f64 = 100_000.0;
 
-/// All the hosts of a statement.
+/// All hosts that a statement declares.
 pub(super) fn resolve(item: &NodeItem, report: &mut DiagnosticReport) -> Vec<NetworkHost> {
     let (interface, clock) = (interface(item, report), clock(&item.clock, report));
     let work = work(item, report);
@@ -124,7 +124,7 @@ fn interface(item: &NodeItem, report: &mut DiagnosticReport) -> NetworkInterface
     }
 }
 
-/// An interface that copies by itself needs something to copy, and no processor that waits for it.
+/// An interface that copies by itself needs a cost of copying, and excludes a busy-waiting processor.
 fn own_processor(item: &NodeItem, report: &mut DiagnosticReport) {
     let Some(span) = item.interface_copies else {
         return;
@@ -147,7 +147,7 @@ fn own_processor(item: &NodeItem, report: &mut DiagnosticReport) {
     }
 }
 
-/// What programs take of its processor.
+/// What programs cost its processor.
 fn work(item: &NodeItem, report: &mut DiagnosticReport) -> ProgramCosts {
     let mut time =
         |value: Option<&SpecValue>, what| value.and_then(|value| report.keep(delay(value, what)));
@@ -231,7 +231,7 @@ fn clock(items: &[ClockItem], report: &mut DiagnosticReport) -> ClockModel {
     clock
 }
 
-/// Adds a step; true when there is one at that time.
+/// Adds a step of the clock; true when there is already one at that time.
 fn step(
     item: &ClockItem,
     at: &SpecValue,
@@ -251,7 +251,7 @@ fn step(
     twice
 }
 
-/// Nanoseconds.
+/// A time with a sign, in ns.
 fn signed(item: &ClockItem) -> Result<i64, Diagnostic> {
     let seconds = number(&item.value);
     if seconds > LONGEST {

@@ -1,5 +1,5 @@
-//! Networks of IMPs: what such a network may hold. All its switches are IMPs, its hosts have one interface each, its lines have a rate
-//! and a delay that do not change.
+//! Checks networks of IMPs: all switches are IMPs, each host has one interface, and lines have a constant rate and
+//! delay.
 
 use crate::check::evaluate::fixed;
 use crate::diagnostic::{Diagnostic, DiagnosticReport};
@@ -9,10 +9,10 @@ use crate::tree::{
 use alloc::format;
 use stackline_core::network::{ImpMachine, ImpSettings, MOST_IMPS};
 
-/// Messages and channels, at most.
+/// Largest number of messages or channels.
 const MOST: u64 = 1024;
 
-/// The IMP.
+/// The settings of an IMP.
 pub(super) fn resolve(item: &ImpItem, report: &mut DiagnosticReport) -> ImpSettings {
     let machine = ImpMachine::ALL
         .iter()

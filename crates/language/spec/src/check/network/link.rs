@@ -12,9 +12,9 @@ use stackline_core::distribution::Distribution;
 use stackline_core::network::{Jitter, LossModel, NetworkLink, StepSchedule};
 use stackline_core::time::Duration;
 
-/// Every network of IPv4 carries packets of that size (RFC 791).
+/// Least MTU, in bytes: every network with IPv4 carries packets of this size (RFC 791).
 const LEAST_MTU: u64 = 68;
-/// Number of a packet.
+/// Largest number of a packet in a list of losses.
 const LAST_PACKET: u64 = 1_000_000_000_000;
 
 pub(super) fn resolve(
@@ -54,7 +54,7 @@ pub(super) fn resolve(
     }
 }
 
-/// The delay, and how it changes.
+/// The delay of a link, and how it changes.
 fn delays(
     item: &DelayItem,
     report: &mut DiagnosticReport,
@@ -133,7 +133,7 @@ fn bit_errors(value: &SpecValue) -> Result<f64, Diagnostic> {
     ))
 }
 
-/// Their numbers, which ascend.
+/// The packet numbers of a list, which must ascend.
 fn packets(values: &[SpecValue], report: &mut DiagnosticReport) -> Vec<u64> {
     let mut numbers: Vec<u64> = Vec::new();
     for value in values {

@@ -1,4 +1,4 @@
-//! A queue: its limit, its discipline with what the RFCs say where nothing is written.
+//! Checks a queue: its limit, and its discipline with the defaults of the RFCs.
 
 use super::figures::{LARGEST_BUFFER, number};
 use crate::check::evaluate::fixed;
@@ -16,11 +16,12 @@ const LONGEST: f64 = 3600.0;
 const MOST_FLOWS: u64 = 65_536;
 const MOST_QUANTUM: u64 = 1 << 24;
 
-/// RFC 8289.
+/// Defaults of CoDel: target 5 ms, interval 100 ms (RFC 8289).
 const CODEL: (Duration, Duration) = (Duration(5_000_000), Duration(100_000_000));
-/// RFC 8033.
+/// Defaults of PIE: target 15 ms, update 15 ms (RFC 8033).
 const PIE: (Duration, Duration) = (Duration(15_000_000), Duration(15_000_000));
-/// RFC 8290: flows, and a full Ethernet frame without its check sequence.
+/// Defaults of FQ-CoDel (RFC 8290): number of flows, and quantum in bytes (an Ethernet frame without its check
+/// sequence).
 const FQ_CODEL: (u32, u32) = (1024, 1514);
 /// Floyd and Jacobson, 1993.
 const RED: (f64, f64) = (0.1, 0.002);
@@ -93,7 +94,7 @@ pub(super) fn resolve(item: &QueueItem, report: &mut DiagnosticReport) -> LinkQu
     queue
 }
 
-/// A limit without a unit: bytes, though packets are what others count.
+/// Warns of a limit without a unit: it counts bytes, while other tools count packets.
 fn unit_doubted(value: &SpecValue, report: &mut DiagnosticReport) {
     if let (Base::Number(number @ 1.0..), SpecUnit::None) = (&value.base, value.unit) {
         let message = format!("the limit of this queue is interpreted as {number} B");
@@ -102,7 +103,7 @@ fn unit_doubted(value: &SpecValue, report: &mut DiagnosticReport) {
     }
 }
 
-/// What does not go together, or does nothing.
+/// Reports settings that do not go together or have no effect.
 fn agreement(item: &QueueItem, queue: &LinkQueue, report: &mut DiagnosticReport) {
     let name = item
         .discipline
@@ -263,7 +264,7 @@ impl DisciplineSettings<'_> {
             .unwrap_or(otherwise)
     }
 
-    /// Target and interval of `CoDel`.
+    /// The target and interval of `CoDel`.
     fn control(&self, report: &mut DiagnosticReport) -> (Duration, Duration) {
         let target = self.time("target", CODEL.0, report);
         let interval = self.time("interval", CODEL.1, report);

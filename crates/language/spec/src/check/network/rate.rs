@@ -1,4 +1,4 @@
-//! The rate of a link: constant, a schedule, a trace of moments.
+//! Checks the rate of a link: constant, a schedule, or a trace.
 
 use super::figures::{number, positive_rate};
 use super::schedule;

@@ -1,4 +1,4 @@
-//! Whether every host reaches every other. Switches and routers forward; hosts do not.
+//! Checks that every host can reach every other. Switches and routers forward packets, hosts do not.
 
 use crate::diagnostic::{Diagnostic, DiagnosticReport};
 use crate::tree::{NetworkItem, Word};
@@ -7,10 +7,10 @@ use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Nodes by number, hosts first.
+/// The nodes by number, hosts first.
 struct ReachabilityGraph {
     hosts: usize,
-    /// Where one link leads to from each.
+    /// For each node, the nodes to which one link leads.
     next: Vec<Vec<usize>>,
 }
 
@@ -43,7 +43,8 @@ impl ReachabilityGraph {
         }
     }
 
-    /// Whether one search is enough: all switches reach each other, every host sends to one of them and hears from one.
+    /// Whether one search is enough: all switches reach each other, and every host sends to one of them and receives
+    /// from one.
     fn has_core(&self) -> bool {
         let switches = self.hosts..self.next.len();
         let mut back = vec![Vec::new(); self.next.len()];
@@ -68,7 +69,7 @@ impl ReachabilityGraph {
         !switches.is_empty() && joined(&self.next) && joined(&back) && all(&self.next) && all(&back)
     }
 
-    /// Which nodes a packet of that host can get to.
+    /// Which nodes a packet from that host can reach.
     fn reached(&self, host: usize) -> Vec<bool> {
         self.closure(host, &self.next)
     }

@@ -1,14 +1,14 @@
-//! Answers to blasts: what they call for, and how they are written.
+//! The answers to blasts: when they are sent, and how they are written.
 
 use super::BlastReceiver;
 use crate::blast::options::BlastStrategy;
 use crate::blast::wire::{ACK_REQUEST, BlastHeader, BlastPacketKind, COMPLETE, UNSOLICITED};
 use alloc::vec::Vec;
 
-/// Most answers that may wait; a peer that requests faster is answered later.
+/// The most answers that may wait; requests of a faster peer are left unanswered.
 pub(super) const ANSWERS: usize = 1 << 12;
 
-/// An answer to be sent.
+/// An answer that is to be sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BlastPendingAnswer {
     pub(super) number: u32,
@@ -21,7 +21,7 @@ pub(super) struct BlastPendingAnswer {
 pub(super) enum AnswerKind {
     Complete,
     Missing,
-    /// The same, without a request.
+    /// Missing packets, reported without a request.
     Unsolicited,
 }
 
@@ -106,7 +106,7 @@ impl BlastReceiver {
         let missing = reassembly.bitmap.bound() - reassembly.bitmap.count();
         let body = match strategy {
             BlastStrategy::Selective => body,
-            // What lies beyond has to come again.
+            // Everything from the first missing packet on has to be sent again.
             BlastStrategy::Partial => {
                 reassembly.bitmap.cut(first);
                 Vec::new()

@@ -1,4 +1,5 @@
-//! What a server reports to its driver: results of moves and arrivals, errors of use, counters. Plain data.
+//! What a server reports to its driver (the code that moves packets and data for it): results of moves and arrivals,
+//! errors of use, counters. Plain data.
 
 use crate::blast::answer_timeout::BlastSenderWait;
 use crate::ikp::wire::Grants;
@@ -6,41 +7,41 @@ use crate::ikp::wire::Grants;
 /// A message that has been delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IkpMessage {
-    /// Its transaction.
+    /// The number of its transaction.
     pub transaction: u32,
-    /// Bytes of the message, the first of the payload.
+    /// Bytes of the message, which are the first of the payload.
     pub bytes: u32,
-    /// Behind them in the payload, so many of the first readable bytes.
+    /// How many of the first readable bytes follow in the payload.
     pub carried: u32,
-    /// What may be read and written.
+    /// What the server may read and write.
     pub grants: Grants,
-    /// Bytes that a reply has room for, message and data.
+    /// Bytes that a reply has for message and data.
     pub room: u32,
-    /// It takes the place of one that was not replied to: the client has given that one up.
+    /// It replaces a message that was not replied to: the client has given that one up.
     pub replaces: bool,
 }
 
-/// What to do with what arrived.
+/// What to do with a packet that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IkpServerArrival {
-    /// A message, to be received.
+    /// It is a message, to be received.
     Message(IkpMessage),
-    /// Its payload belongs to the range that is being moved from the client, so many bytes from the range's beginning.
+    /// Its payload belongs to the range that is being moved from the client, at this offset from the range's beginning.
     Place(u32),
-    /// Nothing: it is control, has been here before, or is of another time.
+    /// Do nothing: the packet is control, a duplicate, or of another transaction.
     Nothing,
-    /// It goes beyond what was requested, or is invalid.
+    /// The packet goes beyond what was requested, or is invalid.
     Refused,
 }
 
 /// Why a move or a reply is not made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IkpReplyError {
-    /// There is no message without a reply: it was replied to, or the client has given it up.
+    /// There is no unreplied message: it was replied to, or the client has given it up.
     Gone,
-    /// It goes beyond the segment granted, which has so many bytes.
+    /// It goes beyond the granted segment, which has this many bytes.
     Outside(u32),
-    /// It is longer than the packet that carries it, which has room for so many bytes.
+    /// It is longer than the packet that carries it, which has room for this many bytes.
     Long(u32),
     /// The last move has not ended.
     Busy,
@@ -48,7 +49,7 @@ pub enum IkpReplyError {
     Failed,
 }
 
-/// How a move is.
+/// The progress of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IkpMoveProgress {
     /// It is in progress.
@@ -61,12 +62,12 @@ pub enum IkpMoveProgress {
     Gone,
 }
 
-/// Why a server has to be polled.
+/// Why [`super::IkpServer::poll`] has to be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IkpServerPollCause {
     /// A reply, an answer or PENDING is to be sent.
     Answer,
-    /// Something of a move is to be sent.
+    /// A move has something to send.
     Move(BlastSenderWait),
     /// A range is to be requested, perhaps again.
     Ask,
@@ -79,11 +80,11 @@ pub enum IkpServerPollCause {
 pub struct IkpServerCounters {
     /// Messages delivered, repeated ones included.
     pub messages: u64,
-    /// Messages delivered again.
+    /// Messages that were delivered again after their reply.
     pub again: u64,
     /// Sends answered with PENDING.
     pub pending: u64,
-    /// Replies repeated.
+    /// Replies that were repeated.
     pub repeated: u64,
     /// Packets that were invalid or went beyond what was requested.
     pub violations: u64,

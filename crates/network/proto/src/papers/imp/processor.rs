@@ -1,17 +1,17 @@
-//! The processor of an IMP: one thing after the other, each takes its cycles. What comes over lines and goes onto them is served before
-//! what hosts want, as interrupts did; nothing that was begun is set aside.
+//! The processor of an IMP: it does one job after the other, and each takes its cycles. Jobs of lines are served before
+//! jobs of hosts, as interrupts did; a job that was begun is not preempted.
 
 use alloc::collections::VecDeque;
 use stackline_core::time::{Duration, Instant};
 
-/// Work in the order in which it came, lines before hosts.
+/// The queues of jobs, in order of arrival, lines before hosts; each with the time that it takes.
 #[derive(Debug)]
 pub(super) struct ImpProcessor<J> {
     lines: VecDeque<(J, Duration)>,
     hosts: VecDeque<(J, Duration)>,
-    /// What it does, and when it is done.
+    /// The present job, and when it is done.
     current: Option<(J, Instant)>,
-    /// How long it worked so far.
+    /// The time of all jobs begun so far.
     busy: Duration,
 }
 
@@ -25,13 +25,13 @@ impl<J> ImpProcessor<J> {
         }
     }
 
-    /// One more for a line.
+    /// Queues a job of a line.
     pub(super) fn put(&mut self, now: Instant, job: J, takes: Duration) {
         self.lines.push_back((job, takes));
         self.begin(now);
     }
 
-    /// One more for a host.
+    /// Queues a job of a host.
     pub(super) fn put_host(&mut self, now: Instant, job: J, takes: Duration) {
         self.hosts.push_back((job, takes));
         self.begin(now);
@@ -46,7 +46,7 @@ impl<J> ImpProcessor<J> {
         }
     }
 
-    /// What is done by now.
+    /// The job that is done by now, if any; the next one begins.
     pub(super) fn take(&mut self, now: Instant) -> Option<J> {
         let (_, done) = self.current.as_ref().filter(|(_, done)| *done <= now)?;
         let done = *done;
@@ -55,12 +55,12 @@ impl<J> ImpProcessor<J> {
         job
     }
 
-    /// When the next is done.
+    /// When the present job is done.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.current.as_ref().map(|(_, done)| *done)
     }
 
-    /// All that it began so far.
+    /// The time of all jobs begun so far.
     pub(super) const fn busy(&self) -> Duration {
         self.busy
     }

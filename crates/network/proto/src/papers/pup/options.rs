@@ -1,33 +1,33 @@
-//! What is chosen of a connection, and what is not.
+//! The options and the fixed times of a PUP connection.
 
 use super::packet::MOST_DATA;
 use stackline_core::time::Duration;
 
-/// What is chosen of a connection.
+/// The options of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PupOptions {
-    /// Bytes of data of a packet at most.
+    /// The most bytes of data of a packet.
     pub packet: u16,
-    /// Bytes that are kept until they are acknowledged, and until they are read.
+    /// Bytes that are kept until they are acknowledged.
     pub send_buffer: usize,
-    /// See `send_buffer`; at most 65,535 are reported to the peer.
+    /// Bytes that are kept until they are read; at most 65,535 are reported to the peer.
     pub receive_buffer: usize,
     /// Whether packets have checksums.
     pub checked: bool,
-    /// Every timeout is so long; else they follow the round trip.
+    /// A constant timeout; `None`: timeouts follow the round trip.
     pub fixed_timeout: Option<Duration>,
-    /// How often it is asked again before the other end is given up.
+    /// How often the other end is asked again before it is given up.
     pub tries: u32,
-    /// After so long without a packet the other end is asked whether it is there.
+    /// After this time without a packet the other end is asked whether it is there.
     pub idle: Option<Duration>,
 }
 
 impl PupOptions {
-    /// Timeouts before a round trip was measured; the least and the longest.
+    /// The timeout before a round trip was measured.
     pub const FIRST_TIMEOUT: Duration = Duration(1_000_000_000);
-    /// See [`Self::FIRST_TIMEOUT`].
+    /// The least timeout.
     pub const LEAST_TIMEOUT: Duration = Duration(50_000_000);
-    /// See [`Self::FIRST_TIMEOUT`].
+    /// The longest timeout.
     pub const LONGEST_TIMEOUT: Duration = Duration(8_000_000_000);
     /// How long an end that has answered an End stays, to answer it again.
     pub const DALLY: Duration = Duration(10_000_000_000);

@@ -1,10 +1,10 @@
-//! Methods of AMQP 0-9-1, by their class and number: which one answers which, and what each is about.
+//! The methods of AMQP 0-9-1, by class and number: which one answers which, and what each is about.
 
 use super::super::records::RecordFieldReader;
 use super::super::{ExchangeKind, RedactedName};
 use stackline_redact::operation;
 
-/// A class and a number within it.
+/// The class of a method and its number within the class.
 pub(super) type MethodId = (usize, usize);
 
 pub(super) const START: MethodId = (10, 10);
@@ -21,7 +21,7 @@ pub(super) const REJECT: MethodId = (60, 90);
 pub(super) const NACK: MethodId = (60, 120);
 pub(super) const CONFIRM_OK: MethodId = (85, 11);
 
-/// What a client asks, what answers it, its name, and where the bit stands that says that nothing does.
+/// The methods that a client asks with: the method that answers, the name, and the mask of the `no-wait` bit, if it has one.
 const ASKED: [(MethodId, MethodId, &str, Option<u8>); 22] = [
     ((10, 11), (10, 30), "connection.start-ok", None),
     ((10, 40), (10, 41), "connection.open", None),
@@ -46,11 +46,12 @@ const ASKED: [(MethodId, MethodId, &str, Option<u8>); 22] = [
     ((85, 10), CONFIRM_OK, "confirm.select", Some(1)),
     ((90, 10), (90, 11), "tx.select", None),
 ];
-/// The same of transactions, and what nothing answers.
+/// The same for the methods that end transactions.
 const COMMITS: [(MethodId, MethodId, &str, Option<u8>); 2] = [
     ((90, 20), (90, 21), "tx.commit", None),
     ((90, 30), (90, 31), "tx.rollback", None),
 ];
+/// Methods that nothing answers, with their names.
 const OTHERS: [(MethodId, &str); 12] = [
     ((10, 30), "connection.tune"),
     ((10, 31), "connection.tune-ok"),
@@ -66,7 +67,7 @@ const OTHERS: [(MethodId, &str); 12] = [
     (NACK, "basic.nack"),
 ];
 
-/// A method, and what stands behind its number.
+/// A method with its arguments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Method<'b> {
     pub(super) id: MethodId,
@@ -86,7 +87,7 @@ impl<'b> Method<'b> {
         ASKED.iter().chain(&COMMITS).find(|(id, ..)| *id == self.id)
     }
 
-    /// Whether it is one that answers.
+    /// Whether the method answers another one.
     pub(super) fn is_answer(&self) -> bool {
         self.id == GET_EMPTY
             || ASKED
@@ -95,7 +96,7 @@ impl<'b> Method<'b> {
                 .any(|(_, answer, ..)| *answer == self.id)
     }
 
-    /// What answers it, unless it says that nothing shall.
+    /// The method that answers this one, unless its `no-wait` bit is set.
     pub(super) fn answer(&self) -> Option<MethodId> {
         let (_, answer, _, silent) = self.expected_answer()?;
         let is_silent = silent.is_some_and(|bit| self.bits().is_some_and(|bits| bits & bit != 0));
@@ -109,14 +110,15 @@ impl<'b> Method<'b> {
         }
     }
 
+    /// Whether content frames follow, among the methods that a server sends unasked.
     pub(super) const fn has_content(&self) -> bool {
         matches!(self.id, RETURN | DELIVER)
     }
 
-    /// The names that it begins with, as many as stand before its bits.
+    /// The short texts at the beginning of its arguments, up to its bits.
     fn texts(&self) -> [&'b [u8]; 3] {
         let mut fields = self.arguments;
-        // A number that is not used stands before most.
+        // Most methods begin with a reserved number of two bytes.
         if !matches!(self.id, (60, 30) | (85 | 90, _)) {
             let _ = fields.take(2);
         }
@@ -132,6 +134,7 @@ impl<'b> Method<'b> {
         texts
     }
 
+    /// The byte with the method's bits, behind its texts.
     fn bits(&self) -> Option<u8> {
         let texts: usize = match self.id {
             (85, _) => return self.arguments.0.first().copied(),
@@ -145,7 +148,7 @@ impl<'b> Method<'b> {
         self.arguments.0.get(texts).copied()
     }
 
-    /// `queue.declare orders`, `basic.publish orders`: the exchange, or the key where there is none.
+    /// `queue.declare orders`, `basic.publish orders`: the method and its exchange, or the routing key if the exchange has no name.
     pub(super) fn name(&self) -> RedactedName {
         let other = OTHERS
             .iter()
@@ -178,7 +181,7 @@ impl<'b> Method<'b> {
         operation::redact_at_subject(name, of)
     }
 
-    /// Of a method that closes the code, of others whether it is one that refuses.
+    /// The status that the method gives: the code of a method that closes, or whether it rejects.
     pub(super) fn status(&self) -> RedactedName {
         let mut arguments = self.arguments;
         match self.id {
@@ -191,7 +194,7 @@ impl<'b> Method<'b> {
         }
     }
 
-    /// Up to which message, or which one alone, it confirms.
+    /// The delivery tag that it confirms, and whether it confirms all up to that one.
     pub(super) fn confirmation(&self) -> Option<(u64, bool)> {
         let mut arguments = self.arguments;
         let tag = arguments.number(8)? as u64;

@@ -1,17 +1,18 @@
-//! Frames of one side (RFC 9113, sections 4 and 6), byte by byte: what begins, what of it is contents, where it ends. A block of header
-//! fields and its continuations are one frame here. Nothing is held but a header; padding and priorities are left out.
+//! Parses the frames of one side (RFC 9113, sections 4 and 6) byte by byte: where they begin, what is content, where they end. A header
+//! block with its CONTINUATION frames counts as one frame. Only frame headers are held; padding and priorities are skipped.
 
-/// What the initiator says first.
+/// The connection preface, which the initiator sends first.
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Bytes of a frame's header.
+/// The length of a frame's header in bytes.
 const HEADER: usize = 9;
 
+/// Flags of frames.
 const END_STREAM: u8 = 0x1;
 const END_HEADERS: u8 = 0x4;
 const PADDED: u8 = 0x8;
 const PRIORITY: u8 = 0x20;
 
-/// What a frame is.
+/// The kinds of frames that matter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Http2FrameKind {
     /// DATA.
@@ -22,79 +23,82 @@ pub(super) enum Http2FrameKind {
     Promise,
     /// `RST_STREAM`.
     Reset,
-    /// What belongs to no exchange.
+    /// Any frame that belongs to no exchange.
     #[default]
     Other,
 }
 
-/// A frame that goes on.
+/// The frame in progress.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Http2Frame {
     pub(super) what: Http2FrameKind,
     pub(super) stream: u32,
     /// The offset of its first byte.
     pub(super) at: u64,
-    /// Nothing follows it on its stream.
+    /// Whether it is the last frame of its sender on its stream.
     pub(super) ends_stream: bool,
-    /// The stream that a promise is about, where that came.
+    /// The promised stream of a `PUSH_PROMISE`, once it was read.
     pub(super) promised: Option<u32>,
 }
 
-/// What the next bytes are.
+/// A step of the parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Http2FrameStep<'b> {
-    /// The header of a frame is whole.
+    /// The header of a frame is complete.
     Begins,
-    /// The frame says which stream it promises.
+    /// The promised stream of the frame was read.
     Promised,
-    /// Data, or a part of a block of header fields.
+    /// Content of a DATA frame, or a part of a header block.
     Content(&'b [u8]),
-    /// The frame is whole.
+    /// The frame is complete.
     Ends,
-    /// It is not HTTP/2: nothing more is known.
+    /// The bytes are not HTTP/2: nothing more can be read.
     Foreign,
 }
 
-/// What was missed.
+/// The effect of bytes that were not captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gap {
-    /// So many bytes of the contents of the frame that goes on.
+    /// This many content bytes of the current frame are missing.
     Contents(u64),
-    /// Bytes of that frame, and it is not known how many of them are contents.
+    /// Bytes of the current frame are missing, and it is unknown how many of them are content.
     Unclear,
-    /// Where frames begin: nothing more is known.
+    /// The position of frames is lost: nothing more can be read.
     Frames,
 }
 
-/// One side.
+/// The parser of one side.
 #[derive(Debug)]
 pub(super) struct Http2FrameParser {
     state: Http2FrameState,
     frame: Http2Frame,
-    /// What is held of a header, or of what stands before the contents.
+    /// The bytes held of a frame's header, or of the fields before its content.
     held: [u8; HEADER],
+    /// How many bytes are held.
     held_bytes: usize,
-    /// Bytes of the payload that are to come, and how many of them are padding.
+    /// How many bytes of the payload are still to come.
     left: u32,
+    /// How many of these are padding.
     padding: u32,
     flags: u8,
-    /// Only a continuation may follow.
+    /// Whether only a CONTINUATION frame may follow.
     continues: bool,
 }
 
+/// What the parser reads next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Http2FrameState {
-    /// So many bytes of the preface came.
+    /// The preface, of which this many bytes were read.
     Preface(usize),
     Header,
-    /// Before the contents: the length of the padding, a priority, the number of a stream; of so many bytes.
+    /// The fields before the content (padding length, priority, promised stream), which have this many bytes.
     Before(usize),
     Contents,
     Lost,
 }
 
 impl Http2FrameParser {
-    /// Of a side that says that preface first, or none.
+    /// The parser of a side that sends the preface first, or not.
     pub(super) fn new(with_preface: bool) -> Self {
         Self {
             state: if with_preface {
@@ -112,17 +116,17 @@ impl Http2FrameParser {
         }
     }
 
-    /// The frame that the last step was about.
+    /// The frame of the last step.
     pub(super) const fn frame(&self) -> Http2Frame {
         self.frame
     }
 
-    /// Nothing more is known of the side.
+    /// Gives up the side: nothing more can be read.
     pub(super) const fn lose(&mut self) {
         self.state = Http2FrameState::Lost;
     }
 
-    /// The next step, by bytes that are taken from the front; nothing when all are taken.
+    /// Takes bytes from the front and returns the next step; `None` when all bytes are consumed.
     pub(super) fn step<'b>(
         &mut self,
         at: &mut u64,
@@ -157,7 +161,7 @@ impl Http2FrameParser {
         }
     }
 
-    /// So many bytes were not seen. A step may be possible after it.
+    /// Skips bytes that were not captured. Afterwards, [`Self::step`] may return a step without new bytes.
     pub(super) fn unseen(&mut self, count: u64) -> Gap {
         let within = matches!(
             self.state,
@@ -179,6 +183,7 @@ impl Http2FrameParser {
         }
     }
 
+    /// Checks bytes of the preface, of which `came` were read before.
     fn preface<'b>(
         &mut self,
         came: usize,
@@ -198,6 +203,7 @@ impl Http2FrameParser {
         None
     }
 
+    /// Reads bytes of a frame's header.
     fn header<'b>(&mut self, at: &mut u64, bytes: &mut &'b [u8]) -> Option<Http2FrameStep<'b>> {
         let began = *at - self.held_bytes as u64;
         if !self.hold(HEADER, at, bytes) {
@@ -240,7 +246,7 @@ impl Http2FrameParser {
         Some(Http2FrameStep::Begins)
     }
 
-    /// Only a continuation of the same stream may come now.
+    /// Reads the header of a CONTINUATION frame, which must be of the same stream.
     fn continuation<'b>(&mut self, kind: u8, stream: u32) -> Option<Http2FrameStep<'b>> {
         if kind != 0x9 || stream != self.frame.stream {
             return Some(Http2FrameStep::Foreign);
@@ -250,6 +256,7 @@ impl Http2FrameParser {
         None
     }
 
+    /// Reads the fields before the content.
     fn before<'b>(
         &mut self,
         length: usize,
@@ -282,6 +289,7 @@ impl Http2FrameParser {
         Some(Http2FrameStep::Promised)
     }
 
+    /// Takes content, or skips padding.
     fn contents<'b>(&mut self, at: &mut u64, bytes: &mut &'b [u8]) -> Option<Http2FrameStep<'b>> {
         let (contents, padding) = (self.left - self.padding, self.padding);
         let taken = take(
@@ -299,7 +307,7 @@ impl Http2FrameParser {
         wanted.then_some(Http2FrameStep::Content(taken))
     }
 
-    /// Holds bytes until there are so many; whether there are.
+    /// Holds bytes until there are `length`; returns whether there are.
     fn hold(&mut self, length: usize, at: &mut u64, bytes: &mut &[u8]) -> bool {
         let taken = take(length - self.held_bytes, at, bytes);
         let end = self.held_bytes + taken.len();
@@ -309,7 +317,7 @@ impl Http2FrameParser {
     }
 }
 
-/// Bytes that stand before the contents of a frame.
+/// The length of the fields before a frame's content, in bytes.
 const fn before(what: Http2FrameKind, flags: u8) -> usize {
     let padding = if flags & PADDED != 0 { 1 } else { 0 };
     match what {
@@ -321,7 +329,7 @@ const fn before(what: Http2FrameKind, flags: u8) -> usize {
     }
 }
 
-/// Takes so many bytes from the front, or all.
+/// Takes up to `count` bytes from the front.
 fn take<'b>(count: usize, at: &mut u64, bytes: &mut &'b [u8]) -> &'b [u8] {
     let (taken, behind) = bytes.split_at(count.min(bytes.len()));
     *at += taken.len() as u64;

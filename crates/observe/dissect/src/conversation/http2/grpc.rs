@@ -1,25 +1,27 @@
-//! Messages of gRPC within the data of a stream: a byte, a length of four bytes, and so many bytes. What they hold is not looked at.
+//! Finds gRPC messages within the data of a stream: a flag byte, a length of four bytes, and the message. Their content is not read.
 
-/// Bytes before a message.
+/// The length of the prefix of a message, in bytes.
 const PREFIX: usize = 5;
 
 /// The messages of one side of a stream.
 #[derive(Debug, Default)]
 pub(super) struct GrpcMessages {
+    /// The bytes of the prefix so far.
     prefix: [u8; PREFIX],
+    /// How many bytes of it were read.
     held: usize,
-    /// Bytes of a message that are to come.
+    /// How many bytes of the message are still to come.
     left: u32,
 }
 
-/// Whether that type of contents is gRPC's.
+/// Whether a content type is that of gRPC.
 pub(in crate::conversation) fn is_type(content_type: &[u8]) -> bool {
     let rest = content_type.strip_prefix(b"application/grpc");
     rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';')))
 }
 
 impl GrpcMessages {
-    /// Takes bytes from that offset on, and gives the offset behind each message that is whole.
+    /// Takes bytes from the offset `at` on; calls `give` with the offset behind each complete message.
     pub(super) fn bytes(&mut self, mut at: u64, mut bytes: &[u8], mut give: impl FnMut(u64)) {
         while !bytes.is_empty() {
             let used = if self.left > 0 {
@@ -35,7 +37,7 @@ impl GrpcMessages {
         }
     }
 
-    /// So many bytes from that offset on were not seen; whether it is still known where messages end.
+    /// Skips bytes that were not captured; returns whether the message boundaries are still known.
     pub(super) fn unseen(&mut self, at: u64, count: u64, give: impl FnOnce(u64)) -> bool {
         if count > u64::from(self.left) {
             return false;
@@ -47,16 +49,19 @@ impl GrpcMessages {
         true
     }
 
+    /// Whether the input is between two messages.
     const fn is_between(&self) -> bool {
         self.left == 0 && self.held == 0
     }
 
+    /// Skips bytes of a message; returns how many.
     fn message(&mut self, bytes: usize) -> usize {
         let used = bytes.min(self.left as usize);
         self.left -= used as u32;
         used
     }
 
+    /// Takes bytes of a prefix; returns how many.
     fn prefix(&mut self, bytes: &[u8]) -> usize {
         let used = bytes.len().min(PREFIX - self.held);
         self.prefix[self.held..self.held + used].copy_from_slice(&bytes[..used]);

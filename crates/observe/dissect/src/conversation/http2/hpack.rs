@@ -1,5 +1,5 @@
-//! Compressed header fields (RFC 7541): a table that both ends know, one that grows with what was sent, Huffman. Memory is bounded by
-//! the largest table that is followed. A block that does not follow the rules leaves the decoder of no use.
+//! HPACK, the header compression of HTTP/2 (RFC 7541): a static table, a dynamic table of fields that were sent before, and Huffman
+//! coding. Memory is limited by the largest dynamic table that is followed. After an invalid block the decoder must not be used any more.
 
 pub(in crate::conversation) mod huffman;
 
@@ -7,14 +7,14 @@ use crate::left_out::Bound;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Bytes of the table of what was sent, at most; who announces a larger one is not followed.
+/// The largest dynamic table in bytes; a side that announces a larger one is no longer followed.
 pub(in crate::conversation) const LARGEST_TABLE: usize = Bound::HeaderTable.most();
-/// Bytes of it until another size is announced.
+/// The size limit of the dynamic table until another one is announced, in bytes.
 const FIRST_TABLE: usize = 4096;
-/// What an entry takes of it beside its texts.
+/// What an entry counts in the table's size beside its texts, in bytes.
 pub(in crate::conversation) const ENTRY: usize = 32;
 
-/// Fields that need not be sent (appendix A); the first one is number 1.
+/// The static table (appendix A); the first entry has index 1.
 const STATIC: [(&str, &str); 61] = [
     (":authority", ""),
     (":method", "GET"),
@@ -79,28 +79,28 @@ const STATIC: [(&str, &str); 61] = [
     ("www-authenticate", ""),
 ];
 
-/// Why what follows cannot be decoded.
+/// Why a block cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::conversation) enum Undecoded {
-    /// The block is not of the protocol.
+    /// The block is invalid.
     Malformed,
-    /// A table is announced that is larger than is followed.
+    /// The announced dynamic table is larger than [`LARGEST_TABLE`].
     Table,
 }
 use Undecoded::Malformed;
 
-/// Decodes the blocks of one side.
+/// Decodes the header blocks of one side.
 #[derive(Debug)]
 pub(super) struct Decoder {
-    /// What was sent, the newest first.
+    /// The dynamic table, newest entry first.
     table: VecDeque<HpackField>,
-    /// Its bytes.
+    /// The size of the table in bytes.
     size: usize,
-    /// Its bytes, at most.
+    /// The largest size of the table in bytes.
     limit: usize,
 }
 
-/// A field of the table; names are shared among fields.
+/// An entry of the dynamic table; entries may share names.
 #[derive(Clone, Debug)]
 struct HpackField {
     name: Arc<[u8]>,
@@ -118,7 +118,7 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// Gives name and value of each field of a block.
+    /// Decodes a block: calls `give` with the name and the value of each field.
     pub(super) fn block(
         &mut self,
         block: &[u8],
@@ -146,12 +146,12 @@ impl Decoder {
         Ok(())
     }
 
-    /// Bytes that are held.
+    /// How many bytes are held.
     pub(super) const fn held(&self) -> usize {
         self.size
     }
 
-    /// Gives the field of that number.
+    /// Calls `give` with the field at an index.
     fn with(&self, number: usize, give: &mut impl FnMut(&[u8], &[u8])) -> Result<(), Undecoded> {
         if let Some((name, value)) = STATIC.get(number.wrapping_sub(1)) {
             give(name.as_bytes(), value.as_bytes());
@@ -162,7 +162,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// What was sent before and has that number.
+    /// The entry of the dynamic table at an index.
     fn sent(&self, number: usize) -> Result<&HpackField, Undecoded> {
         number
             .checked_sub(STATIC.len() + 1)
@@ -170,7 +170,7 @@ impl Decoder {
             .ok_or(Malformed)
     }
 
-    /// A field whose value is there, and whose name is there or has a number.
+    /// A literal field: its value is in the block, its name in the block or in a table.
     fn literal(&self, rest: &mut &[u8], bits: u32) -> Result<HpackField, Undecoded> {
         let number = integer(rest, bits)?;
         let name = match STATIC.get(number.wrapping_sub(1)) {
@@ -184,16 +184,18 @@ impl Decoder {
         })
     }
 
+    /// Adds an entry to the dynamic table.
     fn insert(&mut self, field: HpackField) {
         let bytes = field.bytes();
         self.evict(self.limit.saturating_sub(bytes));
-        // One that is larger than the table leaves it empty.
+        // An entry that is larger than the table empties it (RFC 7541, 4.4).
         if bytes <= self.limit {
             self.size += bytes;
             self.table.push_front(field);
         }
     }
 
+    /// Changes the largest size of the dynamic table.
     fn resize(&mut self, limit: usize) -> Result<(), Undecoded> {
         if limit > LARGEST_TABLE {
             return Err(Undecoded::Table);
@@ -203,7 +205,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// The oldest leave until it has so many bytes, at most.
+    /// Removes the oldest entries until the table has at most `most` bytes.
     fn evict(&mut self, most: usize) {
         while self.size > most {
             let Some(oldest) = self.table.pop_back() else {
@@ -220,7 +222,7 @@ impl HpackField {
     }
 }
 
-/// A number (section 5.1): in the last bits of a byte, or in them and further bytes.
+/// An integer (RFC 7541, 5.1) that begins in the last `bits` bits of a byte.
 pub(in crate::conversation) fn integer(rest: &mut &[u8], bits: u32) -> Result<usize, Undecoded> {
     let most = (1_usize << bits) - 1;
     let mut value = usize::from(byte(rest)?) & most;
@@ -237,7 +239,7 @@ pub(in crate::conversation) fn integer(rest: &mut &[u8], bits: u32) -> Result<us
     Err(Malformed)
 }
 
-/// A text (section 5.2): its length, and its bytes or their code.
+/// A string (RFC 7541, 5.2): its length, then its bytes or their Huffman code.
 fn text(rest: &mut &[u8]) -> Result<Arc<[u8]>, Undecoded> {
     let coded = rest.first().ok_or(Malformed)? & 0x80 != 0;
     let length = integer(rest, 7)?;
@@ -250,6 +252,7 @@ fn text(rest: &mut &[u8]) -> Result<Arc<[u8]>, Undecoded> {
     }
 }
 
+/// Takes one byte.
 fn byte(rest: &mut &[u8]) -> Result<u8, Undecoded> {
     let (first, behind) = rest.split_first().ok_or(Malformed)?;
     *rest = behind;

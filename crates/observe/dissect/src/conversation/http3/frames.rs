@@ -1,15 +1,16 @@
-//! Frames of HTTP/3 (RFC 9114, section 7.1) on one side of a stream: a type and a length, each a number of one to eight bytes, and so
-//! many bytes. Nothing is held but a head that is not whole.
+//! Parses the frames of HTTP/3 (RFC 9114, section 7.1) on one side of a stream: a type and a length, each a variable-length integer, and
+//! the content. Only an incomplete head is held.
 
 use crate::conversation::varint;
 
-/// Bytes of a type and a length, at most.
+/// The longest head, in bytes: a type and a length.
 const HEAD: usize = 16;
+/// Frame types.
 const DATA: u64 = 0;
 const HEADERS: u64 = 1;
 const SETTINGS: u64 = 4;
 
-/// What a frame is.
+/// The kinds of frames that matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Http3FrameKind {
     Data,
@@ -18,30 +19,32 @@ pub(super) enum Http3FrameKind {
     Other,
 }
 
-/// What bytes are of a frame.
+/// A step of the parser.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Http3FrameStep<'b> {
-    /// One begins.
+    /// A frame begins.
     Begins(Http3FrameKind),
-    /// Contents of it.
+    /// Content of the current frame.
     Content(Http3FrameKind, &'b [u8]),
-    /// It is whole.
+    /// The current frame is complete.
     Ends(Http3FrameKind),
 }
 
-/// One side of a stream.
+/// The parser of one side of a stream.
 #[derive(Debug, Default)]
 pub(super) struct Http3FrameParser {
+    /// The bytes of an incomplete head.
     head: [u8; HEAD],
+    /// How many bytes of it were read.
     held: usize,
-    /// The frame that goes on, and how many bytes of it are to come.
+    /// The current frame, and how many bytes of it are still to come.
     frame: Option<(Http3FrameKind, u64)>,
-    /// Where frames begin is not known.
+    /// Whether the position of frames is lost.
     is_lost: bool,
 }
 
 impl Http3FrameParser {
-    /// The next step that bytes make; they are taken.
+    /// Takes bytes and returns the next step; `None` when all bytes are consumed or the position is lost.
     pub(super) fn step<'b>(&mut self, left: &mut &'b [u8]) -> Option<Http3FrameStep<'b>> {
         if self.is_lost {
             return None;
@@ -62,6 +65,7 @@ impl Http3FrameParser {
         }
     }
 
+    /// Reads bytes of a head until it is complete.
     fn begin<'b>(&mut self, left: &mut &'b [u8]) -> Option<Http3FrameStep<'b>> {
         while let Some((first, behind)) = left.split_first() {
             *left = behind;
@@ -82,7 +86,8 @@ impl Http3FrameParser {
         None
     }
 
-    /// So many bytes were not seen; whether they did no harm: they are of data alone.
+    /// Skips bytes that were not captured. Returns false, and loses the position, if they are not all content of a frame that is skipped
+    /// anyway.
     pub(super) fn unseen(&mut self, count: u64) -> bool {
         match &mut self.frame {
             Some((Http3FrameKind::Data | Http3FrameKind::Other, to_come)) if *to_come >= count => {

@@ -1,5 +1,5 @@
-//! Compressed header fields of HTTP/3 (QPACK, RFC 9204): a table that both ends know, and one that its sender fills on a stream of
-//! its own, so a block may come before what it refers to. Memory is bounded by the largest table that is followed.
+//! QPACK, the header compression of HTTP/3 (RFC 9204): a static table, and a dynamic table that the sender fills on a separate stream, so
+//! that a header block may arrive before the entries it refers to. Memory is limited by the largest dynamic table that is followed.
 
 mod static_fields;
 
@@ -9,35 +9,37 @@ use static_fields::FIELDS;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Bytes of an instruction beside a name and a value that fill the table, which may be coded.
+/// What an incomplete instruction may have beyond a name and a value that fill the table (the factor 4 allows for Huffman coding), in
+/// bytes.
 const BESIDE: usize = 256;
 
-/// What became of a block.
+/// The result of decoding a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BlockOutcome {
-    /// All of its fields were given.
+    /// All fields were given.
     Decoded,
-    /// It refers to fields that have not come yet; none was given.
+    /// The block refers to entries that have not arrived; no field was given.
     Blocked,
 }
 
-/// Decodes the blocks of one side.
+/// Decodes the header blocks of one side.
 #[derive(Debug, Default)]
 pub(super) struct QpackDecoder {
-    /// What was inserted, the newest first.
+    /// The dynamic table, newest entry first.
     table: VecDeque<QpackField>,
-    /// How many were inserted in all.
+    /// How many entries were inserted in all.
     inserted: u64,
-    /// Its bytes, and how many there may be.
+    /// The size of the table in bytes.
     size: usize,
+    /// The largest size of the table in bytes.
     limit: usize,
-    /// Bytes of an instruction that is not whole.
+    /// The bytes of an incomplete instruction.
     held: Vec<u8>,
-    /// Instructions were missed: of fields inserted nothing is known.
+    /// Whether instructions were missed, so that the dynamic table is unknown.
     is_lost: bool,
 }
 
-/// A field of the table; names are shared among fields.
+/// An entry of the dynamic table; entries may share names.
 #[derive(Clone, Debug)]
 struct QpackField {
     name: Arc<[u8]>,
@@ -51,12 +53,12 @@ impl QpackField {
 }
 
 impl QpackDecoder {
-    /// Bytes that are held.
+    /// How many bytes are held.
     pub(super) fn held(&self) -> usize {
         self.size + self.held.len()
     }
 
-    /// Some of its instructions were not seen, or make no sense.
+    /// Gives up the dynamic table: instructions were not captured, or are invalid.
     pub(super) fn lose(&mut self) {
         *self = Self {
             is_lost: true,
@@ -64,7 +66,7 @@ impl QpackDecoder {
         };
     }
 
-    /// Bytes of the stream of instructions (section 4.3).
+    /// Takes bytes of the stream of encoder instructions (RFC 9204, 4.3).
     pub(super) fn instructions(&mut self, bytes: &[u8]) -> Result<(), Undecoded> {
         if self.is_lost {
             return Ok(());
@@ -77,7 +79,7 @@ impl QpackDecoder {
             match self.instruction(&mut rest) {
                 Ok(()) => {}
                 Err(Undecoded::Table) => return Err(Undecoded::Table),
-                // What is not whole looks like what is wrong, until there is too much of it.
+                // An incomplete instruction looks like an invalid one, until it is longer than any valid one can be.
                 Err(Malformed) if before.len() <= 4 * self.limit + BESIDE => {
                     rest = before;
                     break;
@@ -89,6 +91,7 @@ impl QpackDecoder {
         Ok(())
     }
 
+    /// Carries out one instruction.
     fn instruction(&mut self, rest: &mut &[u8]) -> Result<(), Undecoded> {
         let first = *rest.first().ok_or(Malformed)?;
         match first {
@@ -122,7 +125,8 @@ impl QpackDecoder {
         Ok(())
     }
 
-    /// Gives name and value of each field of a block (section 4.5), of whose sender the receiver lets the table have so many bytes.
+    /// Decodes a block (RFC 9204, 4.5): calls `give` with the name and the value of each field. `most_bytes` is the largest table that
+    /// the receiver allows.
     pub(super) fn block(
         &self,
         block: &[u8],
@@ -151,7 +155,7 @@ impl QpackDecoder {
         Ok(BlockOutcome::Decoded)
     }
 
-    /// How many insertions a block needs (section 4.5.1.1), of a table of so many entries at most.
+    /// The required insert count of a block (RFC 9204, 4.5.1.1), for a table of at most `most_entries` entries.
     fn required(&self, encoded: u64, most_entries: u64) -> Result<u64, Undecoded> {
         if encoded == 0 {
             return Ok(0);
@@ -170,6 +174,7 @@ impl QpackDecoder {
         .ok_or(Malformed)
     }
 
+    /// Decodes one field line.
     fn field(
         &self,
         first: u8,
@@ -215,35 +220,37 @@ impl QpackDecoder {
         Ok(())
     }
 
+    /// The entry at a relative index, which counts back from the base.
     fn before(&self, base: u64, number: usize) -> Result<&QpackField, Undecoded> {
         let at = base.checked_sub(number as u64 + 1).ok_or(Malformed)?;
         self.at(at)
     }
 
-    /// By its number in the order of insertion.
+    /// The entry at an absolute index, in the order of insertion.
     fn at(&self, number: u64) -> Result<&QpackField, Undecoded> {
         let back = self.inserted.checked_sub(number + 1).ok_or(Malformed)?;
         self.newest(back)
     }
 
-    /// By how many were inserted since.
+    /// The entry after which `back` others were inserted.
     fn newest(&self, back: u64) -> Result<&QpackField, Undecoded> {
         let at = usize::try_from(back).map_err(|_| Malformed)?;
         self.table.get(at).ok_or(Malformed)
     }
 
+    /// Adds an entry to the dynamic table.
     fn insert(&mut self, field: QpackField) {
         let bytes = field.bytes();
         self.evict(self.limit.saturating_sub(bytes));
         self.inserted += 1;
-        // One that is larger than the table may not be inserted: the numbers of the others stay right all the same.
+        // An entry that is larger than the table is invalid, but it is counted so that the indices of the others stay right.
         if bytes <= self.limit {
             self.size += bytes;
             self.table.push_front(field);
         }
     }
 
-    /// The oldest leave until it has so many bytes, at most.
+    /// Removes the oldest entries until the table has at most `most` bytes.
     fn evict(&mut self, most: usize) {
         while self.size > most {
             let Some(oldest) = self.table.pop_back() else {
@@ -254,7 +261,7 @@ impl QpackDecoder {
     }
 }
 
-/// A text: whether it is coded, its length in the last `bits` of a byte, and its bytes.
+/// A string: the flag of Huffman coding, the length in the last `bits` bits of a byte, and its bytes.
 fn text(rest: &mut &[u8], bits: u32) -> Result<Arc<[u8]>, Undecoded> {
     let is_coded = rest.first().ok_or(Malformed)? >> bits & 1 != 0;
     let length = integer(rest, bits)?;

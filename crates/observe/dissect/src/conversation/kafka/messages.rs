@@ -1,34 +1,39 @@
-//! Messages of Kafka, as far as something of them is named: which ones there are, the topic that one is about, and its first error.
+//! The parts of Kafka messages from which names and status are made: the known APIs, the topic of a request, and the first error code of
+//! a response.
 
 use super::super::RedactedName;
 use super::super::records::RecordFieldReader;
 use super::HEAD;
 use stackline_redact::operation;
 
+/// API numbers.
 const PRODUCE: usize = 0;
 const FETCH: usize = 1;
 const METADATA: usize = 3;
 const JOIN_GROUP: usize = 11;
 const SYNC_GROUP: usize = 14;
 const API_VERSIONS: usize = 18;
-/// Errors that are a part of joining: a member gets its name so.
+/// The error code with which a broker assigns a member id: a normal step of joining a group.
 const MEMBER_ID_REQUIRED: usize = 79;
 
-/// What can be asked.
+/// An API of Kafka: a kind of request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KafkaApi {
     name: &'static str,
-    /// From which version on numbers of lengths are short and fields may be added.
+    /// The first flexible version, with variable-length integers and tagged fields.
     flexible: usize,
-    /// From which version on answers begin with a time; up to which one an error follows, where it does.
+    /// The first version whose response begins with a throttle time.
     throttled: usize,
+    /// The first version whose response no longer has an error code next; 0 if none is read there.
     errors_before: usize,
-    /// The newest version that may be recognised.
+    /// The newest version by which the API is recognised.
     pub(super) newest: usize,
 }
 
+/// For a version that does not exist.
 const NEVER: usize = usize::MAX;
 
+/// An API whose responses are not read.
 const fn named(name: &'static str) -> KafkaApi {
     KafkaApi {
         name,
@@ -39,6 +44,7 @@ const fn named(name: &'static str) -> KafkaApi {
     }
 }
 
+/// An API whose responses have an error code at their beginning.
 const fn with_error(
     name: &'static str,
     flexible: usize,
@@ -54,7 +60,7 @@ const fn with_error(
     }
 }
 
-/// By their numbers.
+/// The APIs by number.
 const APIS: [KafkaApi; 51] = [
     KafkaApi {
         name: "Produce",
@@ -126,10 +132,11 @@ const APIS: [KafkaApi; 51] = [
     named("AlterClientQuotas"),
     named("DescribeUserScramCredentials"),
 ];
-/// Those of newer servers, which have no short list.
+/// Stands for the APIs of newer servers, up to number [`LAST`].
 const NEWER: KafkaApi = named("request");
 const LAST: usize = 92;
 
+/// The API with a number.
 pub(super) fn api(key: usize) -> Option<&'static KafkaApi> {
     APIS.get(key).or((key <= LAST).then_some(&NEWER))
 }
@@ -139,19 +146,23 @@ pub(super) fn api(key: usize) -> Option<&'static KafkaApi> {
 pub(super) struct KafkaRequest {
     key: usize,
     version: usize,
+    /// The correlation id.
     pub(super) number: usize,
     api: &'static KafkaApi,
 }
 
-/// What stands at the beginning of a request to produce or to fetch.
+/// The first fields of a Produce, Fetch or Metadata request.
 #[derive(Clone, Copy, Debug, Default)]
 struct KafkaBeginning<'b> {
+    /// How many acknowledgements a Produce request asks for; 0 means that no response comes.
     acknowledgements: Option<usize>,
+    /// Whether a Fetch request may wait for data.
     waits: bool,
     topic: Option<&'b [u8]>,
 }
 
 impl KafkaRequest {
+    /// Reads the head of a request.
     pub(super) fn of(held: &[u8]) -> Option<Self> {
         let mut fields = RecordFieldReader(held.get(4..)?);
         let (key, version, number) = (fields.number(2)?, fields.number(2)?, fields.number(4)?);
@@ -168,7 +179,7 @@ impl KafkaRequest {
         self.version >= self.api.flexible
     }
 
-    /// Whether it has to be seen further to know if it is answered.
+    /// Whether more bytes are needed to know if the request is answered.
     pub(super) fn needs_more(&self, held: &[u8]) -> bool {
         self.key == PRODUCE
             && self
@@ -177,13 +188,14 @@ impl KafkaRequest {
                 .is_none()
     }
 
-    /// Whether nothing answers it.
+    /// Whether no response comes.
     pub(super) fn is_one_way(&self, held: &[u8]) -> bool {
         self.beginning(held)
             .and_then(|beginning| beginning.acknowledgements)
             == Some(0)
     }
 
+    /// The name of the request, with its topic.
     pub(super) fn name(&self, held: &[u8]) -> RedactedName {
         let beginning = self.beginning(held).unwrap_or_default();
         let name = operation::redact_at_subject(self.api.name, beginning.topic.unwrap_or_default());
@@ -194,11 +206,12 @@ impl KafkaRequest {
         }
     }
 
+    /// Reads the first fields of the request's body.
     fn beginning<'b>(&self, held: &'b [u8]) -> Option<KafkaBeginning<'b>> {
         let mut fields = RecordFieldReader(held.get(HEAD..)?);
         text(&mut fields, false)?;
         if self.is_flexible() {
-            // Further fields, of which there are none yet.
+            // The count of tagged fields, of which none is defined so far.
             fields.take(1)?;
         }
         let mut beginning = KafkaBeginning::default();
@@ -232,7 +245,7 @@ impl KafkaRequest {
         Some(beginning)
     }
 
-    /// The name of the first topic, where topics have names and no numbers.
+    /// The name of the first topic, in versions before `numbered_from`, from which on topics have ids instead of names.
     fn first_topic<'b>(
         &self,
         fields: &mut RecordFieldReader<'b>,
@@ -243,6 +256,7 @@ impl KafkaRequest {
             .flatten()
     }
 
+    /// The name of the first topic in an array, behind its id of `id` bytes.
     fn first_topic_behind<'b>(
         &self,
         fields: &mut RecordFieldReader<'b>,
@@ -259,7 +273,7 @@ impl KafkaRequest {
         text(fields, self.is_flexible())
     }
 
-    /// Whether an answer says that it failed, as far as that stands at its beginning.
+    /// The status of a response, from the error code at its beginning, if it has one there.
     pub(super) fn status(&self, body: &[u8]) -> RedactedName {
         match self.error(RecordFieldReader(body)) {
             Some(MEMBER_ID_REQUIRED) if self.key == JOIN_GROUP => {
@@ -270,6 +284,7 @@ impl KafkaRequest {
         }
     }
 
+    /// The first error code of a response.
     fn error(&self, mut fields: RecordFieldReader<'_>) -> Option<usize> {
         let is_flexible = self.is_flexible();
         if is_flexible && self.key != API_VERSIONS {
@@ -296,7 +311,7 @@ impl KafkaRequest {
     }
 }
 
-/// A text that may be none.
+/// A text, which may be null (then it is empty); `is_short` for the format of flexible versions.
 fn text<'b>(fields: &mut RecordFieldReader<'b>, is_short: bool) -> Option<&'b [u8]> {
     let length = match is_short {
         true => short_number(fields)?.saturating_sub(1),
@@ -307,7 +322,7 @@ fn text<'b>(fields: &mut RecordFieldReader<'b>, is_short: bool) -> Option<&'b [u
     fields.take(length)
 }
 
-/// A number in groups of seven bits, the first of which weighs least.
+/// A variable-length integer: seven bits per byte, the lowest bits first.
 fn short_number(fields: &mut RecordFieldReader<'_>) -> Option<usize> {
     let mut number = 0;
     for shift in [0, 7, 14, 21] {

@@ -1,4 +1,4 @@
-//! The binary protocol of memcached: heads of 24 bytes, with the length of what follows.
+//! The binary protocol of memcached: packets with a head of 24 bytes, which has the length of the rest.
 
 use super::super::records::{Extent, RecordFieldReader};
 use super::super::{LONGEST_NAME, RedactedName};
@@ -10,10 +10,10 @@ use stackline_redact::operation;
 pub(super) const REQUEST: u8 = 0x80;
 const RESPONSE: u8 = 0x81;
 const HEAD: usize = 24;
-/// Bytes of a packet that are held: its head, extras and key.
+/// The most bytes of a packet that are held: its head, extras and key.
 const KEEP: usize = HEAD + LONGEST_NAME;
 const STAT: u8 = 0x10;
-/// Commands by their number; those without a name are not used.
+/// Commands by their opcode; opcodes without a name are unused.
 const COMMANDS: [&str; 0x23] = [
     "get",
     "set",
@@ -51,13 +51,14 @@ const COMMANDS: [&str; 0x23] = [
     "sasl auth",
     "sasl step",
 ];
-/// Commands that are answered only where something is to be said.
+/// Quiet commands, which the server answers only in some cases (a failure, a hit).
 const QUIET: [u8; 13] = [
     0x07, 0x09, 0x0d, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a,
 ];
+/// Another quiet command: `gatq`.
 const ALSO_QUIET: u8 = 0x1e;
 
-/// A head in which keys and extras fit into the body.
+/// Whether the bytes are the head of a request with a known opcode, whose key and extras fit into its body.
 pub(super) fn recognise(bytes: &[u8]) -> ProtocolVerdict {
     let is_known = |number: &u8| {
         COMMANDS
@@ -77,6 +78,7 @@ pub(super) fn recognise(bytes: &[u8]) -> ProtocolVerdict {
     }
 }
 
+/// The length of the packet that begins with these bytes.
 pub(super) fn extent(side: EventStreamDirection, head: &[u8]) -> Extent {
     let magic = if side == EventStreamDirection::There {
         REQUEST
@@ -100,24 +102,25 @@ pub(super) fn extent(side: EventStreamDirection, head: &[u8]) -> Extent {
     }
 }
 
-/// Where the key begins, and how long it is.
+/// The offset and the length of the key.
 fn key_of(held: &[u8]) -> Option<(usize, usize)> {
     let length = u16::from_be_bytes([*held.get(2)?, *held.get(3)?]);
     Some((HEAD + usize::from(*held.get(4)?), usize::from(length)))
 }
 
-/// Whether a command is always answered; the same of what an answer says that it answers.
+/// Whether a command is always answered; for a response, whether the command it answers is.
 pub(super) fn is_answered(held: &[u8]) -> bool {
     let number = held.get(1).copied().unwrap_or(0);
     number == 0x07 || number != ALSO_QUIET && !QUIET.contains(&number)
 }
 
-/// Whether an answer is followed by another one.
+/// Whether another response to the same command follows.
 pub(super) fn goes_on(held: &[u8]) -> bool {
     let is_key = key_of(held).is_some_and(|(_, length)| length > 0);
     held.get(1) == Some(&STAT) && is_key
 }
 
+/// The name of a request.
 pub(super) fn name(held: &[u8]) -> RedactedName {
     let number = held.get(1).copied().unwrap_or(u8::MAX);
     let command = COMMANDS
@@ -131,7 +134,7 @@ pub(super) fn name(held: &[u8]) -> RedactedName {
     operation::redact_at_key(command, key.filter(|_| !is_secret).unwrap_or_default())
 }
 
-/// What the two bytes behind the lengths say.
+/// The status field of a response.
 pub(super) fn status(held: &[u8]) -> RedactedName {
     match RecordFieldReader(held.get(6..).unwrap_or_default()).number(2) {
         Some(0) => RedactedName::fixed("OK"),

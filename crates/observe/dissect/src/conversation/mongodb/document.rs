@@ -1,10 +1,10 @@
-//! Documents of MongoDB (BSON), as far as their beginning is held: the command that one is, and whether one says that it failed.
+//! Reads MongoDB documents (BSON), as far as they are held: the command in a request, and whether a response reports a failure.
 
 use super::super::RedactedName;
 use super::super::records::RecordFieldReader;
 use stackline_redact::operation;
 
-/// Commands of which the first value is a collection.
+/// Commands whose first value is a collection.
 const AT_COLLECTION: [&str; 20] = [
     "aggregate",
     "collMod",
@@ -27,6 +27,7 @@ const AT_COLLECTION: [&str; 20] = [
     "update",
     "validate",
 ];
+/// Types of BSON elements.
 const DOUBLE: u8 = 1;
 const STRING: u8 = 2;
 const DOCUMENT: u8 = 3;
@@ -41,13 +42,13 @@ struct BsonElement<'b> {
 }
 
 impl<'b> BsonElement<'b> {
-    /// The text of a string, without the zero byte at its end.
+    /// The value of a string, without its final zero byte.
     fn text(&self) -> Option<&'b [u8]> {
         let text = self.value.get(4..)?;
         (self.kind == STRING).then(|| text.strip_suffix(b"\0").unwrap_or(text))
     }
 
-    /// A number of any kind, as far as it is a whole one.
+    /// The value of a boolean or an integer; of a double only whether it differs from 0.
     fn number(&self) -> Option<u64> {
         match (self.kind, self.value) {
             (DOUBLE, value) => {
@@ -59,17 +60,18 @@ impl<'b> BsonElement<'b> {
         }
     }
 
-    /// The fields of what is a document itself.
+    /// The fields of a value that is itself a document or an array.
     fn elements(&self) -> BsonElements<'b> {
         let is_document = matches!(self.kind, DOCUMENT | ARRAY);
         elements(if is_document { self.value } else { &[] })
     }
 }
 
-/// The fields of a document, until one of them is not held or not known.
+/// The fields of a document, up to the first one that is not held or of unknown type.
 #[derive(Clone, Copy, Debug)]
 struct BsonElements<'b>(RecordFieldReader<'b>);
 
+/// The fields of a document.
 fn elements(document: &[u8]) -> BsonElements<'_> {
     BsonElements(RecordFieldReader(document.get(4..).unwrap_or_default()))
 }
@@ -97,13 +99,13 @@ impl<'b> Iterator for BsonElements<'b> {
             6 | 10 | 127 | 255 => 0,
             _ => return None,
         };
-        // Of the last one that is held, the beginning counts.
+        // The last field may be held in part only.
         let value = fields.take(length.min(fields.0.len()))?;
         Some(BsonElement { kind, name, value })
     }
 }
 
-/// `find orders`: the first field, and the collection that it is about.
+/// The name of a command, such as `find orders`: its first field, and the collection.
 pub(super) fn command(document: &[u8]) -> Option<RedactedName> {
     let first = elements(document).next()?;
     let is_get_more = first.name == b"getMore";
@@ -124,7 +126,7 @@ pub(super) fn command(document: &[u8]) -> Option<RedactedName> {
     })
 }
 
-/// With which code what a document answers failed; 0 where it says none.
+/// The error code of a response that reports a failure; 0 if it has no code. `None` for a success.
 pub(super) fn failure(document: &[u8]) -> Option<u64> {
     let code = |of: BsonElements<'_>| {
         of.into_iter()

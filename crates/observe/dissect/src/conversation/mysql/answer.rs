@@ -1,74 +1,76 @@
-//! Where the answer to a command ends, packet by packet: one packet, or result sets of columns and rows.
+//! Finds where the response to a command ends, packet by packet: a single packet, or result sets of columns and rows.
 
 use super::super::RedactedName;
 use super::super::records::RecordFieldReader;
 use stackline_redact::sql::{Backslash, answer};
 
-/// What both sides can do, as far as it says where answers end.
+/// The capabilities of both sides that decide where responses end.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Abilities {
-    /// No EOF packet stands behind columns (`CLIENT_DEPRECATE_EOF`).
+    /// Whether there is no EOF packet behind columns (`CLIENT_DEPRECATE_EOF`).
     pub(super) no_eof: bool,
-    /// Columns may be left out (`CLIENT_OPTIONAL_RESULTSET_METADATA`).
+    /// Whether column definitions may be omitted (`CLIENT_OPTIONAL_RESULTSET_METADATA`).
     pub(super) may_lack_columns: bool,
-    /// The same, as MariaDB says it (`MARIADB_CLIENT_CACHE_METADATA`).
+    /// The same in MariaDB (`MARIADB_CLIENT_CACHE_METADATA`).
     pub(super) may_know_columns: bool,
-    /// Queries have attributes before their text (`CLIENT_QUERY_ATTRIBUTES`).
+    /// Whether queries have attributes before their text (`CLIENT_QUERY_ATTRIBUTES`).
     pub(super) attributes: bool,
 }
 
-/// What the next packet is.
+/// What the server's next packet is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExpectedMysqlPacket {
-    /// All of the answer.
+    /// The whole response.
     Single,
-    /// The first one of a result: it is done, an error, or so many columns follow.
+    /// The first packet of a result: OK, an error, or a number of columns.
     First,
-    /// What became of a statement that was prepared.
+    /// The response to a statement that is being prepared.
     Prepared,
-    /// One of so many, and the answer is whole with the last one.
+    /// One of this many packets, with the last of which the response ends.
     Count(u64),
-    /// One of so many columns.
+    /// One of this many column definitions.
     Columns(u64),
-    /// The end of the columns.
+    /// The EOF packet behind the columns.
     ColumnsEnd,
-    /// A row, or the end of the rows, of which there were so many.
+    /// A row, or the end of the rows; this many rows came before.
     Rows(u64),
-    /// Anything until the login succeeds or fails.
+    /// Any packet until the login succeeds or fails.
     Login,
-    /// An event of a stream.
+    /// An event of a replication stream.
     Events,
-    /// Anything: the answer is whole when the next command begins.
+    /// Unknown: the response ends when the next command begins.
     Unknown,
 }
 
-/// What a packet means.
+/// What a packet means for the response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Means {
+    /// The response goes on with this kind of packet.
     More(ExpectedMysqlPacket),
-    /// The client's file is asked for.
+    /// The server asks for a file of the client.
     File,
-    /// An event of a stream is whole.
+    /// An event of a replication stream is complete.
     Event,
-    /// The answer is whole, and this is its status.
+    /// The response is complete, with this status.
     Whole(RedactedName),
 }
 
+/// First bytes of packets.
 const OK: u8 = 0;
 const FILE: u8 = 0xfb;
 const EOF: u8 = 0xfe;
 const ERROR: u8 = 0xff;
-/// Another result follows this one (`SERVER_MORE_RESULTS_EXISTS`).
+/// A status flag: another result follows this one (`SERVER_MORE_RESULTS_EXISTS`).
 const MORE_RESULTS: u64 = 8;
-/// Rows are fetched later (`SERVER_STATUS_CURSOR_EXISTS`).
+/// A status flag: rows are fetched later (`SERVER_STATUS_CURSOR_EXISTS`).
 const CURSOR: u64 = 64;
-/// A back-slash in a string is a letter like others (`SERVER_STATUS_NO_BACKSLASH_ESCAPES`).
+/// A status flag: a backslash in a string is an ordinary character (`SERVER_STATUS_NO_BACKSLASH_ESCAPES`).
 const NO_BACKSLASH_ESCAPES: u64 = 512;
-/// Bytes of an EOF packet, at most.
+/// The longest EOF packet in bytes.
 const LONGEST_EOF: u64 = 8;
 
 impl ExpectedMysqlPacket {
-    /// Of the answer to that command.
+    /// The first packet of the response to a command.
     pub(super) const fn of(command: u8) -> Self {
         match command {
             0x03 | 0x0a | 0x17 | 0xfa => Self::First,
@@ -81,7 +83,7 @@ impl ExpectedMysqlPacket {
         }
     }
 
-    /// What a packet of so many bytes means, of which these are the first.
+    /// What a packet of `length` bytes means; `bytes` are the first of them that were captured.
     pub(super) fn packet(self, bytes: &[u8], length: u64, abilities: Abilities) -> Means {
         let Some(&mark) = bytes.first() else {
             return self.unseen(length, abilities);
@@ -117,7 +119,7 @@ impl ExpectedMysqlPacket {
         }
     }
 
-    /// What a packet of so many bytes says that a back-slash in a string is from now on, if it says that.
+    /// The meaning of a backslash in strings from here on, if the packet has status flags that say it.
     pub(super) fn backslash(
         self,
         bytes: &[u8],
@@ -138,18 +140,19 @@ impl ExpectedMysqlPacket {
         }
     }
 
-    /// A packet of which nothing was seen but its length.
+    /// What a packet means of which only the length is known.
     fn unseen(self, length: u64, abilities: Abilities) -> Means {
         match self {
             Self::Count(_) | Self::Columns(_) => self.counted(abilities),
             Self::Single => Means::Whole(RedactedName::fixed("not seen")),
             Self::Events => Means::Event,
-            // Longer than an end or an error can be.
+            // Too long for the end of the rows or an error.
             Self::Rows(rows) if length > 4096 => Means::More(Self::Rows(rows + 1)),
             _ => Means::More(Self::Unknown),
         }
     }
 
+    /// What one packet of a counted number means.
     fn counted(self, abilities: Abilities) -> Means {
         match self {
             Self::Count(left @ 2..) => Means::More(Self::Count(left - 1)),
@@ -159,6 +162,7 @@ impl ExpectedMysqlPacket {
         }
     }
 
+    /// What the first packet of a result means.
     fn first(self, bytes: &[u8], abilities: Abilities) -> Means {
         match bytes[0] {
             OK => match flags(bytes) & MORE_RESULTS {
@@ -171,7 +175,7 @@ impl ExpectedMysqlPacket {
     }
 }
 
-/// The first packet of a result set.
+/// Reads the number of columns in the first packet of a result set.
 fn columns(bytes: &[u8], abilities: Abilities) -> Option<ExpectedMysqlPacket> {
     let mut fields = RecordFieldReader(bytes);
     let count = number(&mut fields)?;
@@ -184,6 +188,7 @@ fn columns(bytes: &[u8], abilities: Abilities) -> Option<ExpectedMysqlPacket> {
     })
 }
 
+/// What follows the column definitions.
 const fn behind_columns(abilities: Abilities) -> ExpectedMysqlPacket {
     if abilities.no_eof {
         ExpectedMysqlPacket::Rows(0)
@@ -192,6 +197,7 @@ const fn behind_columns(abilities: Abilities) -> ExpectedMysqlPacket {
     }
 }
 
+/// What the response to PREPARE means: it says how many definitions of parameters and columns follow.
 fn prepared(bytes: &[u8], abilities: Abilities) -> Means {
     let mut fields = RecordFieldReader(bytes);
     let counts = (|| {
@@ -211,7 +217,7 @@ fn prepared(bytes: &[u8], abilities: Abilities) -> Means {
     }
 }
 
-/// Whether a packet is the end of rows.
+/// Whether a packet is the end of the rows.
 fn is_end(mark: u8, length: u64, abilities: Abilities) -> bool {
     let most = if abilities.no_eof {
         super::LONGEST - 1
@@ -221,11 +227,12 @@ fn is_end(mark: u8, length: u64, abilities: Abilities) -> bool {
     mark == EOF && length <= most
 }
 
-/// The status flags of an OK or EOF packet; none where it lacks them.
+/// The status flags of an OK or EOF packet; 0 if it has none.
 fn flags(bytes: &[u8]) -> u64 {
     flags_of(bytes).unwrap_or(0)
 }
 
+/// The same; `None` if the packet has none.
 fn flags_of(bytes: &[u8]) -> Option<u64> {
     let mut fields = RecordFieldReader(bytes);
     let mark = fields.little(1)?;
@@ -238,7 +245,7 @@ fn flags_of(bytes: &[u8]) -> Option<u64> {
     fields.little(2)
 }
 
-/// What a back-slash in a string is, by status flags.
+/// The meaning of a backslash in strings, by the status flags.
 pub(super) const fn backslash(flags: u64) -> Backslash {
     if flags & NO_BACKSLASH_ESCAPES == 0 {
         Backslash::Escapes
@@ -247,7 +254,7 @@ pub(super) const fn backslash(flags: u64) -> Backslash {
     }
 }
 
-/// A number as long as its first byte says.
+/// A length-encoded integer, whose first byte says how long it is.
 pub(super) fn number(fields: &mut RecordFieldReader<'_>) -> Option<u64> {
     match fields.little(1)? {
         0xfc => fields.little(2),
@@ -258,7 +265,7 @@ pub(super) fn number(fields: &mut RecordFieldReader<'_>) -> Option<u64> {
     }
 }
 
-/// `ERROR 1146 (42S02)`: what an error packet says.
+/// The status in an error packet, such as `ERROR 1146 (42S02)`.
 pub(super) fn error(bytes: &[u8]) -> RedactedName {
     let mut fields = RecordFieldReader(bytes.get(1..).unwrap_or_default());
     let code = fields.little(2);

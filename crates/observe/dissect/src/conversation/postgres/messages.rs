@@ -1,4 +1,4 @@
-//! Messages of PostgreSQL as bytes: how long one is, and what stands in those that are looked at.
+//! Reads PostgreSQL messages: their length, and the fields of those that matter.
 
 use super::super::records::{Extent, RecordFieldReader};
 use super::super::{LONGEST_NAME, RedactedName};
@@ -6,18 +6,20 @@ use super::PostgresPhase;
 use stackline_events::unit_ids::EventStreamDirection;
 use stackline_redact::sql::{self, Dialect, answer};
 
-/// A type and a length.
+/// The length of a message's head in bytes: type and length.
 pub(super) const HEAD: usize = 5;
-/// Bytes of a message that are held, at most.
+/// The most bytes of a message that are held.
 pub(super) const KEEP: usize = HEAD + 6 * LONGEST_NAME;
-/// Bytes of a message, at most (`PQ_LARGE_MESSAGE_LIMIT`), and of a first one (`MAX_STARTUP_PACKET_LENGTH`).
+/// The longest message in bytes (`PQ_LARGE_MESSAGE_LIMIT`).
 const LONGEST: usize = 0x3fff_ffff;
+/// The longest first message in bytes (`MAX_STARTUP_PACKET_LENGTH`).
 pub(super) const LONGEST_FIRST: usize = 10_000;
-/// Types of messages of the client, and of the server.
+/// Types of the client's messages.
 const OF_CLIENT: &[u8] = b"BCDEFHPQSXcdfp";
+/// Types of the server's messages.
 const OF_SERVER: &[u8] = b"123ACDEGHIKNRSTVWZcdnstv";
 
-/// Who logs in to which database.
+/// The name of a login: user and database.
 pub(super) fn read_login(parameters: &[u8]) -> RedactedName {
     let mut fields = RecordFieldReader(parameters);
     let (mut user, mut database) = (&[][..], None);
@@ -28,11 +30,11 @@ pub(super) fn read_login(parameters: &[u8]) -> RedactedName {
             _ => {}
         }
     }
-    // Without a name the database is called as its user.
+    // The database defaults to the user's name.
     answer::login(user, database.unwrap_or(user), database.is_some())
 }
 
-/// `ERROR 42P01`: what an ErrorResponse says in its fields.
+/// The status in an ErrorResponse, such as `ERROR 42P01`.
 pub(super) fn read_error(body: &[u8]) -> RedactedName {
     let mut fields = RecordFieldReader(body);
     let (mut severity, mut code) = (&b"ERROR"[..], &[][..]);
@@ -46,7 +48,7 @@ pub(super) fn read_error(body: &[u8]) -> RedactedName {
     answer::postgres_error(severity, code)
 }
 
-/// The text of a statement, which ends with a zero byte where all of it was seen and kept.
+/// The redacted text of a statement. It ends with a zero byte; without one, its end was not captured or not held.
 pub(super) fn read_statement(fields: &mut RecordFieldReader<'_>, dialect: Dialect) -> RedactedName {
     let is_whole = fields.0.contains(&0);
     let text = fields.text();
@@ -57,7 +59,7 @@ pub(super) fn read_statement(fields: &mut RecordFieldReader<'_>, dialect: Dialec
     }
 }
 
-/// How long a message is that begins so.
+/// The length of the message that begins with these bytes.
 pub(super) fn extent(side: EventStreamDirection, phase: PostgresPhase, head: &[u8]) -> Extent {
     let (types, marks) = match (side, phase) {
         (EventStreamDirection::There, PostgresPhase::Typed) => (OF_CLIENT, 1),

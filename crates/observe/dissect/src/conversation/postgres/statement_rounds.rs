@@ -1,11 +1,11 @@
-//! What an exchange of PostgreSQL says of one statement, and whether it goes on with the statement of the exchange before: drivers
+//! Tracks what an exchange of PostgreSQL does with a statement, and whether it continues the statement of the exchange before: drivers
 //! parse, describe, bind and execute a statement in one round trip or in several, with a Sync or a Flush behind each.
 
 use super::super::RedactedName;
 use super::super::statement_texts::StatementTexts;
 use super::super::{DissectorEvent, LONGEST_NAME};
 
-/// A message about a statement, or about a portal, which is a statement with its values.
+/// A message about a statement or a portal (a statement with its parameter values); texts are their names.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum StatementMessage<'m> {
     Parse(&'m [u8]),
@@ -21,33 +21,43 @@ pub(super) enum StatementMessage<'m> {
     Sync,
 }
 
-/// What an exchange, with those that it goes on with, has said of its statement.
+/// What an exchange, together with those that it continues, has done with its statement.
 #[derive(Clone, Debug, Default)]
 struct StatementRound {
+    /// The number of the exchange.
     exchange: u64,
+    /// The name of the statement.
     statement: Option<Vec<u8>>,
+    /// The name of the portal.
     portal: Option<Vec<u8>>,
+    /// The redacted text of the statement.
     text: RedactedName,
+    /// Whether a message of the exchange was seen.
     has_begun: bool,
     is_parsed: bool,
     is_bound: bool,
     is_executed: bool,
+    /// Whether its own statement or portal was closed.
     is_closed: bool,
+    /// Whether any statement or portal was closed.
     has_closed: bool,
     is_synced: bool,
+    /// Whether it continues the exchange before.
     goes_on: bool,
 }
 
 impl StatementRound {
+    /// Whether this is the name of the exchange's open statement.
     fn is_statement(&self, name: &[u8]) -> bool {
         self.statement.as_deref() == Some(cut(name)) && !self.is_closed
     }
 
+    /// Whether this is the name of the exchange's open portal.
     fn is_portal(&self, name: &[u8]) -> bool {
         self.portal.as_deref() == Some(cut(name)) && !self.is_closed
     }
 
-    /// Whether a message that begins an exchange goes on with the statement of this one.
+    /// Whether an exchange that begins with this message continues the statement of this one.
     fn is_continued_by(&self, message: StatementMessage<'_>) -> bool {
         match message {
             StatementMessage::Parse(_) => false,
@@ -65,11 +75,12 @@ impl StatementRound {
     }
 }
 
-/// The statement of the exchange that is not whole, and of the one before it.
+/// The statements of the exchange in progress and of the one before it.
 #[derive(Debug, Default)]
 pub(super) struct StatementRounds {
     open: StatementRound,
     before: StatementRound,
+    /// The texts of named portals.
     portals: StatementTexts,
 }
 
@@ -80,18 +91,18 @@ impl StatementRounds {
         self.open.exchange = exchange;
     }
 
-    /// The exchange that is not whole has executed its statement: another one is a request of its own.
+    /// Whether the exchange in progress has executed its statement, so that another statement is a request of its own.
     pub(super) const fn is_executed(&self) -> bool {
         self.open.is_executed
     }
 
-    /// Whether the exchange that is not whole goes on with the one before it.
+    /// Whether the exchange in progress continues the one before it.
     pub(super) const fn goes_on(&self) -> bool {
         self.open.goes_on
     }
 
-    /// A message of the exchange that is not whole, with the text of its statement where it has one. Returns what the exchange is
-    /// called with it; nothing where that is known already.
+    /// Takes a message of the exchange in progress, with the text of its statement if it has one. Returns the name that the message gives
+    /// to the exchange; empty if it gives none.
     pub(super) fn take(
         &mut self,
         message: StatementMessage<'_>,
@@ -158,8 +169,8 @@ impl StatementRounds {
         }
     }
 
-    /// What the exchange is called that is whole, if it did not execute its statement: it was only prepared, described or closed. What
-    /// goes on with another is called as that.
+    /// The name of a complete exchange that did not execute its statement: it only prepared, described or closed it. `None` if it
+    /// executed one, or continues another exchange.
     pub(super) fn name_unexecuted(&self) -> Option<RedactedName> {
         let open = &self.open;
         let is_known = !open.text.is_empty();
@@ -172,12 +183,13 @@ impl StatementRounds {
         }
     }
 
-    /// The server has no transaction: it has no portals either.
+    /// Forgets all portals, as the server does at the end of a transaction.
     pub(super) fn forget_portals(&mut self) {
         self.portals = StatementTexts::default();
     }
 }
 
+/// A name as far as it is remembered.
 fn cut(name: &[u8]) -> &[u8] {
     &name[..name.len().min(LONGEST_NAME)]
 }

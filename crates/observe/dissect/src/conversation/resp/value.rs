@@ -1,91 +1,95 @@
-//! A value of RESP, from byte to byte: how deep it is and where it ends, with its first words.
+//! Parses a RESP value byte by byte: how deeply it is nested and where it ends, with its first words.
 
 use super::super::records::RecordInput;
 use super::super::{LONGEST_NAME, RedactedName};
 use crate::left_out::Bound;
 use stackline_redact::redis;
 
-/// Bytes of a line that are held, at most.
+/// The most bytes of a line that are held.
 const LONGEST_LINE: usize = Bound::Line.most();
-/// Words that are held, at most; each of [`LONGEST_NAME`] bytes.
+/// The most words that are held, with at most [`LONGEST_NAME`] bytes each.
 const MOST_WORDS: usize = 10;
-/// How deep values lie in each other, at most.
+/// The deepest nesting of values that is followed.
 const DEEPEST: usize = Bound::Depth.most();
-/// Bytes of a string and elements of an array, at most; what announces more is not RESP.
+/// The longest string in bytes, and the most elements of an array; larger numbers are not taken as RESP.
 const MOST: i64 = 1 << 40;
 
-/// What bytes complete.
+/// The result of feeding bytes to the parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RespProgress {
-    /// A part of the value.
+    /// A part of the value is complete.
     More,
-    /// The value.
+    /// The value is complete.
     Whole,
-    /// Nothing: they are not RESP.
+    /// The bytes are not RESP.
     Wrong,
-    /// Nothing: values lie deeper in each other than is followed.
+    /// Values are nested deeper than is followed.
     Deep,
 }
 
-/// A value that comes.
+/// The value being read.
 #[derive(Debug, Default)]
 pub(super) struct RespValueParser {
+    /// The offset of its first byte.
     at: u64,
+    /// The bytes of an incomplete line.
     line: Vec<u8>,
-    /// Bytes of a string that are to come, with the line's end behind it.
+    /// How many bytes of a string are still to come, with the line end behind it.
     string: Option<u64>,
-    /// Elements that are to come, on each level; on the first one it is the value itself.
+    /// How many elements are still to come, on each level; the first level is the value itself.
     left: Vec<u64>,
-    /// The mark of its type, and the number behind it.
+    /// The mark of the value's type.
     kind: u8,
+    /// The number behind the mark: of elements or bytes, -1 for a null, 0 for other values.
     number: i64,
+    /// Its first elements, or its text.
     words: Vec<Vec<u8>>,
-    /// The string that comes is the last of the words.
+    /// Whether the string being read is the last of the words.
     is_word: bool,
-    /// Not all of its bytes were seen.
+    /// Whether bytes of the string being read were not captured.
     gap: bool,
-    /// A line of it was longer than is held.
+    /// Whether a line was longer than is held.
     cut: bool,
 }
 
 impl RespValueParser {
-    /// The offset of its first byte.
+    /// The offset of the value's first byte.
     pub(super) const fn at(&self) -> u64 {
         self.at
     }
 
-    /// The mark of its type; 0 before it is known.
+    /// The mark of the value's type; 0 before it is known.
     pub(super) const fn kind(&self) -> u8 {
         self.kind
     }
 
-    /// Its first elements, or its text.
+    /// The value's first elements, or its text.
     pub(super) fn words(&self) -> &[Vec<u8>] {
         &self.words
     }
 
-    /// The first one, once it is whole.
+    /// The first word, once it is complete.
     pub(super) fn first_word(&self) -> Option<&[u8]> {
         let goes_on = self.words.len() == 1 && self.string.is_some();
         self.words.first().filter(|_| !goes_on).map(Vec::as_slice)
     }
 
-    /// How many elements it has.
+    /// The number of the value's elements.
     pub(super) fn count(&self) -> usize {
         usize::try_from(self.number).unwrap_or(0)
     }
 
-    /// Whether a line was cut since this was asked last.
+    /// Whether a line was cut since the last call.
     pub(super) const fn take_cut(&mut self) -> bool {
         std::mem::replace(&mut self.cut, false)
     }
 
-    /// Whether no value has begun that is not whole.
+    /// Whether the input is between two values.
     pub(super) fn is_between(&self) -> bool {
         self.left.is_empty() && self.line.is_empty()
     }
 
-    /// Takes bytes until something is whole; `None`: they are used up. Commands may be lines of words.
+    /// Takes bytes until something is complete; `None` when all bytes are consumed. With `commands`, a value may also be a line of words.
     pub(super) fn next(
         &mut self,
         input: &mut RecordInput<'_>,
@@ -95,7 +99,7 @@ impl RespValueParser {
             return self.text(left, input);
         }
         if self.is_between() {
-            // Empty lines between commands are nothing.
+            // Empty lines between commands are skipped.
             while commands && matches!(input.bytes.first(), Some(b'\r' | b'\n')) {
                 input.take(1);
             }
@@ -106,7 +110,7 @@ impl RespValueParser {
         let bytes = input.take(end.map_or(u64::MAX, |end| end as u64 + 1));
         let room = LONGEST_LINE.saturating_sub(self.line.len());
         self.line.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        // The end of a line needs no room.
+        // The end of a line takes no room.
         self.cut |= bytes.trim_ascii_end().len() > room;
         end?;
         let line = std::mem::take(&mut self.line);
@@ -116,10 +120,10 @@ impl RespValueParser {
         Some(token)
     }
 
-    /// So many bytes were not seen; whether they are of a string.
+    /// Skips bytes that were not captured. Returns false if they are not all inside one string: the position is then lost.
     pub(super) fn unseen(&mut self, count: u64) -> bool {
         match self.string {
-            // The line's end behind a string makes it whole, so it has to be seen.
+            // The line end behind a string completes it, so that must have been captured.
             Some(left) if count < left => {
                 (self.string, self.gap) = (Some(left - count), true);
                 true
@@ -128,6 +132,7 @@ impl RespValueParser {
         }
     }
 
+    /// Takes bytes of a string.
     fn text(&mut self, left: u64, input: &mut RecordInput<'_>) -> Option<RespProgress> {
         let bytes = input.take(left);
         let left = left - bytes.len() as u64;
@@ -142,6 +147,7 @@ impl RespValueParser {
         (left == 0).then(|| self.settle())
     }
 
+    /// Takes a complete line.
     fn line(&mut self, line: &[u8], commands: bool) -> RespProgress {
         let Some((&mark, rest)) = line.split_first() else {
             return RespProgress::Wrong;
@@ -177,7 +183,7 @@ impl RespValueParser {
         }
     }
 
-    /// A command as a line.
+    /// Takes a command that is a line of words.
     fn words_of(&mut self, line: &[u8]) -> RespProgress {
         let words = line
             .split(u8::is_ascii_whitespace)
@@ -190,6 +196,7 @@ impl RespValueParser {
         RespProgress::Whole
     }
 
+    /// A value or an element begins.
     fn begins(&mut self, mark: u8, number: i64) {
         if self.left.is_empty() {
             self.left.push(1);
@@ -203,7 +210,7 @@ impl RespValueParser {
         }
     }
 
-    /// Holds a word, if it is the value itself or an element of it, and one of the first.
+    /// Holds a word if it is the value itself or one of its first elements; returns whether it does.
     fn word(&mut self, text: &[u8]) -> bool {
         let is_word = self.left.len() <= 2 && self.words.len() < MOST_WORDS;
         if is_word {
@@ -213,17 +220,19 @@ impl RespValueParser {
         is_word
     }
 
+    /// Takes a value that is complete with its line.
     fn scalar(&mut self, mark: u8, number: i64, text: &[u8]) -> RespProgress {
         self.begins(mark, number);
         self.word(text);
         self.settle()
     }
 
+    /// Takes the head of an array or another aggregate.
     fn elements(&mut self, mark: u8, number: i64) -> RespProgress {
         self.begins(mark, number);
         let count = number.max(0) as u64 * if matches!(mark, b'%' | b'|') { 2 } else { 1 };
         if mark == b'|' {
-            // Attributes stand before the value that they belong to.
+            // Attributes precede the value that they belong to, so another value follows.
             let left = self.left.last_mut();
             left.into_iter()
                 .for_each(|left| *left = left.saturating_add(1));
@@ -238,7 +247,7 @@ impl RespValueParser {
         }
     }
 
-    /// A value is whole, and perhaps those around it.
+    /// A value is complete, and perhaps the aggregates around it.
     fn settle(&mut self) -> RespProgress {
         while self.left.last() == Some(&0) {
             self.left.pop();
@@ -250,7 +259,7 @@ impl RespValueParser {
         }
     }
 
-    /// What an answer is: its text, the first word of an error, or its type.
+    /// The status of a response: its text, the first word of an error, or the type of the value.
     pub(super) fn status(&self) -> RedactedName {
         let text = self.words.first().map(Vec::as_slice).unwrap_or_default();
         RedactedName::fixed(match self.kind {

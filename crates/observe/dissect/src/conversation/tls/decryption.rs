@@ -1,8 +1,9 @@
-//! TLS with the secrets of its sessions: the handshake as [`TlsDissector`] tells it, then what its records hold, by whatever protocol that is.
-//! Where a session's secrets are not known, or its cipher is none of [`Suite`], it goes by turns as any other.
+//! Decrypts TLS with the secrets of its sessions: [`TlsDissector`] finds the handshake, and the decrypted contents of records go to a
+//! conversation of their own, in whatever protocol they are. Without the session's secrets, or with a cipher that is not a [`Suite`], the
+//! connection is read by turns as without decryption.
 //!
-//! Offsets of what is found within are those of the records that hold it: a message begins where its first record does, and ends
-//! behind its last.
+//! Offsets of the inner messages are those of the records that hold them: a message begins where its first record begins, and ends where
+//! its last record ends.
 
 use super::record_keys::{DecryptedTlsRecord, Opener, Suite};
 use super::session_secrets::{Secrets, TlsSessionSecrets};
@@ -16,53 +17,62 @@ use crate::left_out::Bound;
 use stackline_events::unit_ids::EventStreamDirection;
 use std::collections::VecDeque;
 
-/// Records of a side whose places are remembered.
+/// The most records of a side whose offsets are remembered.
 const MOST_PLACES: usize = Bound::Places.most();
-/// The message of TLS 1.3 that says that the next key is used from here on.
+/// The TLS 1.3 handshake message after which the sender uses its next key.
 const KEY_UPDATE: u8 = 24;
 
-/// One connection.
+/// The dissector of one TLS connection that is decrypted.
 #[derive(Debug)]
 pub(in super::super) struct Deciphered {
+    /// Finds the handshake, and turns while nothing is decrypted.
     outer: TlsDissector,
     secrets: Secrets,
     client_random: Option<[u8; 32]>,
+    /// The server's choice, once its ServerHello was seen.
     server: Option<TlsServerChoice>,
     state: TlsDecryptionState,
     sides: [DecipheredTlsSide; 2],
+    /// The conversation within TLS.
     inner: Conversation,
 }
 
+/// Whether records can be decrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TlsDecryptionState {
-    /// Nothing encrypted has come.
+    /// Nothing encrypted has been seen yet.
     Waits,
-    /// It cannot be opened.
+    /// Records cannot be decrypted.
     Closed,
+    /// Records are decrypted.
     Open,
 }
 
-/// What a server chose.
+/// What the ServerHello says.
 #[derive(Clone, Copy, Debug)]
 struct TlsServerChoice {
     random: [u8; 32],
     suite: u16,
+    /// Whether the version is TLS 1.3.
     is_newer: bool,
 }
 
+/// The records of one side.
 #[derive(Debug, Default)]
 struct DecipheredTlsSide {
     records: RecordParser,
-    /// It cannot be followed any more.
+    /// Whether the position in the stream is lost.
     lost: bool,
-    /// It encrypts: TLS 1.2.
+    /// Whether the side has sent ChangeCipherSpec, after which TLS 1.2 encrypts all its records.
     encrypts: bool,
+    /// The key in use.
     opener: Option<Opener>,
-    /// The key of data, while that of the handshake is used.
+    /// The key for application data, while the handshake key is in use (TLS 1.3).
     then: Option<Opener>,
-    /// Behind the last byte of contents.
+    /// The offset behind the last decrypted byte.
     end: u64,
-    /// Where contents begin and end, and the record that held them does.
+    /// For each record: where its contents begin and end in the decrypted stream, and where the record begins and ends in the
+    /// connection's stream.
     places: VecDeque<[u64; 4]>,
 }
 
@@ -79,7 +89,7 @@ impl Deciphered {
         }
     }
 
-    /// A record is whole, with all its bytes; without them, where some were not seen.
+    /// Takes a complete record; `is_seen` is false if not all its bytes were captured.
     fn record(
         &mut self,
         side: EventStreamDirection,
@@ -104,11 +114,12 @@ impl Deciphered {
         }
     }
 
-    /// Whether records of a side are encrypted whatever their kind is: TLS 1.2.
+    /// Whether all records of a side are encrypted, whatever their type: TLS 1.2 after ChangeCipherSpec.
     fn is_encrypted(&self, side: EventStreamDirection) -> bool {
         self.sides[side as usize].encrypts && self.server.is_none_or(|server| !server.is_newer)
     }
 
+    /// Reads the random numbers and the cipher suite of the hellos.
     fn hello(&mut self, side: EventStreamDirection, body: &[u8]) {
         match side {
             EventStreamDirection::There if self.client_random.is_none() => {
@@ -132,7 +143,7 @@ impl Deciphered {
         }
     }
 
-    /// A record that holds what is encrypted.
+    /// Takes an encrypted record; `None` if its bytes were not all captured.
     fn encrypted(
         &mut self,
         side: EventStreamDirection,
@@ -155,7 +166,7 @@ impl Deciphered {
             return self.missed(side, place, found);
         };
         let Some(opened) = own.open(record) else {
-            // Before data, it may be of another key: an early one, or that of a handshake that is not known.
+            // Before application data the record may use another key: that of early data, or a handshake key that is not known.
             own.lost = own.then.is_none();
             return;
         };
@@ -168,7 +179,7 @@ impl Deciphered {
         }
     }
 
-    /// Finds the session's keys.
+    /// Derives the session's keys; `None` if they are not known.
     fn unlock(&mut self) -> Option<()> {
         let (random, chosen) = (self.client_random?, self.server?);
         let (session, suite) = (self.secrets.of(&random)?, Suite::of(chosen.suite)?);
@@ -191,7 +202,7 @@ impl Deciphered {
         Some(())
     }
 
-    /// Contents of a record, to whatever is spoken within.
+    /// Passes the contents of a record to the inner conversation.
     fn contents(
         &mut self,
         side: EventStreamDirection,
@@ -207,7 +218,7 @@ impl Deciphered {
         });
     }
 
-    /// A record whose bytes were not seen: as many contents as it has room for are missing.
+    /// Skips a record that was not captured: as many contents are missing as it has room for.
     fn missed(
         &mut self,
         side: EventStreamDirection,
@@ -228,7 +239,7 @@ impl Deciphered {
         });
     }
 
-    /// What is found within, at the places of records and with numbers behind that of the handshake.
+    /// Runs the inner conversation; moves the offsets it finds to those of records, and its exchange numbers behind the handshake's.
     fn within(
         &mut self,
         found: &mut Vec<DissectorEvent>,
@@ -262,7 +273,7 @@ impl Deciphered {
         found.extend((gone > 0).then_some(DissectorEvent::LeftOut(Bound::Places, gone)));
     }
 
-    /// What the handshake's teller says: all of it, or the handshake alone where records are opened.
+    /// Adds the events of the handshake's dissector: only those of the handshake (exchange 0) if records are decrypted.
     fn outer(&mut self, found: &mut Vec<DissectorEvent>, handshake_events: Vec<DissectorEvent>) {
         let is_open = self.state == TlsDecryptionState::Open;
         found.extend(
@@ -272,6 +283,7 @@ impl Deciphered {
         );
     }
 
+    /// Gives up one side.
     fn lose(&mut self, side: EventStreamDirection) {
         self.sides[side as usize].lost = true;
         if self.state == TlsDecryptionState::Waits {
@@ -281,6 +293,7 @@ impl Deciphered {
 }
 
 impl DecipheredTlsSide {
+    /// Decrypts a record with the key in use, or with the next one, which then is in use.
     fn open(&mut self, record: &[u8]) -> Option<DecryptedTlsRecord> {
         if let Some(opened) = self.opener.as_mut().and_then(|opener| opener.open(record)) {
             return Some(opened);
@@ -290,6 +303,7 @@ impl DecipheredTlsSide {
         Some(opened)
     }
 
+    /// Remembers where a record's contents are.
     fn holds(&mut self, length: u64, [at, end]: [u64; 2]) {
         if length == 0 {
             return;
@@ -302,12 +316,12 @@ impl DecipheredTlsSide {
         self.end += length;
     }
 
-    /// Whether the record that holds an offset is remembered no longer.
+    /// Whether the record that holds an offset is no longer remembered.
     fn is_gone(&self, offset: u64) -> bool {
         self.places.front().is_some_and(|[from, ..]| offset < *from)
     }
 
-    /// Where the record begins that holds the contents from an offset on, or ends that holds those before it.
+    /// The start of the record that holds the byte at an offset of the contents, or the end of the one that holds the byte before it.
     fn place(&self, offset: u64, begins: bool) -> u64 {
         let of = if begins {
             offset
@@ -418,7 +432,7 @@ impl Dissector for Deciphered {
     }
 }
 
-/// Records with all their bytes.
+/// The length of a record; all its bytes are kept.
 fn extent(head: &[u8]) -> Extent {
     match super::extent(head) {
         Extent::Record { length, .. } => Extent::Record {

@@ -1,24 +1,27 @@
-//! What the two hellos of a handshake say in clear: what a client offers, and what a server chooses of it.
+//! Reads the two hellos of a handshake, which are not encrypted: what a client offers and what the server chooses.
 
 use crate::conversation::records::RecordFieldReader;
 
-/// A ServerHello with these as its random number asks for another ClientHello (RFC 8446, 4.1.3).
+/// A ServerHello whose random number begins with these bytes is a HelloRetryRequest (RFC 8446, 4.1.3).
 pub(crate) const RETRY: [u8; 8] = [0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11];
 
 /// What a ClientHello offers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TlsClientOffer {
+    /// The server's name; empty if there is none.
     pub(crate) name: String,
+    /// The session id.
     pub(crate) session: Vec<u8>,
-    /// A session's ticket, or a key both sides know.
+    /// Whether it offers a session ticket or a pre-shared key.
     pub(crate) ticket: bool,
+    /// Whether it sends early data.
     pub(crate) early: bool,
-    /// Protocols that it would speak within (ALPN, RFC 7301).
+    /// The protocols it would speak within TLS (ALPN, RFC 7301).
     pub(crate) protocols: Vec<Vec<u8>>,
 }
 
 impl TlsClientOffer {
-    /// What a ClientHello offers, as far as it is there.
+    /// Reads a ClientHello, or as much of it as is there.
     pub(crate) fn read(hello: &[u8]) -> Option<Self> {
         let mut fields = RecordFieldReader(hello);
         fields.take(4 + 2 + 32)?;
@@ -54,14 +57,14 @@ fn server_name(value: &[u8]) -> Option<String> {
         .flatten()
 }
 
-/// The names in the extension of protocols (RFC 7301, 3.1), which a client offers or a server chooses.
+/// The names in the ALPN extension (RFC 7301, 3.1), which a client offers or a server chooses.
 pub(crate) fn protocol_names(value: &[u8]) -> Vec<Vec<u8>> {
     let list = RecordFieldReader(value).vector(2).unwrap_or_default();
     let mut names = RecordFieldReader(list);
     std::iter::from_fn(|| names.vector(1).map(<[u8]>::to_vec)).collect()
 }
 
-/// The protocol that a server chooses in its EncryptedExtensions (RFC 8446, 4.3.1), if these say one.
+/// The protocol that a server chooses in its EncryptedExtensions (RFC 8446, 4.3.1), if there is one.
 pub(crate) fn chosen_protocol(body: &[u8]) -> Option<Vec<u8>> {
     let mut fields = RecordFieldReader(body);
     let is_wanted = fields.number(1)? == 8;
@@ -78,15 +81,19 @@ pub(crate) fn chosen_protocol(body: &[u8]) -> Option<Vec<u8>> {
 
 /// What a ServerHello chooses.
 pub(crate) struct ServerHello<'b> {
+    /// The version number: 0x303 is TLS 1.2, 0x304 is TLS 1.3.
     pub(crate) version: usize,
     pub(crate) random: [u8; 32],
     pub(crate) suite: u16,
     pub(crate) session: &'b [u8],
+    /// Whether it accepts a pre-shared key.
     pub(crate) key_known: bool,
+    /// Whether it asks for another ClientHello.
     pub(crate) retry: bool,
 }
 
 impl<'b> ServerHello<'b> {
+    /// Reads a ServerHello message.
     pub(crate) fn read(body: &'b [u8]) -> Option<Self> {
         let mut fields = RecordFieldReader(body);
         let (kind, length) = (fields.number(1)?, fields.number(3)?);

@@ -1,19 +1,19 @@
-//! Keys from secrets, and records opened with them: AES-GCM and ChaCha20-Poly1305 of TLS 1.2 (RFC 5246, 5288, 7905) and TLS 1.3
-//! (RFC 8446, 5 and 7). The ciphers are ring's. What cannot be opened with a key is not: each record proves that it can.
+//! Derives keys from secrets and decrypts records with them: AES-GCM and ChaCha20-Poly1305 of TLS 1.2 (RFC 5246, 5288, 7905) and TLS 1.3
+//! (RFC 8446, 5 and 7). The ciphers come from `ring`. Each record is authenticated, so a wrong key is noticed.
 
 use ring::aead::{
     AES_128_GCM, AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey,
 };
 use ring::{aead, hkdf, hmac};
 
-/// Bytes of the head of a record.
+/// The length of a record's head in bytes.
 const HEAD: usize = 5;
-/// Bytes that prove a record.
+/// The length of the authentication tag in bytes.
 const TAG: usize = 16;
-/// The part of the number of a record of TLS 1.2 with AES-GCM that it carries.
+/// The length in bytes of the nonce's part that a record of TLS 1.2 with AES-GCM carries.
 const EXPLICIT: usize = 8;
 
-/// What a session encrypts with.
+/// The cipher and the hash of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Suite {
     cipher: TlsCipher,
@@ -34,7 +34,7 @@ enum TlsHash {
 }
 
 impl Suite {
-    /// By its number (registry of TLS cipher suites); `None`: records of it cannot be opened here.
+    /// The suite by its number in the registry of TLS cipher suites; `None` if its records cannot be decrypted here.
     pub(crate) const fn of(number: u16) -> Option<Self> {
         let (cipher, hash) = match number {
             0x1301 | 0x009c | 0x009e | 0xc02b | 0xc02f => (TlsCipher::Aes128, TlsHash::Sha256),
@@ -61,13 +61,14 @@ impl Suite {
     }
 }
 
-/// Opens the records of one side, one after the other.
+/// Decrypts the records of one side in order.
 pub(super) struct Opener {
     suite: Suite,
     key: LessSafeKey,
     iv: [u8; 12],
     /// The number of the next record.
     next: u64,
+    /// How the nonce of a record is made.
     how: TlsNonceScheme,
 }
 
@@ -77,14 +78,15 @@ impl std::fmt::Debug for Opener {
     }
 }
 
+/// The TLS version, which decides how nonces are made.
 enum TlsNonceScheme {
     /// TLS 1.2.
     Older,
-    /// TLS 1.3, with the secret from which the next one comes.
+    /// TLS 1.3, with the secret from which the next one is derived.
     Newer(Vec<u8>),
 }
 
-/// What was in a record: its kind, and its contents.
+/// A decrypted record: its content type and its contents.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct DecryptedTlsRecord {
     pub(super) kind: u8,
@@ -92,7 +94,7 @@ pub(super) struct DecryptedTlsRecord {
 }
 
 impl Opener {
-    /// Of TLS 1.3, from a side's secret (RFC 8446, 7.3).
+    /// The key of one side in TLS 1.3, from its secret (RFC 8446, 7.3).
     pub(super) fn newer(suite: Suite, secret: &[u8]) -> Option<Self> {
         let key = expand(suite, secret, "key", suite.algorithm().key_len())?;
         let iv = expand(suite, secret, "iv", 12)?;
@@ -106,7 +108,7 @@ impl Opener {
         })
     }
 
-    /// Of both sides of TLS 1.2, from the session's master secret and both random numbers (RFC 5246, 6.3).
+    /// The keys of client and server in TLS 1.2, from the master secret and both random numbers (RFC 5246, 6.3).
     pub(super) fn older(
         suite: Suite,
         master: &[u8],
@@ -144,7 +146,7 @@ impl Opener {
         Some([side(0)?, side(1)?])
     }
 
-    /// What is in the next record; `None`: it is not the next one under this key.
+    /// Decrypts the next record; `None` if it is not the next one under this key.
     pub(super) fn open(&mut self, record: &[u8]) -> Option<DecryptedTlsRecord> {
         let (head, body) = record.split_at_checked(HEAD)?;
         let opened = match self.how {
@@ -157,7 +159,7 @@ impl Opener {
 
     fn open_newer(&self, head: &[u8], body: &[u8]) -> Option<DecryptedTlsRecord> {
         let mut contents = self.decipher(self.numbered(), head, body)?;
-        // Zeros fill it up behind its kind.
+        // The content type is the last byte that is not zero; zeros behind it are padding.
         let kind = contents.iter().rposition(|byte| *byte != 0)?;
         let what = contents[kind];
         contents.truncate(kind);
@@ -202,6 +204,7 @@ impl Opener {
         Some(contents)
     }
 
+    /// The nonce: the iv with the record's number (RFC 8446, 5.3).
     fn numbered(&self) -> [u8; 12] {
         let mut nonce = self.iv;
         nonce[4..]
@@ -211,7 +214,7 @@ impl Opener {
         nonce
     }
 
-    /// The side goes on with its next key (RFC 8446, 7.2).
+    /// Switches to the side's next key (RFC 8446, 7.2).
     pub(super) fn update(&mut self) {
         let TlsNonceScheme::Newer(secret) = &self.how else {
             return;
@@ -222,12 +225,12 @@ impl Opener {
         }
     }
 
-    /// A record passed that was not seen.
+    /// Counts a record that was not captured.
     pub(super) const fn skip(&mut self) {
         self.next += 1;
     }
 
-    /// How many bytes of contents a record of that length holds at most, with its head.
+    /// The most bytes of contents in a record of this length in bytes, its head included.
     pub(super) const fn contents_of(&self, record: u64) -> u64 {
         let more = match (&self.how, self.suite.cipher) {
             (TlsNonceScheme::Newer(_), _) => 1,
@@ -266,7 +269,7 @@ pub(crate) fn expand(suite: Suite, secret: &[u8], label: &str, length: usize) ->
     Some(out)
 }
 
-/// The pseudo-random function of TLS 1.2 (RFC 5246, 5), of label and seed in parts.
+/// The pseudo-random function of TLS 1.2 (RFC 5246, 5); `seed` holds the label and the seed in parts.
 fn pseudo_random(suite: Suite, secret: &[u8], seed: &[&[u8]], length: usize) -> Vec<u8> {
     let key = hmac::Key::new(suite.hmac(), secret);
     let sign = |parts: &[&[u8]]| {

@@ -1,35 +1,36 @@
-//! Secrets of TLS sessions as programs write them for whoever looks (`SSLKEYLOGFILE`, RFC 9850): by the client's random number. It
-//! reads text, opens no file and deciphers nothing.
+//! Reads TLS session secrets from the text that programs write (`SSLKEYLOGFILE`, RFC 9850), by the client's random number. It opens no
+//! file and decrypts nothing.
 
 use crate::left_out::Bound;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, RwLock};
 
-/// Sessions whose secrets are kept; of further ones none is.
+/// The most sessions whose secrets are kept.
 const MOST: usize = Bound::Sessions.most();
-/// The longest secret: a hash of 48 bytes; no program writes a longer one.
+/// The longest secret in bytes; the longest hash in use has 48.
 const LONGEST: usize = 64;
 
-/// What is known of a session.
+/// The secrets of one session.
 #[derive(Clone, Default)]
 pub(crate) struct TlsSessionSecrets {
-    /// TLS 1.2: its master secret.
+    /// TLS 1.2: the master secret.
     pub(crate) master: Option<Vec<u8>>,
-    /// TLS 1.3: what client and server encrypt the rest of the handshake with.
+    /// TLS 1.3: the secrets with which client and server encrypt the rest of the handshake.
     pub(crate) handshake: [Option<Vec<u8>>; 2],
-    /// TLS 1.3: what they encrypt data with at first.
+    /// TLS 1.3: the first secrets with which they encrypt application data.
     pub(crate) data: [Option<Vec<u8>>; 2],
 }
 
+/// The secrets of all sessions.
 #[derive(Default)]
 struct TlsSessionTable {
     by_random: HashMap<[u8; 32], TlsSessionSecrets>,
-    /// Lines of sessions that were one more than are kept.
+    /// The number of lines for sessions beyond the limit.
     left_out: u64,
 }
 
-/// Secrets, shared by all who look at connections. They are never printed.
+/// TLS session secrets, shared by all connections. They are never printed.
 #[derive(Clone, Default)]
 pub struct Secrets(Arc<RwLock<TlsSessionTable>>);
 
@@ -40,7 +41,7 @@ impl fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// Learns what whole lines say; how many of them were secrets. Other lines are left out.
+    /// Reads the secrets of complete lines; returns how many lines were secrets. Other lines are ignored.
     pub fn learn(&self, text: &str) -> usize {
         let Ok(mut sessions) = self.0.write() else {
             return 0;
@@ -50,7 +51,7 @@ impl Secrets {
             .count()
     }
 
-    /// Takes those of others too. What is known already stays.
+    /// Adds the secrets of another store, for sessions that are not known yet.
     pub fn adopt(&self, others: &Self) {
         let (Ok(mut sessions), false) = (self.0.write(), Arc::ptr_eq(&self.0, &others.0)) else {
             return;
@@ -68,7 +69,7 @@ impl Secrets {
         }
     }
 
-    /// Whether there is any.
+    /// Whether no session is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0
@@ -76,13 +77,13 @@ impl Secrets {
             .is_ok_and(|sessions| sessions.by_random.is_empty())
     }
 
-    /// Secrets of sessions that were one more than are kept.
+    /// How many secrets were left out because of the limit on sessions.
     #[must_use]
     pub fn left_out(&self) -> u64 {
         self.0.read().map_or(0, |sessions| sessions.left_out)
     }
 
-    /// Those of the session whose client drew that number.
+    /// The secrets of the session with this client random number.
     pub(crate) fn of(&self, random: &[u8; 32]) -> Option<TlsSessionSecrets> {
         self.0.read().ok()?.by_random.get(random).cloned()
     }
@@ -110,7 +111,7 @@ fn learn(sessions: &mut TlsSessionTable, line: &str) -> Option<()> {
     Some(())
 }
 
-/// Bytes in hexadecimal digits.
+/// Parses hexadecimal digits.
 fn bytes(digits: &str) -> Option<Vec<u8>> {
     let digits = digits.as_bytes();
     if digits.len() % 2 == 1 || digits.len() > 2 * LONGEST {

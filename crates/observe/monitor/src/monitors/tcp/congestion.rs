@@ -1,13 +1,15 @@
-//! The congestion state of each connection's sender, from which the cause of a retransmission follows. It records nothing.
+//! Tracks the congestion state of each connection's sender, from which the cause of a retransmission follows. It records nothing.
 
 use crate::address_pair::AddressPair;
 use std::collections::{BTreeSet, HashMap};
 
 /// The names of the states, in the kernel's order.
 const NAMES: [&str; 5] = ["open", "disorder", "cwr", "recovery", "loss"];
+/// The state in which the sender repairs a loss by fast retransmission.
 pub(super) const RECOVERY: u8 = 3;
+/// The state after a retransmission timeout.
 pub(super) const LOSS: u8 = 4;
-/// Most connections whose state is kept; when there are more, all are cleared.
+/// The most connections whose state is kept; when there are more, all are forgotten.
 const MOST_CONNECTIONS: usize = 1 << 16;
 
 /// The name of a state.
@@ -34,18 +36,18 @@ impl CongestionStates {
         }
     }
 
-    /// Forgets a connection: a new one has its addresses.
+    /// Forgets the state of a connection, as a new connection has its addresses.
     pub(super) fn forget(&mut self, pair: &AddressPair) {
         self.0.remove(pair);
     }
 
-    /// Forgets connections that are not among those open at a moment, but for states that were set later.
+    /// Forgets connections that were not open at the time of the poll, except those whose state was set later.
     pub(super) fn retain(&mut self, open: &BTreeSet<&AddressPair>, polled_ns: u64) {
         self.0
             .retain(|pair, (since_ns, _)| *since_ns > polled_ns || open.contains(pair));
     }
 
-    /// Why data is retransmitted: the sender changes its state before it sends.
+    /// The cause of a retransmission. The sender changes its state before it sends, so the state shows it.
     pub(super) fn cause(&self, pair: &AddressPair, handshake: bool) -> &'static str {
         match self.0.get(pair) {
             _ if handshake => "handshake",

@@ -7,17 +7,19 @@ use crate::watch_config::{WatchedConnections, WatchedPorts};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// Most sockets whose owner is kept; when there are more, those that are closed are cleared.
+/// The most sockets whose owner is kept; when there are more, closed ones are forgotten.
 const MOST_SOCKETS: usize = 1 << 16;
 
-/// The decision, and what it needs to know of the sockets.
+/// The filter, and what it knows of the sockets.
 #[derive(Debug)]
 pub(super) struct ConnectionFilter {
-    /// Connections of this process are watched; their ports are learned from its sockets.
+    /// Whether the connections of this process are watched; their ports are learned from its sockets.
     process: bool,
+    /// Whether all connections of this network namespace are watched.
     all: bool,
+    /// The ports whose connections are watched.
     ports: WatchedPorts,
-    /// Addresses of this network namespace.
+    /// The addresses of this network namespace.
     addresses: BTreeSet<IpAddr>,
     /// Whether each socket belongs to this process, by its cookie.
     owned: BTreeMap<u64, bool>,
@@ -53,7 +55,7 @@ impl ConnectionFilter {
         self.ports.remote.extend(ports.remote);
     }
 
-    /// The ports to which the kernel's own filter can be restricted; none when they are not known beforehand.
+    /// The ports to which the kernel's own filter can be restricted; empty if they are not known beforehand.
     pub(super) fn fixed_ports(&self) -> Vec<u16> {
         if self.process || self.all {
             return Vec::new();

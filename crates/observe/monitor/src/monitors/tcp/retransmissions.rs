@@ -1,15 +1,15 @@
 //! Retransmissions that wait until the number of their segments is known.
 //!
-//! One trace event may cover several segments of a packet that offload keeps together. The connection's own count says how
-//! many, when it grew by as much as there are events, or when there is one event; otherwise the number is left out. A connection
-//! goes on while it is polled, so events of that moment wait for the next poll.
+//! One trace event may cover several segments of a packet that offload keeps together. The connection's own count of retransmissions
+//! shows how many, if it grew by the number of events, or if there is only one event; otherwise the number is left out. A connection
+//! sends on while it is polled, so events of that moment wait for the next poll.
 
 use crate::address_pair::AddressPair;
 use stackline_events::catalogue::rows::TcpRetransmit;
 use stackline_events::{EventLog, EventValue};
 use std::collections::BTreeSet;
 
-/// Most retransmissions of one connection that wait.
+/// The most retransmissions of one connection that wait.
 const MOST_WAITING: usize = 1_000;
 
 struct Retransmission {
@@ -21,7 +21,7 @@ struct Retransmission {
     settled: bool,
 }
 
-/// Those not recorded yet, in the order of their events.
+/// The retransmissions that are not recorded yet, in the order of their events.
 #[derive(Default)]
 pub(super) struct Retransmissions(Vec<Retransmission>);
 
@@ -36,8 +36,9 @@ impl Retransmissions {
         });
     }
 
-    /// Settles the events of a connection that was polled at a moment, and whose count had grown by so much. Returns false when
-    /// they have to wait for the next poll: events after the moment may be in the count or not.
+    /// Assigns the numbers of segments to the events of a connection that was polled at a moment and whose count had grown by
+    /// `growth`. Returns false if they have to wait for the next poll, as it is unknown whether events after that moment are in the
+    /// count.
     pub(super) fn settle(&mut self, pair: &AddressPair, polled_ns: u64, growth: u64) -> bool {
         let mut open: Vec<_> = self
             .0
@@ -61,14 +62,14 @@ impl Retransmissions {
         true
     }
 
-    /// Settles the events of connections that were closed at a moment: nothing more will be known of them.
+    /// Settles the events of connections that were closed at a moment, without numbers of segments.
     pub(super) fn settle_closed(&mut self, open: &BTreeSet<&AddressPair>, polled_ns: u64) {
         for one in self.0.iter_mut().filter(|one| one.at_ns <= polled_ns) {
             one.settled |= !open.contains(&one.pair);
         }
     }
 
-    /// Records those that are settled, or all.
+    /// Records the settled events, or all.
     pub(super) fn record(&mut self, all: bool, log: &mut EventLog) {
         let (now, later) = std::mem::take(&mut self.0)
             .into_iter()

@@ -1,4 +1,4 @@
-//! The TCP sockets of this network namespace, polled over netlink (sock_diag(7)).
+//! Polls the TCP sockets of this network namespace over netlink (sock_diag(7)).
 //!
 //! The request has 72 bytes and the reply is a structure with attributes (`linux/inet_diag.h`), so both are written out here. It
 //! does not decide which sockets are watched.
@@ -12,31 +12,34 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
+/// Message types and flags of netlink (`linux/netlink.h`, `linux/sock_diag.h`).
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLM_F_REQUEST_DUMP: u16 = 0x301;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 /// The attribute that holds `struct tcp_info`.
 const INET_DIAG_INFO: u16 = 2;
-/// Bytes of a netlink header, and of `struct inet_diag_msg` behind it.
+/// The size of a netlink header, bytes.
 const HEADER: usize = 16;
+/// The size of `struct inet_diag_msg` behind the header, bytes.
 const MESSAGE: usize = 72;
-/// Bytes of one receive; the kernel fills no more.
+/// The size of the receive buffer, bytes; the kernel sends no more at once.
 const ROOM: usize = 64 << 10;
-/// States that are requested: all but TIME-WAIT, in which there can be very many sockets.
+/// The set of states that are requested: all but TIME-WAIT, in which there can be very many sockets.
 const STATES: u32 = 0xfff & !(1 << TIME_WAIT);
 const TIME_WAIT: u8 = 6;
 /// The state of a listening socket.
 pub(crate) const LISTEN: u8 = 10;
 
-/// One socket.
+/// One TCP socket.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DiagSocket {
     pub(crate) pair: AddressPair,
-    /// As the kernel numbers the states of TCP.
+    /// The TCP state, by the kernel's numbers.
     pub(crate) state: u8,
+    /// The inode number of the socket, by which descriptors refer to it.
     pub(crate) inode: u32,
-    /// Unique to this socket.
+    /// The kernel's identifier of the socket, which is not used again.
     pub(crate) cookie: u64,
     /// Bytes received that the application has not read.
     pub(crate) receive_queue_bytes: u32,
@@ -84,7 +87,7 @@ impl From<TcpInfo> for TcpInfoCounters {
     }
 }
 
-/// A netlink socket, of the network namespace in which its thread opened it.
+/// A netlink socket. It belongs to the network namespace in which its thread opened it.
 #[derive(Debug)]
 pub(crate) struct SockDiag {
     socket: OwnedFd,
@@ -103,7 +106,7 @@ impl SockDiag {
         })
     }
 
-    /// Every TCP socket.
+    /// Polls all TCP sockets.
     pub(crate) fn sockets(&mut self) -> Result<Vec<DiagSocket>, String> {
         let mut sockets = Vec::new();
         for family in [libc::AF_INET as u8, libc::AF_INET6 as u8] {
@@ -145,7 +148,7 @@ fn request(family: u8) -> Vec<u8> {
     bytes
 }
 
-/// What follows the messages of one receive.
+/// How one received buffer of messages ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NetlinkReplyEnd {
     More,
@@ -153,7 +156,7 @@ enum NetlinkReplyEnd {
     Refused(i32),
 }
 
-/// Reads every complete message.
+/// Reads all complete messages of a buffer.
 fn read(mut bytes: &[u8], sockets: &mut Vec<DiagSocket>) -> NetlinkReplyEnd {
     while let Some(length) = read_u32(bytes, 0) {
         let length = length as usize;
@@ -204,7 +207,7 @@ fn socket_of(message: &[u8]) -> Option<DiagSocket> {
     })
 }
 
-/// The bytes of an attribute.
+/// The bytes of the wanted attribute.
 fn attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
     loop {
         let head = bytes.first_chunk::<4>()?;

@@ -1,19 +1,19 @@
-//! Whether a timer ended a thread's wait for a lock: a runtime that parks its threads (Go) lets one of them wait for descriptors
-//! and timers, and that one wakes the thread that is to go on.
+//! Decides whether a timer ended a thread's wait for a lock. Some runtimes park their threads by locks (Go): one of them waits for
+//! descriptors and timers in an event loop, and wakes the thread that is to go on.
 //!
-//! A thread that sleeps and then lets a lock go is none: its sleep is not an event loop's, or it was not over just before.
+//! A thread that sleeps and then releases a lock is not such a case: its sleep is not an event loop's, or was not over just before.
 
 use super::{Call, Cause, Change, Left, Place, Step};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Most threads between the timer and the one that goes on.
+/// The most threads in a chain of wake-ups from the timer to the thread that goes on.
 const MOST_THREADS: u32 = 4;
-/// Longest that a thread runs between its timer and waking the next, ns.
+/// The longest that a thread may run between its timer and waking the next one, ns.
 const LONGEST_RUN_NS: u64 = 1_000_000;
 
 type ThreadAccounts = BTreeMap<u32, VecDeque<Change>>;
 
-/// Whether the wait that begins with the change `at` is ended by a thread that an event loop's timer woke just before.
+/// Whether the wait that begins with the change `at` was ended by a thread that the timer of an event loop woke just before.
 pub(super) fn ends_by_timer(
     threads: &ThreadAccounts,
     changes: &VecDeque<Change>,
@@ -23,7 +23,7 @@ pub(super) fn ends_by_timer(
         .is_some_and(|(by, woken_ns)| is_timed(threads, by, woken_ns, MOST_THREADS))
 }
 
-/// The thread that ends a wait, and when.
+/// The thread that ends a wait, and when, ns.
 fn ended_by(changes: &VecDeque<Change>, after: usize) -> Option<(u32, u64)> {
     let mut later = changes
         .range(after..)
@@ -34,7 +34,8 @@ fn ended_by(changes: &VecDeque<Change>, after: usize) -> Option<(u32, u64)> {
     })
 }
 
-/// Whether a thread that ran at a time ran since a timer of its own, or since one of another that woke it.
+/// Whether a thread that ran at a time has run only since a timer of its own ended, or since it was woken by a thread of which this
+/// is true; at most `most` threads back.
 fn is_timed(threads: &ThreadAccounts, thread: u32, at_ns: u64, most: u32) -> bool {
     let Some(changes) = threads.get(&thread).filter(|_| most > 0) else {
         return false;

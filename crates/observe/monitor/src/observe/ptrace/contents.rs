@@ -1,25 +1,27 @@
-//! What a call has sent or received, read from the memory of the thread that made it, which is stopped behind it.
+//! Reads the bytes that a system call sent or received from the memory of the thread that made it, which is stopped at the call's
+//! exit.
 
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 use std::io::IoSliceMut;
 
-/// Bytes of one call that are read, at most; no stream of requests has more in one that matters.
+/// The most bytes of one call that are read; no request or answer needs more to be recognised.
 const MOST: usize = 1 << 18;
-/// Pieces of memory that a call may name (`UIO_MAXIOV`).
+/// The most pieces of memory that a call may name (`UIO_MAXIOV`).
 const MOST_PIECES: u64 = 1_024;
-/// `struct iovec`, and where `struct msghdr` names them: their address and their number.
+/// The size of `struct iovec`, bytes.
 const PIECE: usize = 16;
+/// The offset in `struct msghdr` of the address of its pieces; their number follows.
 const PIECES_AT: usize = 16;
 
-/// A system call.
+/// A system call with its arguments.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SystemCall {
     pub(super) number: i64,
     pub(super) arguments: [u64; 6],
 }
 
-/// The first of the bytes that a call took or gave; none where they are not in memory (`sendfile`), or it cannot be read.
+/// The first of the `bytes` that a call sent or received; empty if they are not in memory (`sendfile`), or cannot be read.
 pub(super) fn contents_of(thread: Pid, made: SystemCall, bytes: u64) -> Vec<u8> {
     let arguments = made.arguments;
     let most = usize::try_from(bytes).unwrap_or(MOST).min(MOST);
@@ -40,7 +42,7 @@ pub(super) fn contents_of(thread: Pid, made: SystemCall, bytes: u64) -> Vec<u8> 
     }
 }
 
-/// What lies in pieces, one after the other.
+/// Reads `count` pieces of memory, whose list is at `at`, one after the other, up to `most` bytes.
 fn pieces(thread: Pid, at: u64, count: u64, most: usize) -> Vec<u8> {
     let count = usize::try_from(count.min(MOST_PIECES)).unwrap_or(0);
     let list = memory(thread, at, count * PIECE);
@@ -61,11 +63,13 @@ fn pieces(thread: Pid, at: u64, count: u64, most: usize) -> Vec<u8> {
     all
 }
 
+/// The word of 8 bytes at an offset.
 fn word(bytes: &[u8], at: usize) -> Option<u64> {
     let bytes = bytes.get(at..)?.first_chunk()?;
     Some(u64::from_ne_bytes(*bytes))
 }
 
+/// Reads memory of a thread, as much as is there.
 fn memory(thread: Pid, at: u64, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
     let Ok(base) = usize::try_from(at) else {

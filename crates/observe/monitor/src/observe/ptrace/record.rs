@@ -1,7 +1,7 @@
-//! What is recorded of a program that is stopped at its calls: one line of JSON each, through a pipe with a name.
+//! The records of a program that is stopped at its system calls: one line of JSON each, through a named pipe.
 //!
-//! A line is written whole or not at all; what did not fit is counted in the next. Whoever reads trusts none of it further than
-//! its form.
+//! A line is written whole or not at all; lines that did not fit are counted in the next one. The reader trusts only the form of a
+//! line, not its contents.
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -14,23 +14,23 @@ use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-/// Bytes that wait in the pipe, at most.
+/// The size of the pipe, bytes.
 const PIPE: i32 = 1 << 20;
-/// Bytes of a line, at most: fewer than the kernel writes at once.
+/// The most bytes of a line: fewer than the kernel writes atomically (PIPE_BUF, 4,096).
 const LINE: usize = 4000;
 
-/// Something happened.
+/// A record of something that happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PtraceRecord {
     /// When, on the clock of events, ns.
     pub at_ns: u64,
     /// The thread, in the numbers of the program's own PID namespace.
     pub thread: u32,
-    /// What.
+    /// What happened.
     pub what: PtraceChange,
 }
 
-/// What happened. A socket is named by the number of its inode, which no other has while the machine is up.
+/// What happened. A socket is identified by its inode number, which is unique while the machine is up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PtraceChange {
     /// A TCP connection is used for the first time.
@@ -42,21 +42,21 @@ pub enum PtraceChange {
         /// The other end.
         remote: SocketAddr,
     },
-    /// A call that sends returns.
+    /// A sending call has returned.
     Sent {
         /// The socket.
         socket: u64,
-        /// Bytes taken.
+        /// The bytes that it sent.
         bytes: u64,
     },
-    /// A call that receives, and takes out what it gives, returns.
+    /// A receiving call has returned that took its bytes out of the socket.
     Received {
         /// The socket.
         socket: u64,
-        /// Bytes given.
+        /// The bytes that it received.
         bytes: u64,
     },
-    /// What a call sent or received next, where contents are wanted: in as many pieces as it takes.
+    /// The bytes that a call sent or received, if contents are wanted; large ones are split into several records.
     Contents {
         /// The socket.
         socket: u64,
@@ -65,7 +65,7 @@ pub enum PtraceChange {
         /// The bytes, two hexadecimal digits each.
         hex: String,
     },
-    /// So many bytes that were sent or received next are not known.
+    /// A number of sent or received bytes whose contents are not known.
     Unread {
         /// The socket.
         socket: u64,
@@ -79,19 +79,19 @@ pub enum PtraceChange {
         /// The socket.
         socket: u64,
     },
-    /// It begins another thread, which is stopped too.
+    /// The thread starts another thread, which is stopped at its calls too.
     Began {
         /// The new thread.
         child: u32,
-        /// Whether it is of a new process.
+        /// Whether it belongs to a new process.
         is_process: bool,
     },
-    /// It goes on with another program.
+    /// The thread executes another program.
     Executes {
         /// The program's name.
         name: String,
     },
-    /// It ends.
+    /// The thread ends.
     Ends {
         /// Whether its process ends with it.
         last: bool,
@@ -101,22 +101,22 @@ pub enum PtraceChange {
         /// How many.
         count: u64,
     },
-    /// Nothing is recorded, or not of all.
+    /// Nothing is recorded, or not everything.
     Absent {
         /// Why.
         why: String,
     },
 }
 
-/// Bytes of contents in one record: their digits fit a line.
+/// The most bytes of contents in one record: two digits each, they fit into a line.
 const PIECE: usize = 1_800;
 
 impl PtraceChange {
-    /// The records of what was sent or received: the bytes that are known, and how many more there were.
+    /// The records of the bytes of a call: of its `bytes`, the `known` ones and how many more there were.
     pub(super) fn of_contents(socket: u64, sent: bool, known: &[u8], bytes: u64) -> Vec<Self> {
         let digits = |piece: &[u8]| {
             piece.iter().fold(String::new(), |mut hex, byte| {
-                // A text takes all that is written to it.
+                // Writing to a string cannot fail.
                 let _ = write!(hex, "{byte:02x}");
                 hex
             })
@@ -136,7 +136,7 @@ impl PtraceChange {
     }
 }
 
-/// The bytes of digits; as many as there are whole ones before the first that is none.
+/// Decodes hexadecimal digits, up to the first pair that is not valid.
 #[must_use]
 pub fn bytes_of_hex(hex: &str) -> Vec<u8> {
     let pairs = hex.as_bytes().chunks_exact(2);
@@ -144,18 +144,19 @@ pub fn bytes_of_hex(hex: &str) -> Vec<u8> {
     pairs.map_while(byte).collect()
 }
 
-/// The end that writes.
+/// The writing end of the pipe.
 #[derive(Debug)]
 pub struct PtraceRecordWriter {
     pipe: File,
+    /// Records that were lost since the last one that was written.
     lost: u64,
 }
 
 impl PtraceRecordWriter {
-    /// Opens the pipe, which is read already. It waits while there is no room, or counts what has none.
+    /// Opens the pipe, whose other end must be open already. If the pipe is full, it waits (`waits`), or counts the record as lost.
     ///
     /// # Errors
-    /// Where there is none, or nobody reads it.
+    /// If the pipe does not exist, or has no reader.
     pub fn open(path: &Path, waits: bool) -> io::Result<Self> {
         let pipe = OpenOptions::new()
             .write(true)
@@ -188,7 +189,7 @@ impl PtraceRecordWriter {
             return false;
         };
         line.push(b'\n');
-        // A pipe takes so little at once, or nothing of it.
+        // A pipe takes a line this short whole or not at all.
         line.len() <= LINE
             && self
                 .pipe
@@ -197,28 +198,29 @@ impl PtraceRecordWriter {
     }
 }
 
-/// The end that reads.
+/// The reading end of the pipe.
 #[derive(Debug)]
 pub struct PtraceRecordReader {
     pipe: File,
+    /// The bytes of an incomplete line.
     begun: Vec<u8>,
 }
 
 impl PtraceRecordReader {
-    /// Makes a pipe that is not there yet, for this user alone.
+    /// Creates a new pipe, for this user only.
     ///
     /// # Errors
     /// Where none can be made.
     pub fn create(path: &Path) -> io::Result<Self> {
         nix::unistd::mkfifo(path, Mode::S_IRUSR | Mode::S_IWUSR)?;
-        // That it writes too keeps it open while nobody else does.
+        // It is opened for writing too, which keeps the pipe open while no other process has it open.
         let flags = OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
         let pipe = OpenOptions::new()
             .read(true)
             .write(true)
             .custom_flags(flags.bits())
             .open(path)?;
-        // Users have a limit; then it is as it is.
+        // An error is ignored: users have a limit, and then the pipe keeps its size.
         let _ = fcntl(&pipe, FcntlArg::F_SETPIPE_SZ(PIPE));
         Ok(Self {
             pipe,
@@ -226,7 +228,7 @@ impl PtraceRecordReader {
         })
     }
 
-    /// Adds what was written since the last time. What is not a record is counted and left out.
+    /// Adds the records since the last call to `out`. Returns how many lines were not valid records.
     ///
     /// # Errors
     /// When the pipe cannot be read.

@@ -1,4 +1,5 @@
-//! Which socket a descriptor of another process is: by the list of its files, and where that is not enough by a copy of it.
+//! Finds out which socket a descriptor of another process refers to: from the process's list of files in `/proc`, and if that is not
+//! enough, through a copy of the descriptor.
 
 use crate::observe::existing_connections::connection_of_socket;
 use nix::sys::socket::{SockType, SockaddrStorage, getpeername, getsockname, getsockopt, sockopt};
@@ -7,7 +8,7 @@ use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsRawFd as _;
 
-/// The number of the socket that a descriptor of a thread is; `None` where it is something else.
+/// The inode number of the socket of a thread's descriptor; `None` if it is no socket.
 pub(super) fn number_of(thread: Pid, descriptor: u64) -> Option<u64> {
     let link = fs::read_link(format!("/proc/{thread}/fd/{descriptor}")).ok()?;
     link.to_str()?
@@ -24,11 +25,12 @@ pub(super) enum SocketIdentity {
     Connection(SocketAddr, SocketAddr),
     /// Another kind of socket.
     Other,
-    /// A socket of TCP that is not connected, or could not be looked at.
+    /// A TCP socket that is not connected yet, or that could not be examined.
     NotYet,
 }
 
-/// Looks at the socket with that number of another process. Kernels before 5.6 give no copy of it; they only list its addresses.
+/// Identifies a socket of another process by its descriptor and inode number. Kernels before 5.6 give no copy of a descriptor
+/// (pidfd_getfd); there, the lists of connections in `/proc` are used.
 pub(super) fn identify_socket(process: Pid, descriptor: u64, number: u64) -> SocketIdentity {
     let copy = rustix::process::Pid::from_raw(process.as_raw())
         .zip(i32::try_from(descriptor).ok())
@@ -63,7 +65,7 @@ pub(super) fn identify_socket(process: Pid, descriptor: u64, number: u64) -> Soc
     }
 }
 
-/// Whether a socket of another process is one of TCP, as the kernel names its protocol; true where it does not.
+/// Whether a socket of another process is a TCP socket, by the kernel's name of its protocol; true if there is no name.
 fn is_tcp(process: Pid, descriptor: u64) -> bool {
     let mut name = [0; 32];
     let path = format!("/proc/{process}/fd/{descriptor}");
@@ -73,7 +75,7 @@ fn is_tcp(process: Pid, descriptor: u64) -> bool {
     }
 }
 
-/// An address of IPv4 or IPv6; IPv4 through a socket of IPv6 is IPv4 to everybody else.
+/// An IPv4 or IPv6 address; an IPv4-mapped address becomes the IPv4 one, as other components use it.
 fn address(storage: &SockaddrStorage) -> Option<SocketAddr> {
     let four = storage
         .as_sockaddr_in()

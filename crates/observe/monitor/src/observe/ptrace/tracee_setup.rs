@@ -1,4 +1,5 @@
-//! The side of the program: before it begins, the process that will be it waits until it is traced and asks to be stopped.
+//! The traced program's side: before the program begins, its process waits until it is traced, and installs the filter that stops it
+//! at calls.
 
 use crate::sys::ptrace::stop_at;
 use std::ffi::OsString;
@@ -7,7 +8,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Calls that send or receive at a descriptor. Each is stopped whatever the descriptor is.
+/// The calls that send or receive at a descriptor. The program is stopped at each of them, whatever the descriptor is.
 pub(super) const CALLS: [u32; 10] = [
     libc::SYS_read as u32,
     libc::SYS_write as u32,
@@ -20,10 +21,10 @@ pub(super) const CALLS: [u32; 10] = [
     libc::SYS_sendfile as u32,
     libc::SYS_splice as u32,
 ];
-/// Who traces does so at once.
+/// How long to wait for the tracer, which attaches at once.
 const BEGINS: Duration = Duration::from_secs(5);
 
-/// Becomes the program, once it is traced. It returns only where that cannot be.
+/// Becomes the program once the process is traced. It returns only on failure.
 #[must_use]
 pub fn become_program(command: &[OsString]) -> io::Error {
     let Some((name, arguments)) = command.split_first() else {

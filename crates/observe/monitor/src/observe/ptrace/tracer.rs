@@ -1,7 +1,7 @@
-//! The side that looks: starts a program, stops it and whatever it starts at calls that send or receive, tells what they did at
-//! TCP connections, and ends as the program does.
+//! The tracing side: starts a program, stops it and all that it starts at calls that send or receive, reports what these did at TCP
+//! connections, and ends with the program's exit code.
 //!
-//! A stopped thread goes on as soon as its call has been looked at. Signals reach the program as if nobody looked.
+//! A stopped thread goes on as soon as its call has been looked at. Signals reach the program as if it was not traced.
 
 use super::contents::{SystemCall, contents_of};
 use super::record::{PtraceChange, PtraceRecord};
@@ -17,7 +17,7 @@ use std::fs;
 use std::io;
 use std::process::Command;
 
-/// Sockets that are remembered, at most; what later ones do is not recorded, and counted as lost.
+/// The most sockets that are remembered; calls at further ones are not recorded, and counted as lost.
 const MOST: usize = 1 << 18;
 /// Signals that are passed on to the program.
 const PASSED_ON: [Signal; 6] = [
@@ -28,16 +28,16 @@ const PASSED_ON: [Signal; 6] = [
     Signal::SIGUSR1,
     Signal::SIGUSR2,
 ];
-/// A stop that is none of a signal's delivery (`PTRACE_EVENT_STOP`).
+/// The event of a stop that is not the delivery of a signal (`PTRACE_EVENT_STOP`).
 const EVENT_STOP: i32 = 128;
 /// Signals that stop a program.
 const STOPPING: [i32; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
 
-/// How a program ended, as shells put it: its code, or 128 and the number of the signal that ended it.
+/// The exit code of a program, as shells show it: its own code, or 128 plus the number of the signal that ended it.
 pub type TraceeExitCode = i32;
 
-/// Starts the command, which becomes the program by [`super::tracee_setup::become_program`], and tells what it does until it ends; with
-/// what it sends and receives at TCP connections, if `contents` are wanted.
+/// Starts the command, which becomes the program through [`super::tracee_setup::become_program`], and reports what it does until it
+/// ends; with the bytes sent and received at TCP connections if `contents`.
 ///
 /// # Errors
 /// When it cannot be started, or may not be traced.
@@ -91,7 +91,7 @@ pub fn trace_command(
     }
 }
 
-/// Passes signals on to the program that a process sends here; keys of the terminal reach it without.
+/// Passes signals on to the program that another process sends to this one. Signals of the terminal reach the program without that.
 fn pass_on(program: Pid) -> io::Result<()> {
     let signals: SigSet = PASSED_ON.into_iter().collect();
     signals.thread_block()?;
@@ -111,7 +111,7 @@ fn pass_on(program: Pid) -> io::Result<()> {
         .map(drop)
 }
 
-/// A call that a thread is in, and what its result means.
+/// A call that a thread is in, and the sockets at which it sends and receives.
 #[derive(Clone, Copy, Debug, Default)]
 struct PendingSystemCall {
     sends: Option<u64>,
@@ -122,16 +122,19 @@ struct PendingSystemCall {
 
 struct PtraceTracer<T> {
     program: Pid,
-    /// What is sent and received is reported too.
+    /// Whether the bytes sent and received are reported too.
     contents: bool,
+    /// The call that each thread is in.
     calls: HashMap<Pid, PendingSystemCall>,
+    /// The sockets that are known, by inode number.
     sockets: HashMap<u64, SocketIdentity>,
+    /// The process of each thread.
     processes: HashMap<Pid, Pid>,
     report: T,
 }
 
 impl<T: FnMut(PtraceRecord)> PtraceTracer<T> {
-    /// Takes note of a stop or an end, and lets the thread go on. How the program ended, when it did.
+    /// Handles a stop or end of a thread, and lets it go on. Returns the program's exit code when the program has ended.
     fn see(&mut self, thread: Pid, status: i32) -> Option<TraceeExitCode> {
         if libc::WIFEXITED(status) {
             return self.ends(thread, libc::WEXITSTATUS(status));
@@ -142,7 +145,7 @@ impl<T: FnMut(PtraceRecord)> PtraceTracer<T> {
         let signal = libc::WSTOPSIG(status);
         match status >> 16 {
             libc::PTRACE_EVENT_SECCOMP => self.enters(thread),
-            // What a signal stops stays stopped; every other such stop is a new thread's first.
+            // A thread that a signal stopped stays stopped; every other stop of this kind is the first one of a new thread.
             EVENT_STOP if STOPPING.contains(&signal) => listen(thread),
             EVENT_STOP => go_on(thread, 0),
             0 if signal == libc::SIGTRAP | 0x80 => self.returns(thread),
@@ -172,14 +175,14 @@ impl<T: FnMut(PtraceRecord)> PtraceTracer<T> {
         match calls.filter(|calls| calls.sends.is_some() || calls.receives.is_some()) {
             Some(calls) => {
                 self.calls.insert(thread, calls);
-                // Gone is gone.
+                // An error is ignored: the thread has been killed.
                 let _ = ptrace::syscall(thread, None);
             }
             None => go_on(thread, 0),
         }
     }
 
-    /// At which connections a call sends and receives.
+    /// The connections at which a call sends and receives.
     fn calls_of(&mut self, thread: Pid, call: i64, arguments: &[u64; 6]) -> PendingSystemCall {
         let looks_only = |flags: u64| flags & u64::from(libc::MSG_PEEK.cast_unsigned()) != 0;
         match call {
@@ -205,7 +208,7 @@ impl<T: FnMut(PtraceRecord)> PtraceTracer<T> {
         }
     }
 
-    /// The TCP connection that a descriptor of a thread is; recorded when it is new.
+    /// The inode number of the TCP connection of a thread's descriptor; a new connection is reported.
     fn connection(&mut self, thread: Pid, descriptor: u64) -> Option<u64> {
         let socket = number_of(thread, descriptor)?;
         let known = match self.sockets.get(&socket) {
@@ -235,7 +238,7 @@ impl<T: FnMut(PtraceRecord)> PtraceTracer<T> {
         matches!(known, SocketIdentity::Connection(..)).then_some(socket)
     }
 
-    /// A call returns.
+    /// A thread is at the exit of a call.
     fn returns(&mut self, thread: Pid) {
         let result = read_call_result(thread).and_then(|result| u64::try_from(result).ok());
         let calls = self.calls.remove(&thread).unwrap_or_default();
@@ -258,7 +261,7 @@ impl<T: FnMut(PtraceRecord)> PtraceTracer<T> {
         go_on(thread, 0);
     }
 
-    /// What a call sent or received at a socket.
+    /// Reports the bytes that a call sent or received, if wanted.
     fn report_contents(
         &mut self,
         thread: Pid,
@@ -276,6 +279,7 @@ impl<T: FnMut(PtraceRecord)> PtraceTracer<T> {
         }
     }
 
+    /// A thread started another one, or executed a program.
     fn event(&mut self, thread: Pid, event: i32) {
         let other = || {
             ptrace::getevent(thread)
@@ -296,7 +300,7 @@ impl<T: FnMut(PtraceRecord)> PtraceTracer<T> {
                 );
             }
             libc::PTRACE_EVENT_EXEC => {
-                // A thread that executes has its process's number from now on.
+                // A thread that executes a program gets its process's ID as its number.
                 if let Some(before) = other() {
                     self.calls.remove(&before);
                 }
@@ -312,6 +316,7 @@ impl<T: FnMut(PtraceRecord)> PtraceTracer<T> {
         }
     }
 
+    /// A thread ended; returns the exit code if it was the program's first.
     fn ends(&mut self, thread: Pid, code: TraceeExitCode) -> Option<TraceeExitCode> {
         let last = self.process(thread) == thread;
         self.report_change(thread, PtraceChange::Ends { last });

@@ -4,7 +4,7 @@ use super::{Call, DiskOperation, Left, ThreadChange, ThreadEvent};
 use crate::kernel_trace::TraceEventFormat;
 use crate::observe::thread;
 
-/// A kind of record that is switched on.
+/// The kinds of trace records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ThreadTraceKind {
     Switch,
@@ -23,10 +23,10 @@ pub(super) enum ThreadTraceKind {
     DiskEnds,
 }
 
-/// The flag of a new thread in the same process.
+/// The clone flag of a new thread in the same process.
 const CLONE_THREAD: u64 = 0x1_0000;
 
-/// The events of a record: two of a switch, none when it is too short. Their time is not in it.
+/// The events of a record: two for a switch, none if it is too short. The caller sets their time, which is not part of the record.
 pub(super) fn decode(
     kind: ThreadTraceKind,
     format: &TraceEventFormat,
@@ -66,14 +66,15 @@ fn switch(
     ))
 }
 
-/// The former number of a thread that was not its process's first, and takes that one's number with the new program.
+/// The end of the former number of a thread that executes a program and is not its process's first: it takes the first one's number.
 fn renumbered(format: &TraceEventFormat, record: &[u8]) -> Option<ThreadEvent> {
     let old = small(format, record, "old_pid")
         .filter(|old| Some(*old) != small(format, record, "pid"))?;
     Some(event(old, ThreadChange::Leaves { state: Left::Dead }))
 }
 
-/// A state by its bits since Linux 4.14; a bit above them says that the thread was preempted.
+/// Decodes the state in which a thread leaves its core, by its bits since Linux 4.14; a bit above these says that the thread was
+/// preempted.
 fn left(state: u64) -> Left {
     match state & 0xff {
         0 => Left::Preempted,
@@ -84,6 +85,7 @@ fn left(state: u64) -> Left {
     }
 }
 
+/// The event of a record other than a switch.
 fn of_one(kind: ThreadTraceKind, format: &TraceEventFormat, record: &[u8]) -> Option<ThreadEvent> {
     let (running, in_interrupt) = thread(format, record)?;
     let number = |field| format.number(record, field);
@@ -149,7 +151,7 @@ fn small(format: &TraceEventFormat, record: &[u8], field: &str) -> Option<u32> {
         .and_then(|value| u32::try_from(value).ok())
 }
 
-/// What is done, by the kernel's letters (`rwbs`): a flush may come before a write, which counts if it writes anything.
+/// The kind of a disk request, by the kernel's letters (`rwbs`). A flush may precede a write, which counts if it writes anything.
 fn operation(letters: &[u8], bytes: u32) -> DiskOperation {
     if bytes == 0 && letters.starts_with(b"F") {
         return DiskOperation::Flush;

@@ -1,4 +1,4 @@
-//! What one packet costs: C, Ca, T, Ta and the latency (sections 2.1.2 and 2.2, Table 2).
+//! The costs of one packet: C, Ca, T, Ta and the latency (sections 2.1.2 and 2.2, Table 2).
 
 /// What the paper's formulas know of a host and its network. All of it in seconds, none below zero.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,4 +1,4 @@
-//! The probability that a packet of several is lost (section 3.1).
+//! The probability that at least one of several packets is lost (section 3.1).
 
 /// The probability that at least one of `packets` is lost, each with probability `pn` independently of the others:
 /// pc = 1 - (1 - pn)^packets. `None` unless 0 <= pn < 1.

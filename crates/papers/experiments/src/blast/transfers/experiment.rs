@@ -1,4 +1,4 @@
-//! Two hosts, and what one transfers to the other.
+//! An experiment: two hosts, and the data that one transfers to the other.
 
 use stackline_core::error::{Error, Result};
 use stackline_core::network::{LossModel, Network};

@@ -1,4 +1,4 @@
-//! Section 6: a server that answers before it has carried out a request, for calls one after the other.
+//! Section 6: a server that answers a request before it has carried it out, measured with sequential calls.
 
 use super::session::run_all;
 use crate::printed_and_here::nothing_printed;

@@ -1,4 +1,4 @@
-//! What is printed, what is simulated, how far off that is, and whether it sets the profile.
+//! Rows of tables: the printed and the simulated value, their difference, and whether the value sets the profile.
 
 use crate::printed_and_here::{self, PrintedFigure, PrintedValue};
 use stackline_report::sheet::{Sheet, SheetCell};

@@ -1,4 +1,4 @@
-//! A specification across the machines of the profile, and what came of it.
+//! Runs a specification across the machines of the profile and returns the results.
 
 use super::TEXT;
 use crate::{parallel, profile};

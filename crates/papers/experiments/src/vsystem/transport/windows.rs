@@ -1,4 +1,4 @@
-//! Section 7.3: windows that are offered and used however small they are, as before RFC 813.
+//! Section 7.3: windows that are offered and used however small they are, as before RFC 813 (silly window syndrome).
 
 use super::TEXT;
 use super::rows::{RowBasis, row, sheet};

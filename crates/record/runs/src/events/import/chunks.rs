@@ -1,34 +1,36 @@
-//! A stream cut into pieces of whole lines, in one buffer, however long it and its lines are.
+//! Cuts a stream into pieces of whole lines, in one buffer of fixed size, however long the stream and its lines are.
 
 use memchr::{memchr, memrchr};
 use std::io::{ErrorKind, Read, Result};
 
-/// Bytes that are read at once; more than the longest line.
+/// Size of the buffer, in bytes; larger than the longest line that is accepted (1 MiB).
 const BUFFER: usize = 2 << 20;
 
-/// Pieces of a stream.
+/// Reads a stream in pieces of whole lines.
 pub(super) struct Chunks<R> {
     from: R,
     buffer: Vec<u8>,
+    /// Bytes of the buffer that hold data.
     filled: usize,
-    /// How much of it was given last.
+    /// Bytes at the beginning of the buffer that the last piece covered; they are dropped at the next call.
     given: usize,
-    /// Within a line that is too long.
+    /// Whether the next bytes are the rest of a line that is too long.
     skipping: bool,
+    /// Whether the stream has ended.
     ended: bool,
 }
 
-/// A piece.
+/// A piece of the stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Chunk<'b> {
-    /// Whole lines; only the last of the stream may lack its end.
+    /// Whole lines; only the stream's last line may lack its line break.
     Lines(&'b [u8]),
-    /// A line that is longer than the buffer.
+    /// A line that is longer than the buffer; it is skipped.
     TooLong,
 }
 
 impl<R: Read> Chunks<R> {
-    /// Of that.
+    /// Reads from that stream.
     pub(super) fn of(from: R) -> Self {
         Self::with_buffer(from, BUFFER)
     }
@@ -44,7 +46,7 @@ impl<R: Read> Chunks<R> {
         }
     }
 
-    /// The next piece; `None` behind the last.
+    /// The next piece; `None` after the last.
     pub(super) fn next(&mut self) -> Result<Option<Chunk<'_>>> {
         loop {
             self.buffer.copy_within(self.given..self.filled, 0);
@@ -73,6 +75,7 @@ impl<R: Read> Chunks<R> {
         }
     }
 
+    /// Reads until the buffer is full or the stream ends.
     fn fill(&mut self) -> Result<()> {
         while !self.ended && self.filled < self.buffer.len() {
             match self.from.read(&mut self.buffer[self.filled..]) {

@@ -1,4 +1,4 @@
-//! The binary form in.
+//! Imports logs in the binary form.
 
 use super::source_log::{ImportLog, rename_hosts, unreadable_log_error};
 use crate::Error;
@@ -7,16 +7,16 @@ use stackline_core::trace_index::TraceImport;
 use stackline_events::event_log::{EventLogPieces, measure_whole_records};
 use std::io::Read;
 
-/// Whether a file that begins so is one of the binary form.
+/// Whether a file that begins with these bytes is in the binary form.
 #[must_use]
 pub fn begins_event_log(first: &[u8]) -> bool {
     matches!(measure_whole_records(first), Ok(Some(_)))
 }
 
-/// Reads all of a log. Where it is cut off or damaged it ends.
+/// Imports a whole log. It ends at the first record that is truncated or damaged; the bytes from there on are counted.
 ///
 /// # Errors
-/// When it cannot be read at all, does not say whose events it has, or the events cannot be kept.
+/// When the log cannot be read, does not name the host of its events, or the events cannot be stored.
 pub fn import_event_log(log: ImportLog<'_>, into: &mut Intake) -> Result<TraceImport, Error> {
     let ImportLog {
         bytes,
@@ -67,7 +67,7 @@ pub fn import_event_log(log: ImportLog<'_>, into: &mut Intake) -> Result<TraceIm
     Ok(import)
 }
 
-/// Counts what is read.
+/// A reader that counts the bytes read.
 struct ByteCountingReader<R> {
     from: R,
     bytes: u64,

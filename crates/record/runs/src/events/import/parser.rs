@@ -1,5 +1,5 @@
-//! Lines of the text form into columns, without memory of its own a line: the usual line is read in one pass over its
-//! bytes; what is unusual about it (an escaped character, more than 16 fields, a mistake) is left to `events::text`.
+//! Parses lines of the text form into columns without allocating for each line. A usual line is parsed in one pass
+//! over its bytes; an unusual one (an escaped character, more than 16 fields, a mistake) is parsed by `events::text`.
 
 use memchr::{memchr, memchr_iter};
 use stackline_events::table::FIELDS;
@@ -8,29 +8,30 @@ use stackline_events::value::canonical;
 use stackline_events::{EventTable, EventValue};
 use std::collections::BTreeMap;
 
-/// Mistakes that are reported word for word.
+/// Number of mistakes that are reported with their text.
 const REPORTED: usize = 5;
-/// The longest name of a host, in bytes.
+/// The longest host name that is accepted, in bytes.
 const LONGEST_HOST: usize = 1 << 12;
+/// Nanoseconds in a second.
 const NANOS: u64 = 1_000_000_000;
 
-/// What was met in the lines of a log.
+/// What was found in the lines of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ImportLineCounts {
-    /// Lines, empty ones and comments too.
+    /// Number of lines, including empty ones and comments.
     pub(super) lines: u64,
-    /// Lines that are no event, by cause.
+    /// Number of lines that are not events, by cause.
     pub(super) refused: BTreeMap<&'static str, u64>,
-    /// The first of them: their line and what is wrong.
+    /// The first of them: line number and what is wrong.
     pub(super) first: Vec<(u64, String)>,
-    /// Events that are later than the present; they are kept.
+    /// Number of events dated after the import; they are kept.
     pub(super) future: u64,
-    /// The first line of these.
+    /// Line number of the first such event.
     pub(super) first_future: Option<u64>,
 }
 
 impl ImportLineCounts {
-    /// Counts the present line as none.
+    /// Counts the current line as not an event.
     pub(super) fn refuse(&mut self, cause: &'static str, what: String) {
         *self.refused.entry(cause).or_default() += 1;
         if self.first.len() < REPORTED {
@@ -38,14 +39,14 @@ impl ImportLineCounts {
         }
     }
 
-    /// Counts a line of which not even its end was read.
+    /// Counts a line that is longer than the buffer.
     pub(super) fn refuse_endless(&mut self) {
         self.lines += 1;
         self.refuse("too long", "it is longer than 1 MiB".into());
     }
 }
 
-/// Adds the events of whole lines to a table. Events after `present_ns` are counted.
+/// Adds the events of whole lines to a table. Events later than `present_ns` are counted in `met` and kept.
 pub(super) fn parse(
     bytes: &[u8],
     present_ns: u64,
@@ -72,8 +73,8 @@ pub(super) fn parse(
     }
 }
 
-/// Reads the line at `begin..end` if it is as most are; `None` when it has to be looked at more closely, the table is as it was
-/// then.
+/// Parses the line at `begin..end` if it has the usual form. Returns `None` when `unusual` has to parse it; the table
+/// is unchanged then.
 fn usual<'t>(
     bytes: &'t [u8],
     begin: usize,
@@ -98,7 +99,7 @@ fn usual<'t>(
     let keyword = name(bytes, &mut at, end)?;
     let host = name(bytes, &mut at, end).filter(|host| host.len() <= LONGEST_HOST)?;
     let seconds = time(bytes, &mut at, end)?;
-    // The last field of all, or one with data behind it.
+    // The nanoseconds are the line's last field, or data follow.
     skip_blanks(bytes, &mut at, end);
     let (nanos, length) = digits(bytes, at);
     at += length;
@@ -124,7 +125,7 @@ fn usual<'t>(
     Some(())
 }
 
-/// Reads any line; what is none is counted.
+/// Parses any line; one that is not an event is counted with its cause.
 #[cold]
 fn unusual(line: &[u8], table: &mut EventTable, met: &mut ImportLineCounts) {
     if line.len() as u64 >= LONGEST {
@@ -159,7 +160,7 @@ fn unusual(line: &[u8], table: &mut EventTable, met: &mut ImportLineCounts) {
     }
 }
 
-/// Causes as they are counted.
+/// The name under which a cause is counted.
 fn cause(wrong: &Wrong) -> &'static str {
     match wrong {
         Wrong::Short(_) => "cut short",
@@ -177,7 +178,7 @@ fn skip_blanks(bytes: &[u8], at: &mut usize, end: usize) {
     }
 }
 
-/// A field that has another behind it, without blanks around it and not empty; goes behind its semicolon.
+/// Parses a non-empty field that another one follows, without the blanks around it. Moves behind its semicolon.
 #[inline]
 fn name<'t>(bytes: &'t [u8], at: &mut usize, end: usize) -> Option<&'t [u8]> {
     skip_blanks(bytes, at, end);
@@ -188,7 +189,7 @@ fn name<'t>(bytes: &'t [u8], at: &mut usize, end: usize) -> Option<&'t [u8]> {
     (!field.is_empty()).then_some(field)
 }
 
-/// A number of seconds and the semicolon behind it.
+/// Parses the number of seconds. Moves behind its semicolon.
 #[inline]
 fn time(bytes: &[u8], at: &mut usize, end: usize) -> Option<u64> {
     skip_blanks(bytes, at, end);
@@ -202,7 +203,7 @@ fn time(bytes: &[u8], at: &mut usize, end: usize) -> Option<u64> {
     Some(seconds)
 }
 
-/// A data field; goes to the semicolon behind it or to the end.
+/// Parses a data field. Moves to the semicolon behind it, or to the end.
 #[inline]
 fn value<'t>(bytes: &'t [u8], at: &mut usize, end: usize) -> Option<EventValue<'t>> {
     skip_blanks(bytes, at, end);
@@ -225,13 +226,14 @@ fn value<'t>(bytes: &'t [u8], at: &mut usize, end: usize) -> Option<EventValue<'
     if let Some(number) = canonical(field) {
         return Some(EventValue::Number(number));
     }
-    // What may be escaped is looked at more closely.
+    // A `%` may be an escape, which `unusual` decodes.
     if memchr(b'%', field).is_some() {
         return None;
     }
     std::str::from_utf8(field).ok().map(EventValue::Text)
 }
 
+/// The field without the blanks at its end.
 fn trimmed(field: &[u8]) -> &[u8] {
     let length = field
         .iter()
@@ -240,7 +242,8 @@ fn trimmed(field: &[u8]) -> &[u8] {
     &field[..length]
 }
 
-/// The number that the digits from `at` on make and how many they are: 18 at most, more are none. Eight are read at once.
+/// The number formed by the digits from `at` on, and how many digits there are; (0, 0) for more than 18. Reads eight
+/// digits at once.
 #[inline]
 fn digits(bytes: &[u8], at: usize) -> (u64, usize) {
     let Some(first) = bytes.get(at..).and_then(<[u8]>::first_chunk) else {
@@ -260,13 +263,15 @@ fn digits(bytes: &[u8], at: usize) -> (u64, usize) {
     (value * TENS[length] + more, 8 + length)
 }
 
+/// Powers of ten by number of digits.
 const TENS: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
 
-/// The number that the digits at the beginning of eight bytes make, and how many there are.
+/// The number formed by the digits at the beginning of eight bytes, and how many digits there are.
 #[inline]
 fn eight_digits(bytes: [u8; 8]) -> (u64, usize) {
     let word = u64::from_le_bytes(bytes);
-    // The highest bit of a byte says that it is no digit, for the first that is none and those before it.
+    // A byte's highest bit is set if the byte is not a digit. A carry may spoil the bits above the first such byte,
+    // which are not used.
     let other = (word.wrapping_add(0x4646_4646_4646_4646)
         | word.wrapping_sub(0x3030_3030_3030_3030))
         & 0x8080_8080_8080_8080;
@@ -274,13 +279,15 @@ fn eight_digits(bytes: [u8; 8]) -> (u64, usize) {
     if length == 0 {
         return (0, 0);
     }
-    // Zeros before the digits, then pairs, fours and eights of them.
+    // Moves the digits to the end of the word, with zeros before them, then combines pairs, fours and eights of
+    // digits.
     let digits = (word & 0x0f0f_0f0f_0f0f_0f0f) << (64 - 8 * length);
     let pairs = (digits.wrapping_mul(10 << 8 | 1) >> 8) & 0x00ff_00ff_00ff_00ff;
     let fours = (pairs.wrapping_mul(100 << 16 | 1) >> 16) & 0x0000_ffff_0000_ffff;
     (fours.wrapping_mul(10_000 << 32 | 1) >> 32, length)
 }
 
+/// Like [`digits`], one digit at a time: near the end of the bytes, or for 16 digits and more.
 fn few_digits(bytes: &[u8], at: usize) -> (u64, usize) {
     let digits = bytes
         .get(at..)
@@ -301,14 +308,16 @@ fn few_digits(bytes: &[u8], at: usize) -> (u64, usize) {
     }
 }
 
-/// Keywords and hosts that were just met, so that the usual one is compared and not looked up.
+/// A small cache of the numbers of recent keywords and hosts, so that a usual one is found by one comparison.
 struct Memo<'t> {
     slots: [(&'t [u8], u32); SLOTS],
 }
 
+/// Entries of the cache.
 const SLOTS: usize = 64;
 
 impl<'t> Memo<'t> {
+    /// The number of a name in the table; `None` when the name may contain an escape or is not UTF-8.
     #[inline]
     fn number(&mut self, name: &'t [u8], table: &mut EventTable) -> Option<u32> {
         let mark = name.len()

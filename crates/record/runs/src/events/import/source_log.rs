@@ -1,22 +1,22 @@
-//! A log that is imported, and what it calls its hosts.
+//! A log to be imported, and the renaming of its hosts.
 
 use crate::Error;
 use stackline_events::EventTable;
 use std::io::Read;
 
-/// A log that is imported.
+/// A log to be imported.
 pub struct ImportLog<'l> {
-    /// Its bytes.
+    /// The log's bytes.
     pub bytes: &'l mut (dyn Read + Send),
-    /// What messages call it.
+    /// The log's name in messages.
     pub name: &'l str,
-    /// What its hosts are to be called instead: a name, in which `*` stands for what the log calls them.
+    /// A pattern for renaming its hosts: a name in which `*` stands for the host's name in the log.
     pub host: Option<&'l str>,
-    /// The present, in ns since 1970; what is later is counted.
+    /// The time of the import, in ns since 1970; later events are counted.
     pub present_ns: u64,
 }
 
-/// That a log could not be read.
+/// The error that a log could not be read.
 pub(super) fn unreadable_log_error(name: &str, cause: &dyn std::fmt::Display) -> Error {
     Error::new(
         format!("cannot read {name}"),
@@ -25,7 +25,7 @@ pub(super) fn unreadable_log_error(name: &str, cause: &dyn std::fmt::Display) ->
     .because(cause)
 }
 
-/// Calls every host of a table as a pattern says, in which `*` is its name.
+/// Renames every host of a table by a pattern in which `*` stands for its name.
 pub fn rename_hosts(table: &mut EventTable, pattern: &str) {
     let mut numbers = vec![u32::MAX; table.names.len()];
     for row in 0..table.len() {

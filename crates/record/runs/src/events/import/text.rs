@@ -1,4 +1,4 @@
-//! NetLogger's text form in: one thread reads lines into columns, the calling one keeps them.
+//! Imports logs in NetLogger's text form: one thread parses lines into tables, the calling thread stores them.
 
 use super::chunks::{Chunk, Chunks};
 use super::parser::{self, ImportLineCounts};
@@ -9,13 +9,13 @@ use stackline_core::trace_index::TraceImport;
 use stackline_events::EventTable;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
-/// Tables that wait between the two threads.
+/// Tables that may wait between the two threads.
 const WAITING: usize = 2;
 
-/// Reads all of a log. Lines that are no event are counted and end nothing.
+/// Imports a whole log. Lines that are not events are counted and skipped.
 ///
 /// # Errors
-/// When it cannot be read at all, or the events not be kept.
+/// When the log cannot be read, or the events cannot be stored.
 pub fn import_text(log: ImportLog<'_>, into: &mut Intake) -> Result<TraceImport, Error> {
     let name = log.name;
     let (to, tables) = sync_channel(WAITING);
@@ -26,7 +26,7 @@ pub fn import_text(log: ImportLog<'_>, into: &mut Intake) -> Result<TraceImport,
             events += table.len() as u64;
             kept = into.push(&table);
             if kept.is_err() {
-                // The channel goes with the loop, and with it the other thread's work.
+                // Leaving the loop drops the channel, and the other thread's next send fails, which ends it.
                 break;
             }
         }
@@ -39,7 +39,7 @@ pub fn import_text(log: ImportLog<'_>, into: &mut Intake) -> Result<TraceImport,
     })
 }
 
-/// Reads a log, as long as anybody takes the tables.
+/// Reads a log and sends its tables until the log ends or the receiver is gone.
 fn read(log: ImportLog<'_>, to: &SyncSender<EventTable>) -> std::io::Result<TraceImport> {
     let ImportLog {
         bytes: from,
@@ -71,7 +71,7 @@ fn read(log: ImportLog<'_>, to: &SyncSender<EventTable>) -> std::io::Result<Trac
     Ok(summary(name, bytes, unended, met))
 }
 
-/// What is known of a log after it was read.
+/// The result of an import, from the counts of its lines.
 fn summary(name: &str, bytes: u64, unended: bool, met: ImportLineCounts) -> TraceImport {
     let mut notes: Vec<String> = met
         .first

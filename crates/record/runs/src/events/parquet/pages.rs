@@ -1,8 +1,8 @@
-//! The pages of one column, checked for the Parquet library's column reader, which panics at some that are damaged: here they are an
-//! error. Nothing is decoded here but texts.
+//! Checks the pages of one column before the Parquet library's column reader gets them: it panics on some damaged
+//! pages, which become errors here. Only texts are decoded here.
 //!
-//! Texts become their numbers in a list, which the library then reads as a column of numbers: a text of a dictionary is decoded
-//! once, not for each row.
+//! Texts are replaced by their numbers in a list, and the library then reads a column of numbers: a text of a
+//! dictionary is decoded once, not for each row.
 
 use bytes::Bytes;
 use parquet::basic::Encoding;
@@ -11,17 +11,19 @@ use parquet::errors::{ParquetError, Result as Parquet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Pages of a column, checked.
+/// A page reader that checks the pages of a column.
 pub(super) struct Pages {
     pages: Box<dyn PageReader>,
+    /// Whether the column's values may be null, so that pages begin with definition levels.
     optional: bool,
+    /// Whether a dictionary page has been read.
     has_dictionary: bool,
-    /// Where the texts go, in a column of texts.
+    /// The list that receives the texts, for a column of texts.
     texts: Option<ColumnTexts>,
 }
 
 impl Pages {
-    /// Of a column of numbers, or of one of texts that go into this list.
+    /// The pages of a column of numbers, or of a column of texts, which are added to `texts`.
     pub(super) fn new(
         pages: Box<dyn PageReader>,
         optional: bool,
@@ -35,6 +37,7 @@ impl Pages {
         }
     }
 
+    /// The page, with texts replaced by numbers; `None` when it is damaged.
     fn checked(&mut self, mut page: Page) -> Option<Page> {
         match &mut page {
             Page::DictionaryPage {
@@ -82,7 +85,7 @@ impl Pages {
         Some(page)
     }
 
-    /// Checks the levels of a page and the values behind them.
+    /// Checks the definition levels of a page and the values behind them; replaces texts by numbers.
     fn values(
         &self,
         encoding: &mut Encoding,
@@ -106,7 +109,8 @@ impl Pages {
             }
             (Encoding::DELTA_BINARY_PACKED, None) => {
                 if differences(values)? == 0 {
-                    // The library counts on a first number there.
+                    // The library expects at least one number in this encoding: an empty page is passed on as a plain
+                    // one.
                     (*encoding, *page) = (Encoding::PLAIN, page.slice(..levels));
                 }
             }
@@ -145,7 +149,7 @@ impl Iterator for Pages {
     }
 }
 
-/// Walks over runs and packed numbers of so many bits, as far as `count` of them.
+/// Checks a sequence in the RLE and bit-packed hybrid encoding: `count` numbers of `width` bits.
 fn runs(mut bytes: &[u8], width: u8, count: u32) -> Option<()> {
     let (width, mut left) = (u64::from(width), u64::from(count));
     while left > 0 && !bytes.is_empty() {
@@ -154,7 +158,7 @@ fn runs(mut bytes: &[u8], width: u8, count: u32) -> Option<()> {
             groups if head & 1 == 1 => (groups.checked_mul(8)?, groups.checked_mul(width)?),
             count => (count, width.div_ceil(8)),
         };
-        // The last one may be cut where its numbers end.
+        // The last bit-packed run may be cut off where its numbers end.
         bytes = bytes
             .get(usize::try_from(length).ok()?..)
             .unwrap_or_default();
@@ -163,7 +167,7 @@ fn runs(mut bytes: &[u8], width: u8, count: u32) -> Option<()> {
     Some(())
 }
 
-/// Walks over packed differences: how many numbers they are.
+/// Checks a sequence in the delta encoding (`DELTA_BINARY_PACKED`). Returns how many numbers it has.
 fn differences(mut bytes: &[u8]) -> Option<u64> {
     let (block, parts, count) = (
         number(&mut bytes)?,
@@ -187,7 +191,7 @@ fn differences(mut bytes: &[u8]) -> Option<u64> {
     Some(count)
 }
 
-/// Takes a number off the beginning, of seven bits a byte and ten bytes at most.
+/// Takes a variable-length integer (ULEB128) off the beginning; at most ten bytes.
 fn number(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {
@@ -201,7 +205,7 @@ fn number(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Texts in a row, each behind its length: so many, or all.
+/// Parses texts that are each preceded by their length: `count` of them, or all.
 fn plain(mut bytes: &[u8], count: Option<u32>) -> Option<Vec<Box<str>>> {
     let mut texts = Vec::new();
     while count.map_or(!bytes.is_empty(), |count| texts.len() < count as usize) {
@@ -213,7 +217,7 @@ fn plain(mut bytes: &[u8], count: Option<u32>) -> Option<Vec<Box<str>>> {
     Some(texts)
 }
 
-/// The texts of a column, shared with who reads it.
+/// The texts of a column, shared between its [`Pages`] and the reader.
 #[derive(Clone, Default)]
 pub(super) struct ColumnTexts(Arc<Mutex<ColumnTextList>>);
 
@@ -223,17 +227,22 @@ impl ColumnTexts {
     }
 }
 
-/// Those of the dictionary first, then those of pages without one, which are dropped when they are no longer needed.
+/// The texts of the dictionary first, then those of pages without a dictionary, which are dropped when they are no
+/// longer needed.
 #[derive(Default)]
 pub(super) struct ColumnTextList {
+    /// Index in `texts` by number minus `dropped`; the dictionary's keep their numbers.
     texts: Vec<Box<str>>,
+    /// How many of the texts are the dictionary's.
     of_dictionary: usize,
+    /// How many texts of pages were dropped.
     dropped: usize,
-    /// Where those of the last page begin.
+    /// The index at which the texts of the last page begin.
     page: usize,
 }
 
 impl ColumnTextList {
+    /// Takes the texts of the dictionary page. Returns the page with numbers instead.
     fn dictionary(&mut self, texts: Vec<Box<str>>) -> Option<Bytes> {
         self.texts.is_empty().then_some(())?;
         (self.of_dictionary, self.page) = (texts.len(), texts.len());
@@ -241,19 +250,20 @@ impl ColumnTextList {
         Some(numbers(0..self.texts.len()))
     }
 
+    /// Takes the texts of a page without a dictionary. Returns its values as numbers.
     fn page(&mut self, texts: Vec<Box<str>>) -> Bytes {
         self.page = self.texts.len();
         self.texts.extend(texts);
         numbers(self.page + self.dropped..self.texts.len() + self.dropped)
     }
 
-    /// Drops the texts of all pages before the last, where no value of them is still to come or in use.
+    /// Drops the texts of all pages before the last one: their values have been read.
     pub(super) fn forget(&mut self) {
         self.dropped += self.texts.drain(self.of_dictionary..self.page).count();
         self.page = self.of_dictionary;
     }
 
-    /// Where the text of a number is, among [`Self::len`] places.
+    /// The index of a number's text, below [`Self::len`].
     pub(super) fn place(&self, number: i32) -> usize {
         let number = number as usize;
         if number < self.of_dictionary {
@@ -263,7 +273,7 @@ impl ColumnTextList {
         }
     }
 
-    /// The text at a place.
+    /// The text at an index.
     pub(super) fn text(&self, place: usize) -> &str {
         &self.texts[place]
     }
@@ -273,7 +283,7 @@ impl ColumnTextList {
     }
 }
 
-/// These numbers as the values of a page.
+/// The numbers of a range as the values of a page.
 fn numbers(range: Range<usize>) -> Bytes {
     range
         .flat_map(|number| (number as i32).to_le_bytes())

@@ -1,4 +1,4 @@
-//! Reads a file of events some rows at a time, only the wanted columns.
+//! Reads a file of events in batches, only the wanted columns.
 
 use super::pages::{ColumnTexts, Pages};
 use super::schema::{AT, HOST, KEYWORD, MORE, PAGE, number_column, text_column};
@@ -20,12 +20,14 @@ use std::sync::Arc;
 /// Which columns are read; time, keyword and host always are.
 #[derive(Clone, Debug)]
 pub struct EventColumnSelection {
+    /// Whether each data field is read, by its index.
     fields: Vec<bool>,
+    /// Whether the column `more` is read.
     more: bool,
 }
 
 impl EventColumnSelection {
-    /// Everything.
+    /// All columns.
     #[must_use]
     pub fn all() -> Self {
         Self {
@@ -34,7 +36,7 @@ impl EventColumnSelection {
         }
     }
 
-    /// These data fields, from 0.
+    /// The data fields with these indices, counted from 0.
     #[must_use]
     pub fn fields(wanted: &[usize]) -> Self {
         Self {
@@ -44,25 +46,30 @@ impl EventColumnSelection {
     }
 }
 
-/// Reads a file of events batch by batch. A file that is replaced meanwhile is read on as it was.
+/// Reads a file of events batch by batch. If the file is replaced meanwhile, reading continues with the old contents.
 pub struct EventFileReader {
     path: PathBuf,
-    /// The same file, for its bytes.
+    /// The same file, for its checksums.
     bytes: SharedFile,
     sums: StoredChecksums,
     file: SerializedFileReader<SharedFile>,
+    /// Index of each column by name.
     columns: BTreeMap<String, usize>,
     wanted: EventColumnSelection,
+    /// Index of the next row group.
     next: usize,
+    /// The row group being read.
     group: Option<EventRowGroup>,
 }
 
-/// The row group that is read at present.
+/// The row group that is being read.
 struct EventRowGroup {
+    /// Rows that have not been read yet.
     left: usize,
     at: ParquetColumnValues<Int64Type>,
     keyword: ParquetTextColumn,
     host: ParquetTextColumn,
+    /// For each data field, its column of numbers and its column of texts, where they are read and not empty.
     fields: Vec<(
         Option<ParquetColumnValues<Int64Type>>,
         Option<ParquetTextColumn>,
@@ -71,10 +78,10 @@ struct EventRowGroup {
 }
 
 impl EventFileReader {
-    /// Opens it.
+    /// Opens a file of events for reading the wanted columns.
     ///
     /// # Errors
-    /// When it cannot be read or is no Parquet.
+    /// When it cannot be read or is not a Parquet file.
     pub fn open(path: &Path, wanted: &EventColumnSelection) -> Result<Self, Error> {
         let failed = |cause: &dyn std::fmt::Display| Error::reading_events(path, cause);
         let file = SharedFile::open(path).map_err(|cause| Error::reading(path, &cause))?;
@@ -99,13 +106,14 @@ impl EventFileReader {
         })
     }
 
-    /// How many events the file has.
+    /// Number of events in the file.
     #[must_use]
     pub fn rows(&self) -> u64 {
         u64::try_from(self.file.metadata().file_metadata().num_rows()).unwrap_or(0)
     }
 
-    /// When its first and its last event were, by the statistics of the file; all of time without them.
+    /// The times of the first and the last event, by the statistics of the file, ns; (0, `u64::MAX`) when they are
+    /// missing.
     #[must_use]
     pub fn span_ns(&self) -> (u64, u64) {
         let whole = (0, u64::MAX);
@@ -121,7 +129,7 @@ impl EventFileReader {
                 times.min_opt().copied().map(u64::try_from),
                 times.max_opt().copied().map(u64::try_from),
             );
-            // A time before 1970 is none.
+            // Times before 1970 are not valid.
             let (Some(Ok(first)), Some(Ok(last))) = (first, last) else {
                 return whole;
             };
@@ -130,7 +138,7 @@ impl EventFileReader {
         if span.0 > span.1 { whole } else { span }
     }
 
-    /// The next events, in the order of the file, some ten thousand at a time; `None` behind the last.
+    /// The next batch of events in the order of the file, at most 65536; `None` after the last.
     ///
     /// # Errors
     /// When the file is damaged.
@@ -139,7 +147,7 @@ impl EventFileReader {
         Ok(self.next_into(&mut table)?.then_some(table))
     }
 
-    /// The same into a table, in the room that what it held before took; false behind the last.
+    /// Like [`Self::next_batch`], into a table whose memory is reused; false after the last batch.
     ///
     /// # Errors
     /// When the file is damaged.
@@ -179,7 +187,7 @@ impl EventFileReader {
             };
             fields.push((numbers, if wanted { self.text(group, &t)? } else { None }));
         }
-        // What lies behind the last field that there is needs no column.
+        // Fields behind the last one with a column need no column in the table.
         let last = fields
             .iter()
             .rposition(|(numbers, texts)| numbers.is_some() || texts.is_some());
@@ -242,7 +250,7 @@ impl EventFileReader {
         }))
     }
 
-    /// Where a column is, and what; `None` when there is nothing in it.
+    /// The index and the type of a column; `None` when the file lacks it or it has no values.
     fn column(
         &self,
         group: &dyn RowGroupReader,
@@ -264,7 +272,7 @@ impl EventFileReader {
                 "its column {name} is a list"
             )));
         }
-        // The library takes these for granted.
+        // The library assumes this without checking.
         let begin = column
             .dictionary_page_offset()
             .unwrap_or_else(|| column.data_page_offset());
@@ -288,7 +296,7 @@ fn missing(name: &str) -> ParquetError {
 }
 
 impl EventRowGroup {
-    /// Into an empty table.
+    /// Reads the next rows into an empty table.
     fn batch(&mut self, table: &mut EventTable) -> Parquet<()> {
         let rows = self.left.min(PAGE);
         table.at_ns.reserve(rows);
@@ -331,11 +339,12 @@ impl EventRowGroup {
     }
 }
 
-/// A column.
+/// A column of a row group.
 struct ParquetColumnValues<T: DataType> {
     from: ColumnReaderImpl<T>,
-    /// Of the rows that were read last, which have a value, and the values.
+    /// Definition levels of the rows read last: 1 where a row has a value, 0 where it is null.
     levels: Vec<i16>,
+    /// The values of these rows, without nulls.
     values: Vec<T::T>,
 }
 
@@ -351,7 +360,7 @@ where
         }
     }
 
-    /// Reads the next rows. Fewer than these are damage.
+    /// Reads the next rows; an error when there are fewer.
     fn read(&mut self, rows: usize) -> Parquet<()> {
         self.levels.clear();
         self.values.clear();
@@ -365,7 +374,7 @@ where
         }
     }
 
-    /// Gives every stretch of rows that have a value: its first row, and the values.
+    /// Passes every stretch of rows that have values to `each`: its first row, and the values.
     fn each(&self, mut each: impl FnMut(usize, &[T::T])) {
         if self.levels.len() <= self.values.len() {
             return each(0, &self.values);
@@ -384,15 +393,16 @@ where
 
 /// A column of texts.
 struct ParquetTextColumn {
-    /// Their numbers.
+    /// The column as numbers of texts.
     values: ParquetColumnValues<Int32Type>,
     texts: ColumnTexts,
-    /// What they are called in the present batch.
+    /// The number of each text in the current batch's `names`; `u32::MAX` until it is looked up.
     names: Vec<u32>,
 }
 
 impl ParquetTextColumn {
-    /// Goes over the next rows: `each` gets every row that has a text and its number in `names`, which are a batch's.
+    /// Reads the next rows. `each` gets every row that has a text, with the text's number in `names`, the batch's
+    /// table of texts.
     fn take(
         &mut self,
         rows: usize,
@@ -417,6 +427,7 @@ impl ParquetTextColumn {
         Ok(())
     }
 
+    /// Reads the next rows of a column in which every row must have a text.
     fn required(
         &mut self,
         rows: usize,

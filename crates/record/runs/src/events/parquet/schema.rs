@@ -1,4 +1,4 @@
-//! The columns of every file of events, and how many rows its parts have.
+//! The columns of every file of events, and the sizes of its pages and row groups.
 
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
 use parquet::errors::Result as Parquet;
@@ -6,22 +6,26 @@ use parquet::schema::types::Type;
 use stackline_events::table::FIELDS;
 use std::sync::Arc;
 
-/// Rows of a page: what is encoded and decoded at once.
+/// Rows of a page, which is encoded and decoded at once.
 pub(super) const PAGE: usize = 1 << 16;
 /// Most rows of a row group.
 pub(in crate::events) const GROUP: usize = 1 << 20;
 
+/// Name of the column of times, ns of the host's own clock.
 pub(super) const AT: &str = "at_ns";
+/// Name of the column of keywords.
 pub(super) const KEYWORD: &str = "keyword";
+/// Name of the column of host names.
 pub(super) const HOST: &str = "host";
+/// Name of the column of data fields beyond the last one with its own columns, in the text form.
 pub(super) const MORE: &str = "more";
 
-/// The column of whole numbers of a data field, from 0.
+/// The column for whole numbers of a data field, counted from 0.
 pub(super) fn number_column(field: usize) -> String {
     format!("n{}", field + 1)
 }
 
-/// The column of other texts of a data field.
+/// The column for other texts of a data field, counted from 0.
 pub(super) fn text_column(field: usize) -> String {
     format!("t{}", field + 1)
 }

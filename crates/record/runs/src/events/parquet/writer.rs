@@ -1,5 +1,5 @@
-//! Writes events that are in the order of time, a row group at a time, through the Parquet library's column writers: numbers as
-//! packed differences, texts with a dictionary, nothing compressed.
+//! Writes events that are in the order of time, a row group at a time, with the Parquet library's column writers:
+//! numbers in the delta encoding, texts with a dictionary, without compression.
 
 use super::schema::{AT, GROUP, PAGE, number_column, schema};
 use crate::Error;
@@ -19,12 +19,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Rows that are given to the library at once: few enough that their texts stay in the processor's cache.
+/// Rows that are passed to the library at once: few enough that their texts stay in the processor's cache.
 const BATCH: usize = 1 << 11;
 
-/// Differences that share a least one, and into how many parts they are cut, each with as many bits a difference as its
-/// largest needs.
+/// Numbers in a block of the delta encoding, which share a minimum difference.
 const BLOCK: usize = 128;
+/// Parts of a block; each part uses as many bits for a difference as its largest needs.
 const MINIBLOCKS: usize = 4;
 
 /// A file of events being written.
@@ -45,7 +45,7 @@ impl<W: Write + Send> std::fmt::Debug for EventFileWriter<W> {
 }
 
 impl<W: Write + Send> EventFileWriter<W> {
-    /// Begins a file; `path` is what errors call it.
+    /// Begins a file; `path` is its name in errors.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -68,7 +68,7 @@ impl<W: Write + Send> EventFileWriter<W> {
         })
     }
 
-    /// Adds these rows of a table, in this order, which is that of time and goes on from what was added before.
+    /// Appends rows of a table. They must be in the order of time and not earlier than rows appended before.
     ///
     /// # Errors
     /// When they cannot be written.
@@ -119,7 +119,7 @@ impl<W: Write + Send> EventFileWriter<W> {
         Ok(())
     }
 
-    /// Ends the file. What it was written to, and how many events it has.
+    /// Completes the file. Returns what it was written to, and its number of events.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -156,7 +156,7 @@ fn properties() -> Parquet<WriterProperties> {
     Ok(properties.build())
 }
 
-/// Writes the next column: `value` gives that of a row, where it has one.
+/// Writes the next column; `value` gives the value of a row, if it has one.
 fn column<W: Write + Send, T: DataType>(
     to: &mut SerializedRowGroupWriter<'_, W>,
     rows: &[u32],
@@ -195,7 +195,7 @@ fn too_few() -> ParquetError {
     ParquetError::General("too few columns".into())
 }
 
-/// The texts of a table as the library takes them, each made once.
+/// The texts of a table in the library's form, each converted once.
 struct ParquetTextCache<'n> {
     names: &'n EventTextTable,
     made: Vec<Option<ByteArray>>,
@@ -209,7 +209,7 @@ impl<'n> ParquetTextCache<'n> {
         }
     }
 
-    /// The text of that number; `None` when it is the number of none.
+    /// The text of that number; `None` when no text has the number.
     fn get(&mut self, name: u32) -> Option<ByteArray> {
         let made = self.made.get_mut(name as usize)?;
         Some(

@@ -1,4 +1,4 @@
-//! What an error of message passing, or of a job's data, means for the run.
+//! Converts errors of message passing, and of reading or writing a job's data, to errors of the run.
 
 use crate::error::{self, Error};
 use crate::stacks::contract::connection_vanished;
@@ -13,7 +13,7 @@ pub(super) fn write_failure(error: &io::Error) -> Error {
     error::io_error("writing the destination", error)
 }
 
-/// What an error of message passing means for the run.
+/// Converts an error of message passing to an error of the run.
 pub(super) fn from_transfer(error: ikp::IkpTransferError) -> Error {
     match error {
         ikp::IkpTransferError::Nobody | ikp::IkpTransferError::Gone => connection_vanished("while a message was in flight"),

@@ -1,4 +1,4 @@
-//! The initiator: the client, whose every operation is a message.
+//! The initiator of the stack `ikp`: a client, each of whose operations sends one message and waits for the reply.
 
 use super::failure::{from_transfer, read_failure, write_failure};
 use super::options::settings;
@@ -13,12 +13,12 @@ use stackline_transfer::carrier::PacketCarrier;
 use stackline_transfer::ikp::{self, IkpClientSegments, IkpUdpClient};
 use std::collections::BTreeMap;
 
-/// The client.
+/// The initiator's end of a connection.
 pub(super) struct Initiator {
     client: IkpUdpClient,
-    /// Of the last message.
+    /// Sequence number of the last message, from 1.
     number: u64,
-    /// The responder has said that no more comes.
+    /// Whether the responder has replied that no more data units come.
     over: bool,
 }
 
@@ -31,6 +31,7 @@ impl Initiator {
         }
     }
 
+    /// Sends a message, which grants the server access to these segments of memory, and returns the reply.
     fn ask(&mut self, verb: Verb, segments: IkpClientSegments<'_>) -> Result<IkpReplyContent> {
         self.number += 1;
         let mut reply = [0; 1];
@@ -42,7 +43,7 @@ impl Initiator {
         answer.ok_or_else(|| Error::measurement("the peer's reply is malformed"))
     }
 
-    /// Ends the connection. A peer that is gone has ended it as well: the last reply is the one that may be lost for good.
+    /// Ends the connection. A peer that does not answer counts as having ended it too, because the last reply may be lost for good.
     fn part(&mut self, verb: Verb) -> Result<()> {
         self.number += 1;
         match self.client.send(

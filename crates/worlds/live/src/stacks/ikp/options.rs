@@ -1,4 +1,4 @@
-//! Options of the stack: what a job asks for, and what is reported of them.
+//! The options of the stack `ikp`: parsed from a job's parameters, and reported in its record.
 
 use crate::error::{Error, Result};
 use crate::stacks::contract::LiveConnectParameters;
@@ -9,7 +9,7 @@ use stackline_transfer::PacketWaiting;
 use stackline_transfer::ikp::IkpTransferOptions;
 use std::collections::BTreeMap;
 
-/// The options of a client or a server as the job has them.
+/// The options of a client or a server.
 pub(super) fn parse_options(parameters: &LiveConnectParameters) -> Result<IkpTransferOptions> {
     let machine = stack::options(&parameters.stack, 0).map_err(|what| {
         Error::input(what)
@@ -26,7 +26,7 @@ pub(super) fn parse_options(parameters: &LiveConnectParameters) -> Result<IkpTra
     })
 }
 
-/// What is reported of them, by name.
+/// The settings in force, by option name.
 pub(super) fn settings(machine: &Machine) -> BTreeMap<String, String> {
     stack::settings(machine)
         .into_iter()

@@ -1,4 +1,4 @@
-//! The responder: the server, whose every operation is what it does with the client's next message.
+//! The responder of the stack `ikp`: a server, each of whose operations handles the client's next message.
 
 use super::failure::{from_transfer, read_failure, write_failure};
 use super::options::settings;
@@ -13,48 +13,54 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Largest piece of a data unit that it takes at once, in bytes.
+/// Most bytes of a data unit that are moved from the client at once.
 const PIECE: usize = 1 << 20;
 
-/// A client: its address and its number.
+/// Identifies a client: its address and its number.
 pub(super) type LiveIkpPeer = (SocketAddr, u32);
 
 pub(super) fn peer_of(request: &IkpRequest<'_>) -> LiveIkpPeer {
     (request.client(), request.number())
 }
 
-/// A server, or the flags of who uses it: its listener and its responder share them.
+/// Locks the server, or the job's flags, which the listener and the responder share.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A message of the client that is not replied to yet.
+/// A message of the client that was not replied to yet.
 #[derive(Clone, Copy)]
 struct UnansweredIkpMessage {
+    /// Finds the request in the server again.
     ticket: Ticket,
     verb: Verb,
+    /// Sequence number of the message.
     number: u64,
 }
 
-/// What was answered last: a message that comes again is answered so again.
+/// The last reply, which is repeated if its message comes again.
 #[derive(Clone, Copy)]
 struct LastIkpAnswer {
+    /// Sequence number of the message.
     number: u64,
+    /// Bytes of the source that were moved to the client with the reply.
     moved: usize,
     answer: IkpReplyContent,
 }
 
-/// The server, for one client.
+/// The responder's end of a connection with one client.
 pub(super) struct Responder {
     server: Arc<Mutex<IkpUdpServer>>,
     peer: LiveIkpPeer,
     machine: Machine,
-    /// A message that has been inspected, and a call whose response is awaited.
+    /// A message that an operation has looked at and left to the next one.
     waits: Option<UnansweredIkpMessage>,
+    /// A call that was received and waits for the program's response.
     call: Option<UnansweredIkpMessage>,
     last: LastIkpAnswer,
-    /// The client has said that no more comes; it has closed the connection.
+    /// Whether the client has said that no more data units come.
     over: bool,
+    /// Whether the client has closed the connection.
     closed: bool,
 }
 
@@ -81,7 +87,7 @@ impl Responder {
         }
     }
 
-    /// The client's next message.
+    /// Waits for the client's next message. Repeated messages are answered as before, or dropped if they are older than the last.
     fn next(&mut self, buffers: &mut LiveThreadBuffers) -> Result<UnansweredIkpMessage> {
         if let Some(message) = self.waits.take() {
             return Ok(message);
@@ -91,7 +97,7 @@ impl Responder {
                 let mut server = lock(&self.server);
                 let request = server.receive().map_err(from_transfer)?;
                 let from = peer_of(&request);
-                // Of strangers nothing is known, whatever they say.
+                // Messages of other clients are dropped.
                 let Some((verb, number, _)) =
                     Verb::read(request.message()).filter(|_| from == self.peer)
                 else {
@@ -115,11 +121,13 @@ impl Responder {
         }
     }
 
+    /// Calls `work` with the request of a ticket; `None` if the server no longer has it.
     fn with<T>(&self, ticket: Ticket, work: impl FnOnce(IkpRequest<'_>) -> T) -> Option<T> {
         lock(&self.server).again(ticket).map(work)
     }
 
-    /// Moves so much of the source to the client and answers. A client that has given the message up repeats its request.
+    /// Moves `moved` bytes of the source to the client and replies, in one packet if both fit. Remembers the reply, because a client that
+    /// gave the message up may send it again.
     fn answer(
         &mut self,
         message: UnansweredIkpMessage,
@@ -157,7 +165,7 @@ impl Responder {
             .map_err(from_transfer)
     }
 
-    /// Takes the data unit that comes with a message; the message waits on.
+    /// Moves the data unit of a message from the client into the destination; the message stays unanswered.
     fn take(
         &mut self,
         message: UnansweredIkpMessage,
@@ -188,7 +196,7 @@ impl Responder {
         Ok(())
     }
 
-    /// A message that is not what an operation waits for.
+    /// Handles a message that is not the one an operation awaits: the client's end is noted, anything else is an error.
     fn unexpected(
         &mut self,
         message: UnansweredIkpMessage,

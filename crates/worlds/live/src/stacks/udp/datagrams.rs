@@ -1,4 +1,4 @@
-//! A conversation in datagrams: what leaves, what arrives, and control between.
+//! One connection over UDP: sends and receives data units, and exchanges control datagrams (HELLO, START, END, BYE).
 
 use super::LiveUdpSocket;
 use crate::buffers::LiveThreadBuffers;
@@ -26,30 +26,31 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// How many data units of that size go as one.
+/// How many data units of `bytes` bytes are sent as one message that the kernel segments.
 fn segments_at_once(bytes: usize) -> u64 {
     (LARGEST_DATAGRAM / bytes.max(1)).clamp(1, SEGMENTS) as u64
 }
 
-/// As many segments as the kernel takes at once (`UDP_MAX_SEGMENTS` of older kernels).
+/// Most segments that the kernel accepts in one message (`UDP_MAX_SEGMENTS` of older kernels).
 pub(super) const SEGMENTS: usize = 64;
 
-/// A conversation in datagrams.
+/// One connection over UDP.
 pub(super) struct LiveUdpConversation {
     wire: LiveUdpSocket,
     token: DatagramToken,
+    /// Buffers for `sendmmsg` and `recvmmsg`, if they are used.
     outgoing: Option<DatagramBatch>,
     incoming: Option<DatagramBatch>,
     joined: Vec<u8>,
-    /// A run of units that the kernel cuts.
+    /// The message for the units that the kernel segments.
     run: MessageBatch,
     conversation: DatagramConversation,
-    /// Numbers of the data units ahead, and of the one taken last, while a run is traced.
+    /// While a run is traced: numbers of the data units that arrived and were not taken by an operation; the number of the one taken last.
     numbers: VecDeque<u64>,
     number: Option<u64>,
-    /// Units went one at a time though more were to go at once.
+    /// Whether units were sent one at a time although `gso` or `batch` was asked for.
     singly: bool,
-    /// Some went together.
+    /// Whether any operation sent several units.
     together: bool,
 }
 
@@ -79,23 +80,21 @@ impl LiveUdpConversation {
 
     // --- control ---
 
-    /// Answers the HELLO that was taken elsewhere.
+    /// Answers the HELLO that the listener received.
     pub(super) fn greet(&mut self) -> Result<()> {
         self.conversation.greet();
         self.send_control(DatagramControl::Hello as u8 | ANSWER, 0)
     }
 
-    /// Waits for HELLO.
     pub(super) fn await_hello(&mut self, buffers: &mut LiveThreadBuffers) -> Result<()> {
         while !self.conversation.is_greeted() {
             self.take(buffers)?;
-            // What came before was meant for an earlier connection.
+            // Data units that came before HELLO were meant for an earlier connection.
             self.numbers.clear();
         }
         Ok(())
     }
 
-    /// Sends HELLO until it is answered.
     pub(super) fn say_hello(&mut self, buffers: &mut LiveThreadBuffers) -> Result<()> {
         self.exchange(DatagramControl::Hello, buffers)
     }
@@ -103,7 +102,7 @@ impl LiveUdpConversation {
     fn send_control(&self, kind: u8, value: u64) -> Result<()> {
         let bytes = write_control(&self.token, kind, value);
         match scope::run_outside_unit(|| send(&self.wire.socket, &bytes)) {
-            // A refusal reports an earlier datagram to a peer that is gone; whoever waits for an answer finds out.
+            // ECONNREFUSED reports that an earlier datagram found no peer; a caller that waits for an answer notices that itself.
             Err(error)
                 if !matches!(
                     error.kind(),
@@ -116,7 +115,7 @@ impl LiveUdpConversation {
         }
     }
 
-    /// Sends control until it is answered.
+    /// Sends a control datagram repeatedly until it is answered, or fails when the peer has not answered for too long.
     fn exchange(&mut self, kind: DatagramControl, buffers: &mut LiveThreadBuffers) -> Result<()> {
         self.conversation.request(clock::now(), kind);
         let mut repeated = false;
@@ -140,7 +139,7 @@ impl LiveUdpConversation {
         }
     }
 
-    /// Takes what has arrived by the deadline of the control that was sent.
+    /// Waits for a datagram until the deadline of the control datagram that was sent, and processes it.
     fn await_control(&mut self, buffers: &mut LiveThreadBuffers) -> Result<()> {
         if let Some(until) = self.conversation.deadline() {
             self.wait_readable(until);
@@ -159,7 +158,7 @@ impl LiveUdpConversation {
         }
     }
 
-    /// Sleeps until a datagram is there, a signal comes or the moment has come.
+    /// Sleeps until a datagram has arrived, a signal comes or the moment has come; returns at once if the option says to spin.
     fn wait_readable(&self, until: Instant) {
         if self.wire.receive == Receive::Spin {
             return;
@@ -167,13 +166,13 @@ impl LiveUdpConversation {
         let left = until - clock::now();
         let timeout = TimeSpec::from_duration(Duration::from_nanos(left.0));
         let mut watched = [PollFd::new(self.wire.socket.as_fd(), PollFlags::POLLIN)];
-        // Whatever woke it, the caller looks.
+        // The result is ignored: the caller tries to receive in any case.
         let _ = ppoll(&mut watched, Some(timeout), None);
     }
 
     // --- what arrives ---
 
-    /// Waits for at least one datagram.
+    /// Waits for at least one datagram and processes what has arrived.
     fn take(&mut self, buffers: &mut LiveThreadBuffers) -> Result<()> {
         let flags = self.wire.receive_flags();
         let mut tries = 0_u32;
@@ -189,7 +188,7 @@ impl LiveUdpConversation {
                         std::hint::spin_loop();
                     }
                     io::ErrorKind::Interrupted => buffers.flags.interrupted()?,
-                    // The peer's socket is gone: its BYE or our answer was lost.
+                    // The peer's socket is closed: its BYE, or the answer to it, was lost.
                     io::ErrorKind::ConnectionRefused => {
                         self.conversation.refused();
                         return Ok(());
@@ -250,7 +249,7 @@ impl LiveUdpConversation {
             && let Some((kind, value)) = read_control(bytes, &self.token)
         {
             if let Some(answer) = self.conversation.handle_control(kind, value) {
-                // An answer that cannot be sent is as good as lost: the peer repeats.
+                // An answer that cannot be sent counts as lost: the peer repeats its control datagram.
                 let _ = self.send_control(answer, 0);
             }
         } else if let DatagramUnit::Numbered(number) =
@@ -372,7 +371,7 @@ impl LiveUdpConversation {
         Ok(done)
     }
 
-    /// The interface does not segment (or not this size): the same units go out with `sendmmsg`.
+    /// Switches to `sendmmsg` because the kernel refused to segment (for this interface or this unit size).
     fn fall_back(&mut self, error: &io::Error) {
         self.wire.gso = false;
         self.wire.notes.push(format!(
@@ -381,7 +380,7 @@ impl LiveUdpConversation {
         self.outgoing = Some(DatagramBatch::new(SEGMENTS, LARGEST_DATAGRAM));
     }
 
-    /// Waits for so many data units or calls, whichever are awaited; fewer come when the peer has ended.
+    /// Waits for `times` data units or calls, whichever are awaited. Returns how many came: fewer if the peer has ended its stream.
     fn take_units(&mut self, times: u64, buffers: &mut LiveThreadBuffers) -> Result<u64> {
         while !self.conversation.has_units(times) {
             self.take(buffers)?;
@@ -396,7 +395,8 @@ impl LiveUdpConversation {
         Ok(units)
     }
 
-    /// Waits for the answer that carries `number` in its first `n` bytes; false after the timeout.
+    /// Waits for the response that carries `number` in its first `n` bytes. Returns false if none came within the timeout, counted from
+    /// `since`.
     fn await_answer(
         &mut self,
         number: u64,
@@ -414,7 +414,7 @@ impl LiveUdpConversation {
                     }
                 }
                 Err(error) => match error.kind() {
-                    // The job's ticker interrupts a waiting call now and then: no clock is read while answers come.
+                    // The agent interrupts a waiting call at every tick of the job: no clock has to be read while responses come.
                     io::ErrorKind::Interrupted => {
                         buffers.flags.interrupted()?;
                         if clock::now() - since >= self.wire.timeout {
@@ -450,7 +450,7 @@ fn send(socket: &socket2::Socket, bytes: &[u8]) -> io::Result<usize> {
     })
 }
 
-/// A send that failed: again, or a fault.
+/// Handles a send that failed: Ok means that the caller tries again.
 #[cold]
 fn went_wrong(
     error: &io::Error,
@@ -459,7 +459,7 @@ fn went_wrong(
 ) -> Result<()> {
     match error.raw_os_error() {
         Some(libc::EINTR) => flags.interrupted(),
-        // The device's queue is full: what a sender without flow control meets; it waits like a full buffer would make it.
+        // The device's queue is full, as happens to a sender without flow control: give up the processor once, as for a full buffer.
         Some(libc::ENOBUFS | libc::EAGAIN) => {
             std::thread::yield_now();
             flags.interrupted()
@@ -543,7 +543,7 @@ impl LiveConnection for LiveUdpConversation {
         loop {
             match send(&self.wire.socket, unit) {
                 Ok(_) => return Ok(()),
-                // The caller has given up and gone.
+                // The calling peer has given up and closed its socket.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                     self.conversation.refused();
                     return Ok(());
@@ -599,7 +599,7 @@ impl LiveConnection for LiveUdpConversation {
     }
 
     fn disconnect(mut self: Box<Self>, buffers: &mut LiveThreadBuffers) -> Result<()> {
-        // The last answer may be lost for good when the peer has closed its socket: that is a disconnect as well.
+        // The answer to BYE may be lost for good if the peer has closed its socket: that counts as a disconnect too.
         match self.exchange(DatagramControl::Bye, buffers) {
             Err(fault) if fault.blame == fault::Blame::Interrupted => Err(fault),
             _ => Ok(()),
@@ -675,7 +675,7 @@ impl LiveConnection for LiveUdpConversation {
 
     fn notes(&self) -> Vec<String> {
         let mut notes = self.wire.notes.clone();
-        // One that is shorter may have followed those that went together.
+        // A single unit, sent by itself after several that went together, is not worth a note.
         if self.singly && !self.together {
             notes.push(
                 "data units that were paced or varied in size were sent one per call: gso and batch did not apply to them".to_string(),

@@ -1,8 +1,8 @@
-//! `udp`: data units as datagrams, one at a time, many a call, or segmented and joined by the kernel.
+//! `udp`: one datagram per data unit, sent and received one at a time, many per system call (`batch`), or segmented and coalesced by the
+//! kernel (`gso`).
 //!
-//! The first 8 bytes of a data unit hold its number (fewer where a call's unit is shorter). Control datagrams hold the
-//! token, which no number can look like, so a stranger's datagram is neither. Control is repeated until answered; data
-//! never is: what is lost is counted.
+//! The first 8 bytes of a data unit hold its number (fewer if a call's unit is shorter). Control datagrams hold the token, which no number
+//! can look like. Control datagrams are repeated until they are answered; data units never are: lost ones are counted.
 
 mod datagrams;
 
@@ -28,8 +28,8 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-/// Receive buffer where the kernel joins datagrams: a read of 64 KiB is a third of what hosts usually give, which overflows
-/// whenever the receiver is away for a moment.
+/// Receive buffer, bytes, if the kernel coalesces datagrams: hosts usually give about three times the 64 KiB of one read, which would
+/// overflow whenever the receiver is delayed for a moment.
 const JOINED_BUFFER: u64 = 4 << 20;
 
 const TABLE: StackTable = StackTable {
@@ -103,7 +103,7 @@ AwaitDisconnectIndication -> recv of BYE, answer",
     ..StackTable::RELIABLE
 };
 
-/// The stack.
+/// The stack `udp`.
 pub(super) struct Udp;
 
 impl LiveStack for Udp {
@@ -142,15 +142,20 @@ impl LiveStack for Udp {
     }
 }
 
-/// The socket and what was granted on it; one for all connections of a pair.
+/// The socket and the options that the kernel granted; all connections of a pair share one socket.
 #[derive(Clone)]
 struct LiveUdpSocket {
     socket: Arc<Socket>,
     receive: Receive,
+    /// Most datagrams per system call; 1 sends and receives them one by one.
     batch: usize,
+    /// Whether the kernel segments what is sent (`UDP_SEGMENT`).
     gso: bool,
+    /// Whether the kernel coalesces what is received (`UDP_GRO`).
     gro: bool,
+    /// How long a call waits for its response before it counts as lost.
     timeout: stackline_core::time::Duration,
+    /// Remarks for the run's record, such as refused options.
     notes: Vec<String>,
 }
 
@@ -197,6 +202,7 @@ impl LiveUdpSocket {
     }
 }
 
+/// Sets the sizes of the socket's buffers.
 fn buffers(socket: &Socket, stack: &Stack) -> Result<()> {
     if let Some(bytes) = stack.number("send_buffer") {
         socket.set_send_buffer_size(bytes as usize).map_err(|e| {
@@ -208,7 +214,7 @@ fn buffers(socket: &Socket, stack: &Stack) -> Result<()> {
         .or(stack.flag("gso").then_some(JOINED_BUFFER))
     {
         let wanted = i32::try_from(bytes).unwrap_or(i32::MAX);
-        // The privileged form goes beyond rmem_max; what was granted is read back into the result.
+        // SO_RCVBUFFORCE goes beyond rmem_max but needs a privilege; the result reports the size in force.
         if set_option(
             socket.as_fd(),
             libc::SOL_SOCKET,
@@ -240,7 +246,7 @@ impl LiveListener for UdpListener {
         let mut connection = LiveUdpConversation::new(&self.wire, &self.parameters.token);
         if !self.connected {
             let peer = first_hello(&self.wire.socket, &self.parameters.token, buffers)?;
-            // From here on the kernel turns strangers away.
+            // From here on the kernel drops datagrams of other senders.
             self.wire
                 .socket
                 .connect(&peer)
@@ -254,7 +260,7 @@ impl LiveListener for UdpListener {
     }
 }
 
-/// Waits for a HELLO with the token; everything else on the open port is dropped unread.
+/// Waits for a HELLO with the token and returns its sender; everything else that arrives at the open port is dropped.
 fn first_hello(
     socket: &Socket,
     token: &DatagramToken,
@@ -262,7 +268,7 @@ fn first_hello(
 ) -> Result<socket2::SockAddr> {
     let mut bytes = [0_u8; CONTROL + 1];
     loop {
-        // Peeked at for its sender, then taken.
+        // The datagram is peeked at for its sender's address, then received.
         let from = match socket.peek_sender() {
             Ok(from) => from,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {
@@ -282,7 +288,7 @@ fn first_hello(
     }
 }
 
-/// What a stranger sent before the socket was connected still waits in it. The peer has sent nothing but HELLO so far.
+/// Drops the datagrams that arrived before the socket was connected, which may be other senders'. The peer has sent only HELLO so far.
 fn drop_waiting(socket: &Socket) {
     let mut byte = [0_u8; 1];
     while socket::receive(socket.as_fd(), &mut byte, RecvFlags::DONTWAIT).is_ok() {}

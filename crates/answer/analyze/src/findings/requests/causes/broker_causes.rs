@@ -1,4 +1,4 @@
-//! Causes behind a broker: who answers the requests that it hands on takes the time.
+//! The cause behind a broker: the program that answers the requests that the broker hands on takes the time.
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::Finding;
@@ -7,6 +7,7 @@ use crate::findings::requests::causes::server_causes::slowest_name;
 use crate::findings::requests::costs::RequestCause;
 use crate::findings::requests::worst::{LEAST_SERVER_NS, find_worst_place, report_request_cause};
 
+/// The finding about a program that answers slowly behind a broker.
 pub(crate) fn responder_takes(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let worst = find_worst_place(log, RequestCause::Responder, LEAST_SERVER_NS)?;
     let is_seen = worst.costs.requests.iter().any(|request| {

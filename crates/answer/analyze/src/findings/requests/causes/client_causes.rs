@@ -1,4 +1,4 @@
-//! Causes at the client: it pauses within its request, or reads the answer late.
+//! Causes at the client: it pauses in the middle of its request, or reads the answer late.
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::Finding;
@@ -8,9 +8,10 @@ use crate::findings::requests::costs::RequestCause;
 use crate::findings::requests::request::TracedRequest;
 use crate::findings::requests::worst::{LEAST_SERVER_NS, find_worst_place, report_request_cause};
 
+/// The finding about a client that pauses in the middle of its requests.
 pub(crate) fn client_pauses(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let worst = find_worst_place(log, RequestCause::ClientPause, LEAST_SERVER_NS)?;
-    // Of what was lost before it came to the server, and sent again with nothing behind it, only a silence is seen there.
+    // Seen at the server alone, the loss of a message's end looks like silence: a pause of at least a timeout may be one.
     let silent = |request: &TracedRequest| {
         let paused = request.network.paused_there_ns;
         let is_of_server = request.times.is_some_and(|times| times.is_of_server);
@@ -37,6 +38,7 @@ pub(crate) fn client_pauses(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
     Some(found.attempt("check what the client does between its writes: it may be computing, sleeping, reading a file, or waiting for `100-continue`, which no server has to send (RFC 9110, 10.1.1)"))
 }
 
+/// The finding about a client that reads answers late.
 pub(crate) fn client_late(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let worst = find_worst_place(log, RequestCause::SlowReader, LEAST_SERVER_NS)?;
     let sentence = format!(

@@ -1,5 +1,5 @@
-//! Requests that failed: their answers say so, or their server ended the connection instead of one. How many they are counts, not how
-//! long they took.
+//! Findings about failed requests: their answers say so, the connection was refused or never answered, or the server ended it instead of
+//! answering. Shares are of the number of requests, not of time.
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::Finding;
@@ -14,13 +14,14 @@ use crate::findings::requests::request::{REFUSED, SERVER_RESET, SILENT, TracedRe
 use crate::statistics::to_f64;
 use stackline_events::unit_ids;
 
-/// From this share of all requests on failures are worth a word, or from so many on.
+/// The least share of failed requests for a finding.
 const SHARE: f64 = 0.005;
+/// With at least this many failures, there is a finding whatever their share.
 const MANY: usize = 5;
-/// A connection on which nothing passed for so long was idle, ns.
+/// A connection on which nothing was transferred for at least this long was idle, ns.
 const IDLE_NS: u64 = 200_000_000;
 
-/// Calls of a log that failed in some way of their own, not as a consequence of another's failure, and how many calls there are.
+/// The calls that failed in the given way, not as a consequence of another failure, and the number of all calls; `None` if too few failed.
 fn find_failed<'l>(
     log: &'l FindingEventLog<'_>,
     has_failed: impl Fn(&TracedRequest) -> bool,
@@ -37,12 +38,12 @@ fn find_failed<'l>(
     is_much(failed.len(), all).then_some((failed, all))
 }
 
-/// Whether failures are worth a word.
+/// Whether there are enough failures for a finding.
 fn is_much(failed: usize, all: u64) -> bool {
     failed >= MANY || failed > 0 && to_f64(failed as u64) >= SHARE * to_f64(all)
 }
 
-/// Calls of a log, and connections that were to become some, that failed in some way, and how many there are.
+/// The calls and attempts to connect that failed in the given way, and the number of all of them.
 fn find_failed_attempts<'l>(
     log: &'l FindingEventLog<'_>,
     has_failed: impl Fn(&TracedRequest) -> bool,
@@ -81,9 +82,9 @@ fn report_failures(
         .because(log.evidence(what, &rows))
 }
 
-/// Requests whose answers say that they failed.
+/// The finding about requests whose answers say that they failed.
 pub(crate) fn failed(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    // Deadlines that are over are said together with those that the client saw first.
+    // Exceeded deadlines are reported by `unanswered_requests`, together with those that the client noticed first.
     let deadlines = deadline_ends(log);
     let is_said = |request: &TracedRequest| {
         request.exceeds_deadline() && deadlines.as_deref() == Some(both_ends(request).as_str())
@@ -107,7 +108,7 @@ pub(crate) fn failed(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Fi
     }))
 }
 
-/// Requests whose server ended the connection instead of an answer.
+/// The finding about requests whose server ended the connection instead of answering.
 pub(crate) fn ended(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let (failed, all) = find_failed(log, TracedRequest::is_ended_by_server)?;
     let group = FailedGroup::largest(&failed, requests_of(log));
@@ -143,7 +144,7 @@ pub(crate) fn ended(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Fin
     })
 }
 
-/// Connections that were refused, however little time that took.
+/// The finding about refused connections, however little time that took.
 pub(crate) fn refused(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let is_refused = |request: &TracedRequest| request.unknown.as_deref() == Some(REFUSED);
     let (refused, all) = find_failed_attempts(log, is_refused);
@@ -157,7 +158,7 @@ pub(crate) fn refused(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<F
     Some(found.attempt("check whether the server is running and listening at that address and port (`ss -ltn`), and whether a firewall rejects the connection"))
 }
 
-/// Requests of whose answers only a part came, however little time that took.
+/// The finding about requests with only a part of an answer, however little time that took.
 pub(crate) fn cut_short(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let (failed, all) = find_failed(log, TracedRequest::is_cut_off)?;
     let group = FailedGroup::largest(&failed, requests_of(log));
@@ -167,7 +168,7 @@ pub(crate) fn cut_short(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option
     Some(found.attempt("find out which side ends it: the server, by crashing or by announcing more bytes than it sends, or the client, by timing out"))
 }
 
-/// Connections whose first packets nobody answered, however often they were sent.
+/// The finding about connections whose first packets nobody answered, although they were retransmitted.
 pub(crate) fn silent(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let is_silent = |request: &TracedRequest| {
         request.is_unopened
@@ -192,7 +193,7 @@ pub(crate) fn silent(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Fi
     ))
 }
 
-/// How long nothing had passed on a request's connection when it began, where that was long.
+/// How long a request's connection had been idle when the request began, ns; `None` if that was short.
 fn idle_before(log: &FindingEventLog<'_>, request: &TracedRequest) -> Option<u64> {
     let flow = |unit: i64| unit_ids::parts(unit).0;
     let before = log

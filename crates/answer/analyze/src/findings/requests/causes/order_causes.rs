@@ -1,4 +1,4 @@
-//! Causes of the order of answers: requests that wait for a slow one before them on their connection.
+//! The cause of answers in order: requests that wait for a slow one before them on the same connection.
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, LEAST, counted, percent};
@@ -10,11 +10,12 @@ use crate::findings::requests::worst::{LEAST_SERVER_NS, format_client_server, pl
 use crate::statistics::to_f64;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A request waits for a slow one where it would itself take a part of that, at most.
+/// A request waits for a slow one if it takes at most 1 / this of the slow one's time by itself.
 const QUICK: i64 = 4;
-/// From so many on they are worth a word.
+/// The least number of waiting requests for a finding.
 const SEVERAL: usize = 3;
 
+/// The finding about requests that wait behind slow ones.
 pub(crate) fn behind_slow(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let costs = log.costs()?;
     let requests = &costs.requests;
@@ -26,7 +27,7 @@ pub(crate) fn behind_slow(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
     for wait in costs.waits.iter().filter(is_slow) {
         let front = &requests[wait.front];
         let name = generalise_request(front);
-        // One that is slower than others of its name has a cause of its own.
+        // If both have the same name, the slow one has another cause of its own.
         if name.is_empty() || name != generalise_request(&requests[wait.waits]) {
             let key = (format_client_server(front), name);
             by_front.entry(key).or_default().push(wait);
@@ -34,7 +35,7 @@ pub(crate) fn behind_slow(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
     }
     let sum = |waits: &[&RequestWait]| waits.iter().map(|wait| wait.ns).sum::<i64>();
     let ((place, name), waits) = by_front.into_iter().max_by_key(|(_, waits)| sum(waits))?;
-    // While others wait for them, they have their connections: no more than that is gained.
+    // At most the time that the slow requests occupy their connections can be gained.
     let fronts: BTreeSet<usize> = waits.iter().map(|wait| wait.front).collect();
     let held_ns: i64 = fronts.iter().map(|front| own_ns(*front)).sum();
     let share = (held_ns as f64 / costs.total_ns.max(1) as f64).min(1.0);

@@ -1,4 +1,4 @@
-//! Senders that keep few bytes of a long message under way and wait for their acknowledgements, whatever the path could carry.
+//! Senders that keep few bytes of a long message in flight and wait for acknowledgements, although the path could carry more.
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::Finding;
@@ -10,6 +10,7 @@ use crate::findings::requests::network::Slowest;
 use crate::findings::requests::worst::{LEAST_NETWORK_NS, find_worst_place, report_request_cause};
 use stackline_core::units;
 
+/// The finding about such a sender.
 pub(crate) fn sender_window(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let worst = find_worst_place(log, RequestCause::SenderWindow, LEAST_NETWORK_NS)?;
     let transfers = LongTransfers::of(&worst);

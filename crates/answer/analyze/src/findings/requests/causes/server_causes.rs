@@ -1,4 +1,4 @@
-//! Causes at the server: what its threads do, and who waits for whom there.
+//! Causes at the server: requests that wait unread, and what its threads do or wait for.
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, counted, percent};
@@ -42,12 +42,12 @@ pub(crate) fn server_away(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
     Some(found.attempt("check what it does meanwhile: it may collect garbage, be stopped, accept connections late, or do work that was not traced"))
 }
 
-/// Short waits are worth a finding where they have this share of the time; those for locks, which threads of one process hand to each
-/// other, only where they are most of it.
+/// The least share of the time for a finding about short waits.
 const OFTEN: f64 = 0.2;
+/// The same for locks, which threads of one process hand to each other often.
 const MOSTLY: f64 = 0.5;
 
-/// The least that is worth a finding, ns. What threads are seen to wait for is evidence also where it is short and often.
+/// The least mean time per request for a finding, ns. Waits that the trace shows directly are evidence even if they are short and frequent.
 const fn least_of(cause: RequestCause) -> f64 {
     match cause {
         RequestCause::Disk
@@ -58,6 +58,7 @@ const fn least_of(cause: RequestCause) -> f64 {
     }
 }
 
+/// The finding about one cause at the worst server; `does` says in words what the server does.
 fn of_server(
     kind: &FindingKind,
     log: &FindingEventLog<'_>,
@@ -83,10 +84,10 @@ fn of_server(
     Some(report_request_cause(kind, log, &worst, confidence, sentence).attempt(attempt))
 }
 
-/// Of the time at a place, as much as those of one name must have for it to be said.
+/// The least share of a cost that requests of one name must have for the name to be mentioned.
 const NAMED: f64 = 0.8;
 
-/// What the requests that cost most ask for, where most of that is of one name.
+/// The name of the requests that have most of a cost, if it is one name.
 pub(super) fn slowest_name<'n>(worst: &Worst<'n>) -> Option<&'n str> {
     let named = worst.cost.of_name(NAMED)?;
     worst
@@ -122,7 +123,8 @@ pub(crate) fn server_lock(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
     waits_for_transaction(kind, log).or_else(|| waits_for_lock(kind, log))
 }
 
-/// Statements that wait for the transaction of another connection. A database's thread may wait for that in any call.
+/// The finding about statements that wait for the transaction of another connection. A database's thread may wait for that in any system
+/// call, so the trace shows it as a lock or as unknown time of the server.
 fn waits_for_transaction(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     [RequestCause::Server, RequestCause::Lock]
         .into_iter()
@@ -136,7 +138,7 @@ fn of_transaction(
 ) -> Option<Finding> {
     let worst = find_worst_place(log, cause, LEAST_SERVER_NS)?;
     let requests = &worst.costs.requests;
-    // Those that have most of it; others have next to nothing.
+    // Only the requests that have nearly all of the time; others have next to nothing.
     let mut rows = worst.cost.rows.clone();
     rows.sort_unstable_by(|a, b| b.cmp(a));
     rows.truncate(usize::try_from(worst.of_most().0).unwrap_or(usize::MAX));
@@ -229,8 +231,8 @@ pub(crate) fn server_collects(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
     )
 }
 
-/// Whether most of what servers take are times in the midst of answers that were seen at their clients alone: the end of what was sent
-/// before may have been lost, and nothing here shows it.
+/// Whether most of the servers' time is pauses in the middle of answers seen at the clients alone: the end of what was sent before may
+/// have been lost, which the client's side does not show.
 fn has_silent_answers(costs: &RequestCosts) -> bool {
     let silent = |request: &TracedRequest| {
         let paused = request.network.paused_back_ns;
@@ -245,12 +247,12 @@ fn has_silent_answers(costs: &RequestCosts) -> bool {
     silent * 2 > costs.of_cause(RequestCause::Server)
 }
 
-/// Requests of a server's own that are a smaller part than this of those that it had do not count.
+/// A server's unassigned requests are mentioned only if they are at least 1 / this of the requests that it had.
 const MANY: u64 = 20;
 
 pub(crate) fn server_takes(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let worst = find_worst_place(log, RequestCause::Server, LEAST_SERVER_NS)?;
-    // That is said as a lock.
+    // A wait for a transaction is reported as a lock.
     if of_transaction(kind, log, RequestCause::Server).is_some() {
         return None;
     }
@@ -290,9 +292,9 @@ pub(crate) fn server_takes(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
         (false, Some(_)) => "; it was not traced, so what it does is unknown",
         (false, None) => "; packets and calls do not show what it does",
     };
-    // A server that takes little is not why it takes long.
+    // Unassigned requests may be where the server's time went.
     let unassigned = count_unassigned(&worst.costs.requests, worst.place);
-    // One of many changes nothing.
+    // Very few of many cannot explain the time.
     if unassigned * MANY >= of_place().count() as u64 && unassigned > 0 {
         found.confidence = found.confidence.min(0.6);
         found.sentence += &format!(

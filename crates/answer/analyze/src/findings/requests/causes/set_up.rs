@@ -1,4 +1,4 @@
-//! Causes before a request is on its way: no answer at all, waits between attempts, names, connections, handshakes.
+//! Causes before a request is sent, and requests without an answer: waits between attempts, name lookups, connections, handshakes.
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, LEAST, percent};
@@ -18,6 +18,7 @@ use crate::statistics::to_f64;
 use stackline_core::units::counted;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The finding about requests that nothing answered: the first form that applies.
 pub(crate) fn unanswered(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     failures::silent(kind, log)
         .or_else(|| given_up(kind, log))
@@ -26,7 +27,7 @@ pub(crate) fn unanswered(kind: &FindingKind, log: &FindingEventLog<'_>) -> Optio
         .or_else(|| cut_off(kind, log))
 }
 
-/// Those that the client gave up, by the time that it waited for them.
+/// The finding about requests that the client gave up, by the time that it waited for them.
 fn given_up(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let given_up = GivenUpRequests::of(log)?;
     let GivenUpRequests { worst, all, .. } = &given_up;
@@ -75,7 +76,7 @@ fn given_up(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     )
 }
 
-/// Those of which it is not known how long the client would have waited.
+/// The finding about requests without an answer for which it is not known how long the client would have waited.
 fn cut_off(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let costs = log.costs()?;
     let (none, all) = (
@@ -95,6 +96,7 @@ fn cut_off(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     })
 }
 
+/// The finding about waits between failed attempts and the next ones.
 pub(crate) fn backs_off(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let worst = find_worst_place(log, RequestCause::BackOff, LEAST_NETWORK_NS)?;
     let requests = &worst.costs.requests;
@@ -122,6 +124,7 @@ pub(crate) fn backs_off(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option
     )
 }
 
+/// The finding about slow name lookups.
 pub(crate) fn slow_lookup(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let worst = find_worst_place(log, RequestCause::Lookup, LEAST_NETWORK_NS)?;
     let questions: Vec<&TracedRequest> = worst
@@ -158,19 +161,20 @@ pub(crate) fn slow_lookup(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
     }))
 }
 
-/// The name server that a client asks, and how long its questions take.
+/// The name server that a client asks, and how long its queries take.
 struct NameServer {
+    /// The name server's program and host.
     name: String,
-    /// Of all its questions, ns.
+    /// The time of all queries.
     total_ns: i64,
-    /// What of that is the network, where it is known, ns.
+    /// The part of that on the network, where it is known.
     network_ns: i64,
-    /// How long the network takes there and back, ns.
+    /// The median time of a query on the network, there and back.
     usual_network_ns: i64,
 }
 
 impl NameServer {
-    /// That of most of the questions of a host.
+    /// The name server of most of a host's queries.
     fn of(questions: &[&TracedRequest], client: &str) -> Option<Self> {
         let mut by_server: BTreeMap<&str, Vec<&TracedRequest>> = BTreeMap::new();
         for question in questions.iter().filter(|one| one.client == client) {
@@ -194,13 +198,14 @@ impl NameServer {
         })
     }
 
-    /// How long the network to it and back takes, where that is most of its time.
+    /// The median time on the network, ns, if the network takes most of the queries' time.
     fn mostly_network_ns(&self) -> Option<f64> {
         let is_most = self.network_ns * 2 > self.total_ns;
         is_most.then_some(self.usual_network_ns as f64)
     }
 }
 
+/// The finding about lost first packets of connections.
 pub(crate) fn lost_connect(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let worst = find_worst_place(log, RequestCause::ConnectLost, LEAST_NETWORK_NS)?;
     let sentence = format!(
@@ -212,7 +217,7 @@ pub(crate) fn lost_connect(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
     Some(found.attempt("check whether the server's listen queue is full (`nstat -az TcpExtListenDrops`), or whether the network loses packets"))
 }
 
-/// Of what connections that are kept open save, the set-up of one remains.
+/// Subtracts the longest set-up from what can be saved: one connection still has to be set up.
 fn keep_one(worst: Worst<'_>) -> Worst<'_> {
     let one = worst.cost.rows.iter().map(|(ns, _)| *ns).max().unwrap_or(0);
     Worst {
@@ -221,6 +226,7 @@ fn keep_one(worst: Worst<'_>) -> Worst<'_> {
     }
 }
 
+/// The finding about requests that each open a connection.
 pub(crate) fn connection_each(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let worst = keep_one(find_worst_place(
         log,
@@ -244,6 +250,7 @@ pub(crate) fn connection_each(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
     Some(found.attempt("keep connections open (keep-alive, a pool)"))
 }
 
+/// The finding about requests that each have a handshake, or about slow handshakes.
 pub(crate) fn handshake_each(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let worst = find_worst_place(log, RequestCause::Handshake, LEAST_NETWORK_NS / 10.0)?;
     let (all, own) = (

@@ -1,5 +1,5 @@
-//! Causes on the way of requests and answers: losses, windows, rates, queues, Nagle's algorithm, and distance itself where it is gone
-//! many times.
+//! Causes on the path of requests and answers: losses, windows, rates, queues, Nagle's algorithm, and distance itself where many round
+//! trips are made.
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, percent};
@@ -18,12 +18,12 @@ use crate::statistics::to_f64;
 use stackline_core::units;
 use std::collections::BTreeSet;
 
-/// Times of the way within a host below this, a request, are not worth a finding, ns.
+/// The least time per request of transfers within one host that is worth a finding, ns.
 const WITHIN_LEAST: f64 = 1e7;
-/// Within a host, what is as fast as this is as fast as it can be, bit/s.
+/// A transfer within one host at this rate or more is as fast as it can be, bit/s.
 const WITHIN_BIT_S: f64 = 1e9;
-/// Requests in a row of which it is worth to say that they could be one: of those made for another one, of commands of a database, of
-/// others.
+/// The least number of requests in a row for the finding that they could be one: for requests made on behalf of others, for commands (such
+/// as those of databases), and for others.
 const IN_A_ROW: [u64; 3] = [4, 10, 50];
 
 pub(crate) fn request_loss(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
@@ -207,10 +207,10 @@ pub(crate) fn chatty(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Fi
     })
 }
 
-/// What makes one round trip of several.
+/// The advice to make one round trip of several.
 const ONE_TRIP: &str = "make the driver send each statement in one step, or prepare it once and reuse it: one round trip each";
 
-/// How many round trips most of the requests take that have most of a cost.
+/// The median number of round trips of the requests that have most of a cost.
 fn usual_round_trips(worst: &Worst<'_>) -> u64 {
     let rows: BTreeSet<u32> = worst.cost.rows.iter().map(|(_, row)| *row).collect();
     let mut trips: Vec<i64> = worst
@@ -227,7 +227,7 @@ fn usual_round_trips(worst: &Worst<'_>) -> u64 {
         .map_or(1, |trips| trips.unsigned_abs())
 }
 
-/// Requests that go there and back several times, where it is not that many follow each other.
+/// The finding about single requests that take several round trips, unless there is one about many requests in a row.
 pub(crate) fn round_trips(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let worst = find_worst_further_trips(log)?;
     if chatty(kind, log).is_some() {
@@ -243,11 +243,12 @@ pub(crate) fn round_trips(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
     Some(report_request_cause(kind, log, &worst, 0.9, sentence).attempt(ONE_TRIP))
 }
 
-/// From this distance on, few round trips in a row are felt, ns.
+/// With at least this network time per request, few requests in a row are noticed, ns.
 const FAR_NS: f64 = 5e7;
+/// The least number of requests in a row for a finding then.
 const FAR_IN_A_ROW: u64 = 4;
 
-/// From how many requests in a row on they are worth a word.
+/// The least number of requests in a row for a finding at that place.
 fn row_of_a_habit(worst: &Worst<'_>) -> u64 {
     let is_command = |request: &&TracedRequest| {
         !request.protocol.starts_with("HTTP") && request.protocol != "gRPC"
@@ -273,11 +274,12 @@ fn row_of_a_habit(worst: &Worst<'_>) -> u64 {
     IN_A_ROW[kind].min(if is_far { FAR_IN_A_ROW } else { u64::MAX })
 }
 
-/// Rows of requests between two hosts each of which begins right behind the one before, with one parent.
+/// Rows of requests between two hosts: each begins right after the one before it ended, on behalf of the same parent.
 #[derive(Clone, Copy, Debug, Default)]
 struct RequestRows {
+    /// The number of requests in the longest row.
     longest: u64,
-    /// Requests that are not the first of their row.
+    /// The number of requests that are not the first of their row.
     followers: u64,
 }
 

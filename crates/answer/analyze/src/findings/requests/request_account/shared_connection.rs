@@ -1,4 +1,4 @@
-//! Answers that share a connection, as streams of HTTP/2 do: while one fills it, a server that has another request waits for room.
+//! Answers that share a connection, such as streams of HTTP/2: while a long one fills it, the server's other answers wait for room.
 
 use super::slow_reader::paused_by_reader;
 use crate::findings::requests::in_order::answers_in_order;
@@ -8,7 +8,7 @@ use crate::findings::requests::request::TracedRequest;
 use stackline_events::unit_ids;
 use std::collections::BTreeMap;
 
-/// Answers before the end of a wait among which those that fill the connection are looked for.
+/// The most answers before the end of a wait that are examined for filling the connection.
 const AMONG: usize = 256;
 
 /// When a long answer was sent.
@@ -35,7 +35,7 @@ impl SharedConnections {
             let (Some((_, from_ns)), Some(times)) = (request.at_server(), request.times) else {
                 continue;
             };
-            // What waits for its reader does not fill the path.
+            // An answer that waits for its reader does not fill the connection.
             let for_reader =
                 answer_delays(request, times).window + paused_by_reader(request, times);
             if for_reader > times.sending / 2 {
@@ -52,7 +52,8 @@ impl SharedConnections {
         Self { sending }
     }
 
-    /// How long a server had a request and other answers filled its connection, ns: at most as long as its thread waited for sockets.
+    /// How long other answers filled the connection while the server had a request, ns; at most the time that its thread waited for
+    /// sockets.
     pub(super) fn waited_ns(&self, request: &TracedRequest) -> i64 {
         let (Some((from_ns, to_ns)), Some(work)) = (request.at_server(), request.work) else {
             return 0;

@@ -1,20 +1,20 @@
-//! What of an answer's time its reader takes: it lets bytes lie, so that its sender has no room or waits until it has, or its thread had no
-//! core when the end came.
+//! The time of an answer that its reader (the client) takes: it lets bytes lie unread, so that the sender has no room or pauses, or its
+//! thread has no core when the end arrives.
 
 use crate::findings::requests::cause_costs::RequestCause;
 use crate::findings::requests::message_delays::answer_delays;
 use crate::findings::requests::request::{RequestTimes, TracedRequest};
 
-/// How long the server sent nothing in the midst of its answer while the client let bytes of it lie: it had been given all that there was
-/// room for, and waits for the client, not for something of its own.
+/// How long the server sent nothing in the middle of its answer because the client let bytes lie unread, ns: the client had been sent all
+/// that there was room for.
 pub(super) fn paused_by_reader(request: &TracedRequest, times: RequestTimes) -> i64 {
     let paused = answer_delays(request, times).paused;
     let leaves = times.sending.max(0) + times.back.max(0) + times.client_unread.max(0);
-    // Of both together as much is at the same time as there is no time for one after the other.
+    // The pause and the time unread must overlap by as much as both together exceed the time of the answer.
     (request.network.late_back_ns + paused - leaves).clamp(0, paused.max(0))
 }
 
-/// Why there is no room at the client: one that reads late has none for that reason.
+/// The cause of missing room at the client: its late reading if bytes lay unread for most of that time, else its small buffer.
 pub(super) fn no_room(request: &TracedRequest, times: RequestTimes, window: i64) -> RequestCause {
     let late = request.network.late_back_ns.max(times.client_unread);
     if late > window / 2 {
@@ -24,8 +24,8 @@ pub(super) fn no_room(request: &TracedRequest, times: RequestTimes, window: i64)
     }
 }
 
-/// What the client's thread did while the end of an answer lay unread: without a core, stopped or while garbage is collected it could not
-/// read; else it did something else.
+/// The causes of the time that the end of an answer lay unread at the client, ns: its thread had no core, was stopped or waited for garbage
+/// collection; else it did something else.
 pub(super) fn client_unread(
     request: &TracedRequest,
     times: RequestTimes,

@@ -1,12 +1,12 @@
-//! What a server does while a request lies unread there: it handles others, or its thread does something else, or nothing is known.
+//! The causes of the time that a request lies unread at its server: the server handles others, its thread does something else, or the cause
+//! is unknown.
 
 use super::RequestAccounts;
 use crate::findings::requests::cause_costs::RequestCause;
 use crate::findings::requests::request::{RequestTimes, TracedRequest, server_name};
 
 impl RequestAccounts<'_> {
-    /// A request that lies at the server: while that handles others, while the thread that reads it does something else, or while nothing
-    /// is known of.
+    /// The causes of the time that a request lay unread at the server, ns.
     pub(super) fn unread(
         &self,
         request: &TracedRequest,
@@ -32,7 +32,7 @@ impl RequestAccounts<'_> {
         ];
         let sum = |parts: &[(RequestCause, i64)]| parts.iter().map(|(_, ns)| ns).sum::<i64>();
         let (machine_ns, busy) = (sum(&of_machine), sum(&does));
-        // What the thread does while the server has others, it does for these.
+        // Work of the thread while the server has other requests is done for those.
         let for_others = busy.min(others);
         let rest = (times.unread - machine_ns - busy).max(0);
         let queued = (others - for_others - machine_ns).clamp(0, rest);
@@ -51,7 +51,7 @@ impl RequestAccounts<'_> {
             .collect()
     }
 
-    /// For how long of the time in which a request lay unread its server had others.
+    /// How much of the time that a request lay unread its server had other requests, ns.
     fn unread_while_others(&self, request: &TracedRequest, times: RequestTimes) -> i64 {
         let Some((read, _)) = request.at_server().filter(|_| times.unread > 0) else {
             return 0;

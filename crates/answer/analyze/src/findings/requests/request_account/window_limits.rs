@@ -1,32 +1,34 @@
-//! What of a long message's time its sender's window takes, and not the rate of its way: after losses, and while a connection begins.
+//! The time of a long message that its sender's window takes, and not the rate of its path: after losses, in slow start, or because the
+//! sender keeps few bytes in flight.
 
 use super::RequestAccounts;
 use crate::findings::requests::least_time::RemainingTransfer;
 use crate::findings::requests::request::{RequestTimes, TracedRequest};
 
-/// A path in which nothing is sent for such a part of the time, while acknowledgements are awaited, is not what limits.
+/// If nothing is sent for more than 1 / this of the time while acknowledgements are awaited, the path is not the limit.
 const IDLE_PART: i64 = 3;
 
-/// What a sender's window takes of a long message's time, ns.
+/// The time of a long message that its sender's window takes, ns.
 #[derive(Clone, Copy, Default)]
 pub(super) struct LimitedByWindows {
-    /// It is small since losses.
+    /// The window is small because of losses.
     pub(super) by_losses: i64,
-    /// It begins small.
+    /// The window is small because the connection is new.
     pub(super) at_first: i64,
-    /// It stays small for reasons of the sender.
+    /// The window stays small for reasons of the sender.
     pub(super) by_sender: i64,
 }
 
 impl LimitedByWindows {
+    /// The sum of all three.
     pub(super) fn ns(self) -> i64 {
         self.by_losses + self.at_first + self.by_sender
     }
 }
 
 impl RequestAccounts<'_> {
-    /// What of a long message's time the rate of its way does not explain, where links were recorded, none was full, and parts of it
-    /// were lost: losses kept its sender's window small.
+    /// The time of a long message in which losses kept its sender's window small, ns: the part of `ns` that the rate of its path does not
+    /// explain. 0 unless links were recorded, the slowest was not full, and parts of the message were lost.
     fn kept_small(
         &self,
         request: &TracedRequest,
@@ -46,7 +48,7 @@ impl RequestAccounts<'_> {
         (ns - (transfer.least_ns() - transfer.trip_ns)).max(0)
     }
 
-    /// What of a long message's time its sender's window took, and not the rate of its path.
+    /// The time of a long message that its sender's window takes, of `ns` that it takes beyond distance.
     pub(super) fn limited_by_windows(
         &self,
         request: &TracedRequest,
@@ -57,7 +59,7 @@ impl RequestAccounts<'_> {
         let by_losses = self.kept_small(request, times, is_answer, ns);
         let transfer = self.unhindered_transfer(request, times, is_answer);
         let stalled = self.stalled_ns(request, is_answer);
-        // A window that stays small is never as large as the rate of the path would let it become.
+        // If the window stays small, it never grows to what the rate of the path allows, so that rate is ignored.
         let is_small = stalled > ns / IDLE_PART;
         let transfer = RemainingTransfer {
             bit_s: transfer.bit_s.filter(|_| !is_small),
@@ -68,7 +70,7 @@ impl RequestAccounts<'_> {
         LimitedByWindows {
             by_losses,
             at_first,
-            // What is sent between two gaps takes its part of each round trip.
+            // The time of sending between two stalls is a part of each round trip, so all of the rest is due to the sender.
             by_sender: if stalled > 0 && stalled - at_first >= rest / IDLE_PART {
                 rest.max(0)
             } else {
@@ -77,7 +79,7 @@ impl RequestAccounts<'_> {
         }
     }
 
-    /// How long a message's sender stood still until acknowledgements came, where neither losses nor a link that is full are why.
+    /// How long a message's sender stopped until acknowledgements arrived, ns; 0 if losses or a full link are the reason.
     fn stalled_ns(&self, request: &TracedRequest, is_answer: bool) -> i64 {
         let (stalled_ns, again) = match is_answer {
             true => (request.network.stalled_back_ns, request.network.again_back),
@@ -95,8 +97,8 @@ impl RequestAccounts<'_> {
         }
     }
 
-    /// The transfer of a message with nothing on its path but distance, its connection's first windows, and the rate of the slowest link where
-    /// links were recorded.
+    /// The transfer of a message that is delayed only by distance, the initial windows of its connection, and the rate of the slowest link
+    /// if links were recorded.
     pub(super) fn unhindered_transfer(
         &self,
         request: &TracedRequest,

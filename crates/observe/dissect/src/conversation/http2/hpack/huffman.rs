@@ -1,13 +1,13 @@
-//! The Huffman code of header fields (RFC 7541, appendix B). It is canonical: codes of one length are consecutive numbers, so that the
-//! symbols in the order of their codes, and how many codes there are of each length, are all of it.
+//! The Huffman code of header fields (RFC 7541, appendix B). It is canonical: codes of one length are consecutive numbers. So it is fully
+//! given by the symbols in the order of their codes and the number of codes of each length.
 
-/// How many codes have so many bits; the last one of the longest is that of the end, which must not come.
+/// The number of codes of each length in bits. The last of the longest codes is the end-of-string symbol, which must not occur.
 const COUNTS: [u32; 31] = [
     0, 0, 0, 0, 0, 10, 26, 32, 6, 0, 5, 3, 2, 6, 2, 3, 0, 0, 0, 3, 8, 13, 26, 29, 12, 4, 15, 19,
     29, 0, 4,
 ];
 
-/// Symbols in the order of their codes.
+/// The symbols in the order of their codes.
 const SYMBOLS: [u8; 256] = [
     48, 49, 50, 97, 99, 101, 105, 111, 115, 116, 32, 37, 45, 46, 47, 51, 52, 53, 54, 55, 56, 57,
     61, 65, 95, 98, 100, 102, 103, 104, 108, 109, 110, 112, 114, 117, 58, 66, 67, 68, 69, 70, 71,
@@ -24,7 +24,7 @@ const SYMBOLS: [u8; 256] = [
     29, 30, 31, 127, 220, 249, 10, 13, 22,
 ];
 
-/// The text, or nothing where it is not a code, or ends with anything but the beginning of the code of the end.
+/// Decodes a text; `None` if it has an invalid code, or padding that is not the beginning of the end-of-string code.
 pub(in crate::conversation) fn decode(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut text = Vec::with_capacity(bytes.len() * 8 / 5);
     let mut code = HuffmanCode::default();
@@ -36,20 +36,21 @@ pub(in crate::conversation) fn decode(bytes: &[u8]) -> Option<Vec<u8>> {
     (code.length < 8 && code.ones == code.length).then_some(text)
 }
 
-/// A code of which some bits came.
+/// A code that is being read bit by bit.
 #[derive(Default)]
 struct HuffmanCode {
+    /// The number of bits read so far.
     length: usize,
-    /// How many of them are ones without a zero before.
+    /// How many of these bits are ones before the first zero.
     ones: usize,
-    /// Behind the first code of this length.
+    /// How far the code lies behind the first code of this length.
     behind: u32,
-    /// Codes that are shorter.
+    /// The number of codes that are shorter.
     shorter: u32,
 }
 
 impl HuffmanCode {
-    /// One bit more; the symbol where it is its last, nothing where no symbol has it.
+    /// Takes the next bit; returns the symbol if it is complete, and `None` if there is no such code.
     fn bit(&mut self, bit: u8) -> Option<Option<u8>> {
         self.ones += usize::from(bit == 1 && self.ones == self.length);
         self.length += 1;

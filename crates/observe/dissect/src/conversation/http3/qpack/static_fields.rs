@@ -1,6 +1,6 @@
-//! Header fields of HTTP/3 that need not be sent (RFC 9204, appendix A); the first one is number 0.
+//! The static table of QPACK for HTTP/3 (RFC 9204, appendix A); the first entry has index 0.
 
-/// All of them.
+/// All entries: name and value.
 pub(super) const FIELDS: [(&str, &str); 99] = [
     (":authority", ""),
     (":path", "/"),
