@@ -55,8 +55,6 @@ pub struct FragmentReassembly {
     packets: BTreeMap<FragmentKey, FragmentedPacket>,
     /// How many fragments were taken so far; numbers the packets.
     begun: u64,
-    /// The number of fragments that wait.
-    waiting: u64,
     left_out: LeftOut,
 }
 
@@ -73,20 +71,19 @@ impl FragmentReassembly {
             number,
             ..FragmentedPacket::default()
         });
-        self.waiting += 1;
         known.add(fragment);
         let Some(whole) = known.whole() else {
             return FragmentOutcome::Waits;
         };
-        self.waiting -= known.parts.len() as u64;
         self.packets.remove(&key);
         FragmentOutcome::Whole(whole)
     }
 
     /// How many fragments are waiting for others that did not arrive.
     #[must_use]
-    pub const fn waiting(&self) -> u64 {
-        self.waiting
+    pub fn waiting(&self) -> u64 {
+        let parts = self.packets.values().map(|packet| packet.parts.len());
+        parts.sum::<usize>() as u64
     }
 
     /// What was left out because a limit was reached.
@@ -258,6 +255,18 @@ mod tests {
             FragmentOutcome::Whole(packet) => packet,
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn a_fragment_that_came_twice_waits_no_longer_than_its_packet() {
+        let mut all = FragmentReassembly::default();
+        for _ in 0..2 {
+            let last = all.add(&v4(1, 16, false, &DATAGRAM[16..]));
+            assert_eq!(last, FragmentOutcome::Waits);
+        }
+        assert_eq!(all.waiting(), 1);
+        whole(all.add(&v4(1, 0, true, &DATAGRAM[..16])));
+        assert_eq!(all.waiting(), 0);
     }
 
     #[test]

@@ -18,9 +18,9 @@ const DATABASES: [&str; 2] = ["PostgreSQL", "MySQL"];
 
 /// The transaction that statements wait for.
 pub(super) struct TransactionWait {
-    /// The index of a request that ended such a transaction (the first one found).
+    /// The index of the first request that ended such a transaction and is of the program that most of them are of.
     pub(super) ends_with: usize,
-    /// Whether that request comes from the same program as the statement that waited.
+    /// Whether most of those requests come from the same program as the statements that waited.
     pub(super) is_of_same_program: bool,
     /// The number of statements that were answered right after the end of a transaction.
     pub(super) hits: usize,
@@ -90,7 +90,10 @@ pub(super) fn find_transaction_wait(
     }
     let hits = found.len();
     let is_habit = hits >= HABIT && hits as f64 >= OFTEN * f64::from(waits);
-    let (ends_with, is_of_same_program) = *found.first()?;
+    let of_same_program = found.iter().filter(|(_, is_of_same)| *is_of_same).count();
+    let is_of_same_program = 2 * of_same_program > hits;
+    let is_usual = |(_, is_of_same): &&(usize, bool)| *is_of_same == is_of_same_program;
+    let (ends_with, _) = *found.iter().find(is_usual)?;
     (is_habit && hits as f64 >= BEYOND_CHANCE * chance).then_some(TransactionWait {
         ends_with,
         is_of_same_program,
