@@ -43,7 +43,9 @@ pub struct BlockSession {
 pub struct OpenSession<'r> {
     request: &'r BlockSessionRequest,
     client: BlockClient,
+    /// The open sets, each with the rule by which its lists are made.
     sets: Vec<(OpenSet, Demand)>,
+    /// The names of the disk servers, by number.
     servers: BTreeMap<u16, String>,
 }
 

@@ -1,4 +1,5 @@
-//! A session on a declared network, whatever the world: which of its hosts is what, and the set that is loaded.
+//! What an emulated and a simulated session on a declared network have in common: the roles of its hosts (client, master, disk servers) and
+//! the set of blocks that is loaded.
 
 use stackline_blocks::limits::USUAL_BLOCK;
 use stackline_blocks::placement::BlockPlacementPolicy;
@@ -7,10 +8,10 @@ use stackline_blocks::set::BlockSet;
 use stackline_core::error::{Error, Result};
 use stackline_core::network::Network;
 
-/// Pixels of a tile's side, and bytes of a pixel: a tile is a block of 48 KiB.
+/// Pixels of a tile's side, and bytes of a pixel: a tile is 128 * 128 * 3 bytes, a block of 48 KiB.
 const TILE: (u16, u8) = (128, 3);
 
-/// Which host is what, as far as that is said.
+/// The roles that the user has assigned to hosts; the others follow from the network ([`Roles::of`]).
 #[derive(Clone, Debug, Default)]
 pub struct WantedRoles {
     /// The client's.
@@ -21,7 +22,7 @@ pub struct WantedRoles {
     pub servers: Vec<String>,
 }
 
-/// Which host is what.
+/// The name of the host in each role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Roles {
     /// The client's.
@@ -33,10 +34,11 @@ pub struct Roles {
 }
 
 impl Roles {
-    /// As it is said, else the last host is the client, `master` the master, and the others are servers.
+    /// The wanted roles. By default, the client is the last host that is not named `master`; the master is the host named `master`, or else
+    /// the client's host; all other hosts are servers.
     ///
     /// # Errors
-    /// When the network has not such hosts.
+    /// When a wanted host is not in the network, or no host is left for a server.
     pub fn of(wanted: &WantedRoles, network: &Network) -> Result<Self> {
         let names: Vec<&str> = network
             .hosts
@@ -90,7 +92,7 @@ impl Roles {
     }
 }
 
-/// The set that is loaded: a picture of so many pixels, with so many copies of each block.
+/// The set that is loaded: a picture of this many pixels, with `replicas` copies of each block.
 #[must_use]
 pub fn picture_set(width: u32, height: u32, replicas: u8) -> BlockSet {
     let (tile, pixel_bytes) = TILE;

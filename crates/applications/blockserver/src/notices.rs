@@ -1,18 +1,20 @@
-//! What servers and masters say while they run, on stderr: each line once, with nothing of others in it that steers a terminal.
+//! Notices that servers and masters print on stderr while they run. Control characters are replaced, since parts of a line may come from a
+//! peer; what a peer can cause at will is printed rarely.
 
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often what a peer can make happen is said.
+/// The least time between two notices about the same thing that a peer can cause.
 const REST: Duration = Duration::from_secs(10);
 
-/// Something that happens as often as somebody else wants: it is counted, and said now and then.
+/// Limits notices about an event that a peer can cause at will: events are counted, and reported at most once per [`REST`].
+/// Holds the time of the last report, and the count since then.
 #[derive(Debug, Default)]
 pub(crate) struct Rarely(Mutex<(Option<Instant>, u64)>);
 
 impl Rarely {
-    /// It happened at `now`. Where it is to be said, how often it did since that was last.
+    /// Counts an event at `now`. If it is to be reported, returns how many events there were since the last report, this one included.
     pub(crate) fn happened(&self, now: Instant) -> Option<u64> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.1 += 1;
@@ -24,7 +26,7 @@ impl Rarely {
     }
 }
 
-/// Says a line; where nobody listens, nothing.
+/// Prints a line on stderr, with control characters replaced. An error is ignored: nobody may be reading stderr.
 pub fn print_notice(words: &str) {
     let clean: String = words
         .chars()

@@ -1,4 +1,5 @@
-//! What a prediction holds: a figure with what limits it, the values on the way to it, and what was assumed.
+//! The types of a prediction: a predicted figure with what limits it, the intermediate values, and the assumptions, or
+//! the reason why no formula applies.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -7,11 +8,11 @@ use stackline_core::plan::World;
 /// What is predicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PredictedQuantity {
-    /// Bytes of data units that arrive over the measured period, in bit/s.
+    /// Throughput: the bits of the data units that arrive, over the measured time, in bit/s.
     Throughput,
-    /// Request handed over to response received, in seconds.
+    /// Response time: from handing over a request to receiving the response, in seconds.
     Response,
-    /// Connect plus disconnect, in seconds.
+    /// Time to connect and disconnect, in seconds.
     Connect,
 }
 
@@ -65,45 +66,47 @@ impl FigureUnit {
     }
 }
 
-/// A number on the way to the figure.
+/// A value computed on the way to the figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IntermediateValue {
     /// What it is.
     pub name: &'static str,
-    /// In its unit.
+    /// The value, in `unit`.
     pub value: f64,
     /// Its unit.
     pub unit: FigureUnit,
-    /// The form it comes from: a paper's section, an RFC, or how it was added up.
+    /// The source of the formula: a section of a paper, an RFC, or how the value was added up.
     pub source: &'static str,
 }
 
-/// A figure and how it came about.
+/// A predicted figure, and how it was computed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PredictedFigure {
-    /// What it is.
+    /// What is predicted.
     pub quantity: PredictedQuantity,
-    /// In the quantity's unit.
+    /// The value, in the quantity's unit.
     pub value: f64,
-    /// Where nine of ten runs lie, in the same unit: what the form leaves out, and what chance makes of a run.
+    /// The interval in which nine of ten runs lie, in the same unit. It allows for what the formula leaves out and for
+    /// chance.
     pub interval: [f64; 2],
-    /// What binds: `rate`, `cells`, `window`, `loss`, `buffer`, `slow start`, `round trips`, `pace`, `host`,
-    /// `propagation`, `service`, `waiting`.
+    /// What limits the figure: `rate`, `cells`, `window`, `loss`, `buffer`, `slow start`, `round trips`, `pace`,
+    /// `host`, `propagation`, `service`, `waiting`.
     pub limit: &'static str,
-    /// The values on the way, in order.
+    /// The intermediate values, in the order of the computation.
     pub values: Vec<IntermediateValue>,
-    /// What was assumed, a sentence each.
+    /// The assumptions, one string each.
     pub assumptions: Vec<String>,
-    /// Bytes moved and the seconds it takes, where data units move.
+    /// Bytes moved and the time it takes in seconds; `None` for a response or connect time, and for a transfer without
+    /// end.
     pub moved: Option<(f64, f64)>,
 }
 
-/// A figure, or why there is none.
+/// The predicted figure, or the reason why there is none.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PredictionOutcome {
-    /// A form holds.
+    /// A formula applies.
     Predicted(PredictedFigure),
-    /// None does, for this reason.
+    /// No formula applies, for this reason.
     NotCovered(String),
 }
 
@@ -126,7 +129,7 @@ pub struct PartPrediction {
     pub world: World,
     /// The network.
     pub network: Option<String>,
-    /// What comes of it.
+    /// The figure, or the reason why there is none.
     pub outcome: PredictionOutcome,
 }
 

@@ -1,9 +1,9 @@
-//! Packets over hops: how long a message takes from memory to memory, and what follows of that for calls and
-//! connections.
+//! The time that a packet or a message of several packets takes over the hops of a path, from the sender's memory to
+//! the receiver's; and the wait of calls that arrive at random.
 //!
-//! Store and forward at every node, first come first served, nobody else on the way. Copying between memory and
-//! interface is a stage before the first hop and one behind the last (Zwaenepoel 1985, section 2). Times are seconds;
-//! `None` where a hop has rate zero.
+//! Every node stores and forwards packets, first come first served, without other traffic. A stage is something that
+//! one packet keeps busy at a time: copying between memory and interface is a stage before the first hop and one
+//! behind the last (Zwaenepoel 1985, section 2). Times are in seconds; `None` if a hop has rate zero.
 
 use crate::{PathModel, count_to_f64, is_positive};
 use alloc::vec::Vec;
@@ -18,8 +18,9 @@ pub fn copy_s(interface: &NetworkInterface, packet_bytes: u64) -> f64 {
     s / interface.copy_speed()
 }
 
-/// How long a packet keeps each stage busy, in order, and the delay behind it: the copy in, each hop, the copy out. An
-/// interface with one buffer copies only when the packet before has left: copy and first hop are then one stage.
+/// For each stage in order (the copy in, each hop, the copy out): how long a packet keeps it busy, and the delay
+/// behind it. An interface with one buffer copies only when the packet before has left: copy and first hop are then
+/// one stage.
 fn stages(path: &PathModel, packet_bytes: u64) -> Option<Vec<(f64, f64)>> {
     let mut stages = Vec::with_capacity(path.hops.len() + 2);
     stages.push((copy_s(&path.sender, packet_bytes), 0.0));
@@ -47,7 +48,7 @@ fn stages(path: &PathModel, packet_bytes: u64) -> Option<Vec<(f64, f64)>> {
     Some(stages)
 }
 
-/// One packet from memory to memory.
+/// The time of one packet from memory to memory.
 #[must_use]
 pub fn packet_s(path: &PathModel, packet_bytes: u64) -> Option<f64> {
     Some(
@@ -58,7 +59,7 @@ pub fn packet_s(path: &PathModel, packet_bytes: u64) -> Option<f64> {
     )
 }
 
-/// A message cut into packets: all but the last alike.
+/// A message cut into packets, of which all but the last have the same size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packets {
     /// Packets before the last.
@@ -83,16 +84,17 @@ impl Packets {
         }
     }
 
-    /// How many.
+    /// The number of packets.
     #[must_use]
     pub const fn count(&self) -> u64 {
         self.full + 1
     }
 }
 
-/// A message from memory to memory, its packets following one another through the hops. Exact for equal packets and a
-/// last one that is shorter: behind stage i the n-th of equal packets is done at the sum of the stages up to i and
-/// `n - 1` times the busiest of them; the last packet then waits at each stage for the one before or that one for it.
+/// The time of a message from memory to memory, whose packets follow one another through the stages. It is exact for
+/// equal packets and a shorter last one. The n-th of equal packets leaves stage i after the sum of the stages up to i
+/// and `n - 1` times the busiest of them. The last packet starts at each stage when it has arrived and the packet
+/// before it has left.
 #[must_use]
 pub fn message_s(path: &PathModel, packets: &Packets) -> Option<f64> {
     let last = stages(path, packets.last_bytes)?;
@@ -110,10 +112,11 @@ pub fn message_s(path: &PathModel, packets: &Packets) -> Option<f64> {
     Some(here)
 }
 
-/// Mean wait before a server that is busy with one call after another, for calls that come at random (Pollaczek 1930, Khinchine
-/// 1932; Kleinrock 1975, volume 1, section 5.6): `lambda (S^2 + var S) / (2 (1 - rho))` with `lambda = 1 / interval` and
-/// `rho = S / interval`, which is `rho S (1 + c^2) / (2 (1 - rho))` with the coefficient of variation c of the service. `None` when calls
-/// come faster than they are served: the wait then grows without end.
+/// Mean wait, in seconds, for a server that serves one call after another, if calls arrive at random (Pollaczek 1930,
+/// Khinchine 1932; Kleinrock 1975, volume 1, section 5.6): `lambda (S^2 + var S) / (2 (1 - rho))` with mean service
+/// time S, `lambda = 1 / interval` and `rho = S / interval`. That is `rho S (1 + c^2) / (2 (1 - rho))` with the
+/// coefficient of variation c of the service time. `None` when calls arrive faster than they are served: the wait then
+/// grows without end.
 #[must_use]
 pub fn random_arrivals_wait_s(service_s: f64, variance_s2: f64, interval_s: f64) -> Option<f64> {
     if service_s == 0.0 && interval_s >= 0.0 {

@@ -1,14 +1,14 @@
-//! Slow start: how long a transfer takes whose window begins small and doubles each round trip.
+//! Slow start: the duration of a transfer whose congestion window begins small and doubles each round trip.
 //!
-//! It goes round by round until the path is full or the window is at its limit, then at that rate. Losses are not in it,
-//! but for how many packets are expected before the first.
+//! [`time_transfer`] goes round by round until the path is full or the window is at its limit; the rest is sent at
+//! that rate. It assumes no losses. [`before_first_loss`] gives the number of packets expected before the first loss.
 
 use crate::{count_to_f64, is_positive};
 
 /// Segments in the first window (RFC 6928).
 pub const INITIAL_SEGMENTS: u64 = 10;
 
-/// What is to be transferred, and over what.
+/// A transfer and the path it takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlowStartTransfer {
     /// Payload bytes in all.
@@ -17,7 +17,7 @@ pub struct SlowStartTransfer {
     pub segment_bytes: u64,
     /// Segments in the first window.
     pub initial_segments: u64,
-    /// Payload the path takes in bit/s; no time is spent on it when absent.
+    /// Rate at which the path carries payload, in bit/s; when absent, sending takes no time.
     pub rate_bit_s: Option<f64>,
     /// Round trip of a segment and its acknowledgement, in seconds.
     pub rtt_s: f64,
@@ -25,32 +25,33 @@ pub struct SlowStartTransfer {
     pub window_bytes: Option<f64>,
 }
 
-/// What becomes of it.
+/// How a transfer went.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlowStartOutcome {
     /// Seconds from the first byte to the last byte going onto the bottleneck.
     pub time_s: f64,
     /// Round trips spent waiting for acknowledgements while the window grew.
     pub rounds: u32,
-    /// The window at its end, in bytes.
+    /// The window at the end of the transfer, in bytes.
     pub window_bytes: f64,
-    /// What it ran into.
+    /// What limited the transfer at its end.
     pub ended: SlowStartEnd,
 }
 
-/// What a transfer ran into.
+/// What limited a transfer at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlowStartEnd {
-    /// It was over while the window grew.
+    /// The transfer ended while the window was growing.
     SlowStart,
-    /// The path was full.
+    /// The path was full: a window takes at least a round trip to send.
     Rate,
-    /// The window could grow no further.
+    /// The window was at its largest.
     Window,
 }
 
-/// Sends all of it without loss, each acknowledged segment letting two go (RFC 5681 section 3.1 with one acknowledgement a
-/// segment, or RFC 9406's equal by bytes). `None` at rate zero, without a segment size or a first window.
+/// The duration of a transfer without losses, in which each acknowledged segment lets two others go (RFC 5681 section
+/// 3.1 with one acknowledgement for each segment, or its equivalent by bytes in RFC 9406). `None` if the rate, the
+/// segment size, the first window or the largest window is zero.
 #[must_use]
 pub fn time_transfer(transfer: &SlowStartTransfer) -> Option<SlowStartOutcome> {
     let rate = transfer.rate_bit_s.unwrap_or(f64::INFINITY);
@@ -96,7 +97,8 @@ pub fn time_transfer(transfer: &SlowStartTransfer) -> Option<SlowStartOutcome> {
     }
 }
 
-/// Packets of `packets` that are expected to go before the first loss is met, the lost one with them:
+/// How many of `packets` packets are expected to be sent up to the first loss, the lost one included, if each is lost
+/// with probability p:
 /// `(1 - (1 - p)^n) (1 - p) / p + 1`, at most n (Cardwell, Savage and Anderson 2000, section 3.2).
 #[must_use]
 pub fn before_first_loss(packets: f64, p: f64) -> f64 {

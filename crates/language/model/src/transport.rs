@@ -1,4 +1,5 @@
-//! What each stack adds to the data: headers, the packets of its control exchanges, windows, congestion control.
+//! Transport protocols as numbers: header sizes, packets of control exchanges, windows and congestion control of each
+//! stack that the formulas cover.
 
 use crate::count_to_f64;
 use crate::overhead::{IPV4, UDP, quic_headers, tcp_headers, udp_headers};
@@ -11,69 +12,73 @@ use stackline_core::catalogue::ClosedForm;
 use stackline_core::plan::Stack;
 use stackline_core::socket_memory;
 
-/// SYN and SYN/ACK: 40 bytes of headers and 20 of options (maximum segment size, SACK, timestamps, window scale).
+/// Bytes of a SYN or SYN/ACK: 40 of headers and 20 of options (maximum segment size, SACK, timestamps, window scale).
 const SYN_BYTES: u64 = 60;
-/// A control datagram of the stack `udp`: 25 bytes behind the headers.
+/// Bytes of a control datagram of the stack `udp`: 25 behind the headers.
 const UDP_CONTROL_BYTES: u64 = 25 + IPV4 + UDP;
-/// The least datagram with which a QUIC connection begins (RFC 9000 section 14.1), with its headers.
+/// Bytes of the smallest datagram with which a QUIC connection may begin (RFC 9000 section 14.1), headers included.
 const QUIC_INITIAL_BYTES: u64 = 1200 + IPV4 + UDP;
 
-/// Least retransmission timeout in seconds, as Linux has it.
+/// Linux's minimum retransmission timeout, in seconds.
 const LEAST_TIMEOUT_S: f64 = 0.2;
-/// The same of smoltcp, and of RFC 6298 section 2.4.
+/// The minimum retransmission timeout of smoltcp and of RFC 6298 section 2.4, in seconds.
 const SMOLTCP_LEAST_TIMEOUT_S: f64 = 1.0;
 /// Segments in the first window of smoltcp.
 const SMOLTCP_INITIAL_SEGMENTS: u64 = 2;
 
-/// Full packets in the first window of QUIC: ten of those that it begins with, before it has searched for larger ones.
+/// Full packets in the first window of QUIC. The window is ten packets of 1200 bytes, the size before path MTU
+/// discovery; these bytes fill about eight packets of 1439 bytes.
 const QUIC_INITIAL_SEGMENTS: u64 = 8;
 
-/// Buffers of smoltcp and of QUIC, where none are written.
+/// smoltcp's buffer in each direction where none is written, in bytes.
 const SMOLTCP_BUFFER: u64 = 4 << 20;
+/// QUIC's receive buffer where none is written, in bytes.
 const QUIC_RECEIVE_BUFFER: u64 = 1_250_000;
+/// QUIC's send buffer where none is written, in bytes.
 const QUIC_SEND_BUFFER: u64 = 10_000_000;
 
 /// How a sender reacts to loss.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CongestionModel {
-    /// It does not: data goes out as it is handed over, or as the window lets it.
+    /// It does not: data is sent as it is handed over, or as the window allows.
     None,
-    /// RFC 9438.
+    /// CUBIC (RFC 9438).
     Cubic,
-    /// RFC 5681.
+    /// Reno (RFC 5681).
     Reno,
-    /// One these forms know nothing of.
+    /// An algorithm that the formulas do not cover, with its name.
     Other(String),
 }
 
-/// A stack as numbers, on a path of a given MTU.
+/// The numbers of a stack on a path with a given MTU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TransportModel {
     /// Header bytes of a packet with data.
     pub header_bytes: u64,
     /// Payload bytes of the largest packet.
     pub segment_bytes: u64,
-    /// Whether data units run together in a stream; else each is a datagram.
+    /// Whether data units form one stream of bytes; otherwise each unit is a datagram.
     pub stream: bool,
-    /// Bytes of a packet that only acknowledges.
+    /// Bytes of a packet that only carries an acknowledgement, headers included.
     pub ack_bytes: u64,
-    /// Segments in its first window.
+    /// Segments in the first window; `u64::MAX` where there is no window.
     pub initial_segments: u64,
-    /// Whether it learns of each segment that arrived (RFC 2018, RFC 9002), so that timeouts are rare.
+    /// Whether the sender learns which segments arrived (RFC 2018, RFC 9002), so that timeouts are rare.
     pub selective: bool,
-    /// Its least retransmission timeout in seconds, beside the round trip.
+    /// Minimum retransmission timeout in seconds; the formulas add the round-trip time to it.
     pub least_timeout_s: f64,
-    /// How it reacts to loss.
+    /// How the sender reacts to loss.
     pub congestion: CongestionModel,
-    /// Largest window in bytes, where one is written.
+    /// Largest window in bytes, from the written buffers or a library's defaults; `None` where Linux tunes it or there
+    /// is none.
     pub window_bytes: Option<f64>,
-    /// Packets of connect and disconnect that are waited for: bytes there, bytes back.
+    /// The exchanges that connect and disconnect wait for: bytes of the packet there, and of the packet back.
     pub connect: Vec<(u64, u64)>,
     /// Bytes of the packet that starts a bulk transfer, and of the one that confirms it.
     pub control_bytes: u64,
-    /// Whether the start of a bulk transfer is answered before data goes.
+    /// Whether the start of a bulk transfer is answered before data is sent.
     pub start_is_answered: bool,
-    /// What was taken for granted of it.
+    /// The assumptions about the stack.
     pub assumptions: Vec<String>,
 }
 
@@ -81,7 +86,7 @@ impl TransportModel {
     /// The numbers of a stack on a path whose largest packet is `mtu_bytes`.
     ///
     /// # Errors
-    /// One sentence, for a stack these forms know nothing of or a path too narrow for its headers.
+    /// One sentence, for a stack that the formulas do not cover, or an MTU that is too small for its headers.
     pub fn of(stack: &Stack, mtu_bytes: u64) -> Result<Self, String> {
         let form = stack.facts.form;
         let mut transport = match form {
@@ -155,7 +160,7 @@ fn smoltcp(stack: &Stack) -> TransportModel {
     for (stated, ours) in transport
         .assumptions
         .iter_mut()
-        .zip([opening.to_string(), windows(stack)])
+        .zip([opening.to_string(), library_windows(stack)])
     {
         *stated = ours;
     }
@@ -177,7 +182,7 @@ fn quic(stack: &Stack) -> TransportModel {
         assumptions: vec![
             "IPv4, QUIC short headers with an 8-byte connection ID and a 16-byte AEAD tag, packets as large as the path allows, an initial window of 12,000 bytes (RFC 9002)".to_string(),
             "a QUIC handshake of one round trip, one full datagram each way".to_string(),
-            windows(stack),
+            library_windows(stack),
         ],
         ..tcp(stack)
     }
@@ -213,22 +218,15 @@ fn congestion(stack: &Stack) -> CongestionModel {
     }
 }
 
-/// The least of the buffers written: what is in flight fits into both.
-fn window(stack: &Stack) -> Option<f64> {
-    ["window", "receive_buffer", "send_buffer"]
-        .into_iter()
-        .filter_map(|name| stack.number(name))
-        .min()
-        .map(count_to_f64)
-}
-
-/// The least of the buffers of a stack whose buffers are so large where none are written.
+/// The window of a stack in a library, in bytes: the smaller of its two buffers. `receive` and `send` are their sizes
+/// where none are written.
 fn library_window(stack: &Stack, receive: u64, send: u64) -> f64 {
     let of = |name, default| stack.number(name).unwrap_or(default);
     count_to_f64(of("receive_buffer", receive).min(of("send_buffer", send)))
 }
 
-/// The window of Linux's TCP, where one is written. A send buffer bounds nothing by itself ([`super::predict`] says so).
+/// The window of Linux's TCP, in bytes, if a receive buffer is written. The send buffer is left out:
+/// `predict::uncovered` refuses transfers that it limits.
 fn kernel_window(stack: &Stack, segment: u64) -> Option<f64> {
     let offered =
         |asked| socket_memory::offered_window(socket_memory::receive_memory(asked), segment);
@@ -238,21 +236,27 @@ fn kernel_window(stack: &Stack, segment: u64) -> Option<f64> {
         .map(count_to_f64)
 }
 
+/// The assumption about the window of Linux's TCP.
 fn kernel_windows(stack: &Stack) -> String {
-    match stack.number("receive_buffer") {
+    let words = match stack.number("receive_buffer") {
         Some(_) => {
             "the window is what Linux offers for the specified receive buffer and the frame size"
-                .to_string()
         }
-        None => windows(stack),
-    }
+        None => "unspecified receive buffers are tuned to the needs of the path",
+    };
+    words.to_string()
 }
 
-fn windows(stack: &Stack) -> String {
-    match window(stack) {
-        Some(_) => "the window is the smallest buffer size specified".to_string(),
-        None => "unspecified buffers are tuned to the needs of the path".to_string(),
-    }
+/// The assumption about the window of a stack in a library.
+fn library_windows(stack: &Stack) -> String {
+    let is_written = |name: &&str| stack.number(name).is_some();
+    let words = match ["receive_buffer", "send_buffer"].iter().any(is_written) {
+        true => "the window is the smaller of the receive buffer and the send buffer",
+        false => {
+            "the window is the smaller of the stack's two default buffers, which have a fixed size"
+        }
+    };
+    words.to_string()
 }
 
 #[cfg(test)]
@@ -280,6 +284,23 @@ pub(crate) mod tests {
             options: options.collect(),
             facts,
         }
+    }
+
+    #[test]
+    fn the_assumption_about_the_window_is_what_is_computed_with() {
+        let assumed = |name, options: &[(&str, OptionValue)], words: &str| {
+            let model = TransportModel::of(&stack(name, options), 1500).unwrap();
+            let said = model.assumptions.iter().any(|one| one.contains(words));
+            assert!(said, "{:?}", model.assumptions);
+            model.window_bytes
+        };
+        let send = [("send_buffer", OptionValue::Number(30_000))];
+        assert_eq!(assumed("tcp", &send, "receive buffers are tuned"), None);
+        assert_eq!(
+            assumed("quic", &send, "the smaller of the receive"),
+            Some(30_000.0)
+        );
+        assert!(assumed("quic", &[], "default buffers").is_some());
     }
 
     #[test]

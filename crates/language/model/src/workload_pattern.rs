@@ -1,7 +1,9 @@
-//! What an application type does between the start and the stop of its clock, read from its operations. Names say
-//! nothing here: a user's own procedure is read as the standard ones are.
+//! Recognises which workload pattern an application type has between `StartMeasurement` and `StopMeasurement`: a bulk
+//! transfer, calls, exchanges or connections. Only the operations of the procedure count, not its name: a user's own
+//! procedure is read like the predefined ones.
 //!
-//! What fits none of the shapes is refused with the operation that does not fit; nothing is guessed.
+//! A procedure that fits no pattern is refused with the operation that does not fit. The clock runs between the two
+//! operations; a pass is one execution of the body of a repeat.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -12,53 +14,55 @@ use stackline_core::procedure::{
     contains_call,
 };
 
-/// What happens while the clock runs.
+/// What an application does while it is measured.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WorkloadPattern {
-    /// Data units one way, confirmed at the end.
+    /// Data units in one direction, confirmed at the end.
     Bulk {
-        /// Whether they come from the responder.
+        /// Whether the responder sends them.
         get: bool,
-        /// Their size.
+        /// Size of a data unit.
         unit: SizeArgument,
-        /// How many.
+        /// Number of data units.
         count: CountArgument,
-        /// What the sender waits before each.
+        /// The waits of the sender before each data unit.
         waits: Vec<DelayArgument>,
         /// Whether the connection is opened while the clock runs.
         connects: bool,
     },
     /// Calls, one after another.
     Calls {
-        /// Sizes of request and response of the calls of one pass.
+        /// The calls of one pass: size of the request, size of the response.
         calls: Vec<(SizeArgument, SizeArgument)>,
-        /// Whether a pass begins at an intended moment, and when the next one is.
+        /// The interval between the intended start times of passes; `None` if a pass begins when the one before has
+        /// ended.
         arrival: Option<DelayArgument>,
-        /// What the responder waits before its responses of one pass.
+        /// The waits of the responder before its responses in one pass.
         service: Vec<DelayArgument>,
         /// Whether each pass has a connection of its own.
         fresh: bool,
     },
-    /// A data unit there and one back, in turn.
+    /// A data unit from the initiator and one back, alternately.
     Exchange {
-        /// The size there.
+        /// Size of the initiator's data unit.
         there: SizeArgument,
-        /// The size back.
+        /// Size of the responder's data unit.
         back: SizeArgument,
-        /// What both sides wait in one pass.
+        /// The waits of both sides in one pass.
         waits: Vec<DelayArgument>,
     },
     /// Connections opened and closed with nothing between.
     Connects {
-        /// Whether one begins at an intended moment, and when the next one is.
+        /// The interval between the intended start times of connections; `None` if one begins when the one before is
+        /// closed.
         arrival: Option<DelayArgument>,
     },
 }
 
-/// Reads a procedure.
+/// Recognises the pattern of a procedure.
 ///
 /// # Errors
-/// One sentence: what in it no form covers.
+/// One sentence that says what in the procedure no formula covers.
 pub fn recognise(procedure: &Procedure) -> Result<WorkloadPattern, String> {
     let measured = measured(procedure)?;
     let connects = measured
@@ -108,7 +112,7 @@ pub fn recognise(procedure: &Procedure) -> Result<WorkloadPattern, String> {
     }
 }
 
-/// What lies between StartMeasurement and StopMeasurement, without what takes no time on the network.
+/// The initiator's steps between `StartMeasurement` and `StopMeasurement`, without those that take no time on the network.
 fn measured(procedure: &Procedure) -> Result<Vec<ProcedureStep>, String> {
     let clock = |step: &ProcedureStep| {
         matches!(
@@ -125,6 +129,7 @@ fn measured(procedure: &Procedure) -> Result<Vec<ProcedureStep>, String> {
     Ok(kept(timed))
 }
 
+/// The steps without marks and file operations, which take no time on the network.
 fn kept(steps: &[ProcedureStep]) -> Vec<ProcedureStep> {
     let silent = |step: &&ProcedureStep| {
         !matches!(
@@ -137,6 +142,7 @@ fn kept(steps: &[ProcedureStep]) -> Vec<ProcedureStep> {
     steps.iter().filter(silent).cloned().collect()
 }
 
+/// The pattern of a bulk transfer from the responder; its waits are those of the responder's sending loop.
 fn get(
     body: &[&ProcedureStep],
     procedure: &Procedure,
@@ -170,6 +176,7 @@ fn get(
     })
 }
 
+/// Size and number of the data units that the initiator sends, and its waits before each.
 fn sending(
     body: &[&ProcedureStep],
 ) -> Result<(SizeArgument, CountArgument, Vec<DelayArgument>), String> {
@@ -178,7 +185,7 @@ fn sending(
     Ok((unit, count, waits))
 }
 
-/// The one repeat of a bulk transfer, or its operations once.
+/// Number of passes and body of the only repeat of a bulk transfer; without a repeat, the operations are one pass.
 fn one_repeat(body: &[&ProcedureStep]) -> Result<(CountArgument, Vec<ProcedureStep>), String> {
     match body {
         [ProcedureStep::Repeat(count, inner)] => Ok((*count, kept(inner))),
@@ -196,7 +203,7 @@ fn one_repeat(body: &[&ProcedureStep]) -> Result<(CountArgument, Vec<ProcedureSt
     }
 }
 
-/// Waits, then one data unit.
+/// Reads a body of waits followed by one `DataRequest`: the size of the unit, and the waits.
 fn send_waits(body: &[ProcedureStep]) -> Result<(SizeArgument, Vec<DelayArgument>), String> {
     let Some((ProcedureStep::Call(OperationCall::DataRequest(unit)), before)) = body.split_last()
     else {
@@ -209,6 +216,7 @@ fn send_waits(body: &[ProcedureStep]) -> Result<(SizeArgument, Vec<DelayArgument
     ))
 }
 
+/// The delay of a Pace or Delay.
 fn wait(step: &ProcedureStep) -> Option<DelayArgument> {
     match step {
         ProcedureStep::Call(OperationCall::Pace(delay) | OperationCall::Delay(delay)) => {
@@ -218,6 +226,7 @@ fn wait(step: &ProcedureStep) -> Option<DelayArgument> {
     }
 }
 
+/// Refuses steps that contain a wait; `who` is the subject of the reason.
 fn none_waits(steps: &[ProcedureStep], who: &str) -> Result<(), String> {
     let waits = contains_call(steps, &|call| {
         matches!(call, OperationCall::Pace(_) | OperationCall::Delay(_))
@@ -229,7 +238,7 @@ fn none_waits(steps: &[ProcedureStep], who: &str) -> Result<(), String> {
     }
 }
 
-/// One pass of calls, exchanges or connections.
+/// The pattern of one pass of calls, exchanges or connections. `fresh`: each pass has a connection of its own.
 fn turn(
     body: &[ProcedureStep],
     procedure: &Procedure,
@@ -281,7 +290,7 @@ fn turn(
                 waits,
             })
         }
-        // A pause inside a connection is measured with it.
+        // A connection with a pause in it is refused: the pause would be measured too.
         (true, []) if fresh && waits.is_empty() => {
             none_waits(
                 procedure.timed(PairSide::Responder),
@@ -296,7 +305,7 @@ fn turn(
     }
 }
 
-/// What the responder waits in its loop of calls.
+/// The responder's delays in its loop of responses.
 fn service(procedure: &Procedure) -> Result<Vec<DelayArgument>, String> {
     let returns = |call: &OperationCall| matches!(call, OperationCall::RpcReturn(_));
     let timed = procedure.timed(PairSide::Responder);
@@ -312,6 +321,7 @@ fn service(procedure: &Procedure) -> Result<Vec<DelayArgument>, String> {
     }
 }
 
+/// All delays of the responder, also those in repeats, whose body counts once.
 fn all_delays(steps: &[ProcedureStep]) -> Result<Vec<DelayArgument>, String> {
     let mut delays = vec![];
     for step in steps {
@@ -329,6 +339,7 @@ fn all_delays(steps: &[ProcedureStep]) -> Result<Vec<DelayArgument>, String> {
     Ok(delays)
 }
 
+/// The reason for steps that fit no pattern.
 fn unfit(body: &[ProcedureStep], expected: &str) -> String {
     let found = match body.first() {
         None => "the end".to_string(),

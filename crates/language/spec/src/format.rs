@@ -1,6 +1,6 @@
-//! The formatter: the same tokens, each in one spelling, on lines of their own.
+//! The formatter: prints the tokens of a text in their canonical spelling, each item and statement on its own line.
 //!
-//! It changes no plan and loses no comment; formatting twice is formatting once.
+//! The formatted text gives the same plan and keeps all comments; formatting it again changes nothing.
 
 use crate::diagnostic::{Diagnostic, DiagnosticReport, TextOrigin};
 use crate::token::{Comment, TokenKind};
@@ -10,7 +10,7 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Columns a line may take.
+/// The largest number of columns of a line; a longer specification is broken where the parser marked soft breaks.
 const WIDE: usize = 100;
 
 /// A text in its canonical form.
@@ -28,23 +28,27 @@ pub fn format(source: &str) -> Result<String, Vec<Diagnostic>> {
     Ok(SpecPrinter::new(&marked).print())
 }
 
+/// The text printed so far, and the position in the tokens.
 struct SpecPrinter<'m> {
     marked: &'m Marked<'m>,
     out: String,
-    /// Where the present line begins in `out`.
+    /// The byte in `out` at which the current line begins.
     line: usize,
-    /// The token printed last on this line.
+    /// The token printed last; `None` before the first.
     last: Option<usize>,
-    /// For each `{` its `}`.
+    /// For the index of each `{`, the index of its `}`.
     closing: Vec<usize>,
+    /// Index of the first comment that is not yet printed.
     next_comment: usize,
+    /// Number of braces that are open, which sets the indentation.
     depth: usize,
-    /// Within a specification: where it ends, and whether it takes several lines.
+    /// One past the last token of the specification being printed.
     extent: usize,
+    /// Whether that specification takes several lines.
     broken: bool,
-    /// Within a block on one line: its `}`.
+    /// Index of the `}` of the block that is being printed on one line; 0 before the first such block.
     inline: usize,
-    /// A comment ends this line.
+    /// Whether a comment ends the current line, so that the next token needs a new one.
     commented: bool,
 }
 
@@ -72,7 +76,7 @@ impl<'m> SpecPrinter<'m> {
             if self.kind(index) == TokenKind::End || mark.role == TokenRole::Dropped {
                 continue;
             }
-            // Comments before a terminator go behind it.
+            // A comment before a terminator is printed behind it, so that `;` stays on the line of its specification.
             if !semicolon {
                 self.comments(index);
             }
@@ -92,7 +96,7 @@ impl<'m> SpecPrinter<'m> {
             .map_or(TokenKind::End, |token| token.kind)
     }
 
-    /// The comments that stand before a token.
+    /// Prints the comments that stand before the token `index`.
     fn comments(&mut self, index: usize) {
         while let Some(comment) = self.marked.tokens.comments.get(self.next_comment).copied() {
             if comment.before > index {
@@ -103,6 +107,7 @@ impl<'m> SpecPrinter<'m> {
         }
     }
 
+    /// Prints a comment: behind the last token if it was written on that line, else on a line of its own.
     fn comment(&mut self, comment: Comment, index: usize) {
         let text = self
             .marked
@@ -120,11 +125,13 @@ impl<'m> SpecPrinter<'m> {
         self.commented = true;
     }
 
+    /// Whether the token begins a line, or the text ends there.
     fn starts_line(&self, index: usize) -> bool {
         self.marked.mark(index).line || self.kind(index) == TokenKind::End || index == usize::MAX
     }
 
-    /// Ends the line and indents the next.
+    /// Ends the line and indents the next: one level more if it continues a specification, after an empty line if
+    /// `blank`.
     fn new_line(&mut self, continued: bool, blank: bool) {
         if !self.out.is_empty() {
             self.out.push('\n');
@@ -139,6 +146,7 @@ impl<'m> SpecPrinter<'m> {
         self.commented = false;
     }
 
+    /// Prints a token with the line break or space before it.
     fn token(&mut self, index: usize) {
         let mark = self.marked.mark(index);
         let closes = self.kind(index) == TokenKind::CloseBrace;
@@ -175,6 +183,7 @@ impl<'m> SpecPrinter<'m> {
         }
     }
 
+    /// Behind a `{`: decides whether its block stays on one line, as it was written, if that fits.
     fn open(&mut self, index: usize) {
         self.depth += 1;
         let close = self.closing.get(index).copied().unwrap_or(index);
@@ -199,7 +208,7 @@ impl<'m> SpecPrinter<'m> {
             .comments
             .get(self.next_comment..)
             .unwrap_or_default();
-        // One before the last terminator will stand behind it.
+        // A comment before the last terminator is printed behind it and so does not split the tokens.
         let last = end
             .checked_sub(1)
             .filter(|last| self.marked.mark(*last).role == TokenRole::Terminator);

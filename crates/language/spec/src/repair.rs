@@ -1,8 +1,8 @@
-//! Finds a change that makes a wrong text right: small changes at the first mistake are tried, and the first one that
-//! leaves no mistake becomes the hint. A hint of this kind therefore works when it is followed.
+//! Repairs a text with mistakes: tries small edits at the first mistake, and the first edited text without mistakes
+//! becomes the hint. A hint of this kind therefore works when it is followed.
 //!
-//! It knows habits from other programs ([`foreign_words`]) and typing errors. It does not decide whether a text is
-//! right: `judge` does.
+//! The edits undo typing errors and habits from other programs ([`foreign_words`]). Whether a text has mistakes is
+//! decided by the function `judge`.
 
 mod candidate_edits;
 mod foreign_words;
@@ -15,15 +15,16 @@ use alloc::vec::Vec;
 pub(crate) use foreign_words::translate_word;
 use stackline_core::units::RATE_UNITS;
 
-/// Longest text for which repairs are tried, in bytes.
+/// Length of the longest text for which repairs are tried, in bytes.
 const LONGEST: usize = 1 << 14;
-/// Most texts that are tried for one mistake.
+/// The largest number of texts that one search tries.
 const TRIALS: usize = 240;
-/// Most changes that are combined in one text.
+/// The largest number of edits that are combined in one text.
 const CHANGES: usize = 3;
-/// Number of changes with which the search continues, if they move the first mistake further down.
+/// The number of edits after which the search goes on at the next mistake, if they remove the first one and the next
+/// comes later in the text.
 const CONTINUED: usize = 2;
-/// Longest hint; a longer one would not help.
+/// Length of the longest corrected part that a hint shows, in bytes; a longer one would not help.
 const LONGEST_HINT: usize = 72;
 
 /// Beginnings of hints that list names or guess; a change that was found to work is better.
@@ -36,8 +37,7 @@ const VAGUE: &[&str] = &[
     "did you mean",
     "declare",
 ];
-/// Beginnings of messages about spelling and form. Only such mistakes are repaired: the meaning of a text is not
-/// guessed.
+/// Words in messages about spelling and form. Only such mistakes are repaired: the meaning of a text is not guessed.
 const OF_FORM: &[&str] = &[
     "unexpected ",
     "unknown ",
@@ -53,8 +53,8 @@ const OF_FORM: &[&str] = &[
     "begins with its number of runs",
 ];
 
-/// Searches for the right text and returns it. The first mistake gets a hint, unless it has one that is as good.
-/// `judge` returns the mistakes of a text.
+/// Searches for a corrected text and returns it. The first mistake gets a hint, unless it has one that is as good.
+/// `judge` returns the diagnostics of a text; the search ends when `enough` returns true.
 pub(crate) fn repair(
     source: &str,
     diagnostics: &mut [Diagnostic],
@@ -98,14 +98,16 @@ fn quoted(hint: &str) -> impl Iterator<Item = &str> {
     hint.split('`').skip(1).step_by(2)
 }
 
+/// A search for a corrected text.
 struct RepairSearch<'j, J> {
     judge: &'j J,
     enough: &'j dyn Fn() -> bool,
+    /// Texts that may still be tried.
     left: usize,
 }
 
 impl<J: Fn(&str) -> Vec<Diagnostic>> RepairSearch<'_, J> {
-    /// A right text, with at most `changes` changes from the first mistake on.
+    /// A text without mistakes, made by at most `changes` edits at `mistake`, the first one of `text`, and later ones.
     fn from(&mut self, text: &str, mistake: &Diagnostic, changes: usize) -> Option<String> {
         let mut later = Vec::new();
         for edit in candidate_edits::find_edits(text, mistake) {
@@ -129,7 +131,7 @@ impl<J: Fn(&str) -> Vec<Diagnostic>> RepairSearch<'_, J> {
     }
 }
 
-/// The part of the right text that differs, with the word before and the word behind it.
+/// The part of the corrected text that differs from the wrong one, with the word before and the word behind it.
 fn changed(wrong: &str, right: &str) -> String {
     let before = wrong
         .char_indices()
@@ -181,7 +183,7 @@ fn is_unit(word: &str) -> bool {
     rate || spelling::is_unit(word)
 }
 
-/// The end of the word that follows a position, or that the position is in.
+/// The end, in bytes, of the word that follows the position `at` or that contains it.
 fn word_behind(text: &str, at: usize) -> usize {
     let rest = &text[at..];
     let space = rest.len() - rest.trim_start().len();

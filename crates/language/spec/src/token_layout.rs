@@ -1,6 +1,7 @@
 //! How tokens are spelled and spaced on one line: shared by the formatter and by the texts in a plan.
 //!
-//! The parser marks each token with its role; meaning and line structure play no part.
+//! The parser gives each token a mark: its role, and where lines may begin. Only the formatter uses the marks about
+//! lines.
 
 use crate::spelling;
 use crate::token::{SpecToken, TokenKind, Tokens};
@@ -9,7 +10,7 @@ use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// What a token is, as far as its spelling goes.
+/// The role of a token, which decides how it is spelled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum TokenRole {
     /// Printed as it stands.
@@ -17,7 +18,7 @@ pub(crate) enum TokenRole {
     Plain,
     /// A word of the language: lower case, `_` for `-`.
     Keyword,
-    /// Keywords in one token: lower case, a space for `-` and `_`.
+    /// Several keywords written as one token (`priority_background`): lower case, a space for each `-` and `_`.
     Keywords,
     /// Name of an application type.
     Application,
@@ -25,7 +26,7 @@ pub(crate) enum TokenRole {
     Operation,
     /// A swept variable.
     Variable,
-    /// The `<` or `>` around one.
+    /// The `<` or `>` around a swept variable.
     Bracket,
     /// Ends a specification; printed as `;`.
     Terminator,
@@ -37,17 +38,17 @@ pub(crate) enum TokenRole {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TokenMark {
     pub(crate) role: TokenRole,
-    /// Begins a line: an item, a statement, a closing brace.
+    /// The token begins a line: an item, a statement or a closing brace.
     pub(crate) line: bool,
-    /// Begins a line when its specification is too long for one.
+    /// The token begins a line if its specification is too long for one line.
     pub(crate) soft: bool,
-    /// A `;` is to follow it that was not written.
+    /// A `;` that was not written is printed behind the token.
     pub(crate) terminate: bool,
-    /// First token of a specification: one past its last, with terminator and sweeps.
+    /// On the first token of a specification: one past the index of its last token, terminator and sweeps included.
     pub(crate) extent: Option<usize>,
 }
 
-/// A text's tokens with their marks.
+/// A text, its tokens, and a mark for each token.
 #[derive(Debug)]
 pub(crate) struct Marked<'a> {
     pub(crate) source: &'a str,
@@ -86,7 +87,7 @@ impl<'a> Marked<'a> {
         self.token(index).map_or(TokenKind::End, |t| t.kind)
     }
 
-    /// A token in its canonical spelling.
+    /// The token in its canonical spelling; empty if it is not to be printed.
     pub(crate) fn spelled(&self, index: usize) -> String {
         let text = self.text(index);
         match self.mark(index).role {
@@ -101,7 +102,7 @@ impl<'a> Marked<'a> {
         }
     }
 
-    /// Whether a space stands between two neighbours.
+    /// Whether a space is printed between the neighbouring tokens `left` and `right`.
     pub(crate) fn spaced(&self, left: usize, right: usize) -> bool {
         let bracket = |index: usize, kind: TokenKind| {
             self.kind(index) == kind && self.mark(index).role == TokenRole::Bracket
@@ -130,7 +131,8 @@ impl<'a> Marked<'a> {
             )
     }
 
-    /// Tokens on one line. `value` gives what stands for a variable.
+    /// The tokens printed on one line. `value` returns the text for a variable, or `None` to print the variable as
+    /// written.
     pub(crate) fn flat(&self, at: TokenIndices, value: &dyn Fn(&str) -> Option<String>) -> String {
         let mut line = String::new();
         let mut last: Option<usize> = None;
@@ -152,7 +154,7 @@ impl<'a> Marked<'a> {
         line
     }
 
-    /// The value for a variable's token, or for the bracket beside it.
+    /// The text for a variable, if the token is the variable or a bracket beside it.
     fn substituted(&self, index: usize, value: &dyn Fn(&str) -> Option<String>) -> Option<String> {
         let name = match (self.mark(index).role, self.kind(index)) {
             (TokenRole::Variable, _) => self.text(index),
@@ -163,7 +165,8 @@ impl<'a> Marked<'a> {
         value(name)
     }
 
-    /// Columns the tokens take on one line, with variables as written and missing terminators added.
+    /// The number of columns that the tokens take on one line, with variables as written and missing terminators
+    /// added.
     pub(crate) fn width(&self, at: TokenIndices) -> usize {
         let missing = at
             .clone()

@@ -1,4 +1,7 @@
-//! The syntax tree: what was written, with its places in the text. Nothing in it has been checked or resolved.
+//! The syntax tree of a specification text: what was written, with its spans in the text. The parser builds it;
+//! nothing in it has been checked or resolved.
+//!
+//! Spans are in bytes. A field is `None` where nothing was written for it.
 
 mod factor;
 mod network;
@@ -21,34 +24,44 @@ use stackline_core::plan::{Composer, World};
 /// A range of token indices.
 pub(crate) type TokenIndices = Range<usize>;
 
+/// A name, number or quoted text, with its span. The text is as it was written, without quotes; that of a keyword may be in
+/// its common form (lower case, `_` for `-`).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Word {
     pub(crate) text: String,
     pub(crate) span: TextSpan,
 }
 
+/// The items of a text, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     pub(crate) items: Vec<SpecItem>,
 }
 
+/// One item at the top level of a text.
 #[derive(Debug)]
 pub(crate) enum SpecItem {
     Host(HostItem),
     Network(NetworkItem),
     Procedure(ProcedureItem),
     Factor(FactorItem),
+    /// The seed of the random numbers, and the span of the whole item.
     Seed(SpecValue, TextSpan),
+    /// A measurement: `10 rr 32*100 over tcp;`.
     Specification(Box<Specification>),
 }
 
+/// `host a, b via ssh "user@b";`: hosts declared outside a network, which share their clauses.
 #[derive(Debug, Default)]
 pub(crate) struct HostItem {
     pub(crate) names: Vec<Word>,
-    /// `Some(None)`: local.
+    /// How the agent is reached; `Some(None)` for `via local`.
     pub(crate) via: Option<Option<ViaItem>>,
+    /// The address under which other hosts reach it.
     pub(crate) at: Option<Word>,
+    /// The core that its processes run on.
     pub(crate) cpu: Option<SpecValue>,
+    /// The directory under which its agent may read and write files.
     pub(crate) files: Option<Word>,
     /// Per cent of a processor.
     pub(crate) share: Option<SpecValue>,
@@ -62,15 +75,19 @@ pub(crate) struct ViaItem {
     pub(crate) destination: Word,
 }
 
+/// A procedure, which declares an application type: what each side of a pair does.
 #[derive(Debug)]
 pub(crate) struct ProcedureItem {
     pub(crate) name: Word,
+    /// Names of its timings, in order.
     pub(crate) timings: Vec<Word>,
     pub(crate) initiator: Option<Vec<Statement>>,
     pub(crate) responder: Option<Vec<Statement>>,
+    /// Whether part of it could not be read, so that what it lacks may have been written.
     pub(crate) broken: bool,
 }
 
+/// A statement of a procedure, with its span.
 #[derive(Debug)]
 pub(crate) enum Statement {
     /// A number of passes (`None` for `count`), and the body.
@@ -79,10 +96,13 @@ pub(crate) enum Statement {
     Call(&'static str, Vec<Argument>, TextSpan),
 }
 
+/// An argument of an operation.
 #[derive(Debug)]
 pub(crate) enum Argument {
+    /// A name: `unit`, `reply`, or a timing.
     Word(Word),
     Value(SpecValue),
+    /// A distribution to draw a time from.
     Drawn(DistributionItem),
 }
 
@@ -94,13 +114,16 @@ pub(crate) struct SpecValue {
     pub(crate) span: TextSpan,
 }
 
+/// The value without its unit.
 #[derive(Clone, Debug)]
 pub(crate) enum Base {
     Number(f64),
+    /// The name of a swept variable.
     Variable(String),
 }
 
-/// The unit written after a number, with its factor.
+/// The unit written after a number, with the factor that converts the number to the base unit: bytes, seconds or
+/// bit/s.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum SpecUnit {
     None,
@@ -111,6 +134,7 @@ pub(crate) enum SpecUnit {
 }
 
 impl SpecUnit {
+    /// The factor to the base unit; 1 for a per cent, which stays a per cent.
     pub(crate) const fn factor(self) -> f64 {
         match self {
             Self::None | Self::Percent => 1.0,
@@ -141,30 +165,39 @@ impl SpecUnit {
     }
 }
 
+/// A distribution: `uniform(1, 2)`, `empirical(file "sizes")`.
 #[derive(Clone, Debug)]
 pub(crate) struct DistributionItem {
     pub(crate) name: Word,
     pub(crate) parameters: Vec<SpecValue>,
+    /// The file of an empirical distribution.
     pub(crate) file: Option<Word>,
     pub(crate) span: TextSpan,
 }
 
+/// A measurement as written: number of runs, limits, composer, clauses, parts and sweeps.
 #[derive(Debug)]
 pub(crate) struct Specification {
     pub(crate) span: TextSpan,
+    /// The line on which it begins, from 1.
     pub(crate) line: usize,
-    /// Its tokens, without terminator and sweeps.
+    /// Its tokens, without the terminator and the sweeps.
     pub(crate) at: TokenIndices,
     /// The tokens of number of runs and limits.
     pub(crate) head_at: TokenIndices,
     /// The tokens of limits that are written behind a part.
     pub(crate) late_at: Vec<TokenIndices>,
     pub(crate) runs: SpecValue,
+    /// `timelimit`: the longest time of a run.
     pub(crate) time_limit: Option<SpecValue>,
+    /// `until 2% at most 100`: the precision at which to stop, and the largest number of runs.
     pub(crate) until: Option<(SpecValue, Option<SpecValue>)>,
+    /// `warmup`: a number of runs, or a time, that is not measured.
     pub(crate) warmup: Option<SpecValue>,
     pub(crate) composer: Composer,
+    /// The tokens of the composer; empty where none is written.
     pub(crate) composer_at: TokenIndices,
+    /// Clauses that hold for all parts.
     pub(crate) clauses: Vec<Clause>,
     pub(crate) parts: Vec<PartItem>,
     pub(crate) sweeps: Vec<Sweep>,
@@ -181,45 +214,61 @@ pub(crate) enum Readable {
     Not,
 }
 
+/// A part of a measurement: one application between two hosts, once or as several pairs at the same time.
 #[derive(Debug)]
 pub(crate) struct PartItem {
     pub(crate) span: TextSpan,
     /// The tokens of replicas, hosts, application and data.
     pub(crate) head_at: TokenIndices,
+    /// Number of pairs at the same time.
     pub(crate) replicas: Option<SpecValue>,
+    /// The initiator's host.
     pub(crate) from: Option<Word>,
+    /// The responder's host.
     pub(crate) to: Option<Word>,
     /// The tokens of hosts that are written behind the application type.
     pub(crate) late_at: Vec<TokenIndices>,
     pub(crate) application: Word,
     pub(crate) data: Option<DataItem>,
+    /// Where the sender reads its data, after `<`.
     pub(crate) source: Option<AccessItem>,
+    /// Where the receiver puts the data, after `>`.
     pub(crate) destination: Option<AccessItem>,
+    /// Distributions for the timings of the procedure, in order, each with its tokens.
     pub(crate) timings: Vec<(DistributionItem, TokenIndices)>,
     pub(crate) clauses: Vec<Clause>,
 }
 
+/// The data of a part: `32*100`, `64 KiB 1 GiB`, `32, 1 KiB*100`.
 #[derive(Debug)]
 pub(crate) struct DataItem {
+    /// Size of a data unit.
     pub(crate) unit: SizeItem,
+    /// Size of a data unit in the other direction, where a second size is written.
     pub(crate) reply: Option<SizeItem>,
     pub(crate) count: CountItem,
     pub(crate) span: TextSpan,
 }
 
+/// The size of a data unit: a value, or drawn for each unit.
 #[derive(Debug)]
 pub(crate) enum SizeItem {
     Value(SpecValue),
     Drawn(DistributionItem),
 }
 
+/// How much data is moved.
 #[derive(Debug)]
 pub(crate) enum CountItem {
+    /// `*100`: a number of data units.
     Times(SpecValue),
+    /// A number of bytes in all.
     Amount(SpecValue),
+    /// Not written.
     Open,
 }
 
+/// Where data comes from or goes to.
 #[derive(Debug)]
 pub(crate) enum AccessItem {
     Memory,
@@ -239,6 +288,7 @@ impl AccessItem {
     }
 }
 
+/// A clause of a part or of a whole specification.
 #[derive(Debug)]
 pub(crate) struct Clause {
     pub(crate) kind: ClauseKind,
@@ -246,14 +296,20 @@ pub(crate) struct Clause {
     pub(crate) at: TokenIndices,
 }
 
+/// What a clause says.
 #[derive(Debug)]
 pub(crate) enum ClauseKind {
+    /// `over`: the stacks to measure, one after another.
     Over(Vec<StackItem>),
+    /// `in`: live, emulated or simulated.
     In(World),
+    /// `across`: the name of a network.
     Across(Word),
+    /// `on cpu`: the initiator's core, and the responder's.
     Cpu(SpecValue, Option<SpecValue>),
 }
 
+/// A stack with its options: `tcp(nodelay, mss = 536)`.
 #[derive(Debug)]
 pub(crate) struct StackItem {
     pub(crate) name: Word,
@@ -261,21 +317,25 @@ pub(crate) struct StackItem {
     pub(crate) at: TokenIndices,
 }
 
+/// An option of a stack; one without a value is switched on by its name.
 #[derive(Debug)]
 pub(crate) struct OptionItem {
     pub(crate) name: Word,
     pub(crate) value: Option<OptionText>,
 }
 
+/// The value of an option: a number or variable, or a word.
 #[derive(Debug)]
 pub(crate) enum OptionText {
     Value(SpecValue),
     Word(Word),
 }
 
+/// `N = 1, 2 ... 8;`: the values of a variable, each of which gives a measurement.
 #[derive(Debug)]
 pub(crate) struct Sweep {
     pub(crate) name: Word,
+    /// Each value in its base unit, with its span and how it follows the previous one.
     pub(crate) values: Vec<(SweepStep, f64, TextSpan)>,
     /// The base unit of its values, if they have a unit.
     pub(crate) unit: SpecUnit,
@@ -287,6 +347,6 @@ pub(crate) struct Sweep {
 pub(crate) enum SweepStep {
     /// After a comma.
     Next,
-    /// After `...`.
+    /// After `...`: the values between the previous one and this one belong to the sweep too.
     To,
 }

@@ -14,7 +14,7 @@
 //! | [`http1`] | HTTP/1.0 and 1.1 |
 //! | [`http2`] | HTTP/2, and gRPC within it |
 //! | `http3` | HTTP/3, on decrypted QUIC streams |
-//! | `http_message_head` | what the header fields of HTTP/2 and HTTP/3 say about a message |
+//! | `binary_http_head` | what the header fields of HTTP/2 and HTTP/3 say about a message |
 //! | `records` | splits a stream into records: heads that announce the length of a body |
 //! | `record_dialogue` | what record protocols share: both sides, numbers of exchanges, the change to another protocol |
 //! | `correlated_exchanges` | requests whose responses repeat an id, in any order |
@@ -38,13 +38,13 @@
 //! | [`tls`] | TLS: its handshake, then turns of encrypted data, or the protocol within where the secrets are known |
 
 pub mod amqp;
+mod binary_http_head;
 pub mod connection;
 mod correlated_exchanges;
 pub mod dns;
 pub mod http1;
 pub mod http2;
 pub(crate) mod http3;
-mod http_message_head;
 pub mod kafka;
 pub mod memcached;
 pub mod mongodb;

@@ -27,12 +27,13 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-/// How often and how soon a client tries again while the emulator is starting or ending.
+/// How often a client tries to reach the emulator of a shared network while it is starting or ending.
 const ATTEMPTS: u32 = 200;
+/// Time between two attempts.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Seconds that a client leaving a shared network waits for its end.
+/// How long the last client to leave a shared network waits for its end at most, in seconds.
 const LEAVING: i64 = 5;
-/// Characters of a network's name in its socket's.
+/// Most characters of a network's name that its socket's name contains.
 const LONGEST_NAME: usize = 48;
 
 /// An emulated network; it exists at least as long as this value.
@@ -106,6 +107,7 @@ impl Emulation {
         Err(lost.refusal())
     }
 
+    /// Asks the emulator at the other end to make the network, or to accept another client of it.
     fn open(
         mut connection: EmulatorConnection,
         opening: &EmulationOpening,
@@ -116,7 +118,8 @@ impl Emulation {
         }
     }
 
-    /// A network that is up, by its socket, to look at; `None` when it has just ended or is being made.
+    /// Connects to a network that is up, to look at it: the client does not count as one that uses it until [`Emulation::uses`]. `None`
+    /// when the network has just ended or is being made.
     pub fn join(network: &UpNetwork) -> Result<Option<Self>> {
         let Ok(stream) = UnixStream::connect_addr(&network.address) else {
             return Ok(None);
@@ -127,13 +130,13 @@ impl Emulation {
         let mut connection = EmulatorConnection::over(stream)?;
         match connection.ask(&EmulatorRequest::Join) {
             Ok(EmulatorReply::Open(hosts)) => Ok(Some(Self { connection, hosts })),
-            // One that is just being made has not been opened.
+            // A network that is just being made has not been opened by its first client.
             Ok(_) | Err(RequestError::Lost) => Ok(None),
             Err(refused) => Err(refused.refusal()),
         }
     }
 
-    /// Counts as one that uses a network it joined.
+    /// From now on this client counts as one that uses the network it joined.
     pub fn uses(&mut self) -> Result<()> {
         self.done(&EmulatorRequest::Use)
     }
@@ -150,7 +153,7 @@ impl Emulation {
         }
     }
 
-    /// Keeps the network when its last lease has ended, or no longer.
+    /// Says whether the network stays up when its last lease has ended.
     pub fn keep(&mut self, kept: bool) -> Result<()> {
         self.done(&EmulatorRequest::Keep(kept))
     }
@@ -160,6 +163,7 @@ impl Emulation {
         self.done(&EmulatorRequest::Change(link, Box::new(new)))
     }
 
+    /// Makes a request that has no other answer than that it is done.
     fn done(&mut self, request: &EmulatorRequest) -> Result<()> {
         match self
             .connection
@@ -202,7 +206,7 @@ impl Emulation {
         self.done(&EmulatorRequest::EndRecording)
     }
 
-    /// What has happened since the beginning.
+    /// The emulator's report on everything since the last restart of the network.
     pub fn report(&mut self) -> Result<EmulatorReport> {
         match self
             .connection
@@ -214,7 +218,7 @@ impl Emulation {
         }
     }
 
-    /// Becomes readable when the emulator ends.
+    /// The descriptor of the connection, which reports a hang-up when the emulator ends: see [`wait_until_gone`].
     #[must_use]
     pub fn lease(&self) -> BorrowedFd<'_> {
         self.connection.from.get_ref().as_fd()
@@ -235,15 +239,18 @@ pub fn wait_until_gone(lease: &OwnedFd) {
     while poll(&mut fds, PollTimeout::NONE) == Err(Errno::EINTR) {}
 }
 
-/// A connection to the emulator.
+/// A connection to the emulator: JSON requests and replies, a line each.
 #[derive(Debug)]
 struct EmulatorConnection {
+    /// Where requests are written; `None` only while the connection is dropped.
     to: Option<File>,
     from: BufReader<File>,
+    /// The emulator's process, if it is private to this client.
     child: Option<Child>,
 }
 
 impl EmulatorConnection {
+    /// A connection to the emulator of a shared network.
     fn over(stream: UnixStream) -> Result<Self> {
         let twice = stream
             .try_clone()
@@ -259,6 +266,7 @@ impl EmulatorConnection {
         })
     }
 
+    /// Sends a request and waits for the answer.
     fn ask(
         &mut self,
         request: &EmulatorRequest,
@@ -307,6 +315,7 @@ enum RequestError {
 }
 
 impl RequestError {
+    /// The error that the caller of this crate gets.
     fn refusal(self) -> Error {
         match self {
             Self::Lost => Error::measurement("the network emulator exited without answering"),
@@ -326,6 +335,7 @@ impl From<io::Error> for RequestError {
     }
 }
 
+/// The error for a reply that is a refusal, or is of another kind than the request asks for.
 fn unexpected(answer: EmulatorReply) -> RequestError {
     RequestError::Refused(match answer {
         EmulatorReply::Refused(refusal) => refusal,
@@ -333,8 +343,8 @@ fn unexpected(answer: EmulatorReply) -> RequestError {
     })
 }
 
-/// The emulator's process, in a group of its own, so that keys of the terminal do not reach it: it ends with its
-/// leases.
+/// The command that starts the emulator's process, in a process group of its own, so that the terminal's signals (an interrupt by
+/// Ctrl-C) do not reach it: it ends with its leases.
 fn emulator(program: &Path) -> Command {
     let mut command = Command::new(program);
     command.arg("emulate").process_group(0);
@@ -348,23 +358,23 @@ fn cannot_start(program: &Path, error: &io::Error) -> Error {
     ))
 }
 
-/// A shared network that is up: its name, and where it is reached.
+/// A shared network that is up: its name, and the abstract socket at which its emulator is reached.
 #[derive(Clone, Debug)]
 pub struct UpNetwork {
-    /// The name it was declared with; a long one is cut.
+    /// The name it was declared with; a long one is cut to 48 characters.
     pub name: String,
     address: SocketAddr,
 }
 
 impl UpNetwork {
-    /// Whether it is the network of that name, made of that text.
+    /// Whether this is the network of that name with that specification and those options.
     #[must_use]
     pub fn is(&self, key: &str, network: &Network, options: &EmulatorOptions) -> bool {
         name(key, network, options)
             .is_ok_and(|name| name.as_abstract_name() == self.address.as_abstract_name())
     }
 
-    /// Whether it goes by that name.
+    /// Whether it has that name, whatever its specification.
     #[must_use]
     pub fn is_named(&self, key: &str) -> bool {
         self.name == cut(key)
@@ -394,11 +404,12 @@ pub fn up_networks() -> Result<Vec<UpNetwork>> {
     sockets.into_iter().map(network).collect()
 }
 
+/// The beginning of the names of this user's sockets.
 fn prefix() -> String {
     format!("stackline-emulator-{}-", geteuid())
 }
 
-/// As much of a network's name as there is room for in a socket's.
+/// The part of a network's name that its socket's name contains: printable ASCII characters, at most [`LONGEST_NAME`].
 fn cut(key: &str) -> String {
     key.chars()
         .filter(|c| c.is_ascii_graphic() || *c == ' ')
@@ -406,7 +417,7 @@ fn cut(key: &str) -> String {
         .collect()
 }
 
-/// The name of a shared network's socket: equal for the same user, program and network, whatever the seed.
+/// The name of a shared network's socket: equal for the same user, version of the program, network and options, whatever the seed.
 fn name(key: &str, network: &Network, options: &EmulatorOptions) -> Result<SocketAddr> {
     let text = serde_json::to_string(&(network, options))
         .map_err(|e| Error::measurement(format!("cannot serialise the network: {e}")))?;
@@ -416,7 +427,7 @@ fn name(key: &str, network: &Network, options: &EmulatorOptions) -> Result<Socke
     SocketAddr::from_abstract_name(name).map_err(|e| error::call_failed("naming a socket", e))
 }
 
-/// A connection to a running emulator, or to one started for it.
+/// Connects to the emulator with this socket, or starts it. `None` when another client is just starting it.
 fn connect_or_start(program: &Path, name: &SocketAddr) -> Result<Option<UnixStream>> {
     let Ok(stream) = UnixStream::connect_addr(name) else {
         return start_shared(program, name);
@@ -428,7 +439,7 @@ fn connect_or_start(program: &Path, name: &SocketAddr) -> Result<Option<UnixStre
     Ok(Some(stream))
 }
 
-/// Another user's process must not pose as the emulator.
+/// Refuses a socket that a process of another user has bound: it must not pose as the emulator.
 fn check_owner(owner: u32) -> Result<()> {
     if owner == geteuid().as_raw() {
         return Ok(());
@@ -453,7 +464,7 @@ fn start_shared(program: &Path, name: &SocketAddr) -> Result<Option<UnixStream>>
         .stdin(OwnedFd::from(listener))
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    // It outlives this process when others join, so nobody waits for it.
+    // The emulator outlives this process when other clients join, so this process does not wait for it.
     command
         .spawn()
         .map(drop)

@@ -1,9 +1,9 @@
-//! What of a network that is up may change: the rate, delay, loss and queue limits of a link. It refuses all else.
+//! Checks changes of a link while its network is up: its rate, delay, loss and queue limits may change; all else is refused.
 
 use crate::error::{Error, Result};
 use stackline_core::network::{LinkQueue, Network, NetworkLink};
 
-/// Why a link of a network cannot become `new`, if it cannot.
+/// Checks whether link number `link` of a network that is up can become `new`. An error says why it cannot.
 pub(crate) fn check_link_change(network: &Network, link: usize, new: &NetworkLink) -> Result<()> {
     let Some(before) = network.links.get(link) else {
         return Err(Error::input(format!(
@@ -45,7 +45,7 @@ pub(crate) fn check_link_change(network: &Network, link: usize, new: &NetworkLin
     Ok(())
 }
 
-/// The links of a network that are no longer what they were, by number, each as it was.
+/// The links that differ between two states of a network: the number of each, and the link as it was before.
 pub(crate) fn changed_links(before: &Network, now: &Network) -> Vec<(usize, NetworkLink)> {
     let both = before.links.iter().zip(&now.links).enumerate();
     both.filter(|(_, (was, is))| was != is)

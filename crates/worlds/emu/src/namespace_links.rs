@@ -1,6 +1,5 @@
-//! The rtnetlink requests for a host: both ends of its veth pair, its address, its routes, its one neighbour.
-//!
-//! It composes requests and sends none.
+//! Composes the rtnetlink requests that set up a host: both ends of its veth pair, its address, its routes, its one neighbour. They are
+//! sent by `netlink_requests`.
 
 use crate::netlink_requests::RtnlBatch;
 use crate::path_mtu::PathMtus;
@@ -19,18 +18,18 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage as Message};
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::RawFd;
 
-/// The next hop of every host.
+/// The next hop of every route of every host; no interface has this address.
 const GATEWAY: Ipv4Addr = Ipv4Addr::new(169, 254, 71, 1);
 /// The gateway's Ethernet address. No interface has it, so the central namespace's own stack ignores the hosts' frames.
 pub(crate) const GATEWAY_MAC: [u8; 6] = [0x02, 0x47, 0xa9, 0xfe, 0x47, 0x01];
 /// Index of `lo` in every network namespace.
 const LOOPBACK: u32 = 1;
-/// The first index of an interface that is made here. A new namespace has more than `lo` where modules of tunnels are loaded: `tunl0`,
-/// `sit0` and others of the kernel, with the indices behind that of `lo`.
+/// The first index of the interfaces that are made here. It is so high because a new namespace has more interfaces than `lo` where
+/// modules of tunnels are loaded: the kernel makes `tunl0`, `sit0` and others, with the indices behind that of `lo`.
 const FIRST: u32 = 1000;
 /// Index of `eth0` in every host's namespace.
 const ETH0: u32 = FIRST;
-/// Description of the request that fails without a driver for virtual Ethernet.
+/// Description of the request that fails if the kernel has no driver for virtual Ethernet.
 pub(crate) const VETH: &str = "creating a virtual Ethernet pair";
 
 /// Ethernet address of a host.
@@ -38,17 +37,18 @@ pub(crate) fn host_mac(number: u32) -> [u8; 6] {
     mac(0x0a, number)
 }
 
-/// Index of the central end of a host's pair.
+/// Interface index of the central end of a host's pair.
 pub(crate) const fn central_index(number: u32) -> u32 {
     FIRST + number
 }
 
+/// A locally administered Ethernet address; `kind` distinguishes the two ends of a pair.
 fn mac(kind: u8, number: u32) -> [u8; 6] {
     let [a, b, c, d] = number.to_be_bytes();
     [0x02, kind, a, b, c, d]
 }
 
-/// `lo` up.
+/// Requests that `lo` be up.
 pub(crate) fn set_loopback_up(batch: &mut RtnlBatch) {
     batch.change(
         "bringing up the loopback interface",
@@ -56,7 +56,7 @@ pub(crate) fn set_loopback_up(batch: &mut RtnlBatch) {
     );
 }
 
-/// The central end of a host's pair up.
+/// Requests that the central end of a host's pair be up.
 pub(crate) fn set_central_end_up(number: u32, batch: &mut RtnlBatch) {
     batch.change(
         "bringing up the central end of a virtual Ethernet pair",
@@ -64,6 +64,7 @@ pub(crate) fn set_central_end_up(number: u32, batch: &mut RtnlBatch) {
     );
 }
 
+/// The message that brings an interface up.
 fn up(index: u32) -> LinkMessage {
     let mut link = LinkMessage::default();
     link.header.index = index;
@@ -74,21 +75,24 @@ fn up(index: u32) -> LinkMessage {
 
 /// The pair of one host, configured from the host's namespace.
 pub(crate) struct HostVethPair<'a> {
+    /// The host's index in its network.
     pub(crate) number: u32,
+    /// The host's address.
     pub(crate) address: Ipv4Addr,
+    /// The MTUs of its interface and its routes.
     pub(crate) mtus: &'a PathMtus,
     /// The central namespace.
     pub(crate) central: RawFd,
 }
 
 impl HostVethPair<'_> {
-    /// Both ends, neither up.
+    /// Requests both ends of the pair, neither of them up.
     pub(crate) fn make(&self, batch: &mut RtnlBatch) {
         batch.create(VETH, Message::NewLink(self.veth()));
     }
 
-    /// The host's end up, with its configuration; the central end is up already. In the other order the host's end
-    /// would notice its carrier some time later, and lose what is sent until then.
+    /// Requests that the host's end be up, with address, neighbour and routes. The central end must be up already: in the other order
+    /// the host's end would notice its carrier only some time later, and lose what is sent until then.
     pub(crate) fn open(&self, batch: &mut RtnlBatch) {
         batch.change("bringing up a host's interface", Message::SetLink(up(ETH0)));
         batch.create(
@@ -112,6 +116,7 @@ impl HostVethPair<'_> {
         }
     }
 
+    /// The message that makes the pair: the host's end here, its peer in the central namespace.
     fn veth(&self) -> LinkMessage {
         let mut central = LinkMessage::default();
         central.header.index = central_index(self.number);
@@ -131,6 +136,7 @@ impl HostVethPair<'_> {
         host
     }
 
+    /// Attributes that both ends have.
     fn properties(&self, name: String, mac: [u8; 6]) -> Vec<LinkAttribute> {
         let mtu = LinkAttribute::Mtu(self.mtus.interface);
         vec![
@@ -154,7 +160,7 @@ impl HostVethPair<'_> {
     }
 }
 
-/// Permanent, so that no host sends ARP requests.
+/// The ARP entry of the gateway: permanent, so that no host sends ARP requests.
 fn gateway() -> NeighbourMessage {
     let mut message = NeighbourMessage::default();
     message.header.family = AddressFamily::Inet;
@@ -167,7 +173,7 @@ fn gateway() -> NeighbourMessage {
     message
 }
 
-/// To one host, or the default, through the gateway.
+/// A route through the gateway: to one host, or the default route if `to` is `None`.
 fn route(to: Option<Ipv4Addr>, mtu: u32) -> RouteMessage {
     let mut message = RouteMessage::default();
     message.header.address_family = AddressFamily::Inet;

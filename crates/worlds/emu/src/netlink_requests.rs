@@ -1,6 +1,6 @@
-//! rtnetlink: many requests in one message to the kernel, each acknowledged.
+//! Sends rtnetlink requests to the kernel, many in one datagram, and reads the acknowledgement of each.
 //!
-//! Its callers compose the requests; it contains nothing specific to networks.
+//! Its callers compose the requests; nothing here is specific to emulated networks.
 
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
@@ -13,10 +13,10 @@ use nix::sys::socket::{
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// Room for answers; an acknowledgement is 36 bytes, a failure repeats its request.
+/// Bytes of the buffer for answers; an acknowledgement is 36 bytes, a failure repeats its request.
 const ROOM: usize = 64 << 10;
 
-/// Requests in one message: their acknowledgements must fit the socket's buffer.
+/// Most requests in one datagram: their acknowledgements must fit the socket's buffer.
 const AT_ONCE: usize = 64;
 
 /// A netlink socket in the network namespace of the thread that opened it.
@@ -28,25 +28,26 @@ pub(crate) struct Rtnl {
 /// Requests, in the order in which they are carried out, each with a description.
 #[derive(Debug, Default)]
 pub(crate) struct RtnlBatch {
+    /// Description, flags and content of each request.
     requests: Vec<(&'static str, u16, Message)>,
 }
 
 /// A request that was refused.
 #[derive(Debug)]
 pub(crate) struct RefusedRtnlRequest {
-    /// What was requested.
+    /// The description of the request.
     pub(crate) what: &'static str,
-    /// The error.
+    /// The kernel's error.
     pub(crate) error: io::Error,
 }
 
 impl RtnlBatch {
-    /// Requests something new; `what` names it in an error.
+    /// Adds a request that creates something, and fails if it exists; `what` describes the request in an error.
     pub(crate) fn create(&mut self, what: &'static str, message: Message) {
         self.add(what, message, NLM_F_CREATE | NLM_F_EXCL);
     }
 
-    /// Requests a change.
+    /// Adds a request that changes something; `what` describes the request in an error.
     pub(crate) fn change(&mut self, what: &'static str, message: Message) {
         self.add(what, message, 0);
     }
@@ -58,7 +59,7 @@ impl RtnlBatch {
 }
 
 impl Rtnl {
-    /// Opens one in the thread's network namespace.
+    /// Opens a socket in the thread's network namespace.
     pub(crate) fn open() -> io::Result<Self> {
         let (flags, protocol) = (SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkRoute);
         let socket = socket::socket(AddressFamily::Netlink, SockType::Raw, flags, protocol)?;
@@ -79,6 +80,7 @@ impl Rtnl {
         }
     }
 
+    /// Sends one datagram of requests and waits for their acknowledgements.
     fn send(&self, bytes: &[u8], what: &[&'static str]) -> Result<(), RefusedRtnlRequest> {
         let lost = |error: io::Error| RefusedRtnlRequest {
             what: "an rtnetlink exchange",
@@ -103,7 +105,7 @@ impl Rtnl {
     }
 }
 
-/// The bytes of some requests, and their descriptions.
+/// The bytes of a datagram with these requests, and their descriptions. The sequence number of a request is its index.
 fn message(
     requests: impl Iterator<Item = (&'static str, u16, Message)>,
 ) -> (Vec<u8>, Vec<&'static str>) {
@@ -122,7 +124,7 @@ fn message(
     (bytes, what)
 }
 
-/// Requests acknowledged by an answer: one, or none when it concerns something else.
+/// How many requests an answer acknowledges: one, or none when it is about something else. An error if the request was refused.
 fn confirmed(
     what: &[&'static str],
     answer: &NetlinkMessage<Message>,

@@ -1,7 +1,8 @@
-//! The largest packet each host may send, to each other host and at all. Computed from the network's paths.
+//! Computes, from the network's paths, the MTU of each host's interface and of its routes: the largest packet that it may send to each
+//! other host.
 //!
-//! A host whose paths differ has an interface for the largest and routes for the others, as if every path's MTU had been
-//! discovered: the modelled routers send no ICMP messages.
+//! A host whose paths have different MTUs has an interface with the largest and routes with the others, as if the MTU of every path had
+//! been discovered already: the modelled routers send no ICMP messages by which it could be.
 
 use stackline_core::network as plan;
 use stackline_core::random::Seed;
@@ -15,13 +16,13 @@ const MOST: u64 = 65535;
 pub(crate) struct PathMtus {
     /// MTU of its interface: the largest packet from or to any host.
     pub(crate) interface: u32,
-    /// To hosts not named below: the smallest of its paths' MTUs.
+    /// MTU of its route to hosts that are not in `larger`: the smallest of its paths' MTUs.
     pub(crate) route: u32,
     /// Hosts that larger packets may go to, by index in the network, with their MTU.
     pub(crate) larger: Vec<(u32, u32)>,
 }
 
-/// Of more hosts than this not each pair is looked at: all of them take the smallest MTU of the network.
+/// In a network with more hosts than this, the paths of all pairs would take too long: all hosts get the network's smallest MTU.
 const MOST_HOSTS_IN_PAIRS: usize = 1000;
 
 /// The MTUs of each host, in the order of the network.
@@ -68,6 +69,7 @@ pub(crate) fn path_mtus(network: &plan::Network) -> Vec<PathMtus> {
     (0..hosts).map(|host| mtus(host, hosts, &mtu)).collect()
 }
 
+/// The MTUs of one host; `mtu` is the MTU of the path from one host to another, `None` without a path.
 fn mtus(host: u32, hosts: u32, mtu: &impl Fn(u32, u32) -> Option<u32>) -> PathMtus {
     let others = || (0..hosts).filter(|other| *other != host);
     let there: Vec<(u32, u32)> = others()
@@ -93,7 +95,7 @@ fn mtus(host: u32, hosts: u32, mtu: &impl Fn(u32, u32) -> Option<u32>) -> PathMt
     }
 }
 
-/// Only paths are computed, nothing is sent.
+/// A payload without content: paths are computed with the network's model, but no packet is sent.
 struct EmptyProbePayload;
 
 impl PacketPayload for EmptyProbePayload {

@@ -1,4 +1,5 @@
-//! The emulator's process: makes the hosts of one network, moves their frames, answers its clients, ends with the last.
+//! The emulator's process (`stackline emulate`): makes the hosts of one network, forwards their frames, answers its clients, and ends
+//! when the last client has gone. A client holds a lease of the network while its connection is open.
 //!
 //! ```text
 //! main thread      the data path
@@ -25,10 +26,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long the data path may take to stop.
+/// How long the data path may take to stop after the last client has gone; then the process exits anyway.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long programs that were killed may take to leave the control group of their host.
+/// How long programs that were killed may take to leave the control group of their host, which can be removed only when it is empty.
 const GROUP_EMPTIES: Duration = Duration::from_secs(1);
 
 /// How clients reach this process.
@@ -40,16 +41,17 @@ pub enum ClientChannel {
     Socket,
 }
 
-/// Makes the recorder of a network's events, from a client's request.
+/// A function that makes the recorder of a network's events from what a client asks for. It returns one sentence when it cannot.
 pub type Recorders = dyn Fn(&Network, &serde_json::Value) -> std::result::Result<Box<dyn NetworkEventRecorder>, String>
     + Send
     + Sync;
 
-/// Serves until the last client has gone. The process is new and has one thread. Clients have received every error.
+/// Makes the network that the first client opens, and serves its clients until the last has gone. Called at the start of the process,
+/// while it has one thread. If the network cannot be made, the client receives that error too.
 pub fn serve(channel: ClientChannel, recorders: &'static Recorders) -> Result<()> {
     let mut clients =
         open(channel).map_err(|error| error::call_failed("reaching the client", error))?;
-    // Keeps no directory from being unmounted.
+    // The process may run for long: it must not keep the caller's directory from being unmounted.
     std::env::set_current_dir("/")
         .map_err(|error| error::call_failed("leaving the directory", error))?;
     let (id, opening) = loop {
@@ -99,6 +101,7 @@ pub fn serve(channel: ClientChannel, recorders: &'static Recorders) -> Result<()
     done.map_err(|error| Error::measurement(format!("the data path failed: {error}")))
 }
 
+/// The clients of this channel.
 fn open(channel: ClientChannel) -> io::Result<EmulatorClients> {
     let stdin = io::stdin().as_fd().try_clone_to_owned()?;
     match channel {
@@ -110,6 +113,7 @@ fn open(channel: ClientChannel) -> io::Result<EmulatorClients> {
     }
 }
 
+/// Makes the hosts and the data path of a network, and measures the round trip to a host.
 fn prepare(opening: &EmulationOpening) -> Result<(Testbed, EmulatorEngine)> {
     let (testbed, ports) = testbed::build(&opening.network)?;
     let failed = |error| error::call_failed("preparing the data path", error);
@@ -119,6 +123,7 @@ fn prepare(opening: &EmulationOpening) -> Result<(Testbed, EmulatorEngine)> {
     Ok((testbed, engine))
 }
 
+/// What clients need to enter the hosts: the paths of their namespaces, which are descriptors of this process.
 fn host_handles(testbed: &Testbed) -> Vec<HostHandle> {
     let path = |fd: &dyn AsRawFd| {
         PathBuf::from(format!(

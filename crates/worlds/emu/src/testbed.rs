@@ -1,11 +1,12 @@
-//! Builds an emulated network's hosts: a network namespace each, connected to this process by a veth pair.
+//! Builds an emulated network's hosts: a network namespace each, connected to this process by a veth pair. This process is in the
+//! central namespace, which holds the other ends of the pairs.
 //!
 //! ```text
 //! host's namespace   eth0  10.71.x.y/32, default via 169.254.71.1
 //!                     |
 //! central namespace  port N: a packet socket receives what the host sends, and sends what it is to receive
 //! ```
-//! Nothing of it has a name outside this process: everything is gone when the process ends.
+//! Namespaces and interfaces have no name outside this process: everything is gone when the process ends.
 
 use crate::error::{self, Error, Result};
 use crate::namespace;
@@ -25,7 +26,8 @@ use std::os::fd::AsRawFd;
 use std::sync::Mutex;
 use std::thread;
 
-/// File descriptors needed beside those of the hosts: of a small network also one for each transmit ring.
+/// File descriptors needed beside the two of each host (its namespace and its packet socket). A small network also needs one for each
+/// transmit ring.
 const SPARE_FILES: u64 = 128;
 
 /// The hosts of a network; they exist as long as this value.
@@ -85,7 +87,7 @@ pub fn isolate() -> Result<()> {
     set_up_central_namespace()
 }
 
-/// Checks that there are addresses and file descriptors for so many hosts.
+/// Checks that this process may have enough file descriptors for so many hosts, and raises its limit to that.
 fn check_limits(hosts: usize) -> Result<()> {
     let wanted = 2 * hosts as u64 + SPARE_FILES;
     let limit = getrlimit(Resource::RLIMIT_NOFILE)
@@ -102,6 +104,7 @@ fn check_limits(hosts: usize) -> Result<()> {
         .map_err(|e| error::call_failed("raising the open-file limit", e))
 }
 
+/// Turns IPv6 off and loopback on in this process's namespace.
 fn set_up_central_namespace() -> Result<()> {
     let failed = |error| error::call_failed("setting up the central namespace", error);
     namespace::disable_ipv6().map_err(failed)?;
@@ -113,7 +116,8 @@ fn set_up_central_namespace() -> Result<()> {
         .map_err(refused)
 }
 
-/// The hosts' namespaces with their interfaces. The kernel mostly waits, so several are made at once.
+/// Makes the hosts' namespaces with their interfaces, in the order of the network. Several threads make them at once, because the kernel
+/// mostly waits meanwhile.
 fn hosts(path_mtus: &[PathMtus], ecn: bool) -> Result<Vec<File>> {
     let namespace = namespace::current()
         .map_err(|error| error::call_failed("opening the central namespace", error))?;
@@ -123,7 +127,7 @@ fn hosts(path_mtus: &[PathMtus], ecn: bool) -> Result<Vec<File>> {
     let next = Mutex::new((0..).zip(path_mtus));
     let made = Mutex::new(Vec::new());
     let make = || -> Result<()> {
-        // In the central namespace, where the thread still is.
+        // Opened in the central namespace: the thread leaves it when it makes its first host.
         let central =
             Rtnl::open().map_err(|error| error::call_failed("opening rtnetlink", error))?;
         loop {
@@ -150,6 +154,7 @@ fn hosts(path_mtus: &[PathMtus], ecn: bool) -> Result<Vec<File>> {
     Ok(made.into_iter().map(|(_, net)| net).collect())
 }
 
+/// Makes one host: moves this thread to a new namespace, and creates the veth pair from there.
 fn host(number: u32, mtus: &PathMtus, namespace: &File, central: &Rtnl, ecn: bool) -> Result<File> {
     let net = namespace::new_network()
         .map_err(|error| error::namespaces_failed("a network namespace for each host", error))?;
@@ -179,6 +184,7 @@ fn host(number: u32, mtus: &PathMtus, namespace: &File, central: &Rtnl, ecn: boo
     Ok(net)
 }
 
+/// Opens the packet socket at the central end of a host's pair.
 fn port(number: u32, mtus: &PathMtus) -> Result<VethPort> {
     let socket =
         packet_sockets::packet_socket(namespace_links::central_index(number)).map_err(|error| {
@@ -199,6 +205,7 @@ fn port(number: u32, mtus: &PathMtus) -> Result<VethPort> {
     })
 }
 
+/// The error for a request that the kernel refused.
 fn refused(refused: RefusedRtnlRequest) -> Error {
     match refused.error.raw_os_error() {
         Some(nix::libc::EOPNOTSUPP) if refused.what == namespace_links::VETH => {

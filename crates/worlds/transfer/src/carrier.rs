@@ -1,7 +1,9 @@
-//! What carries packets between two ends: runs of packets out, packets in, straight from and into memory.
+//! The interface of carriers: what sends and receives the packets of a protocol (over UDP, over Ethernet), straight from and into the
+//! caller's memory.
 //!
-//! A packet is a *head* (the 32 bytes of `proto::blast`, longer where a connection is sealed) and a payload. A carrier
-//! reads neither the head's fields nor its connection: that is the machine's task. It never blocks without a bound,
+//! A packet is a *head* (the 32-byte header of `proto::blast`; longer where a connection is sealed, that is, encrypted) and a payload. A
+//! *run* is a number of packets that are sent together. A carrier
+//! reads neither the head's fields nor its connection: that is the task of the protocol's state machine. It never blocks without a bound,
 //! never cuts a packet silently, and never keeps the caller's memory beyond a call.
 
 use stackline_events::{recorder, scope};
@@ -12,6 +14,7 @@ use std::time::Duration;
 
 /// How often an interrupt is checked: the longest that a system call waits, for packets or for room.
 pub(crate) const INTERRUPT_INTERVAL: Duration = Duration::from_nanos(INTERRUPT_INTERVAL_NS);
+/// The same in ns.
 pub(crate) const INTERRUPT_INTERVAL_NS: u64 = 20_000_000;
 
 /// Packets to send: `heads.len()` of them, whose payloads lie behind each other in memory.
@@ -19,9 +22,9 @@ pub(crate) const INTERRUPT_INTERVAL_NS: u64 = 20_000_000;
 pub struct PacketRun<'a> {
     /// Bytes of each head that go out, at most [`LONGEST_HEAD`].
     pub head: usize,
-    /// One for each packet.
+    /// The heads, one for each packet.
     pub heads: &'a [PacketHeadBuffer],
-    /// All payloads: of `each` bytes, the last one what is left (it may be shorter, or empty).
+    /// All payloads, one behind the other: each has `each` bytes, the last one what is left (it may be shorter, or empty).
     pub payload: &'a [u8],
     /// Bytes of every payload but the last.
     pub each: usize,
@@ -40,7 +43,7 @@ impl<'a> PacketRun<'a> {
         &self.payload[from..to.min(self.payload.len())]
     }
 
-    /// Bytes of its first `packets`, heads and payloads.
+    /// Bytes of the run's first `packets` packets, heads and payloads.
     fn bytes(&self, packets: usize) -> usize {
         let whole = packets == self.heads.len();
         packets * self.head
@@ -69,9 +72,9 @@ impl<'a> PacketRun<'a> {
 pub enum CarrierWait {
     /// Not at all.
     No,
-    /// In the kernel, at most so long.
+    /// Asleep in the kernel, at most so long.
     Block(Duration),
-    /// Looking again and again, at most so long: a core is burnt for the time that waking up takes.
+    /// Looking again and again, at most so long: it uses a core fully, and saves the time that waking up takes.
     Spin(Duration),
 }
 
@@ -80,22 +83,22 @@ pub enum CarrierWait {
 pub struct CarrierPacket<'a> {
     /// As many bytes as requested for a head; fewer when the whole packet is shorter.
     pub head: &'a [u8],
-    /// What came behind it.
+    /// The bytes behind the head.
     pub payload: CarrierPayload<'a>,
 }
 
 /// Where the payload of a packet is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CarrierPayload<'a> {
-    /// In place i for packet i, so many bytes from the beginning of the place. The machine decides whether it belongs
-    /// there.
+    /// In place i for packet i; the number of its bytes, from the beginning of the place. The protocol's state machine decides whether it
+    /// belongs there.
     Placed(usize),
     /// In the carrier's memory until the next [`PacketCarrier::receive`].
     Here(&'a [u8]),
 }
 
 impl CarrierPayload<'_> {
-    /// Its bytes.
+    /// The number of its bytes.
     #[must_use]
     pub fn length(&self) -> usize {
         match self {
@@ -108,7 +111,7 @@ impl CarrierPayload<'_> {
 /// What a carrier can do on the path it is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CarrierFacts {
-    /// `udp`, `ethernet`, ...
+    /// The kind of carrier: `udp`, `ethernet`, ...
     pub name: &'static str,
     /// Most bytes of a packet, head and payload together, that go without fragmentation.
     pub packet: usize,
@@ -132,20 +135,20 @@ pub struct CarrierCounters {
     pub send_calls: u64,
     /// System calls that received something.
     pub receive_calls: u64,
-    /// Packets that were longer than any may be: cut by the kernel, and dropped.
+    /// Received packets that were longer than the memory for them: cut off by the kernel, and dropped.
     pub cut: u64,
-    /// Packets dropped for lack of room, as far as the kernel reports them.
+    /// Received packets that the kernel dropped for lack of room, as far as it reports them.
     pub lost: u64,
     /// Times a joined run was refused and sent again in single packets.
     pub fallbacks: u64,
 }
 
-/// What carries packets between this end and one other.
+/// Sends and receives packets between this end and one other.
 pub trait PacketCarrier: Send {
-    /// What it can do; `packet` and `joined_out` may shrink during its life.
+    /// What the carrier can do; `packet` and `joined_out` may shrink during its life.
     fn facts(&self) -> CarrierFacts;
 
-    /// What it counted.
+    /// What the carrier has counted so far.
     fn counters(&self) -> CarrierCounters;
 
     /// Sends packets in order and returns how many went: fewer than all, even 0, when there was no room for more in the
@@ -173,8 +176,8 @@ pub trait PacketCarrier: Send {
         wait: CarrierWait,
     ) -> io::Result<usize>;
 
-    /// A hint: whether many packets are about to come, as of a large transfer, or single ones, which a carrier may take with
-    /// less ado.
+    /// A hint: whether many packets are about to come, as in a large transfer, or single ones, for which a carrier may have a cheaper way
+    /// to receive.
     ///
     /// # Errors
     /// The path is broken.

@@ -17,13 +17,13 @@ use std::net::SocketAddr;
 /// One end of a connection that carries a stream of bytes each way.
 ///
 /// [`BlastChannel::send`] returns when the other end has everything; data goes out of the caller's memory and, if the other
-/// end is in [`BlastChannel::receive_into`], straight into its caller's. What arrives while no receive is posted waits in
+/// end is in [`BlastChannel::receive_into`], straight into its caller's. What arrives while no receive is in progress waits in
 /// memory of the channel's own, at most as much as was granted (`buffer` of the options); beyond that the peer's sends
 /// wait.
 ///
-/// Nothing happens between two calls: a peer that sends meanwhile waits, and gives up after its patience. A dropped
-/// channel closes. One that is dropped after it failed, or in the middle of an operation, tells the peer so once, and
-/// the peer's operation ends with [`Error::Closed`].
+/// A channel has no thread of its own, so nothing happens between two calls: a peer that sends meanwhile waits, and gives up after its
+/// patience. A dropped channel closes. A channel that is dropped after it failed, or in the middle of an operation, notifies the peer
+/// once, and the peer's operation ends with [`Error::Closed`].
 ///
 /// ```
 /// use stackline_transfer::{BlastChannel, BlastChannelListener, BlastChannelOptions};
@@ -49,22 +49,24 @@ use std::net::SocketAddr;
 /// ```
 pub struct BlastChannel<C: PacketCarrier = Udp> {
     driver: Driver<C>,
-    /// The listener may check it; it is dropped after the socket.
+    /// By this a listener sees whether the channel still lives; it is dropped after the socket.
     life: Option<Life>,
-    /// Stream positions: end of the data sent, end of the data received by the application.
+    /// Stream position of the end of the data that the application has sent.
     sent: u64,
+    /// Stream position of the end of the data that the application has received.
     taken: u64,
+    /// Whether an operation failed, or was left in the middle: the channel is then of no use.
     broken: bool,
 }
 
 /// Facts about a channel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BlastChannelFacts {
-    /// The machine's counts: packets, repetitions, timeouts, round trips.
+    /// Counts of the protocol's state machine: packets, retransmissions, timeouts, round trips.
     pub connection: blast::BlastFacts,
     /// What the carrier can do.
     pub carrier: carrier::CarrierFacts,
-    /// What it counted.
+    /// What the carrier counted.
     pub counters: carrier::CarrierCounters,
     /// Packets that were dropped.
     pub dropped: Dropped,
@@ -118,7 +120,7 @@ impl<C: PacketCarrier> BlastChannel<C> {
         Ok(channel)
     }
 
-    /// The same for a peer whose first packet a listener has read.
+    /// Like [`BlastChannel::answer`], for a peer whose first packet a listener has read: that packet's header and body are given.
     pub(crate) fn answer_to(
         carrier: C,
         options: &BlastChannelOptions,
@@ -137,6 +139,7 @@ impl<C: PacketCarrier> BlastChannel<C> {
         }
     }
 
+    /// A channel that waits for a peer to open a connection.
     fn listening(carrier: C, options: &BlastChannelOptions) -> Result<Self, Error> {
         let machine = options.fitted(carrier.facts())?;
         let nonce = random()?;
@@ -160,13 +163,13 @@ impl<C: PacketCarrier> BlastChannel<C> {
         }
     }
 
-    /// The same, whose end can be noticed.
+    /// The same channel, holding `life`, by which a listener notices its end.
     pub(crate) fn living(mut self, life: Life) -> Self {
         self.life = Some(life);
         self
     }
 
-    /// Nothing to send, nothing to receive into.
+    /// An operation with nothing to send and no memory to receive into.
     fn idle(&self) -> ChannelOperation<'static> {
         ChannelOperation {
             data: &[],
@@ -176,6 +179,7 @@ impl<C: PacketCarrier> BlastChannel<C> {
         }
     }
 
+    /// Waits until the connection is open.
     fn opened(&mut self) -> Result<(), Error> {
         let mut work = self.idle();
         self.driver.drive(&mut work, |connection| {
@@ -188,7 +192,7 @@ impl<C: PacketCarrier> BlastChannel<C> {
         }
     }
 
-    /// Sends bytes and waits until the peer has all of them. Nothing at all is sent as an empty blast, and waited for.
+    /// Sends bytes and waits until the peer has all of them. If `data` is empty, an empty blast is sent, and its acknowledgement awaited.
     ///
     /// # Errors
     /// [`Error::Gone`] or, after the patience of the options, [`Error::Silent`] when the peer is dead; [`Error::Closed`] when
@@ -210,7 +214,8 @@ impl<C: PacketCarrier> BlastChannel<C> {
         self.work(&[], into, done)
     }
 
-    /// Both at once, so that two ends that send to each other need no room for what comes meanwhile.
+    /// Sends and receives at once, so that two ends that send to each other need no room for what comes meanwhile. Returns the number of
+    /// bytes received.
     ///
     /// # Errors
     /// As [`BlastChannel::send`] and [`BlastChannel::receive_into`].
@@ -227,7 +232,7 @@ impl<C: PacketCarrier> BlastChannel<C> {
         Ok(got)
     }
 
-    /// Whether the peer has everything; a channel that was closed before is of no use.
+    /// [`Error::Closed`] unless the peer has acknowledged everything: then it closed the channel before, and the channel is of no use.
     fn acknowledged(&mut self) -> Result<(), Error> {
         if self.driver.connection.sender().is_idle() {
             return Ok(());
@@ -251,7 +256,8 @@ impl<C: PacketCarrier> BlastChannel<C> {
     ) -> Result<u64, Error> {
         self.broken()?;
         let round = round(data.len())?;
-        // Little more than the machine can cut at once: everything written has to arrive after a stop.
+        // Data is given to the machine in steps little longer than what it can cut into blasts at once, because everything that was given
+        // has to be sent even after `stop`.
         let size = u64::from(self.options().size);
         let step = size * u64::from(self.options().flight).min((TAIL as u64 / size).max(1));
         let (mut handed, mut last) = (0, false);
@@ -310,7 +316,8 @@ impl<C: PacketCarrier> BlastChannel<C> {
             .map(|got| got as u64)
     }
 
-    /// The same where bytes are read again to be checked.
+    /// Like [`BlastChannel::receive_round`], for a connection with checksums: received bytes are read again to be checked, so they must not
+    /// be overwritten before.
     fn receive_pieces(&mut self, into: &mut [u8], bytes: u64) -> Result<u64, Error> {
         let mut got = 0;
         while got < bytes {
@@ -326,7 +333,7 @@ impl<C: PacketCarrier> BlastChannel<C> {
         Ok(got)
     }
 
-    /// Waits until data has come, however little; false when the stream ends instead.
+    /// Waits until any data has come; false when the stream ends instead.
     ///
     /// # Errors
     /// As [`BlastChannel::receive_into`].
@@ -377,7 +384,7 @@ impl<C: PacketCarrier> BlastChannel<C> {
     /// Closes the channel and waits for the peer's answer, for a second at most.
     ///
     /// # Errors
-    /// What the carrier says. A peer that is gone, or never answers, is no error here: everything sent had arrived.
+    /// An error of the carrier. A peer that is gone, or never answers, is no error here: everything sent had arrived.
     pub fn close(mut self) -> Result<(), Error> {
         self.broken()?;
         let now = self.driver.now();
@@ -388,6 +395,7 @@ impl<C: PacketCarrier> BlastChannel<C> {
         .map(|_| ())
     }
 
+    /// [`Error::Broken`] if an earlier operation failed.
     fn broken(&self) -> Result<(), Error> {
         if self.broken {
             Err(Error::Broken)
@@ -396,7 +404,7 @@ impl<C: PacketCarrier> BlastChannel<C> {
         }
     }
 
-    /// Drives until it is done, or the peer has closed; how many bytes there are in the memory.
+    /// Sends `data` and receives into `into` until `done` returns true, or the peer has closed; returns how many bytes were received.
     fn work(
         &mut self,
         data: &[u8],
@@ -415,6 +423,7 @@ impl<C: PacketCarrier> BlastChannel<C> {
         )
     }
 
+    /// Runs an operation until `done` returns true, or the peer has closed; returns how many bytes were received.
     fn run(
         &mut self,
         mut work: ChannelOperation<'_>,
@@ -427,7 +436,8 @@ impl<C: PacketCarrier> BlastChannel<C> {
         self.driver
             .connection
             .consume(delivered.min(work.posted.end()));
-        // Until it succeeds: memory that was posted is not there for a second try.
+        // The channel counts as broken until the operation succeeds: after a failure it cannot be continued, since the caller's memory, in
+        // which data may have arrived, is lost.
         self.broken = true;
         self.driver.drive(&mut work, done)?;
         self.broken = false;
@@ -442,7 +452,7 @@ impl<C: PacketCarrier> BlastChannel<C> {
         Ok(usize::try_from(got).unwrap_or(usize::MAX))
     }
 
-    /// What is in force: what both ends agreed upon.
+    /// The options in force, which both ends agreed upon.
     #[must_use]
     pub const fn options(&self) -> &blast::BlastOptions {
         self.driver.connection.options()
@@ -454,7 +464,7 @@ impl<C: PacketCarrier> BlastChannel<C> {
         self.driver.link.seal.is_some()
     }
 
-    /// Positions of the application in its own stream and the peer's, in bytes.
+    /// How many bytes the application has sent, and how many it has received.
     #[must_use]
     pub const fn places(&self) -> (u64, u64) {
         (self.sent, self.taken)
@@ -478,19 +488,19 @@ impl<C: PacketCarrier> BlastChannel<C> {
         }
     }
 
-    /// What carries its packets.
+    /// The carrier of the channel's packets.
     #[must_use]
     pub const fn carrier(&self) -> &C {
         &self.driver.link.carrier
     }
 }
 
-/// Whether everything before a position has arrived, or nothing more comes.
+/// Whether everything before stream position `end` has arrived, or the stream has ended.
 fn has(connection: &BlastConnection, end: u64) -> bool {
     connection.receiver().delivered() >= end || connection.receiver().ended()
 }
 
-/// Bytes of a round in memory of so many bytes.
+/// Bytes of a round in `memory` bytes of memory that is used as a ring; an error if there are too few.
 fn round(memory: usize) -> Result<usize, Error> {
     let round = memory.checked_sub(TAIL).filter(|round| *round > 0);
     let short =
@@ -498,7 +508,7 @@ fn round(memory: usize) -> Result<usize, Error> {
     round.ok_or_else(|| Error::Options(short()))
 }
 
-/// So many bytes, and those that complete the last unit: at most all there are.
+/// `bytes` rounded up to whole units of `unit` bytes, at most `total`.
 fn whole_units(bytes: u64, unit: u64, total: u64) -> u64 {
     bytes
         .checked_next_multiple_of(unit.max(1))

@@ -1,8 +1,8 @@
-//! Drives the machine of a connection over a carrier, on the calling thread: sends its output, waits until its
-//! deadline, and puts every payload in its place.
+//! Drives a connection's state machine (`proto::blast`) over a carrier, on the calling thread: sends its output, waits for packets until
+//! its deadline, and puts every payload in its place. Data travels in blasts: groups of packets that are acknowledged together.
 //!
-//! Packets are received straight into the places where the machine expects them. One that was expected elsewhere (after a
-//! loss, a repetition) is moved; nothing else is copied.
+//! Packets are received straight into the places where the machine expects them. A packet that arrives instead of another one (after
+//! a loss or a retransmission) is moved; nothing else is copied.
 
 use crate::carrier::{self, CarrierWait, INTERRUPT_INTERVAL_NS, PacketCarrier};
 use crate::carrier_link::CarrierLink;
@@ -29,40 +29,44 @@ use std::time;
 
 /// How often an interrupt is checked, which is also the longest wait.
 const INTERRUPT_INTERVAL: Duration = Duration(INTERRUPT_INTERVAL_NS);
-/// Runs that are sent before answers are looked for.
+/// Most trains and control packets that are sent before arrived packets are looked for.
 const RUNS: u32 = 8;
-/// Fewer packets than that are no row.
+/// Fewest consecutive packets that are handled together as a row: handling fewer saves nothing.
 const LEAST_ROW: usize = 4;
 
 /// Packets that arrived and were dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
-    /// They had no known header.
+    /// Packets without a known header.
     pub strange: u64,
-    /// Their seal was not genuine.
+    /// Sealed packets that are not genuine.
     pub forged: u64,
-    /// They were duplicates, or too old to tell.
+    /// Sealed packets that were received before, or are too old to tell.
     pub replayed: u64,
 }
 
-/// The machine, its carrier and what arrived too early.
+/// A connection's state machine, its carrier, and the data that arrived before a receive was posted for it.
 pub(crate) struct Driver<C> {
     pub(crate) connection: BlastConnection,
     pub(crate) link: CarrierLink<C>,
+    /// Data that no receive has been posted for; made when the connection is open.
     pub(crate) staging: Option<Staging>,
     pub(crate) placement: PayloadPlacement,
     pub(crate) dropped: Dropped,
     side: SealSide,
     nonce: Nonce,
     waiting: PacketWaiting,
+    /// When the driver was made.
     origin: time::Instant,
+    /// When the interrupt was last checked.
     last_check: Instant,
-    /// When the peer was last heard from, and when it was last probed.
+    /// When a packet was last received from the peer, or the operation began.
     last_received: Instant,
+    /// When the peer was last probed.
     last_probe: Instant,
-    /// Whether the peer's host has reported that its process is gone.
+    /// Whether the peer's host has reported in this operation that the peer's process is gone.
     refused: bool,
-    /// Whether the peer has given up.
+    /// Whether the peer has closed the open connection because it gave up.
     aborted: bool,
     /// Whether nothing has been sent in this operation.
     idle_before: bool,
@@ -74,7 +78,7 @@ pub(crate) struct Driver<C> {
 pub(crate) const BEGIN: Instant = Instant(1);
 
 impl<C: PacketCarrier> Driver<C> {
-    /// For a machine that was made at [`BEGIN`].
+    /// A driver for a state machine that was made at [`BEGIN`].
     pub(crate) fn new(
         carrier: C,
         options: &BlastChannelOptions,
@@ -103,17 +107,19 @@ impl<C: PacketCarrier> Driver<C> {
         }
     }
 
+    /// The present instant on the driver's clock.
     pub(crate) fn now(&self) -> Instant {
         BEGIN + Duration(u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// Goes on until `done`, or until the connection is closed.
+    /// Sends and receives until `done` returns true, or until the connection is closed.
     pub(crate) fn drive(
         &mut self,
         operation: &mut ChannelOperation<'_>,
         done: impl Fn(&BlastConnection) -> bool,
     ) -> Result<(), Error> {
-        // After a time away, waiting packets are handled before the peer counts as silent.
+        // Nothing is received between operations. After a long time without one, packets that wait are handled before the peer is taken
+        // for silent.
         let begun = self.now();
         let away = begun.since(self.last_received) > INTERRUPT_INTERVAL;
         self.last_received = begun;
@@ -151,7 +157,8 @@ impl<C: PacketCarrier> Driver<C> {
         }
     }
 
-    /// Sends, until the peer's host reports that its process is gone: packets it sent before may still wait to be read.
+    /// Sends the machine's output; returns whether that was all. Once the peer's host has reported that the peer's process is gone,
+    /// nothing is sent, but packets that the peer sent before may still wait to be read.
     fn send_out(&mut self, now: Instant, operation: &ChannelOperation<'_>) -> Result<bool, Error> {
         if self.refused {
             return Ok(true);
@@ -165,7 +172,7 @@ impl<C: PacketCarrier> Driver<C> {
         }
     }
 
-    /// Once it is open: keys, and room for what comes too early.
+    /// When the connection has just been opened: derives the session's keys, and makes room for data that comes before a receive.
     fn start_session(&mut self) {
         if self.connection.state() != BlastState::Open || self.staging.is_some() {
             return;
@@ -184,8 +191,8 @@ impl<C: PacketCarrier> Driver<C> {
 
     // --- what leaves ---
 
-    /// Sends the machine's output, up to a bound between two receives; returns whether that was all. Consecutive runs
-    /// leave as one, even of different blasts.
+    /// Sends the machine's output, at most [`RUNS`] trains and control packets; returns whether that was all. Consecutive runs are sent
+    /// together as one train, even if they are of different blasts.
     pub(crate) fn flush(
         &mut self,
         now: Instant,
@@ -238,7 +245,7 @@ impl<C: PacketCarrier> Driver<C> {
         Ok(false)
     }
 
-    /// Sends what was put together; how many trains that were.
+    /// Sends the packets of a train, if there are any, and empties it; returns how many trains were sent: 1 or 0.
     fn send_train(
         &mut self,
         operation: &ChannelOperation<'_>,
@@ -258,7 +265,8 @@ impl<C: PacketCarrier> Driver<C> {
             .map(|()| 1)
     }
 
-    /// Probes a peer that has been silent for long: an end that only receives would never find out.
+    /// Probes a peer that has been silent for a quarter of the patience: an end that only receives would otherwise never find out that
+    /// the peer is gone.
     fn keep_alive(&mut self, now: Instant) -> Result<(), Error> {
         if self.connection.state() != BlastState::Open {
             return Ok(());
@@ -279,7 +287,7 @@ impl<C: PacketCarrier> Driver<C> {
         Ok(())
     }
 
-    /// Notifies a waiting peer that this end is gone.
+    /// Sends one CLOSE that tells the peer, which may be waiting, that this end has given up.
     pub(crate) fn abort(&mut self) {
         let waits = matches!(
             self.connection.state(),
@@ -304,7 +312,7 @@ impl<C: PacketCarrier> Driver<C> {
 
     // --- what arrives ---
 
-    /// Asks, now and then, whether the operation is to end: also one that never has to wait.
+    /// Checks from time to time whether the operation is to be interrupted, even if it never has to wait.
     fn check_interrupt(&mut self, now: Instant) -> Result<(), Error> {
         if now.since(self.last_check) < INTERRUPT_INTERVAL {
             return Ok(());
@@ -313,7 +321,7 @@ impl<C: PacketCarrier> Driver<C> {
         self.link.check_interrupt()
     }
 
-    /// How long to wait.
+    /// How to wait for packets: until the machine's deadline, at most [`INTERRUPT_INTERVAL`].
     fn wait(&mut self, now: Instant) -> CarrierWait {
         let until = self
             .connection
@@ -328,6 +336,8 @@ impl<C: PacketCarrier> Driver<C> {
         }
     }
 
+    /// Receives packets, for which it may wait, and handles them; then tells the machine how much of the data that arrived in order is in
+    /// the caller's memory, so that the peer may send more.
     fn take(
         &mut self,
         operation: &mut ChannelOperation<'_>,
@@ -380,7 +390,7 @@ impl<C: PacketCarrier> Driver<C> {
         Ok(())
     }
 
-    /// One read. In the middle of a long transfer it sleeps briefly instead of being woken.
+    /// Reads once. In the middle of a long transfer, if nothing is there, it first sleeps for a short time: see [`ReceiveBatching`].
     fn receive(
         &mut self,
         operation: &mut ChannelOperation<'_>,
@@ -412,7 +422,8 @@ impl<C: PacketCarrier> Driver<C> {
         carrier::receive(carrier, head, operation.posted.into, places, wait)
     }
 
-    /// A path that fails while the connection is being closed is no loss.
+    /// Handles the failure of a read. While the connection is being closed and everything is acknowledged, it counts as the peer's answer
+    /// to the CLOSE: nothing can be lost any more.
     fn receive_failed(&mut self, error: io::Error) -> Result<(), Error> {
         if self.connection.state() != BlastState::Closing || !self.connection.sender().is_idle() {
             return Err(Error::of("receiving", error));
@@ -422,7 +433,8 @@ impl<C: PacketCarrier> Driver<C> {
         Ok(())
     }
 
-    /// Takes packets from `index` on as a row where they are one, in their places; how many.
+    /// Handles the packets from `index` on together if they are a row (consecutive packets of a blast) that was received in the right
+    /// places; returns how many, 0 if they have to be handled one by one.
     fn row(&mut self, now: Instant, index: usize, packets: usize, posted: &Posted<'_>) -> usize {
         let packet = self.connection.options().packet as usize;
         let row = self
@@ -450,7 +462,7 @@ impl<C: PacketCarrier> Driver<C> {
         }
     }
 
-    /// Takes one packet of those that came.
+    /// Handles one of the packets of a read.
     fn arrive(&mut self, now: Instant, received: BatchPosition, posted: &mut Posted<'_>) {
         let index = received.index;
         let at = match &mut self.link.seal {
@@ -495,7 +507,7 @@ impl<C: PacketCarrier> Driver<C> {
         }
     }
 
-    /// Compares the bytes of a blast with what its sender computed.
+    /// Compares the CRC-32C of a blast's bytes with what its sender computed, and tells the machine the result.
     fn verify(&mut self, check: Check, posted: &Posted<'_>) {
         let Some(staging) = &self.staging else { return };
         let mut sum = 0;

@@ -47,13 +47,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Most packets of one receive; what is behind them stays where it is.
+/// Most packets of one receive; further ones stay in the ring.
 const MOST: usize = 256;
 /// Fewest slots of the ring, for any slot size.
 const LEAST_SLOTS: usize = 256;
-/// Every so many frames one wakes the receiver, so that it works while the others are in flight.
+/// One of so many frames of a send wakes the receiver, so that it works while the others are in flight.
 const WAKE_EVERY: usize = 64;
-/// How often a send is tried without progress.
+/// How often one send may be refused before it gives up.
 const TRIES: u32 = 4;
 /// Pause after the device's queue was full.
 const FULL_QUEUE: Duration = Duration::from_micros(100);
@@ -68,6 +68,7 @@ pub struct FrameCarrier {
     ethertype: u16,
     facts: CarrierFacts,
     counters: CarrierCounters,
+    /// Bytes of a head, as requested by the last receive.
     head: usize,
     /// Slot and bytes of the packets of the last receive.
     packets: Vec<(usize, usize)>,
@@ -192,6 +193,7 @@ impl FrameCarrier {
         }
     }
 
+    /// From now on receives only what this filter accepts.
     fn settle(&mut self, filter: Filter) -> io::Result<()> {
         self.rx_ring.set_filter(&filter)?;
         self.filter = filter;
@@ -269,10 +271,12 @@ impl FrameCarrier {
         self.packets.len()
     }
 
+    /// Waits for packets in the kernel, for at most `time`; returns how many came.
     fn block(&mut self, time: Duration) -> io::Result<usize> {
         let end = Instant::now() + time;
         loop {
-            // The order matters: frames that come after the second check wake it.
+            // The order matters: pending wake frames are cleared before the second look into the ring, so a frame that comes after that
+            // look ends the sleep.
             let packets = self.take();
             if packets > 0 {
                 return Ok(packets);
@@ -288,6 +292,7 @@ impl FrameCarrier {
         }
     }
 
+    /// Looks for packets again and again, for at most `time`; returns how many came.
     fn spin(&mut self, time: Duration) -> usize {
         let start = Instant::now();
         loop {
@@ -300,6 +305,7 @@ impl FrameCarrier {
         }
     }
 
+    /// Gives the slots of the last receive back to the kernel.
     fn release(&mut self) {
         self.packets.clear();
         self.rx_ring.release();
@@ -377,7 +383,7 @@ impl PacketCarrier for FrameCarrier {
     }
 }
 
-/// Properties of a usable interface.
+/// The properties of an interface, or an error that explains why it cannot be used.
 pub(crate) fn usable_interface(
     socket: BorrowedFd<'_>,
     interface: &str,
@@ -385,7 +391,7 @@ pub(crate) fn usable_interface(
     unusable::require_usable(interface, interface_properties(socket, interface))
 }
 
-/// Most bytes of a packet.
+/// Most bytes of a packet on an interface with this MTU, if the options want at most `wanted` (0: no limit).
 fn packet_of(mtu: usize, wanted: usize) -> usize {
     let most = mtu.saturating_sub(OURS).min(usize::from(u16::MAX));
     if wanted == 0 { most } else { most.min(wanted) }

@@ -21,19 +21,23 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// More packets than fit into a new socket.
+/// Most packets that are dropped from a new socket: more than fit into its buffer.
 const WAITING: usize = 4096;
 
 /// Accepts connections. Its address has to be one at which peers reach it: on a host with several, bind to one.
 pub struct BlastChannelListener {
+    /// Receives requests from any peer.
     socket: UdpSocket,
+    /// The options of the channels that are accepted.
     options: BlastChannelOptions,
+    /// The connections that were accepted lately.
     connections: Mutex<BlastListenerMemory>,
+    /// How often a requested connection could not be opened.
     unopened: AtomicU64,
 }
 
-/// A socket at an address that it may share. Of free ports the kernel chooses one that nobody has only while a socket does not share:
-/// else two listeners of many get the same.
+/// Binds a socket to an address that it may share with others (`SO_REUSEPORT`). With port 0, sharing is allowed only after the bind: if
+/// it were allowed before, the kernel could choose a port that another listener shares.
 fn bound(address: SocketAddr) -> std::io::Result<Socket> {
     let socket = Socket::new(
         Domain::for_address(address),
@@ -63,10 +67,10 @@ impl BlastChannelListener {
     /// Binds to an address; with port 0 to any free one, see [`BlastChannelListener::local`].
     ///
     /// # Errors
-    /// What the kernel says.
+    /// An error of the kernel.
     pub fn bind(address: SocketAddr, options: &BlastChannelOptions) -> Result<Self, Error> {
         let socket = bound(address).map_err(|error| Error::Io("listening", error))?;
-        // Whoever else accepts here may have taken what this one was woken for.
+        // Non-blocking, because another thread that accepts may have taken the packet that this one was woken for.
         socket
             .set_nonblocking(true)
             .map_err(|error| Error::Io("listening", error))?;
@@ -83,10 +87,10 @@ impl BlastChannelListener {
         self.options.interrupt = Some(interrupt);
     }
 
-    /// Where it listens.
+    /// The address at which it listens.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// An error of the kernel.
     pub fn local(&self) -> Result<SocketAddr, Error> {
         self.socket
             .local_addr()
@@ -105,7 +109,7 @@ impl BlastChannelListener {
     /// others are served.
     ///
     /// # Errors
-    /// [`Error::Interrupted`], and what the kernel says of the listening socket.
+    /// [`Error::Interrupted`], and errors of the kernel about the listening socket.
     pub fn accept(&self) -> Result<BlastChannel, Error> {
         let mut packet = [0; 2048];
         loop {
@@ -138,7 +142,7 @@ impl BlastChannelListener {
         }
     }
 
-    /// A packet has come; the channel, when it opens one.
+    /// Handles a packet; returns the channel if the packet opens one.
     fn handle_packet(
         &self,
         from: SocketAddr,
@@ -169,20 +173,22 @@ impl BlastChannelListener {
         }
     }
 
+    /// The memory of accepted connections, locked.
     fn connections(&self) -> MutexGuard<'_, BlastListenerMemory> {
         self.connections
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Which connection an unsealed packet closes.
+    /// The number of the connection that a packet closes. Only unsealed packets are read: see the head of this file.
     fn read_close(&self, packet: &[u8]) -> Option<u32> {
         let header = BlastHeader::read(packet)
             .filter(|_| self.options.key.is_none() && packet.len() == HEADER)?;
         (header.kind == BlastPacketKind::Close).then_some(header.connection)
     }
 
-    /// Answers the CLOSE of a connection that was accepted here and is over. The peer repeats it if the answer is lost.
+    /// Answers the CLOSE of a connection that was accepted here and is over. An error is ignored: the peer repeats its CLOSE if the answer
+    /// is lost.
     fn answer_close(&self, from: SocketAddr, number: u32) {
         if self.connections().is_over(from, number) {
             let _ = self.socket.send_to(
@@ -192,7 +198,8 @@ impl BlastChannelListener {
         }
     }
 
-    /// The content of a packet that requests a connection.
+    /// The header, the body and the peer's nonce of a packet that requests a connection. `None` for other packets, and for those without
+    /// the right token or a genuine seal.
     fn read_open<'a>(&self, packet: &'a mut [u8]) -> Option<(BlastHeader, &'a [u8], Nonce)> {
         let (head, body) = packet.split_at_mut_checked(self.options.head())?;
         let header =
@@ -203,6 +210,7 @@ impl BlastChannelListener {
         Some((header, body, terms.nonce))
     }
 
+    /// Opens the channel that a peer requested, on a socket of its own.
     fn open(
         &self,
         from: SocketAddr,

@@ -1,5 +1,5 @@
-//! Connections accepted by a listener, as far back as it remembers: a repeated request opens no second one, a replayed
-//! sealed request none at all, and a CLOSE for one that is over can be answered.
+//! A listener's bounded memory of the connections that it accepted. So a repeated request opens no second connection, a replayed sealed
+//! request opens none at all, and a CLOSE for a connection that is over can be answered.
 
 use stackline_proto::blast::negotiation::Nonce;
 use std::collections::{HashSet, VecDeque};
@@ -11,26 +11,34 @@ const CONNECTIONS: usize = 1024;
 /// Most nonces of peers remembered: 1 MiB in all.
 const NONCES: usize = 1 << 15;
 
-/// Held by a channel as long as it lives.
+/// A token that a channel holds as long as it lives: when no one holds it, the connection is over.
 pub(crate) type Life = Arc<()>;
 
+/// An accepted connection.
 struct One {
+    /// The peer's address.
     from: SocketAddr,
+    /// The connection's number, chosen by the peer.
     number: u32,
+    /// The random bytes of the peer's request, if packets are sealed.
     nonce: Option<Nonce>,
+    /// The token of its channel, which can be upgraded while the channel lives.
     life: Weak<()>,
 }
 
 /// The listener's memory.
 #[derive(Default)]
 pub(crate) struct BlastListenerMemory {
+    /// The oldest first.
     connections: VecDeque<One>,
+    /// Nonces of requests, also of connections that are forgotten.
     nonces: HashSet<Nonce>,
+    /// The same nonces, the oldest first.
     order: VecDeque<Nonce>,
 }
 
 impl BlastListenerMemory {
-    /// Registers a requested connection, with its nonce if packets are sealed. `None` if it is not new.
+    /// Registers a requested connection, with its nonce if packets are sealed. `None` if the connection or the nonce is known already.
     pub(crate) fn begin(
         &mut self,
         from: SocketAddr,
@@ -60,7 +68,7 @@ impl BlastListenerMemory {
         Some(life)
     }
 
-    /// It was not opened: the peer may repeat its request.
+    /// Removes a connection that could not be opened, with its nonce: the peer may repeat its request.
     pub(crate) fn forget(&mut self, from: SocketAddr, number: u32) {
         let at = self.connections.iter().position(|one| one.is(from, number));
         let Some(nonce) = at.and_then(|at| self.connections.remove(at)?.nonce) else {
@@ -70,7 +78,7 @@ impl BlastListenerMemory {
         self.order.retain(|other| *other != nonce);
     }
 
-    /// Whether a connection was here whose channel is no more.
+    /// Whether this connection was accepted and its channel has been dropped.
     pub(crate) fn is_over(&self, from: SocketAddr, number: u32) -> bool {
         self.find(from, number)
             .is_some_and(|one| one.life.strong_count() == 0)

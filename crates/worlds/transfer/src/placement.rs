@@ -1,7 +1,8 @@
-//! Where the payloads of the packets that just came are, and how one that is not where it belongs gets there.
+//! Chooses the places into which the packets of a read are received, finds the payload of each packet that came, and moves payloads
+//! that are not where they belong.
 //!
-//! Most are where they belong: received straight into the memory posted. The first that is not makes those behind it give
-//! way: they are copied aside before anything is written to a place that one of them may be in.
+//! Most payloads are where they belong: received straight into the posted memory (the memory of a receive in progress). Before the first
+//! one that is not is moved, it and those behind it are copied aside, because one of them may be in the place that is written to.
 
 use crate::carrier::{CarrierPayload, PacketCarrier, PayloadPlace};
 use crate::seal::{Seal, SealVerdict};
@@ -14,34 +15,39 @@ const PLACES: usize = 128;
 /// Where a payload is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PayloadLocation {
-    /// In the memory posted, from here on.
+    /// In the posted memory, from this offset on.
     Posted(usize),
-    /// Copied aside, from here on.
+    /// Copied aside, from this offset of the copy on.
     Aside(usize),
     /// In the carrier's memory.
     Carrier,
-    /// Opened, outside of the carrier's memory.
+    /// Decrypted, in a copy outside of the carrier's memory.
     Opened,
 }
 
 /// Which packet of those that one read received.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BatchPosition {
+    /// Index of the packet.
     pub(crate) index: usize,
     /// How many packets the read received.
     pub(crate) packets: usize,
 }
 
-/// Places for one read, and what became of its packets.
+/// The places for one read, and copies of payloads that cannot stay where they were received.
 #[derive(Debug, Default)]
 pub(crate) struct PayloadPlacement {
+    /// Where each expected packet's payload is received, in the posted memory.
     pub(crate) places: Vec<PayloadPlace>,
+    /// Payloads copied aside.
     aside: Vec<u8>,
-    /// From which packet on payloads are aside, and how far apart.
+    /// Index of the first packet whose payload is aside; those behind it are aside too.
     aside_from: Option<usize>,
+    /// Bytes from one payload aside to the next.
     stride: usize,
+    /// The decrypted payload of one packet that was in the carrier's memory.
     opened: Vec<u8>,
-    /// Bytes that were moved.
+    /// Bytes that were moved, in all reads.
     pub(crate) moved: u64,
 }
 
@@ -65,7 +71,7 @@ impl PayloadPlacement {
                 let row = posted
                     .room(position)
                     .min(usize::try_from(bytes).unwrap_or(usize::MAX));
-                // The last one is short where the blast ends, or the memory.
+                // The last place of a row is short where the blast or the memory ends.
                 let wanted = row.div_ceil(packet).min(most - self.places.len());
                 let place = |n: usize| PayloadPlace {
                     at: at + n * packet,
@@ -81,7 +87,7 @@ impl PayloadPlacement {
         }
     }
 
-    /// The same for packets by themselves: their stream positions and bytes.
+    /// Like [`PayloadPlacement::expect`], for single packets, given by their stream positions and bytes.
     pub(crate) fn expect_each(
         &mut self,
         posted: &Posted<'_>,
@@ -138,7 +144,7 @@ impl PayloadPlacement {
         }
     }
 
-    /// Opens a sealed packet where it is, or a copy of it where that is the carrier's.
+    /// Opens (checks and decrypts) a sealed packet in place, or a copy of it if it is in the carrier's memory. Returns where it is then.
     pub(crate) fn open<C: PacketCarrier>(
         &mut self,
         carrier: &C,
@@ -187,7 +193,7 @@ impl PayloadPlacement {
         }
     }
 
-    /// Puts the payload of a packet where its stream position is.
+    /// Makes sure that the payload of a packet, now at `at`, is where its stream position belongs: moves it if it is elsewhere.
     pub(crate) fn put<C: PacketCarrier>(
         &mut self,
         carrier: &C,
@@ -234,7 +240,7 @@ impl PayloadPlacement {
         }
     }
 
-    /// Copies aside what is in places, from packet `index` on.
+    /// Copies the payloads that are in places aside, from packet `index` on.
     fn copy_aside<C: PacketCarrier>(
         &mut self,
         carrier: &C,

@@ -7,9 +7,9 @@
 use crate::carrier::PayloadPlace;
 use std::ops::Range;
 
-/// Bytes of a cache line; where it is longer, only time is lost.
+/// Bytes of a cache line. Where lines are longer, the only harm is that each is read more than once.
 const LINE: usize = 64;
-/// Most bytes that stay in the cache: the first lines of more would be evicted before use.
+/// Most bytes that are brought in: of more, the first lines would be evicted before use.
 const MOST: usize = 1 << 18;
 
 /// Reads one byte of every line.
@@ -21,15 +21,15 @@ fn prefetch(bytes: &[u8]) {
     std::hint::black_box(sum);
 }
 
-/// Memory that is about to be read or written, call after call.
+/// Prefetches memory that is about to be read or written, call after call, and remembers which was prefetched last.
 #[derive(Debug, Default)]
 pub(crate) struct Prefetcher {
-    /// Addresses that have been brought in, and are probably still there.
+    /// Addresses that have been brought in, and are probably still in the cache.
     done: Range<usize>,
 }
 
 impl Prefetcher {
-    /// Brings in places that are not there.
+    /// Brings in the memory from the first to the last of these places, unless it is too much.
     pub(crate) fn places(&mut self, into: &[u8], places: &[PayloadPlace]) {
         let (Some(first), Some(last)) = (places.first(), places.last()) else {
             return;
@@ -42,7 +42,7 @@ impl Prefetcher {
         }
     }
 
-    /// Brings in what is not there: nothing where short memory is used round and round.
+    /// Brings in the part of `memory` that is not in the cache yet: nothing where short memory is used again and again.
     pub(crate) fn bring(&mut self, memory: &[u8]) {
         let begin = memory.as_ptr().addr();
         let end = begin + memory.len();

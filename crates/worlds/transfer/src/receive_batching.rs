@@ -1,30 +1,34 @@
-//! A receiver in the middle of a long transfer sleeps for a fixed short time instead of being woken for every message, so
-//! that the sender need not wake it (an interrupt to another processor each time) and many messages are read at once.
+//! Decides on short sleeps of a receiver in the middle of a long transfer. It sleeps instead of being woken for every message, so that
+//! the sender need not wake it (an interrupt to another processor each time) and many messages are read at once.
 //!
-//! A sleep pays where it brings much and costs the sender nothing: it gets shorter when a large part of the grant
-//! arrives meanwhile, and is skipped for a while when little arrives.
+//! A sleep pays if much data arrives meanwhile and the sender never has to wait for the receiver: the sleep gets shorter when a large
+//! part of the grant (what the peer may send without an answer) arrives meanwhile, and is skipped for some waits when little arrives.
 
 use std::time::Duration;
 
-/// Longest and shortest sleep. The kernel adds its timer slack, 50 us by default.
+/// Longest sleep. The kernel adds its timer slack, 50 us by default.
 const LONGEST: Duration = Duration::from_micros(100);
+/// Shortest sleep.
 const SHORTEST: Duration = Duration::from_micros(10);
-/// A sleep that brought fewer bytes did not pay.
+/// A sleep during which fewer bytes arrived did not pay.
 const LEAST_BYTES: u64 = 192 << 10;
-/// With fewer bytes to come there is no sleep.
+/// If fewer bytes than this are still expected, the receiver does not sleep.
 pub(crate) const LEAST_REMAINING: u64 = 1 << 20;
-/// So many waits at most without another try.
+/// Most waits after which a sleep is tried again.
 const LONGEST_PAUSE: u32 = 1 << 10;
 
-/// Results of earlier sleeps.
+/// The length of the next sleep, adapted to what earlier sleeps brought.
 #[derive(Debug)]
 pub(crate) struct ReceiveBatching {
+    /// How long the next sleep is.
     time: Duration,
-    /// Bytes since the last wait, and whether that was a sleep.
+    /// Bytes received since the last wait.
     bytes: u64,
+    /// Whether the last wait was a sleep.
     slept: bool,
-    /// Waits until the next try, and how many it will be after another failure.
+    /// Waits until a sleep is tried again.
     pause: u32,
+    /// The value of `pause` after the next sleep that does not pay; doubled each time.
     next_pause: u32,
 }
 
@@ -39,12 +43,13 @@ impl ReceiveBatching {
         }
     }
 
-    /// So many bytes came.
+    /// Counts bytes that were received.
     pub(crate) const fn received(&mut self, bytes: u64) {
         self.bytes += bytes;
     }
 
-    /// Nothing is available: how long to sleep before waiting, if the peer may send `granted` bytes without an answer.
+    /// Called when nothing is available: how long to sleep before waiting, if at all. `granted` is the number of bytes that the peer may
+    /// send without an answer.
     pub(crate) fn next_sleep(&mut self, granted: u64) -> Option<Duration> {
         self.adapt(granted);
         self.bytes = 0;
@@ -53,6 +58,7 @@ impl ReceiveBatching {
         self.slept.then_some(self.time)
     }
 
+    /// Adapts the length of sleeps to what the last one brought.
     fn adapt(&mut self, granted: u64) {
         if !self.slept {
             return;

@@ -1,10 +1,11 @@
-//! Authenticated encryption of every packet with a key both ends have beforehand.
+//! Seals packets: encrypts and authenticates every packet of a connection with a key that both ends have beforehand.
 //!
-//! Session keys, one a direction, come from the key and fresh random bytes of both ends (HKDF-SHA-256, RFC 5869); a packet's
-//! header and its number are authenticated, its payload is encrypted as well (AES-128-GCM, the number is the nonce). A key is
-//! good for 2^24 packets, which keeps the limits of RFC 8446, 5.5: then comes the next one of that direction. The packets that open a connection travel in clear with a MAC (HMAC-SHA-256, 16 bytes of it), and the token that they show is
-//! derived too. A number counts once. It hides neither sizes nor times, and whoever gets hold of the key later can read what
-//! was recorded.
+//! Session keys, one for each direction, are derived from the key and fresh random bytes of both ends (HKDF-SHA-256, RFC 5869). A
+//! packet's header and its number are authenticated, its payload is encrypted as well (AES-128-GCM, the number is the nonce). A session
+//! key is used for 2^24 packets (an epoch), which keeps the limits of RFC 8446, 5.5; then the next key of that direction follows. The
+//! packets that open a connection travel in clear with a MAC (16 bytes of HMAC-SHA-256), and the token in them is derived from the key
+//! too. A packet whose number was received before is dropped. Sizes and times of packets are not hidden, and whoever gets hold of the
+//! key later can read what was recorded: there is no forward secrecy.
 
 use crate::carrier::PacketHeadBuffer;
 use crate::replay_window::ReplayWindow;
@@ -15,12 +16,15 @@ use stackline_proto::blast::negotiation;
 use stackline_proto::blast::{BlastPacketKind, HEADER};
 use std::fmt;
 
+/// Bytes of a packet's number.
 const NUMBER: usize = 8;
+/// Bytes of an authentication tag.
 const TAG: usize = 16;
 /// Bytes of a sealed packet's head: header, number, tag.
 pub(crate) const HEAD: usize = HEADER + NUMBER + TAG;
+/// Bytes of the head before the tag: they are sent in clear and authenticated.
 const CLEAR: usize = HEADER + NUMBER;
-/// Two to the power of so many packets are sealed with one key.
+/// The binary logarithm of the number of packets that are sealed with one session key.
 const EPOCH: u32 = 24;
 
 /// A secret of both ends: any bytes that cannot be guessed, 16 random ones or more.
@@ -28,13 +32,13 @@ const EPOCH: u32 = 24;
 pub struct SealKey(Vec<u8>);
 
 impl SealKey {
-    /// From secret bytes. A passphrase can be guessed from recorded packets.
+    /// A key made of secret bytes. Do not use a passphrase: it can be guessed from recorded packets.
     #[must_use]
     pub fn new(secret: &[u8]) -> Self {
         Self(secret.to_vec())
     }
 
-    /// What is sent instead of a token: it reveals nothing of the key, nor of other values derived from it.
+    /// The value sent instead of a token, derived from both: it reveals nothing of the key, nor of other values derived from it.
     pub(crate) fn proof(&self, token: &negotiation::BlastToken) -> negotiation::BlastToken {
         derive(&self.0, token, b"stackline blast token")
     }
@@ -46,14 +50,14 @@ impl fmt::Debug for SealKey {
     }
 }
 
-/// Which end this is.
+/// Which end of the connection this is: the one that opened it, or the one that answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SealSide {
     Initiator,
     Responder,
 }
 
-/// What became of a packet that arrived.
+/// What a check of a received packet shows: genuine, not sealed with the key, or received before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SealVerdict {
     Genuine,
@@ -61,43 +65,54 @@ pub(crate) enum SealVerdict {
     Replayed,
 }
 
-/// What seals and opens the packets of one connection.
+/// Seals and opens (checks and decrypts) the packets of one connection.
 pub(crate) struct Seal {
     key: SealKey,
+    /// The key of the MAC of packets that open a connection.
     opening: hmac::Key,
+    /// The keys of all other packets, once the connection is open.
     session: Option<SealSession>,
 }
 
+/// The state of an open connection.
 struct SealSession {
+    /// The key of packets to the peer.
     out: SealSendKey,
+    /// The keys of packets from the peer.
     back: SealReceiveKeys,
+    /// Number of the last packet sent.
     number: u64,
+    /// Which numbers have been received.
     window: ReplayWindow,
 }
 
-/// What keys of one direction are made from.
+/// What the keys of one direction are derived from.
 struct SealDirection {
+    /// The key of both ends.
     secret: Vec<u8>,
+    /// The random bytes of the initiator, then those of the other end.
     salt: Vec<u8>,
+    /// A text that names the direction.
     from: &'static [u8],
 }
 
-/// The key of the packets that leave now.
+/// The key of the packets that are sent, which changes with the epoch.
 struct SealSendKey {
     direction: SealDirection,
     epoch: u64,
     key: LessSafeKey,
 }
 
-/// Keys of acceptable packets: of the epoch of the highest number so far, and of those beside it. The next one is
-/// derived beforehand, so that forged numbers cannot force derivations.
+/// Keys of packets that may be received: of the epoch of the highest number so far, and of the epochs before and after it. The next key
+/// is derived beforehand, so that packets with forged numbers cannot force derivations.
 struct SealReceiveKeys {
     direction: SealDirection,
     epoch: u64,
-    /// Epoch e is at e modulo 3.
+    /// The key of epoch e is at index e modulo 3.
     keys: [Option<LessSafeKey>; 3],
 }
 
+/// The length of derived bytes, as HKDF wants it.
 struct SealKeyLength(usize);
 
 impl KeyType for SealKeyLength {
@@ -117,11 +132,13 @@ fn derive<const N: usize>(secret: &[u8], salt: &[u8], purpose: &[u8]) -> [u8; N]
     bytes
 }
 
+/// The epoch of a packet's number.
 const fn epoch(number: u64) -> u64 {
     number >> EPOCH
 }
 
 impl SealDirection {
+    /// Derives the key of an epoch.
     fn key(&self, epoch: u64) -> Option<LessSafeKey> {
         let purpose = [self.from, &epoch.to_le_bytes()].concat();
         let bytes: [u8; 16] = derive(&self.secret, &self.salt, &purpose);
@@ -165,7 +182,7 @@ impl SealReceiveKeys {
             .flatten()
     }
 
-    /// A packet of that epoch was genuine.
+    /// Notes that a packet of this epoch was genuine: if it is the newest so far, the key after it is derived.
     fn came(&mut self, epoch: u64) {
         if epoch > self.epoch {
             self.epoch = epoch;
@@ -174,6 +191,7 @@ impl SealReceiveKeys {
     }
 }
 
+/// The nonce of AES-GCM for a packet's number: unique, because each key has its own numbers.
 fn nonce(number: u64) -> Nonce {
     let mut bytes = [0; 12];
     bytes[4..].copy_from_slice(&number.to_le_bytes());
@@ -203,7 +221,7 @@ impl Seal {
         }
     }
 
-    /// Makes the session's keys from what both ends drew.
+    /// Derives the session's keys from the random bytes of both ends.
     pub(crate) fn open_session(
         &mut self,
         side: SealSide,
@@ -231,8 +249,8 @@ impl Seal {
         });
     }
 
-    /// Seals a packet whose head has its header; the payload is encrypted in place. False when there are no keys to do it
-    /// with, or they have been used up (2^64 packets).
+    /// Seals a packet whose header has been written to its head: adds number and tag, encrypts the payload in place. Returns false when
+    /// the session has no keys yet, or its numbers are used up (2^64 packets).
     pub(crate) fn seal(&mut self, head: &mut PacketHeadBuffer, payload: &mut [u8]) -> bool {
         if opens(&head.0) {
             head.0[HEADER..CLEAR].fill(0);
@@ -260,6 +278,7 @@ impl Seal {
         true
     }
 
+    /// The MAC of a packet that opens a connection.
     fn mac(&self, clear: &[u8], payload: &[u8]) -> hmac::Tag {
         let mut context = hmac::Context::with_key(&self.opening);
         context.update(clear);
@@ -267,14 +286,14 @@ impl Seal {
         context.sign()
     }
 
-    /// Opens a packet in place. Where it is not genuine the payload is undefined afterwards.
+    /// Checks a received packet and decrypts its payload in place. If it is not genuine, the payload is undefined afterwards.
     pub(crate) fn open(&mut self, head: &[u8], payload: &mut [u8]) -> SealVerdict {
         let Some((clear, tag)) = head.get(..HEAD).map(|head| head.split_at(CLEAR)) else {
             return SealVerdict::Forged;
         };
         if opens(clear) {
             let right = self.mac(clear, payload);
-            // Compares every byte, for constant time.
+            // Every byte is compared, so that the time reveals nothing of the right tag. `zip` ends with the tag, after 16 bytes.
             let same = right
                 .as_ref()
                 .iter()

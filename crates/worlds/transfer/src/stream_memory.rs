@@ -1,36 +1,40 @@
-//! Where the bytes of a stream are: in the memory of a receive that has been posted, and beyond it in a bounded ring.
+//! The memory of a received stream: the memory that was posted (given by a receive in progress), and a bounded ring, called staging, for
+//! bytes that came before a receive was posted for them.
 //!
-//! Positions are the stream's. Arrivals are bounded by the grant, so the ring never holds a position twice. Memory may
-//! be posted or sent *round*: used as a ring for a stream longer than itself, whose bytes are not read.
+//! A position is the offset of a byte in the stream. A peer may only send as far as it was granted, so two positions never share a byte
+//! of the ring. Memory may also be posted or sent *round*: used as a ring for a stream longer than itself, whose bytes are not read.
 
 use std::ops::Range;
 
-/// Bytes that memory used round has beyond the length of a round: a run or a packet that begins before its end fits.
+/// Bytes that memory used round has beyond the length of a round: so a run or a packet that begins just before the end of a round fits.
 pub const TAIL: usize = 1 << 16;
 
 /// Bytes that came before a receive was posted for them.
 #[derive(Debug)]
 pub(crate) struct Staging {
-    /// Grown at the first use to its capacity; position p is at p modulo that.
+    /// Empty until the first use, then of `capacity` bytes; position p is at index p modulo `capacity`.
     ring: Vec<u8>,
     capacity: usize,
-    /// End of the furthest byte that is or was here.
+    /// The position behind the furthest byte that was ever stored.
     high: u64,
 }
 
-/// Memory for the stream from `base` on.
+/// Memory of a receive for the stream from position `base` on.
 #[derive(Debug)]
 pub(crate) struct Posted<'a> {
     pub(crate) into: &'a mut [u8],
+    /// The position of the first byte that it receives.
     pub(crate) base: u64,
+    /// How many bytes of the stream it receives.
     bytes: u64,
+    /// Bytes of a round: position p and p + `round` are at the same place.
     round: usize,
-    /// Stream position of its first byte, in whichever round.
+    /// A position that is at the first byte of the memory.
     origin: u64,
 }
 
 impl<'a> Posted<'a> {
-    /// Each byte of it once.
+    /// Memory that is as long as what it receives.
     pub(crate) const fn once(into: &'a mut [u8], base: u64) -> Self {
         let round = into.len();
         Self {
@@ -42,8 +46,8 @@ impl<'a> Posted<'a> {
         }
     }
 
-    /// Room for `bytes` bytes, round and round: a position is always at the same place. Its last [`TAIL`] bytes take what
-    /// begins just before.
+    /// Memory that receives `bytes` bytes round and round. Its last [`TAIL`] bytes receive the rest of a packet that begins just before
+    /// the end of a round.
     pub(crate) fn round(into: &'a mut [u8], base: u64, bytes: u64) -> Self {
         let round = into.len().saturating_sub(TAIL).max(1);
         Self {
@@ -60,7 +64,7 @@ impl<'a> Posted<'a> {
         self.base.saturating_add(self.bytes)
     }
 
-    /// Where a position is in it; `None` when it lies elsewhere.
+    /// The offset in the memory of a stream position; `None` when the memory does not receive that position.
     pub(crate) fn place(&self, position: u64) -> Option<usize> {
         position
             .checked_sub(self.base)
@@ -68,7 +72,7 @@ impl<'a> Posted<'a> {
         usize::try_from((position - self.origin) % self.round as u64).ok()
     }
 
-    /// How many bytes from a position on lie behind each other in it.
+    /// How many bytes of the stream, from a position on, lie one behind the other in the memory.
     pub(crate) fn room(&self, position: u64) -> usize {
         let left = usize::try_from(self.end().saturating_sub(position)).unwrap_or(usize::MAX);
         self.place(position)
@@ -85,13 +89,14 @@ impl Staging {
         }
     }
 
-    /// The parts of the ring that hold `bytes` bytes from `position` on.
+    /// The two parts of the ring that hold `bytes` bytes from `position` on; the second may be empty.
     fn parts(&self, position: u64, bytes: usize) -> [Range<usize>; 2] {
         let at = (position % self.capacity as u64) as usize;
         let first = bytes.min(self.capacity - at);
         [at..at + first, 0..bytes - first]
     }
 
+    /// Stores bytes of the stream. Bytes beyond the capacity are not stored.
     fn put(&mut self, position: u64, bytes: &[u8]) {
         if bytes.is_empty() || bytes.len() > self.capacity {
             return;
@@ -106,6 +111,7 @@ impl Staging {
         self.high = self.high.max(position + bytes.len() as u64);
     }
 
+    /// Shows the ring's `bytes` bytes from `position` on, in one or two parts.
     fn each(&self, position: u64, bytes: usize, mut see: impl FnMut(&[u8])) {
         if bytes == 0 || self.ring.is_empty() {
             return;
@@ -116,7 +122,7 @@ impl Staging {
             .for_each(|part| see(&self.ring[part]));
     }
 
-    /// Copies data of a newly posted receive into its memory: whatever has arrived, with the gaps between.
+    /// Copies what has arrived of a newly posted receive into its memory. Gaps are copied too: their bytes arrive later and overwrite them.
     pub(crate) fn unload(&self, posted: &mut Posted<'_>) {
         let bytes = self.high.min(posted.end()).saturating_sub(posted.base) as usize;
         let mut position = posted.base;
@@ -131,7 +137,7 @@ impl Staging {
     }
 }
 
-/// Puts bytes where they belong.
+/// Stores bytes of the stream: those that the posted memory receives there, the others in the staging ring.
 pub(crate) fn store_bytes(
     posted: &mut Posted<'_>,
     staging: &mut Staging,

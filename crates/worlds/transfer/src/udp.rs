@@ -1,4 +1,5 @@
-//! The UDP carrier: one connected socket, segmentation offload out, joined packets in.
+//! The UDP carrier: sends packets with segmentation offload (`UDP_SEGMENT`) and receives packets that the kernel joined (`UDP_GRO`), on
+//! one socket, mostly a connected one.
 //!
 //! A run leaves as few messages of up to 64 KiB that the kernel (or the device) cuts into packets; joined packets are
 //! received straight into their expected places. Where offload is refused, the same packets are sent again at once, one
@@ -30,22 +31,25 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Most packets that any kernel takes as one (6.9 and later; 64 before).
+/// Most packets that a kernel takes as one message, from Linux 6.9 on.
 const JOINED: usize = 128;
+/// Most packets that earlier kernels take as one message.
 const JOINED_BEFORE: usize = 64;
-/// The kernel counts a socket's time-outs in ticks, of 4 ms mostly; shorter waits go through `ppoll`, which is one more call.
+/// The kernel counts a socket's timeouts in ticks, of 4 ms mostly; shorter waits go through `ppoll`, which is one more call.
 const TICK: Duration = Duration::from_millis(4);
+/// The timeout between [`TICK`] and the longest wait.
 const TICKS: Duration = Duration::from_millis(12);
 /// Pause after the device's queue was full.
 const FULL_QUEUE: Duration = Duration::from_micros(100);
-/// So many reads in a row that brought one full packet each, and many are taken with one call from then on.
+/// After so many reads in a row that brought a single packet with data each, the kernel is assumed to join none on this path: many
+/// messages are read with one call from then on.
 const SINGLE_READS: u32 = 8;
-/// Least bytes for which a prefetch pays.
+/// Least bytes of a run to be sent for which a prefetch pays.
 const MUCH: usize = 16 << 10;
-/// Packets shorter than that are received into memory that was brought in; the kernel is fast with longer ones.
+/// For packets shorter than this, the memory to receive into is prefetched; the kernel is fast with longer ones. In bytes.
 const SHORT: usize = 4 << 10;
 
-/// A connected UDP socket that carries packets.
+/// A UDP socket that carries packets.
 pub struct Udp {
     socket: Socket,
     outgoing: UdpSendBuffers,
@@ -53,38 +57,43 @@ pub struct Udp {
     facts: CarrierFacts,
     counters: CarrierCounters,
     layout: Layout,
-    /// Packets that fitted no place, behind each other.
+    /// Packets that were copied because they fit no place, one behind the other.
     line: Vec<u8>,
-    /// Where the packets of a call that took many are.
+    /// Where each packet of the last receive is, if the layout is [`Layout::Slots`].
     slots: Vec<Slot>,
+    /// How many reads in a row brought a single packet.
     single_reads: u32,
-    /// Whether packets come one by one, and few of them.
+    /// Whether few packets are expected, one by one: the hint of [`PacketCarrier::expect_many`].
     few: bool,
+    /// The socket's read timeout, if one was set.
     timeout: Option<Duration>,
-    /// Memory that was brought into the cache, to be sent and to be received into.
+    /// Brings memory to be sent into the cache.
     outgoing_prefetcher: Prefetcher,
+    /// Brings memory to be received into into the cache.
     incoming_prefetcher: Prefetcher,
+    /// Whether the socket's addresses are IPv6.
     v6: bool,
+    /// Whether the socket is connected to one peer.
     connected: bool,
 }
 
-/// Where the packets of the last read are.
+/// How the packets of the last receive lie in memory.
 #[derive(Clone, Copy, Debug)]
 enum Layout {
-    /// The first `placed` in heads and places, the others behind each other in the spare room.
+    /// Packets of one message: the first `placed` in heads and places, the others one behind the other in the spare room.
     Joined {
         head: usize,
         message: ReceivedMessageInfo,
         placed: usize,
     },
-    /// In slots.
+    /// Each packet has a slot.
     Slots { head: usize },
 }
 
-/// Where one packet of many is.
+/// Where a packet is if its layout is [`Layout::Slots`].
 #[derive(Clone, Debug)]
 enum Slot {
-    /// In the head and the place of its number, so many bytes.
+    /// In the head and the place with its index; the number of its bytes, head included.
     Placed(usize),
     /// In the line.
     Line(Range<usize>),
@@ -94,7 +103,7 @@ impl Udp {
     /// A socket of its own, connected to `peer`.
     ///
     /// # Errors
-    /// What the kernel says of the socket, of the address or of the route.
+    /// An error of the kernel about the socket, the address or the route.
     pub fn connect(peer: SocketAddr, options: UdpCarrierOptions) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(peer), Type::DGRAM, Some(Protocol::UDP))?;
         socket.connect(&SockAddr::from(peer))?;
@@ -104,7 +113,7 @@ impl Udp {
     /// Over a socket that is connected.
     ///
     /// # Errors
-    /// What the kernel says of the socket or its route.
+    /// An error of the kernel about the socket or its route.
     pub fn over(socket: Socket, options: UdpCarrierOptions) -> io::Result<Self> {
         Self::new(socket, options, true)
     }
@@ -113,7 +122,7 @@ impl Udp {
     /// receive call brings packets of one sender.
     ///
     /// # Errors
-    /// What the kernel says of the socket.
+    /// An error of the kernel about the socket.
     pub(crate) fn bound(socket: Socket, options: UdpCarrierOptions) -> io::Result<Self> {
         Self::new(socket, options, false)
     }
@@ -163,12 +172,12 @@ impl Udp {
         })
     }
 
-    /// From now on packets go there.
+    /// From now on packets are sent to this address.
     pub(crate) fn set_destination(&mut self, peer: SocketAddr) {
         self.outgoing.to = Some(SockAddr::from(peer));
     }
 
-    /// Where the packets that came last are from.
+    /// The address that the packets of the last receive came from.
     pub(crate) fn sender(&self) -> Option<SocketAddr> {
         self.incoming.sender()?.as_socket()
     }
@@ -176,7 +185,7 @@ impl Udp {
     /// This end's address.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// An error of the kernel.
     pub fn local(&self) -> io::Result<SocketAddr> {
         address(self.socket.local_addr()?)
     }
@@ -184,12 +193,13 @@ impl Udp {
     /// The other end's address.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// An error of the kernel.
     pub fn peer(&self) -> io::Result<SocketAddr> {
         address(self.socket.peer_addr()?)
     }
 
-    /// What a refused send means; whether the same packets shall be sent again at once.
+    /// Handles the error of a send: makes later sends smaller, or waits for room. Returns whether the same packets shall be sent again at
+    /// once; an error when the path is broken.
     fn refused(&mut self, error: &io::Error, joined: bool) -> io::Result<bool> {
         match error.raw_os_error() {
             Some(libc::EINVAL) if joined && self.facts.joined_out > JOINED_BEFORE => {
@@ -213,7 +223,7 @@ impl Udp {
         }
     }
 
-    /// The route's MTU fell: packets in flight are fragmented, later ones are made shorter.
+    /// Adapts to a route whose MTU fell: from now on the kernel may fragment packets, and the longest packet is made shorter.
     fn shrink(&mut self) -> io::Result<bool> {
         // With many peers the MTU of each route is unknown.
         let packet = if self.connected {
@@ -231,7 +241,7 @@ impl Udp {
         Ok(true)
     }
 
-    /// One read; 0 when nothing is there (or came in the time the socket waits).
+    /// Reads once; returns the number of packets, 0 when there is nothing (also after the socket's timeout, if it waits).
     fn take(
         &mut self,
         head: usize,
@@ -257,6 +267,7 @@ impl Udp {
         }
     }
 
+    /// Reads one message with one packet.
     fn take_single(&mut self, head: usize, flags: i32) -> io::Result<usize> {
         let message = self.incoming.single(self.socket.as_fd(), flags)?;
         self.layout = Layout::Joined {
@@ -267,6 +278,7 @@ impl Udp {
         Ok(1)
     }
 
+    /// Reads one message, which may be many packets that the kernel joined.
     fn take_joined(
         &mut self,
         head: usize,
@@ -302,6 +314,7 @@ impl Udp {
         Ok(packets)
     }
 
+    /// Reads as many messages as there are with one call.
     fn take_many(
         &mut self,
         head: usize,
@@ -339,7 +352,8 @@ impl Udp {
         Ok(self.slots.len())
     }
 
-    /// Copies a message out of the heads from `index` on, the places and the spare room, and cuts it into packets.
+    /// Copies a message from where it was received (the heads from `index` on, the places, the spare room) to the line, and adds a slot
+    /// for each of its packets.
     fn gather(
         &mut self,
         head: usize,
@@ -370,7 +384,7 @@ impl Udp {
         }
     }
 
-    /// Waits in the receive call itself.
+    /// Sets the socket's timeout, so that a receive call waits for about `time`.
     fn wait_for(&mut self, time: Duration) -> io::Result<()> {
         // Few distinct values, so that the option is rarely set; the caller repeats a wait that was too short.
         let time = [INTERRUPT_INTERVAL, TICKS]
@@ -507,6 +521,7 @@ impl PacketCarrier for Udp {
     }
 }
 
+/// A packet whose payload is in its place; `length` is that of the packet.
 fn placed_packet(bytes: &[u8; LONGEST_HEAD], head: usize, length: usize) -> CarrierPacket<'_> {
     CarrierPacket {
         head: &bytes[..head.min(length)],
@@ -514,6 +529,7 @@ fn placed_packet(bytes: &[u8; LONGEST_HEAD], head: usize, length: usize) -> Carr
     }
 }
 
+/// A packet whose payload is in the carrier's memory.
 fn here(bytes: &[u8], head: usize) -> CarrierPacket<'_> {
     let (head, payload) = bytes.split_at(head.min(bytes.len()));
     CarrierPacket {
@@ -522,7 +538,8 @@ fn here(bytes: &[u8], head: usize) -> CarrierPacket<'_> {
     }
 }
 
-/// Whether the packets of a message begin where heads do: all but the last as long as their places.
+/// Whether the first `placed` packets of a message lie exactly in heads and places, which were filled one after the other: all packets
+/// but the last have to be as long as head and place together.
 fn fits(head: usize, places: &[PayloadPlace], message: ReceivedMessageInfo, placed: usize) -> bool {
     let packets = message.bytes.div_ceil(message.segment).max(1);
     let last = message.bytes - (packets - 1) * message.segment;

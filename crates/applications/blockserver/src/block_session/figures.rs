@@ -8,7 +8,7 @@ use stackline_core::units::{format_rate, format_time, three_digits};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// The figures of a session in any world.
+/// The figures of a session, whether it was real, emulated or simulated.
 #[derive(Debug)]
 pub struct BlockSessionFigures {
     /// Its record.
@@ -17,19 +17,19 @@ pub struct BlockSessionFigures {
     pub end: Instant,
     /// How long lists were sent.
     pub asked_for: Duration,
-    /// Servers by number.
+    /// The names of the disk servers, by number.
     pub names: BTreeMap<u16, String>,
-    /// Segments that each server sent again, where that is known.
+    /// Segments that each server retransmitted, by its name; empty if not known.
     pub again: BTreeMap<String, u64>,
     /// Lines about what did not go as planned.
     pub notes: Vec<String>,
-    /// The directory of its run.
+    /// The directory of the run that the session is kept as, if any.
     pub run: Option<String>,
-    /// What the network dropped, by reason, where that is known.
+    /// How many packets the network dropped, by reason; empty if not known.
     pub drops: BTreeMap<String, u64>,
 }
 
-/// Percentile by rank of ascending values.
+/// The value at `share` (0 to 1) of ascending times in ns, by nearest rank, in seconds; NaN if there are none.
 fn at(sorted: &[u64], share: f64) -> f64 {
     let last = sorted.len().saturating_sub(1);
     sorted
@@ -38,10 +38,12 @@ fn at(sorted: &[u64], share: f64) -> f64 {
 }
 
 impl BlockSessionFigures {
+    /// How long blocks were counted, s; never 0, as rates are divided by it.
     fn seconds(&self) -> f64 {
         self.record.score.seconds(Some(self.end)).max(1e-9)
     }
 
+    /// The name of a server, or its number if the name is not known.
     fn name(&self, server: u16) -> String {
         self.names
             .get(&server)
@@ -49,7 +51,7 @@ impl BlockSessionFigures {
             .unwrap_or_else(|| format!("server {server}"))
     }
 
-    /// As tables.
+    /// The figures as text: totals, then tables of servers and of segments.
     #[must_use]
     pub fn text(&mut self) -> String {
         let mut out = String::new();
@@ -101,7 +103,7 @@ impl BlockSessionFigures {
         out
     }
 
-    /// What each server sent.
+    /// Writes the table of servers: what each of them sent.
     fn write_servers(&self, out: &mut String) {
         let (seconds, score) = (self.seconds(), &self.record.score);
         let again = !self.again.is_empty();
@@ -136,7 +138,7 @@ impl BlockSessionFigures {
         }
     }
 
-    /// How long each segment of a block's way took.
+    /// Writes the table of segments: how long each part of a block's path took.
     fn write_segments(&mut self, out: &mut String) {
         let _ = writeln!(
             out,
@@ -157,7 +159,7 @@ impl BlockSessionFigures {
         }
     }
 
-    /// As JSON.
+    /// The figures as JSON.
     #[must_use]
     pub fn json(&mut self) -> Value {
         let seconds = self.seconds();

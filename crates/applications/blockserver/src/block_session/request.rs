@@ -1,5 +1,5 @@
-//! The description of a session: which sets the client asks for, how, when, and what is kept. A session on this machine, on a host
-//! of an emulated network and in virtual time all start from it alone.
+//! The description of a session: which sets the client requests, how and when, and what is kept of it. Sessions on this machine, on a
+//! host of an emulated network and in virtual time are all started from it.
 
 use serde::{Deserialize, Serialize};
 use stackline_blocks::demand::{BlockListSchedule, Demand};
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// How many blocks a viewer keeps unless the request says otherwise.
 const VIEWER_KEEPS: usize = 4096;
 
-/// A session.
+/// The description of a session.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BlockSessionRequest {
     /// The master's address.
@@ -47,7 +47,7 @@ pub struct BlockSessionRequest {
     /// How blocks travel.
     #[serde(with = "by_name")]
     pub transport: BlockDataTransport,
-    /// Servers drop a block that they had to hold longer than this.
+    /// Servers drop a block that has waited longer than this.
     pub age: Option<Duration>,
     /// The receive buffer of each connection, bytes.
     pub receive_buffer: Option<u64>,

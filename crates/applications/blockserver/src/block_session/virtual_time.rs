@@ -22,17 +22,17 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub struct SimulatedSession<'s> {
     /// The network.
     pub network: &'s Network,
-    /// The programs of the hosts.
+    /// Which host runs the client, the master and the disk servers.
     pub roles: Roles,
     /// The transport of lists and blocks.
     pub stack: Stack,
-    /// Disks of each server.
+    /// The number of disks of each server.
     pub disks: u16,
     /// How long one read takes, s.
     pub disk_time: Distribution,
-    /// Memory of each server for blocks.
+    /// The memory of each server for blocks, bytes.
     pub cache: u64,
-    /// The set.
+    /// The set of blocks that the servers hold.
     pub set: BlockSet,
     /// The request.
     pub request: BlockSessionRequest,

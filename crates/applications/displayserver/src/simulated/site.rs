@@ -1,4 +1,6 @@
-//! Client, agents and display at work on their hosts, until all trials are over: programs that wait for one another, and for their processors.
+//! A site: one simulated application, with the programs client, agents and display on their hosts. The programs wait for messages of one
+//! another and for their processors, until all trials are over. An agent is a program that passes requests and answers between a transport
+//! and the client or display on its own host.
 
 mod agents;
 mod client;
@@ -29,28 +31,29 @@ use std::future::Future;
 use std::ops::RangeInclusive;
 use std::rc::Rc;
 
-/// What programs read of a connection at once.
+/// Programs read a connection in pieces of this many bytes.
 const READ_AT_ONCE: u64 = 16 << 10;
 
-/// The two sides of a connection, and of calls.
+/// The two ends of a connection: at the client's host, and at the display's or the internet server's.
 type Ports = [MessagePort<SimulatedDisplayPayload>; 2];
+/// The two ends of remote calls: the one that asks, and the one that answers.
 type Calls = [CallPort<SimulatedDisplayPayload>; 2];
 
-/// What carries messages between the hosts.
+/// How messages travel between client and display.
 enum DisplaySiteRoute {
-    /// Nothing: they are on one.
+    /// Client and display are on the same host.
     Local,
     /// A connection of `tcp`, PUP or blasts.
     Stream(Ports),
-    /// The same of `tcp` or PUP, to an internet server.
+    /// A connection that ends at an internet server, from which the display's agent reads blocks.
     Internet(Ports, InternetServer),
     /// A serial line.
     Line(Box<RefCell<Serial>>),
-    /// Calls of the client or its agent, and of the display's agent back.
+    /// Remote calls (`ikp`): `there` with requests from the client or its agent, `back` with answers from the display's agent.
     Calls { there: Calls, back: Calls },
 }
 
-/// A program.
+/// A program of the site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DisplaySiteProgram {
     Client,
@@ -61,10 +64,10 @@ enum DisplaySiteProgram {
 }
 
 impl DisplaySiteProgram {
-    /// How many there are.
+    /// How many programs a site can have.
     const ALL: u32 = 5;
 
-    /// Its host: the client's, the display's, or the internet server's.
+    /// The index of its host in `DisplaySite::nodes`: 0 the client's, 1 the display's, 2 the internet server's.
     const fn host(self) -> usize {
         match self {
             Self::Client | Self::RemoteAgent => 0,
@@ -74,67 +77,73 @@ impl DisplaySiteProgram {
     }
 }
 
-/// The agent of the client's host, behind a pipe.
+/// The agent of the client's host, to which the client writes through a pipe or pseudo-terminal.
 struct RemoteAgent {
     pipe: RefCell<Pipe>,
-    /// There is something in the pipe, or room.
+    /// Rung when requests are written to the pipe; the agent waits for it.
     filled: Signal,
+    /// Rung when requests that did not fit have been written; the client waits for it.
     emptied: Signal,
 }
 
 /// The agent of the display's host.
 struct LocalAgent {
+    /// Requests that have arrived at the display's host and wait for the agent.
     came: Mailbox<Vec<SimulatedDisplayRequest>>,
-    /// Answers that wait for it, as they will be handed over.
+    /// Answers of the display that wait for the agent; each item is sent by itself.
     answers: Mailbox<Vec<u8>>,
-    /// It has made the transport wait.
+    /// Whether the agent takes no more requests because more than `KEPT` bytes wait for the display.
     is_full: Cell<bool>,
 }
 
-/// An application: client, agents and display.
+/// One simulated application: client, agents and display, with the route between them.
 pub(super) struct DisplaySite {
     context: ProgramContext,
-    /// Its place among applications that share the world.
+    /// Its index among the applications of the simulation; keeps the numbers of their programs apart.
     lane: u32,
+    /// The hosts of the client, the display and the internet server.
     nodes: [NodeIndex; 3],
+    /// The costs of programs on each of these hosts, if the network declares any.
     costs: [Option<HostWorkCosts>; 3],
     class: DisplaySceneClass,
     drawing: DisplayDrawingCosts,
     /// The speed of the display's processor.
     speed: f64,
-    /// Bytes that the client hands over at once.
+    /// The client hands over gathered requests before they exceed this many bytes.
     gathers: usize,
     route: DisplaySiteRoute,
     client: RefCell<SimulatedDisplayClient>,
-    /// All that was asked is answered.
+    /// Rung when every request that asks for an answer has been answered.
     answered: Signal,
     remote: Option<RemoteAgent>,
     local: Option<LocalAgent>,
+    /// The display's state.
     program: RefCell<SimulatedDisplayProgram>,
-    /// Messages for the display, and their bytes.
+    /// Messages that wait for the display.
     inbox: Mailbox<Vec<SimulatedDisplayRequest>>,
+    /// The bytes in `inbox`.
     waiting: Cell<usize>,
-    /// Its reply to a client on its own host.
+    /// Replies of the display to a client on its own host.
     replies: Mailbox<Vec<u8>>,
-    /// The points that requests have passed, where somebody wants to know.
+    /// The points that requests have passed. None if the run is not traced.
     passed: Option<RefCell<Vec<DisplayPointPassage>>>,
 }
 
-/// What came of it.
+/// The results of a site.
 pub(super) struct Over {
-    /// What each trial took.
+    /// The time of each trial.
     pub(super) taken: Vec<Duration>,
-    /// When, and by which requests.
+    /// When each trial began and ended, and which requests it made.
     pub(super) trials: Vec<SimulatedDisplayTrial>,
-    /// The points that requests have passed, in trials and between them.
+    /// The points that requests have passed, in trials and between them; empty if not traced.
     pub(super) passed: Vec<DisplayPointPassage>,
 }
 
 impl DisplaySite {
-    /// An application at its place among those of the simulation. `traced`: the points that requests pass are kept.
+    /// Creates the application with index `lane` on the hosts `nodes`. If `traced`, the points that requests pass are recorded.
     ///
     /// # Errors
-    /// When a path, or what its carrier needs of it, is not there.
+    /// When the network has no path between the hosts, or the path does not suit the carrier.
     pub(super) fn new(
         scene: &SimulatedDisplayScene<'_>,
         simulation: &mut Simulation<'_, ()>,
@@ -188,7 +197,7 @@ impl DisplaySite {
         }))
     }
 
-    /// Starts all programs; the client begins over a connection once that is there.
+    /// Starts all programs. If there is a connection, the client begins its actions once it is established.
     pub(super) fn start(self: &Rc<Self>, actions: VecDeque<Action>) {
         self.start_carriers();
         if self.remote.is_some() {
@@ -215,7 +224,7 @@ impl DisplaySite {
         });
     }
 
-    /// Starts a program.
+    /// Starts a program that shares this site.
     fn spawn<F: Future<Output = Result<()>> + 'static>(
         self: &Rc<Self>,
         program: impl FnOnce(Rc<Self>) -> F,
@@ -228,19 +237,19 @@ impl DisplaySite {
         self.client.borrow().is_over
     }
 
-    /// Whether a trial goes on.
+    /// Whether a trial is under way.
     pub(super) fn is_measured(&self) -> bool {
         self.client.borrow().is_measured()
     }
 
-    /// Enters what went over its serial line, if it has one, among the counters of all ports.
+    /// Writes the counters of the site's serial line, if it has one, into those of all ports.
     pub(super) fn enter_line(&self, ports: &mut [PortCounters]) {
         if let DisplaySiteRoute::Line(line) = &self.route {
             line.borrow().write_counters(ports);
         }
     }
 
-    /// What has come of it so far.
+    /// Takes the results so far.
     pub(super) fn over(&self) -> Over {
         let mut client = self.client.borrow_mut();
         Over {
@@ -256,14 +265,14 @@ impl DisplaySite {
         self.context.now()
     }
 
-    /// Requests have passed a point now.
+    /// Records that requests pass a point now.
     fn pass(&self, point: DisplayRequestPoint, requests: &[SimulatedDisplayRequest]) {
         for request in requests {
             self.pass_at(self.now(), point, request.number..=request.number);
         }
     }
 
-    /// Requests of those numbers have passed a point at that moment; `Hello` is none.
+    /// Records that the requests with these numbers passed a point at `at`. `Hello`, number 0, is left out.
     fn pass_at(&self, at: Instant, point: DisplayRequestPoint, requests: RangeInclusive<u32>) {
         if let Some(passed) = &self.passed {
             let numbers = requests.filter(|request| *request > 0);
@@ -273,7 +282,7 @@ impl DisplaySite {
         }
     }
 
-    /// A program works for so long.
+    /// Occupies the processor of a program's host for `takes`.
     async fn work(&self, program: DisplaySiteProgram, kind: WorkKind, takes: Duration) {
         let number = DisplaySiteProgram::ALL * self.lane + program as u32;
         self.context
@@ -281,25 +290,25 @@ impl DisplaySite {
             .await;
     }
 
-    /// A program takes a message from its transport or hands one over, and does what else that takes.
+    /// Charges a program for receiving a message from its transport or handing one over, and for `beside` in addition.
     async fn message(&self, program: DisplaySiteProgram, beside: Duration) {
         let costs = self.costs[program.host()].as_ref();
         let takes = costs.map_or(Duration::ZERO, HostWorkCosts::message) + beside;
         self.work(program, WorkKind::Messages, takes).await;
     }
 
-    /// What a program takes for so many bytes.
+    /// The time that a program needs to handle this many bytes.
     fn of_bytes(&self, program: DisplaySiteProgram, bytes: usize) -> Duration {
         let costs = self.costs[program.host()].as_ref();
         costs.map_or(Duration::ZERO, |costs| costs.bytes(bytes as u64))
     }
 
-    /// What the display takes for what takes so many ns at the speed for which costs were measured.
+    /// The time of display work that takes `ns` on a host of speed 1, scaled to the speed of the display's host and rounded.
     fn scaled(&self, ns: f64) -> Duration {
         Duration((ns / self.speed + 0.5) as u64)
     }
 
-    /// A program of the client's host that looks now and then sees what is there, at its next look.
+    /// Waits until a program of the client's host notices what has arrived: at its next poll if the host polls, else at once.
     async fn look(&self) {
         if let Some(costs) = &self.costs[0] {
             let seen = costs.seen(self.now());
@@ -309,14 +318,14 @@ impl DisplaySite {
         }
     }
 
-    /// A message for the display.
+    /// Puts a message into the display's inbox.
     fn put_in_inbox(&self, requests: Vec<SimulatedDisplayRequest>) {
         self.waiting.set(self.waiting.get() + bytes(&requests));
         self.inbox.put(requests);
     }
 }
 
-/// What carries messages between the hosts of a scene.
+/// Sets up the route between the hosts of a scene: a connection, calls, a serial line or none.
 fn route(
     scene: &SimulatedDisplayScene<'_>,
     simulation: &mut Simulation<'_, ()>,

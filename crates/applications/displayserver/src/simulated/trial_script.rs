@@ -1,4 +1,5 @@
-//! What a simulated client does, trial by trial, and what of that the display has to draw.
+//! The script of a simulated client: its actions (requests, waits, begin and end of trials) and, for each request, how long the display
+//! draws. A trial is one measurement of a rate: how long a picture takes to define or draw.
 
 use super::scene::{
     DisplayDrawingCosts, DisplaySceneClass, SimulatedDisplayScene, SymbolDrawMoment,
@@ -13,43 +14,43 @@ use std::collections::{BTreeMap, VecDeque};
 /// A request on its way to the display.
 #[derive(Clone, Debug)]
 pub(super) struct SimulatedDisplayRequest {
-    /// Its number since `Hello`, which has none.
+    /// Its number in the order of sending; `Hello` is 0.
     pub(super) number: u32,
     /// The request as it is sent.
     pub(super) bytes: Vec<u8>,
-    /// Bytes that it has on its way beyond those, or fewer.
+    /// The difference between its simulated length and the length of `bytes`, bytes; negative if it is shorter on the network.
     pub(super) beyond: isize,
-    /// What the display draws for it, ns; nothing where it draws with what comes later.
+    /// How long the display draws for it, ns at speed 1. None if its effect is drawn together with that of a later request.
     pub(super) draw: Option<f64>,
-    /// Whether an answer is wanted.
+    /// Whether the display answers it.
     pub(super) wants: bool,
-    /// Whether the trial is the time in which it is drawn.
+    /// Whether the time of drawing it is recorded as the time of a trial.
     pub(super) timed: bool,
 }
 
 impl SimulatedDisplayRequest {
-    /// Bytes that it has on its way.
+    /// Its simulated length, bytes.
     pub(super) const fn length(&self) -> usize {
         self.bytes.len().saturating_add_signed(self.beyond)
     }
 }
 
-/// What a client does next.
+/// An action of the client.
 #[derive(Clone, Debug)]
 pub(super) enum Action {
-    /// It makes a request, which goes with others.
+    /// Makes a request, which is gathered with others before they are handed over.
     Request(SimulatedDisplayRequest),
-    /// It hands over what it has, and waits until all is answered that an answer was wanted of.
+    /// Hands over the gathered requests, and waits until every request that asks for an answer has been answered.
     Await,
-    /// It hands over what it has.
+    /// Hands over the gathered requests.
     Hand,
-    /// A trial begins.
+    /// Begins a trial.
     Begin,
-    /// It ends.
+    /// Ends the trial.
     End,
 }
 
-/// All trials of a rate.
+/// The actions of a client for all trials of one rate.
 #[derive(Debug, Default)]
 pub(super) struct DisplayTrialScript {
     pub(super) actions: VecDeque<Action>,
@@ -77,7 +78,7 @@ impl DisplayTrialScript {
             },
             None,
         );
-        // What drawing takes is said, and nobody looks at pixels.
+        // A window of one pixel: drawing times are given by the costs, and the pixels are never looked at.
         writer.request(
             &DisplayRequest::CreateWindow(WINDOW, (1, 1), picture.name.as_bytes()),
             None,
@@ -89,7 +90,7 @@ impl DisplayTrialScript {
     }
 }
 
-/// What drawing each symbol takes, and `SYMBOL` the whole.
+/// The time to draw each symbol by its number, ns; that of `SYMBOL` is the time of the whole picture.
 fn costs(drawing: &DisplayDrawingCosts, picture: &DisplayPicture) -> BTreeMap<u32, f64> {
     let mut costs = BTreeMap::new();
     for (number, items) in &picture.symbols {
@@ -105,7 +106,7 @@ fn costs(drawing: &DisplayDrawingCosts, picture: &DisplayPicture) -> BTreeMap<u3
     costs
 }
 
-/// What an item takes: a call what it calls.
+/// The time to draw an item, ns; for a call, that of the symbol that it calls (0 if unknown).
 fn of(
     drawing: &DisplayDrawingCosts,
     costs: &BTreeMap<u32, f64>,
@@ -118,15 +119,19 @@ fn of(
     drawing.item(item, letters)
 }
 
+/// Builds a [`DisplayTrialScript`].
 struct DisplayScriptWriter<'s> {
     scene: &'s SimulatedDisplayScene<'s>,
     picture: &'s DisplayPicture,
+    /// The time to draw each symbol, ns.
     costs: BTreeMap<u32, f64>,
+    /// How many requests there are so far.
     requests: u32,
     script: DisplayTrialScript,
 }
 
 impl DisplayScriptWriter<'_> {
+    /// Adds a request with its length on the network. `Hello` and `Sync` are always answered, others if `wants`.
     fn job(&mut self, request: &DisplayRequest<'_>, draw: Option<f64>, wants: bool, timed: bool) {
         let mut bytes = Vec::new();
         write_request(&mut bytes, request, wants);
@@ -158,10 +163,12 @@ impl DisplayScriptWriter<'_> {
             }));
     }
 
+    /// Adds a request that does not ask for an answer.
     fn request(&mut self, request: &DisplayRequest<'_>, draw: Option<f64>) {
         self.job(request, draw, false, false);
     }
 
+    /// Adds a request that asks for an answer, and waits for it.
     fn ask(&mut self, request: &DisplayRequest<'_>, draw: Option<f64>) {
         let asks = !matches!(
             request,
@@ -171,7 +178,8 @@ impl DisplayScriptWriter<'_> {
         self.script.actions.push_back(Action::Await);
     }
 
-    /// Nothing is there before, and the window shows it or nothing; then what is measured.
+    /// Adds one trial. First the symbol is defined, empty or with the picture as the rate needs it, and the window set to show it or
+    /// nothing; then come the measured requests.
     fn trial(&mut self, rate: DisplayBenchSubject) {
         let shows = |symbol| DisplayRequest::DisplayView(WINDOW, symbol, (8, 8), FULL_SIZE);
         let has_picture = rate == DisplayBenchSubject::Display
@@ -210,7 +218,8 @@ impl DisplayScriptWriter<'_> {
         self.script.actions.push_back(Action::End);
     }
 
-    /// Nothing is seen, and nothing is waited for but that all is taken.
+    /// The measured part of `Construction`: the symbol is defined without being shown. The trial ends once all requests are handed over;
+    /// the answer is awaited after it.
     fn constructed(&mut self) {
         self.request(&DisplayRequest::DefineSymbol(SYMBOL), None);
         self.items(|_, _| None);
@@ -220,10 +229,12 @@ impl DisplayScriptWriter<'_> {
             .extend([Action::Hand, Action::End, Action::Await]);
     }
 
+    /// The time to draw the whole picture, ns.
     fn whole(&self) -> f64 {
         self.costs.get(&SYMBOL).copied().unwrap_or(0.0)
     }
 
+    /// Adds all items of the picture; `draw` gives the drawing time of an item with that many letters.
     fn items(&mut self, draw: impl Fn(&DisplayItem, usize) -> Option<f64>) {
         let picture = self.picture;
         for (item, letters) in &picture.items {
@@ -234,7 +245,7 @@ impl DisplayScriptWriter<'_> {
         }
     }
 
-    /// The whole as one symbol, which is seen or not.
+    /// Defines the whole picture as one symbol, which is drawn if it is `seen`: item by item, or when it is complete.
     fn defined(&mut self, seen: bool) {
         let drawing = self.scene.drawing;
         let growing = seen && self.scene.shown == SymbolDrawMoment::Growing;
@@ -244,6 +255,7 @@ impl DisplayScriptWriter<'_> {
         self.ask(&DisplayRequest::EndSymbol, rest);
     }
 
+    /// The measured part of a picture that is sent at a level.
     fn level(&mut self, level: DisplaySendLevel) {
         let (picture, drawing) = (self.picture, self.scene.drawing);
         match level {
@@ -270,7 +282,7 @@ impl DisplayScriptWriter<'_> {
         }
     }
 
-    /// A symbol of a structure; the whole is seen.
+    /// Defines one symbol of a structured picture. Only `SYMBOL`, the whole, is shown and therefore drawn.
     fn structured(&mut self, number: u32, items: &[DisplayItem]) {
         let is_whole = number == SYMBOL;
         let growing = is_whole && self.scene.shown == SymbolDrawMoment::Growing;
@@ -283,7 +295,7 @@ impl DisplayScriptWriter<'_> {
         self.ask(&DisplayRequest::EndSymbol, rest);
     }
 
-    /// An agent has the picture: an item of it changes, and it is drawn again from there.
+    /// The measured part if the agent has the picture (class `Distributed`): one item is changed, and the whole picture is drawn again.
     fn edited(&mut self, level: DisplaySendLevel) {
         let Some((item, letters)) = self.picture.items.first() else {
             return;

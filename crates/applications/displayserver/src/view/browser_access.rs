@@ -1,5 +1,5 @@
-//! What a browser may see: the page and the WebSocket for whoever knows the secret, by a page that came from here. All else is refused, each
-//! with a sentence that says why.
+//! Access control of the display's web view. A browser gets the page and the WebSocket only if its request carries the secret and does not
+//! come from another site's page. Every other request is refused with a sentence that says why.
 
 use crate::address::DisplayAddress;
 use hyper::body::Incoming;
@@ -13,15 +13,16 @@ use std::net::{IpAddr, SocketAddr};
 use tungstenite::handshake::server::create_response_with_body;
 
 const PAGE: &str = include_str!("../view.html");
-/// The page asks nobody but this server, and runs nothing but its own script.
+/// The `Content-Security-Policy` of every response: the page connects only to this server, and runs only its inline script and styles.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; \
                       frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+/// The reason that a refused WebSocket gets; it does not say which condition failed.
 const NO_ACCESS: &str = "a viewer needs the secret and must use a page from this server\n";
 
-/// What a request gets.
+/// The response to a request, and whether the request is to be counted as a guess.
 pub(super) struct BrowserAnswer {
     pub(super) response: Response<String>,
-    /// Somebody may be guessing.
+    /// Whether the request carried a wrong secret: somebody may be guessing.
     pub(super) is_wrong_secret: bool,
 }
 
@@ -34,12 +35,12 @@ impl From<Response<String>> for BrowserAnswer {
     }
 }
 
-/// An answer of text.
+/// A plain-text response.
 pub(super) fn text_response(status: StatusCode, body: impl Into<String>) -> Response<String> {
     response(status, "text/plain; charset=utf-8", body.into())
 }
 
-/// Why there is no room, whatever was asked.
+/// The response to any request while the server has no room for it: 503 with the reason `why`.
 pub(super) fn busy_response(why: &str) -> Response<String> {
     text_response(
         StatusCode::SERVICE_UNAVAILABLE,
@@ -51,7 +52,7 @@ fn response(status: StatusCode, kind: &'static str, body: String) -> Response<St
     let mut response = Response::new(body);
     *response.status_mut() = status;
     for (name, value) in [
-        // There is one request.
+        // The server handles one request per connection.
         (CONNECTION, "close"),
         (CONTENT_TYPE, kind),
         (CONTENT_SECURITY_POLICY, POLICY),
@@ -69,11 +70,12 @@ fn set_field(response: &mut Response<String>, name: HeaderName, value: &'static 
         .insert(name, HeaderValue::from_static(value));
 }
 
-/// Who may look on: whoever knows the secret, by a page that came from here.
+/// Decides which requests get the page or the WebSocket: they need the secret, this server's host name and, if any, its origin.
 #[derive(Debug)]
 pub(super) struct BrowserAccess {
+    /// The secret: the query of the page's address and of the WebSocket's.
     token: Secret,
-    /// The address at which it listens; none where that are all of them, or a unix socket.
+    /// The IP address at which the server listens. None if it listens at all addresses (`0.0.0.0`, `::`) or at a Unix socket.
     address: Option<IpAddr>,
 }
 
@@ -90,14 +92,14 @@ impl BrowserAccess {
         Self { token, address }
     }
 
-    /// What is answered to a request; one for a WebSocket that may be opened gets `101 Switching Protocols`.
+    /// Answers a request. A WebSocket request that is allowed gets `101 Switching Protocols`.
     pub(super) fn answer(&self, request: &Request<Incoming>) -> BrowserAnswer {
         let headers = request.headers();
         let host = match host_of(headers) {
             Ok(host) => host,
             Err(why) => return text_response(StatusCode::BAD_REQUEST, why).into(),
         };
-        // As proxies ask, with the host in the target: that one counts (RFC 9112, section 3.2.2).
+        // A request for a proxy has the host in its target, which takes precedence over `Host` (RFC 9112, section 3.2.2).
         let authority = request.uri().authority();
         if !self.is_own(host) || !authority.is_none_or(|authority| self.is_own(authority.as_str()))
         {
@@ -120,8 +122,9 @@ impl BrowserAccess {
         }
     }
 
-    /// Whether a host is this one. Somebody else's name may lead here too (DNS rebinding): its pages are of another origin, and get nothing.
-    /// Ports may differ where they are forwarded.
+    /// Whether a host (name or IP address, with or without a port) is this server. Another site can make its own name resolve to this
+    /// address (DNS rebinding), so a name must be `localhost` or the machine's, and an IP address must be one at which the server listens.
+    /// The port is ignored: it may be forwarded.
     fn is_own(&self, host: &str) -> bool {
         let name = match host.rsplit_once(':') {
             Some((name, port)) if port.bytes().all(|digit| digit.is_ascii_digit()) => name,
@@ -146,7 +149,7 @@ impl BrowserAccess {
         }
     }
 
-    /// The page itself says nothing of the display: it needs no secret, but gets none either.
+    /// Answers a request that is not for a WebSocket: `/` with the secret as its query gets the page. The page does not contain the secret.
     fn page(&self, request: &Request<Incoming>) -> BrowserAnswer {
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             let why = "the page supports only GET and HEAD\n";
@@ -170,7 +173,7 @@ impl BrowserAccess {
         }
     }
 
-    /// Opens a WebSocket, or says why not. Browsers speak several versions, of which 13 is RFC 6455's.
+    /// Answers a WebSocket request: it must be for `/pixels`, have an `Origin` and the secret, and ask for version 13 (RFC 6455).
     fn web_socket(&self, request: &Request<Incoming>) -> BrowserAnswer {
         let headers = request.headers();
         if headers
@@ -189,7 +192,7 @@ impl BrowserAccess {
                 return text_response(StatusCode::BAD_REQUEST, why).into();
             }
         };
-        // Other origins than this host were refused already.
+        // `answer` has already refused every origin other than this host; a request without an origin is not from a page.
         if !headers.contains_key(ORIGIN) || request.uri().path() != "/pixels" {
             return text_response(StatusCode::FORBIDDEN, NO_ACCESS).into();
         }
@@ -204,7 +207,8 @@ impl BrowserAccess {
     }
 }
 
-/// The host that a request names, where its fields are as RFC 9112 asks (section 3.2); hyper sees to the rest of the head.
+/// The value of the only `Host` field of a request (RFC 9112, section 3.2). An error if there is not exactly one, if it is not a host, or
+/// if there are several origins. hyper has checked the rest of the head.
 fn host_of(headers: &HeaderMap) -> Result<&str, &'static str> {
     if headers.get_all(ORIGIN).iter().count() > 1 {
         return Err("the request names several origins\n");
@@ -220,7 +224,8 @@ fn host_of(headers: &HeaderMap) -> Result<&str, &'static str> {
         .ok_or("the request's host is not a valid host name\n")
 }
 
-/// Whether a browser says that somebody else's page asks (`Origin`; Fetch Metadata): a page may ask for a WebSocket, and people for a page.
+/// Whether the browser states that another site's page made the request (`Origin`, and `Sec-Fetch-Site` and `Sec-Fetch-Mode` of Fetch
+/// Metadata). `mode` is the only allowed fetch mode: `websocket` for the WebSocket, `navigate` for the page. Missing fields are allowed.
 fn is_foreign(headers: &HeaderMap, mode: &str, host: &str) -> bool {
     let is_other = |name: &str, known: &[&str]| {
         headers

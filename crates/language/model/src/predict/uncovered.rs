@@ -25,11 +25,11 @@ pub(super) use turns::{
     pairs_at_random, pairs_that_meet, turns,
 };
 
-/// From this number of losses on, a transfer has the average window of the long-run formula.
+/// With at least this many expected losses, a transfer has the average window of the long-run formula.
 const MANY: f64 = 30.0;
-/// In a transfer of this many round trips the cost of its beginning hardly matters.
+/// A transfer of at least this many round trips is long: its slow start hardly matters.
 const LONG: f64 = 60.0;
-/// A window that allows up to this many times the steady rate is close to being the limit.
+/// A window that allows less than this many times the steady rate is close to being the limit.
 const NEAR_WINDOW: f64 = 1.5;
 
 /// The reason why no formula covers a transfer, if none does.
@@ -80,7 +80,8 @@ pub(super) fn transfer(
     overrun(flow, elapsed_s / rtt_s)
 }
 
-/// Paced units: too few of them, at random, about as fast as the path carries them, or faster than the window opens.
+/// Paced units that are too few, that arrive at random or about as fast as the path carries them, that wait for the
+/// window at the beginning, or that are bursts too long for a queue.
 fn paced(flow: &ModelledFlow<'_>, estimate: &TransferEstimate<'_>) -> Result<(), String> {
     const FEW: f64 = 20.0;
     let pace = estimate.pace;
@@ -114,7 +115,8 @@ fn paced(flow: &ModelledFlow<'_>, estimate: &TransferEstimate<'_>) -> Result<(),
     Ok(())
 }
 
-/// Datagrams are sent as fast as they are handed over: what a queue cannot hold is lost.
+/// Datagrams that overflow a queue, as they are sent as fast as they are handed over; and transfers that are mostly
+/// start and end messages.
 fn datagrams(flow: &ModelledFlow<'_>, limit: &str) -> Result<(), String> {
     if limit == "round trips" {
         return Err(
@@ -139,7 +141,7 @@ fn datagrams(flow: &ModelledFlow<'_>, limit: &str) -> Result<(), String> {
     }
 }
 
-/// The first packets take longer to transmit than the retransmission timeout: they are retransmitted needlessly.
+/// First packets that take longer to transmit than the retransmission timeout, and so are retransmitted needlessly.
 fn slow_packets(s: &Situation<'_>, path: &PathModel, bytes: u64) -> Result<(), String> {
     let packet = s.transport.segment_bytes + s.transport.header_bytes;
     let Some(hop) = path.bottleneck(packet).filter(|_| s.transport.stream) else {
@@ -161,7 +163,7 @@ fn slow_packets(s: &Situation<'_>, path: &PathModel, bytes: u64) -> Result<(), S
     Ok(())
 }
 
-/// Other traffic on the same link or host.
+/// Other traffic on the same link or host. `rounds` is the number of round trips of the transfer.
 fn beside(s: &Situation<'_>, path: &PathModel, rounds: f64) -> Result<(), String> {
     let packet = s.transport.segment_bytes + s.transport.header_bytes;
     if let Some(host) = s.busy_with_others() {
@@ -201,7 +203,7 @@ fn side_by_side(s: &Situation<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// A return path that is too slow for the acknowledgements.
+/// A return path that carries an acknowledgement more slowly than the data path carries a segment.
 fn return_path(s: &Situation<'_>, data: &PathModel, acks: &PathModel) -> Result<(), String> {
     let packet = s.transport.segment_bytes + s.transport.header_bytes;
     let (Some(there), Some(back)) = (
@@ -225,7 +227,7 @@ fn return_path(s: &Situation<'_>, data: &PathModel, acks: &PathModel) -> Result<
 /// Packets that begin and end a transfer, in each direction.
 const CONTROLS: f64 = 2.0;
 
-/// Few losses in a stream: whether and when they occur decides the result.
+/// A stream with few losses, whose number and positions decide the result, or with losses in bursts.
 fn losses(flow: &ModelledFlow<'_>) -> Result<(), String> {
     let p = flow.loss();
     if !flow.s.transport.stream {
@@ -253,7 +255,8 @@ fn losses(flow: &ModelledFlow<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Windows that losses keep so small that timeouts are the rule, unless they still allow much more than the limit.
+/// Windows that losses keep so small that timeouts dominate, unless such a window still allows much more than the
+/// steady rate.
 fn few_segments(flow: &ModelledFlow<'_>, estimate: &TransferEstimate<'_>) -> Result<(), String> {
     const MUCH_MORE: f64 = 4.0;
     let p = flow.loss();
@@ -280,8 +283,10 @@ fn few_segments(flow: &ModelledFlow<'_>, estimate: &TransferEstimate<'_>) -> Res
     Ok(())
 }
 
-/// Several streams so short that one which waited for a timer does not catch up, and datagrams of several pairs.
+/// Several streams that are so short that one which waits for a timeout does not catch up; and short transfers of
+/// datagrams by several pairs.
 fn together(flow: &ModelledFlow<'_>, elapsed_s: f64, rtt_s: f64) -> Result<(), String> {
+    // A transfer of so many minimum retransmission timeouts is long enough to catch up after one.
     const TIMERS: f64 = 25.0;
     let s = flow.s;
     if s.part.replicas < 2 {
@@ -300,7 +305,7 @@ fn together(flow: &ModelledFlow<'_>, elapsed_s: f64, rtt_s: f64) -> Result<(), S
     Ok(())
 }
 
-/// Windows of few segments, which wait for delayed acknowledgements.
+/// Windows of few segments, which are sometimes used up while an acknowledgement is delayed.
 fn small_window(flow: &ModelledFlow<'_>) -> Result<(), String> {
     const FEW: f64 = 10.0;
     let segment = count_to_f64(flow.s.transport.segment_bytes);
@@ -352,7 +357,8 @@ fn fed(path: &PathModel) -> impl Iterator<Item = Fed<'_>> {
     })
 }
 
-/// A queue that slow start overruns, or that is too small for the window in the long run.
+/// A queue that overflows in slow start, or that is too small for the window in the long run. `rounds` is the number
+/// of round trips of the transfer.
 fn overrun(flow: &ModelledFlow<'_>, rounds: f64) -> Result<(), String> {
     let (s, packet) = (flow.s, count_to_f64(flow.packet()));
     for Fed {
@@ -406,7 +412,8 @@ fn overrun(flow: &ModelledFlow<'_>, rounds: f64) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a queue is far too small to cover a fall of the window.
+/// Whether a queue is far too small to keep the link busy when a loss reduces the window. `product` is the
+/// bandwidth-delay product, in bytes.
 fn small(flow: &ModelledFlow<'_>, product: f64, queue: f64) -> bool {
     let least = if flow.s.transport.congestion == CongestionModel::Reno {
         0.8
@@ -416,7 +423,8 @@ fn small(flow: &ModelledFlow<'_>, product: f64, queue: f64) -> bool {
     queue < least * product || queue < 16.0 * count_to_f64(flow.packet())
 }
 
-/// Messages that all pairs send at once into a queue that cannot hold them.
+/// Messages of turns that no formula covers: their windows open concurrently, or they are longer than the buffers, or
+/// all pairs together overflow a queue. Sizes are in bytes.
 pub(super) fn messages(s: &Situation<'_>, [request, response]: [u64; 2]) -> Result<(), String> {
     if request.max(response)
         > s.transport

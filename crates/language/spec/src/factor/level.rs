@@ -5,11 +5,11 @@ use alloc::string::String;
 /// One level.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FactorLevel {
-    /// What the specification says.
+    /// The written value.
     AsWritten,
-    /// So many times that.
+    /// This multiple of the written value.
     Times(f64),
-    /// This, written in its place.
+    /// This text in the place of the written value.
     Text(String),
 }
 

@@ -1,18 +1,18 @@
-//! Changes of a text: which bytes are replaced, and by what.
+//! Edits of a text: which bytes are replaced, and by what text.
 
 use crate::diagnostic::TextSpan;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// One change.
+/// Replaces the bytes `at` by `text`. An empty range inserts.
 pub(super) struct LevelEdit {
     at: Range<usize>,
     text: String,
 }
 
 impl LevelEdit {
-    /// Puts a text in the place of another.
+    /// Replaces the span by `text`.
     pub(super) fn replace(span: TextSpan, text: impl Into<String>) -> Self {
         Self {
             at: span.start..span.end,
@@ -20,7 +20,7 @@ impl LevelEdit {
         }
     }
 
-    /// Puts a text behind another.
+    /// Inserts `text` directly behind the span.
     pub(super) fn behind(span: TextSpan, text: impl Into<String>) -> Self {
         Self {
             at: span.end..span.end,
@@ -28,7 +28,7 @@ impl LevelEdit {
         }
     }
 
-    /// Puts a text before another.
+    /// Inserts `text` directly before the span.
     pub(super) fn before(span: TextSpan, text: impl Into<String>) -> Self {
         Self {
             at: span.start..span.start,
@@ -36,13 +36,13 @@ impl LevelEdit {
         }
     }
 
-    /// Takes a text away.
+    /// Deletes the span.
     pub(super) fn without(span: TextSpan) -> Self {
         Self::replace(span, "")
     }
 }
 
-/// The text with all changes.
+/// Applies all edits, which must not overlap.
 pub(super) fn apply_edits(source: &str, mut edits: Vec<LevelEdit>) -> String {
     edits.sort_by_key(|edit| edit.at.start);
     let (mut text, mut last) = (String::new(), 0);

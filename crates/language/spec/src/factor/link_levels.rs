@@ -1,4 +1,4 @@
-//! Properties of links at a level.
+//! The edits that set a property of links to a level.
 
 use super::level::FactorLevel;
 use super::level_edit::LevelEdit;
@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use stackline_core::error::{Error, Result};
 use stackline_core::network::DEFAULT_MTU;
 
-/// What is to be changed where.
+/// The edits for a property of the link between `ends`, or of all links.
 pub(super) fn edits(
     written: &WrittenSpec<'_>,
     property: LinkProperty,
@@ -44,7 +44,7 @@ pub(super) fn edits(
             Err(error) => refused = Some(error),
         }
     }
-    // Of all links those that have the property are meant.
+    // A factor of all links concerns those whose property can be varied; one of a single link must be possible.
     match refused {
         Some(error) if ends.is_some() || edits.is_empty() => Err(error),
         _ => Ok(edits),
@@ -69,6 +69,7 @@ fn no_such(all: &[&LinkItem], ends: Option<&(String, String)>) -> Error {
     }
 }
 
+/// The edits for a property of one link.
 fn of_one(
     written: &WrittenSpec<'_>,
     property: LinkProperty,
@@ -93,7 +94,7 @@ fn of_one(
     }
 }
 
-/// That a link has nothing of a property that could be multiplied.
+/// The error of a link that has no value of the property to multiply.
 fn nothing_to_multiply(
     name: &str,
     what: &str,
@@ -150,7 +151,7 @@ fn queue(
             Ok(vec![LevelEdit::replace(value.span, text.clone())])
         }
         (Some(QueueLimit::Packets(value)), FactorLevel::Text(text)) => {
-            // `packets` stands behind the number.
+            // The word `packets` behind the number is replaced too.
             let packets = written.span(written.token_from(value.span.end));
             let span = value.span.to(packets);
             Ok(vec![LevelEdit::replace(span, text.clone())])
@@ -168,11 +169,12 @@ fn queue(
     }
 }
 
+/// The span of the first token in a span.
 fn first_word(written: &WrittenSpec<'_>, span: TextSpan) -> TextSpan {
     written.span(written.token_from(span.start))
 }
 
-/// A clause right behind the delay.
+/// Inserts a clause directly behind the link's delay.
 fn clause(link: &LinkItem, text: String) -> LevelEdit {
     let delay = match &link.delay {
         DelayItem::Constant(value) => value.span,

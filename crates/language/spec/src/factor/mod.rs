@@ -1,7 +1,8 @@
-//! Factors of a designed experiment: read out of a specification or a flag, and written into a specification at one of their levels.
+//! Factors of a designed experiment. A factor is a property that is varied; its levels are the values it takes. This
+//! module reads factors from a specification or a flag, and writes a specification text with factors at given levels.
 //!
-//! A level changes the text and nothing else, so [`crate::check`] judges every run of a design as it judges any text, and whoever wants
-//! to can run one by hand. Nothing here knows designs.
+//! A level changes only the text, so [`crate::check`] checks each run of a design like any other text, and each can be
+//! run by hand. Which levels a design combines is decided elsewhere.
 
 mod level;
 mod level_edit;
@@ -25,13 +26,13 @@ use level_edit::{LevelEdit, apply_edits};
 use stackline_core::error::{Error, Result};
 use written_spec::{WrittenSpec, with_parsed};
 
-/// What is varied, and its levels.
+/// A property that is varied, with its levels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Factor {
     what: VariedProperty,
-    /// As it is written, without its levels: `bandwidth of a - b`.
+    /// The property as it is written, without the levels: `bandwidth of a - b`.
     pub name: String,
-    /// At least two.
+    /// The levels, at least two.
     pub levels: Vec<FactorLevel>,
 }
 
@@ -53,7 +54,8 @@ impl core::fmt::Display for Factor {
 }
 
 impl Factor {
-    /// How many times better is better without end: `None` where more of it is no better, such as of a stack.
+    /// The multiple of the written value that stands for an ideal one: 1000 for a bandwidth, 0.001 for a delay. `None`
+    /// for a property such as the stack, of which neither more nor less is simply better.
     #[must_use]
     pub const fn better(&self) -> Option<f64> {
         match &self.what {
@@ -65,7 +67,7 @@ impl Factor {
         }
     }
 
-    /// The property of a link that it is, and which link where it is one: its ends.
+    /// For a property of links: its word, and the ends of the link if it is that of one link.
     #[must_use]
     pub fn of_link(&self) -> Option<(&'static str, Option<(&str, &str)>)> {
         match &self.what {
@@ -78,13 +80,13 @@ impl Factor {
         }
     }
 
-    /// Whether its levels change how much work there is, so that times cannot be compared but for a unit of it.
+    /// Whether its levels change the amount of work, so that times can be compared only per unit of work.
     #[must_use]
     pub const fn changes_work(&self) -> bool {
         matches!(self.what, VariedProperty::Size | VariedProperty::Clients)
     }
 
-    /// Whether it is of a measurement, so that declarations alone do not have it.
+    /// Whether it is a property of measurements, so that a text with only declarations does not have it.
     #[must_use]
     pub const fn is_of_measurement(&self) -> bool {
         matches!(
@@ -96,7 +98,8 @@ impl Factor {
         )
     }
 
-    /// By how much a level changes it against what is written, where that is a number.
+    /// The multiple of the written value that the level stands for; `None` for a level that is a text, or that does
+    /// not exist.
     #[must_use]
     pub fn times(&self, level: usize) -> Option<f64> {
         match self.levels.get(level)? {
@@ -107,10 +110,10 @@ impl Factor {
     }
 }
 
-/// The factors that a specification declares.
+/// The factors that a specification text declares with `factor`.
 ///
 /// # Errors
-/// Its mistakes.
+/// The mistakes of the text.
 pub fn factors(source: &str) -> core::result::Result<Vec<Factor>, Vec<Diagnostic>> {
     let mut report = DiagnosticReport::default();
     let tokens = lex(source, TextOrigin::File, &mut report);
@@ -129,10 +132,10 @@ pub fn factors(source: &str) -> core::result::Result<Vec<Factor>, Vec<Diagnostic
     Ok(items.map(|item| made(item, source)).collect())
 }
 
-/// A factor as a flag gives it: `bandwidth of a - b x 10`.
+/// Parses a factor given as a flag: `bandwidth of a - b x 10`.
 ///
 /// # Errors
-/// Its mistakes.
+/// The mistakes of the text.
 pub fn factor(text: &str) -> core::result::Result<Factor, Vec<Diagnostic>> {
     let mut report = DiagnosticReport::default();
     let tokens = lex(text, TextOrigin::File, &mut report);
@@ -144,6 +147,7 @@ pub fn factor(text: &str) -> core::result::Result<Factor, Vec<Diagnostic>> {
     }
 }
 
+/// The factor of a syntax tree item; `source` is the text that the item was parsed from.
 fn made(item: &FactorItem, source: &str) -> Factor {
     let level = |level: &LevelItem| match level {
         LevelItem::Times(times) => FactorLevel::Times(*times),
@@ -156,7 +160,7 @@ fn made(item: &FactorItem, source: &str) -> Factor {
         ),
     };
     let mut levels: Vec<FactorLevel> = item.levels.iter().map(level).collect();
-    // One level alone, or multiples, stand beside what is written.
+    // A single level, and multiples, are compared with the written value, which becomes the first level.
     if levels.len() < 2 || matches!(levels.first(), Some(FactorLevel::Times(_))) {
         levels.insert(0, FactorLevel::AsWritten);
     }
@@ -167,6 +171,7 @@ fn made(item: &FactorItem, source: &str) -> Factor {
     }
 }
 
+/// The property as it is written in the language.
 fn named(what: &VariedProperty) -> String {
     match what {
         VariedProperty::Link(property, Some((first, second))) => {
@@ -188,10 +193,11 @@ fn named(what: &VariedProperty) -> String {
     }
 }
 
-/// The specification with each factor at that level. Only the measurement of `line` stays, where one is given.
+/// Returns the specification text with each factor at its level. If `line` is given, only the measurement that begins
+/// on that line is kept.
 ///
 /// # Errors
-/// What cannot be varied in it, and what could.
+/// A factor that cannot be varied in this text, with a hint of what can.
 pub fn vary(
     source: &str,
     line: Option<usize>,
@@ -200,7 +206,8 @@ pub fn vary(
     vary_beside(source, line, changes, &[])
 }
 
-/// The same where processors of some hosts take time for what is not written in the text.
+/// Like [`vary`], for a caller that adds work to the hosts `working` which the text does not have: the `cpu` of these
+/// hosts can be varied although the text gives no cost for them.
 ///
 /// # Errors
 /// As [`vary`].
@@ -220,6 +227,7 @@ pub fn vary_beside(
     Ok(text)
 }
 
+/// Returns the text with one factor at a level.
 fn with(text: &str, factor: &Factor, level: &FactorLevel, working: &[&str]) -> Result<String> {
     if *level == FactorLevel::AsWritten {
         return Ok(text.to_string());
@@ -242,7 +250,7 @@ fn with(text: &str, factor: &Factor, level: &FactorLevel, working: &[&str]) -> R
         .map_err(|error| error.within(&format!("factor `{}`", factor.name)))
 }
 
-/// The text without the measurements of other lines.
+/// Returns the text without the measurements that begin on other lines than `line`.
 fn alone(source: &str, line: usize) -> Result<String> {
     with_parsed(source, |written: WrittenSpec<'_>| {
         let mut lines = Vec::new();

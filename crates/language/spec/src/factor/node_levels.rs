@@ -1,4 +1,4 @@
-//! Processors of hosts and buffers of switches at a level.
+//! The edits that set processor speeds and shares of hosts, or buffers of switches, to a level.
 
 use super::level::FactorLevel;
 use super::level_edit::LevelEdit;
@@ -21,6 +21,7 @@ fn networks<'w>(written: &'w WrittenSpec<'_>) -> impl Iterator<Item = &'w Networ
     })
 }
 
+/// The first 12 names, for a hint.
 fn list<'n>(names: impl Iterator<Item = &'n Word>) -> String {
     names
         .take(12)
@@ -29,7 +30,8 @@ fn list<'n>(names: impl Iterator<Item = &'n Word>) -> String {
         .join(", ")
 }
 
-/// The processor of a host, or of all. Those of `working` take time for more than is written.
+/// The edits for the processor speed of one host, or of all. Only hosts whose processor takes time are meant: those
+/// with a written cost of copying or work, and the hosts `working`, which the caller gives work.
 pub(super) fn cpu(
     written: &WrittenSpec<'_>,
     host: Option<&str>,
@@ -96,7 +98,7 @@ fn no_host(written: &WrittenSpec<'_>, host: Option<&str>) -> Error {
     }
 }
 
-/// The buffer of a switch, or of all that have one.
+/// The edits for the buffer of one switch, or of all switches. A switch without a written buffer is an error.
 pub(super) fn buffer(
     written: &WrittenSpec<'_>,
     switch: Option<&str>,
@@ -162,7 +164,7 @@ pub(super) fn buffer(
     Ok(edits)
 }
 
-/// The share of a processor of a host, or of all: in networks, and of hosts that are declared by themselves.
+/// The edits for the processor share of one host, or of all: hosts of networks, and hosts declared outside networks.
 pub(super) fn share(
     written: &WrittenSpec<'_>,
     host: Option<&str>,
@@ -221,7 +223,7 @@ pub(super) fn share(
     Ok(edits)
 }
 
-/// What is written at a level in the place of a value, or of what holds where there is none.
+/// The text of a property at a level; `default` is the value that holds where none is written.
 fn at_level(
     written: &WrittenSpec<'_>,
     value: Option<&SpecValue>,
@@ -246,11 +248,12 @@ fn at_level(
 struct NodeProperty<'t> {
     word: &'t str,
     value: Option<&'t SpecValue>,
-    /// What it is where it is not written.
+    /// The value that holds where none is written.
     default: &'t str,
 }
 
-/// Changes a property in the braces behind names, for all of them or for one, which then gets braces of its own.
+/// The edits for a property in the braces behind `names`: for all of them, or for the one named `only`, which then
+/// gets a declaration of its own.
 fn edit_property(
     written: &WrittenSpec<'_>,
     names: &[Word],
@@ -278,7 +281,7 @@ fn edit_property(
             None => LevelEdit::behind(written.span(open), format!(" {word} {text};")),
         }]);
     };
-    // One of several that share their braces: it gets the same braces, with its own value.
+    // One of several that share a block: it gets a declaration of its own with a copy of the block and its own value.
     let close = (open..)
         .find(|token| matches!(written.kind(*token), TokenKind::CloseBrace | TokenKind::End))
         .unwrap_or(open);
@@ -299,7 +302,7 @@ fn edit_property(
     let first = written.token_from(names[0].span.start);
     let keyword = written.span(first.saturating_sub(1));
     let at = written.token_from(only.span.start);
-    // With the comma behind it, or before it where it is the last.
+    // The name is removed with the comma behind it, or the comma before it if it is the last.
     let gone = if only.span == last.span {
         written.span(at - 1).to(only.span)
     } else {

@@ -1,4 +1,5 @@
-//! What the measured parts of a measurement are at a level: stack, options, sizes, pairs, hosts, variables.
+//! The edits that set properties of the measured parts to a level: stack, stack options, sizes of data units, pairs,
+//! hosts, variables.
 
 use super::level::FactorLevel;
 use super::level_edit::LevelEdit;
@@ -16,7 +17,7 @@ use alloc::vec::Vec;
 use stackline_core::error::{Error, Result};
 use stackline_core::plan::Composer;
 
-/// What can be varied of any specification.
+/// Words of properties, for a hint when a factor's name is one of them misspelt.
 const KNOWN: [&str; 9] = [
     "bandwidth",
     "delay",
@@ -36,7 +37,7 @@ fn specifications<'w>(written: &'w WrittenSpec<'_>) -> impl Iterator<Item = &'w 
     })
 }
 
-/// The parts that are measured.
+/// The parts that are measured: with a background composer only the first.
 fn parts(specification: &Specification) -> &[PartItem] {
     let background = matches!(
         specification.composer,
@@ -50,7 +51,7 @@ fn parts(specification: &Specification) -> &[PartItem] {
     &specification.parts[..measured.min(specification.parts.len())]
 }
 
-/// The stacks of a list, and where the list stands; `None` where none is written.
+/// The stacks of an `over` clause and the clause's span; `None` if there is none.
 fn written_stacks(clauses: &[crate::tree::Clause]) -> Option<(&[StackItem], TextSpan)> {
     clauses.iter().find_map(|clause| match &clause.kind {
         ClauseKind::Over(stacks) => Some((stacks.as_slice(), clause.span)),
@@ -58,7 +59,8 @@ fn written_stacks(clauses: &[crate::tree::Clause]) -> Option<(&[StackItem], Text
     })
 }
 
-/// Where the stacks of each measured part are said, or could be.
+/// The `over` clause of the whole specification, or of each measured part: its stacks and its span. Without a clause,
+/// the part's span, behind which one can be written.
 fn lists<'s>(specification: &'s Specification) -> Vec<(Option<&'s [StackItem]>, TextSpan)> {
     if let Some((stacks, span)) = written_stacks(&specification.clauses) {
         return vec![(Some(stacks), span)];
@@ -70,7 +72,7 @@ fn lists<'s>(specification: &'s Specification) -> Vec<(Option<&'s [StackItem]>, 
     parts(specification).iter().map(of).collect()
 }
 
-/// The stack.
+/// The edits that replace the stacks of all measured parts.
 pub(super) fn stack(written: &WrittenSpec<'_>, level: &FactorLevel) -> Result<Vec<LevelEdit>> {
     let FactorLevel::Text(text) = level else {
         return Err(Error::input("a stack cannot be multiplied")
@@ -85,7 +87,7 @@ pub(super) fn stack(written: &WrittenSpec<'_>, level: &FactorLevel) -> Result<Ve
     Ok(all.collect())
 }
 
-/// The size of data units.
+/// The edits for the size of data units of all measured parts.
 pub(super) fn size(written: &WrittenSpec<'_>, level: &FactorLevel) -> Result<Vec<LevelEdit>> {
     let mut edits = Vec::new();
     for part in specifications(written).flat_map(parts) {
@@ -109,7 +111,7 @@ pub(super) fn size(written: &WrittenSpec<'_>, level: &FactorLevel) -> Result<Vec
     Ok(edits)
 }
 
-/// The number of pairs.
+/// The edits for the number of pairs of all measured parts.
 pub(super) fn clients(written: &WrittenSpec<'_>, level: &FactorLevel) -> Result<Vec<LevelEdit>> {
     let mut edits = Vec::new();
     for part in specifications(written).flat_map(parts) {
@@ -122,7 +124,7 @@ pub(super) fn clients(written: &WrittenSpec<'_>, level: &FactorLevel) -> Result<
     Ok(edits)
 }
 
-/// The host of one side.
+/// The edits for the host of one side of all measured parts.
 pub(super) fn edit_host(
     written: &WrittenSpec<'_>,
     side: FactorSide,
@@ -155,7 +157,7 @@ pub(super) fn edit_host(
     Ok(edits)
 }
 
-/// A variable, else an option of the stack.
+/// The edits for a variable; if none has that name, for an option of the stack.
 pub(super) fn edit_variable(
     written: &WrittenSpec<'_>,
     name: &str,
@@ -198,7 +200,7 @@ pub(super) fn edit_variable(
     Ok(edits)
 }
 
-/// A value of a sweep as it is written.
+/// The number of a sweep's value as it is written. Its unit is not read: the span includes the unit's text.
 fn sweep_value(written: &WrittenSpec<'_>, span: TextSpan) -> SpecValue {
     let number = match written.kind(written.token_from(span.start)) {
         TokenKind::Number(number) => number,
@@ -211,7 +213,7 @@ fn sweep_value(written: &WrittenSpec<'_>, span: TextSpan) -> SpecValue {
     }
 }
 
-/// An option of the stack: set, or with `off` left out.
+/// The edits for an option of the stack, which the level `off` removes.
 fn option(written: &WrittenSpec<'_>, name: &str, level: &FactorLevel) -> Result<Vec<LevelEdit>> {
     let mut edits = Vec::new();
     for (stacks, span) in specifications(written).flat_map(lists) {
@@ -233,11 +235,12 @@ fn option(written: &WrittenSpec<'_>, name: &str, level: &FactorLevel) -> Result<
     Ok(edits)
 }
 
+/// Whether the level is the text `off`.
 fn is_off(level: &FactorLevel) -> bool {
     matches!(level, FactorLevel::Text(text) if text == "off")
 }
 
-/// An option as it is written at a level; a multiple needs one that is there.
+/// The text of an option at a level. A multiple is an error: it needs a written value.
 fn setting(name: &str, level: &FactorLevel) -> Result<String> {
     match level {
         FactorLevel::Text(text) if text == "on" => Ok(name.to_string()),
@@ -283,6 +286,7 @@ fn option_of(
     Ok(Some(LevelEdit::replace(whole, text)))
 }
 
+/// The span of the option's last word.
 fn end_of(option: &OptionItem) -> TextSpan {
     match &option.value {
         Some(OptionText::Value(value)) => value.span,
@@ -291,7 +295,8 @@ fn end_of(option: &OptionItem) -> TextSpan {
     }
 }
 
-/// Takes an option away with its comma, or with the parentheses where it is the only one.
+/// Removes an option with its comma, or with the parentheses if it is the only one. `at` is its index, `whole` its
+/// span.
 fn without(written: &WrittenSpec<'_>, stack: &StackItem, at: usize, whole: TextSpan) -> LevelEdit {
     let first = written.token_from(whole.start);
     let behind = written.token_from(whole.end);
@@ -299,7 +304,7 @@ fn without(written: &WrittenSpec<'_>, stack: &StackItem, at: usize, whole: TextS
     match (stack.options.len(), last) {
         (1, _) => LevelEdit::without(written.span(first - 1).to(written.span(behind))),
         (_, true) => LevelEdit::without(written.span(first - 1).to(whole)),
-        // With the comma and the space behind it.
+        // The comma and the space behind the option go too.
         _ => LevelEdit::without(TextSpan {
             end: written.span(behind + 1).start,
             ..whole

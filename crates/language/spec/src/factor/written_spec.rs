@@ -1,4 +1,4 @@
-//! A specification as it is written: its tokens and its tree, what stands where in it, and a value of it at a level.
+//! A parsed specification text: finds tokens and spans in it, and gives a value of it at a level.
 
 use super::level::FactorLevel;
 use crate::TextOrigin;
@@ -11,13 +11,13 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use stackline_core::error::{Error, Result};
 
-/// A text with its tree.
+/// A specification text with its tokens and its syntax tree.
 pub(super) struct WrittenSpec<'t> {
     pub(super) marked: Marked<'t>,
     pub(super) tree: Tree,
 }
 
-/// Reads a text that is right, and asks what is to be changed in it.
+/// Parses a text and passes it to `ask`. The first mistake of a text that cannot be parsed is returned as an error.
 pub(super) fn with_parsed<T>(
     source: &str,
     ask: impl FnOnce(WrittenSpec<'_>) -> Result<T>,
@@ -40,12 +40,12 @@ pub(super) fn with_parsed<T>(
 }
 
 impl WrittenSpec<'_> {
-    /// What stands there.
+    /// The text of a span.
     pub(super) fn text(&self, span: TextSpan) -> &str {
         self.marked.source.get(span.start..span.end).unwrap_or("")
     }
 
-    /// The index of the first token from a byte on.
+    /// The index of the first token that begins at the byte `at` or later.
     pub(super) fn token_from(&self, at: usize) -> usize {
         self.marked
             .tokens
@@ -66,7 +66,7 @@ impl WrittenSpec<'_> {
             .map_or(TokenKind::End, |token| token.kind)
     }
 
-    /// A value at a level, in its own unit: a multiple, or what the level says.
+    /// The text of a value at a level: the multiple with the value's own unit, or the text of the level.
     pub(super) fn value(&self, value: &SpecValue, level: &FactorLevel) -> Result<String> {
         match level {
             FactorLevel::AsWritten => Ok(self.text(value.span).to_string()),
@@ -91,7 +91,7 @@ impl WrittenSpec<'_> {
     }
 }
 
-/// To 12 digits, so that 0.1 x 3 is 0.3.
+/// Rounds to 12 significant digits, so that 0.1 x 3 gives 0.3.
 fn rounded(number: f64) -> f64 {
     format!("{number:.11e}").parse().unwrap_or(number)
 }

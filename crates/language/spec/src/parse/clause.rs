@@ -15,7 +15,8 @@ impl Parser<'_, '_> {
         self.is_word(0, spelling::CLAUSES)
     }
 
-    /// A clause, if one stands here. `last`: another specification may follow it.
+    /// Reads a clause, if one stands here. `last` says that another specification may follow it, so that a comma need
+    /// not continue the clause.
     pub(crate) fn clause(&mut self, last: bool) -> Parsed<Option<Clause>> {
         if !self.begins_clause() {
             return Ok(None);
@@ -50,6 +51,7 @@ impl Parser<'_, '_> {
         Ok(world)
     }
 
+    /// Reads `cpu 1` or `cpu 1 to 2`, behind `on`.
     fn cpus(&mut self, last: bool) -> Parsed<ClauseKind> {
         const CORE: &str = "expected a core number";
         self.expect_word("cpu", "expected `cpu` and a number")?;

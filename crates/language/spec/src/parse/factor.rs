@@ -15,7 +15,7 @@ const SUCH_AS: &str = "for example `bandwidth of a - b x 10`, `loss = 0%, 1%`, `
 const LEVELS: &str = "expected `x` and a number, or `=` and levels";
 
 impl Parser<'_, '_> {
-    /// A factor, up to what ends it.
+    /// Reads a factor behind the word `factor`, up to the `;` or the end of the text.
     pub(crate) fn factor(&mut self) -> Parsed<FactorItem> {
         let what = self.varied()?;
         let levels = if self.accept(TokenKind::Equals) {
@@ -28,6 +28,7 @@ impl Parser<'_, '_> {
         Ok(FactorItem { what, levels })
     }
 
+    /// Reads the property to vary, with the link, host or switch behind `of`.
     fn varied(&mut self) -> Parsed<VariedProperty> {
         if self.kind() != TokenKind::Name {
             let found = format!("unexpected {}", self.describe());
@@ -61,6 +62,7 @@ impl Parser<'_, '_> {
         })
     }
 
+    /// Reads `of a - b`; `None`, for all links, if there is no `of`.
     fn varied_link(&mut self) -> Parsed<Option<(String, String)>> {
         if !self.accept_word("of") {
             return Ok(None);
@@ -69,6 +71,7 @@ impl Parser<'_, '_> {
         Ok(Some(texts(&first, &second)))
     }
 
+    /// Reads the property's word and `of NAME`; `None`, for all nodes, if there is no `of`.
     fn varied_node(&mut self, expected: &str) -> Parsed<Option<String>> {
         self.take(TokenRole::Keyword);
         if self.accept_word("of") {
@@ -78,7 +81,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// `x 10, x 100`, also `x10`.
+    /// Reads multiples: `x 10, x 100`, also `x10`.
     fn times_levels(&mut self) -> Parsed<Vec<LevelItem>> {
         const NUMBER: &str = "expected a number above 0, as in `x 10`";
         let mut levels = Vec::new();
@@ -115,7 +118,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Whatever stands between commas, up to `;` or the end.
+    /// Reads levels that replace the written value: the text between commas outside parentheses, up to `;` or the end.
     fn set_levels(&mut self) -> Parsed<Vec<LevelItem>> {
         let mut levels = Vec::new();
         loop {
@@ -142,7 +145,7 @@ impl Parser<'_, '_> {
     }
 }
 
-/// `x`, or `x10` in one word.
+/// Whether a word is `x`, or `x` and a number as one word (`x10`).
 fn times_word(text: &str) -> bool {
     let rest = text.strip_prefix(['x', 'X']);
     rest.is_some_and(|rest| rest.is_empty() || rest.parse::<f64>().is_ok())

@@ -1,6 +1,7 @@
-//! How often, where an interval may stand: `2000/s`, `2000 per s`, `10 Mbit/s`.
+//! Parses rates of data units, which may stand in the place of an interval: `2000/s`, `2000 per s`, `10 Mbit/s`.
 //!
-//! It is read as the interval: `constant` of its reciprocal, or of the time that a data unit takes at that rate.
+//! A rate becomes a `constant` distribution of the interval in seconds: the reciprocal of the frequency, or the time
+//! that a data unit takes at the bit rate.
 
 use super::parser::{Parsed, Parser};
 use crate::diagnostic::{Diagnostic, TextSpan};
@@ -14,7 +15,7 @@ use stackline_core::units::{BIT_RATES, RATE_UNITS, find_factor};
 const SECOND: &[&str] = &["s", "sec", "second"];
 
 impl Parser<'_, '_> {
-    /// Whether a number stands there with what makes it a rate.
+    /// Whether a rate stands there: a number with `/s`, `per s` or a unit of bit rate.
     pub(super) fn is_frequency_at(&self, ahead: usize) -> bool {
         let number = matches!(self.ahead(ahead), TokenKind::Number(_));
         number && (self.is_per_second(ahead + 1) || self.is_bit_rate(ahead + 1))
@@ -35,7 +36,7 @@ impl Parser<'_, '_> {
             || (find_factor(RATE_UNITS, unit).is_some() && self.is_per_second(ahead + 1))
     }
 
-    /// The interval that goes with the rate at hand.
+    /// Reads a rate and returns the interval between data units. `data` is needed for a bit rate: the size of a unit.
     pub(super) fn frequency(&mut self, data: Option<&DataItem>) -> Parsed<DistributionItem> {
         let start = self.span();
         let (bits, rate) = if self.is_bit_rate(1) {
@@ -73,6 +74,7 @@ impl Parser<'_, '_> {
     }
 }
 
+/// The value in its base unit; 0 for a variable, which the caller refuses as a rate.
 fn number(value: &SpecValue) -> f64 {
     match value.base {
         Base::Number(number) => number * value.unit.factor(),
@@ -91,6 +93,7 @@ fn unit_bits(data: Option<&DataItem>) -> Option<f64> {
     }
 }
 
+/// The distribution `constant(seconds)`.
 fn constant(seconds: f64, span: TextSpan) -> DistributionItem {
     let value = SpecValue {
         base: Base::Number(seconds),

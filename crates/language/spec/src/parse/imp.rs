@@ -1,4 +1,4 @@
-//! Parses IMPs of a network: `imp BBN 516 { reassembly 10; }`.
+//! Parses IMPs (packet switches of the ARPANET) of a network: `imp BBN 516 { reassembly 10; }`.
 
 use super::parser::{Parsed, Parser};
 use super::value::ExpectedUnit;
@@ -22,7 +22,7 @@ const STATEMENTS: &[&str] = &[
 const EXPECTED: &str = "expected `reassembly`, `window`, `channels`, `buffers`, `routing`, `reservation` or `splitting`";
 
 impl Parser<'_, '_> {
-    /// One or several that are alike.
+    /// Reads the IMPs of one declaration, behind the word `imp`: several names share the machine and the properties.
     pub(super) fn imps(&mut self) -> Parsed<Vec<SwitchItem>> {
         let names = self.names(NAME)?;
         let machine = self.machine()?;
@@ -36,7 +36,7 @@ impl Parser<'_, '_> {
         Ok(names.into_iter().map(one).collect())
     }
 
-    /// A number or a word.
+    /// Reads the machine: `516` and `316` are numbers, `tip` and `free` are words.
     fn machine(&mut self) -> Parsed<Word> {
         let text = match self.kind() {
             TokenKind::Number(_) => self.text(0).into(),
@@ -91,7 +91,7 @@ impl Parser<'_, '_> {
         self.statement_end("expected `;`", &[])
     }
 
-    /// Whether it is the second of two words.
+    /// Reads one of two words, and returns whether it is the second, `yes`.
     fn either(
         &mut self,
         no: &'static str,
@@ -108,6 +108,7 @@ impl Parser<'_, '_> {
 }
 
 impl ImpItem {
+    /// An IMP of which only the machine is written.
     const fn of(machine: Word) -> Self {
         Self {
             machine,

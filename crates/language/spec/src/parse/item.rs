@@ -1,4 +1,4 @@
-//! Parses items (hosts, the seed), and decides which item begins at a token.
+//! Decides which item begins at a token, and parses the small items: hosts and the seed.
 
 use super::network::SHARE;
 use super::parser::{Parsed, Parser};
@@ -14,11 +14,12 @@ use alloc::format;
 
 const ITEM: &str = "expected a specification, `factor`, `host`, `network`, `procedure` or `seed`";
 const HOST: &str = "expected a host name";
-/// What belongs to a network.
+/// Keywords of statements that stand only within a network.
 const OF_NETWORKS: &[&str] = &["imp", "link", "router", "switch"];
 const HOST_CLAUSES: &[&str] = &["via", "at", "on", "files", "share"];
 
 impl Parser<'_, '_> {
+    /// Reads the item at the current token and adds it to the tree.
     pub(crate) fn item(&mut self, tree: &mut Tree) -> Parsed<()> {
         match (self.kind(), self.folded(0).as_str()) {
             (TokenKind::Semicolon, _) => {
@@ -63,6 +64,7 @@ impl Parser<'_, '_> {
             .push(SpecItem::Specification(Box::new(specification)));
     }
 
+    /// Reports that no item begins here, with a hint for the mistakes that are common.
     fn no_item(&mut self) -> super::parser::ParseFailed {
         let found = self.describe();
         let forgot = self.is_application(0)
@@ -110,7 +112,8 @@ impl Parser<'_, '_> {
         self.fail(diagnostic)
     }
 
-    /// How the specification at hand begins, up to its application type or a few words.
+    /// The beginning of a specification without its number of runs: up to its application type if that comes within a
+    /// few words, else the first word.
     fn beginning(&self) -> TextSpan {
         const WORDS: usize = 6;
         let ends = |at: &usize| {
@@ -124,7 +127,8 @@ impl Parser<'_, '_> {
         self.span().to(self.token(last).span)
     }
 
-    /// Whether the limit at hand is followed by the number of runs.
+    /// Whether the number of runs follows the limit that stands here: whether more than one number comes before the
+    /// application type.
     fn limit_before_runs(&self) -> bool {
         const LONGEST: usize = 6;
         let over = |at: &usize| {
@@ -138,7 +142,8 @@ impl Parser<'_, '_> {
             > 1
     }
 
-    /// A sweep with no specification right before it.
+    /// Reads sweeps with no specification right before them, which is a mistake unless that one could not be read in
+    /// full.
     fn lone_sweep(&mut self, tree: &mut Tree) -> Parsed<()> {
         let span = self.span();
         let after_broken = matches!(tree.items.last(), Some(SpecItem::Specification(s)) if s.readable != Readable::Whole);
@@ -163,6 +168,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
+    /// Reads the `;` behind an item.
     fn item_end(&mut self, words: &[&str]) -> Parsed<()> {
         match self.kind() {
             TokenKind::Semicolon => {
@@ -173,6 +179,7 @@ impl Parser<'_, '_> {
         }
     }
 
+    /// Reads the names of hosts and their clauses, behind the word `host`.
     fn host(&mut self, host: &mut HostItem) -> Parsed<()> {
         host.names.push(self.name(HOST)?);
         while self.accept(TokenKind::Comma) {
@@ -210,6 +217,7 @@ impl Parser<'_, '_> {
         self.item_end(HOST_CLAUSES)
     }
 
+    /// Reads how an agent is reached, behind `via`; `None` for `local`.
     fn via(&mut self) -> Parsed<Option<ViaItem>> {
         if self.accept_word("local") {
             return Ok(None);

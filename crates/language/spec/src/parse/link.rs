@@ -17,7 +17,7 @@ use stackline_core::network::Charge;
 const END: &str = "expected a host or switch name";
 const CLAUSES: &[&str] = &["loss", "jitter", "duplicate", "mtu", "charge", "queue"];
 const LOSSES: &[&str] = &["bit", "every", "packets", "gilbert_elliott", "schedule"];
-/// What other emulators have, and what comes nearest here.
+/// Words of other emulators that have no equivalent here, each with a hint to what comes closest.
 const UNLIKE: &[(&str, &str)] = &[
     (
         "corrupt",
@@ -40,9 +40,9 @@ const UNLIKE: &[(&str, &str)] = &[
         "jitter reorders packets: write `jitter uniform(0, 10 ms) reordering`",
     ),
 ];
-/// What tc-netem(8) writes as a second time after a delay: so much more or less.
+/// The hint for a second time after a delay, which in tc-netem(8) is the jitter: plus or minus this time.
 const PLUS_OR_MINUS: &str = "for 50 ms plus or minus 10 ms, write `40 ms jitter uniform(0, 20 ms)`";
-/// What netem writes as a second percentage after a loss: how much it depends on the one before.
+/// The hint for a second percentage after a loss, which in netem is the correlation with the previous packet's loss.
 const BURSTS: &str = "for losses in bursts, write `loss gilbert_elliott(1%, 25%)`: probabilities of good to bad and bad to good";
 /// What may stand in a schedule of losses.
 const STEPS: &[&str] = &["bit", "gilbert_elliott"];
@@ -56,6 +56,7 @@ const CHARGES: &[(&str, Charge)] = &[
 ];
 
 impl Parser<'_, '_> {
+    /// Reads a link behind the word `link`: `a - b 10 Mbit/s 5 ms loss 1%;`.
     pub(crate) fn link(&mut self) -> Parsed<LinkItem> {
         let (first, one_way, second) = self.link_ends()?;
         let rate = self.link_rate()?;
@@ -98,6 +99,7 @@ impl Parser<'_, '_> {
         Ok(link)
     }
 
+    /// Reads `a - b` or `a -> b`: the two ends, and between them whether the link is one-way.
     pub(super) fn link_ends(&mut self) -> Parsed<(Word, bool, Word)> {
         let first = self.name(END)?;
         if !matches!(self.kind(), TokenKind::Minus | TokenKind::Arrow) {
@@ -149,7 +151,7 @@ impl Parser<'_, '_> {
         ))
     }
 
-    /// `schedule(0 s 10 Mbit/s, 5 s 1 Mbit/s) every 10 s`
+    /// Reads `schedule(0 s 10 Mbit/s, 5 s 1 Mbit/s) every 10 s`. `value` reads what follows each time.
     fn schedule<T>(
         &mut self,
         step: &str,
@@ -207,7 +209,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// A number with `%` behind it, or a variable.
+    /// Reads a number with `%` behind it, or a variable, whose values then have the `%`.
     pub(super) fn percentage(&mut self, expected: &str) -> Parsed<SpecValue> {
         let mut value = self.figure(ExpectedUnit::Plain, expected)?;
         if matches!(value.base, Base::Variable(_)) && self.kind() != TokenKind::Percent {
@@ -219,11 +221,13 @@ impl Parser<'_, '_> {
         Ok(value)
     }
 
-    /// A loss in a schedule: packets that are counted have no time.
+    /// Reads a loss in a schedule. `every` and `packets` are refused: they count packets, so they do not belong to a
+    /// time.
     fn loss_step(&mut self) -> Parsed<LossItem> {
         let expected =
             "expected a percentage, `bit errors` or `gilbert_elliott`, as in `0 s 0%, 10 s 2%`";
-        if self.is_figure() || self.is_word(0, STEPS) {
+        // A variable may have the name of a loss that has no place in a schedule.
+        if self.is_figure() && !self.is_word(0, LOSSES) || self.is_word(0, STEPS) {
             self.loss()
         } else {
             Err(self.unexpected(expected, STEPS))
@@ -267,7 +271,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// Two percentages, or four.
+    /// Reads two percentages in parentheses, or four.
     fn gilbert_elliott(&mut self) -> Parsed<Vec<SpecValue>> {
         const SHARE: &str =
             "expected a percentage: good to bad, bad to good, loss when good, loss when bad";

@@ -1,8 +1,8 @@
-//! Tokens to a tree, by recursive descent.
+//! The parser: turns tokens into a syntax tree, by recursive descent.
 //!
-//! A mistake is reported and the parser goes on at the next terminator, closing brace or item, so that all mistakes of
-//! a text come out together. What a name stands for is decided later, but for the names that are needed to distinguish one
-//! construct from another. It never resolves, evaluates or reads anything.
+//! It reports a mistake and goes on at the next terminator, closing brace or item, so that all mistakes of a text are
+//! reported together. It does not resolve names, except where a name decides which construct begins, and it opens no
+//! files.
 
 mod clause;
 mod factor;
@@ -26,13 +26,13 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use parser::{ParseFailed, Parser};
 
-/// Reads a text's items; marks the tokens for the formatter.
+/// Parses a specification text and marks its tokens for the formatter. Mistakes go to `report`.
 pub(crate) fn parse(marked: &mut Marked<'_>, report: &mut DiagnosticReport) -> Tree {
     let mut parser = Parser::new(marked, report);
     parser.items()
 }
 
-/// Reads a list of stacks, as after `over`.
+/// Parses a text that is only a list of stacks, as after `over`; `None` after a mistake.
 pub(crate) fn parse_stacks(
     marked: &mut Marked<'_>,
     report: &mut DiagnosticReport,
@@ -49,7 +49,7 @@ pub(crate) fn parse_stacks(
     None
 }
 
-/// Reads a factor, as behind `factor`.
+/// Parses a text that is only a factor, as after the word `factor`; `None` after a mistake.
 pub(crate) fn parse_factor(
     marked: &mut Marked<'_>,
     report: &mut DiagnosticReport,
@@ -68,6 +68,7 @@ pub(crate) fn parse_factor(
 }
 
 impl Parser<'_, '_> {
+    /// Reads items up to the end of the text.
     fn items(&mut self) -> Tree {
         let mut tree = Tree::default();
         while self.kind() != TokenKind::End {
@@ -84,10 +85,10 @@ impl Parser<'_, '_> {
         tree
     }
 
-    /// After a mistake at the top: on behind the next `;`, at an item, or at what looks like the next specification.
+    /// After a mistake at the top level: skips to behind the next `;` or to the next item or specification.
     fn skip_item(&mut self, tree: &mut Tree) {
         self.skip_specification();
-        // Sweeps of what could not be read belong to it.
+        // Sweeps that follow belong to the specification that could not be read.
         if self.kind() == TokenKind::Name && self.ahead(1) == TokenKind::Equals {
             let (sweeps, _) = self.sweeps();
             let broken = specification::broken(self.last_span(), sweeps);

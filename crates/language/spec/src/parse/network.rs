@@ -34,6 +34,7 @@ const SWITCH_STATEMENTS: &[&str] = &["buffer", "cells", "early_packet_discard", 
 const CLOCK: &[&str] = &["ahead", "behind", "fast", "slow"];
 
 impl Parser<'_, '_> {
+    /// Reads `network NAME { ... }` and adds it to the tree, also if some of its statements have mistakes.
     pub(crate) fn network_item(&mut self, tree: &mut Tree) -> Parsed<()> {
         let start = self.position();
         self.take(TokenRole::Keyword);
@@ -87,8 +88,8 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Runs `read` for each statement in braces, if there are any. One that cannot be read is reported and left out;
-    /// the node is there all the same.
+    /// Reads the properties of a node: a block in braces, for each of whose statements `read` is called, or only `;`.
+    /// A statement with a mistake is reported and skipped; the node is kept.
     pub(super) fn properties(
         &mut self,
         read: &mut dyn FnMut(&mut Self) -> Parsed<()>,
@@ -177,7 +178,7 @@ impl Parser<'_, '_> {
         self.statement_end("expected `;`", &["per", "at"])
     }
 
-    /// What one of these words stands for.
+    /// Reads one of the `known` words and returns its value.
     fn one_of<T: Copy>(&mut self, known: &[(&str, T)], expected: &str) -> Parsed<T> {
         let word = self.folded(0);
         let Some((_, found)) = known.iter().find(|(name, _)| *name == word) else {
@@ -188,7 +189,7 @@ impl Parser<'_, '_> {
         Ok(*found)
     }
 
-    /// `1.35 ms per packet, 0.47 us per byte`, either of them alone, or the other way round.
+    /// Reads the cost of copying: `1.35 ms per packet, 0.47 us per byte`, in any order, or one of them alone.
     fn copy(&mut self, host: &mut NodeItem, at: (&str, TextSpan)) -> Parsed<()> {
         self.set(&mut host.copy, at.1, at, "host");
         let places = [
@@ -204,7 +205,8 @@ impl Parser<'_, '_> {
         )
     }
 
-    /// `2 ms per operation, 3 us per byte, 1 ms per message`, some of them, in any order.
+    /// Reads the cost of program work: `2 ms per operation, 3 us per byte, 1 ms per message, 5 us per switch`, in any
+    /// order, or some of them.
     fn work(&mut self, host: &mut NodeItem, at: (&str, TextSpan)) -> Parsed<()> {
         self.set(&mut host.work, at.1, at, "host");
         let places = [
@@ -224,7 +226,7 @@ impl Parser<'_, '_> {
         )
     }
 
-    /// Times per something, one or several.
+    /// Reads a list of times, each with `per` and one of `things`, and stores each in the place with that name.
     fn costs<const N: usize>(
         &mut self,
         time: &'static str,
@@ -247,7 +249,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// `ahead 20 ms`, `behind 1 s at 10 s`, `fast 20 ppm`.
+    /// Reads an error of a clock: `ahead 20 ms`, `behind 1 s at 10 s`, `fast 20 ppm`.
     fn clock(&mut self, start: TextSpan) -> Parsed<ClockItem> {
         if !self.is_word(0, CLOCK) {
             return Err(self.unexpected("expected `ahead`, `behind`, `fast` or `slow`", CLOCK));
@@ -282,7 +284,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// One or several that are alike.
+    /// Reads the switches or routers of one declaration: several names share the properties.
     fn switches(&mut self) -> Parsed<Vec<SwitchItem>> {
         const NAME: &str = "expected a switch name";
         let names = self.names(NAME)?;
@@ -297,6 +299,7 @@ impl Parser<'_, '_> {
             .collect())
     }
 
+    /// Reads names with commas between.
     pub(super) fn names(&mut self, expected: &'static str) -> Parsed<Vec<Word>> {
         let mut names = alloc::vec![self.name(expected)?];
         while self.accept(TokenKind::Comma) {

@@ -1,5 +1,8 @@
-//! The parser's state at a token: looks ahead, takes tokens, reports what was expected, and finds where to go on after
-//! a mistake.
+//! The parser's state and basic steps: looks ahead, takes tokens, reports what was expected, and finds where to go on
+//! after a mistake.
+//!
+//! A parameter `ahead` counts tokens from the current one: 0 is the current token. `expected` is the text of the
+//! diagnostic, `words` are the words to suggest if one is misspelt.
 
 use crate::diagnostic::{Diagnostic, DiagnosticReport, TextSpan};
 use crate::spelling;
@@ -16,13 +19,15 @@ pub(crate) struct ParseFailed;
 
 pub(crate) type Parsed<T> = Result<T, ParseFailed>;
 
+/// Reads the tokens of one text from first to last, and gives each a mark for the formatter.
 pub(crate) struct Parser<'m, 'a> {
     pub(crate) marked: &'m mut Marked<'a>,
     pub(crate) report: &'m mut DiagnosticReport,
+    /// Index of the current token.
     at: usize,
     /// Keys of the application types that the text or the prelude declares.
     applications: BTreeSet<String>,
-    /// Names with a `=` behind them somewhere.
+    /// Names that a `=` follows somewhere in the text: swept variables, and also options and settings.
     variables: BTreeSet<String>,
 }
 
@@ -55,6 +60,7 @@ impl<'m, 'a> Parser<'m, 'a> {
 
     // Looking.
 
+    /// The token `ahead` of the current one; the last token, which ends the text, where there are no more.
     pub(crate) fn token(&self, ahead: usize) -> SpecToken {
         let list = &self.marked.tokens.list;
         let end = SpecToken {
@@ -81,7 +87,7 @@ impl<'m, 'a> Parser<'m, 'a> {
         self.token(0).span
     }
 
-    /// The span of the token before.
+    /// The span of the previous token.
     pub(crate) fn last_span(&self) -> TextSpan {
         self.at
             .checked_sub(1)
@@ -89,7 +95,7 @@ impl<'m, 'a> Parser<'m, 'a> {
             .map_or(TextSpan::default(), |t| t.span)
     }
 
-    /// The token before.
+    /// The text of the previous token.
     pub(crate) fn last_text(&self) -> &'a str {
         self.at
             .checked_sub(1)
@@ -100,19 +106,19 @@ impl<'m, 'a> Parser<'m, 'a> {
         self.marked.text(self.at + ahead)
     }
 
-    /// What stands there in the text.
+    /// The text of a span.
     pub(crate) fn written(&self, span: TextSpan) -> &'a str {
         self.marked.source.get(span.start..span.end).unwrap_or("")
     }
 
-    /// The word at hand up to white space or what ends a part, whatever signs it has.
+    /// The text from the current token up to white space or a sign that ends a part, whichever tokens it consists of.
     pub(crate) fn whole_word(&self) -> &'a str {
         let rest = self.marked.source.get(self.span().start..).unwrap_or("");
         let ends = |c: char| c.is_whitespace() || matches!(c, ';' | ',' | '|' | '<' | '>' | '}');
         rest.split(ends).next().unwrap_or("")
     }
 
-    /// The name ahead in its one spelling, empty when there is none.
+    /// The name at `ahead` in its common form (lower case, `_` for `-`); empty if there is no name.
     pub(crate) fn folded(&self, ahead: usize) -> String {
         if self.ahead(ahead) == TokenKind::Name {
             spelling::fold(self.text(ahead))
@@ -125,6 +131,7 @@ impl<'m, 'a> Parser<'m, 'a> {
         self.ahead(ahead) == TokenKind::Name && words.contains(&self.folded(ahead).as_str())
     }
 
+    /// Whether the name of a declared application type stands there.
     pub(crate) fn is_application(&self, ahead: usize) -> bool {
         self.ahead(ahead) == TokenKind::Name
             && self
@@ -132,6 +139,7 @@ impl<'m, 'a> Parser<'m, 'a> {
                 .contains(&spelling::application_key(self.text(ahead)))
     }
 
+    /// Whether a name stands there that a `=` follows somewhere in the text, as it follows a swept variable.
     pub(crate) fn is_swept(&self, ahead: usize) -> bool {
         self.ahead(ahead) == TokenKind::Name && self.variables.contains(self.text(ahead))
     }
@@ -142,7 +150,7 @@ impl<'m, 'a> Parser<'m, 'a> {
 
     // Taking.
 
-    /// Takes the token, with a role.
+    /// Takes the current token, gives it the role and returns its span. The end of the text is never passed.
     pub(crate) fn take(&mut self, role: TokenRole) -> TextSpan {
         let span = self.span();
         if let Some(mark) = self.marked.mark_mut(self.at) {
@@ -154,6 +162,7 @@ impl<'m, 'a> Parser<'m, 'a> {
         span
     }
 
+    /// Takes the current token if it is of that kind; returns whether it was.
     pub(crate) fn accept(&mut self, kind: TokenKind) -> bool {
         let found = self.kind() == kind;
         if found {
@@ -162,6 +171,7 @@ impl<'m, 'a> Parser<'m, 'a> {
         found
     }
 
+    /// Takes the current token if it is that keyword; returns whether it was.
     pub(crate) fn accept_word(&mut self, word: &str) -> bool {
         let found = self.is_word(0, &[word]);
         if found {
@@ -197,7 +207,7 @@ impl<'m, 'a> Parser<'m, 'a> {
         })
     }
 
-    /// A name that is being declared, so it may not be a word of the language.
+    /// Reads a name that is being declared. A keyword is reported, but read all the same.
     pub(crate) fn new_name(&mut self, expected: &str) -> Parsed<Word> {
         let word = self.name(expected)?;
         if spelling::is_reserved(&word.text) {
@@ -208,7 +218,7 @@ impl<'m, 'a> Parser<'m, 'a> {
         Ok(word)
     }
 
-    /// A quoted text.
+    /// Reads a quoted text and returns it without its quotes.
     pub(crate) fn quoted(&mut self, expected: &str) -> Parsed<Word> {
         if self.kind() != TokenKind::Text {
             return Err(self.unexpected(expected, &[]));
@@ -222,7 +232,7 @@ impl<'m, 'a> Parser<'m, 'a> {
 
     // Reporting.
 
-    /// Puts the value in its place; one that is there already is a mistake.
+    /// Puts the value in `place`, and reports `word` as given twice if there was one. `of` names what it belongs to.
     pub(crate) fn set<T>(
         &mut self,
         place: &mut Option<T>,
@@ -240,6 +250,7 @@ impl<'m, 'a> Parser<'m, 'a> {
         }
     }
 
+    /// Reports that the current token is unexpected, with a hint if it is close to one of `words`.
     pub(crate) fn unexpected(&mut self, expected: &str, words: &[&str]) -> ParseFailed {
         let found = self.describe();
         let diagnostic = Diagnostic::error(self.span(), format!("unexpected {found}"), expected);
@@ -260,6 +271,7 @@ impl<'m, 'a> Parser<'m, 'a> {
         ParseFailed
     }
 
+    /// The current token as diagnostics name it.
     pub(crate) fn describe(&self) -> String {
         match self.kind() {
             TokenKind::End => "end of input".to_string(),
@@ -270,21 +282,21 @@ impl<'m, 'a> Parser<'m, 'a> {
 
     // Marking and recovering.
 
-    /// The token at hand begins a line.
+    /// Marks the current token as the beginning of a line.
     pub(crate) fn begin_line(&mut self) {
         if let Some(mark) = self.marked.mark_mut(self.at) {
             mark.line = true;
         }
     }
 
-    /// The token at hand begins a line when its specification is long.
+    /// Marks the current token as the beginning of a line if its specification is too long for one.
     pub(crate) fn begin_soft(&mut self) {
         if let Some(mark) = self.marked.mark_mut(self.at) {
             mark.soft = true;
         }
     }
 
-    /// The token before was to be followed by `;`.
+    /// Marks that a `;` is missing behind the previous token; the formatter adds it.
     pub(crate) fn terminate_last(&mut self) {
         if let Some(mark) = self
             .at
@@ -295,7 +307,7 @@ impl<'m, 'a> Parser<'m, 'a> {
         }
     }
 
-    /// `;`, which may be missing before a closing brace.
+    /// Reads the `;` behind a statement, which may be missing before a closing brace.
     pub(crate) fn statement_end(&mut self, expected: &str, words: &[&str]) -> Parsed<()> {
         match self.kind() {
             TokenKind::Semicolon => {
@@ -310,7 +322,8 @@ impl<'m, 'a> Parser<'m, 'a> {
         }
     }
 
-    /// Goes on behind the next `;` of this block, or at its `}`, or at an item.
+    /// After a mistake in a statement: skips to behind the next `;` of this block or behind a nested block, or to the
+    /// `}` of this block or an item.
     pub(crate) fn skip_statement(&mut self) {
         let mut depth = 0_usize;
         loop {
@@ -336,7 +349,7 @@ impl<'m, 'a> Parser<'m, 'a> {
         }
     }
 
-    /// Whether a specification seems to begin there.
+    /// Whether a specification seems to begin there: a number, then a word that can follow the number of runs.
     pub(crate) fn looks_like_specification(&self, ahead: usize) -> bool {
         matches!(self.ahead(ahead), TokenKind::Number(_))
             && (self.is_application(ahead + 1)
@@ -345,15 +358,16 @@ impl<'m, 'a> Parser<'m, 'a> {
                 || self.is_word(ahead + 1, &["from", "to", "priority"]))
     }
 
-    /// An item's word first on its line, with what has to follow such a word.
+    /// Whether an item begins at the current token: its keyword in column one, followed by a name or a number.
     pub(crate) fn begins_item(&self) -> bool {
         self.begins_item_at(0)
     }
 
+    /// The same for the token at `ahead`.
     pub(crate) fn begins_item_at(&self, ahead: usize) -> bool {
         let token = self.token(ahead);
         let first = self.at + ahead == 0 || token.breaks > 0;
-        // `host a;` is a statement of a network too, but there it is indented less often than not at column one.
+        // `host a;` can also be a statement of a network, but is nearly always indented there.
         let column_one = self
             .marked
             .source
@@ -366,7 +380,8 @@ impl<'m, 'a> Parser<'m, 'a> {
         first && column_one && self.is_word(ahead, spelling::ITEMS) && followed
     }
 
-    /// Runs `read` for each statement up to the closing brace. Returns whether all could be read.
+    /// Reads a block in braces: calls `read` for each statement, and skips statements with mistakes. Returns whether
+    /// all could be read.
     pub(crate) fn block(
         &mut self,
         expected: &str,
@@ -376,7 +391,7 @@ impl<'m, 'a> Parser<'m, 'a> {
         self.rest_of_block(open, read)
     }
 
-    /// The same behind its opening brace.
+    /// Reads the rest of a block whose opening brace, at the span `open`, has been taken.
     pub(crate) fn rest_of_block(
         &mut self,
         open: TextSpan,
@@ -417,7 +432,7 @@ impl<'m, 'a> Parser<'m, 'a> {
         }
     }
 
-    /// Goes on behind the terminator or what stands in braces, or at an item.
+    /// After a mistake in a specification: skips to behind its terminator or a closing brace, or to an item.
     pub(crate) fn skip_specification(&mut self) {
         let mut depth = 0_usize;
         while self.kind() != TokenKind::End && !self.begins_item() {
@@ -435,7 +450,7 @@ impl<'m, 'a> Parser<'m, 'a> {
         }
     }
 
-    /// Goes on at the next token of that kind in this specification; stays here and says false when there is none.
+    /// Skips to the next token of that kind in this specification. Returns false, and skips nothing, if there is none.
     pub(crate) fn skip_to(&mut self, kind: TokenKind) -> bool {
         let mut ahead = 0;
         while self.ahead(ahead) != kind {
@@ -455,6 +470,7 @@ impl<'m, 'a> Parser<'m, 'a> {
         true
     }
 
+    /// Whether a specification ends there: a `;`, or a `,` before another specification.
     fn is_terminator(&self, ahead: usize) -> bool {
         self.ahead(ahead) == TokenKind::Semicolon
             || (self.ahead(ahead) == TokenKind::Comma && self.looks_like_specification(ahead + 1))

@@ -18,7 +18,8 @@ use stackline_core::units::{SIZE_UNITS, TIME_UNITS, find_factor};
 const SIZE: &str = "expected the size of a data unit";
 
 impl Parser<'_, '_> {
-    /// Adds the part, or what of it stands before a mistake when its application type does.
+    /// Reads a part and adds it to the specification. After a mistake behind the application type, what was read
+    /// before the mistake is added.
     pub(crate) fn part(&mut self, specification: &mut Specification) -> Parsed<()> {
         let (first, start) = (self.position(), self.span());
         let mut replicas = self.replicas()?;
@@ -63,7 +64,7 @@ impl Parser<'_, '_> {
         self.tail(part, specification)
     }
 
-    /// The number of pairs, before the hosts or behind them.
+    /// Reads the number of pairs, if it stands here. It may be written before the hosts or behind them.
     fn replicas(&mut self) -> Parsed<Option<SpecValue>> {
         if !self.is_replicas() {
             return Ok(None);
@@ -72,7 +73,7 @@ impl Parser<'_, '_> {
             .map(Some)
     }
 
-    /// A composer behind hosts: those of the first part would be taken for all.
+    /// Refuses a composer behind hosts: a reader would take the hosts of the first part for those of all parts.
     fn no_composer(&mut self, from: Option<&Word>, to: Option<&Word>) -> Parsed<()> {
         let ends: Vec<String> = [("from", from), ("to", to)]
             .into_iter()
@@ -94,7 +95,7 @@ impl Parser<'_, '_> {
         Err(self.fail(diagnostic.hint(hint)))
     }
 
-    /// A number, `<N>`, or a bare variable before what a part goes on with.
+    /// Whether a number of pairs stands here: a number, `<N>`, or a bare variable before hosts or an application type.
     fn is_replicas(&self) -> bool {
         match self.kind() {
             TokenKind::Number(_) => true,
@@ -105,6 +106,7 @@ impl Parser<'_, '_> {
         }
     }
 
+    /// Reads `from HOST` and `to HOST`, as far as they stand here.
     fn ends(&mut self, from: &mut Option<Word>, to: &mut Option<Word>) -> Parsed<()> {
         while self.is_word(0, &["from", "to"]) {
             let end = if self.folded(0) == "from" {
@@ -121,6 +123,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
+    /// Reads the application type, whose name may be one that is not declared.
     fn application(&mut self) -> Parsed<Word> {
         if self.kind() != TokenKind::Name {
             return Err(self.unexpected("expected an application type such as `bulk_get`", &[]));
@@ -150,6 +153,7 @@ impl Parser<'_, '_> {
         })
     }
 
+    /// Reads the data of a part: a size, perhaps a second one for replies, and a number of units or an amount.
     fn data(&mut self) -> Parsed<Option<DataItem>> {
         let bytes = self.accept_word("bytes");
         let here = match self.kind() {
@@ -199,7 +203,7 @@ impl Parser<'_, '_> {
         }))
     }
 
-    /// Refuses `64 KiB 2 s`: a time stands nowhere without a word.
+    /// Refuses `64 KiB 2 s`: a time in a part needs a word that says what it is.
     fn no_duration(&mut self) -> Parsed<()> {
         let (number, unit) = (self.text(0), self.text(1));
         if self.ahead(1) != TokenKind::Name || find_factor(TIME_UNITS, unit).is_none() {
@@ -212,7 +216,7 @@ impl Parser<'_, '_> {
         Err(self.fail(Diagnostic::error(self.span(), "unexpected time", label).hint(hint)))
     }
 
-    /// Refuses `1 MiB 1*4000`: the count belongs to the size.
+    /// Refuses `1 MiB 1*4000`: the number of units must follow the size, as in `1 MiB*4000`.
     fn no_product(&mut self, unit: &SizeItem, amount: &SpecValue) -> Parsed<()> {
         let (SizeItem::Value(size), Base::Number(_)) = (unit, &amount.base) else {
             return Ok(());
@@ -230,7 +234,8 @@ impl Parser<'_, '_> {
         Err(self.fail(diagnostic.hint(hint)))
     }
 
-    /// How many data units. A unit behind it is what it can mean.
+    /// Reads the number of data units behind `*`. A unit behind the number is refused, with a hint of what it can have
+    /// meant.
     fn times(&mut self) -> Parsed<SpecValue> {
         const EXPECTED: &str = "expected the number of data units";
         let value = self.value(ExpectedUnit::Plain, EXPECTED)?;
@@ -265,7 +270,8 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Whether the comma at hand is followed by a size and what may stand behind one; otherwise it ends the specification.
+    /// Whether the comma that stands here is followed by a size and what may follow a size. If not, the comma ends the
+    /// specification.
     fn is_second_size(&self) -> bool {
         self.size_length(1)
             .is_some_and(|end| match self.ahead(end) {
@@ -281,7 +287,8 @@ impl Parser<'_, '_> {
             })
     }
 
-    /// Whether the comma at hand is followed by a size, another comma and a number that begins nothing.
+    /// Whether the comma that stands here is followed by a size, another comma, and a number that begins no
+    /// specification.
     fn is_list_of_sizes(&self) -> bool {
         let number = |at: usize| matches!(self.ahead(at), TokenKind::Number(_));
         number(1)
@@ -292,7 +299,7 @@ impl Parser<'_, '_> {
             })
     }
 
-    /// Reports `32, 1 KiB, 5`: what it can mean.
+    /// Reports a third number, as in `32, 1 KiB, 5`, with a hint of what it can have meant.
     fn third_number(&mut self) -> ParseFailed {
         self.take(TokenRole::Plain);
         while self.kind() != TokenKind::Comma {
@@ -310,13 +317,14 @@ impl Parser<'_, '_> {
         self.fail(diagnostic.hint(hint))
     }
 
-    /// Whether a clause, a limit or an end of a part stands there.
+    /// Whether a clause, a limit, `from` or `to` begins there.
     fn begins_tail(&self, ahead: usize) -> bool {
         [spelling::CLAUSES, spelling::HEADS, &["from", "to"]]
             .iter()
             .any(|words| self.is_word(ahead, words))
     }
 
+    /// Reads the source (`< file X`) and the destination (`> memory`) of the data, in any order.
     fn accesses(&mut self) -> Parsed<(Option<AccessItem>, Option<AccessItem>)> {
         let (mut source, mut destination) = (None, None);
         loop {
@@ -364,6 +372,7 @@ impl Parser<'_, '_> {
         }
     }
 
+    /// Reads what may follow the data of a part, in any order: clauses, timings, rates, limits and hosts.
     fn tail(&mut self, part: &mut PartItem, specification: &mut Specification) -> Parsed<()> {
         loop {
             let first = self.position();

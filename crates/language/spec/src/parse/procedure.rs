@@ -1,4 +1,5 @@
-//! Parses procedures: two blocks of statements that call communication operations.
+//! Parses procedures. A procedure has two sides, `initiator` and `responder`: blocks of statements that call
+//! communication operations.
 
 use super::parser::{ParseFailed, Parsed, Parser};
 use super::value::ExpectedUnit;
@@ -12,15 +13,16 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use stackline_core::procedure::OPERATIONS;
 
-/// Repeats within repeats.
+/// The deepest nesting of `repeat`, so that the recursion is bounded.
 const DEEPEST: usize = 32;
-/// Tokens of lookahead to find the sides behind a header with mistakes.
+/// How many tokens are searched for the sides behind a header with mistakes.
 const LOOK_AHEAD: usize = 64;
 const SIDES: &[&str] = &["initiator", "responder"];
 const STATEMENT: &str = "expected an operation or `repeat`";
 
 impl Parser<'_, '_> {
-    /// All behind the word `procedure`. A mistake before the sides hides what their operations refer to, nothing else.
+    /// Reads a procedure and adds it to the tree. After a mistake in the header (name and timings), the sides are
+    /// still read for their mistakes, but not kept: the names they refer to are unknown.
     pub(crate) fn procedure_item(&mut self, tree: &mut Tree) -> Parsed<()> {
         self.take(TokenRole::Keyword);
         let (at, span) = (self.position(), self.span());
@@ -56,7 +58,7 @@ impl Parser<'_, '_> {
         result.map(|_| ())
     }
 
-    /// Timings, up to the `{`.
+    /// Reads the names of timings in parentheses, if there are any, up to the `{`.
     fn header(&mut self, procedure: &mut ProcedureItem) -> Parsed<()> {
         if self.accept(TokenKind::Open) && !self.accept(TokenKind::Close) {
             self.timings(procedure)?;
@@ -67,8 +69,8 @@ impl Parser<'_, '_> {
         Err(self.unexpected("expected `{`, or `(` and the names of timings", &[]))
     }
 
-    /// After a mistake in the header: on to its `{`, or to a side when the `{` is what is missing. False when neither
-    /// seems to belong to it.
+    /// After a mistake in the header: skips to its `{`, or to a side if the `{` is missing. Returns false, and skips
+    /// nothing, if neither seems to belong to this procedure.
     fn find_sides(&mut self) -> bool {
         let (mut ended, mut broken) = (false, false);
         for ahead in 0..LOOK_AHEAD {
@@ -91,6 +93,7 @@ impl Parser<'_, '_> {
         false
     }
 
+    /// Reads the sides in their braces. Returns whether all could be read.
     fn sides(&mut self, procedure: &mut ProcedureItem) -> Parsed<bool> {
         let mut read = |parser: &mut Self| -> Parsed<()> {
             let side = match parser.folded(0).as_str() {
@@ -110,10 +113,11 @@ impl Parser<'_, '_> {
             *side = Some(statements);
             if result? { Ok(()) } else { Err(ParseFailed) }
         };
-        // Within a side, mistakes have been skipped one by one: going on behind its brace is right.
+        // Mistakes within a side were skipped one by one, so the parser stands behind the side's closing brace.
         self.each_side(&mut read)
     }
 
+    /// Reads the names of timings up to the `)`.
     fn timings(&mut self, procedure: &mut ProcedureItem) -> Parsed<()> {
         const TIMING: &str = "expected a timing name";
         loop {
@@ -141,7 +145,8 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// The two sides. A side with mistakes has consumed its braces, so nothing is skipped after it.
+    /// Reads the block of the sides, calling `read` for each. Behind a side with mistakes nothing is skipped, if it
+    /// was read up to its closing brace.
     fn each_side(&mut self, read: &mut dyn FnMut(&mut Self) -> Parsed<()>) -> Parsed<bool> {
         let mut sound = true;
         let open = self.span();
@@ -160,7 +165,7 @@ impl Parser<'_, '_> {
         Ok(all && sound)
     }
 
-    /// Whether the token before closes a block.
+    /// Whether the previous token is a `}`.
     fn closed_block(&self) -> bool {
         self.position()
             .checked_sub(1)
@@ -168,6 +173,7 @@ impl Parser<'_, '_> {
             .is_some_and(|t| t.kind == TokenKind::CloseBrace)
     }
 
+    /// Reads a block of statements. Returns whether all could be read; `depth` counts the repeats around it.
     fn statements(&mut self, into: &mut Vec<Statement>, depth: usize) -> Parsed<bool> {
         if depth > DEEPEST {
             let message = format!("repeats are nested more than {DEEPEST} levels deep");
@@ -186,6 +192,7 @@ impl Parser<'_, '_> {
         Ok(all && sound)
     }
 
+    /// Reads a repeat or a call of an operation. `sound` becomes false if a statement within the repeat has a mistake.
     fn statement(&mut self, depth: usize, sound: &mut bool) -> Parsed<Statement> {
         if self.is_word(0, &["repeat"]) {
             return self.repeat(depth, sound);

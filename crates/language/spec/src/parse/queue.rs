@@ -8,7 +8,7 @@ use crate::token_layout::TokenRole;
 use crate::tree::{DisciplineItem, QueueItem, QueueLimit, SettingItem, SpecUnit, Word};
 use alloc::vec::Vec;
 
-/// Words that may stand in a queue.
+/// Words that may stand in a queue: `packets`, then the disciplines, then `ecn`. The order matters to `queue`.
 pub(crate) const WORDS: &[&str] = &[
     "packets",
     "drop_tail",
@@ -21,7 +21,8 @@ pub(crate) const WORDS: &[&str] = &[
 ];
 
 impl Parser<'_, '_> {
-    /// What stands behind `queue`.
+    /// Reads what follows the word `queue`: a limit, a discipline and `ecn`, at least one of them in this order.
+    /// `start` is the span of the word.
     pub(crate) fn queue(&mut self, start: TextSpan) -> Parsed<QueueItem> {
         let mut queue = QueueItem {
             limit: None,
@@ -56,6 +57,7 @@ impl Parser<'_, '_> {
         Ok(queue)
     }
 
+    /// Reads a discipline with its settings: `codel(target = 5 ms)`.
     fn discipline(&mut self) -> Parsed<DisciplineItem> {
         let name = Word {
             text: self.folded(0),

@@ -1,4 +1,4 @@
-//! Parses specifications: runs, limits, composer, sweeps.
+//! Parses specifications: number of runs, limits, composer, and sweeps. `part` parses the parts.
 
 use super::parser::{ParseFailed, Parsed, Parser};
 use super::value::ExpectedUnit;
@@ -43,7 +43,8 @@ pub(crate) fn broken(span: TextSpan, sweeps: Vec<Sweep>) -> Specification {
 }
 
 impl Parser<'_, '_> {
-    /// A specification with its sweeps. Behind a mistake it goes on where it can, so that others come out too.
+    /// Reads a specification with its sweeps. After a mistake the parser goes on where it can, so that later mistakes
+    /// are found too.
     pub(crate) fn specification(&mut self) -> Specification {
         let first = self.position();
         let mut specification = broken(self.span(), Vec::new());
@@ -69,7 +70,7 @@ impl Parser<'_, '_> {
         specification
     }
 
-    /// All of it up to its terminator.
+    /// Reads the specification without its sweeps, up to and including its terminator.
     fn measurement(&mut self, specification: &mut Specification) -> Parsed<()> {
         let first = self.position();
         specification.runs = self.value(ExpectedUnit::Plain, "expected the number of runs")?;
@@ -84,7 +85,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// Limits, as they stand in front of the measurement or behind a part.
+    /// Reads limits (`timelimit`, `until`, `warmup`), which may stand behind the number of runs or behind a part.
     pub(super) fn heads(&mut self, specification: &mut Specification) -> Parsed<()> {
         loop {
             let (word, span) = (self.folded(0), self.span());
@@ -117,6 +118,7 @@ impl Parser<'_, '_> {
         }
     }
 
+    /// Reads `2%` or `2% at most 100`, behind `until`.
     fn until(&mut self) -> Parsed<(SpecValue, Option<SpecValue>)> {
         const SHARE: &str = "expected a percentage such as `2%`";
         let share = self.value(ExpectedUnit::Plain, SHARE)?;
@@ -132,6 +134,7 @@ impl Parser<'_, '_> {
         ))
     }
 
+    /// Reads a composer, clauses for all parts, and the `:` behind them, as far as they are written.
     fn composer(&mut self, specification: &mut Specification) -> Parsed<()> {
         let first = self.position();
         let composer = self.composer_here(specification);
@@ -175,7 +178,7 @@ impl Parser<'_, '_> {
         if part { Ok(()) } else { Err(failed) }
     }
 
-    /// Parts begin behind a composer without its `:`. The hint shows the form, with the hosts that are written.
+    /// Reports that the `:` behind a composer is missing. The hint shows the form, with the hosts that are written.
     fn no_colon(&mut self, composer: &Range<usize>) -> ParseFailed {
         let words: Vec<&str> = composer
             .clone()
@@ -193,7 +196,7 @@ impl Parser<'_, '_> {
         self.fail(Diagnostic::error(self.span(), message, "expected `:` and the parts").hint(hint))
     }
 
-    /// Parts between braces, as other languages group them.
+    /// Reports parts in braces, which other languages use to group.
     fn parts_in_braces(&mut self, composer: &Range<usize>) -> ParseFailed {
         let diagnostic = Diagnostic::error(
             self.span(),
@@ -210,7 +213,8 @@ impl Parser<'_, '_> {
         )))
     }
 
-    /// The composer that stands here and how many tokens it takes.
+    /// The composer that stands here, if any, and how many tokens it takes. An unknown one is reported and then read
+    /// as `parallel`.
     fn composer_here(&mut self, specification: &mut Specification) -> Option<(Composer, usize)> {
         Some(match self.folded(0).as_str() {
             "parallel" => (Composer::Parallel, 1),
@@ -247,6 +251,7 @@ impl Parser<'_, '_> {
         })
     }
 
+    /// Reads the parts, with `|` between. After a mistake in one it goes on at the next `|`.
     fn parts(&mut self, specification: &mut Specification) -> Parsed<()> {
         let composed = !specification.composer_at.is_empty();
         loop {
@@ -294,7 +299,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// Reports a clause of a kind that is there already.
+    /// Reports a clause if one of the same kind is among `clauses`.
     pub(crate) fn once(&mut self, clauses: &[Clause], clause: &Clause) {
         let kind = core::mem::discriminant(&clause.kind);
         if clauses
@@ -309,7 +314,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Refuses what other programs call the number of calls that are in flight at once.
+    /// Reports a word of [`IN_FLIGHT`]: the number of calls in flight is not an option here.
     pub(super) fn in_flight(&mut self, expected: &'static str) -> ParseFailed {
         let diagnostic = Diagnostic::error(
             self.span(),
@@ -320,11 +325,11 @@ impl Parser<'_, '_> {
         self.fail(diagnostic.hint(hint))
     }
 
-    /// What may stand behind a part.
+    /// Checks that a part may end here; reports what stands here otherwise.
     fn part_end(&mut self) -> Parsed<()> {
         match self.kind() {
             TokenKind::Bar | TokenKind::Semicolon | TokenKind::Comma | TokenKind::End => Ok(()),
-            // Only the `;` is missing.
+            // The next specification begins on a new line: only the `;` is missing, which `specification_end` reports.
             TokenKind::Number(_)
                 if self.token(0).breaks > 0 && self.looks_like_specification(0) =>
             {
@@ -344,21 +349,22 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// `;`, `,` or the end of the text.
+    /// Reads the terminator: `;`, `,` or the end of the text.
     fn specification_end(&mut self) {
         match self.kind() {
             TokenKind::Semicolon | TokenKind::Comma => {
                 self.take(TokenRole::Terminator);
             }
             TokenKind::End => self.terminate_last(),
-            // The next one can be read all the same.
+            // The mistake is reported; the next specification can still be read.
             _ => {
                 let _: ParseFailed = self.unexpected(END, &[]);
             }
         }
     }
 
-    /// `N = 1, 2 ... 8` as often as it comes; mistakes are reported and skipped. False when there were any.
+    /// Reads all sweeps that follow, such as `N = 1, 2 ... 8;`. The result is false if one had a mistake, which is
+    /// reported and skipped.
     pub(crate) fn sweeps(&mut self) -> (Vec<Sweep>, bool) {
         let mut sweeps = Vec::new();
         let mut sound = true;
@@ -399,7 +405,7 @@ impl Parser<'_, '_> {
                 _ => break,
             };
             self.take(TokenRole::Plain);
-            // `32, ... 4096` is how some print it.
+            // Some write `32, ... 4096`, with a comma before the ellipsis.
             if step == SweepStep::Next && self.kind() == TokenKind::Ellipsis {
                 step = SweepStep::To;
                 self.take(TokenRole::Plain);
@@ -416,7 +422,7 @@ impl Parser<'_, '_> {
         Ok(sweep)
     }
 
-    /// A number with any unit.
+    /// Reads a value of a sweep: a number with any unit.
     fn swept_value(&mut self) -> Parsed<SpecValue> {
         use stackline_core::units::{BIT_RATES, RATE_UNITS, find_factor};
         let unit = if self.ahead(1) == TokenKind::Name {
@@ -448,7 +454,8 @@ impl Parser<'_, '_> {
         Ok(value)
     }
 
-    /// Values of one sweep have units of one kind. Without a unit are bytes and seconds alone.
+    /// Refuses a value whose unit is not of the same kind as that of the values before. Only sizes and times (bytes,
+    /// seconds) may stand beside values without a unit.
     fn same_kind(&mut self, sweep: &mut Sweep, value: &SpecValue) -> Parsed<()> {
         let (before, unit) = (sweep.unit, value.unit.base());
         let needs = |unit| matches!(unit, SpecUnit::Rate(_) | SpecUnit::Percent);
@@ -473,7 +480,7 @@ impl Parser<'_, '_> {
         Err(self.fail(diagnostic.hint("write the same unit after each value")))
     }
 
-    /// Whether what follows the comma at hand belongs to the sweep and does not begin a specification.
+    /// Whether what follows the comma that stands here belongs to the sweep and does not begin a specification.
     fn is_another_value(&self) -> bool {
         if self.ahead(1) == TokenKind::Ellipsis {
             return true;
@@ -489,13 +496,14 @@ impl Parser<'_, '_> {
         ) || (after.breaks > 0 && self.begins_another(end))
     }
 
-    /// Whether what stands on the next line can follow a sweep without a terminator.
+    /// Whether what stands there can begin an item or specification, so that the sweep on the line before may lack its
+    /// terminator.
     fn begins_another(&self, ahead: usize) -> bool {
         let named = self.is_word(ahead, spelling::ITEMS) || self.is_swept(ahead);
         matches!(self.ahead(ahead), TokenKind::Number(_) | TokenKind::Less) || named
     }
 
-    /// Where the unit ends that may stand there.
+    /// The position behind the unit that stands at `ahead`; `ahead` itself if there is no unit.
     fn unit_end(&self, ahead: usize) -> usize {
         use stackline_core::units::{BIT_RATES, RATE_UNITS, SIZE_UNITS, TIME_UNITS, find_factor};
         let word = if self.ahead(ahead) == TokenKind::Name {
@@ -520,6 +528,7 @@ impl Parser<'_, '_> {
             )
     }
 
+    /// Reads the terminator of a sweep, which may be missing at the end of a line.
     fn sweep_end(&mut self) -> Parsed<()> {
         match self.kind() {
             TokenKind::Semicolon | TokenKind::Comma => {

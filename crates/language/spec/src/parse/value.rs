@@ -13,24 +13,24 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use stackline_core::units::{BIT_RATES, RATE_UNITS, SIZE_UNITS, TIME_UNITS, find_factor};
 
-/// Which units may follow a number.
+/// Which units may follow a number. Without a unit, a size is in bytes and a time in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExpectedUnit {
-    /// None.
+    /// No unit.
     Plain,
-    /// Of size.
+    /// Units of size.
     Size,
-    /// Of time.
+    /// Units of time.
     Time,
-    /// Of size or time.
+    /// Units of size or time.
     Any,
 }
 
-/// Tokens of lookahead that distinguish a comma in a list from a terminator.
+/// How many tokens are searched for the `)` of a drawn size.
 const LOOK_AHEAD: usize = 64;
 
 impl Parser<'_, '_> {
-    /// A number or a variable, with its unit.
+    /// Reads a number or a variable (`N` or `<N>`), with its unit.
     pub(crate) fn value(&mut self, expect: ExpectedUnit, expected: &str) -> Parsed<SpecValue> {
         let start = self.span();
         let base = match self.kind() {
@@ -66,7 +66,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// Only a number, for places where nothing can be swept.
+    /// Reads a number with its unit, where no variable is allowed.
     pub(crate) fn number(&mut self, expect: ExpectedUnit, expected: &str) -> Parsed<SpecValue> {
         if matches!(self.kind(), TokenKind::Number(_)) {
             self.value(expect, expected)
@@ -75,13 +75,14 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Whether a figure of a network stands there: a number, or a variable.
+    /// Whether a figure of a network stands here: a number, or a variable that is swept or in brackets.
     pub(crate) fn is_figure(&self) -> bool {
         let named = self.is_swept(0) && !spelling::is_reserved(self.text(0));
         matches!(self.kind(), TokenKind::Number(_)) || self.is_bracketed(0) || named
     }
 
-    /// A figure of a network: a number, or a variable that the specifications across it give values.
+    /// Reads a figure of a network: a number, or a variable to which the specifications that use the network give
+    /// values.
     pub(crate) fn figure(&mut self, expect: ExpectedUnit, expected: &str) -> Parsed<SpecValue> {
         if self.is_figure() {
             self.value(expect, expected)
@@ -90,7 +91,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// `< NAME >`, which is a variable.
+    /// Whether `<NAME>`, a variable in brackets, stands there.
     pub(crate) fn is_bracketed(&self, ahead: usize) -> bool {
         self.ahead(ahead) == TokenKind::Less
             && self.ahead(ahead + 1) == TokenKind::Name
@@ -99,7 +100,7 @@ impl Parser<'_, '_> {
                 || spelling::is_unit(self.text(ahead + 1)))
     }
 
-    /// A unit where a variable stands: nothing may be called that.
+    /// Reports a variable with the name of a unit.
     fn unit_as_name(&mut self, ahead: usize) -> ParseFailed {
         let token = self.token(ahead).span;
         let message = format!(
@@ -110,6 +111,7 @@ impl Parser<'_, '_> {
         self.fail(diagnostic.hint("choose another name, such as `N`, here and before its values"))
     }
 
+    /// Reads the unit behind a number, if one stands here; refuses a unit of the other kind.
     fn unit(&mut self, expect: ExpectedUnit) -> Parsed<SpecUnit> {
         if self.kind() != TokenKind::Name || expect == ExpectedUnit::Plain {
             return Ok(SpecUnit::None);
@@ -139,7 +141,7 @@ impl Parser<'_, '_> {
                         format!("expected a unit such as {such_as}"),
                     );
                     self.report.push(diagnostic.hint(hint));
-                    // What follows is read all the same, so that its mistakes are found too.
+                    // Parsing goes on with that unit, so that later mistakes are found too.
                     unit
                 }
                 None => return Ok(SpecUnit::None),
@@ -149,7 +151,8 @@ impl Parser<'_, '_> {
         Ok(unit)
     }
 
-    /// What a unit of other programs can mean here: `64k`, `5m`; and the first of its meanings.
+    /// For a unit of other programs, as in `64k` or `5m`: the hint with what it can mean here, and the first of its
+    /// meanings.
     fn meant(&self, expect: ExpectedUnit) -> Option<(String, SpecUnit)> {
         let (number, word) = (self.last_text(), self.text(0));
         let taken = self.is_swept(0)
@@ -191,7 +194,7 @@ impl Parser<'_, '_> {
         self.fail(diagnostic)
     }
 
-    /// `100 Mbit/s`, in bit/s, or a variable.
+    /// Reads a rate: `100 Mbit/s`, or a variable.
     pub(crate) fn rate(&mut self) -> Parsed<SpecValue> {
         const EXPECTED: &str = "expected a rate such as `100 Mbit/s`";
         let mut value = self.figure(ExpectedUnit::Plain, EXPECTED)?;
@@ -201,7 +204,7 @@ impl Parser<'_, '_> {
             if matches!(value.base, Base::Variable(_)) {
                 return Ok(value);
             }
-            // `10 m` and `10mbit`, as other programs have it.
+            // `10 m` and `10mbit`, as other programs write rates.
             let small = word.to_ascii_lowercase();
             let prefix = ["k", "m", "g"].into_iter().find(|prefix| {
                 small
@@ -239,12 +242,12 @@ impl Parser<'_, '_> {
         Ok(value)
     }
 
-    /// A name with `(` behind it.
+    /// Whether a distribution stands there: a name with `(` behind it.
     pub(crate) fn is_drawn(&self, ahead: usize) -> bool {
         self.ahead(ahead) == TokenKind::Name && self.ahead(ahead + 1) == TokenKind::Open
     }
 
-    /// `uniform(1, 2)`, `empirical(file "sizes")`.
+    /// Reads a distribution: `uniform(1, 2)`, `empirical(file "sizes")`.
     pub(crate) fn drawn(&mut self, expect: ExpectedUnit) -> Parsed<DistributionItem> {
         const INSIDE: &str = "expected a parameter";
         let text = self.text(0).to_string();
@@ -272,7 +275,7 @@ impl Parser<'_, '_> {
         Ok(drawn)
     }
 
-    /// A bare word or a quoted text.
+    /// Reads a file name: a bare word or a quoted text.
     pub(crate) fn file_name(&mut self) -> Parsed<Word> {
         const EXPECTED: &str = "expected a file name, quoted unless it is a single word";
         if self.kind() == TokenKind::Text {
@@ -287,7 +290,7 @@ impl Parser<'_, '_> {
         self.name(EXPECTED)
     }
 
-    /// `tcp, blast(selective)`; a comma that ends the specification is left alone.
+    /// Reads a list of stacks: `tcp, blast(selective)`. A comma that ends the specification is not taken.
     pub(crate) fn stacks(&mut self) -> Parsed<Vec<StackItem>> {
         let mut stacks = alloc::vec![self.stack()?];
         while self.kind() == TokenKind::Comma && self.is_another_stack() {
@@ -297,7 +300,7 @@ impl Parser<'_, '_> {
         Ok(stacks)
     }
 
-    /// Whether what follows the comma at hand is a stack.
+    /// Whether what follows the comma that stands here is read as a stack.
     fn is_another_stack(&self) -> bool {
         let declared = self.is_word(1, spelling::ITEMS)
             && matches!(self.ahead(2), TokenKind::Name | TokenKind::Number(_));
@@ -311,7 +314,8 @@ impl Parser<'_, '_> {
                 && !matches!(self.ahead(1), TokenKind::End | TokenKind::Number(_)))
     }
 
-    /// A comma with nothing behind it that could begin an item.
+    /// Whether the comma that stands here is followed by something that can begin neither a stack nor an item: a
+    /// mistake in the list.
     fn at_end_of_list(&self) -> bool {
         matches!(
             self.ahead(1),
@@ -341,6 +345,7 @@ impl Parser<'_, '_> {
         })
     }
 
+    /// Reads an option of a stack: `nodelay`, `mss = 536`, `congestion = reno`.
     fn option(&mut self) -> Parsed<OptionItem> {
         const EXPECTED: &str = "expected an option name";
         const VALUE: &str = "expected the option's value";
@@ -359,7 +364,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// How many tokens a data unit's size takes from `ahead` on, if one stands there.
+    /// The position behind the size of a data unit that stands at `ahead`; `None` if no size stands there.
     pub(crate) fn size_length(&self, ahead: usize) -> Option<usize> {
         let base = match self.ahead(ahead) {
             TokenKind::Number(_) => ahead + 1,

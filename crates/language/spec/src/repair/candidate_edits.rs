@@ -1,4 +1,4 @@
-//! Small changes of a text at a mistake, the likeliest first.
+//! The small edits of a text that are tried at a mistake, the likeliest first.
 
 use super::foreign_words::{SAY_NOTHING, translate_word};
 use super::quoted;
@@ -32,21 +32,23 @@ const SIGNS: &[(&str, &[&str])] = &[
     ("%", &[""]),
     ("'", &["\""]),
 ];
-/// What may be missing behind what stands before a mistake.
+/// Signs and words that may be missing behind the token before a mistake.
 const BEHIND: &[&str] = &[
     "%", ";", ",", ":", " =", ")", "*", " 0 ms", " bit/s", " packets", "}",
 ];
-/// What may be missing before the mistake itself.
+/// Words that may be missing before the mistake itself.
 const BEFORE: &[&str] = &[
     "in ", "over ", "across ", "via ", "on ", "file ", "memory ", "to ", "at ", "repeat ",
 ];
 
-/// A part of a text and what stands there instead.
+/// Replaces a part of a text, and may put another text before the whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RepairEdit {
+    /// The bytes that are replaced.
     part: Range<usize>,
+    /// The text that replaces them.
     instead: String,
-    /// Put before the whole text.
+    /// Text put before the whole text; empty for most edits.
     before: String,
 }
 
@@ -75,27 +77,28 @@ impl RepairEdit {
         )
     }
 
-    /// Where it ends in the changed text, about.
+    /// About where the replacement ends in the changed text, in bytes.
     pub(super) fn end(&self) -> usize {
         self.before.len() + self.part.start + self.instead.len().saturating_sub(1)
     }
 }
 
-/// The changes that a mistake's own hint names.
+/// The edits that the mistake's own hint suggests.
 pub(super) fn hinted_edits(text: &str, mistake: &Diagnostic) -> Vec<RepairEdit> {
     MistakeContext::of(text, mistake).hinted(mistake)
 }
 
-/// The text around a mistake.
+/// A text with its tokens, and the place of the mistake in it.
 struct MistakeContext<'t> {
     text: &'t str,
     tokens: Vec<SpecToken>,
-    /// The token at the mistake, or the first behind it.
+    /// Index of the token at the mistake, or of the first one behind it.
     here: usize,
+    /// The bytes of the mistake; may be empty.
     span: Range<usize>,
 }
 
-/// All changes that are tried at a mistake.
+/// All edits that are tried at a mistake, without duplicates.
 pub(super) fn find_edits(text: &str, mistake: &Diagnostic) -> Vec<RepairEdit> {
     let place = MistakeContext::of(text, mistake);
     let mut edits: Vec<RepairEdit> = Vec::new();
@@ -133,17 +136,19 @@ impl<'t> MistakeContext<'t> {
         }
     }
 
+    /// The bytes of a token.
     fn range(&self, token: usize) -> Option<Range<usize>> {
         self.tokens
             .get(token)
             .map(|token| token.span.start..token.span.end)
     }
 
+    /// The bytes of the token `steps` before the mistake.
     fn before(&self, steps: usize) -> Option<Range<usize>> {
         self.range(self.here.checked_sub(steps)?)
     }
 
-    /// The mistake, at least a token long.
+    /// The bytes of the mistake, or of the token there if the mistake is empty.
     fn wrong(&self) -> Range<usize> {
         let empty = self.span.is_empty();
         self.range(self.here)
@@ -151,7 +156,7 @@ impl<'t> MistakeContext<'t> {
             .unwrap_or_else(|| self.span.clone())
     }
 
-    /// What a hint says that names what to write, and not all there is.
+    /// The edits for the code in a hint that says what to write (`write`, `did you mean`).
     fn hinted(&self, mistake: &Diagnostic) -> Vec<RepairEdit> {
         let names = |hint: &&String| {
             ["write ", "did you mean "]
@@ -166,7 +171,8 @@ impl<'t> MistakeContext<'t> {
         codes.flat_map(|code| self.as_hinted(code)).collect()
     }
 
-    /// What a hint says, in the mistake's place: from where its first word already stands, to the mistake or the value behind it.
+    /// Puts the code of a hint in the mistake's place. The replaced part begins where the code's first word already
+    /// stands, if it does, and ends at one of several places up to the value behind the mistake.
     fn as_hinted(&self, code: &str) -> Vec<RepairEdit> {
         const BACK: usize = 4;
         let wrong = self.wrong();
@@ -179,7 +185,7 @@ impl<'t> MistakeContext<'t> {
             (Some(sign), Some(value)) if &self.text[sign.clone()] == "=" => Some(value.end),
             _ => None,
         };
-        // A number instead of `100k` stands where that began.
+        // A corrected number, as for `100k`, replaces the number before the mistake too.
         let number = self.before(1).filter(|before| {
             before.end == wrong.start && code.starts_with(|c: char| c.is_ascii_digit())
         });
@@ -189,7 +195,7 @@ impl<'t> MistakeContext<'t> {
             .map_or(wrong.start, |word| word.start);
         let before = stands.and(self.before(1)).map(|before| before.end);
         let ends = [value, Some(wrong.end), before, next.map(|next| next.end)];
-        // Two numbers never become one.
+        // An edit must not join two words or numbers to one.
         let joins = |end: usize| {
             code.ends_with(char::is_alphanumeric)
                 && self.text[end..].starts_with(char::is_alphanumeric)
@@ -201,7 +207,7 @@ impl<'t> MistakeContext<'t> {
         ends.map(|end| RepairEdit::new(from..end, code)).collect()
     }
 
-    /// `1,5` and `10,000`, `30%` and `0.3`.
+    /// Numbers in other forms near the mistake: `1,5` and `10,000`; `30%` for `0.3` and the other way round.
     fn numbers(&self) -> Vec<RepairEdit> {
         const NEAR: usize = 4;
         let near = self.here.saturating_sub(NEAR)..(self.here + NEAR).min(self.tokens.len());
@@ -239,7 +245,7 @@ impl<'t> MistakeContext<'t> {
         edits
     }
 
-    /// Our words for what stands at the mistake or just before it.
+    /// Words of the language for foreign words at the mistake or next to it, and for misspelt ones at the mistake.
     fn words(&self) -> Vec<RepairEdit> {
         let wrong = self.wrong();
         let mut places: Vec<Range<usize>> = [
@@ -251,7 +257,7 @@ impl<'t> MistakeContext<'t> {
         .into_iter()
         .flatten()
         .collect();
-        // `-t` is a sign and a word.
+        // A flag such as `-t` is two tokens, a sign and a word.
         places.extend(self.range(self.here + 1).map(|next| wrong.start..next.end));
         places.extend(self.range(self.here + 2).map(|next| wrong.start..next.end));
         places.extend(self.range(self.here + 1));
@@ -281,6 +287,7 @@ impl<'t> MistakeContext<'t> {
         edits
     }
 
+    /// Punctuation of other languages at the mistake, replaced by what is used here.
     fn signs(&self) -> Vec<RepairEdit> {
         let wrong = self.wrong();
         let sign = &self.text[wrong.clone()];
@@ -304,7 +311,7 @@ impl<'t> MistakeContext<'t> {
             .iter()
             .filter(|instead| !(joins && instead.is_empty()));
         edits.extend(instead.map(|instead| RepairEdit::new(wrong.clone(), *instead)));
-        // A name that swallowed the sign between two.
+        // `a-b` is one name: the `-` between two names needs spaces.
         edits.extend(
             self.before(1)
                 .filter(|name| self.text[name.clone()].contains('-'))
@@ -356,7 +363,8 @@ impl<'t> MistakeContext<'t> {
         edits
     }
 
-    /// Two neighbours that stand the other way round, and what belongs to the front.
+    /// Swaps neighbouring words or groups of words, and moves an item from the middle of a specification to the front
+    /// of the text.
     fn order(&self) -> Vec<RepairEdit> {
         let mut edits = Vec::new();
         let wrong = self.wrong();
@@ -407,7 +415,7 @@ impl<'t> MistakeContext<'t> {
         edits
     }
 
-    /// Words between white space, without the punctuation behind them.
+    /// The bytes of the words between white space, without the punctuation at their ends.
     fn spaced(&self) -> Vec<Range<usize>> {
         let mut words = Vec::new();
         for word in self.text.split_whitespace() {
@@ -420,7 +428,7 @@ impl<'t> MistakeContext<'t> {
         words
     }
 
-    /// Without a word that says nothing, or a name before a sign.
+    /// Leaves out a word that says nothing, with a `:` behind it, or such a word and the `=` behind it.
     fn left_out(&self) -> Vec<RepairEdit> {
         let wrong = self.wrong();
         let nothing =

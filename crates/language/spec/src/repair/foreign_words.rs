@@ -1,6 +1,7 @@
 //! Words of other programs and languages, with the words of this language that mean the same.
 
-/// A folded word of theirs, and words of ours that it may stand for; which of them fits, the place decides.
+/// A word of other programs in its common form (lower case, `_` for `-`; a flag as it is written), and the words of
+/// this language that it may stand for. Which one fits depends on the place: all are tried.
 const ELSEWHERE: &[(&str, &[&str])] = &[
     // Application types.
     ("tcp_rr", &["rr"]),
@@ -174,7 +175,7 @@ const ELSEWHERE: &[(&str, &[&str])] = &[
     ("receive", &["AwaitDataIndication"]),
 ];
 
-/// Words that say nothing in a text of ours: without them it may be right.
+/// Words that other languages write and this one does not need: without them the text may be right.
 pub(super) const SAY_NOTHING: &[&str] = &[
     "total",
     "count",
@@ -198,7 +199,7 @@ pub(super) const SAY_NOTHING: &[&str] = &[
     "bytes",
 ];
 
-/// Words of ours for a folded word of theirs.
+/// The words of this language for a foreign word in its common form; empty if the word is not known.
 pub(crate) fn translate_word(word: &str) -> &'static [&'static str] {
     ELSEWHERE
         .iter()

@@ -4,7 +4,7 @@ use super::Word;
 use crate::diagnostic::TextSpan;
 use alloc::vec::Vec;
 
-/// `factor bandwidth of a - b x 10;`
+/// A factor: `factor bandwidth of a - b x 10;`.
 #[derive(Clone, Debug)]
 pub(crate) struct FactorItem {
     pub(crate) what: VariedProperty,
@@ -14,9 +14,9 @@ pub(crate) struct FactorItem {
 /// What is varied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum VariedProperty {
-    /// A property of one link, or of all.
+    /// A property of the link between two nodes, or of all links.
     Link(LinkProperty, Option<(FactorText, FactorText)>),
-    /// The processor of one host, or of all.
+    /// The processor speed of one simulated host, or of all.
     Cpu(Option<FactorText>),
     /// The share of a processor of one host, or of all.
     Share(Option<FactorText>),
@@ -26,16 +26,18 @@ pub(crate) enum VariedProperty {
     Stack,
     /// The size of data units.
     Size,
-    /// The number of pairs at once.
+    /// The number of pairs that run at the same time.
     Clients,
-    /// The initiator's host, or the responder's.
+    /// The host of the initiator (`from`) or of the responder (`to`).
     Place(FactorSide),
     /// An option of the stack, or a variable.
     Named(FactorText),
 }
 
+/// A name as written.
 type FactorText = alloc::string::String;
 
+/// The properties of a link that can be varied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LinkProperty {
     Bandwidth,
@@ -45,21 +47,24 @@ pub(crate) enum LinkProperty {
     Mtu,
 }
 
+/// Which host of a part is varied: the initiator's or the responder's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FactorSide {
     From,
     To,
 }
 
+/// A level as written.
 #[derive(Clone, Debug)]
 pub(crate) enum LevelItem {
-    /// So many times what is written.
+    /// `x 10`: the written value times this number.
     Times(f64),
-    /// What is to be written there.
+    /// The span of the text that replaces the written value.
     Set(TextSpan),
 }
 
 impl LinkProperty {
+    /// Each property with its word in the language.
     pub(crate) const ALL: [(&'static str, Self); 5] = [
         ("bandwidth", Self::Bandwidth),
         ("delay", Self::Delay),
@@ -68,6 +73,7 @@ impl LinkProperty {
         ("mtu", Self::Mtu),
     ];
 
+    /// Its word in the language.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Bandwidth => "bandwidth",
@@ -79,7 +85,7 @@ impl LinkProperty {
     }
 }
 
-/// The ends of a link as words.
+/// The names of the two ends of a link.
 pub(crate) fn texts(first: &Word, second: &Word) -> (FactorText, FactorText) {
     (first.text.clone(), second.text.clone())
 }

@@ -1,11 +1,12 @@
-//! Finds the figures of a network: every place where a number, and therefore a variable, may be written.
+//! Visits the figures of a network. A figure is a value that may be a number or a variable; a visitor puts numbers in
+//! the place of variables.
 
 use super::{
     ClockKind, DelayItem, LinkItem, LossItem, NetworkItem, NodeItem, QueueItem, QueueLimit,
     RateItem, ScheduleItem, SettingItem, SpecUnit, SpecValue, SwitchItem,
 };
 
-/// What a figure is.
+/// Which kind of value a figure is, and so which units it may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FigureKind {
     Plain,
@@ -13,15 +14,15 @@ pub(crate) enum FigureKind {
     Time,
     Rate,
     Percent,
-    /// A setting says it itself.
+    /// A setting or a parameter, whose own unit decides.
     Any,
 }
 
-/// What is done with each figure.
+/// The function that is called with each figure.
 pub(crate) type Visit<'v> = dyn FnMut(&mut SpecValue, FigureKind) + 'v;
 
 impl NetworkItem {
-    /// Visits every figure.
+    /// Calls `visit` with every figure of the network's hosts, switches and links.
     pub(crate) fn figures(&mut self, visit: &mut Visit<'_>) {
         self.hosts.iter_mut().for_each(|host| node(host, visit));
         self.switches

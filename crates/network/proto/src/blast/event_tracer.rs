@@ -6,26 +6,26 @@ use super::packet_run::{BlastPacketRun, BlastSendReason};
 use super::wire::{BlastHeader, BlastPacketKind, COMPLETE, LIMIT, UNSOLICITED};
 use alloc::collections::BTreeMap;
 
-/// Blasts of the peer's stream whose positions are kept.
+/// The number of the peer's blasts whose positions are kept.
 const REMEMBERED: usize = 256;
 
-/// What it does.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// Packets leave for the first time.
     Send,
     /// Packets leave again.
     Retransmit,
-    /// A timer ran out.
+    /// A timer has expired.
     Timer,
-    /// It reports missing packets of the peer's stream.
+    /// The connection reports missing packets of the peer's stream.
     Nak,
-    /// It reports a blast of the peer's stream as complete.
+    /// The connection reports a blast of the peer's stream as complete.
     Ack,
 }
 
 impl EventKind {
-    /// Its keyword in events.
+    /// Its keyword in a trace.
     #[must_use]
     pub const fn keyword(self) -> &'static str {
         match self {
@@ -37,37 +37,37 @@ impl EventKind {
         }
     }
 
-    /// Whether it is about the own stream.
+    /// Whether it concerns the connection's own stream, not the peer's.
     #[must_use]
     pub const fn is_own(self) -> bool {
         matches!(self, Self::Send | Self::Retransmit | Self::Timer)
     }
 }
 
-/// Something that a connection did.
+/// An event of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlastEvent {
-    /// What.
+    /// Its kind.
     pub kind: EventKind,
-    /// The stream's bytes it is about: where they begin.
+    /// The stream position of the first byte concerned; `None` if it is not known.
     pub offset: Option<u64>,
-    /// How many; of what is missing, from the first to all of them.
+    /// The number of bytes concerned; of missing packets, as if all of them were full.
     pub bytes: u64,
     /// The reason.
     pub cause: &'static str,
 }
 
-/// Reads off.
+/// Derives the events from a connection's packets.
 #[derive(Clone, Debug, Default)]
 pub struct BlastTracer {
-    /// Where blasts of the peer's stream begin, and their bytes.
+    /// By number: where the peer's last blasts begin in the stream, and their lengths in bytes.
     blasts: BTreeMap<u32, (u64, u32)>,
-    /// The round that a timer began last.
+    /// The last round that a timer began: the number of the blast, and of the round.
     timed: Option<(u32, u16)>,
 }
 
 impl BlastTracer {
-    /// A packet has arrived.
+    /// Notes a packet that has arrived.
     #[inline]
     pub fn arrived(&mut self, header: &BlastHeader) {
         if header.kind == BlastPacketKind::Data {
@@ -79,7 +79,7 @@ impl BlastTracer {
         }
     }
 
-    /// Something leaves; `packet` is the size of a full packet's data.
+    /// Emits the events of an output; `packet` is the number of data bytes in a full packet.
     pub fn leaves(&mut self, output: &BlastOutput, packet: u32, emit: impl FnMut(BlastEvent)) {
         match output {
             BlastOutput::Run(run) => self.run(run, emit),
@@ -87,7 +87,7 @@ impl BlastTracer {
         }
     }
 
-    /// Packets of a blast leave.
+    /// Emits the events of packets of a blast that are sent.
     pub fn run(&mut self, run: &BlastPacketRun, mut emit: impl FnMut(BlastEvent)) {
         let ((start, _), (last, length)) = (run.span(0), run.span(run.count.saturating_sub(1)));
         let (offset, bytes, cause) = (
@@ -123,6 +123,7 @@ impl BlastTracer {
         });
     }
 
+    /// Emits the event of an acknowledgement that is sent.
     fn answer(&self, header: &BlastHeader, packet: u32, mut emit: impl FnMut(BlastEvent)) {
         if header.kind != BlastPacketKind::Answer || header.has(LIMIT) {
             return;

@@ -1,5 +1,5 @@
-//! The stacks of the language that these machines are: `saw`, `window` and `blast`, their options, and what an operation of
-//! the language becomes. The same in every world; a world takes out what it cannot do.
+//! The stacks `saw` (stop-and-wait), `window` and `blast` as experiments name them: their options, and the mapping of the communication
+//! operations to their packets. The live and the simulated world share them, and leave out options that they cannot offer.
 
 use super::options::{BlastOptions, BlastPacing, BlastStrategy, BlastTimeout};
 use super::wire::{HEADER, SEAL};
@@ -13,17 +13,17 @@ use stackline_core::catalogue::{
 use stackline_core::plan::Stack;
 use stackline_core::time::Duration;
 
-/// A window that never closes.
+/// A window, in packets, that is never used up.
 const NEVER: u64 = 1 << 15;
 /// Bytes of IPv4's and UDP's headers.
 pub const BELOW: usize = 28;
-/// Most data of a packet: what IPv4 carries behind the headers.
+/// The most data bytes in a packet: what IPv4 can carry after the headers.
 const LONGEST: u64 = 65_535 - (BELOW + HEADER) as u64;
-/// What a receiver grants where nothing is written, in bytes.
+/// The bytes that a receiver grants by default.
 pub const GRANT: u64 = 4 << 20;
-/// At most one strategy is written.
+/// The options that name a strategy, of which at most one may be given.
 pub(crate) const STRATEGIES_APART: &[&str] = &["full", "full_nak", "partial", "selective"];
-/// How the four strategies are written.
+/// The four strategies, by option name.
 const STRATEGIES: [(&str, BlastStrategy); 4] = [
     ("full", BlastStrategy::Full),
     ("full_nak", BlastStrategy::FullNak),
@@ -156,7 +156,7 @@ const fn bounded(table: StackTable, in_flight: PacketsInFlight) -> StackTable {
     }
 }
 
-/// Stop-and-wait.
+/// The stack `saw`: stop-and-wait.
 pub const SAW: StackTable = bounded(
     table(
         "saw",
@@ -168,7 +168,7 @@ pub const SAW: StackTable = bounded(
     PacketsInFlight::Fixed(1),
 );
 
-/// The sliding window.
+/// The stack `window`: a sliding window.
 pub const WINDOW: StackTable = bounded(
     table(
         "window",
@@ -196,7 +196,7 @@ pub const WINDOW: StackTable = bounded(
     PacketsInFlight::OptionN,
 );
 
-/// Blasts.
+/// The stack `blast`: many packets with one acknowledgement.
 pub const BLAST: StackTable = table(
     "blast",
     "blasts of packets with one acknowledgement each and four retransmission strategies (Zwaenepoel 1985)",
@@ -241,11 +241,11 @@ pub const BLAST: StackTable = table(
     ],
 );
 
-/// What a stack of the family asks for, where packets carry `packet` bytes of data at most and the host grants `buffer`.
-/// A 0 stands for what is not known yet: it stays one where nothing is written.
+/// The options of one of these stacks. `packet`: the most data bytes in a packet of the path; `buffer`: the bytes that the host grants.
+/// A 0 means that the value is not known yet; it stays 0 unless an option gives it.
 ///
 /// # Errors
-/// A sentence, when the options contradict each other or the path.
+/// A message, when the options contradict each other or do not fit the path.
 pub fn options(stack: &Stack, packet: u32, buffer: u64) -> Result<BlastOptions, String> {
     let written = stack.number("packet");
     let most = if packet == 0 {
@@ -296,7 +296,7 @@ pub fn options(stack: &Stack, packet: u32, buffer: u64) -> Result<BlastOptions, 
     })
 }
 
-/// The strategy that is written, or the usual one.
+/// The strategy that an option gives, or `usual`.
 pub(crate) fn strategy(stack: &Stack, usual: BlastStrategy) -> Result<BlastStrategy, String> {
     let written: Vec<_> = STRATEGIES
         .iter()
@@ -309,7 +309,7 @@ pub(crate) fn strategy(stack: &Stack, usual: BlastStrategy) -> Result<BlastStrat
     }
 }
 
-/// How a strategy is written.
+/// The option name of a strategy.
 pub(crate) fn name(strategy: BlastStrategy) -> &'static str {
     STRATEGIES
         .iter()
@@ -317,7 +317,7 @@ pub(crate) fn name(strategy: BlastStrategy) -> &'static str {
         .map_or("", |(name, _)| name)
 }
 
-/// What is in force, by option name.
+/// The settings in force, by option name.
 #[must_use]
 pub fn settings(stack: &str, options: &BlastOptions) -> Vec<(&'static str, String)> {
     let bytes = |bytes: u64| stackline_core::units::format_size(bytes);

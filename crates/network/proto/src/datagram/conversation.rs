@@ -1,7 +1,7 @@
-//! One end of a conversation in datagrams, without a clock and without a socket: what was sent, numbered, answered, ended
-//! and lost, what a control datagram changes, and when control is repeated.
+//! One end of a conversation (a connection over UDP) as a state machine without clock and socket: it numbers data units and calls, counts
+//! losses, handles control datagrams (HELLO, START, END, BYE and their answers), and repeats those until they are answered.
 //!
-//! Time is an argument. The worlds keep their sockets, their buffers and how they wait.
+//! Time is an argument. The live and the simulated world provide sockets, buffers and waiting.
 
 use super::control::{ANSWER, DatagramControl};
 use super::loss_counter::Sequence;
@@ -11,50 +11,53 @@ use super::{
 };
 use stackline_core::time::{Duration, Instant};
 
-/// As many calls may be lost in a row before the next is taken for a stranger's.
+/// The most calls that may be lost in a row; a call further ahead is taken for one of another conversation.
 const MOST_CALLS_LOST: u64 = 1 << 16;
 
-/// A peer that took so long to answer gets so many times as long for its next answer.
+/// A peer's next answer may take this many times as long as its slowest one so far, before it is given up.
 const PATIENCE_TRIPS: u64 = 4;
 
-/// Control that is repeated until it is answered.
+/// A control datagram that is repeated until it is answered.
 #[derive(Debug)]
 struct PendingControl {
     kind: DatagramControl,
     value: u64,
+    /// When it was requested.
     begun: Instant,
+    /// When it is given up.
     give_up: Instant,
-    /// When it leaves again, and how long after that.
+    /// When it is sent next.
     next: Instant,
+    /// The time until it is sent after that; doubles each time.
     repeat: Duration,
     sent: bool,
     answered: bool,
-    /// Data units ahead and the transfer when it was made: what exceeds them can only follow an answer.
+    /// `ahead` and `transfer` of the conversation when it was requested: if they have grown, the peer has got the request.
     ahead: u64,
     transfer: u64,
 }
 
-/// What to do about control that waits for its answer.
+/// What to do about a control datagram that waits for its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControlStep {
     /// Send a control datagram of that kind and value, then wait until the deadline or for a datagram.
     Send(u8, u64),
     /// Wait until the deadline or for a datagram.
     Wait,
-    /// It was answered.
+    /// The control datagram was answered.
     Answered,
     /// The peer does not answer.
     GivenUp,
 }
 
-/// What a data unit is that arrived.
+/// The kind of a data unit that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DatagramUnit {
     /// A call, or the answer to one.
     Call,
-    /// A data unit of that number.
+    /// A data unit with this number.
     Numbered(u64),
-    /// One too short for a number.
+    /// A data unit too short for a number.
     Unnumbered,
     /// A duplicate, or too late to be counted.
     Repeated,
@@ -63,36 +66,43 @@ pub enum DatagramUnit {
 /// One end of a conversation.
 #[derive(Debug, Default)]
 pub struct DatagramConversation {
+    /// The number of the next data unit, or of the last call.
     next_number: u64,
+    /// The numbers that arrived, from which losses are counted.
     sequence: Sequence,
     received_bytes: u64,
     /// Data units that arrived and were not taken yet.
     ahead: u64,
-    /// First bytes of the last call or answer, its number, and how many there are.
+    /// The first bytes of the last call or answer, which are its number, and how many of them arrived.
     head: [u8; NUMBER],
     head_bytes: usize,
+    /// Whether the conversation consists of calls.
     calling: bool,
-    /// Whether a call is awaited and no data unit, and the number of the last call that arrived.
+    /// Whether a call is awaited, and no data unit.
     awaiting_call: bool,
+    /// The number of the last call that arrived.
     last_call: u64,
     lost_calls: u64,
-    /// Bulk transfers begun, also the peer's; ENDs of earlier ones say nothing.
+    /// The number of bulk transfers begun by either end; an END of an earlier one is ignored.
     transfer: u64,
     /// How many units the peer says it sent, in all transfers.
     peer_sent: Option<u64>,
+    /// The peer's HELLO has arrived.
     greeted: bool,
+    /// The peer has begun a transfer that was not taken note of yet.
     started: bool,
-    /// The peer's present transfer is over; the own is, and the peer has answered that.
+    /// The peer's present transfer is over.
     ended: bool,
+    /// The own present transfer is over, and the peer has answered that.
     end_sent: bool,
     closed: bool,
     request: Option<PendingControl>,
-    /// How long the peer took at most to answer.
+    /// The longest time that the peer took to answer.
     slowest_answer: Duration,
 }
 
 impl DatagramConversation {
-    /// One in which nothing was sent and nothing has arrived.
+    /// A conversation in which nothing was sent and nothing has arrived.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -100,12 +110,12 @@ impl DatagramConversation {
 
     // --- control ---
 
-    /// The peer's HELLO has arrived elsewhere; it is to be answered.
+    /// Notes that the peer's HELLO has arrived; the caller received it and answers it.
     pub const fn greet(&mut self) {
         self.greeted = true;
     }
 
-    /// Begins to send control until it is answered. START begins a transfer.
+    /// Requests a control datagram, which [`DatagramConversation::poll`] repeats until it is answered. START begins a transfer.
     pub fn request(&mut self, now: Instant, kind: DatagramControl) {
         let value = match kind {
             DatagramControl::Hello => 0,
@@ -137,7 +147,7 @@ impl DatagramConversation {
         });
     }
 
-    /// What to do about the control that was requested: soon again at first, since a transfer's clock waits for its END.
+    /// What to do about the requested control datagram. The first repetitions are quick, since a transfer is timed until its END.
     pub fn poll(&mut self, now: Instant) -> ControlStep {
         let answered = self.is_answered();
         let Some(request) = &mut self.request else {
@@ -162,14 +172,13 @@ impl DatagramConversation {
         ControlStep::Send(request.kind as u8, request.value)
     }
 
-    /// When the control that was requested leaves again or is given up.
+    /// When the requested control datagram is sent again or given up.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.request.as_ref().map(|request| request.next)
     }
 
-    /// Whether the request was answered. What can only follow an answer says as much as the answer, which may have been
-    /// lost.
+    /// Whether the request was answered. The answer may be lost: then anything that the peer sends only after the request counts as one.
     fn is_answered(&self) -> bool {
         let Some(request) = &self.request else {
             return true;
@@ -183,7 +192,7 @@ impl DatagramConversation {
             }
     }
 
-    /// A control datagram arrived. The kind of the answer that it gets.
+    /// Handles a control datagram. Returns the kind of the answer to send, if it needs one.
     pub fn handle_control(&mut self, kind: u8, value: u64) -> Option<u8> {
         if kind & ANSWER != 0 {
             if let Some(request) = &mut self.request {
@@ -194,7 +203,7 @@ impl DatagramConversation {
         let kind = DatagramControl::of(kind)?;
         match kind {
             DatagramControl::Hello if self.greeted => {}
-            // What came before was meant for an earlier connection.
+            // Everything that arrived before belongs to an earlier connection.
             DatagramControl::Hello => {
                 self.greeted = true;
                 (
@@ -238,7 +247,7 @@ impl DatagramConversation {
 
     // --- data units ---
 
-    /// A data unit of so many bytes arrived; `head` is what it begins with, 8 bytes or all of it.
+    /// Handles a data unit of `bytes` bytes; `head` holds its first 8 bytes, or all of a shorter one.
     #[inline]
     pub fn handle_unit(&mut self, head: &[u8], bytes: u64) -> DatagramUnit {
         if self.calling {
@@ -258,14 +267,14 @@ impl DatagramConversation {
         unit
     }
 
-    /// A call or an answer, or a data unit between calls, that begins with these bytes of its number. Calls come one after the other, so
-    /// one that is not a little ahead of the last is a copy of it, or nobody's of this conversation.
+    /// Handles a call, an answer, or a data unit between calls; `head` holds the bytes of its number. Calls are numbered one after the
+    /// other, so a call that is not slightly ahead of the last one is a duplicate, or belongs to another conversation.
     #[inline]
     fn handle_call(&mut self, head: &[u8]) -> DatagramUnit {
         let mut number = [0; NUMBER];
         number[..head.len()].copy_from_slice(head);
         let (arrived, shown) = (u64::from_le_bytes(number), 8 * head.len() as u32);
-        // Of a short one only the low bits are there; at least half of their values are behind the last.
+        // A short call carries only the low bits of its number: at most half of their values count as ahead, the others as behind.
         let mask = u64::MAX.checked_shr(u64::BITS - shown).unwrap_or(0);
         let ahead = (arrived.wrapping_sub(self.last_call) % NUMBERS) & mask;
         if self.awaiting_call {
@@ -279,21 +288,21 @@ impl DatagramConversation {
         DatagramUnit::Call
     }
 
-    /// Whether so many data units have arrived, or no more of them come.
+    /// Whether `units` data units have arrived, or no more will come.
     #[inline]
     #[must_use]
     pub const fn has_units(&self, units: u64) -> bool {
         self.ahead >= units || self.has_ended()
     }
 
-    /// How many of so many data units have arrived.
+    /// How many data units have arrived and were not taken, at most `units`.
     #[inline]
     #[must_use]
     pub fn units(&self, units: u64) -> u64 {
         self.ahead.min(units)
     }
 
-    /// Takes at most so many data units. How many it took.
+    /// Takes at most `units` data units. Returns how many.
     #[inline]
     pub fn take_units(&mut self, units: u64) -> u64 {
         let units = self.units(units);
@@ -308,7 +317,7 @@ impl DatagramConversation {
         self.next_number
     }
 
-    /// So many data units were sent.
+    /// Notes that `units` data units were sent.
     #[inline]
     pub const fn sent(&mut self, units: u64) {
         self.next_number += units;
@@ -316,7 +325,7 @@ impl DatagramConversation {
 
     // --- calls ---
 
-    /// Begins a call. Its number: calls are numbered from 1.
+    /// Begins a call. Returns its number; calls are numbered from 1.
     #[inline]
     pub const fn call(&mut self) -> u64 {
         self.calling = true;
@@ -324,25 +333,25 @@ impl DatagramConversation {
         self.next_number
     }
 
-    /// What arrives from now on are calls, until data units are awaited again.
+    /// From here on, arriving units are calls, until data units are awaited again.
     #[inline]
     pub const fn await_call(&mut self) {
         (self.calling, self.awaiting_call) = (true, true);
     }
 
-    /// What arrives from now on are data units, of a conversation that may consist of calls too.
+    /// From here on, arriving units are data units; the conversation may still consist of calls.
     #[inline]
     pub const fn await_units(&mut self) {
         self.awaiting_call = false;
     }
 
-    /// Takes what has arrived. Whether its first `bytes` bytes are those of the number.
+    /// Takes all units that have arrived. Whether the first `bytes` bytes of the last one are those of `number`.
     #[inline]
     pub fn take_answer(&mut self, number: u64, bytes: usize) -> bool {
         core::mem::take(&mut self.ahead) > 0 && self.head[..bytes] == number.to_le_bytes()[..bytes]
     }
 
-    /// A call got no answer.
+    /// Notes that a call got no answer.
     pub const fn call_lost(&mut self) {
         self.lost_calls += 1;
     }
@@ -354,7 +363,7 @@ impl DatagramConversation {
         &self.head
     }
 
-    /// How many of them arrived.
+    /// How many bytes of [`DatagramConversation::head`] arrived.
     #[must_use]
     pub const fn head_bytes(&self) -> usize {
         self.head_bytes
@@ -362,7 +371,7 @@ impl DatagramConversation {
 
     // --- what is known ---
 
-    /// Whether it consists of calls.
+    /// Whether the conversation consists of calls.
     #[must_use]
     pub const fn is_calling(&self) -> bool {
         self.calling
@@ -422,7 +431,7 @@ impl DatagramConversation {
         self.peer_sent.map(|sent| self.sequence.losses(sent))
     }
 
-    /// Bytes of the data units that arrived; none are counted where calls are.
+    /// Bytes of the data units that arrived; `None` in a conversation of calls, where they are not counted.
     #[must_use]
     pub fn received_bytes(&self) -> Option<u64> {
         (!self.calling).then_some(self.received_bytes)

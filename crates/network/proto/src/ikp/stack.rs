@@ -1,5 +1,5 @@
-//! The stack of the language that this is: `ikp`, its options, and what an operation of the language becomes. The same in
-//! every world.
+//! The stack `ikp` (the message passing of the V system) as experiments name it: its options, and the mapping of the communication
+//! operations to its messages. The live and the simulated world share it.
 //!
 //! The initiator is always the client: an operation of the responder handles the client's next message. The first byte
 //! of a message is its request ([`Verb`]), then comes its number: where duplicates are delivered, the responder
@@ -103,10 +103,10 @@ AwaitDisconnectIndication -> Receive, Reply",
     ..StackTable::RELIABLE
 };
 
-/// What a stack asks for, where packets carry `packet` bytes of data at most; 0 where that is not known yet.
+/// The options of a stack. `packet`: the most data bytes in a packet of the path; 0 where that is not known yet.
 ///
 /// # Errors
-/// A sentence, when the options contradict each other or the path.
+/// A message, when the options contradict each other or do not fit the path.
 pub fn options(stack: &Stack, packet: u32) -> Result<IkpOptions, String> {
     let most = if packet == 0 {
         u64::from(u32::MAX)
@@ -145,7 +145,7 @@ pub fn options(stack: &Stack, packet: u32) -> Result<IkpOptions, String> {
     .fitted())
 }
 
-/// What is in force, by option name.
+/// The settings in force, by option name.
 #[must_use]
 pub fn settings(options: &IkpOptions) -> Vec<(&'static str, String)> {
     let bytes = |bytes: u32| stackline_core::units::format_size(u64::from(bytes));
@@ -171,26 +171,26 @@ pub fn settings(options: &IkpOptions) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Bytes of a message that carries no token, and of one that does.
+/// Bytes of a message without a token: the request (1) and the number (8).
 pub const MESSAGE: usize = 9;
-/// Bytes of the message that connects.
+/// Bytes of the message that connects: a message and the token (16).
 pub const CONNECT: usize = MESSAGE + 16;
 
 /// The request of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Verb {
-    /// A connection; the token follows.
+    /// Open a connection; the token follows.
     Connect = 1,
-    /// The data unit that may be read is to be taken.
+    /// The server is to take the data unit in the readable segment.
     Put = 2,
-    /// A data unit is to be moved to what may be written.
+    /// The server is to move a data unit into the writable segment.
     Get = 3,
-    /// Both: a request to be taken, a response to be moved.
+    /// Both: the server is to take a request and to move a response.
     Call = 4,
-    /// Nothing: no more data units come.
+    /// No more data units come.
     End = 5,
-    /// The connection is over.
+    /// The client closes the connection.
     Close = 6,
     /// The client waits for the server to end the connection.
     Closing = 7,
@@ -206,7 +206,7 @@ const VERBS: [Verb; 7] = [
     Verb::Closing,
 ];
 
-/// Both sides wait: the responder for `awaited`, and the initiator has asked for something else.
+/// The error when both sides wait: the responder for `awaited`, while the initiator has sent another request.
 #[must_use]
 pub fn both_wait(awaited: &str, verb: Verb) -> Error {
     Error::measurement(format!("both sides wait: the responder for {awaited}, the initiator in {verb:?}"))

@@ -1,48 +1,48 @@
 //! One end of a connection of the Host-Host protocol of 1972 (NCP; NIC 8246), which runs over IMPs: a byte stream each way.
 //!
-//! A message goes on a link, and no other goes on that link before the IMPs have answered it (RFNM). Data goes only as far as the
-//! other end has allocated. Whoever has several links sends as many messages at once, each with its place in the stream: the
-//! protocol of the time had a connection a link, of which NETSPD used four (BBN 2499, table 6B).
+//! Each link carries one message at a time: the next may be sent once the IMPs have answered with an RFNM (Request For Next Message).
+//! Data may be sent only as far as the other end has allocated. With several links, as many messages are under way at once, each with
+//! its position in the stream; the protocol of the time had one link per connection, and NETSPD used four (BBN 2499, table 6B).
 //!
-//! What is simplified: a connection opens with one message each way instead of RTS and STR by way of a known socket, both ways
-//! share it, and messages of control wait for one another within a connection, not within a pair of hosts. A message that the IMPs
-//! lost goes again after half a second, which was left to each host.
+//! Simplifications: a connection opens with one message each way instead of RTS and STR by way of a known socket; it is bidirectional;
+//! control messages wait for one another within a connection, not within a pair of hosts. A message that the IMPs lost is sent again
+//! after half a second, which was left to each host.
 
 use crate::papers::imp::packet::{FULL_MESSAGE_BITS, ImpDeliveryFailure};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
 
-/// What stands before the data of a message behind the leader, bits: byte size and byte count (NIC 8246).
+/// Bits between the leader and the data of a message: byte size and byte count (NIC 8246).
 pub const HEADER_BITS: u32 = 40;
-/// Most bytes of data of a message.
+/// The most bytes of data in a message.
 pub const MESSAGE_BYTES: u32 = (FULL_MESSAGE_BITS - HEADER_BITS) / 8;
 /// Bytes of a command on the control link: as long as RTS and STR, the longest.
 const COMMAND_BYTES: u32 = 10;
-/// A message that was not delivered goes again after this.
+/// A message that was not delivered is sent again after this time.
 const AGAIN: Duration = Duration(500_000_000);
-/// After so long without any message delivered the connection is given up.
+/// A connection is given up after this time without any delivery, if the IMPs report that the peer is dead.
 const PATIENCE: Duration = Duration(120_000_000_000);
 
-/// What is chosen.
+/// The options of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NcpOptions {
     /// Links, each with one message at a time.
     pub links: u16,
-    /// Bytes that a receiver allocates at first, and keeps allocated as its reader takes what comes.
+    /// Bytes that a receiver allocates at first; what is read is allocated again.
     pub allocate: u64,
-    /// Bytes that a sender takes from its application before they are delivered.
+    /// Size of the send buffer: undelivered bytes that it can hold.
     pub send_buffer: u64,
 }
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NcpMessageKind {
     /// A connection is asked for, or agreed to (RTS, STR).
     Open,
     /// Data.
     Data,
-    /// More may be sent (ALL).
+    /// Allocation: more may be sent (ALL).
     Allocate,
     /// Nothing more is sent (CLS).
     Close,
@@ -53,11 +53,12 @@ pub enum NcpMessageKind {
 /// A message between two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NcpMessage {
-    /// What it is.
+    /// Its kind.
     pub kind: NcpMessageKind,
     /// The link: 0 for control.
     pub link: u16,
-    /// Where in the stream its data begins; of `Close` where the stream ends; else how far the other end may send.
+    /// A stream position: in `Data` where its data begins, in `Close` where the stream ends, in `Open` and `Allocate` how far the other
+    /// end may send.
     pub place: u64,
     /// Bytes of data.
     pub bytes: u32,
@@ -76,7 +77,7 @@ impl NcpMessage {
     }
 }
 
-/// Where a connection is.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NcpState {
     /// It waits for the other end to agree.
@@ -89,10 +90,10 @@ pub enum NcpState {
     Broken,
 }
 
-/// What there was to read.
+/// The result of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NcpReceived {
-    /// So many bytes.
+    /// This many bytes.
     Bytes(u64),
     /// Nothing yet.
     Nothing,
@@ -102,23 +103,25 @@ pub enum NcpReceived {
     Broken,
 }
 
-/// A link: free, or its message is under way or waits to go again.
+/// A link: free, or with a message that is under way or waits to be sent again.
 #[derive(Clone, Copy, Debug, Default)]
 struct NcpLink {
+    /// The message, and when it was sent last.
     message: Option<(NcpMessage, Instant)>,
+    /// When the message is to be sent again, if the IMPs have lost it.
     again: Option<Instant>,
 }
 
-/// What it did.
+/// Counters of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NcpCounters {
-    /// Messages that went again.
+    /// Messages that were sent again.
     pub repeated: u64,
-    /// Bytes of data delivered, and taken in.
+    /// Bytes of own data that were delivered.
     pub delivered: u64,
-    /// See `delivered`.
+    /// Bytes of the peer's data that arrived in order.
     pub received: u64,
-    /// A smoothed time from a message to its RFNM.
+    /// The smoothed time from a message to its RFNM.
     pub round_trip: Duration,
 }
 
@@ -127,36 +130,44 @@ pub struct NcpCounters {
 pub struct NcpConnection {
     options: NcpOptions,
     state: NcpState,
+    /// The control link 0, then the links for data.
     links: Vec<NcpLink>,
     /// Control messages that wait for the control link.
     commands: Vec<NcpMessage>,
-    /// The own stream: bytes taken from the application, and sent for the first time; how far it may go.
+    /// Own stream: bytes taken from the application.
     taken: u64,
+    /// Own stream: bytes sent at least once.
     sent: u64,
+    /// Own stream: the position up to which the peer has allocated.
     allowed: u64,
     is_closing: bool,
     close_sent: bool,
     close_delivered: bool,
-    /// The other's: what came in order, and beyond a gap; what was read; how far it may go; where it ends.
+    /// Peer's stream: bytes that arrived in order.
     came: u64,
+    /// Peer's stream: data that arrived after a gap, by position, with its length in bytes.
     beyond: BTreeMap<u64, u32>,
+    /// Peer's stream: bytes that were read.
     read: u64,
+    /// Peer's stream: the position up to which this end has allocated.
     granted: u64,
+    /// Peer's stream: the position of its end, once the peer has closed.
     ends_at: Option<u64>,
-    /// Since when nothing was delivered although something was sent.
+    /// When the last message was delivered, or the first was sent: silence is measured from here.
     silent_since: Option<Instant>,
-    /// What the IMPs answered when it was given up for that.
+    /// Why the peer is dead, if the connection was given up for that.
     broken_by: Option<ImpDeliveryFailure>,
-    /// What the IMPs said of the last message that did not come through.
+    /// Why the IMPs did not deliver the last message that failed.
     last_failure: Option<ImpDeliveryFailure>,
-    /// What has held data up since then, and for how long it did before: the allocation, links.
+    /// What holds unsent data up, and since when.
     held: Option<NcpStallReason>,
     held_since: Instant,
+    /// How long data was held up before: by the allocation, and by links.
     waited: (Duration, Duration),
     counts: NcpCounters,
 }
 
-/// What holds data up that was handed over and not sent.
+/// Why data that was handed over is not sent yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NcpStallReason {
     /// The other end has allocated no more.
@@ -166,7 +177,7 @@ enum NcpStallReason {
 }
 
 impl NcpConnection {
-    /// The end that asks.
+    /// The end that asks for the connection.
     #[must_use]
     pub fn connect(options: NcpOptions, now: Instant) -> Self {
         let mut new = Self::new(options, now);
@@ -174,7 +185,7 @@ impl NcpConnection {
         new
     }
 
-    /// The end that is asked: it opens when the other's message comes.
+    /// The end that is asked: it opens when the other end's message arrives.
     #[must_use]
     pub fn listen(options: NcpOptions, now: Instant) -> Self {
         Self::new(options, now)
@@ -208,6 +219,7 @@ impl NcpConnection {
         }
     }
 
+    /// Sends the message that opens the connection and makes the first allocation.
     fn open(&mut self) {
         self.granted = self.options.allocate;
         self.command(NcpMessageKind::Open, self.granted);
@@ -224,31 +236,31 @@ impl NcpConnection {
 
     // --- what is known of it ---
 
-    /// Where it is.
+    /// Its state.
     #[must_use]
     pub const fn state(&self) -> NcpState {
         self.state
     }
 
-    /// What the IMPs answered when it was given up for that.
+    /// Why the peer is dead, if the connection was given up for that.
     #[must_use]
     pub const fn broken_by(&self) -> Option<ImpDeliveryFailure> {
         self.broken_by
     }
 
-    /// What the IMPs said of the last message that did not come through, though it is sent again.
+    /// Why the IMPs did not deliver the last message that failed; it may have been delivered since.
     #[must_use]
     pub const fn last_failure(&self) -> Option<ImpDeliveryFailure> {
         self.last_failure
     }
 
-    /// What is chosen of it.
+    /// Its options.
     #[must_use]
     pub const fn options(&self) -> &NcpOptions {
         &self.options
     }
 
-    /// What it did.
+    /// Its counters.
     #[must_use]
     pub const fn counts(&self) -> &NcpCounters {
         &self.counts
@@ -272,7 +284,7 @@ impl NcpConnection {
         self.read < self.came || self.ends_at == Some(self.came)
     }
 
-    /// Bytes handed over that were not delivered, those of them that may not go yet, bytes that nobody has read.
+    /// Bytes handed over and not delivered; those of them that were not sent yet; bytes that arrived and were not read.
     #[must_use]
     pub const fn waiting(&self) -> (u64, u64, u64) {
         (
@@ -284,7 +296,7 @@ impl NcpConnection {
 
     // --- the application ---
 
-    /// Takes so many bytes to send as there is room for; `None` when it is broken or closed.
+    /// Takes up to `bytes` bytes to send and returns how many fitted into the send buffer; `None` when it is broken or closed.
     pub fn send(&mut self, bytes: u64) -> Option<u64> {
         if self.state == NcpState::Broken || self.is_closing {
             return None;
@@ -298,7 +310,7 @@ impl NcpConnection {
         Some(done)
     }
 
-    /// Gives at most so many bytes; what is read is allocated again.
+    /// Reads at most `most` bytes; what is read is allocated again.
     pub fn receive(&mut self, most: u64) -> NcpReceived {
         let bytes = (self.came - self.read).min(most);
         if bytes == 0 {
@@ -309,7 +321,7 @@ impl NcpConnection {
             };
         }
         self.read += bytes;
-        // Not for every byte: a message each would cost as much as the data.
+        // Not after every read: an allocation is a message, which costs as much as one of data.
         let room = self.read + self.options.allocate - self.granted;
         let all_used = self.came >= self.granted;
         if self.ends_at.is_none() && room > 0 && (2 * room >= self.options.allocate || all_used) {
@@ -319,7 +331,7 @@ impl NcpConnection {
         NcpReceived::Bytes(bytes)
     }
 
-    /// Nothing more is sent.
+    /// Closes the own stream once everything has been delivered.
     pub const fn close(&mut self) {
         self.is_closing = true;
     }
@@ -335,7 +347,7 @@ impl NcpConnection {
 
     // --- the IMPs ---
 
-    /// A message of the other end came.
+    /// Handles a message of the other end.
     pub fn handle(&mut self, message: &NcpMessage) {
         match message.kind {
             NcpMessageKind::Open => {
@@ -357,6 +369,7 @@ impl NcpConnection {
         }
     }
 
+    /// Handles data at a stream position; duplicates are ignored.
     fn data(&mut self, place: u64, bytes: u32) {
         if place + u64::from(bytes) <= self.came {
             return;
@@ -403,7 +416,7 @@ impl NcpConnection {
         }
     }
 
-    /// It was not.
+    /// The message on a link was not delivered: it is sent again, unless the connection is given up.
     pub fn failed(&mut self, now: Instant, link: u16, why: ImpDeliveryFailure) {
         let Some(known) = self.links.get_mut(usize::from(link)) else {
             return;
@@ -427,6 +440,7 @@ impl NcpConnection {
         }
     }
 
+    /// The connection is over once both ends have closed it.
     fn look_whether_over(&mut self) {
         if self.close_delivered && self.ends_at.is_some() && self.state == NcpState::Open {
             self.state = NcpState::Over;
@@ -435,7 +449,7 @@ impl NcpConnection {
 
     // --- time ---
 
-    /// When it has something to send although nothing happens.
+    /// When it has something to send: at once, or when a lost message is due again.
     #[must_use]
     pub fn deadline(&self, now: Instant) -> Option<Instant> {
         if self.next_link().is_some() {
@@ -444,11 +458,12 @@ impl NcpConnection {
         self.links.iter().filter_map(|link| link.again).min()
     }
 
-    /// Bytes of the next message of data, if there were room for it.
+    /// Bytes that the next data message would carry if the allocation allowed it.
     fn next_bytes(&self) -> u64 {
         (self.taken - self.sent).min(u64::from(MESSAGE_BYTES))
     }
 
+    /// A free link for data, counted from 0 (link 1).
     fn free_link(&self) -> Option<usize> {
         self.links
             .iter()
@@ -456,7 +471,7 @@ impl NcpConnection {
             .position(|link| link.message.is_none())
     }
 
-    /// The link of the next message that may go now, and the message.
+    /// The next new message that may be sent now: control first, then data, then the close.
     fn next_link(&self) -> Option<NcpMessage> {
         if let Some(command) = self.commands.first()
             && self.links[0].message.is_none()
@@ -467,7 +482,7 @@ impl NcpConnection {
             return None;
         }
         let (next, room) = (self.next_bytes(), self.allowed.saturating_sub(self.sent));
-        // What the allocation would cut off waits for more of it as long as an RFNM is to come: fragments cost as much as whole ones.
+        // While an RFNM is still to come, do not send a message that the allocation would cut short: it costs as much as a full one.
         let under_way = self.links.iter().skip(1).any(|link| link.message.is_some());
         let bytes = if room < next && under_way {
             0
@@ -493,7 +508,7 @@ impl NcpConnection {
         })
     }
 
-    /// The next message that goes now.
+    /// The next message to be sent now; also accounts for what holds data up.
     pub fn poll(&mut self, now: Instant) -> Option<NcpMessage> {
         let next = self.next(now);
         self.waited = self.waited(now);
@@ -507,6 +522,7 @@ impl NcpConnection {
         next
     }
 
+    /// The next message to be sent now: a lost one that is due again, or a new one.
     fn next(&mut self, now: Instant) -> Option<NcpMessage> {
         if let Some(again) = self
             .links

@@ -1,18 +1,19 @@
-//! One end of a TELNET connection (RFC 854): data with its commands taken out, options by RFC 1143's method, which cannot loop.
+//! One end of a TELNET connection (RFC 854): separates data from commands, and negotiates options by RFC 1143's method, which cannot loop.
 //!
 //! ```text
-//! ask(option, side, on)   an option is wanted on or off; the other end may refuse
-//! send(data)              data of the terminal or the program
-//! receive(bytes, data)    what came: its data, and the commands in it
-//! output()                what is to be sent, taken away
-//! resize(columns, rows)   the person's terminal has that size
-//! resized()               the size that the other end's terminal has by now
+//! ask(option, whose, on)  asks for an option to be on or off; the other end may refuse
+//! send(data)              sends data of the terminal or the program
+//! receive(bytes, data)    reads bytes that came: their data, and the commands among it
+//! output()                takes the bytes to be sent
+//! resize(columns, rows)   sets the size of the user's terminal
+//! resized()               takes the size of the other end's terminal, if it has changed
 //! ```
-//! It knows no terminal and no program. Of options there are binary transmission (RFC 856), echo (RFC 857), no go-aheads (RFC 858) and the size
-//! of the person's terminal (RFC 1073); all others are refused, and what their subnegotiations say is skipped.
+//! It knows no terminal and no program. The known options are binary transmission (RFC 856), echo (RFC 857), suppress go-ahead (RFC 858)
+//! and the window size (RFC 1073); all others are refused, and their subnegotiations are skipped.
 
 use alloc::vec::Vec;
 
+// Bytes of the protocol (RFC 854): IAC begins a command, SB and SE enclose a subnegotiation.
 const IAC: u8 = 255;
 const DONT: u8 = 254;
 const DO: u8 = 253;
@@ -21,30 +22,30 @@ const WILL: u8 = 251;
 const SB: u8 = 250;
 const SE: u8 = 240;
 
-/// Which end it is.
+/// The role of an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TelnetRole {
-    /// Of the person, or of the display.
+    /// The end of the person at a terminal.
     User,
-    /// Of the program.
+    /// The end of the program.
     Server,
 }
 
 /// An option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TelnetOption {
-    /// Eight bits, and no ends of lines (RFC 856).
+    /// Eight-bit data without conversion of line ends (RFC 856).
     Binary,
-    /// What comes is sent back (RFC 857).
+    /// The sender of the option sends back the characters that it receives (RFC 857).
     Echo,
-    /// Nobody says whose turn it is (RFC 858).
+    /// No go-aheads are sent: either end may send at any time (RFC 858).
     SuppressGoAhead,
-    /// The person's end says how large its terminal is (RFC 1073).
+    /// The user's end reports the size of its terminal (RFC 1073).
     WindowSize,
 }
 
 impl TelnetOption {
-    /// All that are known.
+    /// All known options.
     pub const ALL: [Self; 4] = [
         Self::Binary,
         Self::Echo,
@@ -73,9 +74,9 @@ impl TelnetOption {
 /// Whose option it is: this end's or the other's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whose {
-    /// WILL and WONT of this end.
+    /// This end's: it says WILL and WONT, the other DO and DONT.
     Own,
-    /// WILL and WONT of the other.
+    /// The other end's: it says WILL and WONT, this end DO and DONT.
     Other,
 }
 
@@ -84,23 +85,24 @@ pub enum Whose {
 pub enum TelnetCommand {
     /// Interrupt the program.
     Interrupt,
-    /// Stop what is being printed.
+    /// Discard the output of the program up to its next prompt.
     AbortOutput,
     /// Is anybody there?
     AreYouThere,
-    /// The last character goes.
+    /// Erase the last character.
     EraseCharacter,
-    /// The last line goes.
+    /// Erase the last line.
     EraseLine,
     /// The break key.
     Break,
-    /// It is this end's turn.
+    /// Go-ahead: it is this end's turn to send.
     GoAhead,
-    /// The mark of a synch: what came before it may be dropped.
+    /// The data mark of a Synch: data before it may be dropped.
     Mark,
 }
 
 impl TelnetCommand {
+    /// All commands with their codes.
     const ALL: [(u8, Self); 8] = [
         (249, Self::GoAhead),
         (248, Self::EraseLine),
@@ -113,7 +115,7 @@ impl TelnetCommand {
     ];
 }
 
-/// Where an option is (RFC 1143, section 7): on or off, or asked for, and whether the opposite is wanted after the answer.
+/// The state of an option (RFC 1143, section 7): on, off, or asked for; then also whether the opposite is to be asked after the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum TelnetOptionState {
     #[default]
@@ -127,43 +129,46 @@ enum TelnetOptionState {
     },
 }
 
-/// What is being read.
+/// What the next byte belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum TelnetReadState {
     #[default]
     Data,
-    /// A carriage return came.
+    /// A carriage return has come, and its second byte is next.
     Return,
-    /// A command begins.
+    /// IAC has come, and the command is next.
     Command,
     /// WILL, WONT, DO or DONT: its option is next.
     Option(u8),
-    /// A subnegotiation; whether an IAC in it came.
+    /// Inside a subnegotiation; true if the last byte was IAC.
     Within(bool),
 }
 
-/// Bytes of a subnegotiation that are looked at: the option, columns and rows; and one, which says that there are more.
+/// Bytes of a subnegotiation that are kept: the option (1), columns (2), rows (2), and one more that shows that it is too long.
 const LOOKED_AT: usize = 6;
 
-/// One end.
+/// One end of a TELNET connection.
 #[derive(Clone, Debug)]
 pub struct Telnet {
     role: TelnetRole,
+    /// The states of this end's options and of the other end's, in the order of [`TelnetOption::ALL`].
     own: [TelnetOptionState; 4],
     other: [TelnetOptionState; 4],
     reading: TelnetReadState,
     /// The beginning of the present subnegotiation.
     within: Vec<u8>,
-    /// Columns and rows: of the terminal here, and of the other end's since that was asked last.
+    /// Columns and rows of the terminal here, if there is one.
     size: Option<(u16, u16)>,
+    /// Columns and rows of the other end's terminal, if it reported them since [`Telnet::resized`] was called last.
     resized: Option<(u16, u16)>,
-    /// The last byte that was sent was a carriage return whose second half is not known.
+    /// The last byte in `out` is a carriage return whose second byte (line feed or 0) is not known yet.
     returns: bool,
+    /// Bytes to be sent.
     out: Vec<u8>,
 }
 
 impl Telnet {
-    /// Nothing is agreed.
+    /// An end at the beginning of a connection: all options are off.
     #[must_use]
     pub const fn new(role: TelnetRole) -> Self {
         Self {
@@ -183,14 +188,14 @@ impl Telnet {
     #[must_use]
     pub fn is_on(&self, option: TelnetOption, whose: Whose) -> bool {
         let state = self.state(option, whose);
-        // One that is being given up holds until the other end says so.
+        // An option that is being turned off stays on until the other end confirms.
         matches!(
             state,
             TelnetOptionState::On | TelnetOptionState::WantOff { .. }
         )
     }
 
-    /// Whether the other end has not answered what was asked of an option.
+    /// Whether a request about an option is still unanswered.
     #[must_use]
     pub fn is_asked(&self, option: TelnetOption, whose: Whose) -> bool {
         matches!(
@@ -199,14 +204,14 @@ impl Telnet {
         )
     }
 
-    /// Whether characters go one by one, and come back from the other end: else a line is gathered.
+    /// Whether characters are sent one by one and echoed by the other end; otherwise lines are sent.
     #[must_use]
     pub fn is_by_character(&self) -> bool {
         self.is_on(TelnetOption::Echo, Whose::Other)
             && self.is_on(TelnetOption::SuppressGoAhead, Whose::Other)
     }
 
-    /// The terminal here has so many columns and rows, which the other end learns where it wants to.
+    /// Sets the size of the terminal here, and reports it to the other end if that wants to know.
     pub fn resize(&mut self, columns: u16, rows: u16) {
         self.size = Some((columns, rows));
         if self.is_on(TelnetOption::WindowSize, Whose::Own) {
@@ -214,11 +219,12 @@ impl Telnet {
         }
     }
 
-    /// Columns and rows of the other end's terminal, where it has said so since this was asked last.
+    /// Takes the columns and rows of the other end's terminal, if it has reported them since the last call.
     pub const fn resized(&mut self) -> Option<(u16, u16)> {
         self.resized.take()
     }
 
+    /// Sends the size of the terminal; an IAC in it is doubled.
     fn say_size(&mut self) {
         let Some((columns, rows)) = self.size else {
             return;
@@ -234,7 +240,7 @@ impl Telnet {
         self.out.extend([IAC, SE]);
     }
 
-    /// A subnegotiation is over.
+    /// Handles a complete subnegotiation.
     fn negotiated(&mut self) {
         if let [31, a, b, c, d] = self.within[..]
             && self.is_on(TelnetOption::WindowSize, Whose::Other)
@@ -244,7 +250,7 @@ impl Telnet {
         self.within.clear();
     }
 
-    /// A byte of a subnegotiation.
+    /// Keeps a byte of a subnegotiation.
     fn within(&mut self, byte: u8) -> TelnetReadState {
         if self.within.len() < LOOKED_AT {
             self.within.push(byte);
@@ -252,7 +258,7 @@ impl Telnet {
         TelnetReadState::Within(false)
     }
 
-    /// An option is wanted on or off.
+    /// Asks for an option to be on or off; if a request is unanswered, the new wish is asked after the answer.
     pub fn ask(&mut self, option: TelnetOption, whose: Whose, on: bool) {
         let state = self.state(option, whose);
         let next = match (state, on) {
@@ -271,7 +277,7 @@ impl Telnet {
         self.set(option, whose, next);
     }
 
-    /// Data on its way.
+    /// Puts data into the output, with IACs doubled and, unless binary, line ends converted.
     pub fn send(&mut self, data: &[u8]) {
         let binary = self.is_on(TelnetOption::Binary, Whose::Own);
         for byte in data {
@@ -284,7 +290,7 @@ impl Telnet {
                     self.out.push(b'\r');
                     self.returns = true;
                 }
-                // What a person ends a line with; a program's line feed keeps its column.
+                // The user's line feed ends a line; a program's line feed only moves down and stays as it is.
                 b'\n'
                     if !binary
                         && self.role == TelnetRole::User
@@ -297,7 +303,7 @@ impl Telnet {
         }
     }
 
-    /// A command on its way.
+    /// Puts a command into the output.
     pub fn command(&mut self, command: TelnetCommand) {
         if let Some((code, _)) = TelnetCommand::ALL
             .into_iter()
@@ -307,7 +313,7 @@ impl Telnet {
         }
     }
 
-    /// What is to be sent. A carriage return at the end of data is one by itself then.
+    /// Takes the bytes to be sent. A carriage return at the end is completed as a single one (with a 0).
     pub fn output(&mut self) -> Vec<u8> {
         if core::mem::take(&mut self.returns) {
             self.out.push(0);
@@ -321,7 +327,7 @@ impl Telnet {
         self.returns || !self.out.is_empty()
     }
 
-    /// What came: its data goes behind `data`, its commands are returned, each with the length that `data` had where it stood.
+    /// Reads bytes that came: appends their data to `data`, and returns the commands, each with the length of `data` where it stood.
     pub fn receive(&mut self, bytes: &[u8], data: &mut Vec<u8>) -> Vec<(usize, TelnetCommand)> {
         let mut commands = Vec::new();
         for byte in bytes {
@@ -368,10 +374,10 @@ impl Telnet {
         commands
     }
 
-    /// Behind a carriage return: the end of a line, or the return alone.
+    /// The byte after a carriage return: together a line end, or a single return.
     fn after_return(&mut self, next: u8, data: &mut Vec<u8>) -> TelnetReadState {
         match (next, self.role) {
-            // RFC 1123, 3.3.1: both are the key that ends a line.
+            // RFC 1123, 3.3.1: for a server, CR LF is the key that ends a line, as CR 0 is.
             (b'\n', TelnetRole::Server) => data.push(b'\r'),
             (b'\n', TelnetRole::User) => data.extend(*b"\r\n"),
             (0, _) => data.push(b'\r'),
@@ -388,7 +394,7 @@ impl Telnet {
         TelnetReadState::Data
     }
 
-    /// The other end speaks of an option.
+    /// Handles WILL, WONT, DO or DONT from the other end.
     fn handle_option(&mut self, verb: u8, code: u8) {
         let whose = if matches!(verb, WILL | WONT) {
             Whose::Other
@@ -417,7 +423,7 @@ impl Telnet {
                 self.say(option, whose, false);
                 TelnetOptionState::Off
             }
-            // The answer to what was asked; then the opposite, where that is wanted by now.
+            // The answer to a request; if the opposite is wanted in the meantime, it is asked for.
             (TelnetOptionState::WantOn { then_off: true }, true) => {
                 self.say(option, whose, false);
                 TelnetOptionState::WantOff { then_on: false }
@@ -428,7 +434,7 @@ impl Telnet {
                 self.say(option, whose, true);
                 TelnetOptionState::WantOn { then_off: false }
             }
-            // WILL in answer to DONT is a mistake of the other end's; it is on where that is wanted by now.
+            // WILL in answer to DONT is an error of the other end; the option is on if it is wanted again.
             (TelnetOptionState::WantOff { then_on }, true) if then_on => TelnetOptionState::On,
             (TelnetOptionState::WantOff { .. }, _) => TelnetOptionState::Off,
             (same, _) => same,
@@ -442,7 +448,7 @@ impl Telnet {
         }
     }
 
-    /// Whether this end lets an option come on: only servers echo, and only who has a terminal says how large it is.
+    /// Whether this end agrees to an option: only servers echo, and only an end with a terminal reports its size.
     const fn agrees(&self, option: TelnetOption, whose: Whose) -> bool {
         match (option, whose, self.role) {
             (TelnetOption::Echo, Whose::Own, role) => matches!(role, TelnetRole::Server),

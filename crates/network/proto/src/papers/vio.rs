@@ -1,5 +1,6 @@
-//! V's I/O protocol: a file, a device or a connection as blocks that are read and written by messages (Lantz, Nowicki and Theimer 1985,
-//! section 2.3). V's messages may come twice; blocks have numbers, so that none is read or written twice.
+//! The I/O protocol of the V system: a file, a device or a connection (an *instance*) is a sequence of blocks that are read and written by
+//! messages (Lantz, Nowicki and Theimer 1985, section 2.3). Messages may arrive twice; numbers keep a block from being read or written
+//! twice.
 //!
 //! ```text
 //! request  what 1 | create: length of the secret 1, secret, name
@@ -8,51 +9,51 @@
 //! reply    what 1 (0 done, 1 no more, 2 later, 3 refused)
 //!                 | created: instance 8, bytes of a block 2     | read: bytes     | no more, refused: why
 //! ```
-//! Each side counts: the next block that is read, the next that is written. The block read last is kept and given again; one that was
-//! written is not written again. It knows no connection and keeps no other bytes.
+//! Both sides count the next block to be read and the next to be written. The server keeps the block that was read last and returns it
+//! again if asked again; a block that was written is not written again. No other bytes are kept.
 
 use alloc::vec::Vec;
 
-/// Bytes of a block.
+/// The most bytes in a block.
 pub const BLOCK: usize = 1000;
 
-/// What is asked for.
+/// A request of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VioRequest<'r> {
-    /// An instance of what has that name.
+    /// Create an instance of the object with that name.
     Create {
-        /// What lets its client in.
+        /// The secret that admits the client; at most 255 bytes are sent.
         secret: &'r [u8],
-        /// Its name.
+        /// The name of the object.
         name: &'r [u8],
     },
-    /// A block.
+    /// Read a block: instance and block number.
     Read(u64, u32),
-    /// A block is written.
+    /// Write a block: instance, block number and bytes.
     Write(u64, u32, &'r [u8]),
-    /// It is not used any more.
+    /// Release an instance.
     Release(u64),
-    /// Something may have come for whoever reads.
+    /// Check an instance: data may have arrived for a reader.
     Look(u64),
 }
 
-/// What is answered.
+/// The reply of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VioReply<'r> {
-    /// It is there: its number, and bytes of a block.
+    /// The instance was created: its number, and the bytes of a block.
     Created(u64, u16),
-    /// Bytes that were read; it is written or released.
+    /// Done: the bytes that were read, or nothing after a write or a release.
     Done(&'r [u8]),
-    /// There is no more, and why.
+    /// The end of the instance's data, and the reason.
     Ended(&'r [u8]),
-    /// Not now: to be asked again.
+    /// Not possible at present: ask again later.
     Later,
-    /// Not at all.
+    /// Refused, and the reason.
     Refused(&'r [u8]),
 }
 
 impl<'r> VioRequest<'r> {
-    /// As it is sent.
+    /// The request as a message.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         match self {
@@ -75,7 +76,7 @@ impl<'r> VioRequest<'r> {
         }
     }
 
-    /// Out of a message; nothing where it is none.
+    /// Reads a request; `None` if the message has another format.
     #[must_use]
     pub fn read(message: &'r [u8]) -> Option<Self> {
         let (what, rest) = message.split_first()?;
@@ -100,7 +101,7 @@ impl<'r> VioRequest<'r> {
 }
 
 impl<'r> VioReply<'r> {
-    /// As it is sent.
+    /// The reply as a message.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         match self {
@@ -114,7 +115,7 @@ impl<'r> VioReply<'r> {
         }
     }
 
-    /// Out of a message; nothing where it is none. What a creation brought is [`VioReply::created`].
+    /// Reads a reply; `None` if the message has another format. Never [`VioReply::Created`]: see [`VioReply::created`].
     #[must_use]
     pub fn read(message: &'r [u8]) -> Option<Self> {
         let (what, rest) = message.split_first()?;
@@ -127,7 +128,7 @@ impl<'r> VioReply<'r> {
         }
     }
 
-    /// The instance, and bytes of a block, where this answers a creation.
+    /// The instance and the bytes of a block, if this is the reply to a creation; the format is that of [`VioReply::Done`].
     #[must_use]
     pub fn created(&self) -> Option<(u64, u16)> {
         let Self::Done(bytes) = self else { return None };
@@ -139,50 +140,53 @@ impl<'r> VioReply<'r> {
     }
 }
 
-/// What a request for a block is to an instance.
+/// How a block number relates to the next one that an instance expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VioBlockTurn {
-    /// The next one.
+    /// The next block.
     Next,
-    /// The last one once more: it is given again, and not written again.
+    /// The previous block, requested again: return the kept bytes, or do not write again.
     Again,
-    /// Another one, which is refused.
+    /// Any other block, which is refused.
     Other,
 }
 
-/// An instance: which blocks are next, and the last that was read.
+/// The block numbers of an instance, and the block that was read last.
 #[derive(Clone, Debug, Default)]
 pub struct VioInstance {
+    /// The next block to be read.
     reads: u32,
+    /// The next block to be written.
     writes: u32,
+    /// The block that was read last.
     last: Vec<u8>,
 }
 
 impl VioInstance {
-    /// What reading that block is.
+    /// How a request to read `block` relates to the next block.
     #[must_use]
     pub const fn reads(&self, block: u32) -> VioBlockTurn {
         turn(self.reads, block)
     }
 
-    /// What writing that block is.
+    /// How a request to write `block` relates to the next block.
     #[must_use]
     pub const fn writes(&self, block: u32) -> VioBlockTurn {
         turn(self.writes, block)
     }
 
-    /// The block read last.
+    /// The block that was read last.
     #[must_use]
     pub fn last(&self) -> &[u8] {
         &self.last
     }
 
-    /// The next block is read: these bytes.
+    /// Notes that the next block was read, and keeps its bytes.
     pub fn read(&mut self, bytes: Vec<u8>) {
         (self.reads, self.last) = (self.reads.wrapping_add(1), bytes);
     }
 
-    /// The next block is written.
+    /// Notes that the next block was written.
     pub const fn wrote(&mut self) {
         self.writes = self.writes.wrapping_add(1);
     }

@@ -2,7 +2,7 @@
 //! probes, proportional rate reduction, delayed and quick acknowledgements, a receive window that grows with its reader.
 //!
 //! A "place" is a position in one direction's sequence space, in 64 bits: place 0 is the SYN, place 1 the first byte.
-//! Options replace single parts by those of hosts of 1995: `reno`, `rtt`, first windows, acknowledgements.
+//! Options replace single parts by those of hosts of 1995: loss recovery, `rtt`, first windows, acknowledgements.
 //!
 //! The machine does no I/O, reads no clock and carries no bytes: [`TcpConnection`] takes segments and instants, yields
 //! segments to send and the deadline of the next call. Left out: urgent data, Fast Open, keep-alives, F-RTO.
@@ -20,7 +20,7 @@
 //! | `rack` | what is lost |
 //! | `loss_recovery` | how much may leave while losses are repaired, tail loss probes, the way back |
 //! | `timeout_recovery` | what a retransmission time-out does |
-//! | `reno` | the same as hosts of 1995 did it: duplicates counted, one loss a window |
+//! | `recovery_of_1995` | the same as hosts of 1995 did it: duplicates counted, one loss a window |
 //! | `scoreboard` | ranges that were sent, and their state |
 //! | `bbr`, `delivery_rate`, `pacing` | a model of the path instead of losses: how fast segments arrive, and when the next leave |
 //! | `congestion`, `cubic` | how the window grows and by how much it shrinks |
@@ -47,7 +47,7 @@ pub mod options;
 mod pacing;
 mod rack;
 mod receiver;
-mod reno;
+mod recovery_of_1995;
 mod reordering_window;
 mod rtt_and_timeout;
 mod scoreboard;

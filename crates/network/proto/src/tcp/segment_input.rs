@@ -5,7 +5,7 @@ use super::deadlines::TIME_WAIT;
 use super::ecn::TcpEcn;
 use super::options::Recovery;
 use super::receiver::Rhythm;
-use super::reno::RenoAcknowledgement;
+use super::recovery_of_1995::RenoAcknowledgement;
 use super::segment::{TIMESTAMPS, TcpFlags, TcpSegment, Timestamps};
 use super::sequence_numbers::{TcpSequenceOrigin, TcpStreamRange};
 use stackline_core::time::{Duration, Instant};

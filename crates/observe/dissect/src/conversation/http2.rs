@@ -13,7 +13,7 @@ use super::{
     Dissector, DissectorEvent, ENDED_BEFORE, ExchangeKind, ExchangeRole, LONGEST_HEAD,
     MOST_WAITING, RESET_BEFORE, RedactedName, TOO_MANY,
 };
-use crate::conversation::http_message_head::HttpMessageHead;
+use crate::conversation::binary_http_head::HttpMessageHead;
 use crate::conversation::opening::{ConversationOpening, ProtocolVerdict};
 use crate::left_out::Bound;
 use frames::{Gap, Http2Frame, Http2FrameKind, Http2FrameParser, Http2FrameStep, PREFACE};

@@ -7,7 +7,7 @@
 mod frames;
 mod qpack;
 
-use super::http_message_head::HttpMessageHead;
+use super::binary_http_head::HttpMessageHead;
 use super::varint;
 use super::{
     DissectorEvent, ENDED_BEFORE, ExchangeKind, ExchangeRole, LONGEST_HEAD, MOST_WAITING,

@@ -1,5 +1,5 @@
-//! Table 4 and section 2.2.1: one line between two machines, several sources to one destination, sources that share lines, two paths,
-//! a fast line, a satellite.
+//! Experiments on lines between IMPs (the packet switches of the ARPANET), simulated beside the printed values of Table 4 and section
+//! 2.2.1: one line between two IMPs, several sources to one destination, sources that share lines, two paths, a fast line, a satellite.
 
 use super::internal::MACHINES;
 use super::network_setup::{
@@ -14,17 +14,18 @@ use stackline_model::arpanet_messages::{PACKET_BITS, split_gain};
 use stackline_proto::papers::imp::{ImpHardware, ImpOptions};
 use stackline_report::sheet::{Sheet, SheetCell};
 
-/// Warm-up and counted time of each, s.
+/// Warm-up and counted time of each experiment, s.
 const TIMES: CountedTime = CountedTime {
     warm_s: 20.0,
     counted_s: 200.0,
 };
-/// Messages that a generator keeps under way: more than the window lets it.
+/// Messages that a generator tries to keep in flight: more than the window allows.
 const MANY: u32 = 8;
-/// What others send over a line of the network in use (2.2.1).
+/// The share of a line that background traffic takes in the network in use (2.2.1).
 const BACKGROUND: f64 = 0.035;
 
-/// kbit/s over a line from one machine to another: one way, then both ways (the first way of them).
+/// The throughput over a line from one IMP to another, kbit/s: with traffic one way, then both ways (`from` to `to` in both cases).
+/// `is_busy` adds background traffic.
 fn pair(from: ImpHardware, to: ImpHardware, is_busy: bool, seed: u64) -> (f64, f64) {
     let mut plan = network(
         &[imp_options_of(from), imp_options_of(to)],
@@ -54,7 +55,7 @@ fn pair(from: ImpHardware, to: ImpHardware, is_busy: bool, seed: u64) -> (f64, f
     )
 }
 
-/// Table 4.
+/// Table 4: throughput over a line for each pair of IMP types.
 pub(super) fn pairs(seed: u64) -> Sheet {
     let mut sheet = printed_and_here::sheet(
         "Table 4",
@@ -87,7 +88,8 @@ pub(super) fn pairs(seed: u64) -> Sheet {
         .note("Of the 43.4 kbit/s left by headers, routing takes 1.6; the line is also idle while the processor prepares the next packet: 0.3 ms on a 516, part of its 1160 cycles per packet.")
 }
 
-/// Sources around one destination, each over a line of its own.
+/// The throughput of each of several sources to one destination, kbit/s, each over a line of its own. The destination has room to
+/// reassemble `reassembly` messages.
 fn around(sources: u16, reassembly: u32, seed: u64) -> Vec<f64> {
     let options = ImpOptions {
         reassembly,
@@ -121,7 +123,7 @@ fn fairness(values: &[f64]) -> f64 {
     sum * sum / (values.len() as f64 * squares)
 }
 
-/// Several sources to one 516 (2.2.1.4).
+/// Section 2.2.1.4: several sources that send to one 516.
 pub(super) fn sources(seed: u64) -> Sheet {
     let mut sheet = Sheet::new(
         "2.2.1.4",
@@ -136,7 +138,7 @@ pub(super) fn sources(seed: u64) -> Sheet {
         ],
     );
     sheet.columns.extend(printed_and_here::columns());
-    // Words, and what they say of a destination with room for 3.
+    // The paper's words, and the range that they give for a destination with room for 3 messages.
     let printed = [
         ("36 to 38", PrintedFigure::Range(36.0, 38.0)),
         ("no less", PrintedFigure::Range(36.0, 38.0)),
@@ -171,7 +173,8 @@ pub(super) fn sources(seed: u64) -> Sheet {
     sheet.note("No background traffic. Each stream needs room for the message being reassembled and for the next one while the destination host takes the previous one: with room for 3 messages, the third and fourth streams wait; with room for 10, none does.")
 }
 
-/// kbit/s of each source of rows of that many sources, the nearest of each row first.
+/// The throughput of each source, kbit/s, by row and from the nearest to the farthest. A row is a chain of IMPs that ends at the
+/// destination; `rows` gives the number of sources in each.
 fn rows_of_sources(rows: &[u16], seed: u64) -> Vec<Vec<f64>> {
     let mut lines = Vec::new();
     let mut next = 1;
@@ -202,10 +205,10 @@ fn rows_of_sources(rows: &[u16], seed: u64) -> Vec<Vec<f64>> {
         .collect()
 }
 
-/// What a line carries of full messages, kbit/s: what sources behind it share.
+/// The rate of full messages over a line, kbit/s, which the sources behind it share.
 const SHARED: f64 = 40.0;
 
-/// Sources in a row behind one line, and two rows (2.2.1.4).
+/// Section 2.2.1.4: sources in a row behind one line, and two such rows.
 pub(super) fn shared(seed: u64) -> Sheet {
     let mut sheet = Sheet::new(
         "2.2.1.4, shared",
@@ -244,7 +247,7 @@ pub(super) fn shared(seed: u64) -> Sheet {
     sheet.note("Published: 20 for each of two, and about the same fraction for all in a row of three and in rows of two and of three; taken here as an equal share of a line's 40. Room for 10 messages at the destination.")
 }
 
-/// Which row of several.
+/// The part of a case's name that says which of several rows is meant; rows are told apart by their length.
 fn of_row(rows: &[u16], length: usize) -> String {
     if rows.len() > 1 {
         format!(", in the row of {length}")
@@ -253,7 +256,7 @@ fn of_row(rows: &[u16], length: usize) -> String {
     }
 }
 
-/// kbit/s over two paths of two lines each, or over one.
+/// The throughput of one stream over two paths of two lines each, or over one path, kbit/s.
 fn split(channels: u16, paths: u16, splits: bool, seed: u64) -> f64 {
     let free = ImpOptions {
         channels,
@@ -278,7 +281,7 @@ fn split(channels: u16, paths: u16, splits: bool, seed: u64) -> f64 {
     measure_sender_rates(&plan, &[full_message_sender(from, to, 32)], seed, TIMES)[0]
 }
 
-/// Two paths for one stream (2.2.1.5).
+/// Section 2.2.1.5: two paths for one stream.
 pub(super) fn splitting(seed: u64) -> Sheet {
     let mut sheet = Sheet::new(
         "2.2.1.5",
@@ -336,7 +339,7 @@ pub(super) fn splitting(seed: u64) -> Sheet {
     sheet.note("Routing sends all packets over the line with the shorter queue and re-evaluates every 640 ms; meanwhile, the other queue drains. The window is 64 messages, with room for all of them, so nothing else limits the stream. Explicit choice was announced for the first quarter of 1973; here, packets go to the shortest queue among equally short paths.")
 }
 
-/// Each line, what is printed of it, and the rate over it, kbit/s.
+/// The name of each experiment, the printed rate and the simulated one, kbit/s.
 fn other_lines(seed: u64) -> [(&'static str, PrintedFigure, f64); 6] {
     let over = |bit_s, miles, options: ImpOptions, generator: Option<(u64, u64)>| {
         let mut plan = network(&[options; 2], vec![line((0, 1), bit_s, miles)]);
@@ -356,7 +359,7 @@ fn other_lines(seed: u64) -> [(&'static str, PrintedFigure, f64); 6] {
         ..ImpOptions::default()
     };
     let miles = stackline_model::arpanet_messages::SATELLITE_MILES;
-    // A packet at a time costs next to nothing a word.
+    // The generator that makes a packet at a time takes next to no processor cycles per word.
     let at_a_time = Some((1, 1));
     [
         (
@@ -401,7 +404,7 @@ fn other_lines(seed: u64) -> [(&'static str, PrintedFigure, f64); 6] {
     ]
 }
 
-/// A fast line and a satellite (2.2.1.6).
+/// Section 2.2.1.6: a fast line and a satellite.
 pub(super) fn fast(seed: u64) -> Sheet {
     let mut sheet = printed_and_here::sheet("2.2.1.6", "other lines, kbit/s", &[("line", "line")]);
     for (words, printed, rate) in other_lines(seed) {

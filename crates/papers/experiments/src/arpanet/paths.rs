@@ -1,4 +1,4 @@
-//! Table 5: how far all IMPs are from BBN, by the map and by the routing of the machines.
+//! Table 5: how many hops all IMPs (the packet switches of the ARPANET) are from BBN, printed and by the routing of simulated IMPs.
 
 use super::network_setup::{instant_at, map};
 use super::printed::{PATHS, PATHS_WITHOUT, Row5};
@@ -9,7 +9,8 @@ use stackline_report::sheet::{Sheet, SheetCell};
 use stackline_sim::papers::imps::ImpSubnet;
 use stackline_sim::papers::imps::plan;
 
-/// How many IMPs are so many hops from BBN, from one hop on, as its routing has it after a minute.
+/// The number of IMPs at each distance from BBN, beginning with one hop, in the routing table of BBN's IMP after a minute. If `is_down`,
+/// the line from BBN to Harvard is cut.
 fn histogram(is_down: bool) -> Result<Vec<u32>> {
     let network = map()?;
     let (plan, _) = plan::plan_of_network(&network);
@@ -18,6 +19,8 @@ fn histogram(is_down: bool) -> Result<Vec<u32>> {
         .iter()
         .position(|imp| imp.name == "BBN")
         .unwrap_or_default();
+    // The lines between IMPs, in the plan's order. The other links begin at a host, whose name contains a hyphen; of the IMPs at which
+    // a line begins, only Ames-TIP has one.
     let cut = network
         .links
         .iter()
@@ -44,7 +47,7 @@ fn histogram(is_down: bool) -> Result<Vec<u32>> {
     Ok(found)
 }
 
-/// Both halves.
+/// Tables 5A and 5B.
 pub(super) fn sheets() -> Result<[Sheet; 2]> {
     Ok([
         sheet(

@@ -1,16 +1,16 @@
-//! What a row of a table asks to be simulated, and rows and tables before all of their columns are filled in.
+//! A case: the transfer that is simulated for a row of a table. Also the rows and tables (sheets) while their columns are being filled in.
 
 use super::formulas::{BlastCostModel, BlastResendStrategy};
 use super::profile::{BlastHostProfile, Profiles};
 use stackline_core::error::Result;
 use stackline_report::paper::{Exhibit, PaperRow};
 
-/// N of Tables 1 and 3.
+/// N, the packets of a transfer, in Tables 1 and 3.
 pub(super) const NUMBERS: [u32; 4] = [1, 4, 16, 64];
-/// D of Figures 5 and 6.
+/// D, the packets of a transfer, in Figures 5 and 6.
 pub(super) const PACKETS: u32 = 64;
 
-/// How packets are moved.
+/// The protocol by which packets are transferred.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Method {
     StopAndWait,
@@ -18,21 +18,22 @@ pub(super) enum Method {
     Blast(BlastResendStrategy),
 }
 
-/// Which figure of many transfers is asked for.
+/// The statistic of many transfers that a row shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BlastQuantity {
     Mean,
     Deviation,
 }
 
-/// Something to simulate.
+/// A transfer to simulate, and the statistic that is shown of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct BlastCase {
     pub(super) host: BlastHostProfile,
     pub(super) method: Method,
     pub(super) packets: u32,
+    /// pn: the probability that a packet is lost.
     pub(super) loss: f64,
-    /// Tr in seconds.
+    /// Tr, the retransmission interval, in seconds.
     pub(super) interval: f64,
     pub(super) quantity: BlastQuantity,
 }
@@ -40,7 +41,7 @@ pub(super) struct BlastCase {
 impl BlastCase {
     /// A transfer without an error.
     pub(super) const fn error_free(method: Method, host: BlastHostProfile, packets: u32) -> Self {
-        // An answer that is never late needs no interval; one second is beyond all of these.
+        // Without loss the interval must only never run out: one second is longer than all of these transfers.
         Self {
             host,
             method,
@@ -52,17 +53,19 @@ impl BlastCase {
     }
 }
 
-/// A row, and what it asks to be simulated.
+/// A row, and the transfer that is simulated for it, if any.
 pub(super) struct BlastRow {
     pub(super) row: PaperRow,
     pub(super) case: Option<BlastCase>,
 }
 
-/// A table or a figure with its lines.
+/// A table or a figure of the paper with its rows.
 pub(super) struct BlastSheet {
     pub(super) name: &'static str,
     pub(super) title: &'static str,
+    /// The heading of the rows' subjects.
     pub(super) subject: &'static str,
+    /// Digits after the point.
     pub(super) digits: usize,
     pub(super) lines: Vec<BlastRow>,
     pub(super) notes: Vec<String>,

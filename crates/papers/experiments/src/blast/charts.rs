@@ -1,14 +1,14 @@
-//! Figures 4 to 6 as pictures: the formulas with the paper's costs as lines, what was simulated as points.
+//! Charts of Figures 4 to 6: the formulas with the paper's costs as lines, simulated values as points.
 
 use super::figures::{ExpectedCurve, INTERVALS, deviation, multiple};
 use super::formulas::{BlastCostModel, BlastFigureProtocol, BlastResendStrategy};
 use stackline_report::chart::{Axis, AxisScale, Chart, ChartCurve};
 use stackline_report::paper::{PaperReport, PaperRow};
 
-/// Points of a curve.
+/// The number of intervals into which a curve is divided.
 const POINTS: u32 = 200;
 
-/// The pictures by file name, from the rows of the paper made again.
+/// The charts by file name, from the rows of the reproduced figures.
 pub(super) fn charts(paper: &PaperReport) -> [(&'static str, Chart); 3] {
     let rows = |name: &str| {
         let exhibit = paper.exhibits.iter().find(|exhibit| exhibit.name == name);
@@ -21,7 +21,7 @@ pub(super) fn charts(paper: &PaperReport) -> [(&'static str, Chart); 3] {
     ]
 }
 
-/// Evenly spread over an axis.
+/// Values evenly spread over an axis, by its scale.
 fn along(axis: &Axis) -> impl Iterator<Item = f64> {
     let (scale, from, to) = (axis.scale, axis.from, axis.to);
     (0..=POINTS).map(move |at| {
@@ -42,7 +42,7 @@ fn losses() -> Axis {
     }
 }
 
-/// The simulated points of the rows that are asked for.
+/// The simulated points, in ms, of the rows for which `of` holds; `at` gives their place on the x axis.
 fn points(
     rows: &[PaperRow],
     of: impl Fn(&PaperRow) -> bool,
@@ -55,6 +55,7 @@ fn points(
         .collect()
 }
 
+/// The caption below a chart.
 fn below(curves: &[ChartCurve]) -> String {
     let drawn = curves.iter().any(|curve| !curve.points.is_empty());
     let points = if drawn {

@@ -12,7 +12,7 @@ const NUMBERS: [u32; 6] = [1, 8, 16, 32, 48, 64];
 /// pn of Figures 5 and 6.
 const LOSSES: [f64; 4] = [1e-5, 1e-4, 1e-3, 1e-2];
 
-/// All three.
+/// Figures 4, 5 and 6.
 pub(super) fn sheets(hosts: &Hosts) -> Vec<BlastSheet> {
     vec![figure_4(hosts), figure_5(hosts), figure_6(hosts)]
 }
@@ -54,6 +54,7 @@ fn figure_4(hosts: &Hosts) -> BlastSheet {
 #[derive(Clone, Copy)]
 pub(super) struct ExpectedCurve {
     pub(super) protocol: BlastFigureProtocol,
+    /// Tr divided by To(1) for stop-and-wait, by To(D) for a blast.
     multiple: f64,
 }
 
@@ -77,7 +78,7 @@ impl ExpectedCurve {
         },
     ];
 
-    /// Tr in the paper's words.
+    /// Tr as the paper writes it, for example `10 To(1)`.
     pub(super) fn interval(self) -> String {
         multiple(
             self.multiple,
@@ -118,7 +119,7 @@ impl ExpectedCurve {
     }
 }
 
-/// A multiple in the paper's words.
+/// A multiple as the paper writes it, without a factor of 1.
 pub(super) fn multiple(factor: f64, of: &str) -> String {
     if factor == 1.0 {
         of.to_owned()
@@ -169,10 +170,10 @@ fn figure_5(hosts: &Hosts) -> BlastSheet {
     }
 }
 
-/// Why simulation and formula part.
+/// The note on why simulation and formula differ.
 const APART: &str = "At high loss, simulation and model diverge slightly. One reason: a receiver that has everything answers a retransmitted blast even if only part of it arrives.";
 
-/// Where the blast becomes the slower.
+/// The note on the loss probability at which the blast becomes slower than stop-and-wait, for each pair of intervals.
 fn crossings() -> String {
     let [slow_saw, quick_saw, slow_blast, quick_blast] =
         ExpectedCurve::ALL.map(|curve| (curve, curve.of(&BlastCostModel::V_KERNEL)));
@@ -199,6 +200,7 @@ fn crossings() -> String {
 /// Tr of Figure 6 as multiples of To(D).
 pub(super) const INTERVALS: [f64; 2] = [1.0, 10.0];
 
+/// The lossy transfer of Figure 6, with Tr as a multiple of To(D).
 fn lossy(costs: &BlastCostModel, factor: f64, loss: f64) -> Lossy {
     let error_free = BlastFigureProtocol::Blast.elapsed(costs, PACKETS);
     Lossy {
@@ -222,7 +224,7 @@ pub(super) fn deviation(
         .map(|moments| moments.sd)
 }
 
-/// As the paper prints it, which it does for two of them.
+/// The standard deviation by the formula that the paper prints; it has one for two of the four strategies.
 fn printed(strategy: BlastResendStrategy, factor: f64, loss: f64) -> Option<f64> {
     let error_free = BlastFigureProtocol::Blast.elapsed(&BlastCostModel::V_KERNEL, PACKETS);
     match strategy {

@@ -2,8 +2,8 @@
 //!
 //! *Protocols for large data transfers over local networks* (1985) counts what copying into and out of an interface
 //! costs, and compares stop-and-wait, a sliding window and a blast (all packets, one acknowledgement). Where the paper
-//! prints a form that its own model does not give, both stand here, named `printed` and without the word. All times are
-//! seconds; N and D are packets. It computes moments and never draws anything. `libm` gives the same digits on every machine.
+//! prints a formula that does not follow from its own model, both are here; the printed one has `printed` in its name. All times are
+//! seconds; N and D are packets. Moments are computed; there are no random numbers. `libm` gives the same digits on every machine.
 //!
 //! | module | one idea | section |
 //! | --- | --- | --- |

@@ -1,4 +1,5 @@
-//! Sections 2.1.3 and 3.1.3: who copies, the host's processor or one of the interface; and packets that a slower receiver loses at full speed.
+//! Sections 2.1.3 and 3.1.3: whether the host's processor or one on the interface copies packets, and how many packets a slower receiver
+//! loses at full speed.
 
 use super::profile::TEXT;
 use crate::printed_and_here::{self, PrintedFigure, PrintedValue, nothing_printed};
@@ -9,20 +10,20 @@ use stackline_core::run_record::RunRecord;
 use stackline_core::time::Duration;
 use stackline_report::sheet::{Sheet, SheetCell};
 
-/// Interfaces, the processors that copy, and their networks.
+/// For each interface: its name, the processor that copies, and its network in the profile.
 const INTERFACES: [(&str, &str, &str); 3] = [
     ("3-Com", "host's 68000", "sun_double"),
     ("Excelan", "its 8088", "excelan"),
     ("CMC", "its 68000", "cmc"),
 ];
-/// What a program takes of the host's processor for each packet, ms.
+/// The time that a program uses the host's processor for each packet, ms.
 const PROGRAMS: [u64; 3] = [0, 1, 2];
-/// How fast receivers copy, the sender being 1.
+/// The speeds at which receivers copy, relative to the sender.
 const SPEEDS: [f64; 5] = [1.0, 0.99, 0.95, 0.9, 0.8];
 /// Packets of an experiment.
 const PACKETS: u64 = 5000;
 
-/// Datagrams of 1024 bytes as fast as they can be sent.
+/// Sends datagrams of 1024 bytes as fast as possible across the changed network, and returns the record of the run.
 fn datagrams(across: &str, change: impl Fn(&mut Network)) -> Result<RunRecord> {
     let text = format!(
         "{TEXT}\n1 from sender to receiver bulk_put 1024*{PACKETS} over udp across {across};"
@@ -34,7 +35,7 @@ fn datagrams(across: &str, change: impl Fn(&mut Network)) -> Result<RunRecord> {
     record.ok_or_else(|| Error::measurement("a run produced no record"))
 }
 
-/// Milliseconds a packet that arrives.
+/// Milliseconds per packet received.
 fn ms_a_packet(across: &str, program_ms: u64) -> Result<f64> {
     let record = datagrams(across, |network| {
         network
@@ -46,7 +47,7 @@ fn ms_a_packet(across: &str, program_ms: u64) -> Result<f64> {
     Ok(record.elapsed_ns as f64 / 1e6 / came.max(1.0))
 }
 
-/// The three interfaces, by what a program takes besides.
+/// The three interfaces, by the time that a program uses per packet.
 pub(super) fn interfaces() -> Result<Sheet> {
     let cases: Vec<(&str, u64)> = INTERFACES
         .iter()
@@ -78,7 +79,7 @@ pub(super) fn interfaces() -> Result<Sheet> {
     ))
 }
 
-/// The share of datagrams that a slower receiver loses.
+/// The percentage of datagrams that a slower receiver loses.
 pub(super) fn full_speed() -> Result<Sheet> {
     let found: Vec<RunRecord> = parallel::each(&SPEEDS, |speed| {
         datagrams("sun_double", |network| {

@@ -1,7 +1,7 @@
-//! The paper's programs on this machine, in a process of its own that leaves the machine's network.
+//! Measures the paper's programs on this machine, in a process of its own with its own network namespace.
 //!
 //! Table 1 is three busy-waiting programs on raw frames, Table 3 is MoveTo over UDP; both between two threads, over the
-//! loopback interface of a network that nobody else uses. What cannot be measured has its reason in its place.
+//! loopback interface of a network that nobody else uses. Where something cannot be measured, the result holds the reason.
 
 use super::case::NUMBERS;
 use crate::measuring::end_with_parent;
@@ -18,29 +18,31 @@ use std::time::Instant;
 
 /// Bytes of a packet.
 const PACKET: usize = standalone::DATA;
-/// The one interface there is.
+/// The only interface of the isolated network.
 const LOOPBACK: &str = "lo";
 
-/// What was measured, or why not.
+/// What was measured, or the reason why not. The measuring process prints it as JSON.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Measurements {
+    /// The programs of Tables 1 and 2.
     pub(super) standalone: std::result::Result<Standalone, String>,
+    /// MoveTo of Table 3, by the number of packets.
     pub(super) moves: std::result::Result<Vec<(u32, MeasuredTransfers)>, String>,
 }
 
-/// Tables 1 and 2.
+/// The measurements of Tables 1 and 2.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Standalone {
-    /// A program's name, packets, times.
+    /// For each program and number of packets: the program's name, the packets, the elapsed times.
     pub(super) elapsed: Vec<(String, u32, MeasuredTransfers)>,
-    /// One packet and its acknowledgement: sending and taking data, sending and taking the acknowledgement.
+    /// The parts of an exchange of one packet: sending and receiving the data, sending and receiving the acknowledgement.
     pub(super) parts: [MeasuredTransfers; 4],
-    /// The same as a whole, with no clock read in between.
+    /// The exchange as a whole, measured without reading the clock in between.
     pub(super) observed: MeasuredTransfers,
 }
 
 impl Measurements {
-    /// What the measuring process printed, or why it printed nothing.
+    /// Reads what the measuring process printed; `Err` in `output` is the reason why it printed nothing.
     pub(super) fn read(output: std::result::Result<&[u8], &String>) -> Self {
         output.map_or_else(
             |reason| Self::none(reason),
@@ -54,7 +56,7 @@ impl Measurements {
         )
     }
 
-    /// Why nothing at all was measured.
+    /// The result if nothing was measured.
     fn none(reason: &str) -> Self {
         Self {
             standalone: Err(reason.into()),
@@ -63,11 +65,12 @@ impl Measurements {
     }
 }
 
-/// Runs the programs so often. It leaves the network of this process, and ends when its standard input does.
+/// Runs each program `runs` times, at least once. Moves this process to a network of its own; the process ends when its standard input
+/// does.
 pub(super) fn measure(runs: u32) -> Result<serde_json::Value> {
     let runs = runs.max(1);
     let isolated = testbed::isolate();
-    // From here on there may be several threads.
+    // Only after `isolate`, which needs a process with a single thread: this starts one.
     end_with_parent();
     let measurements = match isolated {
         Ok(()) => Measurements {
@@ -86,6 +89,7 @@ pub(super) fn measure(runs: u32) -> Result<serde_json::Value> {
         .map_err(|error| Error::measurement(format!("cannot write the times as JSON: {error}")))
 }
 
+/// Runs the programs of Tables 1 and 2.
 fn standalone(runs: u32) -> std::result::Result<Standalone, standalone::Halt> {
     let setup = |packets| StandaloneSetup::new(LOOPBACK, LOOPBACK, packets, runs);
     let mut elapsed = Vec::new();
@@ -129,7 +133,7 @@ const fn measured(sample: &StandaloneSample) -> MeasuredTransfers {
     }
 }
 
-/// MoveTo of so many packets into the memory of a client that waits for its reply, timed where it is called.
+/// Times MoveTo of 1 to 64 packets into the memory of a client that waits for its reply, in the server that calls it.
 fn moves(runs: u32) -> std::result::Result<Vec<(u32, MeasuredTransfers)>, ikp::IkpTransferError> {
     let options = ikp::IkpTransferOptions::default();
     let mut server = IkpUdpServer::bind(([127, 0, 0, 1], 0).into(), &options)?;

@@ -1,4 +1,4 @@
-//! The column `here` with its notes: the values measured on this machine.
+//! Fills in the column `here`, the values measured on this machine, and its notes.
 
 use super::case::BlastSheet;
 use super::formulas::BlastFigureProtocol;
@@ -7,7 +7,7 @@ use super::tables::OBSERVED;
 use stackline_core::units::format_time;
 use stackline_report::paper::{MeasuredTransfers, PaperRow};
 
-/// Fills in what was measured, and says where it was not, and why.
+/// Fills in the measured values; where nothing was measured, a note gives the reason.
 pub(super) fn fill(sheets: &mut [BlastSheet], measurements: &Measurements) {
     for sheet in sheets {
         match (sheet.name, &measurements.standalone, &measurements.moves) {
@@ -43,12 +43,14 @@ pub(super) fn fill(sheets: &mut [BlastSheet], measurements: &Measurements) {
     }
 }
 
+/// Sets the measured value of each row.
 fn rows(sheet: &mut BlastSheet, found: impl Fn(&PaperRow) -> Option<MeasuredTransfers>) {
     for line in &mut sheet.lines {
         line.row.measured = found(&line.row);
     }
 }
 
+/// The times of a program for a number of packets.
 fn find(standalone: &Standalone, program: &str, packets: u32) -> Option<MeasuredTransfers> {
     let same = standalone
         .elapsed
@@ -57,6 +59,7 @@ fn find(standalone: &Standalone, program: &str, packets: u32) -> Option<Measured
     same.map(|(.., times)| *times)
 }
 
+/// The note on Table 1: how it was measured, and the ratios for 64 packets.
 fn ratios(standalone: &Standalone) -> String {
     let how = "Here: between two busy-waiting threads, raw frames over the loopback interface, one system call per \
                frame.";
@@ -79,6 +82,7 @@ fn ratios(standalone: &Standalone) -> String {
     }
 }
 
+/// The note on Table 2: the times of the four parts of an exchange.
 fn parts(standalone: &Standalone) -> String {
     let sum: f64 = standalone.parts.iter().map(|part| part.median).sum();
     let [send_data, take_data, send_ack, take_ack] =

@@ -31,12 +31,12 @@ const NUMBERS: &[(&str, &str, Option<u32>, &str)] = &[
     ),
     ("Table 2", "Total", None, "3.91"),
     ("Table 2", "Observed elapsed time", None, "4.08"),
-    // What Figure 5 quotes of Table 3.
+    // These two are quoted from Table 3 in Figure 5.
     ("Table 3", "MoveTo", Some(1), "5.9"),
     ("Table 3", "MoveTo", Some(64), "173"),
 ];
 
-/// What the paper prints in a row of an exhibit.
+/// The number that the paper prints in a row of an exhibit, in seconds, with its text; lost if it is not in `NUMBERS`.
 pub(super) fn printed(exhibit: &str, subject: &str, packets: Option<u32>) -> PaperFigure {
     let row = NUMBERS
         .iter()

@@ -1,4 +1,4 @@
-//! The host profiles of a paper: networks in the language, and the costs that their hosts and links stand for.
+//! The host profiles of the paper: each is a network in the specification language, from which the costs of the paper's formulas follow.
 
 use super::formulas::BlastCostModel;
 use super::formulas::costs::Sizes;
@@ -6,10 +6,10 @@ use crate::profile;
 use stackline_core::error::{Error, Result};
 use stackline_core::network::{LinkRate, Network};
 
-/// Two SUN workstations with 3-Com interfaces, as networks.
+/// The specification of the profiles: two SUN workstations with 3-Com interfaces, as one network per profile.
 pub(super) const TEXT: &str = include_str!("../../data/blast.stackline");
 
-/// The profiles by what they are.
+/// The networks of all profiles.
 pub(super) struct Profiles {
     networks: Vec<Network>,
 }
@@ -19,14 +19,14 @@ pub(super) struct Profiles {
 pub(super) enum BlastHostProfile {
     /// Programs without an operating system, one send buffer.
     Standalone,
-    /// The same with two.
+    /// Programs without an operating system, two send buffers.
     StandaloneDouble,
     /// The V kernel, one send buffer.
     Kernel,
 }
 
 impl BlastHostProfile {
-    /// The network of the text.
+    /// The name of its network in [`TEXT`].
     const fn name(self) -> &'static str {
         match self {
             Self::Standalone => "sun",
@@ -37,14 +37,14 @@ impl BlastHostProfile {
 }
 
 impl Profiles {
-    /// Reads the text.
+    /// Parses [`TEXT`].
     pub(super) fn read() -> Result<Self> {
         Ok(Self {
             networks: profile::networks(TEXT)?,
         })
     }
 
-    /// The network of a host.
+    /// The network of a profile.
     pub(super) fn network(&self, host: BlastHostProfile) -> Result<&Network> {
         let found = self
             .networks
@@ -53,7 +53,7 @@ impl Profiles {
         found.ok_or_else(|| Error::measurement(format!("unknown host profile {}", host.name())))
     }
 
-    /// C, Ca, T, Ta and the latency of a host, to the nanosecond, as the network model charges them.
+    /// C, Ca, T, Ta and the latency of a profile, in seconds, rounded to the nanosecond as the network model charges them.
     pub(super) fn costs(&self, host: BlastHostProfile) -> Result<BlastCostModel> {
         let network = self.network(host)?;
         let (Some(first), [link]) = (network.hosts.first(), &network.links[..]) else {

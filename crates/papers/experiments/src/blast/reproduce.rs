@@ -1,5 +1,5 @@
-//! Zwaenepoel (1985) made again. A line is built with what was printed and what the formulas give; the columns `here` and
-//! `simulated` are filled in afterwards.
+//! Reproduces Zwaenepoel (1985). Each row is built with the printed value and the values of the formulas; the columns `here`
+//! (measured on this machine) and `simulated` are filled in afterwards.
 
 use super::case::Hosts;
 use super::formulas::BlastCostModel;
@@ -11,7 +11,7 @@ use crate::printed_and_here::{self, PrintedFigure};
 use stackline_core::error::Result;
 use stackline_report::paper::{Exhibit, PaperFigure, PaperReport, PaperRow};
 
-/// All columns of all exhibits, and the figures.
+/// All wanted tables with all columns, and the charts.
 pub(super) fn reproduce(settings: &ReproductionSettings<'_>) -> Result<Reproduction> {
     let profiles = Profiles::read()?;
     let hosts = Hosts::of(&profiles)?;
@@ -57,7 +57,7 @@ pub(super) fn reproduce(settings: &ReproductionSettings<'_>) -> Result<Reproduct
     Ok(Reproduction { charts, tables })
 }
 
-/// How far off what is printed the simulation is, or the formula where nothing is simulated.
+/// Fills in by how many percent the simulated value differs from the printed one; where nothing is simulated, the value of the formula.
 fn compare_with_print(row: &mut PaperRow) {
     let here = row
         .simulated
@@ -72,7 +72,7 @@ fn compare_with_print(row: &mut PaperRow) {
     }
 }
 
-/// What the profiles cost, in one sentence.
+/// The note with the costs of the profiles.
 fn costs(hosts: &Hosts) -> String {
     let ms = |seconds: f64| format!("{} ms", (seconds * 1e7).round() / 1e4);
     let BlastCostModel {

@@ -1,6 +1,6 @@
 //! The column `simulated`: the protocol machines on the hosts of a profile, in virtual time.
 //!
-//! Each different transfer is simulated once, however many lines ask for it, and several at a time. What is drawn hangs on
+//! Each different transfer is simulated once, however many lines ask for it, and several at a time. Random numbers depend on
 //! the seed and on the transfer alone, so neither the order nor the number of cores changes a figure.
 
 use super::case::{BlastCase, BlastQuantity, BlastRow, Method};
@@ -17,7 +17,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Simulates what the lines ask for, and fills it in.
+/// Simulates the cases of all rows, and fills in the results.
 pub(super) fn fill<'l>(
     lines: impl Iterator<Item = &'l mut BlastRow>,
     profiles: &Profiles,
@@ -30,7 +30,7 @@ pub(super) fn fill<'l>(
             transfers.push(case);
         }
     }
-    // The lossy ones take longest: with them first, no core is left with one at the end.
+    // Lossy transfers take longest to simulate: they go first, so that no core has a long one to do alone at the end.
     transfers.sort_by(|a, b| b.loss.total_cmp(&a.loss));
     let found = all(&transfers, profiles, settings)?;
     for line in &mut lines {
@@ -45,7 +45,7 @@ pub(super) fn fill<'l>(
 }
 
 impl BlastCase {
-    /// Whether both are about the same transfers, whatever figure of them is asked for.
+    /// Whether both need the same transfers; they may show different statistics of them.
     fn same_transfers(&self, other: &Self) -> bool {
         Self {
             quantity: other.quantity,
@@ -71,7 +71,7 @@ impl BlastCase {
         }
     }
 
-    /// Where its randomness hangs: by what it is, not by its place in a table.
+    /// The seed of its random numbers, which depends on the transfer and not on its place in a table.
     fn seed(&self, root: u64) -> Seed {
         let method = match self.method {
             Method::StopAndWait => "saw",
@@ -86,7 +86,7 @@ impl BlastCase {
     }
 }
 
-/// The figure that is asked for.
+/// The statistic that a case shows, with its standard error if losses were random.
 fn figure(case: &BlastCase, found: &TransferStatistics) -> SimulatedTransfers {
     let drawn = case.loss > 0.0;
     let (seconds, error) = match case.quantity {
@@ -100,7 +100,7 @@ fn figure(case: &BlastCase, found: &TransferStatistics) -> SimulatedTransfers {
     }
 }
 
-/// All of them, on all cores.
+/// Simulates all cases on all cores; the results are in the same order.
 fn all(
     cases: &[BlastCase],
     profiles: &Profiles,

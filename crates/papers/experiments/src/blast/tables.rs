@@ -9,17 +9,17 @@ use crate::printed_and_here::{self, PrintedFigure, PrintedValue};
 use stackline_report::paper::PaperRow;
 use stackline_report::sheet::{Sheet, SheetCell};
 
-/// The last row of Table 2.
+/// The name of the last row of Table 2.
 pub(super) const OBSERVED: &str = "Observed elapsed time";
-/// What is printed there, s.
+/// The value that the paper prints in that row, s.
 const OBSERVED_S: f64 = 4.08e-3;
 
-/// All of them, in the order of the paper.
+/// Section 2.1 and Tables 1 to 3.
 pub(super) fn sheets(hosts: &Hosts) -> Vec<BlastSheet> {
     vec![alone(), table_1(hosts), table_2(hosts), table_3(hosts)]
 }
 
-/// What moves the packets of a protocol without an error, and on which host.
+/// The simulated method and host profile for a protocol of Figure 4, without errors.
 pub(super) const fn method(protocol: BlastFigureProtocol) -> (Method, BlastHostProfile) {
     match protocol {
         BlastFigureProtocol::StopAndWait => (Method::StopAndWait, BlastHostProfile::Standalone),
@@ -35,7 +35,7 @@ pub(super) const fn method(protocol: BlastFigureProtocol) -> (Method, BlastHostP
     }
 }
 
-/// Section 2.1: 64 kilobytes when only the network takes time.
+/// Section 2.1: 64 kilobytes if only the network takes time.
 fn alone() -> BlastSheet {
     let costs = &BlastCostModel::NETWORK;
     let row = |subject: &str, formula: fn(&BlastCostModel, u32) -> f64| BlastRow {
@@ -107,7 +107,7 @@ fn table_1(hosts: &Hosts) -> BlastSheet {
     }
 }
 
-/// What the text says of Tables 1 and 2 as ratios, beside its formulas.
+/// The ratios that the paper's text states about Tables 1 and 2, beside those that its formulas give.
 pub(super) fn ratios() -> Sheet {
     let [saw, window, blast, _] =
         BlastFigureProtocol::ALL.map(|protocol| protocol.elapsed(&BlastCostModel::STANDALONE, 64));

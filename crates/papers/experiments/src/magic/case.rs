@@ -1,5 +1,6 @@
-//! One session in virtual time, and the figures that the tables show of it. Only what came after the first second counts,
-//! for as long as the paper counted, so that the beginning of the connections is not in it.
+//! A case: one session of a viewer with block servers, simulated in virtual time, and the figures that the tables show of it.
+//! Blocks and lists of the first second are not counted, so that the beginning of the connections does not matter; after it,
+//! they are counted for as long as in the paper. Retransmissions and drops are counted over the whole session.
 
 use super::printed::SECONDS;
 use super::setting::{self, MagicTcp};
@@ -16,50 +17,53 @@ use stackline_core::time::{Duration, Instant};
 use stackline_net::{NetworkEvent, NetworkLocation, NetworkPacket, NodeIndex, PortIndex, Tap};
 use stackline_sim::SimDatagram;
 
-/// The first second, which is not counted.
+/// The first second, in which blocks and lists are not counted.
 const BEGINNING: Duration = Duration(1_000_000_000);
 
-/// A session.
+/// A session to simulate.
 #[derive(Clone, Debug)]
 pub(super) struct MagicCase {
     pub(super) network: Network,
     pub(super) servers: Vec<SimulatedServer>,
     pub(super) tcp: MagicTcp,
-    /// Of the receiver (section 4.1: 64 KiB on the LAN, 128 in the wide area).
+    /// The receiver's window, KiB (section 4.1: 64 KiB on the LAN, 128 in the wide area).
     pub(super) window_kib: u32,
-    /// Of the sender (section 4.1: 64 KiB).
+    /// The senders' buffer, KiB (section 4.1: 64 KiB).
     pub(super) write_kib: u32,
+    /// How long processors take for blocks and lists.
     pub(super) costs: BlockProcessingCosts,
+    /// The blocks that each list requests.
     pub(super) demand: Demand,
 }
 
-/// What it came to.
+/// The figures of a session, or their medians over several.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MagicFigures {
-    /// Of each server.
+    /// The figures of each server.
     pub(super) servers: Vec<MagicServerShare>,
-    /// Of all of them together.
+    /// The figures of all servers together.
     pub(super) all: MagicTotals,
-    /// Blocks that lists asked for.
+    /// Blocks that lists requested.
     pub(super) asked: f64,
-    /// Those that came before their list was superseded.
+    /// Blocks that arrived before their list was superseded.
     pub(super) delivered: f64,
-    /// Percent of the packets at the receiver's port that it destroyed.
+    /// Percent of the data packets to the receiver that were dropped on the way.
     pub(super) destroyed: f64,
-    /// Blocks that were discarded before they were read, and after.
+    /// Blocks that servers discarded for a newer list: before they were read from disk, and after.
     pub(super) flushed: (f64, f64),
 }
 
-/// What all servers came to together: of several runs the median of these, which is not what medians of servers add up to.
+/// The figures of all servers together. Over several runs, these are medians of the totals, which differ from totals of the servers'
+/// medians.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MagicTotals {
-    /// Megabits of blocks in a second.
+    /// The throughput of blocks, Mbit/s.
     pub(super) mbit_s: f64,
-    /// The largest server against the smallest.
+    /// The largest throughput of a server divided by the smallest.
     pub(super) unequal: f64,
-    /// Segments that all sent again.
+    /// Segments that all servers retransmitted.
     pub(super) again: f64,
-    /// The longest wait for any server, s.
+    /// The longest time in which any one server delivered no block, s.
     pub(super) waited: f64,
 }
 
@@ -78,41 +82,41 @@ impl MagicTotals {
     }
 }
 
-/// One server's part.
+/// The figures of one server.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MagicServerShare {
-    /// Megabits of blocks in a second.
+    /// The throughput of its blocks, Mbit/s.
     pub(super) mbit_s: f64,
-    /// Segments that it sent again.
+    /// Segments that it retransmitted.
     pub(super) again: f64,
-    /// The longest time without a block, s.
+    /// The longest time in which it delivered no block, s.
     pub(super) waited: f64,
 }
 
 impl MagicFigures {
-    /// All servers together, Mbit/s.
+    /// The throughput of all servers together, Mbit/s.
     pub(super) const fn sum(&self) -> f64 {
         self.all.mbit_s
     }
 
-    /// The largest against the smallest.
+    /// The largest throughput of a server divided by the smallest.
     pub(super) const fn unequal(&self) -> f64 {
         self.all.unequal
     }
 
-    /// Segments sent again by all.
+    /// Segments that all servers retransmitted.
     pub(super) const fn again(&self) -> f64 {
         self.all.again
     }
 
-    /// The longest wait for any server, s.
+    /// The longest time in which any one server delivered no block, s.
     pub(super) const fn waited(&self) -> f64 {
         self.all.waited
     }
 }
 
 impl MagicCase {
-    /// Servers of those names in that network, with the disks that they had; the viewer pans.
+    /// The servers with these names in a network, with the disks that they had in the paper. The viewer pans.
     pub(super) fn of(network: Network, servers: &[&str], tcp: MagicTcp, window_kib: u32) -> Self {
         let servers = servers
             .iter()
@@ -130,7 +134,7 @@ impl MagicCase {
         }
     }
 
-    /// The client's host: the last of the network. The master is there too.
+    /// The host of the client and the master: the last one of the network.
     fn client(&self) -> String {
         self.network
             .hosts
@@ -139,7 +143,7 @@ impl MagicCase {
             .unwrap_or_default()
     }
 
-    /// The session itself, and packets at the receiver's port.
+    /// Simulates the session; returns its outcome and the count of data packets to the receiver.
     ///
     /// # Errors
     /// When the session cannot be simulated.
@@ -147,7 +151,7 @@ impl MagicCase {
         self.carry_out(seed, |_, outcome, frames| (outcome, frames))
     }
 
-    /// What limits it, from its events.
+    /// Simulates the session; returns what limits it according to its events.
     ///
     /// # Errors
     /// When the session cannot be simulated.
@@ -157,6 +161,7 @@ impl MagicCase {
         })
     }
 
+    /// Simulates the session; `then` makes the result of it.
     fn carry_out<R>(
         &self,
         seed: u64,
@@ -194,7 +199,7 @@ impl MagicCase {
         Ok(then(&scene, outcome, frames))
     }
 
-    /// Its figures.
+    /// Simulates the session; returns its figures.
     ///
     /// # Errors
     /// When the session cannot be simulated.
@@ -249,8 +254,9 @@ impl MagicCase {
     }
 }
 
-/// A disk for each block, so that one server after the other has it, and of each server one disk after the other. Disks
-/// are numbered over the servers: the first of each, then the second of those that have two.
+/// The numbers of the disks on which blocks are placed, used in turn: successive blocks are on successive servers, and those of one
+/// server on its disks in turn. Disks are numbered across the servers: the first disk of each, then the second of those that have
+/// two, and so on.
 fn evenly(servers: &[SimulatedServer]) -> Vec<u32> {
     let most = servers
         .iter()
@@ -279,7 +285,7 @@ fn evenly(servers: &[SimulatedServer]) -> Vec<u32> {
     (0..turns).map(place).collect()
 }
 
-/// Mbit/s of the blocks that came in that time, and the longest wait for one.
+/// The throughput of the blocks that arrived between `from` and `end`, Mbit/s, and the longest time without one, s.
 fn arrivals<'h>(
     histories: impl Iterator<Item = &'h History>,
     from: Instant,
@@ -301,7 +307,7 @@ fn arrivals<'h>(
     (bits as f64 / end.since(from).seconds() / 1e6, longest)
 }
 
-/// Counts data packets that reach the receiver, and those that a port on the way destroys.
+/// Counts data packets that reach the receiver, and those to it that a port or host on the way drops.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MagicFrameCounter {
     receiver: NodeIndex,
@@ -309,7 +315,7 @@ pub(super) struct MagicFrameCounter {
     dropped: u64,
 }
 
-/// Packets of fewer bytes carry acknowledgements and lists.
+/// Packets of fewer bytes carry acknowledgements and lists, and are not counted.
 const SMALL: u64 = 200;
 
 impl Tap<SimDatagram> for MagicFrameCounter {
@@ -361,7 +367,7 @@ pub(super) fn median(runs: &[MagicFigures]) -> MagicFigures {
     }
 }
 
-/// The middle one; the mean of both where there are two.
+/// The median; the mean of the two middle values if their number is even, NaN if there are none.
 pub(super) fn middle(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let (low, high) = ((values.len().max(1) - 1) / 2, values.len() / 2);

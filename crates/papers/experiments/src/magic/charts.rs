@@ -1,13 +1,13 @@
-//! Pictures of the tables: the collapse and its remedies by server, Figures 3, 11, 13 and 14.
+//! Charts of the tables: the collapse and its remedies by server, Figures 3, 11, 13 and 14.
 
 use stackline_report::chart::{Axis, AxisScale, Chart, ChartCurve};
 use stackline_report::paper::PaperReport;
 use stackline_report::sheet::{Sheet, SheetCell};
 
-/// Its file, its table, how it is drawn.
+/// A chart: the name of its file, the name of its table, and the function that draws it.
 type MagicChart = (&'static str, &'static str, fn(&Sheet) -> Chart);
 
-/// The pictures by file name. Those whose table is not there are not either.
+/// The charts by file name, for those tables that are there and have rows.
 pub(super) fn charts(paper: &PaperReport) -> Vec<(&'static str, Chart)> {
     let sheet = |name: &str| paper.sheets.iter().find(|sheet| sheet.name == name);
     let wanted: [MagicChart; 6] = [
@@ -40,7 +40,7 @@ fn text(cell: &SheetCell) -> String {
     }
 }
 
-/// A linear axis from 0 to a little more than the largest of these.
+/// A linear axis from 0 to a round number a little above the largest value.
 fn axis(name: &str, values: impl Iterator<Item = f64>) -> Axis {
     let most = values.fold(1.0, f64::max);
     let step = 10_f64.powf(most.log10().floor()) / 2.0;
@@ -69,6 +69,7 @@ fn curves(sheet: &Sheet, columns: core::ops::Range<usize>) -> Vec<ChartCurve> {
     columns.map(of).collect()
 }
 
+/// A chart of columns of a sheet over its first column.
 fn over_first(sheet: &Sheet, columns: core::ops::Range<usize>, y: &str, below: &str) -> Chart {
     let curves = curves(sheet, columns);
     let all = || curves.iter().flat_map(|curve| &curve.points);
@@ -111,7 +112,7 @@ fn copies(sheet: &Sheet) -> Chart {
     over_first(sheet, 1..3, "MB/s", "measured on this machine")
 }
 
-/// Each row is a curve over the columns behind the first.
+/// The chart of Figure 3: each row is a curve over the columns after the first.
 fn platforms(sheet: &Sheet) -> Chart {
     let curve = |row: &Vec<SheetCell>| {
         let line: Vec<(f64, f64)> = (1_u32..)
@@ -150,7 +151,7 @@ fn platforms(sheet: &Sheet) -> Chart {
     }
 }
 
-/// Rows as points over their number, a curve for each server.
+/// A chart of the first `rows` rows: points over the row number, one curve for each server and one for the total.
 fn by_row(sheet: &Sheet, rows: usize, title: &str) -> Chart {
     let curve = |at: usize| {
         let points = (1_u32..)

@@ -1,5 +1,5 @@
-//! The findings of `diagnose` for sessions whose limit the paper names: the port's buffer in the collapse, the
-//! receiver or the disk on the LAN.
+//! The findings of `diagnose` (statements about what limits a session) for sessions whose limit the paper names: the port's
+//! buffer in the collapse, the receiver or the disk on the LAN.
 
 use super::case::MagicCase;
 use super::session_runner::Lab;
@@ -8,10 +8,10 @@ use crate::printed_and_here::nothing_printed;
 use stackline_core::error::Result;
 use stackline_report::sheet::{Sheet, SheetCell};
 
-/// Findings that are shown of each session.
+/// The number of findings that are shown for each session.
 const SHOWN: usize = 2;
 
-/// The table.
+/// The table of findings.
 pub(super) fn sheet(lab: &Lab) -> Result<Sheet> {
     let cases: [(&str, MagicCase); 4] = [
         ("collapse", wan::collapse()?),

@@ -10,15 +10,15 @@ pub(super) const MTU: u32 = 9180;
 pub(super) const LATER_BUFFER: u64 = 624 * 1024;
 /// Bytes of a port's buffer in the earlier one (section 4.3.3).
 pub(super) const EARLIER_BUFFER: u64 = 1500;
-/// A block from user space to user space, s (section 4.2.3).
+/// The time to send a block from user space to user space, s (section 4.2.3).
 const SENDING: f64 = 0.023;
 
-/// The longest latency: what was asked for just too late comes with the next list (section 4.2.3).
+/// The longest latency, s: a block that misses one list is requested in the next (section 4.2.3).
 pub(super) fn longest_latency(interval: f64, sending: f64) -> f64 {
     interval + sending
 }
 
-/// The mean latency of a loaded server.
+/// The mean latency of a loaded server, in the unit of the arguments.
 pub(super) fn mean_latency(shortest: f64, longest: f64) -> f64 {
     f64::midpoint(shortest, longest)
 }
@@ -28,22 +28,22 @@ pub(super) fn buffer_needed(streams: u64, segment: u32) -> u64 {
     streams * u64::from(segment)
 }
 
-/// Streams that a buffer is enough for.
+/// The number of streams for which a buffer is enough by [`buffer_needed`].
 pub(super) fn streams_served(buffer: u64, segment: u32) -> u64 {
     buffer / u64::from(segment)
 }
 
-/// Mbit/s of data when each of several senders has its part of a link in cells of 53 bytes, 48 of them data.
+/// The rate of each sender, Mbit/s of data, if senders share a link equally; cells of 53 bytes carry 48 of data.
 pub(super) fn paced(link_mbit_s: f64, senders: u32) -> f64 {
     link_mbit_s / f64::from(senders) * 48.0 / 53.0
 }
 
-/// What a server sends when all its time goes into copies at `copies` a block, from what it sends with `fewer`.
+/// The rate of a server with `copies` copies per block, from its `rate` with `fewer`, if copying takes all of its time.
 pub(super) fn with_copies(rate: f64, fewer: f64, copies: f64) -> f64 {
     rate * fewer / copies
 }
 
-/// A formula, and what is printed of it beside what it gives.
+/// A formula's name, and the printed value beside the computed one.
 type Formula = (&'static str, PrintedValue);
 
 fn latencies() -> [Formula; 4] {
@@ -106,7 +106,7 @@ fn throughputs() -> [Formula; 6] {
     ]
 }
 
-/// All of them.
+/// The table of all formulas.
 pub(super) fn sheet() -> Sheet {
     let mut sheet = printed_and_here::sheet(
         "Formulas",

@@ -1,4 +1,5 @@
-//! Figures 4 to 6: one and two servers beside the receiver, and where the lines of superseded blocks end.
+//! Figures 4 to 6: one and two servers on the receiver's LAN, and where the lifelines of superseded blocks end. A lifeline is the path of a
+//! block in time: it ends in the queue of what limits the session.
 
 use super::case::{MagicCase, MagicFigures};
 use super::printed::{RECEIVER, TABLE_2};
@@ -31,7 +32,7 @@ pub(super) fn disk_limited() -> Result<MagicCase> {
     })
 }
 
-/// Servers that send three times what the receiver took, as the Alpha of Table 2, and a receiver that keeps up.
+/// Servers that copy as fast as the Alpha of Table 2, so that they can send three times the receiver's rate, and a receiver that keeps up.
 fn not_limited(hosts: &[&str]) -> Result<MagicCase> {
     let costs = copying(TABLE_2[4].burst_tcp, costs());
     Ok(MagicCase {
@@ -41,7 +42,7 @@ fn not_limited(hosts: &[&str]) -> Result<MagicCase> {
     })
 }
 
-/// One server whose receiver keeps up, and a viewer that asks for more than it sends.
+/// One server, a receiver that keeps up, and a viewer that requests more than the server can send.
 fn asked_for_more() -> Result<MagicCase> {
     Ok(MagicCase {
         demand: pan(2.0 * BUSY),
@@ -49,11 +50,11 @@ fn asked_for_more() -> Result<MagicCase> {
     })
 }
 
-/// Why one server does not send three times what its receiver took.
+/// The reason why a server without a limiting receiver does not reach three times the limited rate.
 const NOT_THRICE: &str =
     "read from disk: with the third copy, at most two thirds of 134 remain (Table 2)";
 
-/// The table.
+/// The table of Figures 4 to 6.
 pub(super) fn sheet(lab: &Lab) -> Result<Sheet> {
     let two = MagicCase {
         costs: receiver_limited()?.costs,

@@ -1,4 +1,4 @@
-//! Where a block's time goes on a LAN, unloaded and loaded (section 4.2.3), and by platform (Figure 3).
+//! How long each stage of a block's path takes on a LAN, unloaded and loaded (section 4.2.3), and by platform (Figure 3).
 
 use super::case::{MagicCase, middle};
 use super::formulas::{longest_latency, mean_latency};
@@ -15,18 +15,18 @@ use stackline_core::network::Network;
 use stackline_core::time::Duration;
 use stackline_report::sheet::{Sheet, SheetCell, SheetColumn};
 
-/// A read, s (section 4.2.3).
+/// The time of a disk read, s (section 4.2.3).
 const READ: f64 = 0.023;
 /// The window of the LAN, KiB (section 4.1).
 const WINDOW: u32 = 64;
 
-/// Section 4.2.3 and Figure 3.
+/// The tables of section 4.2.3 and Figure 3.
 pub(super) fn sheets(lab: &Lab) -> Result<[Sheet; 3]> {
     let [alone, loaded] = stages(lab)?;
     Ok([alone, loaded, platforms(lab)?])
 }
 
-/// One block a list, from a disk that takes what is printed.
+/// A session with one block per list, whose disks take the printed time for a read. `burst` is the server's rate from memory, Mbit/s.
 fn alone(network: Network, host: &str, burst: f64) -> MagicCase {
     let disks = vec![Distribution::Constant(READ); 4];
     let server = SimulatedServer {
@@ -42,10 +42,10 @@ fn alone(network: Network, host: &str, burst: f64) -> MagicCase {
     }
 }
 
-/// Blocks that came, with all their points.
+/// Simulates a session; returns the blocks that arrived, with the points of their paths.
 fn came(case: &MagicCase, lab: &Lab) -> Result<Vec<History>> {
     let (outcome, _) = case.session(lab.seed)?;
-    // The first lists meet connections that have sent nothing yet.
+    // The first three blocks are left out: their connections have sent little or nothing before.
     let histories = outcome
         .record
         .histories
@@ -54,7 +54,7 @@ fn came(case: &MagicCase, lab: &Lab) -> Result<Vec<History>> {
     Ok(histories.skip(3).collect())
 }
 
-/// Between two points, ms, of each block that passed both.
+/// The time between two points, ms, of each block that passed both.
 fn between(histories: &[History], from: BlockPathPoint, to: BlockPathPoint) -> Vec<f64> {
     let each = histories
         .iter()
@@ -63,13 +63,13 @@ fn between(histories: &[History], from: BlockPathPoint, to: BlockPathPoint) -> V
         .collect()
 }
 
-/// A part of a block's way, and what is printed of it.
+/// A stage of a block's path, from one point to another, and its printed time in ms.
 struct PrintedStage {
     from: BlockPathPoint,
     to: BlockPathPoint,
     name: &'static str,
     printed: PrintedFigure,
-    /// Why one block is off what is printed.
+    /// Why the time of a single block differs from the printed one.
     why: Option<&'static str>,
 }
 
@@ -95,6 +95,7 @@ impl PrintedStage {
     }
 }
 
+/// The stages of section 4.2.3, and the whole path.
 const STAGES: [PrintedStage; 7] = [
     PrintedStage::new(
         BlockPathPoint::MasterIn,
@@ -141,7 +142,7 @@ const STAGES: [PrintedStage; 7] = [
     ),
 ];
 
-/// A stage: what is printed of it, one block alone, blocks under load.
+/// The row of a stage: its printed time, that of blocks alone, and those of blocks under load.
 fn stage_row(stage: &PrintedStage, idle: &[History], loaded: &[History]) -> Vec<SheetCell> {
     let PrintedStage {
         from,
@@ -175,7 +176,7 @@ fn stage_row(stage: &PrintedStage, idle: &[History], loaded: &[History]) -> Vec<
         .collect()
 }
 
-/// Section 4.2.3: one block and blocks under load, and the whole way of the latter.
+/// The tables of section 4.2.3: stages of blocks alone and under load, and the whole path under load.
 fn stages(lab: &Lab) -> Result<[Sheet; 2]> {
     let idle = came(&alone(network("lan")?, "ss10", 62.0), lab)?;
     let receive = Duration::from_seconds(seconds_of_block(RECEIVER));
@@ -219,7 +220,7 @@ fn by_stage(idle: &[History], loaded: &[History]) -> Sheet {
         )
 }
 
-/// Loaded blocks from end to end, beside the paper's two figures of it.
+/// The end-to-end times of blocks under load, beside the paper's mean and longest.
 fn end_to_end(loaded: &[History]) -> Sheet {
     let whole = between(loaded, BlockPathPoint::AppSend, BlockPathPoint::AppReceive);
     let mean = whole.iter().sum::<f64>() / (whole.len() as f64).max(1.0);
@@ -248,7 +249,7 @@ fn end_to_end(loaded: &[History]) -> Sheet {
     ))
 }
 
-/// The platforms of Figure 3: a name, a network, a host, Mbit/s from memory (Table 2).
+/// The platforms of Figure 3: name, network, server's host, and rate from memory in Mbit/s (Table 2).
 fn hosts() -> Result<[(&'static str, Network, &'static str, f64); 5]> {
     let mut fddi = network("lan")?;
     for switch in &mut fddi.switches {
@@ -269,6 +270,7 @@ fn hosts() -> Result<[(&'static str, Network, &'static str, f64); 5]> {
     ])
 }
 
+/// The points of Figure 3, with the keys and headings of their columns.
 const CUMULATIVE: [(BlockPathPoint, &str, &str); 6] = [
     (BlockPathPoint::MasterOut, "master_out_ms", "translated"),
     (BlockPathPoint::ServerIn, "server_in_ms", "at server"),
@@ -278,6 +280,7 @@ const CUMULATIVE: [(BlockPathPoint, &str, &str); 6] = [
     (BlockPathPoint::AppReceive, "app_receive_ms", "received"),
 ];
 
+/// The table of Figure 3.
 fn platforms(lab: &Lab) -> Result<Sheet> {
     let mut sheet = Sheet::new(
         "Figure 3",

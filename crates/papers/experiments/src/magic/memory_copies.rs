@@ -1,5 +1,6 @@
-//! Figure 14 and section 5: how fast memory is copied on this machine, by how many at once, and what a block server over
-//! loopback reaches of it. A third of it is the paper's rule: one copy from disk to memory, two from memory to network.
+//! Figure 14 and section 5: how fast this machine copies memory, by the number of copies at once, and the throughput of a block
+//! server over loopback beside it. By the paper's rule, a server reaches a third of the copying rate: a block is copied once from
+//! disk to memory and twice from memory to network.
 
 use super::case::middle;
 use super::printed::BLOCK;
@@ -22,35 +23,36 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Bytes that a copy is of: more than caches hold.
+/// Bytes of a copy: more than caches hold.
 const COPIED: usize = 64 << 20;
-/// Copies of each, and processes at once (threads here).
+/// Copies of which each thread's median is taken.
 const COPIES: usize = 5;
+/// The greatest number of threads that copy at once (processes in the paper).
 const MOST: usize = 6;
 /// Blocks of the set that is served: 192 MiB.
 const BLOCKS: u64 = 4096;
-/// Times that it is read.
+/// How often the set is read; the median counts.
 const READS: usize = 5;
 
 /// What was measured on this machine.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct MagicLocalFigures {
-    /// How many at once, and MB/s of all together.
+    /// For each number of copies at once, the rate of all together, MB/s.
     pub(super) copies: Vec<(usize, f64)>,
-    /// A server and a client over loopback, or why not.
+    /// The throughput of a server to a client over loopback, or the reason why it was not measured.
     pub(super) served: std::result::Result<MagicServedThroughput, String>,
 }
 
-/// Throughput of one server, medians.
+/// The median throughput of one server.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct MagicServedThroughput {
-    /// From its memory.
+    /// From its memory, Mbit/s.
     pub(super) memory_mbit_s: f64,
-    /// From a file, which is in the page cache.
+    /// From a file that is in the page cache, Mbit/s.
     pub(super) disk_mbit_s: f64,
 }
 
-/// Measures. `runs` above 0 says that it is wanted, nothing else.
+/// Makes the measurements, in a process of their own. The number of runs is ignored: it only has to be above 0 for this to be called.
 pub(super) fn measure(_: u32) -> Result<serde_json::Value> {
     end_with_parent();
     let here = MagicLocalFigures {
@@ -65,7 +67,7 @@ pub(super) fn measure(_: u32) -> Result<serde_json::Value> {
 }
 
 impl MagicLocalFigures {
-    /// What the measuring process printed.
+    /// Reads what the measuring process printed; `Err` in `output` is the reason why it printed nothing.
     pub(super) fn read(
         output: std::result::Result<&[u8], &String>,
     ) -> std::result::Result<Self, String> {
@@ -75,13 +77,13 @@ impl MagicLocalFigures {
     }
 }
 
-/// MB/s that so many threads copy together; the median.
+/// The median rate at which this many threads together copy, MB/s.
 fn copied(at_once: usize) -> f64 {
     let barrier = Barrier::new(at_once);
     let each = thread::scope(|scope| {
         let copier = || {
             let (from, mut to) = (vec![1_u8; COPIED], vec![0_u8; COPIED]);
-            // Pages are there before anything counts.
+            // A first copy that is not timed, so that all pages are allocated.
             to.copy_from_slice(black_box(&from));
             let times = (0..COPIES).map(|_| {
                 barrier.wait();
@@ -103,14 +105,14 @@ fn copied(at_once: usize) -> f64 {
     (at_once * COPIED) as f64 / middle(each) / 1e6
 }
 
-/// A master, a server and a client in this process.
+/// Measures a master, a server and a client in this process.
 fn served() -> std::result::Result<MagicServedThroughput, String> {
     let directory = scratch::create_directory("magic")
         .map_err(|error| format!("cannot create a directory: {error}"))?;
     site(directory.path()).map_err(|error| error.to_string())
 }
 
-/// Blocks that differ by their first byte.
+/// A source of blocks, each filled with the low byte of its number.
 struct Filled;
 
 impl BlockSource for Filled {
@@ -120,6 +122,7 @@ impl BlockSource for Filled {
     }
 }
 
+/// Runs a master, and two servers one after the other: the first with all blocks in memory, the second without a cache.
 fn site(directory: &Path) -> Result<MagicServedThroughput> {
     let failed = |error: std::io::Error| Error::measurement(error.to_string());
     let key = key::generate_key().map_err(failed)?;
@@ -177,7 +180,7 @@ fn site(directory: &Path) -> Result<MagicServedThroughput> {
     })
 }
 
-/// The servers that are up, when that is `wanted`.
+/// Waits up to 10 s until some server is up (`wanted`), or none is.
 fn wait(address: &str, wanted: bool) -> Result<()> {
     let client = BlockClient::connect(address, BlockClientOptions::default())?;
     let until = Instant::now() + Duration::from_secs(10);
@@ -200,7 +203,7 @@ fn wait_until_down(address: &str) -> Result<()> {
     wait(address, false)
 }
 
-/// Loads a set and reads it several times; the first time fills the server's memory and does not count.
+/// Loads a set and reads it several times; returns the median rate, Mbit/s. The first read fills the server's memory and does not count.
 fn read(
     address: &str,
     key: &stackline_blocks::wire::handshake::BlockWriteKey,
@@ -231,7 +234,7 @@ fn read(
     Ok(middle(rates.split_off(1)))
 }
 
-/// The table.
+/// The table of Figure 14.
 pub(super) fn sheet(here: &std::result::Result<MagicLocalFigures, String>) -> Sheet {
     let mut sheet = Sheet::new(
         "Figure 14",

@@ -1,27 +1,27 @@
-//! The numbers that the paper prints, with their places in it.
+//! The numbers that the paper prints, with the sections in which they are.
 
 /// Bytes of a block (section 4.2.2).
 pub(super) const BLOCK: u32 = 49_152;
-/// Between two lists, s (section 4.2.3).
+/// The time between two lists, s (section 4.2.3).
 pub(super) const INTERVAL: f64 = 0.2;
-/// Seconds in which blocks were counted (section 4.3.3).
+/// How long blocks were counted, s (section 4.3.3).
 pub(super) const SECONDS: f64 = 5.0;
-/// EDC, USW and TIOC in the collapse, Mbit/s (section 4.3.3).
+/// The throughput of EDC, USW and TIOC in the collapse, Mbit/s (section 4.3.3).
 pub(super) const COLLAPSE: [f64; 3] = [0.24, 3.8, 4.4];
-/// Blocks asked for and delivered in five seconds of it.
+/// Blocks that were requested in the five seconds of the collapse.
 pub(super) const ASKED: f64 = 900.0;
-/// See [`ASKED`].
+/// Blocks that were delivered in the five seconds of the collapse.
 pub(super) const DELIVERED: f64 = 106.0;
-/// Share of packets destroyed by lost cells, percent, and the longest wait, s.
+/// The share of packets that lost cells destroyed in the collapse, percent.
 pub(super) const DESTROYED: f64 = 65.0;
-/// See [`DESTROYED`].
+/// The longest time in which a server delivered no block in the collapse, s.
 pub(super) const WAITED: f64 = 5.5;
-/// Each server where cells are paced, Mbit/s (section 4.3.4).
+/// The throughput of each server if cells are paced, Mbit/s (section 4.3.4).
 pub(super) const PACED: f64 = 30.0;
-/// One server on the LAN whose receiver is the limit, Mbit/s (section 4.3.1).
+/// The throughput of one server on the LAN if the receiver is the limit, Mbit/s (section 4.3.1).
 pub(super) const RECEIVER: f64 = 39.0;
 
-/// A line of Table 2: Mbit/s from memory (bursts) and on average.
+/// A row of Table 2: throughput of one server in Mbit/s, in bursts from memory and on average from disk.
 pub(super) struct Platform {
     pub(super) name: &'static str,
     pub(super) burst_tcp: f64,

@@ -1,4 +1,4 @@
-//! Section 4.3.4: which remedies cure the collapse, which do not, and what is done today.
+//! Section 4.3.4: which of the paper's remedies cure the collapse and which do not, and the means of today.
 
 use super::case::MagicCase;
 use super::formulas::{EARLIER_BUFFER, LATER_BUFFER};
@@ -11,10 +11,10 @@ use stackline_core::error::Result;
 use stackline_core::network::Network;
 use stackline_report::sheet::Sheet;
 
-/// The remedy whose rates are printed, of each server.
+/// The remedy for which the paper prints the rate of each server.
 const CELLS_PACED: &str = "cells paced, 1/3";
 
-/// The paper's remedies, and today's.
+/// The tables of the paper's remedies and of today's.
 pub(super) fn sheets(lab: &Lab) -> Result<[Sheet; 2]> {
     Ok([of_the_paper(lab)?, of_today(lab)?])
 }
@@ -34,14 +34,14 @@ fn wan(change: impl Fn(&mut Network)) -> Result<Network> {
     Ok(network)
 }
 
-/// All links have that MTU.
+/// Sets the MTU of all links.
 pub(super) fn mtu(network: &mut Network, bytes: u64) {
     for link in &mut network.links {
         link.mtu_bytes = Some(bytes);
     }
 }
 
-/// The servers' interfaces send their cells at that rate, evenly.
+/// Makes the servers' interfaces send their cells evenly at this rate.
 pub(super) fn pace(network: &mut Network, bit_s: f64) {
     for host in network
         .hosts
@@ -52,14 +52,14 @@ pub(super) fn pace(network: &mut Network, bit_s: f64) {
     }
 }
 
-/// The switch has so much buffer, which four ports share.
+/// Sets the buffer of each switch, which its ports share; only the 1500 bytes of the earlier module are per port.
 pub(super) fn buffer(network: &mut Network, bytes: u64) {
     for switch in &mut network.switches {
         (switch.buffer_bytes, switch.buffer_per_port) = (Some(bytes), bytes == EARLIER_BUFFER);
     }
 }
 
-/// Whole packets are refused, not single cells.
+/// Turns on early packet discard: switches refuse whole packets instead of single cells.
 pub(super) fn early(network: &mut Network) {
     for switch in &mut network.switches {
         switch.early_packet_discard = true;
@@ -150,7 +150,7 @@ fn of_the_paper(lab: &Lab) -> Result<Sheet> {
         .note("Larger windows do not help while packets are lost, and do no harm where the buffer holds the packets."))
 }
 
-/// Packets instead of cells, and what hosts and queues do now.
+/// The table of today's means: packets instead of cells, and today's TCP and queue management.
 fn of_today(lab: &Lab) -> Result<Sheet> {
     let with = |network: Network, tcp: MagicTcp| MagicCase {
         demand: pan(BUSY),

@@ -9,7 +9,7 @@ use crate::paper::{PaperTables, Reproduction, ReproductionSettings};
 use stackline_core::error::Result;
 use stackline_report::paper::PaperReport;
 
-/// All tables and pictures that are wanted.
+/// All wanted tables, and the charts of those that have one.
 pub(super) fn reproduce(settings: &ReproductionSettings<'_>) -> Result<Reproduction> {
     let lab = Lab {
         seed: settings.seed,

@@ -31,6 +31,7 @@ impl Lab {
         Ok(runs.chunks(seeds as usize).map(median).collect())
     }
 
+    /// Limits a number of seeds to `most_seeds`, but to no less than one.
     fn bounded(&self, seeds: u64) -> u64 {
         self.most_seeds.map_or(seeds, |most| seeds.min(most.max(1)))
     }

@@ -14,10 +14,10 @@ use stackline_core::network::Network;
 use stackline_core::plan::Stack;
 use stackline_core::time::Duration;
 
-/// The networks.
+/// The specification of the networks.
 pub(super) const TEXT: &str = include_str!("../../data/magic.stackline");
 
-/// Whose TCP the hosts have.
+/// The TCP implementation of the hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MagicTcp {
     /// IRIX, OSF/1 and other hosts with the code of 4.3BSD: slow timers.
@@ -31,6 +31,7 @@ pub(super) enum MagicTcp {
 }
 
 impl MagicTcp {
+    /// Its options in the specification language.
     const fn options(self) -> &'static str {
         match self {
             Self::Bsd => {
@@ -46,10 +47,10 @@ impl MagicTcp {
         }
     }
 
-    /// With a window and a write buffer of so many KiB.
+    /// The stack of this TCP with a receive window and a send buffer of this many KiB.
     ///
     /// # Errors
-    /// Never for the options above.
+    /// Never for the options of these implementations.
     pub(super) fn stack(self, window_kib: u32, write_kib: u32) -> Result<Stack> {
         let over = format!(
             "tcp({}receive_buffer = {window_kib} KiB, send_buffer = {write_kib} KiB)",
@@ -59,20 +60,20 @@ impl MagicTcp {
     }
 }
 
-/// The network of that name.
+/// The network with this name in [`TEXT`].
 ///
 /// # Errors
-/// Never for the names of the text.
+/// Never for a name that is in [`TEXT`].
 pub(super) fn network(name: &str) -> Result<Network> {
     profile::network(TEXT, name)
 }
 
-/// Milliseconds.
+/// A duration of this many milliseconds.
 pub(super) const fn ms(thousandths: u64) -> Duration {
     Duration(thousandths * 1_000_000)
 }
 
-/// A picture; the loader says where its tiles are put.
+/// The picture over which the viewer moves; the session gives the disks on which its tiles are placed.
 pub(super) fn picture() -> BlockSet {
     let picture = Pyramid {
         width: 65_536,
@@ -90,12 +91,12 @@ pub(super) fn picture() -> BlockSet {
     }
 }
 
-/// Pixels a second at which about 900 blocks are asked for in five seconds of the collapse, as printed.
+/// The viewer's speed, pixels a second, at which about 900 blocks are requested in the five seconds of the collapse, as printed.
 pub(super) const SPEED: f64 = 1280.0;
-/// Pixels a second at which more is asked for than any of the networks carries.
+/// The viewer's speed, pixels a second, at which more is requested than any of the networks carries.
 pub(super) const BUSY: f64 = 4096.0;
 
-/// A viewer that pans over the picture; what was delivered is kept, and not asked for again.
+/// A viewer that pans over the picture at this speed, pixels a second.
 pub(super) const fn pan(speed: f64) -> Demand {
     Demand::Viewer(PyramidViewer {
         path: ViewerMotion::Pan,
@@ -104,7 +105,7 @@ pub(super) const fn pan(speed: f64) -> Demand {
     })
 }
 
-/// Disks of a server (Tables 1 and 3).
+/// The number of disks of a server (Tables 1 and 3).
 pub(super) fn disks(host: &str) -> usize {
     match host {
         "usw" => 2,
@@ -113,7 +114,7 @@ pub(super) fn disks(host: &str) -> usize {
     }
 }
 
-/// A server with so many disks, each of which takes 8 or 22 ms (section 4.3.1), and 32 MB of memory for blocks.
+/// A server with this many disks, whose reads take 8 or 22 ms with equal probability (section 4.3.1), and 32 MiB of memory for blocks.
 pub(super) fn server(host: &str, disks: usize) -> SimulatedServer {
     SimulatedServer {
         host: host.into(),
@@ -122,7 +123,7 @@ pub(super) fn server(host: &str, disks: usize) -> SimulatedServer {
     }
 }
 
-/// What processors take: translation 2 ms and passing on 6 ms (section 4.2.3), understanding a list 5 ms (4.3.1), and the
+/// The processing costs: 2 ms to translate a name, 6 ms to forward a list (section 4.2.3), 5 ms to parse it (4.3.1), and the
 /// copies of Table 2's SS10-42: one when a block is read, two when it is sent.
 pub(super) fn costs() -> BlockProcessingCosts {
     copying(
@@ -136,8 +137,8 @@ pub(super) fn costs() -> BlockProcessingCosts {
     )
 }
 
-/// With the copies of a server that sends so many Mbit/s from its memory: two copies of a block take all of its time then,
-/// and one more where it was read from disk.
+/// Sets the costs of copying for a server that sends `burst` Mbit/s from its memory. Two copies of a block then take all of its
+/// time; a block that is read from disk takes one more.
 pub(super) fn copying(burst: f64, costs: BlockProcessingCosts) -> BlockProcessingCosts {
     let sending = seconds_of_block(burst);
     BlockProcessingCosts {
@@ -147,7 +148,7 @@ pub(super) fn copying(burst: f64, costs: BlockProcessingCosts) -> BlockProcessin
     }
 }
 
-/// A block at so many Mbit/s, s.
+/// The time to transfer a block at this rate, s.
 pub(super) fn seconds_of_block(mbit_s: f64) -> f64 {
     f64::from(BLOCK) * 8.0 / (mbit_s * 1e6)
 }

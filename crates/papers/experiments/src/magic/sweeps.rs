@@ -1,4 +1,4 @@
-//! Figures 11 and 13: throughput against the largest packet, and against streams over one and two interfaces.
+//! Figures 11 and 13: throughput against the largest packet size (MTU), and against the number of streams into one and two interfaces.
 
 use super::case::MagicCase;
 use super::remedies::{buffer, mtu};
@@ -14,16 +14,16 @@ use stackline_core::network::Network;
 use stackline_core::time::Duration;
 use stackline_report::sheet::{Sheet, SheetCell};
 
-/// Packets from the smallest of the text to that of ATM; 4352 is FDDI's.
+/// MTUs from the smallest that the paper mentions to that of ATM, bytes; 4352 is that of FDDI.
 pub(super) const MTUS: [u64; 7] = [256, 512, 1024, 1500, 2048, 4352, 9180];
 /// The windows of Figure 11, KiB.
 const WINDOW: u32 = 196;
-/// What a host's processor takes for a packet, whatever its size: assumed, as the paper prints no such figure.
+/// The time that a host's processor takes per packet of any size, 100 us: an assumption, as the paper gives no such figure.
 const PACKET: Duration = Duration(100_000);
-/// Blocks of a list: more than two links carry until the next.
+/// Blocks of a list: more than two links carry until the next list.
 const LIST: u32 = 400;
 
-/// Servers that only the network limits.
+/// A session in which only the network limits the servers: disks and processors take no time.
 fn fast(network: Network, hosts: &[&str], window: u32, demand: Demand) -> MagicCase {
     let server = |host: &&str| SimulatedServer {
         host: (*host).to_owned(),
@@ -40,7 +40,7 @@ fn fast(network: Network, hosts: &[&str], window: u32, demand: Demand) -> MagicC
     }
 }
 
-/// Figure 11.
+/// Figure 11: throughput by MTU.
 pub(super) fn by_mtu(lab: &Lab) -> Result<Sheet> {
     let case = |bytes: u64, hosts: &[&str], large: bool| -> Result<MagicCase> {
         let mut network = network("wan")?;
@@ -92,9 +92,9 @@ pub(super) fn by_mtu(lab: &Lab) -> Result<Sheet> {
     ))
 }
 
-/// Figure 13.
+/// Figure 13: throughput by the number of streams.
 pub(super) fn by_streams(lab: &Lab) -> Result<Sheet> {
-    // In turns on both switches, where there are two.
+    // The hosts alternate between the two switches of `striped`.
     const HOSTS: [&str; 6] = ["s1", "s2", "s3", "s4", "s5", "s6"];
     let (two, demand) = (network("striped")?, Demand::Sequential(LIST));
     let mut one = two.clone();

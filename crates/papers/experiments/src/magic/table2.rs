@@ -1,5 +1,5 @@
-//! Table 2: a server's throughput by platform. Two copies of a block limit what goes out of memory, one more what comes
-//! from disk: so the average follows from the burst.
+//! Table 2: a server's throughput by platform. If copies are the limit, a block from memory takes two
+//! copies and one from disk three, so the mean rate follows from the burst rate.
 
 use super::case::MagicCase;
 use super::formulas::with_copies;
@@ -15,7 +15,7 @@ use stackline_core::network::LinkRate;
 use stackline_core::time::Duration;
 use stackline_report::sheet::{Sheet, SheetCell};
 
-/// A viewer that asks for more than any of the platforms sends.
+/// The speed of a viewer that requests more than any of the platforms sends, pixels a second.
 const BUSY: f64 = 8192.0;
 
 fn case(platform: &Platform) -> Result<MagicCase> {
@@ -36,7 +36,7 @@ fn case(platform: &Platform) -> Result<MagicCase> {
     })
 }
 
-/// Blocks that need no read, as if all of them were in memory.
+/// The same case without reads, as if all blocks were in the server's memory.
 fn from_memory(case: MagicCase) -> MagicCase {
     let servers = case.servers.iter().map(|one| SimulatedServer {
         disks: vec![Distribution::Constant(0.0); one.disks.len()],
@@ -52,10 +52,10 @@ fn from_memory(case: MagicCase) -> MagicCase {
     }
 }
 
-/// Why means are off that the rule gives.
+/// The reason why means by the rule differ from the printed ones.
 const RULE: &str = "the rule assumes that copies are the only limit";
 
-/// What is compared of a platform: what it is, and its value.
+/// The values of a platform that are compared with the printed ones, with their names.
 fn values(row: &Platform, average: f64, burst: f64) -> [(String, PrintedValue); 4] {
     let rule = |over: &str, printed: f64, burst: f64| {
         let value = PrintedValue::new(printed, with_copies(burst, 2.0, 3.0), 0);
@@ -74,7 +74,7 @@ fn values(row: &Platform, average: f64, burst: f64) -> [(String, PrintedValue); 
             PrintedValue::new(row.average_tcp, average, 0),
         ),
         rule("TCP", row.average_tcp, row.burst_tcp),
-        // Of the Alpha no burst over UDP is printed.
+        // The paper prints no burst over UDP for the Alpha.
         rule(
             "UDP",
             row.average_udp,
@@ -83,7 +83,7 @@ fn values(row: &Platform, average: f64, burst: f64) -> [(String, PrintedValue); 
     ]
 }
 
-/// The table.
+/// Table 2, with the rates measured on this machine if there are any.
 pub(super) fn sheet(lab: &Lab, here: Option<&MagicLocalFigures>) -> Result<Sheet> {
     let average: Vec<MagicCase> = TABLE_2.iter().map(case).collect::<Result<_>>()?;
     let burst: Vec<MagicCase> = average.iter().cloned().map(from_memory).collect();

@@ -1,4 +1,5 @@
-//! Section 4.3.3: one to three servers, each able to send 40 Mbit/s, through a port that holds a sixth of one packet.
+//! Section 4.3.3: one to three servers, each able to send 40 Mbit/s, through a switch port whose buffer holds a sixth of a packet. With
+//! three servers, throughput collapses.
 
 use super::case::{MagicCase, MagicFigures, middle};
 use super::printed::{ASKED, COLLAPSE, DELIVERED, DESTROYED, SECONDS, WAITED};
@@ -10,11 +11,12 @@ use stackline_core::error::Result;
 use stackline_core::time::Duration;
 use stackline_report::sheet::{Sheet, SheetCell};
 
-/// All servers of the wide area.
+/// The servers of the wide area.
 pub(super) const SERVERS: [&str; 3] = ["edc", "usw", "tioc"];
 /// The window there, KiB (section 4.1).
 pub(super) const WINDOW: u32 = 128;
 
+/// The columns of all tables of the wide area.
 const COLUMNS: [(&str, &str); 11] = [
     ("case", "case"),
     ("edc_mbit_s", "EDC"),
@@ -29,24 +31,24 @@ const COLUMNS: [(&str, &str); 11] = [
     ("printed", "published total"),
 ];
 
-/// With the columns of all tables of the wide area: `printed` is the sum.
+/// An empty table with the columns that all tables of the wide area have; `printed` is the published total.
 pub(super) fn sheet(name: &str, title: &str) -> Sheet {
     let mut sheet = Sheet::new(name, title, &COLUMNS);
     sheet.columns.extend(printed_and_here::columns());
     sheet
 }
 
-/// The sum of the three in the collapse, Mbit/s.
+/// The published total of the three servers in the collapse, Mbit/s.
 fn collapsed() -> PrintedFigure {
     PrintedFigure::Figure(COLLAPSE.iter().sum())
 }
 
-/// A line: what each server sent, Mbit/s, by its name, and what came of it. Nothing is printed of it.
+/// A row of figures, with the throughput of each server in its column. The paper prints nothing to compare it with.
 pub(super) fn row(case: &str, servers: &[&str], figures: &MagicFigures) -> Vec<SheetCell> {
     row_beside(case, servers, figures, PrintedFigure::Nothing)
 }
 
-/// A line of whose sum that is printed.
+/// A row of figures whose total is compared with a printed one.
 pub(super) fn row_beside(
     case: &str,
     servers: &[&str],
@@ -77,7 +79,7 @@ pub(super) fn row_beside(
         .collect()
 }
 
-/// All three, as in the paper.
+/// The session of the collapse: all three servers, as in the paper.
 pub(super) fn collapse() -> Result<MagicCase> {
     Ok(MagicCase::of(
         network("wan")?,
@@ -87,7 +89,7 @@ pub(super) fn collapse() -> Result<MagicCase> {
     ))
 }
 
-/// One to three servers, the collapse seed by seed and beside what is printed of it, and what of it hangs on assumptions.
+/// The tables: one to three servers, the collapse by seed, the collapse beside the printed values, and the effect of assumptions.
 pub(super) fn sheets(lab: &Lab) -> Result<[Sheet; 4]> {
     let runs = lab.runs(&collapse()?, 10)?;
     Ok([
@@ -98,7 +100,7 @@ pub(super) fn sheets(lab: &Lab) -> Result<[Sheet; 4]> {
     ])
 }
 
-/// The collapse as the paper counts it, the median of ten seeds.
+/// The published values of the collapse beside the medians of ten seeds.
 fn collapse_beside_print(median: &MagicFigures) -> Sheet {
     let starved =
         "which server is starved depends on the seed, and on distances that are not published";
@@ -270,7 +272,7 @@ fn cases_of_assumptions() -> Result<[(&'static str, MagicCase); 7]> {
     ])
 }
 
-/// What is not in the paper, and decides.
+/// How the collapse changes with assumptions about which the paper says nothing.
 fn assumptions(lab: &Lab) -> Result<Sheet> {
     let cases = cases_of_assumptions()?;
     let medians = lab.medians(5, &cases.clone().map(|(_, case)| case))?;

@@ -1,5 +1,5 @@
-//! The LAN, the collapse and the remedies with today's TCP: real master, servers and client over an emulated network, beside
-//! the same command in virtual time.
+//! Compares two worlds, emulated and simulated, for the LAN, the collapse and the remedies with today's TCP: real master, servers
+//! and client over an emulated network, beside the same command in virtual time.
 
 use super::case::middle;
 use super::setting::TEXT;
@@ -8,13 +8,13 @@ use crate::printed_and_here;
 use serde_json::Value;
 use stackline_report::sheet::{Sheet, SheetCell};
 
-/// What is compared.
+/// The sessions to compare, and the table of the comparison.
 pub(super) const COMPARISON: PaperComparison = PaperComparison { sessions, sheet };
 
-/// Servers and the receiver of the wide area.
+/// The options that name the servers and the receiver of the wide area.
 const WAN: &str = "--network wan --client onyx --server edc --server usw --server tioc";
 
-/// The sessions.
+/// The sessions, each with its network and the words of its command.
 fn sessions() -> Vec<PaperSession> {
     let paced = TEXT.replacen(
         "host edc, usw, tioc, onyx;",
@@ -48,6 +48,7 @@ fn sessions() -> Vec<PaperSession> {
     .into()
 }
 
+/// The command of a session on these hosts.
 fn words(hosts: &str) -> Vec<String> {
     let viewer =
         "--picture 16384x2048 --path pan --speed 4096 --keep 4096 --for 6s --no-history --json";
@@ -59,7 +60,8 @@ fn words(hosts: &str) -> Vec<String> {
     plain.map(str::to_owned).chain(disks).collect()
 }
 
-/// Mbit/s of useful blocks after the first second, and blocks that came in time.
+/// The throughput of useful blocks in the five seconds after the first, Mbit/s, and the blocks that arrived in time, from the JSON of a
+/// run.
 fn figures(printed: &Value) -> Option<(f64, f64)> {
     let seconds: Vec<f64> = printed["useful_bit_s_by_second"]
         .as_array()?

@@ -1,4 +1,5 @@
-//! A cell of a table as an experiment: which machines, how the application is divided, what is drawn and how; and its simulation.
+//! A case: the experiment behind a cell of a table. It says which machines take part, how the application is divided between them and what
+//! is drawn, and is simulated here.
 
 use crate::profile;
 use stackline_core::error::{Error, Result};
@@ -14,7 +15,7 @@ use stackline_displayserver::simulated::{
 };
 use stackline_proto::papers::pup;
 
-/// The machines, as networks of the language.
+/// The specification of the machines, one network for each combination.
 pub(super) const PROFILE: &str = concat!(
     include_str!("../../data/vsystem.stackline"),
     "\n",
@@ -22,24 +23,26 @@ pub(super) const PROFILE: &str = concat!(
 );
 /// Trials of each rate, as printed (3.1.1).
 const TRIALS: usize = 10;
-/// Letters of a request of the text benchmark, so that it fills a packet of `PUP` or IP; and requests: characters that come without end.
+/// Letters of a request of the text benchmark: with `BEFORE_LETTERS` it fills a packet of 200 bytes.
 const LETTERS: usize = 176;
+/// Requests of a trial of the text benchmark: enough for a steady stream of characters.
 const REQUESTS: usize = 60;
-/// Letters of a line of a terminal. Telser sends a packet for each line it reads, which no next one may join, so that text pays most for
-/// packets.
+/// Letters of a line of a terminal. Over PUP, Telser (the terminal server on the VAX) sends each line in a packet of its own, so that text
+/// needs the most packets.
 const LINE: usize = 80;
-/// Bytes of a request before its letters.
+/// Bytes of a text request before its letters.
 const BEFORE_LETTERS: usize = 24;
 
-/// Bytes that the request of a rectangle has beyond a line's, which is all that tells batches of rectangles from batches of lines over E-IP
-/// and over A-IP (180 for 220, 81 for 120). Table 8-2's programs leave no room for them.
+/// Bytes by which the request of a rectangle is longer than that of a line: the only difference between batches of rectangles and of lines
+/// over E-IP and A-IP (180 and 220, 81 and 120 a second). The rates of Table 8-2 do not allow for these bytes.
 const RECTANGLE_BYTES: u64 = 6;
 
-/// Bytes of the request of a call, and of the call as it is kept: a head, an id, a place and a symbol's number need no second corner. With it
-/// the structured inverters take 908 bytes, of which 900 are printed (Table 5-2), and serial lines 7.6 s at 1200 bit/s, as printed.
+/// Bytes of a call, as a request and as it is stored: a head, an id, a place and a symbol's number, without the second corner of other
+/// items. With this size the structured inverters take 908 bytes (900 are printed in Table 5-2) and 7.6 s on a line of 1200 bit/s, as
+/// printed.
 pub(super) const CALL_BYTES: u64 = 14;
 
-/// Packets of PUP as they were (section 6.2). Its receiver has room for one: the next one is sent once that is acknowledged.
+/// The options of PUP (section 6.2). The receiver has room for one packet, so that the next one is sent once it is acknowledged.
 const PUP: pup::PupOptions = pup::PupOptions {
     packet: 200,
     send_buffer: 2048,
@@ -50,11 +53,11 @@ const PUP: pup::PupOptions = pup::PupOptions {
     idle: None,
 };
 
-/// What the display takes when it turns from keeping requests to somebody who looks or waits: for a line by itself, or an answer. One number
-/// for both, so that of the two cells that show it one is predicted.
+/// The additional time of the display for a line that is added alone, or for an answer, ns. One number serves for both, so that of the two
+/// cells that depend on it one is a prediction.
 const ALONE: f64 = 8.2e6;
 
-/// What the display takes of a SUN of 10 MHz, ns.
+/// The display's costs on a SUN of 10 MHz, ns.
 const DRAWING: DisplayDrawingCosts = DisplayDrawingCosts {
     request: 0.53e6,
     // The paper's own figure (section 3.2).
@@ -66,7 +69,7 @@ const DRAWING: DisplayDrawingCosts = DisplayDrawingCosts {
     answer: ALONE,
 };
 
-/// Programs of one time.
+/// A version of the measured programs. Tables of different versions contradict each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {
     /// Tables 3-1, 4-3, 5-1, 6-1, 6-2 and 8-1.
@@ -88,7 +91,7 @@ impl Version {
     ];
 }
 
-/// How client and display are joined.
+/// The connection between client and display, by the paper's names for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum VSystemConnection {
     Local,
@@ -108,33 +111,35 @@ pub(super) enum VSystemDrawing {
     Text,
 }
 
-/// An experiment.
+/// An experiment: one client that draws at one rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct VSystemCase {
-    /// A network of the profile.
+    /// The name of its network in the profile.
     pub(super) network: &'static str,
     pub(super) joined: VSystemConnection,
-    /// Speed of the workstation, and of the remote host.
+    /// Speeds of the workstation (1 is a SUN of 10 MHz) and of the remote host (1 is a VAX-11/750).
     pub(super) cpu: [f64; 2],
     pub(super) version: Version,
     pub(super) drawn: VSystemDrawing,
     pub(super) rate: DisplayBenchSubject,
-    /// bit/s of the only link, where that is not the profile's.
+    /// The rate of the first link, bit/s, if it is not the profile's.
     pub(super) bit_s: Option<f64>,
-    /// Whether messages go before operations at the remote host, or the other way round, where that is not the profile's.
+    /// Whose work goes first at the remote host, if it is not as in the profile.
     pub(super) priority: Priority,
-    /// The host of an internet server that is a program apart from the display's agent.
+    /// The host of the internet server, if there is one apart from the display's agent.
     pub(super) internet: Option<&'static str>,
-    /// Whether the application goes without a terminal, as a transfer of a file does.
+    /// Whether the application runs without a terminal, like a file transfer.
     pub(super) is_plain: bool,
 }
 
-/// Who goes first at the remote host (Table 6-1).
+/// Which program goes first at the remote host (Table 6-1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Priority {
     /// As the profile says.
     Profile,
+    /// No program has priority.
     Nobody,
+    /// Telser's messages go before the application's operations.
     Telser,
 }
 
@@ -160,7 +165,7 @@ impl VSystemCase {
         }
     }
 
-    /// Items a second, or characters.
+    /// Simulates the case; returns its rate in items (of text, characters) a second.
     pub(super) fn simulated(&self, machines: &Machines) -> Result<f64> {
         self.beside(&[], machines)?
             .first()
@@ -168,7 +173,8 @@ impl VSystemCase {
             .ok_or_else(|| self.nothing())
     }
 
-    /// The same of this and of others on its network that draw the same at the same time, each with a display of its own.
+    /// Simulates this case and others on its network at the same time, each with a display of its own; returns their rates in this order.
+    /// The others draw the same picture at the same rate.
     pub(super) fn beside(&self, others: &[Self], machines: &Machines) -> Result<Vec<f64>> {
         let network = machines.network(self)?;
         let picture = picture(
@@ -198,6 +204,7 @@ impl VSystemCase {
             .collect()
     }
 
+    /// The error of a case that gave no result.
     fn nothing(&self) -> Error {
         Error::measurement(format!("no result from {self:?}"))
     }
@@ -257,7 +264,7 @@ impl VSystemCase {
         }
     }
 
-    /// Earlier programs drew a picture once it was complete; characters are drawn as they come.
+    /// When a symbol is drawn: earlier programs drew a picture once it was complete; characters are always drawn as they come.
     fn shown(&self) -> SymbolDrawMoment {
         let early = matches!(self.version, Version::Early | Version::Serial)
             && self.drawn != VSystemDrawing::Text;
@@ -278,7 +285,8 @@ impl VSystemCase {
         }
     }
 
-    /// Messages of V have 1024 bytes, packets of PUP and IP 200, across the ARPANET 100 (section 6.2).
+    /// Bytes that the client gathers before it hands them over: a message of V has 1024, a packet of PUP or IP 200, and 100 across the
+    /// ARPANET (section 6.2).
     const fn gathers(&self) -> u64 {
         match self.joined {
             VSystemConnection::Local | VSystemConnection::SunIkp | VSystemConnection::VaxIkp => {
@@ -290,11 +298,12 @@ impl VSystemCase {
     }
 }
 
-/// The rate of a picture that is sent at a level.
+/// The benchmark of a picture that is sent at a level.
 pub(super) const fn rate_at_level(level: DisplaySendLevel) -> DisplayBenchSubject {
     DisplayBenchSubject::At(level)
 }
 
+/// The benchmark's picture. That of text has requests of this many letters each.
 fn picture(drawn: VSystemDrawing, letters: usize) -> DisplayPicture {
     let name = match drawn {
         VSystemDrawing::Vectors => "vectors",
@@ -325,10 +334,10 @@ fn picture(drawn: VSystemDrawing, letters: usize) -> DisplayPicture {
     picture
 }
 
-/// The machines and stacks of all cases.
+/// The networks and TCP stacks of all cases.
 pub(super) struct Machines {
     networks: Vec<Network>,
-    /// Of a VAX by 200 bytes a packet and by 100, and of a workstation.
+    /// The TCP of a VAX with packets of 200 bytes, the same with 100 bytes (ARPANET), and the TCP of a workstation.
     stacks: [Stack; 3],
 }
 
@@ -346,7 +355,7 @@ impl Machines {
         })
     }
 
-    /// The network of a case, at its speeds.
+    /// The network of a case, with its processor speeds, link rate and priority.
     fn network(&self, case: &VSystemCase) -> Result<Network> {
         let found = self
             .networks
@@ -373,6 +382,7 @@ impl Machines {
         Ok(network)
     }
 
+    /// The stacks of a case at the client's end and at the display's.
     const fn stacks(&self, case: &VSystemCase) -> [&Stack; 2] {
         let [vax, arpanet, sun] = &self.stacks;
         if matches!(case.joined, VSystemConnection::Arpanet) {

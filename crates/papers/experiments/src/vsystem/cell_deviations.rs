@@ -1,4 +1,5 @@
-//! How close simulated cells of the tables are to the printed ones.
+//! Judges how close the simulated cells of the tables are to the printed ones. Cells that calibrate the profile (`sets`) are not
+//! predictions and are counted apart.
 
 use super::case::{Machines, VSystemCase, Version};
 use super::printed::{VSystemCell as Printed, VSystemTable};
@@ -7,18 +8,18 @@ use crate::printed_and_here::{self, nothing_printed};
 use stackline_core::error::Result;
 use stackline_report::sheet::{Sheet, SheetCell};
 
-/// A cell may be off by so much, or by what its printed digits leave open.
+/// A cell is close enough if it is off by at most this share, or by half of the last printed digit.
 const WITHIN: f64 = 0.15;
-/// The same of serial lines.
+/// The same share for serial lines (Table 8-2).
 const WITHIN_SERIAL: f64 = 0.10;
 
-/// A table with what was simulated of each cell.
+/// A table with the simulated value of each cell.
 pub(super) struct Judged {
     pub(super) table: VSystemTable,
     pub(super) simulated: Vec<f64>,
 }
 
-/// Simulates all cells of some tables; an experiment that several cells are is made once.
+/// Simulates all cells of some tables. An experiment behind several cells is simulated once.
 pub(super) fn simulate(tables: Vec<VSystemTable>) -> Result<Vec<Judged>> {
     let machines = Machines::read()?;
     let mut cases: Vec<_> = Vec::new();
@@ -44,7 +45,7 @@ pub(super) fn simulate(tables: Vec<VSystemTable>) -> Result<Vec<Judged>> {
     Ok(tables.into_iter().map(judged).collect())
 }
 
-/// Half of the last printed digit: two digits are printed, or one.
+/// Half a unit of the last printed digit. Values have two significant digits, or one if they are whole numbers below 10.
 fn rounding(printed: f64) -> f64 {
     let magnitude = 10f64.powf(printed.log10().floor());
     if printed < 10.0 && printed.fract() == 0.0 {
@@ -54,7 +55,7 @@ fn rounding(printed: f64) -> f64 {
     }
 }
 
-/// Whether a simulated cell is as near as is asked.
+/// Whether a simulated value is close enough to the printed one.
 fn is_within(version: Version, printed: f64, simulated: f64) -> bool {
     let share = if version == Version::Serial {
         WITHIN_SERIAL
@@ -66,7 +67,7 @@ fn is_within(version: Version, printed: f64, simulated: f64) -> bool {
 }
 
 impl Judged {
-    /// Of the cells that set nothing: how many there are, how many are within.
+    /// The number of cells that calibrate nothing, and how many of them are close enough.
     fn predicted(&self) -> (usize, usize) {
         let free = self
             .table
@@ -80,7 +81,7 @@ impl Judged {
         (free.clone().count(), free.filter(within).count())
     }
 
-    /// Pairs of cells of a row whose printed numbers differ, and how many of these have the same order simulated.
+    /// The number of pairs of cells in a row whose printed values differ, and how many of these pairs have the same order when simulated.
     fn orders(&self) -> (usize, usize) {
         let (mut all, mut same) = (0, 0);
         for (at, (one, of_one)) in self.table.cells.iter().zip(&self.simulated).enumerate() {
@@ -94,7 +95,7 @@ impl Judged {
         (all, same)
     }
 
-    /// The table.
+    /// The table with printed and simulated values.
     pub(super) fn sheet(&self) -> Sheet {
         let columns = [
             ("row", ""),
@@ -137,7 +138,8 @@ impl Judged {
     }
 }
 
-/// All versions of the programs: experiments, those that set something, those within of the others.
+/// The summary by version of the programs: experiments, how many of them calibrate the profile, and how many of the others are close
+/// enough.
 pub(super) fn summary(all: &[Judged]) -> Sheet {
     let columns = [
         ("tables", "tables"),
@@ -178,7 +180,7 @@ pub(super) fn summary(all: &[Judged]) -> Sheet {
     )
 }
 
-/// Experiments of some tables: how many there are, how many of them set nothing, and how many of those are within in every cell that is one.
+/// The number of experiments in some tables, how many of them calibrate nothing, and how many of those are close enough in every cell.
 fn experiments(tables: &[&Judged]) -> (usize, usize, usize) {
     let cells = || {
         tables.iter().flat_map(|judged| {
@@ -214,6 +216,7 @@ fn experiments(tables: &[&Judged]) -> (usize, usize, usize) {
     (cases.len(), free.len(), free.iter().filter(good).count())
 }
 
+/// A row of the summary.
 fn line(name: &str, [cells, free, within, pairs, same]: [usize; 5]) -> Vec<SheetCell> {
     let count = |count: usize| SheetCell::Number(count as f64, 0);
     let share = if free > 0 {
@@ -239,7 +242,7 @@ fn why(cell: &Printed, simulated: f64) -> Option<&'static str> {
         .then_some("within half of the last published digit")
 }
 
-/// What each step of the protocol gains (section 5), by Table 5-1.
+/// The gains from pipelining, batching and structure (section 5), computed from Table 5-1.
 pub(super) fn gains(all: &[Judged]) -> Sheet {
     let columns = [
         ("gain", ""),

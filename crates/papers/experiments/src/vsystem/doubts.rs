@@ -3,7 +3,7 @@
 use crate::printed_and_here::nothing_printed;
 use stackline_report::sheet::{Sheet, SheetCell};
 
-/// What is said, where, and what the numbers say.
+/// For each claim: its words, its section, and what the paper's numbers give.
 fn contradictions() -> [(&'static str, &'static str, String); 12] {
     let gain = |from: f64, to: f64| 100.0 * (to / from - 1.0);
     [

@@ -1,5 +1,5 @@
-//! The ranking of factors by a designed experiment: every combination of two levels of five factors, simulated, and what each factor gives on
-//! average over the levels of the others; beside the paper's order.
+//! Ranks the factors of performance by a designed experiment, beside the paper's ranking: every combination of two levels of five factors
+//! is simulated, and the effect of each factor is its average over the levels of the others.
 
 use super::case::{Machines, VSystemCase, VSystemConnection, VSystemDrawing, rate_at_level};
 use crate::parallel;
@@ -9,7 +9,8 @@ use stackline_displayserver::send_level::DisplaySendLevel;
 use stackline_factors::{Design, EffectScale, FactorObservation, Wish, analyse};
 use stackline_report::sheet::{Sheet, SheetCell};
 
-/// A factor: its name, its two levels, how many times the second is the first, and the paper's rank (abstract, section 10).
+/// For each factor: its name, its two levels, the ratio of the second level to the first (NaN if the levels are not numbers), and the
+/// paper's rank (abstract, section 10).
 const FACTORS: [(&str, &str, f64, u32); 5] = [
     ("workstation speed", "8 and 16 MHz", 2.0, 1),
     (
@@ -75,7 +76,7 @@ pub(super) fn sheet() -> Result<Sheet> {
     ))
 }
 
-/// A row of the design: lines over an Ethernet.
+/// The experiment of a row of the design, which gives each factor the level 0 or 1: vectors over an Ethernet.
 fn case(row: &[usize]) -> VSystemCase {
     let is_second = |factor: usize| row.get(factor) == Some(&1);
     let (network, joined) = if is_second(3) {

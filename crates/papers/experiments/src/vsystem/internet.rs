@@ -1,5 +1,5 @@
-//! The internet server on the display's workstation and on another one (section 9.2): what TELNET and a transfer of a file lose by it, both at the
-//! same time, as the paper measured it.
+//! Section 9.2: an internet server (the program where the connection from the remote host ends) on the display's workstation and on another
+//! one. Both are simulated at the same time, as the paper measured them, for TELNET and for a file transfer.
 
 use super::case::{Machines, VSystemCase, VSystemConnection, VSystemDrawing, rate_at_level};
 use crate::{parallel, printed_and_here};
@@ -7,7 +7,8 @@ use stackline_core::error::Result;
 use stackline_displayserver::send_level::DisplaySendLevel;
 use stackline_report::sheet::{Sheet, SheetCell};
 
-/// Applications: name, what the paper prints (percent lost), whether it has a terminal, and the remote host's speed.
+/// For each application: its name, the loss of throughput that the paper prints (words, and percent), whether it runs without a terminal,
+/// and the speed of the remote host.
 const CASES: [(&str, (&str, f64), bool, f64); 5] = [
     (
         "TELNET, a fifth of a 780",
@@ -21,7 +22,7 @@ const CASES: [(&str, (&str, f64), bool, f64); 5] = [
     ("FTP, 780", ("20 on average", 20.0), true, 1.6),
 ];
 
-/// Text with the server here and there, at the same time.
+/// The table: throughput of text with the server on the display's workstation and on another one, at the same time.
 pub(super) fn sheet() -> Result<Sheet> {
     let columns = [
         ("application", ""),
@@ -65,7 +66,7 @@ pub(super) fn sheet() -> Result<Sheet> {
             SheetCell::Number(100.0 * (1.0 - rates[1] / rates[0]), 0),
             SheetCell::text(printed.0),
         ];
-        // Losses are compared as they are: of what is lost, one without any is off by all of it.
+        // The losses themselves are compared: where nothing is lost here, the difference is 100 %.
         let lost = 100.0 * (1.0 - rates[1] / rates[0]);
         let compared = printed_and_here::cells(printed.1, lost, None);
         sheet.rows.push(own.into_iter().chain(compared).collect());

@@ -1,4 +1,4 @@
-//! The paper's pictures on this machine: a display and its client as threads of one process, over a unix socket.
+//! Measures the paper's pictures on this machine: a display and its client are threads of one process, connected by a Unix socket.
 
 use crate::measuring::end_with_parent;
 use crate::printed_and_here::nothing_printed;
@@ -15,20 +15,21 @@ use stackline_displayserver::server::DisplayServer;
 use stackline_guard::scratch;
 use stackline_report::sheet::{Sheet, SheetCell};
 
-/// Its name among the tables.
+/// The name of the table.
 pub(super) const NAME: &str = "Today";
-/// Trials, as printed (3.1.1), whatever number of runs is asked for of shorter programs.
+/// Trials of each rate, as printed (3.1.1). The number of runs that the user asks for applies to other, shorter programs.
 const TRIALS: usize = 10;
 
-/// What a rate was here.
+/// A rate measured on this machine. The measuring process prints these as JSON.
 #[derive(Debug, Serialize, Deserialize)]
 struct VSystemLocalRate {
     picture: String,
     rate: String,
+    /// Items a second, or characters; the mean of all trials.
     a_second: f64,
 }
 
-/// Measures in a process of its own.
+/// Makes the measurements, in a process of their own.
 pub(super) fn measure(_runs: u32) -> Result<serde_json::Value> {
     end_with_parent();
     let directory = scratch::create_directory("vsystem").map_err(|error| {
@@ -40,6 +41,7 @@ pub(super) fn measure(_runs: u32) -> Result<serde_json::Value> {
     serde_json::to_value(all(&address)?).map_err(|error| Error::measurement(error.to_string()))
 }
 
+/// Measures all rates of all pictures but the one named `short`.
 fn all(address: &DisplayAddress) -> Result<Vec<VSystemLocalRate>> {
     let levels: Vec<DisplaySendLevel> = DisplaySendLevel::NAMED
         .iter()
@@ -62,7 +64,7 @@ fn all(address: &DisplayAddress) -> Result<Vec<VSystemLocalRate>> {
     Ok(found)
 }
 
-/// What is printed of a local application, and what there is here.
+/// The table: the printed rates of a local application, and those of this machine.
 pub(super) fn sheet(measured: Option<&std::result::Result<Vec<u8>, String>>) -> Sheet {
     let columns = [
         ("picture", ""),
@@ -113,7 +115,7 @@ pub(super) fn sheet(measured: Option<&std::result::Result<Vec<u8>, String>>) -> 
     }
 }
 
-/// Picture, what is printed of it, what that is called here, what is printed (Tables 3-1, 3-2 and 5-1).
+/// For each printed rate: the picture, the paper's name of the rate, its name here, and the rate (Tables 3-1, 3-2 and 5-1).
 const PRINTED: [(&str, &str, &str, f64); 10] = [
     ("vectors", "display", "display", 430.0),
     ("vectors", "construction", "construction", 440.0),

@@ -1,15 +1,19 @@
-//! Table 5-2: memory of a display file and of the picture as bits, and from where on the file takes less.
+//! Table 5-2: the memory of a picture as a display file (its list of items) and as a bitmap, and the number of items below which the file
+//! is smaller.
 
 use crate::printed_and_here::{self, PrintedValue};
 use stackline_display::scenes::{inverters, polygon, structured_inverters};
 use stackline_display::symbols::Symbol;
 use stackline_report::sheet::{Sheet, SheetCell};
 
-/// A picture: bytes of its display file as printed, pixels of its side, bytes of it as printed.
+/// A picture of Table 5-2.
 struct PictureInPrint {
     name: &'static str,
+    /// The printed size of its display file, bytes.
     file: f64,
+    /// The side of the square picture, pixels.
     side: f64,
+    /// The printed size of its bitmap, bytes.
     bits: f64,
 }
 

@@ -1,4 +1,5 @@
-//! The tables of the paper: each cell as printed, the experiment that it is, and what it sets where it sets something of the profile.
+//! The tables of the paper: each cell has its printed value, the experiment behind it, and the figure of the profile that was calibrated
+//! with it, if any.
 
 use super::case::{
     Priority, VSystemCase, VSystemConnection, VSystemDrawing, Version, rate_at_level,
@@ -6,15 +7,17 @@ use super::case::{
 use stackline_displayserver::bench::DisplayBenchSubject;
 use stackline_displayserver::send_level::DisplaySendLevel;
 
-/// A cell.
+/// A cell of a table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct VSystemCell {
     /// Its row and column, as printed.
     pub(super) row: &'static str,
     pub(super) column: &'static str,
+    /// The printed rate: vectors, rectangles, characters or items a second.
     pub(super) printed: f64,
+    /// The experiment that is simulated for it.
     pub(super) case: VSystemCase,
-    /// What the profile has of it: such a cell is no prediction.
+    /// The figure of the profile that was calibrated with this cell, if any: then the cell is not a prediction.
     pub(super) sets: Option<&'static str>,
 }
 
@@ -26,7 +29,7 @@ pub(super) struct VSystemTable {
     pub(super) cells: Vec<VSystemCell>,
 }
 
-/// A network of the profile, and how client and display are joined there.
+/// The name of a network in the profile, and the connection between client and display in it.
 type VSystemNetwork = (&'static str, VSystemConnection);
 
 const INCREMENTAL: DisplayBenchSubject = rate_at_level(DisplaySendLevel::Pipelined);
@@ -46,13 +49,13 @@ const PUP_EARLY: VSystemNetwork = ("pup_early", VSystemConnection::Pup);
 const E_IP_EARLY: VSystemNetwork = ("e_ip_early", VSystemConnection::Ethernet);
 const A_IP_EARLY: VSystemNetwork = ("a_ip_early", VSystemConnection::Arpanet);
 
-/// The speeds of a VAX-11/780 and 785, of which a 750's is 1.
+/// The speeds of a VAX-11/780 and a 785, relative to a 750.
 const VAX_780: f64 = 1.6;
 const VAX_785: f64 = 2.4;
-/// Of a SUN of 8 MHz.
+/// The speed of a SUN of 8 MHz, relative to one of 10 MHz.
 const SUN_8: f64 = 0.8;
 
-/// Columns and what is printed in a row; a table's cells of that row.
+/// What the cells of a row have in common; makes these cells.
 struct VSystemRow {
     row: &'static str,
     drawn: VSystemDrawing,
@@ -72,6 +75,7 @@ impl VSystemRow {
         }
     }
 
+    /// Sets the speeds of the workstation and the remote host.
     const fn cpu(self, workstation: f64, remote: f64) -> Self {
         Self {
             cpu: [workstation, remote],
@@ -83,6 +87,7 @@ impl VSystemRow {
         Self { version, ..self }
     }
 
+    /// The cells of this row.
     fn cells<const N: usize>(&self, of: [PrintedCell; N]) -> Vec<VSystemCell> {
         let cell = |(column, (network, joined), printed, sets)| {
             // A local program has no remote host.
@@ -108,7 +113,7 @@ impl VSystemRow {
     }
 }
 
-/// All tables of rates, in their order.
+/// All tables of rates, in the order of the paper.
 pub(super) fn tables() -> Vec<VSystemTable> {
     vec![
         vectors(),
@@ -186,9 +191,10 @@ fn text() -> VSystemTable {
     )
 }
 
-/// A column, its path, what is printed, and what that sets.
+/// A cell in print: its column, its network, the printed rate, and the figure of the profile that it calibrates, if any.
 type PrintedCell = (&'static str, VSystemNetwork, f64, Option<&'static str>);
 
+/// Text between a 10 MHz SUN and a VAX-11/780, which Tables 3-2 and 4-1 print, and Table 4-2 in part.
 const TEXT_AT_10_MHZ: [PrintedCell; 5] = [
     ("Local", LOCAL, 7700.0, Some("a letter")),
     (
@@ -217,7 +223,7 @@ const TEXT_AT_10_MHZ: [PrintedCell; 5] = [
     ),
 ];
 
-/// A local program is on no VAX, and across the ARPANET there was none.
+/// The cells of Table 4-2: a local program runs on no VAX, and there was no VAX-11/780 across the ARPANET.
 const TEXT_OF_A_780: [PrintedCell; 3] = [TEXT_AT_10_MHZ[1], TEXT_AT_10_MHZ[2], TEXT_AT_10_MHZ[3]];
 
 fn workstations() -> VSystemTable {
@@ -236,7 +242,7 @@ fn workstations() -> VSystemTable {
         ]),
         early("8 MHz, batch", VSystemDrawing::Vectors, SUN_8).cells([
             ("Local", LOCAL, 180.0, None),
-            // Both ends are SUNs.
+            // Both ends are SUNs, of the same speed.
             ("IKP", SUN_IKP, 150.0, None),
             ("PUP", PUP_EARLY, 110.0, None),
             ("E-IP", E_IP_EARLY, 99.0, None),
@@ -258,7 +264,7 @@ fn workstations() -> VSystemTable {
         rows,
     );
     for cell in &mut table.cells {
-        // A program on another SUN is on one of the workstation's speed.
+        // Over Sun-IKP the remote host is a SUN too, as fast as the workstation.
         if cell.case.joined == VSystemConnection::SunIkp {
             cell.case.cpu[1] = cell.case.cpu[0];
         }
@@ -398,7 +404,7 @@ fn priorities() -> VSystemTable {
     let columns = [
         ("Normal", Priority::Nobody),
         ("Telser", Priority::Telser),
-        // Both go before everything else, and of the two the application first: as the profile has it.
+        // Both go before everything else, and the application before Telser: this is the order of the profile.
         ("Telser & Application", Priority::Profile),
         ("Application", Priority::Profile),
     ];

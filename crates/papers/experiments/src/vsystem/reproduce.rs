@@ -8,10 +8,12 @@ use stackline_report::paper::PaperReport;
 use stackline_report::sheet::Sheet;
 use std::cell::OnceCell;
 
+/// A list of one table.
 fn one(sheet: Result<Sheet>) -> Result<Vec<Sheet>> {
     sheet.map(|sheet| vec![sheet])
 }
 
+/// The report with its title and notes.
 fn report(sheets: Vec<Sheet>) -> PaperReport {
     PaperReport {
         name: "vsystem".into(),
@@ -27,9 +29,9 @@ fn report(sheets: Vec<Sheet>) -> PaperReport {
     }
 }
 
-/// All tables that are wanted.
+/// All wanted tables.
 pub(super) fn reproduce(settings: &ReproductionSettings<'_>) -> Result<Reproduction> {
-    // Experiments that several tables have are made once.
+    // The tables of rates are simulated together and only once, as several of them share experiments.
     let all = OnceCell::new();
     let judged = || -> Result<&Vec<Judged>> {
         if all.get().is_none() {

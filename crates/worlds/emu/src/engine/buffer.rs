@@ -11,17 +11,18 @@ use std::ops::{Deref, DerefMut};
 /// Bytes of a small buffer: a frame of 1500 bytes with all headers before it.
 pub(crate) const SMALL: usize = 2048;
 
-/// Bytes of a large one: the longest IPv4 packet with all headers before it, and some.
+/// Bytes of a large buffer: the longest IPv4 packet (65535 bytes) with all headers before it, and some spare bytes.
 pub(crate) const LARGE: usize = 65_664;
 
-/// A buffer that returns to its pool.
+/// A buffer of [`SMALL`] or [`LARGE`] bytes that returns to the pool of the thread that drops it.
 pub(crate) struct PooledBuffer(Box<[u8]>);
 
+/// A thread's free buffers, by size, and the number of bytes in use.
 #[derive(Default)]
 struct FrameBufferPool {
     small: Vec<Box<[u8]>>,
     large: Vec<Box<[u8]>>,
-    /// Bytes of the buffers in use.
+    /// Bytes of all buffers that are in use.
     taken: usize,
 }
 
@@ -30,7 +31,7 @@ thread_local! {
 }
 
 impl PooledBuffer {
-    /// Holds at least so many bytes, with old contents. At most [`LARGE`].
+    /// Takes a buffer for `bytes` bytes, at most [`LARGE`], from the pool. It still has the contents of its last use.
     pub(crate) fn holding(bytes: usize) -> Self {
         let size = if bytes <= SMALL { SMALL } else { LARGE };
         POOL.with_borrow_mut(|pool| {

@@ -1,4 +1,4 @@
-//! The cost of a round trip on this machine with nothing emulated: an echo request to a host's kernel, and its answer.
+//! Measures the round trip between the emulator and a host's kernel with nothing emulated between: an ICMP echo request and its answer.
 
 use super::header::{NETWORK, VIRTIO};
 use super::receive_batch::ReceiveBatch;
@@ -9,19 +9,19 @@ use stackline_os::stream_socket::{SendFlags, send};
 use std::io;
 use std::net::Ipv4Addr;
 
-/// Echo requests to send.
+/// Number of echo requests to send.
 const ECHOES: u16 = 100;
-/// Pause before each, so that the processor goes to sleep as it does between packets, in ns.
+/// Pause before each request, so that the processor goes to sleep as it does between packets, in ns.
 const PAUSE: u64 = 200_000;
 /// How long to wait for an answer, in ns.
 const PATIENCE: u64 = 5_000_000;
-/// Missing answers before the measurement is given up; a new interface does not answer at first.
+/// The measurement is given up after more missing answers than this. Some are allowed: a new interface does not answer at first.
 const UNANSWERED: usize = 20;
-/// Identifies our requests.
+/// The ICMP identifier of the requests, by which their answers are recognised.
 const IDENTIFIER: u16 = 0x5ea1;
 
 impl EmulatorEngine {
-    /// Measures the round trip to a host's kernel, if there are two hosts and the first answers.
+    /// Measures the round trip to the first host's kernel. Returns `None` when the network has fewer than two hosts or none answers.
     pub fn calibrate(&mut self) -> io::Result<Option<RoundTrip>> {
         let mut batch = ReceiveBatch::new();
         let mut times = Vec::with_capacity(usize::from(ECHOES));
@@ -46,7 +46,7 @@ impl EmulatorEngine {
         Ok(self.round_trip)
     }
 
-    /// One echo: its time in ns, `None` without an answer.
+    /// Sends one echo request to the first host, as if from the second. Returns the round-trip time in ns, `None` without an answer.
     fn echo(&mut self, number: u16, batch: &mut ReceiveBatch) -> io::Result<Option<u64>> {
         let [host, other, ..] = self.queues.as_slice() else {
             return Ok(None);
@@ -72,7 +72,7 @@ impl EmulatorEngine {
     }
 }
 
-/// An echo request (RFC 792) from one host to another.
+/// A frame with an ICMP echo request (RFC 792) from one host to another; its Ethernet addresses are still zero.
 fn request(to: Ipv4Addr, from: Ipv4Addr, number: u16) -> [u8; NETWORK + 28] {
     let mut frame = [0; NETWORK + 28];
     frame[NETWORK - 2] = 8;
@@ -95,6 +95,7 @@ fn request(to: Ipv4Addr, from: Ipv4Addr, number: u16) -> [u8; NETWORK + 28] {
     frame
 }
 
+/// Whether a frame is the echo reply to request `number`.
 fn is_answer(frame: &[u8], number: u16) -> bool {
     let Some(packet) = frame.get(NETWORK..NETWORK + 28) else {
         return false;

@@ -1,24 +1,26 @@
-//! Computes the checksum that offload left open, for captures; the frame itself stays unchanged.
+//! Computes the transport checksum that a host left to checksum offload, in a copy of the packet for captures; the frame itself stays
+//! unchanged.
 
 use super::header::{NEEDS_CHECKSUM, NETWORK, VIRTIO, read_u16};
 
-/// Copies the packet of a frame, from the network layer on, with its checksum computed. False, and no copy, when there
-/// is nothing to compute or the virtio-net header points outside the packet. A train gets the checksum of the whole.
+/// Copies the packet of a frame to `copy`, from the network layer on, with its checksum computed. Returns false without copying when
+/// there is no checksum to compute or the virtio-net header points outside the packet. A train of segments gets the checksum of the
+/// whole train.
 pub(crate) fn completed(frame: &[u8], copy: &mut Vec<u8>) -> bool {
     let Some((start, field)) = open_checksum(frame) else {
         return false;
     };
     let packet = &frame[NETWORK..];
-    // Padding is not summed.
+    // Padding behind the packet (bytes 2 and 3 are its total length) is not summed.
     let end = usize::from(read_u16(packet, 2)).min(packet.len());
     if start < 20 || field + 2 > end {
         return false;
     }
     copy.clear();
     copy.extend_from_slice(packet);
-    // The field already holds the sum of the pseudo header.
+    // The checksum field already holds the sum of the pseudo header.
     let sum = match !sum(&copy[start..end]) {
-        // Zero would mean no checksum (RFC 768).
+        // In UDP a field of zero would mean that there is no checksum (RFC 768).
         0 => 0xffff,
         sum => sum,
     };
@@ -26,7 +28,8 @@ pub(crate) fn completed(frame: &[u8], copy: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Where the summed range begins and where the sum goes, from the network layer on.
+/// The offsets at which the summed range begins and where the sum goes, in bytes from the network layer on; `None` when no checksum
+/// was left open.
 fn open_checksum(frame: &[u8]) -> Option<(usize, usize)> {
     let flags = *frame.first()?;
     let own = |at: usize| {

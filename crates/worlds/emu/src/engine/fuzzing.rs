@@ -1,11 +1,11 @@
-//! Entry for fuzzers: any bytes a host may send are read, marked, duplicated and cut without harm.
+//! Entry point for fuzzers: reads, marks, duplicates and cuts a frame of arbitrary bytes, as a host may send it.
 
 use super::buffer::{LARGE, PooledBuffer};
 use super::frame::VnetFrame;
 use super::header::{NETWORK, read};
 use stackline_net::PacketPayload;
 
-/// The first byte says where to cut; the rest is a frame with its virtio-net header.
+/// Processes one input. Its first byte says where to cut; the rest is a frame with its virtio-net header. Panics on a bug.
 pub fn frame(bytes: &[u8]) {
     let Some((cut, bytes)) = bytes
         .split_first()

@@ -1,4 +1,6 @@
-//! Controls a data path that runs in another thread: reports and restarts.
+//! Controls a data path (the loop that forwards frames) that runs in another thread: requests reports, restarts and changes of links.
+//!
+//! A request gets a number, wakes the data path, and waits until the data path has answered that number.
 
 use super::machine::NetworkEventRecorder;
 use super::report::EmulatorReport;
@@ -13,12 +15,16 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 #[derive(Clone)]
 pub struct Handle(Arc<SharedEngineState>);
 
+/// What the handles and the data path share.
 pub(crate) struct SharedEngineState {
     state: Mutex<EngineHandleState>,
+    /// Notified when the stage changes or requests are answered.
     changed: Condvar,
+    /// Wakes the data path when there is a request.
     wakeup: EventFd,
 }
 
+/// Whether the data path has not started yet, forwards frames, or has ended.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum EngineStage {
     #[default]
@@ -29,22 +35,26 @@ enum EngineStage {
 
 /// Parameters of a restart.
 pub(crate) struct Restart {
+    /// The seed of all randomness from then on.
     pub(crate) seed: Seed,
+    /// Receives all events from then on, if there is one.
     pub(crate) record: Option<Box<dyn NetworkEventRecorder>>,
 }
 
-/// A link, and what it is from now on.
+/// The number of a link in the network, and its new properties.
 pub(crate) type EmulatedLinkChange = (usize, NetworkLink);
 
+/// The state behind the mutex.
 #[derive(Default)]
 struct EngineHandleState {
     stage: EngineStage,
-    /// Numbers of the last request and of the last one answered.
+    /// Number of the last request.
     requested: u64,
+    /// Number of the last request that was answered.
     answered: u64,
     restart: Option<Restart>,
     changes: Vec<EmulatedLinkChange>,
-    /// The recording is to end.
+    /// Whether the recording is to end.
     ends_recording: bool,
     /// Why the last recording could not be kept.
     record_error: Option<String>,
@@ -61,7 +71,7 @@ impl Handle {
         })))
     }
 
-    /// Waits until frames are forwarded; false if that is over already.
+    /// Waits until the data path forwards frames. Returns false if it has ended already.
     #[must_use]
     pub fn started(&self) -> bool {
         let ready = |state: &mut EngineHandleState| state.stage == EngineStage::Ready;
@@ -113,19 +123,19 @@ impl Handle {
             .map_or(Ok(()), Err)
     }
 
-    /// Changes a link from now on; it is done on return.
+    /// Replaces the properties of a link, by its number in the network. It is done on return.
     pub fn change(&self, link: usize, new: NetworkLink) {
         let mut state = self.0.lock();
         state.changes.push((link, new));
         drop(self.0.request(state));
     }
 
-    /// Stores the result of a recording.
+    /// Stores why the last recording could not be kept, `None` if it was kept.
     pub(crate) fn set_record_error(&self, record_error: Option<String>) {
         self.0.lock().record_error = record_error;
     }
 
-    /// Readable when there is a request.
+    /// A descriptor that is readable when there is a request.
     pub(crate) fn wakeup(&self) -> BorrowedFd<'_> {
         self.0.wakeup.as_fd()
     }
@@ -135,20 +145,20 @@ impl Handle {
         self.0.lock().restart.take()
     }
 
-    /// From now on requests are answered.
+    /// The data path runs: from now on it answers requests.
     pub(crate) fn begin(&self) {
         self.0.lock().stage = EngineStage::Running;
         self.0.changed.notify_all();
     }
 
-    /// Whether the recording is to end.
+    /// Whether the recording is to end; the request is taken.
     pub(crate) fn take_end_of_recording(&self) -> bool {
         std::mem::take(&mut self.0.lock().ends_recording)
     }
 
     /// The requested restart, the requested changes, and the number of the last request.
     pub(crate) fn take_requests(&self) -> (Option<Restart>, Vec<EmulatedLinkChange>, u64) {
-        // Nothing to read: an earlier wakeup has been handled with it.
+        // An error means that there is nothing to read: an earlier call has taken this wakeup as well.
         let _ = self.0.wakeup.read();
         let mut state = self.0.lock();
         (
@@ -158,7 +168,7 @@ impl Handle {
         )
     }
 
-    /// Answers all requests up to that number.
+    /// Answers all requests up to and including that number.
     pub(crate) fn answer(&self, number: u64, report: EmulatorReport) {
         let mut state = self.0.lock();
         state.answered = number;
@@ -171,7 +181,7 @@ impl Handle {
         self.0.lock().report = report;
     }
 
-    /// Ends the answers; later requests get this report.
+    /// The data path has ended: waiting and later requests get this report, or the last one.
     pub(crate) fn end(&self, report: Option<EmulatorReport>) {
         let mut state = self.0.lock();
         state.stage = EngineStage::Ended;
@@ -187,6 +197,8 @@ impl SharedEngineState {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Makes a request of what the caller has put into the state, and waits until it is answered; returns at once when the data path
+    /// does not run.
     fn request<'a>(
         &'a self,
         mut state: MutexGuard<'a, EngineHandleState>,

@@ -1,35 +1,38 @@
-//! When frames stay unread for a moment, so that many are read and sent together: where small ones come fast and hardly
-//! any is answered, so that nobody waits for a single one.
+//! Interrupt moderation in software: decides when received frames stay unread for a pause, so that many are read and sent together.
 //!
-//! A wake-up costs more than a frame, for the emulator and for the program that receives. No clock is read here.
+//! It pauses where small frames come fast and hardly any is answered, so that nobody waits for a single one. A wake-up costs more
+//! than a frame, for the emulator and for the program that receives. This file reads no clock: its callers pass the time.
 
 use stackline_core::time::{Duration, Instant};
 
-/// How long frames are counted before it is decided.
+/// How long frames are counted before the next decision, in ns.
 const WINDOW: Duration = Duration(1_000_000);
-/// So many frames in a window come fast.
+/// Frames come fast if a window has at least this many.
 const FAST: u64 = 32;
-/// One answer for so many frames is hardly any.
+/// Hardly any frame is answered if there is at most one answer for this many frames.
 const ANSWERED: u64 = 8;
-/// The longest pause. It is half of what frames wait anyway: where the emulator does not keep up, the machine has better
-/// use for its processors than wake-ups. A pause alone makes frames wait for less than twice its half, so it shrinks again.
+/// The longest pause, in ns. A pause is half of the mean time that frames waited anyway: where the emulator does not keep up, the
+/// machine has better use for its processors than wake-ups. Where frames wait for the pause alone, their mean wait is at
+/// most the pause, so the next pause is shorter.
 const LONGEST: u64 = 1_000_000;
 
-/// Counts small frames, and decides.
+/// Counts small frames (single packets, no trains) in windows, and decides on the pause.
 #[derive(Debug)]
 pub(crate) struct Moderation {
-    /// The pause where the emulator keeps up.
+    /// The pause where the emulator keeps up; the least of all pauses.
     shortest: Duration,
-    /// What each host sent and received in this window.
+    /// The number of frames that each host sent and received in this window.
     hosts: Vec<(u64, u64)>,
-    /// How long the frames of this window had waited, together, in ns.
+    /// The sum of the times that the frames of this window had waited until they were read, in ns.
     waited: u64,
+    /// When this window began.
     since: Instant,
+    /// What was decided at the end of the last window.
     pause: Option<Duration>,
 }
 
 impl Moderation {
-    /// Of so many hosts; with a pause of zero it never pauses.
+    /// For `hosts` hosts. With `shortest` zero it never pauses.
     pub(crate) fn new(shortest: Duration, hosts: usize) -> Self {
         Self {
             shortest,
@@ -40,11 +43,12 @@ impl Moderation {
         }
     }
 
+    /// Starts anew, as after a restart of the network.
     pub(crate) fn clear(&mut self) {
         *self = Self::new(self.shortest, self.hosts.len());
     }
 
-    /// A frame from one host to another that had waited so long.
+    /// Counts a frame from one host to another, which had waited for `waited` when it was read.
     #[inline]
     pub(crate) fn count(&mut self, from: u32, to: u32, waited: Duration) {
         self.hosts[from as usize].0 += 1;
@@ -52,7 +56,7 @@ impl Moderation {
         self.waited += waited.0;
     }
 
-    /// Decides when a window is over.
+    /// Decides on the pause if the window is over, and begins the next window.
     #[inline]
     pub(crate) fn end_round(&mut self, now: Instant) {
         if now.since(self.since) >= WINDOW {
@@ -62,6 +66,7 @@ impl Moderation {
         }
     }
 
+    /// The pause for what was counted in this window. An answer is a frame received by a host for one that it sent.
     fn decide(&self) -> Option<Duration> {
         let frames: u64 = self.hosts.iter().map(|(sent, _)| sent).sum();
         let answered: u64 = self
@@ -76,7 +81,7 @@ impl Moderation {
         Some(Duration(half.min(LONGEST).max(self.shortest.0)))
     }
 
-    /// How long frames may stay unread from now on. What was decided long ago does not count.
+    /// How long frames may stay unread from now on. A decision is valid until two windows after it.
     #[inline]
     pub(crate) fn pause(&self, now: impl FnOnce() -> Instant) -> Option<Duration> {
         self.pause

@@ -1,4 +1,5 @@
-//! Finds out which features of packet sockets this machine supports, one by one, and describes what is missing.
+//! Sets up the ports' packet sockets: tries each feature that this machine may support, and describes what is used and what is
+//! missing.
 
 use super::options::EmulatorOptions;
 use crate::veth_port::VethPort;
@@ -10,17 +11,17 @@ use std::os::fd::AsFd;
 /// Buffer size requested for each direction of a socket, in bytes.
 const ROOM: i32 = 16 << 20;
 
-/// What is supported.
+/// The features that are used on this machine.
 pub(crate) struct Mechanisms {
     /// Whether the kernel puts a virtio-net header before every frame.
     pub(crate) header: bool,
-    /// Whether to spin before a departure.
+    /// Whether to spin before a frame is due, instead of sleeping until then.
     pub(crate) spins: bool,
-    /// Descriptions for the report.
+    /// A phrase for each mechanism, for the report.
     pub(crate) descriptions: Vec<String>,
 }
 
-/// Sets the sockets up as well as this machine allows.
+/// Sets up the ports' sockets as well as this machine allows, and finds out which mechanisms it has.
 pub(crate) fn probe(
     ports: &[VethPort],
     waiter: &EpollWaiter,
@@ -57,6 +58,7 @@ pub(crate) fn probe(
     })
 }
 
+/// Sets an option on the socket of each port; stops at the first error.
 fn all(
     ports: &[VethPort],
     set: fn(std::os::fd::BorrowedFd<'_>) -> io::Result<()>,
@@ -64,6 +66,7 @@ fn all(
     ports.iter().try_for_each(|port| set(port.socket.as_fd()))
 }
 
+/// Adds `what` to the descriptions, with the error if it is unavailable.
 fn note(descriptions: &mut Vec<String>, done: io::Result<()>, what: &str) {
     descriptions.push(match done {
         Ok(()) => what.into(),
@@ -71,7 +74,7 @@ fn note(descriptions: &mut Vec<String>, done: io::Result<()>, what: &str) {
     });
 }
 
-/// A virtio-net header before every frame of every port, or of none.
+/// Turns the virtio-net header on for every port, or off for all if one refuses it. Returns whether it is on.
 fn headers(
     ports: &[VethPort],
     options: &EmulatorOptions,
@@ -102,6 +105,7 @@ fn headers(
     Ok(false)
 }
 
+/// Requests larger socket buffers; returns the description.
 fn room(ports: &[VethPort]) -> io::Result<String> {
     let mut forced = true;
     for port in ports {
@@ -115,6 +119,7 @@ fn room(ports: &[VethPort]) -> io::Result<String> {
     Ok(format!("{} MiB of buffer per socket{how}", ROOM >> 20))
 }
 
+/// Describes how the data path waits, and says whether it spins.
 fn timer(waiter: &EpollWaiter, options: &EmulatorOptions) -> (String, bool) {
     let call = if waiter.is_fine() {
         "epoll_pwait2"

@@ -1,4 +1,4 @@
-//! Buffers for the frames of one receive call, refilled as frames are taken.
+//! Buffers for the frames of one receive call (`recvmmsg`, or a copy out of a receive ring), replaced as frames are taken.
 //!
 //! Each slot has a small buffer and behind it the tail of a large one, so small frames stay in small buffers and only a
 //! long frame has its beginning copied.
@@ -10,24 +10,30 @@ use stackline_os::slot_rings::ReceiveRing;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// Most frames read from a ring at once.
+/// Most frames that are copied out of a ring at once.
 pub(crate) const FROM_RING: usize = 64;
 
 /// Slots for one batch, and the frames that were received.
 pub(crate) struct ReceiveBatch {
+    /// A small and a large buffer for each frame of a batch.
     slots: Vec<(PooledBuffer, PooledBuffer)>,
+    /// Length and timestamp of the frame in each slot.
     received: [ReceivedPacketInfo; BATCH],
+    /// The received frames, until the caller takes them.
     pub(crate) frames: Vec<ReceivedFrame>,
-    /// Frames longer than any packet, and frames of which the kernel had no room for all.
+    /// Number of frames that were dropped because they are longer than any packet.
     pub(crate) too_long: u64,
+    /// Number of frames that were dropped because the kernel had no room for the whole of them.
     pub(crate) cut: u64,
 }
 
 /// A received frame.
 pub(crate) struct ReceivedFrame {
+    /// The virtio-net header and the frame.
     pub(crate) buffer: PooledBuffer,
+    /// Bytes of both together.
     pub(crate) length: usize,
-    /// Timestamp in ns of the real clock.
+    /// The kernel's timestamp in ns of the real clock, if timestamps are on.
     pub(crate) stamp: Option<u64>,
 }
 
@@ -46,8 +52,8 @@ impl ReceiveBatch {
         }
     }
 
-    /// Receives at most so many frames, and a batch; returns how many. Without a virtio-net header from the kernel, its
-    /// room is left empty.
+    /// Receives at most `most` frames and at most a batch; returns how many. If the kernel puts no virtio-net header before frames
+    /// (`header` is false), the bytes of the header are zero.
     pub(crate) fn receive(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -72,7 +78,8 @@ impl ReceiveBatch {
         Ok(count)
     }
 
-    /// Copies frames out of a ring, up to one that waits in the socket because it is too long for a slot; returns how many.
+    /// Copies at most [`FROM_RING`] frames out of a ring, up to the first that waits in the socket because it is too long for a slot.
+    /// Returns how many slots were taken, cut frames included.
     pub(crate) fn copy_from(&mut self, ring: &mut ReceiveRing, stamps: bool) -> usize {
         let mut count = 0;
         while count < FROM_RING
@@ -97,7 +104,7 @@ impl ReceiveBatch {
         count
     }
 
-    /// Takes the frame of that slot; `None` for one longer than any packet.
+    /// Takes the frame of that slot, which gets a new buffer; `None` for a frame longer than any packet.
     fn take(&mut self, slot: usize) -> Option<ReceivedFrame> {
         let ReceivedPacketInfo { length, stamp } = self.received[slot];
         let (small, large) = &mut self.slots[slot];

@@ -5,21 +5,21 @@ use serde::{Deserialize, Serialize};
 use stackline_core::time::Duration;
 use std::fmt::Write;
 
-/// Fewer late frames are no sign of overload: any wake-up may take long once.
+/// Fewer late frames than this are not taken as overload: any wake-up may take long once.
 const LEAST_LATE_FRAMES: u64 = 10;
 
 /// Lateness that is normal, in ns: the cost of waking a processor.
 const WAKEUP_NS: u64 = 100_000;
 
-/// Why a frame went nowhere: multicast, broadcast, an address that no host has.
+/// The reason given for frames that were not forwarded because no host has their destination: multicast, broadcast, unknown addresses.
 pub(crate) const FOR_NO_HOST: &str = "addressed to no host of this network";
 
-/// Everything since the last restart.
+/// What the emulator forwarded, lost and delayed since the last restart of the network.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EmulatorReport {
-    /// Time since then.
+    /// Time since the last restart.
     pub elapsed: Duration,
-    /// Share of one processor that the data path took, 0 to 1.
+    /// Share of one processor that the data path used, 0 to 1.
     pub cpu: f64,
     /// What the hosts sent into the network.
     pub received: EmulatedTrafficCount,
@@ -29,9 +29,9 @@ pub struct EmulatorReport {
     pub foreign: Vec<(String, u64)>,
     /// Each direction of each link.
     pub ports: Vec<EmulatedPortReport>,
-    /// How late frames were handed to the kernel.
+    /// How long after they were due frames were handed to the kernel.
     pub lateness: EmulatorTimeSpread,
-    /// How long frames had waited when they were read; absent without timestamps from the kernel.
+    /// How long frames had waited in the socket or ring when they were read; absent without timestamps from the kernel.
     pub waited: Option<EmulatorTimeSpread>,
     /// Frames lost because the machine could not keep up.
     pub lost: LostFrameCounts,
@@ -44,7 +44,8 @@ pub struct EmulatorReport {
 }
 
 impl EmulatorReport {
-    /// What has to be said of a network of that name in the end: that the machine was too slow for it, that packets were for nobody.
+    /// Sentences for the user at the end of a run: that the machine was too slow for the network of that name, that packets were
+    /// addressed to none of its hosts. Empty if all went well.
     #[must_use]
     pub fn notes(&self, network: &str) -> Vec<String> {
         let overload = self
@@ -63,7 +64,7 @@ impl EmulatorReport {
         overload.into_iter().chain(for_no_host).collect()
     }
 
-    /// Frames to multicast and broadcast addresses, and to addresses that no host has.
+    /// Number of frames to multicast and broadcast addresses, and to addresses that no host has.
     #[must_use]
     pub fn for_no_host(&self) -> u64 {
         self.foreign
@@ -74,33 +75,33 @@ impl EmulatorReport {
     }
 }
 
-/// Frames in one direction.
+/// Traffic in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EmulatedTrafficCount {
-    /// Frames; a train of segments is one.
+    /// Number of frames; a train of segments is one frame.
     pub frames: u64,
-    /// Packets; each segment is one.
+    /// Number of packets; each segment is one packet.
     pub packets: u64,
-    /// Bytes of the network layer, as if every segment had its own headers.
+    /// Bytes of the network layer, counted as if every segment had its own headers.
     pub bytes: u64,
 }
 
 /// One direction of a link.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EmulatedPortReport {
-    /// From which node to which.
+    /// The names of the sending and the receiving node.
     pub ends: (String, String),
-    /// Packets that left.
+    /// Packets that were transmitted.
     pub packets: u64,
-    /// Their bytes, network layer.
+    /// Bytes of these packets, network layer.
     pub bytes: u64,
-    /// Time that its rate was spent for them.
+    /// How long the link was transmitting them.
     pub busy: Duration,
-    /// Frames of which the first cell that was lost or dropped was so here.
+    /// Frames, sent as cells, whose first lost or dropped cell was lost or dropped here; 0 on links without cells.
     pub spoilt: u64,
-    /// Packets marked.
+    /// Packets marked with congestion experienced (ECN).
     pub marked: u64,
-    /// Packets duplicated.
+    /// Packets that the link duplicated.
     pub duplicated: u64,
     /// Packets dropped or lost, by reason; without zeros.
     pub drops: Vec<(String, u64)>,
@@ -109,7 +110,7 @@ pub struct EmulatedPortReport {
 /// A distribution of times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EmulatorTimeSpread {
-    /// How many.
+    /// Number of times.
     pub count: u64,
     /// Median.
     pub p50: Duration,
@@ -124,26 +125,26 @@ pub struct EmulatorTimeSpread {
 /// Frames lost because the machine could not keep up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LostFrameCounts {
-    /// The socket's buffer was full before they were read.
+    /// Frames dropped by the kernel because the socket's buffer or ring was full before they were read.
     pub unread: u64,
-    /// The memory limit was reached.
+    /// Frames dropped because the emulator's memory limit was reached.
     pub memory: u64,
-    /// The kernel refused them on the way out.
+    /// Frames dropped because the kernel had no room for them when they were sent.
     pub refused: u64,
 }
 
 impl LostFrameCounts {
-    /// All of them.
+    /// The number of lost frames, all causes together.
     #[must_use]
     pub const fn all(&self) -> u64 {
         self.unread + self.memory + self.refused
     }
 }
 
-/// A round trip with nothing emulated in it.
+/// Measured round trips between the emulator and a host's kernel, with nothing emulated between.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoundTrip {
-    /// How many were measured.
+    /// Number of round trips measured.
     pub count: u64,
     /// The shortest.
     pub min: Duration,
@@ -157,25 +158,25 @@ pub(crate) const fn tolerable(shortest: Duration) -> Duration {
     Duration(if share > WAKEUP_NS { share } else { WAKEUP_NS })
 }
 
-/// Frames that left later than tolerable.
+/// The number of frames that left later than tolerable, and what it is compared with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LateFrames {
-    /// How many.
+    /// Number of late frames.
     pub(crate) frames: u64,
-    /// All frames that left.
+    /// The lateness of all frames that left.
     pub(crate) of: EmulatorTimeSpread,
     /// The tolerable lateness.
     pub(crate) tolerable: Duration,
 }
 
 impl LateFrames {
-    /// Whether it is a sign of overload: at least ten frames and one in a hundred.
+    /// Whether the late frames are a sign of overload: at least ten, and at least one in a hundred of all.
     const fn is_significant(self) -> bool {
         self.frames >= LEAST_LATE_FRAMES && self.frames.saturating_mul(100) >= self.of.count
     }
 }
 
-/// Why the machine was too slow, if it was.
+/// A sentence about why the machine was too slow for the network; `None` if it was not.
 pub(crate) fn overload(lost: LostFrameCounts, late: LateFrames) -> Option<String> {
     let mut text = String::new();
     if lost.all() > 0 {

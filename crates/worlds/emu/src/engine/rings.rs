@@ -1,7 +1,8 @@
-//! The rings of a port: small frames without a system call each, both ways.
+//! The packet-socket rings of a port, one for each direction: memory shared with the kernel, through which small frames pass without a
+//! system call each.
 //!
-//! A receive ring with a slot for each frame (`TPACKET_V2`): a frame can be read as soon as the kernel has it. Blocks of
-//! frames (`TPACKET_V3`) would be handed over when they are full or after a millisecond, which is late.
+//! The receive ring has a slot for each frame (`TPACKET_V2`): a frame can be read as soon as the kernel has it. `TPACKET_V3` would hand
+//! over blocks of frames, when they are full or after a millisecond, which is late.
 
 use super::header::{GSO_NONE, VIRTIO};
 use super::options::EmulatorOptions;
@@ -13,20 +14,21 @@ use stackline_os::slot_rings::{ReceiveRing, SLOT, TransmitRing};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// Most bytes of all receive rings together, and of one.
+/// Most bytes of all receive rings together.
 const TOGETHER: usize = 64 << 20;
+/// Most bytes of one receive ring.
 const LARGEST: usize = 16 << 20;
-/// A smaller ring would hold less than a socket does.
+/// Fewest bytes of a receive ring: a smaller one would hold less than a socket does.
 const SMALLEST: usize = 1 << 20;
-/// Most ports with rings.
+/// In a network with more ports than this, no port has rings.
 pub(crate) const MOST: usize = TOGETHER / SMALLEST;
-/// Bytes of a transmit ring: what is sent in one call.
+/// Bytes of a transmit ring: a slot for each frame that is sent in one call.
 const TRANSMIT: usize = FROM_RING * SLOT;
 
-/// Both rings.
+/// Both rings of a port.
 pub(crate) struct PortRings {
     pub(crate) received: ReceiveRing,
-    /// Whether the kernel's timestamps are wanted.
+    /// Whether the kernel's timestamps of received frames are used.
     pub(crate) stamps: bool,
     to_send: TransmitRing,
     sending: OwnedFd,
@@ -45,21 +47,22 @@ impl PortRings {
         })
     }
 
-    /// Writes a frame to the ring; false if it must be sent otherwise, or later.
+    /// Writes a frame, with its virtio-net header, to the transmit ring. Returns false if it must be sent through the socket (a train of
+    /// segments, or longer than a slot) or later (the ring is full).
     #[inline]
     pub(crate) fn put(&mut self, frame: &[u8]) -> bool {
         let (virtio, rest) = frame.split_at(VIRTIO);
         if virtio[1] != GSO_NONE || frame.len() > TransmitRing::LONGEST {
             return false;
         }
-        // Headers as long as the frame: the kernel then copies it once, into one piece.
+        // Bytes 2 and 3 say how long the headers are. With the length of the whole frame, the kernel copies it once, into one piece.
         let mut head = [0; VIRTIO];
         head.copy_from_slice(virtio);
         head[2..4].copy_from_slice(&(rest.len() as u16).to_ne_bytes());
         self.to_send.put([&head, rest])
     }
 
-    /// Sends what was put; returns how many frames went. An error concerns the first.
+    /// Sends the frames in the transmit ring; returns how many were sent. An error concerns the first.
     pub(crate) fn send(&mut self) -> io::Result<usize> {
         let (sent, result) = self.to_send.send(self.sending.as_fd());
         self.to_send.take_back();
@@ -71,7 +74,7 @@ impl PortRings {
     }
 }
 
-/// Rings for each port that can have them, and a description.
+/// Opens rings for each port that can have them; returns them in the order of the ports, with a description for the report.
 pub(crate) fn open(
     ports: &[VethPort],
     header: bool,

@@ -1,4 +1,4 @@
-//! Frames for tests, and a plain segmentation of trains by the kernel's rules, to compare cuts with.
+//! Frames for tests, and a simple segmentation of trains (GSO packets) by the kernel's rules, to compare the emulator's cuts with.
 
 use super::header::{GSO_ECN, GSO_TCP, GSO_UDP, NETWORK, VIRTIO, read_u16};
 

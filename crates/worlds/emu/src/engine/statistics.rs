@@ -1,4 +1,4 @@
-//! Counters and histograms of the data path: no allocation, a few additions a frame.
+//! Counters and histograms of the data path. Counting allocates nothing and costs a few additions per frame.
 
 use super::header::Unsupported;
 use super::report::{EmulatedTrafficCount, EmulatorTimeSpread, FOR_NO_HOST, LostFrameCounts};
@@ -7,7 +7,7 @@ use stackline_core::time::Duration;
 use stackline_net::SegmentSizes;
 use std::io;
 
-/// Why a frame does not belong to this network; in the order of [`FOREIGN`].
+/// Why a frame was not forwarded although the machine was fast enough; in the order of [`FOREIGN`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ForeignFrameReason {
     NotIpv4,
@@ -20,6 +20,7 @@ pub(crate) enum ForeignFrameReason {
     SentEarlier,
 }
 
+/// The reasons in words, for the report.
 const FOREIGN: [&str; 8] = [
     "not IPv4",
     "malformed",
@@ -41,7 +42,7 @@ impl From<Unsupported> for ForeignFrameReason {
     }
 }
 
-/// Times in a histogram, the exact maximum, and the number above a bound.
+/// A histogram of times in ns, with the exact maximum and the number of times above a bound.
 pub(crate) struct EmulatorTimeHistogram {
     histogram: Histogram<u64>,
     max: u64,
@@ -63,6 +64,7 @@ impl EmulatorTimeHistogram {
         })
     }
 
+    /// Adds a time, in ns.
     #[inline]
     pub(crate) fn record(&mut self, ns: u64) {
         self.histogram.saturating_record(ns);
@@ -76,11 +78,12 @@ impl EmulatorTimeHistogram {
         self.above = 0;
     }
 
-    /// Number above the bound.
+    /// Number of times above the bound.
     pub(crate) const fn above(&self) -> u64 {
         self.above
     }
 
+    /// The number of times, their quantiles and their maximum.
     pub(crate) fn spread(&self) -> EmulatorTimeSpread {
         let at = |quantile| Duration(self.histogram.value_at_quantile(quantile).min(self.max));
         EmulatorTimeSpread {
@@ -93,18 +96,24 @@ impl EmulatorTimeHistogram {
     }
 }
 
-/// Everything that is counted.
+/// All counters and histograms of the data path, since the last restart.
 pub(crate) struct EmulatorStatistics {
+    /// What the hosts sent into the network.
     pub(crate) received: EmulatedTrafficCount,
+    /// What left the network for hosts.
     pub(crate) sent: EmulatedTrafficCount,
+    /// Frames by [`ForeignFrameReason`].
     foreign: [u64; FOREIGN.len()],
+    /// Frames lost because the machine could not keep up.
     pub(crate) lost: LostFrameCounts,
+    /// How long after they were due frames were sent.
     pub(crate) lateness: EmulatorTimeHistogram,
+    /// How long frames had waited when they were read.
     pub(crate) waited: EmulatorTimeHistogram,
 }
 
 impl EmulatorStatistics {
-    /// All zero; departures later than `tolerable` are counted.
+    /// All counts are zero. Departures later than `tolerable` count as late.
     pub(crate) fn new(tolerable: Duration) -> io::Result<Self> {
         Ok(Self {
             received: EmulatedTrafficCount::default(),
@@ -125,15 +134,18 @@ impl EmulatorStatistics {
         self.waited.clear();
     }
 
+    /// Counts a frame that is not forwarded for this reason.
     pub(crate) fn count_foreign(&mut self, why: ForeignFrameReason) {
         self.foreign[why as usize] += 1;
     }
 
+    /// Counts frames longer than any packet.
     pub(crate) fn count_too_long(&mut self, frames: u64) {
         self.foreign[ForeignFrameReason::TooLong as usize] += frames;
     }
 
-    /// Foreign frames by reason, with packets between hosts without a path; without zeros.
+    /// The numbers of frames that were not forwarded, by reason; reasons with zero are left out. `without_path` is the number of packets
+    /// between hosts that no path connects.
     pub(crate) fn foreign(&self, without_path: u64) -> Vec<(String, u64)> {
         let all = FOREIGN
             .into_iter()
@@ -145,7 +157,7 @@ impl EmulatorStatistics {
     }
 }
 
-/// Counts a frame.
+/// Adds a frame with these segments to the traffic.
 pub(crate) const fn count(traffic: &mut EmulatedTrafficCount, segments: SegmentSizes) {
     traffic.frames += 1;
     traffic.packets += segments.count as u64;

@@ -1,4 +1,5 @@
-//! A host's port in service: its socket and its rings, and the frames that wait to be sent on it.
+//! A host's port in use: its socket and its rings, from which the host's frames are received, and the queue of frames that are due and
+//! wait to be sent to the host.
 
 use super::clock::EmulatorTimeOrigin;
 use super::frame::VnetFrame;
@@ -16,7 +17,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// Most batches that are discarded at once: more than rings hold.
+/// Most batches that [`TransmitQueue::discard`] reads: together they have more frames than rings hold.
 const MOST_DISCARDED: usize = 1024;
 
 /// One host's socket and its transmit queue.
@@ -25,15 +26,17 @@ pub(crate) struct TransmitQueue {
     /// Whether the kernel puts a virtio-net header before every frame.
     pub(crate) header: bool,
     rings: Option<PortRings>,
-    /// Frames that wait in the socket before the next one of the ring.
+    /// Number of frames that wait in the socket and arrived before the next one of the ring: they are too long for a slot.
     in_socket: usize,
-    /// In the order in which they are due.
+    /// The frames that wait to be sent, in the order in which they are due.
     out: VecDeque<QueuedFrame>,
-    /// What is handed over with one call.
+    /// The messages of one `sendmmsg` call, kept so that no call allocates.
     messages: MessageBatch,
 }
 
+/// A frame that waits to be sent.
 struct QueuedFrame {
+    /// When it left the emulated network.
     due: Instant,
     segments: SegmentSizes,
     frame: VnetFrame,
@@ -51,12 +54,13 @@ impl TransmitQueue {
         }
     }
 
-    /// Whether it has rings.
+    /// Whether the port has rings.
     pub(crate) const fn has_rings(&self) -> bool {
         self.rings.is_some()
     }
 
-    /// Whether a frame can be read, as far as that is seen without a system call.
+    /// Whether a frame is known to wait, without a system call: only frames of the ring are seen so. False does not mean that the socket
+    /// is empty.
     #[inline]
     pub(crate) fn has_frame(&self) -> bool {
         self.in_socket > 0
@@ -86,7 +90,7 @@ impl TransmitQueue {
                 self.in_socket += 1;
             }
         }
-        // With nothing in the ring the socket may have an error.
+        // With nothing in the ring one frame is asked for, because the socket may have an error to report.
         let received = batch.receive(self.port.socket.as_fd(), self.header, self.in_socket.max(1));
         match &received {
             Ok(count) => self.in_socket = self.in_socket.saturating_sub(*count),
@@ -96,7 +100,7 @@ impl TransmitQueue {
         received
     }
 
-    /// Discards what was received, as far as a host that goes on sending allows it to end.
+    /// Discards the frames that wait to be received. The number of batches is limited, so that it ends while a host goes on sending.
     pub(crate) fn discard(&mut self, batch: &mut ReceiveBatch) {
         for _ in 0..MOST_DISCARDED {
             if !self.receive(batch).is_ok_and(|count| count > 0) {
@@ -106,11 +110,12 @@ impl TransmitQueue {
         }
     }
 
+    /// The port's packet socket.
     pub(crate) fn socket(&self) -> BorrowedFd<'_> {
         self.port.socket.as_fd()
     }
 
-    /// Queues a frame for this host; true if it is the only one waiting.
+    /// Queues a frame for this host. Returns true if the queue was empty before: the caller then has to list it as one to send on.
     pub(crate) fn put(
         &mut self,
         due: Instant,
@@ -126,12 +131,12 @@ impl TransmitQueue {
         self.out.len() == 1
     }
 
-    /// Discards what waits.
+    /// Discards the frames that wait to be sent.
     pub(crate) fn clear(&mut self) {
         self.out.clear();
     }
 
-    /// Sends what waits; false when the kernel takes no more for now.
+    /// Sends the frames that wait. Returns false when the kernel takes no more for now.
     pub(crate) fn send(
         &mut self,
         origin: &EmulatorTimeOrigin,
@@ -153,7 +158,7 @@ impl TransmitQueue {
         true
     }
 
-    /// Sends the first of what waits in one call; returns how many.
+    /// Sends some of the frames at the front of the queue in one call, through the ring as far as they are small; returns how many.
     fn hand_over(&mut self) -> io::Result<usize> {
         if let Some(rings) = &mut self.rings {
             let small = self
@@ -170,7 +175,8 @@ impl TransmitQueue {
             .send_each(self.port.socket.as_fd(), frames, SendFlags::DONTWAIT)
     }
 
-    /// Departures of frames sent in one call are spread evenly between the call's beginning and its end.
+    /// Removes the `sent` frames of one call from the queue and records their lateness. Their departures are taken as spread evenly
+    /// between the call's beginning and its end.
     fn settle(
         &mut self,
         sent: usize,
@@ -188,7 +194,7 @@ impl TransmitQueue {
         }
     }
 
-    /// Drops the first frame, which cannot be sent.
+    /// Drops the first frame, which cannot be sent, and counts it.
     fn drop_first(&mut self, error: &io::Error, statistics: &mut EmulatorStatistics) {
         self.out.pop_front();
         match error.raw_os_error() {

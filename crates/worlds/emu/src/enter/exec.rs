@@ -1,4 +1,5 @@
-//! A program on a host: started inside, with terminal, signals and exit code passed through; it ends with this process.
+//! Runs a program on a host, in the host's namespaces: terminal, signals and exit code are passed through. The program ends with this
+//! process.
 //!
 //! ```text
 //! this process     holds the lease, waits, passes signals on
@@ -48,9 +49,10 @@ pub struct HostProgram<'a> {
     pub hosts: &'a [HostHandle],
     /// The program and its arguments.
     pub command: &'a [OsString],
-    /// Closes when the emulator ends.
+    /// The connection to the emulator, which is closed when the emulator ends: the program is then ended too.
     pub lease: BorrowedFd<'a>,
-    /// Where the moment of the program's end is written, on the monotonic clock in ns, before anything that it left behind is ended.
+    /// A file to which the moment of the program's end is written, in ns of the monotonic clock, before processes that it left behind are
+    /// ended.
     pub end: Option<&'a File>,
 }
 
@@ -104,13 +106,15 @@ pub fn exec(program: &HostProgram<'_>) -> Result<i32> {
     std::process::exit(code)
 }
 
-/// Says when the program ended. Where it cannot be said, whoever waits takes the moment at which it noticed.
+/// Writes when the program ended: ns of the monotonic clock, 8 bytes in native order. An error is ignored: whoever waits for the
+/// program then takes the moment at which it noticed the end.
 fn write_end(to: &File) {
     let moment = read_clock(SystemClock::Monotonic);
     let _ = to.write_all_at(&moment.to_ne_bytes(), 0);
 }
 
-/// Joins the host's control group. The first of its programs says where a loop does not get what the host was given.
+/// Joins the host's control group, which limits its share of a processor. The first of the host's programs also measures the share with
+/// a test loop, and prints a note if it differs from what the host was given by more than a tenth.
 fn enter(group: &ControlGroup, host: &HostHandle) {
     if let Err(error) = group.enter() {
         eprintln!("note: {}", error.message);
@@ -133,6 +137,7 @@ fn enter(group: &ControlGroup, host: &HostHandle) {
     }
 }
 
+/// Gives this process the host's view: files, host name, capabilities.
 fn prepare_environment(program: &HostProgram<'_>) -> io::Result<()> {
     for note in view::private_files(program.hosts)? {
         eprintln!("note: {note}");
@@ -148,6 +153,7 @@ fn prepare_environment(program: &HostProgram<'_>) -> io::Result<()> {
     }
 }
 
+/// Makes [`CAPABILITIES`] ambient, so that they are kept when the program is executed.
 fn grant_capabilities() -> io::Result<()> {
     let mut sets = capabilities(None)?;
     sets.inheritable |= CAPABILITIES.into_iter().collect::<CapabilitySet>() & sets.permitted;
@@ -157,7 +163,7 @@ fn grant_capabilities() -> io::Result<()> {
         .try_for_each(|capability| Ok(configure_capability_in_ambient_set(capability, true)?))
 }
 
-/// Waits for init, passes signals on, and ends it when the emulator ends.
+/// Waits for init and returns its exit code; passes signals on to it, and kills it when the emulator ends.
 fn watch(init: Pid, signals: &Signals, lease: BorrowedFd<'_>) -> Result<i32> {
     let failed = |error: Errno| error::call_failed("waiting for the program", error);
     loop {

@@ -19,10 +19,10 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Runs the program to its end and returns the exit code, 128 and the signal's number for a program ended by a signal.
-/// `parent` is a pipe that closes when the parent ends.
+/// Runs the program to its end and returns its exit code: 128 and the signal's number if a signal ended it, 127 if there is no such
+/// program, 126 if it cannot be started, 1 on other failures. `parent` is a pipe that closes when the parent ends.
 pub(super) fn run(command: &[OsString], signals: &Signals, parent: BorrowedFd<'_>) -> i32 {
-    // The pipe shows whether the parent ended before the kernel had this setting.
+    // If the parent ended before this setting, the kernel sends no signal: the pipe shows whether it did.
     if set_pdeathsig(Signal::SIGKILL).is_err() || orphaned(parent) {
         return 1;
     }
@@ -46,7 +46,8 @@ pub(super) fn run(command: &[OsString], signals: &Signals, parent: BorrowedFd<'_
             };
         }
     };
-    // Signals to the terminal's group reach the program directly; this process gets only those passed on.
+    // Signals to the terminal's process group reach the program directly. This process leaves that group, so that it gets only the
+    // signals that the parent passes on.
     let _ = setpgid(Pid::from_raw(0), Pid::from_raw(0));
     serve(program, signals).unwrap_or_else(|error| {
         eprintln!("error: waiting for the program failed: {error}");
@@ -54,11 +55,13 @@ pub(super) fn run(command: &[OsString], signals: &Signals, parent: BorrowedFd<'_
     })
 }
 
+/// Whether the parent has ended: its end of the pipe is closed.
 fn orphaned(parent: BorrowedFd<'_>) -> bool {
     let mut fds = [PollFd::new(parent, PollFlags::POLLIN)];
     poll(&mut fds, PollTimeout::ZERO) != Ok(0)
 }
 
+/// Starts the program, with this set of blocked signals.
 fn start(command: &[OsString], blocked: SigSet) -> io::Result<Pid> {
     let (name, arguments) = command
         .split_first()
@@ -67,6 +70,7 @@ fn start(command: &[OsString], blocked: SigSet) -> io::Result<Pid> {
     Ok(Pid::from_raw(child.id() as i32))
 }
 
+/// Passes signals on to the program and reaps processes until the program has ended; returns its exit code.
 fn serve(program: Pid, signals: &Signals) -> nix::Result<i32> {
     loop {
         let mut fds = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
@@ -92,13 +96,14 @@ fn serve(program: Pid, signals: &Signals) -> nix::Result<i32> {
     }
 }
 
-/// How long, and how often, it is looked whether a process of the program had no use for an interruption.
+/// How long an interruption is repeated for processes that are new in the program's group.
 const INTERRUPTED_FOR: Duration = Duration::from_millis(500);
+/// Time between two looks for such processes.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// As the key of a terminal does it: a shell ends by an interruption only when what it waits for had it too. A process between fork and
-/// exec has the handlers of its shell, which swallow an interruption there; so what is new in the group, or has become another program
-/// since, is interrupted again.
+/// Sends SIGINT or SIGQUIT to all processes of the program's group, as a key of the terminal does: a shell ends by an interruption only
+/// when the process that it waits for had it too. A process between fork and exec has the handlers of its shell, which swallow an
+/// interruption there; so each process that is new in the group, or has executed another program since, is interrupted again.
 fn interrupt(program: Pid, signal: Signal) {
     let begun = Instant::now();
     let mut interrupted = BTreeMap::new();
@@ -113,13 +118,14 @@ fn interrupt(program: Pid, signal: Signal) {
     }
 }
 
-/// Whether a child has ended; it stays to be reaped.
+/// Whether a child has ended. It is not reaped.
 fn has_ended(child: Pid) -> bool {
     let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
     !matches!(waitid(Id::Pid(child), flags), Ok(WaitStatus::StillAlive))
 }
 
-/// The processes of the program's group, itself last; it alone where the machine's `/proc` is seen, which has other numbers.
+/// The processes of the program's process group, the program itself last. Only the program where the machine's `/proc` is seen, because
+/// its process ids are those of another PID namespace.
 fn group(program: Pid) -> Vec<Pid> {
     let is_own = fs::read_link("/proc/self").is_ok_and(|own| own.as_os_str() == "1");
     let group = is_own.then(|| group_of(program)).flatten();
@@ -131,14 +137,16 @@ fn group(program: Pid) -> Vec<Pid> {
     others.chain([program]).collect()
 }
 
-/// The process group of a process (proc_pid_stat(5)); 0 where its number is of the space outside. This process has one of its own.
+/// The process group of a process (field 5 of proc_pid_stat(5)), as text; `0` for a group outside this PID namespace. `None` if there
+/// is no such process.
 fn group_of(process: Pid) -> Option<String> {
     let text = fs::read(format!("/proc/{process}/stat")).ok()?;
     let text = String::from_utf8_lossy(&text);
     Some(text.rsplit_once(") ")?.1.split(' ').nth(2)?.to_owned())
 }
 
-/// Reaps all that have ended; the program's exit code when it is among them.
+/// Reaps the processes that have ended. Returns the program's exit code when it is among them, 128 and the number of a signal that
+/// ended it.
 fn reap(program: Pid) -> nix::Result<Option<i32>> {
     loop {
         match waitpid(None, Some(WaitPidFlag::WNOHANG)) {

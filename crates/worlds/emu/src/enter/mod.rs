@@ -1,6 +1,6 @@
 //! Entering a host: a process that has one thread moves to the host's network, alone or with a program it runs there.
 //!
-//! It makes no hosts and keeps none; the caller holds a lease of the emulator meanwhile.
+//! Entering does not keep the host alive: the caller holds a lease (an open connection to the emulator) meanwhile.
 
 mod exec;
 mod init;

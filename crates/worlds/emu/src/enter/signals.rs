@@ -1,4 +1,4 @@
-//! Signals as events to wait for, and the list of those that are passed on.
+//! Signals as events that a process can wait for (signalfd(2)), and the list of those that are passed on to a program.
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -14,27 +14,27 @@ const PASSED_ON: [Signal; 6] = [
     Signal::SIGUSR2,
 ];
 
-/// Signals pending for this process. They no longer interrupt or end it.
+/// The descriptor from which this process reads its pending signals. They no longer interrupt or end it.
 #[derive(Debug)]
 pub(super) struct Signals {
     held: SignalFd,
-    /// The signal mask before.
+    /// The signal mask before the signals were blocked; the program is started with it.
     pub(super) before: SigSet,
 }
 
-/// One of them.
+/// A signal that was read.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum PendingSignal {
     /// A child ended.
     Child,
-    /// By a process. The number is its id, 0 when it lives outside this process's PID namespace.
+    /// Sent by a process. The number is the sender's process id, 0 when it is outside this process's PID namespace.
     By(u32, Signal),
-    /// By the kernel: a key of the terminal, which the program gets too.
+    /// Sent by the kernel because of a key of the terminal: the program gets it too.
     Kernel,
 }
 
 impl Signals {
-    /// Blocks the signals from now on.
+    /// Blocks the signals that are passed on, and SIGCHLD, and opens the descriptor.
     pub(super) fn block() -> nix::Result<Self> {
         let mut set: SigSet = PASSED_ON.into_iter().collect();
         set.add(Signal::SIGCHLD);
@@ -46,7 +46,7 @@ impl Signals {
         })
     }
 
-    /// The next; `None` when there is none yet.
+    /// Reads the next pending signal; `None` when there is none yet.
     pub(super) fn next(&self) -> nix::Result<Option<PendingSignal>> {
         let Some(info) = self.held.read_signal()? else {
             return Ok(None);

@@ -1,4 +1,5 @@
-//! The file system of a program on a host: the machine's, with the network's names in `/etc/hosts`.
+//! The file system that a program on a host sees: the machine's, except for a few private files such as `/etc/hosts`, which contains the
+//! names of the network's hosts.
 //!
 //! Everything happens in a mount namespace of the process; no file of the machine is written.
 
@@ -11,14 +12,17 @@ use std::path::Path;
 
 /// Where the private files are made: an existing directory that nothing needs before it is mounted anew.
 const STAGING: &str = "/proc";
+/// A parameter of `mount` that is not used.
 const NOTHING: Option<&str> = None;
-/// Which name servers are asked.
+/// The file that lists the name servers.
 const RESOLVERS: &str = "/etc/resolv.conf";
-/// Names come from the file alone, or from name servers too.
+/// The line of `/etc/nsswitch.conf` by which names come from `/etc/hosts` alone.
 const FILES: &str = "hosts: files";
+/// The line by which names come from name servers too.
 const FILES_AND_SERVERS: &str = "hosts: files dns";
 
-/// Replaces the machine's files by the private ones. Returns descriptions of what failed.
+/// Replaces files of the machine by private ones, in this process's mount namespace. Returns a description of each failure that the
+/// program can live with.
 pub(super) fn private_files(hosts: &[HostHandle]) -> io::Result<Vec<String>> {
     // Later mounts of the machine appear here; mounts made here stay here.
     mount(
@@ -35,9 +39,10 @@ pub(super) fn private_files(hosts: &[HostHandle]) -> io::Result<Vec<String>> {
             "programs can reach hosts only by address: /etc/hosts cannot be replaced ({error})"
         ));
     }
-    // Daemons would return the machine's names, and its name servers cannot be reached from the network: queries for anything else
-    // (an IPv6 address, say) would take many seconds. Without any, this host itself is asked, and refuses at once unless it serves
-    // names; a program may write one of the network's into its own file.
+    // The machine's name servers cannot be reached from the network: queries for a name that is not in the file (or for an IPv6
+    // address) would take many seconds. If no server is listed, this host itself is asked, and refuses at once unless it serves names.
+    // A program may write the address of a name server of the network into its own file. Daemons (resolved, nscd) would return the
+    // machine's names, so they are not asked.
     let asks = match replace(
         RESOLVERS,
         "# no name server other than this host; `nameserver ADDRESS` adds one\n",
@@ -58,17 +63,19 @@ pub(super) fn private_files(hosts: &[HostHandle]) -> io::Result<Vec<String>> {
     Ok(notes)
 }
 
-/// The processes of this PID namespace in `/proc`.
+/// Mounts a `/proc` that shows the processes of this PID namespace.
 pub(super) fn mount_proc() -> nix::Result<()> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     mount(Some("proc"), "/proc", Some("proc"), flags, NOTHING)
 }
 
+/// Mounts an empty file system over a directory.
 fn tmpfs(place: &str) -> nix::Result<()> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     mount(Some("tmpfs"), place, Some("tmpfs"), flags, Some("mode=755"))
 }
 
+/// Mounts a private file with this text over a file of the machine.
 fn replace(file: &str, text: &str) -> io::Result<()> {
     let name = Path::new(file).file_name().unwrap_or_default();
     let private = Path::new(STAGING).join(name);
@@ -82,6 +89,7 @@ fn replace(file: &str, text: &str) -> io::Result<()> {
     )?)
 }
 
+/// The text of `/etc/hosts`.
 fn names(hosts: &[HostHandle]) -> String {
     let mut text = String::from("127.0.0.1 localhost\n::1 localhost\n");
     for host in hosts {
@@ -90,7 +98,7 @@ fn names(hosts: &[HostHandle]) -> String {
     text
 }
 
-/// The same text with that line for host names; `None` when nothing has to change.
+/// The text of `/etc/nsswitch.conf` with its line for host names replaced by `asks`; `None` when nothing has to change.
 fn with_hosts(text: &str, asks: &str) -> Option<String> {
     let is_hosts = |line: &str| line.trim_start().starts_with("hosts:");
     let old = text.lines().find(|line| is_hosts(line))?;

@@ -1,4 +1,5 @@
-//! The emulator's clients, over a pipe or a socket. Each holds a lease as long as its connection is open.
+//! The emulator's clients, connected by pipes or a socket: reads their requests and writes the answers. Each holds a lease of the network
+//! as long as its connection is open.
 
 use crate::protocol::{EmulatorReply, EmulatorRequest};
 use nix::errno::Errno;
@@ -10,34 +11,39 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 
-/// Longest request in bytes; networks may hold traces.
+/// Longest request in bytes; so long because a network's description may contain traces of rates.
 const LONGEST: usize = 256 << 20;
 
 /// The clients, and the socket on which new ones connect.
 #[derive(Debug)]
 pub(super) struct EmulatorClients {
+    /// Where new clients connect; `None` for the one client of a private network.
     listener: Option<UnixListener>,
     clients: Vec<EmulatorClient>,
+    /// The id of the next new client.
     next: u64,
-    /// Whether it goes on without clients.
+    /// Whether the network stays up without clients.
     pub(super) kept: bool,
-    /// The client that has the network recorded: nobody wants that any more when it goes.
+    /// The client that asked for the recording in progress: when it goes, the recording is ended.
     pub(super) records: Option<u64>,
 }
 
+/// One client.
 #[derive(Debug)]
 struct EmulatorClient {
     id: u64,
     from: File,
     to: File,
+    /// Bytes that were read and are not yet taken as requests.
     read: Vec<u8>,
     /// Whether it uses the network, beyond looking at it.
     uses: bool,
+    /// Whether its connection is closed, or was given up because it sent something that is not a request.
     ended: bool,
 }
 
 impl EmulatorClients {
-    /// One client behind a pair of pipes.
+    /// One client, connected by a pair of pipes.
     pub(super) fn piped(from: OwnedFd, to: OwnedFd) -> Self {
         let client = EmulatorClient {
             id: 0,
@@ -68,7 +74,8 @@ impl EmulatorClients {
         })
     }
 
-    /// The next request and its client; `None` when the last client has gone.
+    /// Waits for the next request; returns it with its client's id, `None` when the last client has gone. When the client that records
+    /// goes, the request is an end of the recording.
     pub(super) fn next(&mut self) -> Option<(u64, EmulatorRequest)> {
         loop {
             self.accept();
@@ -92,7 +99,7 @@ impl EmulatorClients {
         }
     }
 
-    /// Clients other than that one that use the network.
+    /// Number of clients that use the network, other than the one with this id.
     pub(super) fn others(&self, id: u64) -> usize {
         self.clients
             .iter()
@@ -125,6 +132,7 @@ impl EmulatorClients {
         }
     }
 
+    /// Accepts the clients that have connected.
     fn accept(&mut self) {
         while let Some(Ok((stream, _))) = self.listener.as_ref().map(UnixListener::accept) {
             let Ok(Some((from, to))) = own(stream) else {
@@ -142,6 +150,7 @@ impl EmulatorClients {
         }
     }
 
+    /// Sleeps until a client sends, goes or connects; reads what came from those connected.
     fn wait(&mut self) {
         let fds = self.clients.iter().map(|client| client.from.as_fd());
         let fds = fds.chain(self.listener.iter().map(AsFd::as_fd));
@@ -171,6 +180,7 @@ fn own(stream: UnixStream) -> io::Result<Option<(File, File)>> {
 }
 
 impl EmulatorClient {
+    /// Reads what has come.
     fn receive(&mut self) {
         let mut room = [0; 64 << 10];
         match self.from.read(&mut room) {
@@ -182,7 +192,7 @@ impl EmulatorClient {
         }
     }
 
-    /// A complete request, if there is one. A client that sends anything else is disconnected.
+    /// Takes a complete request (a line), if one has been read. A client that sends anything else is treated as gone.
     fn request(&mut self) -> Option<EmulatorRequest> {
         let end = self.read.iter().position(|byte| *byte == b'\n')?;
         let line: Vec<u8> = self.read.drain(..=end).collect();

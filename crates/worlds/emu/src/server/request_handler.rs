@@ -1,4 +1,5 @@
-//! Answers clients while frames are forwarded: what the network is, changes of it, recordings.
+//! Answers the clients' requests in a thread beside the data path: descriptions of the network, changes of links, restarts, recordings,
+//! reports.
 
 use super::Recorders;
 use super::clients::EmulatorClients;
@@ -9,20 +10,24 @@ use crate::protocol::{Description, EmulationOpening, EmulatorReply, EmulatorRequ
 use stackline_core::network::Network;
 use std::time::Instant;
 
-/// Answers clients while frames are forwarded.
+/// Answers the clients' requests, and knows the state of the network they share.
 pub(super) struct EmulatorRequestHandler {
     pub(super) clients: EmulatorClients,
+    /// The network, seed and options that the first client opened it with.
     pub(super) opening: EmulationOpening,
     pub(super) host_handles: Vec<HostHandle>,
+    /// Controls the data path.
     pub(super) handle: Handle,
     pub(super) recorders: &'static Recorders,
     /// The network as it is now.
     pub(super) network: Network,
+    /// When the network was made.
     pub(super) since: Instant,
 }
 
 impl EmulatorRequestHandler {
-    /// Answers the first client, which opened the network, when frames are forwarded; then all others.
+    /// Answers the first client, which opened the network, as soon as frames are forwarded; then all requests until the last client has
+    /// gone.
     pub(super) fn run(&mut self, first: u64) {
         if !self.handle.started() {
             return;
@@ -38,10 +43,12 @@ impl EmulatorRequestHandler {
         }
     }
 
+    /// Whether a client asks for the network that is up, with another seed; the seed itself is not compared.
     fn differs_only_in_seed(&self, asked: &EmulationOpening) -> bool {
         (&asked.network, &asked.options) == (&self.opening.network, &self.opening.options)
     }
 
+    /// The network's state for a client, which itself is not counted as one of its leases.
     fn description(&self, asker: u64) -> Description {
         let up = stackline_core::time::Duration::from_seconds(self.since.elapsed().as_secs_f64());
         let (network, kept) = (self.network.clone(), self.clients.kept);
@@ -56,6 +63,7 @@ impl EmulatorRequestHandler {
         }
     }
 
+    /// Carries out a request. An error is sent to the client as a refusal.
     fn answer(&mut self, id: u64, request: EmulatorRequest) -> Result<EmulatorReply> {
         match request {
             EmulatorRequest::Open(opening) if *opening == self.opening => {

@@ -1,8 +1,9 @@
-//! Packets of hosts as messages over a network of IMPs: each host offers one after the other, and learns what became of each. What
-//! packets pass is recorded as events of the network, port by port.
+//! Carries the hosts' packets as messages over a simulated network of IMPs (the packet switches of the ARPANET). A host offers one
+//! message after the other and learns whether each was delivered. The places that packets pass are recorded as network events, by port.
 //!
-//! The IMPs were up for a while before the run begins: lines are used and ways are known. While nothing is under way they are left
-//! alone and made good for when something is offered.
+//! The IMPs run for `BEFORE` before the simulation begins, so that lines are up and routes are known; `+ BEFORE` and `- BEFORE`
+//! convert between the run's time and the IMPs' time. While no message is under way the IMPs are not simulated; the time that was
+//! skipped is caught up when the next message is offered.
 
 use crate::datagram::{ImpDeliveryVerdict, SimDatagram};
 use crate::digest::RunDigestTap;
@@ -20,72 +21,81 @@ use stackline_proto::papers::imp::{ImpHostAddress, ImpMessage, ImpNode};
 use stackline_proto::papers::ncp::{HEADER_BITS, MESSAGE_BYTES};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-/// The IMPs were up for so long.
+/// How long the IMPs run before the simulation begins: the IMPs' time is the run's time plus this (ns).
 const BEFORE: Duration = Duration(60_000_000_000);
 
-/// Hosts' messages, and the IMPs that carry them.
+/// The hosts' messages under way, and the network of IMPs that carries them.
 pub(crate) struct HostMessages<T> {
     imps: ImpSubnet,
-    /// Where each host is, by its number, and which host is there.
+    /// The IMP address of each host, by host number.
     addresses: Vec<ImpHostAddress>,
+    /// The host number at each address.
     hosts: BTreeMap<ImpHostAddress, usize>,
-    /// Messages that wait for each host's interface, and whether one is being read.
+    /// By host: the ids of messages that wait until its IMP has read the earlier ones.
     waiting: Vec<VecDeque<u64>>,
+    /// By host: whether its IMP is reading a message from it.
     is_reading: Vec<bool>,
-    /// What is under way: not delivered, or not answered.
+    /// Messages under way, by id: not yet delivered, or not yet answered.
     packets: HashMap<u64, NetworkPacket<SimDatagram>>,
-    /// Those of them that were answered before their host had all of them (`Options::answers_first`), and those that were delivered.
+    /// Messages that were answered before all of them had reached their host (`ImpOptions::answers_first`).
     answered: HashSet<u64>,
+    /// Messages that were delivered and are not yet answered.
     delivered: HashSet<u64>,
+    /// The id of the last message that was handed over.
     numbered: u64,
     tap: RunDigestTap<T>,
-    /// The port of each direction of the IMPs' lines, and of each host's interface.
+    /// The port of each direction of the IMPs' lines.
     lines: Vec<PortIndex>,
+    /// The port from each host to its IMP.
     interfaces: BTreeMap<ImpHostAddress, PortIndex>,
+    /// By port: packets, bytes and drops so far.
     counters: Vec<PortCounters>,
+    /// Deliveries that [`HostMessages::poll`] has not returned yet.
     out: VecDeque<Delivery<SimDatagram>>,
-    /// What IMPs report, where that is wanted, and when they do so next.
+    /// The IMPs' status reports; `None` where nobody wants them.
     reports: Option<ImpReportSchedule>,
-    /// When which host goes down, or comes up, the latest first.
+    /// When a host goes down (false) or comes up (true); the latest first, so that the next one is popped from the end.
     outages: Vec<(Instant, ImpHostAddress, bool)>,
 }
 
-/// How often IMPs report to the Network Control Center: each 52 s in their time; here as often as a short run can use.
+/// The interval of the IMPs' status reports. Real IMPs reported to the Network Control Center every 52 s; a short run needs more.
 const REPORT_EVERY: Duration = Duration(1_000_000_000);
 
+/// The status reports made so far, and when the next is due.
 #[derive(Debug)]
 struct ImpReportSchedule {
     next: Instant,
+    /// Reports of all IMPs, by the time they were made, which nobody has taken yet.
     made: Vec<(Instant, Vec<ImpStatusReport>)>,
 }
 
-/// What an IMP reports of itself: counts since the network began, and how it is now.
+/// The status report of an IMP: counts since the network began, and its present state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ImpStatusReport {
-    /// What it did.
+    /// Packets and messages that it has handled.
     pub(crate) counts: ImpCounters,
-    /// How long its processor worked.
+    /// How long its processor has worked.
     pub(crate) busy: Duration,
-    /// Buffers to put messages together: free, promised, all; packets on their way through.
+    /// Buffers: reassembly buffers free, promised and in all; then packets that are passing through.
     pub(crate) buffers: (u32, u32, u32, u32),
-    /// Its lines.
+    /// A report for each of its lines.
     pub(crate) lines: Vec<LineReport>,
 }
 
-/// What it reports of a line.
+/// An IMP's report on one of its lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LineReport {
-    /// Its port.
+    /// The number of the port that sends to this line.
     pub(crate) port: u32,
-    /// Whether it is used.
+    /// Whether the IMP uses the line (it is dead otherwise).
     pub(crate) is_up: bool,
-    /// What it did.
+    /// Packets, bits and repetitions on the line so far.
     pub(crate) counts: LineCounts,
-    /// How long something was on it.
+    /// How long the line has been transmitting.
     pub(crate) busy: Duration,
 }
 
-/// When which host goes down, or comes up, the latest first.
+/// When each host goes down (false) or comes up (true), as the network file says; the latest first.
 fn outages(
     network: &language::Network,
     places: &BTreeMap<String, ImpHostAddress>,
@@ -151,7 +161,7 @@ impl<T: Tap<SimDatagram>> HostMessages<T> {
         }
     }
 
-    /// IMPs report from now on.
+    /// Turns status reports on; the first is made at once, at time 0.
     pub(crate) fn report(&mut self) {
         self.reports = Some(ImpReportSchedule {
             next: Instant(0) + REPORT_EVERY,
@@ -159,7 +169,7 @@ impl<T: Tap<SimDatagram>> HostMessages<T> {
         });
     }
 
-    /// They report once more, of what is no whole interval.
+    /// Makes a last report at the end of the run, `at`, for the incomplete interval.
     pub(crate) fn report_last(&mut self, at: Instant) {
         let state = self.state();
         let last = |(made, _): &(Instant, Vec<ImpStatusReport>)| *made;
@@ -172,7 +182,7 @@ impl<T: Tap<SimDatagram>> HostMessages<T> {
         }
     }
 
-    /// What they have reported since this was asked last, each time all of them in their order.
+    /// Takes the reports made since the last call: for each time, one report per IMP in the IMPs' order.
     pub(crate) fn reports(&mut self) -> Vec<(Instant, Vec<ImpStatusReport>)> {
         self.reports
             .as_mut()
@@ -180,7 +190,7 @@ impl<T: Tap<SimDatagram>> HostMessages<T> {
             .unwrap_or_default()
     }
 
-    /// How the IMPs are now.
+    /// The present status reports of all IMPs.
     fn state(&self) -> Vec<ImpStatusReport> {
         let busy: Vec<Duration> = self.imps.lines().map(|(busy, _)| busy).collect();
         let imp = |(number, imp): (usize, &ImpNode)| {
@@ -205,7 +215,7 @@ impl<T: Tap<SimDatagram>> HostMessages<T> {
         self.imps.imps().iter().enumerate().map(imp).collect()
     }
 
-    /// What happens next among IMPs and hosts, not after `until`; reports are made on the way.
+    /// Simulates until a host learns something or until `until`; outages and reports that are due before happen on the way.
     fn next(&mut self, until: Instant) -> Option<(Instant, ImpHostAddress, ImpHostNotice)> {
         loop {
             let report = self
@@ -237,9 +247,9 @@ impl<T: Tap<SimDatagram>> HostMessages<T> {
         }
     }
 
-    /// A host hands a message over; its interface takes it when those before it were read.
+    /// A host sends a message: its IMP reads it once it has read the host's earlier ones.
     pub(crate) fn handle(&mut self, now: Instant, mut packet: NetworkPacket<SimDatagram>) {
-        // What was left alone is made good: nothing of a host happens in it.
+        // Catch up with the time in which the IMPs were not simulated.
         while let Some((at, address, news)) = self.next(now) {
             self.learns(at, address, news);
         }
@@ -254,6 +264,7 @@ impl<T: Tap<SimDatagram>> HostMessages<T> {
         self.offer(now + BEFORE, host);
     }
 
+    /// Offers the host's next waiting message to its IMP, unless the IMP is still reading one. `at` is in the IMPs' time.
     fn offer(&mut self, at: Instant, host: usize) {
         if self.is_reading[host] {
             return;
@@ -280,7 +291,7 @@ impl<T: Tap<SimDatagram>> HostMessages<T> {
         self.imps.offer(at, message);
     }
 
-    /// The next message that reaches its host, or word of what became of one, not after `until`.
+    /// The next message that reaches its host, or the next verdict that reaches a sender; `None` if there is none before `until`.
     pub(crate) fn poll(&mut self, until: Instant) -> Option<Delivery<SimDatagram>> {
         loop {
             if let Some(delivery) = self.out.pop_front() {
@@ -294,7 +305,7 @@ impl<T: Tap<SimDatagram>> HostMessages<T> {
         }
     }
 
-    /// When something happens next; nothing does that concerns a host while no message is under way.
+    /// When something happens next; `None` while no message is under way, as nothing then concerns a host.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         if let Some(delivery) = self.out.front() {
             return Some(delivery.due);
@@ -303,6 +314,7 @@ impl<T: Tap<SimDatagram>> HostMessages<T> {
         Some(Instant(next.0.saturating_sub(BEFORE.0)))
     }
 
+    /// Handles what a host learns at `at`, which is in the IMPs' time.
     fn learns(&mut self, at: Instant, address: ImpHostAddress, news: ImpHostNotice) {
         self.watch();
         let due = Instant(at.0.saturating_sub(BEFORE.0));
@@ -339,7 +351,7 @@ impl<T: Tap<SimDatagram>> HostMessages<T> {
         }
     }
 
-    /// A message is over: its sender learns how.
+    /// Sends the verdict on a message back to its sender, as a packet in the opposite direction.
     fn ends(&mut self, due: Instant, id: u64, verdict: ImpDeliveryVerdict) {
         let Some(packet) = self.packets.get(&id).cloned() else {
             return;
@@ -367,7 +379,7 @@ impl<T: Tap<SimDatagram>> HostMessages<T> {
         self.delivered.remove(&id);
     }
 
-    /// A host goes down: what was answered and is not delivered never will be, and nobody learns of it.
+    /// A host goes down: messages to it that were already answered but not delivered are lost, and no sender learns of it.
     fn host_down(&mut self, address: ImpHostAddress) {
         let host = self.hosts.get(&address).map(|host| NodeIndex(*host as u32));
         let is_lost = |id: &&u64| {
@@ -379,7 +391,7 @@ impl<T: Tap<SimDatagram>> HostMessages<T> {
         lost.into_iter().for_each(|id| self.forget(id));
     }
 
-    /// Tells what packets passed.
+    /// Records the places that packets have passed since the last call.
     fn watch(&mut self) {
         let passages: Vec<ImpPacketPassage> = self.imps.passages().collect();
         for passage in passages {
@@ -387,6 +399,7 @@ impl<T: Tap<SimDatagram>> HostMessages<T> {
         }
     }
 
+    /// Records one passage as network events (enqueue, dequeue, perhaps drop) and counts it.
     fn passes(&mut self, passage: &ImpPacketPassage) {
         let Some(packet) = self.packets.get(&passage.id) else {
             return;
@@ -394,7 +407,7 @@ impl<T: Tap<SimDatagram>> HostMessages<T> {
         let port = match passage.place {
             ImpPassagePoint::Line(direction) => self.lines.get(direction).copied(),
             ImpPassagePoint::FromHost(address) => self.interfaces.get(&address).copied(),
-            // The other direction of the same link.
+            // The two ports of a link differ in the lowest bit: this is the direction from the IMP to the host.
             ImpPassagePoint::ToHost(address) => self
                 .interfaces
                 .get(&address)
@@ -426,7 +439,7 @@ impl<T: Tap<SimDatagram>> HostMessages<T> {
         }
     }
 
-    /// What went through each direction of each link.
+    /// The traffic of each port: the two directions of each link.
     pub(crate) fn counters(&self) -> Vec<PortCounters> {
         let mut all = self.counters.clone();
         for (port, (busy, _)) in self.lines.iter().zip(self.imps.lines()) {
@@ -435,7 +448,7 @@ impl<T: Tap<SimDatagram>> HostMessages<T> {
         all
     }
 
-    /// The way from one host to another, as far as it is known before: how long a message may be.
+    /// The route between two hosts; only the longest message (`mtu`, bytes) is known in advance, as IMPs route dynamically.
     pub(crate) fn path(&self, from: NodeIndex, to: NodeIndex) -> Option<RouteProperties> {
         let known = |node: NodeIndex| self.addresses.get(node.0 as usize);
         known(from).zip(known(to))?;
@@ -456,7 +469,7 @@ impl<T: Tap<SimDatagram>> HostMessages<T> {
     }
 }
 
-/// One of the packets that a message goes in.
+/// The packet of a message that made this passage.
 fn part_of(
     message: &NetworkPacket<SimDatagram>,
     passage: &ImpPacketPassage,

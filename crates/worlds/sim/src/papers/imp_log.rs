@@ -1,4 +1,5 @@
-//! What IMPs report of themselves as events of a trace: what each did since its last report, and how it is.
+//! Writes the IMPs' status reports to the trace, as `IMP_REPORT` and `IMP_LINE` events: the counts since the previous report, and the
+//! present state. An IMP is a packet switch of the ARPANET.
 
 use crate::papers::host_messages::{ImpStatusReport, LineReport};
 use crate::run_trace::SimTraceLog;
@@ -10,14 +11,15 @@ use stackline_events::{EventValue, Keyword};
 static IMP_REPORT: Keyword = Keyword::new("IMP_REPORT");
 static IMP_LINE: Keyword = Keyword::new("IMP_LINE");
 
-/// What they reported last.
+/// Writes the events, each from two successive reports.
 #[derive(Debug, Default)]
 pub(crate) struct ImpLog {
+    /// The previous reports of all IMPs, and when they were made.
     before: Option<(Instant, Vec<ImpStatusReport>)>,
 }
 
 impl ImpLog {
-    /// Tells reports of all IMPs at a moment; the first is what the others begin from.
+    /// Emits the events for the reports of all IMPs at one time. The first call emits nothing: later ones are compared with it.
     pub(crate) fn emit_reports(
         &mut self,
         log: &SimTraceLog,
@@ -31,6 +33,7 @@ impl ImpLog {
                 return;
             }
             for (number, (now, before)) in reports.iter().zip(before).enumerate() {
+                // In a trace, the switches are numbered after the hosts.
                 let host = network.hosts.len() + number;
                 imp(log, host, at, interval, now, before);
                 for (line, last) in now.lines.iter().zip(&before.lines) {
@@ -42,6 +45,7 @@ impl ImpLog {
     }
 }
 
+/// Emits the event of one IMP: its counts between two reports.
 fn imp(
     log: &SimTraceLog,
     host: usize,
@@ -69,6 +73,7 @@ fn imp(
     log.emit(host, at, &IMP_REPORT, &data.values());
 }
 
+/// Emits the event of one line of an IMP: its counts between two reports.
 fn line(
     log: &SimTraceLog,
     host: usize,

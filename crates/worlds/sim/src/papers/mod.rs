@@ -2,9 +2,9 @@
 //!
 //! | module | one idea |
 //! | --- | --- |
-//! | [`imps`] | networks of IMPs, and what their hosts send |
-//! | `host_messages` | packets as messages over IMPs |
-//! | `imp_log` | what IMPs report of themselves, as events |
+//! | [`imps`] | networks of IMPs, and traffic between their hosts |
+//! | `host_messages` | carries the hosts' packets as messages over IMPs |
+//! | `imp_log` | writes the IMPs' status reports to the trace |
 
 pub(crate) mod host_messages;
 pub(crate) mod imp_log;

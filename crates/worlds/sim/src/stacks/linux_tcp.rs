@@ -1,6 +1,6 @@
-//! `tcp`: the machine of `proto`, which does as Linux does, for each end of each connection.
+//! The stack `tcp`: each end of each connection is a [`TcpConnection`] of `stackline_proto`, which behaves as Linux's TCP does.
 //!
-//! A segment travels as its fields; its bytes are made for captures only.
+//! A segment travels through the simulated network as its fields; its bytes are made for captures only.
 
 use super::byte_stream::Got;
 use super::tcp_wire::{DELAYED_ACK, MAPPING, MSS, NODELAY, SimTcpWire, TIMEOUT};
@@ -160,13 +160,15 @@ static RETRANSMIT: Keyword = Keyword::new("TCP_RETRANSMIT");
 static STATE: Keyword = Keyword::new("TCP_STATE");
 static FULL: Keyword = Keyword::new("TCP_RCVQ_FULL");
 
-/// One end, and what it was asked to do.
+/// The machine of one end of a connection.
 #[derive(Debug)]
 pub(super) struct SimLinuxTcpMachine {
     connection: TcpConnection,
+    /// The initial sequence number.
     first: u32,
 }
 
+/// The machine's options, from those of the stack. `mtu` is the path's in bytes; `ecn` asks for congestion marks.
 pub(super) fn linux_tcp_options(stack: &Stack, mtu: u32, ecn: bool) -> TcpOptions {
     let usual = TcpOptions::default();
     let recovery = if stack.word("recovery") == Some("reno") {
@@ -209,6 +211,7 @@ pub(super) fn linux_tcp_options(stack: &Stack, mtu: u32, ecn: bool) -> TcpOption
     }
 }
 
+/// The receiver's packet buffers; `None` where the option is not given.
 fn packet_buffers(stack: &Stack) -> Option<PacketBuffers> {
     let number = |name: &str| {
         stack
@@ -224,10 +227,10 @@ fn packet_buffers(stack: &Stack) -> Option<PacketBuffers> {
 }
 
 impl SimLinuxTcpMachine {
-    /// `ecn`: it asks for marks, as the kernel does where the hosts of a network are set to.
+    /// `ecn`: the connection negotiates ECN, as a kernel does where its host is set to.
     pub(super) fn new(stack: &Stack, mtu: u32, ecn: bool, seed: u64, now: Instant) -> Self {
         let first = seed as u32;
-        // Hosts were not switched on together: where in a tick they are is drawn.
+        // Hosts were not started together, so the phase of the host's timer ticks is random.
         let timer_phase = Duration(seed >> 32);
         let options = TcpOptions {
             timer_phase,
@@ -266,7 +269,7 @@ impl SimLinuxTcpMachine {
         self.connection.readable() > 0
     }
 
-    /// Whether the application learns that there is room: when a third of the buffer is free.
+    /// Whether to wake an application that waits for room: when a third of the buffer is free.
     pub(super) fn has_room(&self) -> bool {
         self.connection.has_room()
     }
@@ -277,7 +280,7 @@ impl SimLinuxTcpMachine {
         }
     }
 
-    /// Sends what there is to send. When it wants to do so again.
+    /// Sends what there is to send. Returns when it has to be called again.
     pub(super) fn flush(&mut self, wire: &SimTcpWire, shared: &SimRunState) -> Option<Instant> {
         let now = shared.now();
         let mut leaving = shared.outgoing().borrow_mut();
@@ -291,7 +294,7 @@ impl SimLinuxTcpMachine {
         self.connection.deadline()
     }
 
-    /// Puts the machine's events on the log.
+    /// Writes the machine's events to the trace.
     fn emit(&mut self, wire: &SimTcpWire, log: &SimTraceLog, now: Instant) {
         let (stream, host) = log.stream(wire.pair, wire.side);
         let back = log.stream(wire.pair, wire.side.other()).0;
@@ -344,7 +347,7 @@ impl SimLinuxTcpMachine {
         }
     }
 
-    /// What the connection reports of itself, where it is one.
+    /// The connection's state; `None` while it is closed, listening or in TIME-WAIT.
     pub(super) fn facts(&self, now: Instant) -> Option<TcpFacts> {
         let lives = !matches!(
             self.connection.state(),
@@ -395,7 +398,7 @@ impl SimLinuxTcpMachine {
         }
     }
 
-    /// Packets that it had no buffer for.
+    /// Notes for the run record: how many packets were dropped for want of a buffer.
     pub(super) fn notes(&self, now: Instant) -> Vec<String> {
         let dropped = self.connection.facts(now).dropped;
         let note = || format!("packets dropped because the receiver had no free buffer: {dropped}");
@@ -435,7 +438,7 @@ impl SimLinuxTcpMachine {
     }
 }
 
-/// What is not as Linux has it.
+/// The settings that differ from Linux's, by option name.
 fn unusual(options: &TcpOptions) -> impl Iterator<Item = (&'static str, String)> {
     let usual = TcpOptions::default();
     let time = |value: Duration, usual| {
@@ -477,7 +480,7 @@ fn unusual(options: &TcpOptions) -> impl Iterator<Item = (&'static str, String)>
     .filter_map(|(name, value)| Some((name, value?)))
 }
 
-/// What a receiver keeps packets in.
+/// The settings of a receiver's packet buffers, by option name.
 fn buffers(plan: PacketBuffers) -> impl Iterator<Item = (&'static str, String)> {
     [
         ("packet_buffers", Some(plan.packets.to_string())),
@@ -506,7 +509,7 @@ fn seconds(spent: &tcp::TcpLimitTimes) -> SenderLimitTimes {
     }
 }
 
-/// A segment with its first byte at a place of the stream.
+/// A network packet with a segment whose first byte is at stream position `place`.
 fn packet(
     wire: &SimTcpWire,
     connection: u32,
@@ -526,7 +529,7 @@ fn packet(
     }
 }
 
-/// What answers a segment of a connection that is over: its FIN is acknowledged as from TIME-WAIT, anything else reset.
+/// The answer to a segment of a connection that is over: a FIN is acknowledged as in TIME-WAIT, anything else gets a RST.
 pub(super) fn reply_to_closed(
     wire: &SimTcpWire,
     datagram: &SimDatagram,

@@ -1,5 +1,6 @@
-//! How a packet of the protocol travels: behind an IPv4 and a UDP header, its own header as it is on every carrier, then
-//! what it carries. Data is counted and not carried, as nobody reads it; what a seal would add is counted as well.
+//! How packets of the blast protocols and of `ikp` (V's message passing) travel through the simulated network: an IPv4 and a UDP
+//! header, the protocol's own header, then the payload. Data is counted and not stored, as nobody reads it; the bytes that a seal
+//! (authentication) would add are counted as well.
 
 use super::pair::SimPairRoute;
 use super::send_credit::SendCredit;
@@ -10,47 +11,49 @@ use stackline_proto::blast::wire::{BlastHeader, HEADER};
 use stackline_proto::datagram::DatagramToken;
 use std::rc::Rc;
 
-/// IP and UDP headers.
+/// Bytes of the IPv4 and UDP headers.
 pub(crate) const BELOW: usize = 28;
-/// What of a socket may wait in its host's interface, as Linux sets it out.
+/// Bytes of a socket that may wait in its host's interface: Linux's default.
 const SEND_BUFFER: u64 = 212_992;
-/// Largest packet of the network layer.
+/// Bytes of the largest IPv4 packet.
 const LARGEST_PACKET: u64 = 65_535;
-/// Ports of the two sides; every pair has its own.
+/// The first ports of initiators and of responders; a pair's number modulo [`PORT_RANGE`] is added.
 const PORTS: [u32; 2] = [32_768, 1024];
 const PORT_RANGE: u32 = 28_000;
-/// Never fragmented.
+/// The IPv4 flag that forbids fragmentation.
 const DO_NOT_FRAGMENT: u16 = 1 << 14;
 
-/// Who sends to whom.
+/// The sending side of a pair, with the addresses of its packets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PacketWire {
     pub(crate) pair: u32,
-    /// Of which side what leaves is.
+    /// The side that sends.
     pub(crate) side: PairSide,
+    /// The nodes of the sender and the receiver.
     pub(crate) nodes: [NodeIndex; 2],
+    /// The UDP ports of the sender and the receiver.
     pub(crate) ports: [u16; 2],
-    /// Bytes behind each packet.
+    /// Bytes that a seal adds to each packet; 0 where packets are not sealed.
     pub(crate) seal: u32,
 }
 
-/// What has arrived.
+/// A packet that has arrived.
 #[derive(Debug)]
 pub(crate) struct ArrivedSimPacket<'d> {
     pub(crate) header: BlastHeader,
-    /// What follows the header of a packet without data.
+    /// The bytes after the header; empty where they are only counted.
     pub(crate) body: &'d [u8],
-    /// How many bytes follow.
+    /// How many bytes follow the header, without the seal.
     pub(crate) payload: usize,
 }
 
-/// Bytes of data that a packet of a pair can carry behind so many bytes of headers and what else it has to hold.
+/// Bytes of data that a packet of a pair can carry in addition to `headers` bytes of everything else.
 pub(crate) fn payload_room(route: &SimPairRoute, headers: u64) -> u32 {
     u32::try_from(route.mtu.min(LARGEST_PACKET).saturating_sub(headers)).unwrap_or(0)
 }
 
-/// What waits at each side for its host's interface. A processor that copies packets into it is the sender's own: the sender gets no
-/// further ahead of it than a packet that waits while another is copied, so that its timers begin when a packet leaves.
+/// By side: how much may wait in the host's interface. Where the host's processor copies packets into the interface (`route.copies`),
+/// at most two packets may wait, one of them being copied: so the sender's timers begin when a packet leaves.
 pub(super) fn send_credits(route: &SimPairRoute) -> [Rc<SendCredit>; 2] {
     [PairSide::Initiator, PairSide::Responder].map(|side| {
         let most = if route.copies[side.index()] {
@@ -62,7 +65,7 @@ pub(super) fn send_credits(route: &SimPairRoute) -> [Rc<SendCredit>; 2] {
     })
 }
 
-/// Proof that packets are of one run.
+/// The token that shows that packets belong to this run.
 pub(crate) fn seeded_token(seed: u64) -> DatagramToken {
     let mut token = DatagramToken::default();
     token[..8].copy_from_slice(&seed.to_le_bytes());
@@ -70,7 +73,7 @@ pub(crate) fn seeded_token(seed: u64) -> DatagramToken {
 }
 
 impl PacketWire {
-    /// Those of the initiator and the responder of a pair.
+    /// The wires of the initiator and the responder of a pair.
     pub(crate) fn both(route: &SimPairRoute, seal: u32) -> [Self; 2] {
         let ports = PORTS.map(|first| (first + route.pair % PORT_RANGE) as u16);
         [PairSide::Initiator, PairSide::Responder].map(|side| {
@@ -89,12 +92,12 @@ impl PacketWire {
         })
     }
 
-    /// A packet with so many bytes of data.
+    /// A packet with `bytes` bytes of data.
     pub(crate) fn data(&self, header: &BlastHeader, bytes: u32) -> NetworkPacket<SimDatagram> {
         self.packet(header, bytes, SimDatagramBody::Zeros(bytes + self.seal))
     }
 
-    /// The same with data that begins at that place of the stream.
+    /// A packet whose data begins at position `place` of the stream.
     pub(crate) fn data_at(
         &self,
         header: &BlastHeader,
@@ -106,7 +109,7 @@ impl PacketWire {
         packet
     }
 
-    /// A packet without data.
+    /// A packet without data; `body` follows its header.
     pub(crate) fn control(
         &self,
         header: &BlastHeader,
@@ -151,7 +154,7 @@ impl PacketWire {
         }
     }
 
-    /// What is in a packet that has arrived.
+    /// Reads a packet that has arrived; `None` if it has another format.
     pub(crate) fn read<'d>(&self, datagram: &'d SimDatagram) -> Option<ArrivedSimPacket<'d>> {
         let header = BlastHeader::read(datagram.header().get(BELOW..)?)?;
         let payload = datagram.carried().checked_sub(self.seal as usize)?;

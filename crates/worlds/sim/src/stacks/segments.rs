@@ -1,7 +1,7 @@
-//! What is reported of a smoltcp connection, from the segments that pass its end: retransmissions, round trip times, bytes. The
-//! stack `tcp` takes the header's fields alone.
+//! Derives the figures of a smoltcp connection from the segments that leave and reach its end: retransmissions, round-trip times,
+//! bytes. smoltcp does not publish its own estimates; these follow RFC 6298 with Karn's rule, as Linux's do.
 //!
-//! smoltcp keeps its own estimates to itself; these are made as Linux makes them (RFC 6298, Karn's rule), in ns.
+//! `tcp.rs` uses the header fields, but not the tracker, to recognise a SYN.
 
 use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant;
@@ -12,7 +12,7 @@ pub(crate) const SYN: u8 = 0x02;
 pub(crate) const RST: u8 = 0x04;
 pub(crate) const ACK: u8 = 0x10;
 
-/// The fields of a TCP header behind an IPv4 header that are looked at here.
+/// The fields of a TCP header that are used here.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SimTcpHeaderFields {
     pub(crate) source: u16,
@@ -23,7 +23,10 @@ pub(crate) struct SimTcpHeaderFields {
 }
 
 impl SimTcpHeaderFields {
-    /// Of headers that were made here, so they are as long as they have to be.
+    /// Reads the fields from an IPv4 header of 20 bytes and the TCP header behind it.
+    ///
+    /// # Panics
+    /// If `header` is shorter than 34 bytes, which those made in this crate are not.
     pub(crate) fn of(header: &[u8]) -> Self {
         let word = |at: usize| {
             u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
@@ -46,27 +49,31 @@ impl SimTcpHeaderFields {
 /// One end's view of its segments.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SimSegmentTracker {
-    /// Behind the last byte ever sent.
+    /// The sequence number after the last byte ever sent.
     sent: u32,
-    /// The first byte that is not acknowledged.
+    /// The sequence number of the first byte that is not acknowledged.
     unacknowledged: u32,
+    /// The SYN has left, so both of these are known.
     begun: bool,
     /// The segment being timed: its end and when it left.
     timed: Option<(u32, Instant)>,
+    /// Mean deviation of the round-trip time, s.
     rtt_var_s: f64,
+    /// Bytes acknowledged so far.
     acknowledged: u64,
     transport: TransportRecord,
 }
 
+/// Whether sequence number `a` is after `b`, modulo 2^32.
 const fn after(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) > 0
 }
 
 impl SimSegmentTracker {
-    /// A segment leaves.
+    /// A segment with `carried` bytes of data leaves. Data sent before is a retransmission, which ends the timing (Karn's rule).
     pub(crate) fn leaves(&mut self, fields: &SimTcpHeaderFields, carried: usize, now: Instant) {
         if !self.begun {
-            // The SYN takes a number of its own.
+            // The first segment is the SYN, which takes one sequence number.
             self.begun = true;
             self.sent = fields.sequence.wrapping_add(1);
             self.unacknowledged = self.sent;
@@ -85,7 +92,7 @@ impl SimSegmentTracker {
         }
     }
 
-    /// A segment arrives.
+    /// A segment with `carried` bytes of data arrives.
     pub(crate) fn arrives(&mut self, fields: &SimTcpHeaderFields, carried: usize, now: Instant) {
         self.transport.bytes_received += carried as u64;
         if !fields.has(ACK) || !self.begun || !after(fields.acknowledged, self.unacknowledged) {

@@ -77,14 +77,15 @@ pub(super) const TABLE: StackTable = StackTable {
     ..StackTable::RELIABLE
 };
 
+/// Default size of the send and the receive buffer, bytes.
 const BUFFER: u64 = 4 << 20;
-/// As long as Linux delays an acknowledgement at least, once it delays any.
+/// Seconds that an acknowledgement is delayed: Linux's minimum.
 const DELAYED_ACK_S: f64 = 0.04;
-/// Segments with data that are acknowledged at once at the beginning, as Linux does.
+/// How many data segments are acknowledged at once at the beginning of a connection, as Linux does.
 const QUICK: u32 = 16;
 
 thread_local! {
-    /// What the timestamp option contains: the virtual time in ms.
+    /// The virtual time in ms, for the timestamp option. smoltcp takes a plain function, which can read nothing else.
     static MILLISECONDS: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -101,7 +102,7 @@ fn instant(at: Moment) -> Instant {
     )
 }
 
-/// So many zeros that take no memory before they are written. An allocation of more than 32 MiB always comes from the kernel
+/// A buffer of `bytes` zeros that takes no memory before it is written. An allocation of more than 32 MiB always comes from the kernel
 /// as fresh pages; a smaller one may be used again, and clearing it would touch all of it.
 fn untouched(bytes: usize) -> Vec<u8> {
     const FRESH: usize = (32 << 20) + 4096;
@@ -122,7 +123,7 @@ fn span(seconds: f64) -> Span {
     Span::from_micros(stackline_core::time::Duration::from_seconds(seconds).0 / 1000)
 }
 
-/// An interface with its one socket.
+/// One end's machine: a smoltcp interface with its one socket.
 pub(super) struct SmolTcpMachine {
     interface: Interface,
     sockets: SocketSet<'static>,
@@ -181,12 +182,13 @@ impl SmolTcpMachine {
         new
     }
 
-    /// As new, with the buffers it has.
+    /// Prepares the machine for another connection; it keeps its buffers.
     pub(super) fn renew(&mut self, stack: &Stack) {
         (self.segments, self.quick) = (SimSegmentTracker::default(), 0);
         self.set(stack);
     }
 
+    /// Applies the options to the socket. Acknowledgements are not delayed until [`QUICK`] data segments have arrived.
     fn set(&mut self, stack: &Stack) {
         let socket = self.socket();
         socket.set_congestion_control(match stack.word("congestion") {
@@ -289,7 +291,7 @@ impl SmolTcpMachine {
         self.address(wire, &mut leaving[before..], now);
     }
 
-    /// Completes the packets that smoltcp made.
+    /// Addresses the packets that smoltcp made, and counts them.
     fn address(
         &mut self,
         wire: &SimTcpWire,
@@ -306,7 +308,7 @@ impl SmolTcpMachine {
         }
     }
 
-    /// Sends what there is to send. When it wants to do so again.
+    /// Sends what there is to send. Returns when it has to be called again.
     pub(super) fn flush(&mut self, wire: &SimTcpWire, shared: &SimRunState) -> Option<Instant> {
         let now = shared.now();
         MILLISECONDS.set((now.0 / 1_000_000) as u32);
@@ -328,18 +330,18 @@ impl SmolTcpMachine {
         {}
         self.address(wire, &mut leaving[before..], now);
         let next = self.interface.poll_at(moment(now), &self.sockets)?;
-        // What could not be done now is not due before the next microsecond.
+        // smoltcp counts microseconds: being called again within the same one would loop for ever.
         Some(instant(next).max(Instant((now.0 / 1000 + 1) * 1000)))
     }
 
     // --- the application's side ---
 
-    /// Puts so many bytes into the send buffer as there is room for; `None` when the connection is broken.
+    /// Puts up to `bytes` bytes into the send buffer and returns how many fitted; `None` when the connection is broken.
     pub(super) fn send(&mut self, bytes: usize) -> Option<usize> {
         let socket = self.socket();
         let mut done = 0;
         loop {
-            // Twice when the room goes round the end of the buffer.
+            // The ring buffer offers contiguous room only: two rounds where the room wraps around its end.
             let n = socket
                 .send(|room| (room.len().min(bytes - done), room.len().min(bytes - done)))
                 .ok()?;
@@ -350,11 +352,11 @@ impl SmolTcpMachine {
         }
     }
 
-    /// Takes at most so many bytes out of the receive buffer.
+    /// Takes at most `most` bytes out of the receive buffer.
     pub(super) fn receive(&mut self, most: usize) -> Got {
         let socket = self.socket();
         let mut done = 0;
-        // Twice when the bytes go round the end of the buffer.
+        // The ring buffer offers contiguous bytes only: two rounds where they wrap around its end.
         while done < most && socket.can_recv() {
             let taken =
                 socket.recv(|bytes| (bytes.len().min(most - done), bytes.len().min(most - done)));
@@ -379,11 +381,12 @@ impl SmolTcpMachine {
         self.socket().abort();
     }
 
-    /// What Nagle's algorithm holds back goes on at once.
+    /// Turns Nagle's algorithm off, so that it holds back nothing.
     pub(super) fn push(&mut self) {
         self.socket().set_nagle_enabled(false);
     }
 
+    /// 52 bytes are the headers of IPv4 (20) and TCP (20) with the timestamp option (12).
     pub(super) const fn transport(&self) -> TransportRecord {
         self.segments.transport(self.mtu as u64 - 52)
     }
@@ -417,7 +420,7 @@ impl SmolTcpMachine {
     }
 }
 
-/// What answers a segment of a connection that is over: its FIN is acknowledged as from TIME-WAIT, anything else reset.
+/// The answer to a segment of a connection that is over: a FIN is acknowledged as in TIME-WAIT, anything else gets a RST.
 pub(super) fn reply_to_closed(
     wire: &SimTcpWire,
     datagram: &SimDatagram,
@@ -451,7 +454,7 @@ pub(super) fn reply_to_closed(
     ))
 }
 
-/// The interface that smoltcp sees for one call: perhaps a packet that arrives, and room for those that leave.
+/// The network device that smoltcp sees during one call: it holds the packet that arrives, if any, and collects those that leave.
 struct Nic<'n> {
     mtu: usize,
     arriving: Option<&'n [u8]>,
@@ -514,6 +517,7 @@ impl Device for Nic<'_> {
     }
 }
 
+/// The packet that arrives.
 struct Arriving<'t>(&'t [u8]);
 
 impl RxToken for Arriving<'_> {
@@ -522,6 +526,7 @@ impl RxToken for Arriving<'_> {
     }
 }
 
+/// Permission to send one packet: smoltcp writes it into `frame`, and it is added to `leaving` without addresses.
 struct SmolTxToken<'t> {
     frame: &'t mut Vec<u8>,
     leaving: &'t mut Vec<NetworkPacket<SimDatagram>>,

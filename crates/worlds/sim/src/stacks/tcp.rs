@@ -1,5 +1,5 @@
-//! The TCP stacks: pairs, their connections one after the other, and the two ends of each. Which machine an end is, Linux's
-//! way or smoltcp, is decided here and nowhere else.
+//! The TCP stacks `tcp` and `smoltcp`. A pair (an initiator and a responder) has connections one after the other; each connection has
+//! two ends, and each end has a TCP machine, Linux's or smoltcp's. Only this file distinguishes between the two machines.
 
 use super::byte_stream::{Got, Introductions, SimStreamPair, StreamEnd};
 use super::pair::{SimConnectionPair, SimEndpointPair, SimPairRoute, SimStack, is_same_end};
@@ -24,12 +24,12 @@ use std::rc::Rc;
 
 static INFO: Keyword = Keyword::new("TCP_INFO");
 
-/// Ports of initiators.
+/// Ports of initiators: the first, and how many there are.
 const EPHEMERAL: (u32, u32) = (32_768, 28_232);
-/// First of the responders' ports.
+/// Ports of responders: the first, and how many there are.
 const LISTENING: (u32, u32) = (1024, 31_000);
 
-/// One end's protocol.
+/// The TCP machine of one end.
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
@@ -40,7 +40,7 @@ enum SimTcpMachine {
     Smoltcp(Box<smol::SmolTcpMachine>),
 }
 
-/// Calls the same of both machines.
+/// Evaluates `$call` with `$m` bound to whichever machine it is.
 macro_rules! both {
     ($machine:expr, $m:ident => $call:expr) => {
         match $machine {
@@ -58,21 +58,22 @@ struct TcpPair {
     seed: u64,
     introductions: Introductions,
     ends: [RefCell<Vec<Rc<SimTcpEnd>>>; 2],
-    /// What is left of ends that are over, for those to come.
+    /// By side: machines of ends that are over, whose buffers later ends reuse (smoltcp's only).
     spare: [RefCell<Vec<SimTcpMachine>>; 2],
-    /// Connections that came and were not accepted yet.
+    /// Connections that reached the responder and were not accepted yet.
     backlog: RefCell<VecDeque<Rc<SimTcpEnd>>>,
-    /// Connections asked for so far, and seen by the responder.
+    /// How many connections the initiator has dialled.
     dialled: Cell<u32>,
+    /// How many of them the responder has seen; a SYN of an earlier one is a duplicate.
     seen: Cell<u32>,
 }
 
-/// As Linux has it.
+/// The stack `tcp`, which behaves as Linux's TCP does.
 pub(super) static LINUX: SimStack = SimStack {
     table: &linux_tcp::TABLE,
     pair,
 };
-/// As smoltcp has it.
+/// The stack `smoltcp`.
 pub(super) static SMOLTCP: SimStack = SimStack {
     table: &smol::TABLE,
     pair,
@@ -108,7 +109,7 @@ impl TcpPair {
         }
     }
 
-    /// Ports of initiator and responder.
+    /// The ports of initiator and responder on a connection. 7919 is prime: it spreads the pairs over the range.
     const fn ports(&self, connection: u32) -> [u16; 2] {
         let initiator = EPHEMERAL.0
             + (self.route.pair.wrapping_mul(7919).wrapping_add(connection)) % EPHEMERAL.1;
@@ -124,6 +125,7 @@ impl TcpPair {
         end
     }
 
+    /// A new machine. `mss` excludes the 40 bytes of IPv4 and TCP headers that the MTU includes.
     fn machine(&self, side: PairSide, now: Instant) -> SimTcpMachine {
         let path = u32::try_from(self.route.mtu)
             .unwrap_or(65_535)
@@ -223,7 +225,7 @@ impl SimConnectionPair for TcpPair {
         self.ends.iter().map(of_side).sum()
     }
 
-    /// Lets go of an end that is over, and keeps its buffers for the next one.
+    /// Removes an end that is over; a smoltcp machine is kept for the next connection.
     fn forget(&self, end: Rc<dyn ConnectionEnd>) {
         let side = end.side();
         let mut ends = self.ends[side.index()].borrow_mut();
@@ -243,7 +245,7 @@ impl SimConnectionPair for TcpPair {
     }
 }
 
-/// What the machine knows of itself, as it is reported.
+/// The machine's state as a `TCP_INFO` event reports it.
 fn info(facts: &TcpFacts) -> Info {
     let mss = u64::from(facts.mss);
     Info {
@@ -262,7 +264,7 @@ fn info(facts: &TcpFacts) -> Info {
     }
 }
 
-/// Whether it asks for a connection.
+/// Whether a segment asks for a connection: SYN without ACK.
 fn dials(datagram: &SimDatagram) -> bool {
     match datagram.segment() {
         Some(segment) => segment.flags.has(TcpFlags::SYN) && !segment.flags.has(TcpFlags::ACK),
@@ -301,14 +303,14 @@ pub(crate) struct SimTcpEnd {
     wire: SimTcpWire,
     side: PairSide,
     endpoint: u32,
-    /// The application has let go of it.
+    /// The application has abandoned it: nobody reads what arrives.
     orphan: Cell<bool>,
     /// The application waits for room in the send buffer.
     wants_room: Cell<bool>,
-    /// The earliest timer that has not come yet.
+    /// When the earliest timer that is set will expire.
     alarm: Cell<Option<Instant>>,
     machine: RefCell<SimTcpMachine>,
-    /// What it reported of itself last, while the run is traced.
+    /// The state that was sampled last, while the run is traced.
     looked: Cell<TcpFacts>,
 }
 
@@ -369,7 +371,7 @@ impl SimTcpEnd {
         }
     }
 
-    /// There may be something to send.
+    /// Registers the end to be flushed, as there may be something to send.
     fn touch(self: &Rc<Self>, shared: &SimRunState) {
         if !self.touched.replace(true) {
             let end: Rc<Self> = Rc::clone(self);
@@ -377,6 +379,7 @@ impl SimTcpEnd {
         }
     }
 
+    /// Records a `TCP_INFO` event if data is under way or has moved since the last sample. Whether it did.
     fn sample(&self, at: Instant, log: &SimTraceLog) -> bool {
         let SimTcpMachine::Linux(machine) = &*self.machine.borrow() else {
             return false;
@@ -412,7 +415,7 @@ impl SimTcpEnd {
         }
         let readable = both!(&*machine, machine => machine.readable());
         if self.orphan.get() && readable {
-            // Nobody will take it: a kernel resets.
+            // Nobody will read it: like a kernel, reset the connection.
             both!(&mut *machine, machine => machine.abort());
         }
         let changed = both!(&*machine, machine => machine.state()) != state;
@@ -424,12 +427,13 @@ impl SimTcpEnd {
         }
     }
 
+    /// A timer of this end has expired.
     fn rang(self: &Rc<Self>, shared: &Rc<SimRunState>) {
         if self.alarm.get().is_some_and(|alarm| alarm <= shared.now()) {
             self.alarm.set(None);
         }
         self.touch(shared);
-        // A timer may have given the connection up.
+        // The timer may have given the connection up, which the application has to learn.
         shared.wake(self.endpoint);
     }
 
@@ -454,7 +458,7 @@ impl ConnectionEnd for SimTcpEnd {
         let next =
             both!(&mut *self.machine.borrow_mut(), machine => machine.flush(&self.wire, shared));
         if self.state() != state || (waits && self.has_room()) {
-            // A timer that came has given the connection up, or what left has made room: whoever waits for it has to know.
+            // The connection was given up by a timer, or sending has made room: wake the application, which may wait for it.
             shared.wake(self.endpoint);
         }
         if let Some(next) = next
@@ -496,7 +500,7 @@ impl StreamEnd for Rc<SimTcpEnd> {
         };
         let done = sent?;
         if done > 0 {
-            // Within the system call, as a kernel does: Nagle's algorithm looks at each write by itself.
+            // Send within the system call, as a kernel does, so that Nagle's algorithm is applied to each write.
             self.flush(shared);
         }
         self.wants_room.set(done < bytes);

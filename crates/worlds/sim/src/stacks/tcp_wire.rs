@@ -1,11 +1,11 @@
-//! What both TCP machines share: who sends to whom, what operations become, and options.
+//! What both TCP machines share: the addresses of their packets, what the communication operations are mapped to, and options.
 
 use crate::datagram::SimDatagram;
 use stackline_core::catalogue::{OptionKind, OptionTable, ServiceMapping};
 use stackline_core::procedure::PairSide;
 use stackline_net::{EcnMarking, NetworkPacket, NodeIndex, SegmentSizes as Sizes};
 
-/// What operations are to a TCP.
+/// What each communication operation does on a TCP connection.
 pub(super) const MAPPING: ServiceMapping = ServiceMapping(
 "\
 ConnectRequest -> SYN, SYN-ACK, ACK, then 16 bytes of introduction (in procedures without data: on the first \
@@ -25,28 +25,28 @@ DisconnectRequest -> FIN (RST when there are unread bytes)
 AwaitDisconnectIndication -> FIN from the peer, then a FIN in reply",
 );
 
-/// Whether Nagle's algorithm is off.
+/// Option: whether Nagle's algorithm is off.
 pub(super) const NODELAY: OptionTable = OptionTable::new(
     "nodelay",
     OptionKind::Flag,
     "off: Nagle's algorithm holds back small segments",
     "every data unit is sent at once",
 );
-/// The largest segment.
+/// Option: the largest segment.
 pub(super) const MSS: OptionTable = OptionTable::new(
     "mss",
     OptionKind::Number(88, 65_483),
     "from the path's MTU",
     "largest segment in bytes, including options",
 );
-/// How long an acknowledgement is delayed.
+/// Option: how long an acknowledgement is delayed.
 pub(super) const DELAYED_ACK: OptionTable = OptionTable::new(
     "delayed_ack",
     OptionKind::Time,
     "40 ms, but not for the first 16 data segments",
     "how long the acknowledgement of a single segment is delayed; 0 s: not at all",
 );
-/// When a silent connection is given up.
+/// Option: when a silent connection is given up.
 pub(super) const TIMEOUT: OptionTable = OptionTable::new(
     "timeout",
     OptionKind::Time,
@@ -54,7 +54,7 @@ pub(super) const TIMEOUT: OptionTable = OptionTable::new(
     "give up a connection, even an idle one, that receives nothing for this long",
 );
 
-/// Who sends to whom.
+/// The sending end of a connection: its pair, its side, and the nodes that its packets go between.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SimTcpWire {
     pub(super) pair: u32,
@@ -65,6 +65,7 @@ pub(super) struct SimTcpWire {
 }
 
 impl SimTcpWire {
+    /// A network packet of `bytes` bytes from this end to its peer.
     pub(super) const fn packet(
         &self,
         bytes: usize,

@@ -1,52 +1,54 @@
-//! Where a sender's time went. A machine that tells only afterwards what held it up books each stretch of time when it is
-//! over; one that knows at once says what it turns to.
+//! Accounts for a sender's time: how long each reason held it up. A machine that learns the reason only afterwards calls
+//! [`TimeAccount::book`] at the end of each interval; one that knows the reason at once calls [`TimeAccount::turn`] at its beginning.
 //!
-//! It knows no protocol and never looks ahead: what is not over yet counts as what was booked last.
+//! It knows no protocol. An interval that has not ended counts for the reason that was given last.
 
 use stackline_core::run_record::SenderLimitTimes;
 use stackline_core::time::{Duration, Instant};
 
-/// What holds a sender with data up.
+/// The reason why a sender with data does not send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum SenderHoldUp {
-    /// The network, an application without more, or what a machine does not tell apart from these.
+    /// The network, an application that has no more data, or anything that a machine does not tell apart from these.
     #[default]
     Network,
-    /// The receiver's window: everything that it lets go is on its way.
+    /// The receiver's window: all that it allows is in flight.
     ReceiveWindow,
-    /// The send buffer: it is full, and all of it is on its way.
+    /// The send buffer: it is full, and all of it is in flight.
     SendBuffer,
     /// The congestion window, while it still doubles in each round trip.
     SlowStart,
     /// The congestion window.
     CongestionWindow,
-    /// What was lost is sent again.
+    /// Recovery: lost packets are being retransmitted.
     Recovery,
-    /// A timer that has to expire before what was lost is sent again.
+    /// A retransmission timer that has to expire before lost packets are retransmitted.
     Timeout,
 }
 
-/// How many there are.
+/// The number of variants of [`SenderHoldUp`].
 const KINDS: usize = 7;
 
-/// Times with data to send or on its way, by what held the sender up.
+/// The time with data to send or in flight, divided by what held the sender up.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TimeAccount {
-    /// Since when nothing was booked; none without data.
+    /// When the interval that is not booked yet began; `None` without data.
     since: Option<Instant>,
+    /// The reason that was given last.
     last: SenderHoldUp,
+    /// Booked times in ns, by reason.
     booked: [u64; KINDS],
 }
 
 impl TimeAccount {
-    /// There is data.
+    /// There is data from now on.
     pub(super) fn begin(&mut self, now: Instant) {
         if self.since.is_none() {
             (self.since, self.last) = (Some(now), SenderHoldUp::Network);
         }
     }
 
-    /// What it was that held the sender up until now.
+    /// Books the interval until now for `held`.
     pub(super) fn book(&mut self, held: SenderHoldUp, now: Instant) {
         if let Some(since) = self.since {
             self.booked[held as usize] += now.since(since).0;
@@ -54,24 +56,24 @@ impl TimeAccount {
         }
     }
 
-    /// What holds the sender up from now on, where its machine tells at once.
+    /// Books the interval until now for the previous reason; from now on the reason is `held`.
     pub(super) fn turn(&mut self, held: SenderHoldUp, now: Instant) {
         self.begin(now);
         self.book(self.last, now);
         self.last = held;
     }
 
-    /// There is no data any more.
+    /// There is no data any more: the clock stops.
     pub(super) const fn end(&mut self) {
         self.since = None;
     }
 
-    /// Whether there is data to send or on its way.
+    /// Whether there is data to send or in flight.
     pub(super) const fn is_busy(&self) -> bool {
         self.since.is_some()
     }
 
-    /// Time held up by that.
+    /// The time held up by `held`, up to now.
     pub(super) fn by(&self, held: SenderHoldUp, now: Instant) -> Duration {
         let open = self
             .since
@@ -80,18 +82,18 @@ impl TimeAccount {
         Duration(self.booked[held as usize] + open)
     }
 
-    /// Time with data, for whatever reason.
+    /// The time with data, whatever the reason.
     pub(super) fn busy(&self, now: Instant) -> Duration {
         let open = self.since.map_or(0, |since| now.since(since).0);
         Duration(self.booked.iter().sum::<u64>() + open)
     }
 
-    /// How long nothing was booked while there is data.
+    /// How long ago the last booking was; 0 without data.
     pub(super) fn unbooked(&self, now: Instant) -> Duration {
         self.since.map_or(Duration::ZERO, |since| now.since(since))
     }
 
-    /// Times that are neither the receiver's window's nor the send buffer's.
+    /// The times of all reasons but the receiver's window and the send buffer, which a run record reports separately.
     pub(super) fn limits(&self, now: Instant) -> SenderLimitTimes {
         let seconds = |held| self.by(held, now).seconds();
         SenderLimitTimes {

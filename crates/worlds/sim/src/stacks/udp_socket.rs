@@ -1,4 +1,5 @@
-//! A UDP socket: what waits to be received, fragments that wait for the others of their datagram.
+//! A simulated UDP socket: sends datagrams, fragmented where they exceed the MTU, reassembles arriving ones, and keeps those that were
+//! not received yet.
 
 use super::pair::SimPairRoute;
 use super::send_credit::SendCredit;
@@ -22,35 +23,35 @@ use std::rc::Rc;
 
 /// Largest payload of an IPv4 datagram.
 pub(super) const LARGEST_DATAGRAM: u64 = 65_507;
-/// Option: what may wait to leave.
+/// Option: how many bytes may wait to leave.
 pub(super) const SEND_BUFFER: OptionTable = OptionTable::new(
     "send_buffer",
     OptionKind::BUFFER,
     "208 KiB",
     "bytes that may wait in the host's interface before a sender blocks",
 );
-/// Option: what may wait to be received.
+/// Option: how many bytes may wait to be received.
 pub(super) const RECEIVE_BUFFER: OptionTable = OptionTable::new(
     "receive_buffer",
     OptionKind::BUFFER,
     "208 KiB",
     "bytes that may wait for a busy receiver; any more are lost",
 );
-/// Both buffers, as Linux sets them out.
+/// Default size of both buffers in bytes, as in Linux.
 const BUFFER: u64 = 212_992;
-/// IP and UDP headers.
+/// Bytes of the IPv4 and UDP headers.
 const HEADER: usize = 28;
-/// As many incomplete datagrams are kept.
+/// The largest number of incomplete datagrams that are kept; beyond it, the oldest is dropped.
 const INCOMPLETE: usize = 64;
 
-/// What a socket received.
+/// Something that a socket has received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SimUdpReceived {
     /// A data unit: the number in its first bytes, its size.
     Unit { number: u64, bytes: u32 },
     /// A control datagram of this run.
     Control { kind: u8, value: u64 },
-    /// The peer's socket is gone.
+    /// An ICMP port unreachable: the peer's socket is closed.
     Refused,
 }
 
@@ -65,6 +66,7 @@ pub(super) struct SimUdpSocket {
     ports: [u16; 2],
     mtu: usize,
     credit: SendCredit,
+    /// Size of the receive buffer, bytes.
     receive_room: u64,
     closed: Cell<bool>,
     state: RefCell<SimUdpSocketState>,
@@ -72,9 +74,11 @@ pub(super) struct SimUdpSocket {
 
 #[derive(Debug, Default)]
 struct SimUdpSocketState {
+    /// What was received and not taken yet.
     inbox: VecDeque<SimUdpReceived>,
-    /// Bytes in it.
+    /// Bytes in the inbox, headers included.
     waiting: u64,
+    /// The IPv4 identification of the last datagram that was sent.
     identification: u16,
     incomplete: VecDeque<Incomplete>,
 }
@@ -83,12 +87,13 @@ struct SimUdpSocketState {
 #[derive(Debug)]
 struct Incomplete {
     identification: u16,
+    /// How many fragments are missing, and which have arrived.
     missing: u16,
     arrived: Vec<bool>,
 }
 
 impl SimUdpSocket {
-    /// The sockets of a pair, with the ports of initiator and responder.
+    /// The two sockets of a pair; `ports` are the initiator's and the responder's.
     pub(super) fn pair(route: &SimPairRoute, stack: &plan::Stack, ports: [u16; 2]) -> [Self; 2] {
         [PairSide::Initiator, PairSide::Responder].map(|side| Self::new(route, stack, side, ports))
     }
@@ -118,7 +123,7 @@ impl SimUdpSocket {
         self.closed.get()
     }
 
-    /// Its buffers, as they are in force.
+    /// The sizes of its buffers, by option name.
     pub(super) fn settings(&self) -> BTreeMap<String, String> {
         let buffers = [
             (SEND_BUFFER, self.credit.bytes()),
@@ -150,7 +155,7 @@ impl SimUdpSocket {
         Ok(())
     }
 
-    /// Waits until at most so many bytes are left in the host's interface, or until there is room to send.
+    /// Waits until at most `most` bytes of this socket are left in the host's interface; with `None`, until there is room to send.
     pub(super) async fn drained(
         &self,
         context: &SimEndpointContext,
@@ -170,14 +175,14 @@ impl SimUdpSocket {
         context.until("its host's interface", room).await
     }
 
-    /// A packet has left the host at `at`, or never will.
+    /// A packet of `bytes` bytes has left the host's interface at `at`, or was dropped there.
     pub(super) fn departed(&self, at: Instant, bytes: u32, shared: &SimRunState) {
         if self.credit.departed(at, bytes) {
             shared.wake(self.endpoint);
         }
     }
 
-    /// Sends a datagram with that body; `unit` is the id of the data unit.
+    /// Sends a datagram with that body; `unit` is the id of the data unit in a trace.
     pub(super) fn send(&self, body: SimDatagramBody, unit: Option<i64>, shared: &SimRunState) {
         let carried = match &body {
             SimDatagramBody::Unit { bytes, .. } => *bytes as usize,
@@ -224,6 +229,7 @@ impl SimUdpSocket {
         header
     }
 
+    /// Sends a datagram as IPv4 fragments: all but the last carry a multiple of 8 bytes, the unit of the offset.
     fn send_fragments(
         &self,
         whole: ReassembledSimDatagram,
@@ -328,7 +334,7 @@ impl SimUdpSocket {
         }
     }
 
-    /// The host reports that nobody listens any more: ICMP port unreachable, with the first 28 bytes of what came.
+    /// Answers for a closed socket: ICMP port unreachable (type 3, code 3) with the first 28 bytes of what came. Never answers ICMP itself.
     fn refuse(&self, received: SimUdpReceived, shared: &SimRunState) {
         if received != SimUdpReceived::Refused {
             let mut header = [0; HEADER];
@@ -338,7 +344,7 @@ impl SimUdpSocket {
         }
     }
 
-    /// The datagram, when this was the last of its fragments to arrive.
+    /// Notes that a fragment has arrived. Returns the data unit when the datagram is complete.
     fn whole(
         &self,
         whole: ReassembledSimDatagram,
@@ -376,7 +382,7 @@ impl SimUdpSocket {
         })
     }
 
-    /// The next that waits.
+    /// Takes the next that was received.
     pub(super) fn take(&self) -> Option<SimUdpReceived> {
         let mut state = self.state.borrow_mut();
         let received = state.inbox.pop_front()?;
@@ -384,7 +390,7 @@ impl SimUdpSocket {
         Some(received)
     }
 
-    /// Drops what waits.
+    /// Drops what was received and not taken.
     pub(super) fn clear(&self) {
         let mut state = self.state.borrow_mut();
         state.inbox.clear();
@@ -392,6 +398,7 @@ impl SimUdpSocket {
     }
 }
 
+/// Bytes that count against the receive buffer; 25 is the size of a control datagram.
 const fn size(received: &SimUdpReceived) -> u64 {
     match received {
         SimUdpReceived::Unit { bytes, .. } => HEADER as u64 + *bytes as u64,

@@ -1,5 +1,5 @@
-//! The filter of received frames: a check here, and the same as a classic BPF program, so that foreign frames take no
-//! room.
+//! The filter of received frames: a check in this process, and the same check as a classic BPF program for the kernel, so that foreign
+//! frames take no room in the ring.
 
 use super::format::{BlastFrame, FLAGS_AT, FORMAT, FORMAT_AT, NUMBER_AT, PREFIX, WAKE};
 use super::mac::{BROADCAST, Mac};
@@ -9,25 +9,25 @@ use stackline_proto::blast::BlastPacketKind;
 use std::io;
 use std::os::fd::AsFd;
 
-/// What of a frame is kept.
+/// How much of an accepted frame the kernel keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BpfFrameKeep {
-    /// All of it.
+    /// The whole frame.
     Whole,
     /// One byte of frames with the wake flag, nothing of others.
     Wake,
-    /// Nothing of any.
+    /// Nothing of any frame: all are dropped.
     Nothing,
 }
 
 /// Which frames are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Filter {
-    /// This end: frames to it and to everybody.
+    /// This end's address: frames to it and to the broadcast address are accepted, those from it are not.
     pub(super) own: Mac,
-    /// The only accepted source, once known.
+    /// The only accepted source; `None` while the peer is not known.
     pub(super) peer: Option<Mac>,
-    /// The only accepted connection, once known.
+    /// The number of the only accepted connection; `None` while it is not known.
     pub(super) number: Option<u32>,
     /// Whether only opening packets are accepted: a waiting end ignores the traffic of others.
     pub(super) opening_only: bool,
@@ -51,7 +51,7 @@ impl Filter {
                     .any(|kind| frame.packet.first() == Some(&(*kind as u8))))
     }
 
-    /// Makes the kernel drop all other frames on that socket.
+    /// Makes the kernel drop all frames on that socket that are not accepted.
     pub(super) fn attach(&self, socket: &Socket, keep: BpfFrameKeep) -> io::Result<()> {
         self.program(keep)?.attach(socket.as_fd())
     }
@@ -69,7 +69,7 @@ impl Filter {
                 require(&mut steps, BpfWidth::Half, 10, two);
             }
             if let Some(number) = self.number {
-                // The kernel loads big-endian.
+                // A BPF load reads big-endian, the number is little-endian.
                 require(&mut steps, BpfWidth::Word, NUMBER_AT, number.swap_bytes());
             }
             if self.opening_only {
@@ -96,16 +96,18 @@ impl Filter {
     }
 }
 
+/// Loads the value at byte `at` of the frame.
 fn load(width: BpfWidth, at: usize) -> BpfStep {
     BpfStep::Load(width, at as i32)
 }
 
-/// Drops the frame unless it has this value there.
+/// Adds steps that drop the frame unless it has this value at byte `at`.
 fn require(steps: &mut Vec<BpfStep>, width: BpfWidth, at: usize, value: u32) {
     steps.extend([load(width, at), require_equal(value)]);
 }
 
-/// Drops the frame unless its destination is this address or everybody's.
+/// Adds steps that drop the frame unless its destination is this address or the broadcast address. An address is compared as its first
+/// four and its last two bytes.
 fn require_destination(steps: &mut Vec<BpfStep>, own: Mac) {
     let ((four, two), (all_four, all_two)) = (own.words(), BROADCAST.words());
     steps.extend([
@@ -118,7 +120,7 @@ fn require_destination(steps: &mut Vec<BpfStep>, own: Mac) {
     require(steps, BpfWidth::Half, 4, all_two);
 }
 
-/// Drops the frame if it comes from this address: on loopback every end receives its own frames.
+/// Adds steps that drop the frame if it comes from this address: on loopback every end receives its own frames.
 fn refuse_source(steps: &mut Vec<BpfStep>, own: Mac) {
     let (four, two) = own.words();
     steps.extend([

@@ -1,45 +1,46 @@
-//! The format of a frame. Other frames are ignored.
+//! The format of the Ethernet frames that carry packets of a connection. Frames of another format are ignored.
 //!
 //! | bytes | field |
 //! | --- | --- |
 //! | 0..6 | destination |
 //! | 6..12 | source |
 //! | 12..14 | ethertype, big-endian |
-//! | 14..16 | bytes of the packet, little-endian: a short frame is filled up with zeros, which are no data |
-//! | 16 | form: 1; others may use the same ethertype |
-//! | 17 | marks: [`WAKE`] |
+//! | 14..16 | bytes of the packet, little-endian; needed because a short frame is padded with zeros |
+//! | 16 | format number: 1; other programs may use the same ethertype |
+//! | 17 | flags: [`WAKE`] |
 //! | 18.. | packet: head and payload |
 
 use super::mac::Mac;
 use crate::carrier::LONGEST_HEAD;
 
-/// Bytes before the packet.
+/// Bytes of a frame before the packet.
 pub(super) const PREFIX: usize = 18;
 /// Bytes of the Ethernet header.
 pub(super) const ETHERNET: usize = 14;
-/// Bytes between the Ethernet header and the packet.
+/// Bytes between the Ethernet header and the packet: length, format number, flags.
 pub(super) const OURS: usize = PREFIX - ETHERNET;
-/// Position and value of the format number.
+/// Position of the format number.
 pub(super) const FORMAT_AT: usize = 16;
+/// Value of the format number.
 pub(super) const FORMAT: u8 = 1;
 /// Position of the flags.
 pub(super) const FLAGS_AT: usize = 17;
-/// Wakes a sleeping receiver: set on the last frame of a send and now and then before.
+/// The flag that wakes a sleeping receiver: set on the last frame of a send, and on every 64th before it.
 pub(super) const WAKE: u8 = 1;
 /// Position of the connection's number: bytes 4..8 of the head.
 pub(super) const NUMBER_AT: usize = PREFIX + 4;
 
-/// A frame of ours.
+/// A frame of this format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BlastFrame<'a> {
     pub(super) to: Mac,
     pub(super) from: Mac,
-    /// Head and payload, without what fills a short frame up.
+    /// Head and payload, without the padding of a short frame.
     pub(super) packet: &'a [u8],
 }
 
 impl<'a> BlastFrame<'a> {
-    /// The frame in these bytes; `None` when it is too short, of another ethertype or form, or lies about its length.
+    /// Reads the frame in these bytes; `None` when it is too short, has another ethertype or format number, or is shorter than it says.
     pub(super) fn read(bytes: &'a [u8], ethertype: u16) -> Option<Self> {
         let (prefix, rest) = bytes.split_first_chunk::<PREFIX>()?;
         let [
@@ -82,7 +83,7 @@ impl<'a> BlastFrame<'a> {
     }
 }
 
-/// Kind and connection of a head.
+/// The kind of packet and the number of the connection in a head.
 pub(super) fn kind_and_number(head: &[u8; LONGEST_HEAD]) -> (u8, u32) {
     let [kind, _, _, _, a, b, c, d, ..] = *head;
     (kind, u32::from_le_bytes([a, b, c, d]))

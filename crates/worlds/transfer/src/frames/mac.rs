@@ -1,9 +1,9 @@
-//! Hardware addresses.
+//! Hardware (Ethernet) addresses.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// Everybody.
+/// The broadcast address.
 pub const BROADCAST: Mac = Mac([0xFF; 6]);
 
 /// A hardware address.
@@ -20,10 +20,10 @@ impl Mac {
         )
     }
 
-    /// One that no device has, for this end of a connection on loopback, where there are none.
+    /// A random address that no device has, for this end of a connection over loopback, where interfaces have none.
     pub(super) fn made_up() -> Self {
         let [_, b, c, d, e, f, _, _] = RandomState::new().build_hasher().finish().to_be_bytes();
-        // Locally administered, one station.
+        // The first byte 2 means: locally administered, unicast.
         Self([2, b, c, d, e, f])
     }
 }

@@ -1,4 +1,5 @@
-//! Sends many frames a call on a packet socket: prefix, payload from where it lies, padding.
+//! Sends many frames with one call on a packet socket. Each is put together by the kernel: prefix and head, the payload from the caller's
+//! memory, padding.
 
 use stackline_os::message_batch::MessageBatch;
 use stackline_os::stream_socket::SendFlags;
@@ -7,11 +8,12 @@ use std::os::fd::BorrowedFd;
 
 /// Most frames of one call.
 pub(crate) const FRAMES: usize = 64;
-/// Room for prefix and head.
+/// Bytes of the room for prefix and head.
 pub(crate) const FRONT: usize = 128;
 /// Bytes of the shortest frame, without the check sequence that the device adds.
 pub(crate) const LEAST: usize = 60;
 
+/// Where padding is taken from.
 const ZEROS: [u8; LEAST] = [0; LEAST];
 
 /// Prefix and head of a frame.
@@ -27,7 +29,7 @@ pub(crate) struct FramesOut {
 }
 
 impl FramesOut {
-    /// Nothing prepared.
+    /// No frame is prepared.
     pub(crate) fn new() -> Self {
         Self {
             fronts: Box::new([FrameFront([0; FRONT]); FRAMES]),
@@ -35,7 +37,8 @@ impl FramesOut {
         }
     }
 
-    /// Sends the first `front` bytes of each front with its payload behind; returns how many frames went. Never waits.
+    /// Sends a frame for each payload: the first `front` bytes of its front, the payload, and padding up to [`LEAST`] bytes. Returns how
+    /// many frames were sent. Never waits.
     pub(crate) fn send<'a>(
         &mut self,
         socket: BorrowedFd<'_>,

@@ -1,7 +1,7 @@
 //! Received frames: a ring shared with the kernel, and a second socket that receives only frames with the wake flag.
 //!
-//! Whoever sleeps on the ring's own socket is woken for every frame, which costs both ends more than all else. So it sleeps
-//! on the second, whose filter keeps one byte of marked frames and nothing of others.
+//! A receiver that sleeps on the ring's own socket is woken for every frame, which costs both ends more than all else. So it sleeps on
+//! the second socket, the waker, whose filter keeps one byte of frames with the wake flag and nothing of others.
 
 use super::bpf_filter::{BpfFrameKeep, Filter};
 use super::unusable;
@@ -14,13 +14,15 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-/// Slots for frames that wake.
+/// Slots of the waker's ring.
 const WAKES: usize = 64;
 
-/// Where frames come in.
+/// The two sockets on which frames are received, each with a ring.
 pub(super) struct RxRing {
+    /// Receives all accepted frames, into `ring`; also sends.
     socket: Socket,
     ring: FrameRing,
+    /// Receives only frames with the wake flag, into `wakes`.
     waker: Socket,
     wakes: FrameRing,
 }
@@ -46,14 +48,14 @@ impl RxRing {
         })
     }
 
-    /// Binds to an interface and ethertype. The kernel delivers a frame to the socket bound last first: when the waker
-    /// wakes, the frame is in the ring.
+    /// Binds both sockets to an interface and ethertype. The kernel delivers a frame first to the socket that was bound last, which is
+    /// the ring's: so when the waker wakes this process, the frame is in the ring.
     pub(super) fn bind(&self, interface: u32, ethertype: u16) -> io::Result<()> {
         packet_socket::bind(self.waker.as_fd(), interface, ethertype)?;
         packet_socket::bind(self.socket.as_fd(), interface, ethertype)
     }
 
-    /// From now on only frames of this filter are received.
+    /// From now on only frames that this filter accepts are received.
     pub(super) fn set_filter(&self, filter: &Filter) -> io::Result<()> {
         filter.attach(&self.socket, BpfFrameKeep::Whole)?;
         filter.attach(&self.waker, BpfFrameKeep::Wake)
@@ -75,17 +77,17 @@ impl RxRing {
         &self.ring
     }
 
-    /// The number of the next frame, if there is one; see [`RxRing::frame`].
+    /// Takes the next frame, if there is one; returns its index for [`RxRing::frame`].
     pub(super) fn take(&mut self) -> Option<usize> {
         self.ring.take().then(|| self.ring.taken() - 1)
     }
 
-    /// A frame that was taken and not released.
+    /// The frame with this index among those taken and not released.
     pub(super) fn frame(&self, index: usize) -> FrameRingSlot<'_> {
         self.ring.frame(index)
     }
 
-    /// What was taken is no longer looked at.
+    /// Gives the slots of the frames that were taken back to the kernel.
     pub(super) fn release(&mut self) {
         self.ring.release();
     }
@@ -95,7 +97,8 @@ impl RxRing {
         packet_socket::take_counts(self.socket()).map_or(0, |counts| counts.drops)
     }
 
-    /// Sleeps until a frame wakes, at most so long; whether anything woke.
+    /// Sleeps until a frame with the wake flag arrives, at most for `most`. Returns whether one did; an error of the socket, such as an
+    /// interface that went down, ends the sleep too.
     pub(super) fn sleep(&mut self, most: Duration) -> io::Result<bool> {
         let woken = wait_until_ready(self.waker.as_fd(), false, most)?;
         if woken && self.clear_wakes() == 0 {
@@ -110,7 +113,7 @@ impl RxRing {
         Ok(woken)
     }
 
-    /// What woke before this wakes no more; how many frames that were.
+    /// Discards the pending wake frames, so that only later ones end a sleep; returns how many there were.
     pub(super) fn clear_wakes(&mut self) -> usize {
         while self.wakes.take() {}
         let frames = self.wakes.taken();

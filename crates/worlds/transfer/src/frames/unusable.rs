@@ -1,4 +1,4 @@
-//! Why raw frames cannot be had here, and what helps.
+//! Explains errors of the raw Ethernet carrier: why raw frames cannot be used here, and what the user can do.
 
 use socket2::Socket;
 use stackline_os::packet_socket::InterfaceProperties;
@@ -6,12 +6,12 @@ use std::error::Error;
 use std::fmt;
 use std::io::{self, ErrorKind};
 
-/// Why raw frames cannot be had here; inside an [`io::Error`], see [`io::Error::get_ref`].
+/// Why raw frames cannot be used here; inside an [`io::Error`], see [`io::Error::get_ref`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unusable {
     /// One sentence.
     pub message: String,
-    /// What helps.
+    /// What the user can do.
     pub hint: &'static str,
 }
 
@@ -27,7 +27,7 @@ fn unusable(kind: ErrorKind, message: String, hint: &'static str) -> io::Error {
     io::Error::new(kind, Unusable { message, hint })
 }
 
-/// A packet socket, or why there is none.
+/// Passes a packet socket on, or explains why it could not be opened.
 pub(super) fn explain_denied_socket(socket: io::Result<Socket>) -> io::Result<Socket> {
     socket.map_err(|error| match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => unusable(
@@ -44,7 +44,7 @@ pub(super) fn explain_denied_socket(socket: io::Result<Socket>) -> io::Result<So
     })
 }
 
-/// An interface that carries Ethernet frames, or why it does not.
+/// Passes on the properties of an interface that is up and carries Ethernet frames, or explains why it cannot be used.
 pub(super) fn require_usable(
     name: &str,
     interface: io::Result<InterfaceProperties>,

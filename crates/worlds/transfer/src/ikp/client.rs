@@ -1,4 +1,4 @@
-//! The sending side: one message at a time, blocked until the reply.
+//! The client of V's message passing over UDP: sends one message at a time and blocks until the reply.
 
 use super::error::IkpTransferError;
 use super::options::{IkpTransferOptions, Protocol};
@@ -22,27 +22,27 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time;
 
-/// Where intervals adapt, a message is not repeated before this: the least that a socket's own timeout can express, so
-/// that an answered send needs no system call but one send and one receive.
+/// If retransmission intervals adapt, a message is not sent again before this time, in ns. It is the least that a socket's own timeout
+/// can express, so that an answered send needs no system call but one send and one receive.
 const LEAST: Duration = Duration(12_000_000);
 
 /// What a server may do with the client's memory until it replies.
 #[derive(Debug, Default)]
 pub struct IkpClientSegments<'a> {
-    /// What it may read.
+    /// Memory that the server may read.
     pub readable: &'a [u8],
-    /// What it may write. Bytes that it does not write are undefined afterwards.
+    /// Memory that the server may write. Bytes that it does not write are undefined afterwards.
     pub writable: &'a mut [u8],
 }
 
 impl<'a> IkpClientSegments<'a> {
-    /// Nothing.
+    /// The server may neither read nor write.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// It may read this.
+    /// The server may read this memory.
     #[must_use]
     pub fn readable(readable: &'a [u8]) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl<'a> IkpClientSegments<'a> {
         }
     }
 
-    /// It may write here.
+    /// The server may write this memory.
     #[must_use]
     pub fn writable(writable: &'a mut [u8]) -> Self {
         Self {
@@ -73,6 +73,7 @@ impl<'a> IkpClientSegments<'a> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct IkpUdpClient<C: PacketCarrier = Udp> {
+    /// The protocol's state machine, which does no input or output itself.
     machine: ikp::IkpClient,
     carrier: C,
     out: Out,
@@ -82,6 +83,7 @@ pub struct IkpUdpClient<C: PacketCarrier = Udp> {
     scratch: Vec<u8>,
     waiting: PacketWaiting,
     clock: IkpClock,
+    /// When the interrupt was last checked.
     last_check: Instant,
 }
 
@@ -104,8 +106,8 @@ impl<C: PacketCarrier> IkpUdpClient<C> {
     /// A client over a carrier at whose other end a server is.
     ///
     /// # Errors
-    /// [`IkpTransferError::Packet`] when the carrier does not carry packets as long as the options ask for; [`IkpTransferError::Io`] when there are
-    /// no random numbers to be had.
+    /// [`IkpTransferError::Packet`] when the carrier does not carry packets as long as the options ask for; [`IkpTransferError::Io`] when
+    /// the system gives no random numbers.
     pub fn over(carrier: C, options: &IkpTransferOptions) -> Result<Self, IkpTransferError> {
         let protocol = options.fitted(carrier.facts())?;
         let mut random = [0; 8];
@@ -135,8 +137,8 @@ impl<C: PacketCarrier> IkpUdpClient<C> {
     ///
     /// # Errors
     /// [`IkpTransferError::Long`] when the message or a segment is too long: nothing has been sent then. [`IkpTransferError::Nobody`],
-    /// [`IkpTransferError::Silent`], [`IkpTransferError::Refused`] and [`IkpTransferError::Interrupted`]: there was no reply. [`IkpTransferError::Reply`]: there was, and
-    /// `reply` is too short for it. [`IkpTransferError::Io`]: what the kernel says.
+    /// [`IkpTransferError::Silent`], [`IkpTransferError::Refused`] and [`IkpTransferError::Interrupted`]: there was no reply.
+    /// [`IkpTransferError::Reply`]: there was one, and `reply` is too short for it. [`IkpTransferError::Io`]: an error of the kernel.
     pub fn send(
         &mut self,
         message: &[u8],
@@ -168,13 +170,13 @@ impl<C: PacketCarrier> IkpUdpClient<C> {
         self.machine.counters()
     }
 
-    /// What of the protocol's options holds.
+    /// The options of the protocol that are in force.
     #[must_use]
     pub const fn options(&self) -> &Protocol {
         self.machine.options()
     }
 
-    /// Its estimate of round trips.
+    /// The estimate of the round-trip time.
     #[must_use]
     pub const fn rtt(&self) -> &RttEstimator {
         self.machine.rtt()
@@ -186,6 +188,7 @@ impl<C: PacketCarrier> IkpUdpClient<C> {
         &self.carrier
     }
 
+    /// Sends and receives until the reply to the message has come; returns its length in bytes.
     fn exchange(
         &mut self,
         mut now: Instant,
@@ -215,6 +218,7 @@ impl<C: PacketCarrier> IkpUdpClient<C> {
         }
     }
 
+    /// Sends what the protocol wants to send now.
     fn flush(
         &mut self,
         now: Instant,
@@ -247,7 +251,7 @@ impl<C: PacketCarrier> IkpUdpClient<C> {
         Ok(())
     }
 
-    /// How long to wait for packets.
+    /// How long to wait for packets; an error when the call was interrupted.
     fn wait(&mut self, now: Instant) -> Result<CarrierWait, IkpTransferError> {
         if now.since(self.last_check) >= INTERRUPT_INTERVAL {
             self.last_check = now;
@@ -271,7 +275,7 @@ impl<C: PacketCarrier> IkpUdpClient<C> {
         })
     }
 
-    /// Takes what comes; the length of the reply when it is among it.
+    /// Receives packets and handles them; returns the length of the reply if it is among them.
     fn take(
         &mut self,
         posted: &mut Posted<'_>,
@@ -307,6 +311,7 @@ impl<C: PacketCarrier> IkpUdpClient<C> {
         Ok(None)
     }
 
+    /// Handles one packet; returns the length of the reply if it is one.
     fn arrive(
         &mut self,
         now: Instant,
@@ -348,7 +353,7 @@ impl<C: PacketCarrier> IkpUdpClient<C> {
                     place.copy_from_slice(said);
                 }
                 if data > 0 {
-                    // It may itself be where it is copied to.
+                    // Copied by way of `scratch`, because the packet may lie in the memory that its data is copied to.
                     scratch.clear();
                     scratch.extend_from_slice(bytes);
                     posted.into[offset as usize..][..scratch.len()].copy_from_slice(scratch);

@@ -1,4 +1,4 @@
-//! What can go wrong: one sentence each, with the cause and what to try.
+//! The errors of message passing: one sentence each, with the cause and what to try.
 
 use stackline_core::time::Duration;
 use stackline_proto::ikp::client;
@@ -42,14 +42,14 @@ pub enum IkpTransferError {
         /// Bytes of data a packet carries there at most.
         room: usize,
     },
-    /// It was interrupted (see [`super::IkpTransferOptions::interrupt`]).
+    /// The call was interrupted (see [`super::IkpTransferOptions::interrupt`]).
     Interrupted,
     /// A system call failed, or the path is broken.
     Io(&'static str, io::Error),
 }
 
 impl IkpTransferError {
-    /// What a carrier's error means.
+    /// The error of a carrier, which occurred while doing `what`.
     pub(super) fn of(what: &'static str, error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::ConnectionRefused => Self::Nobody,

@@ -1,8 +1,8 @@
-//! V's message passing over UDP: Send, Receive, Reply, MoveTo, MoveFrom, on the calling thread.
+//! V's message passing (its interkernel protocol, `ikp`) over UDP: Send, Receive, Reply, MoveTo, MoveFrom, on the calling thread.
 //!
-//! A [`IkpUdpClient`] sends a message and is blocked until the reply. With the message it may grant two segments of its memory for
-//! that time ([`IkpClientSegments`]): one the server may read, one it may write. A [`IkpUdpServer`] receives [`IkpRequest`]s from many clients,
-//! moves data to and from what was granted, and replies. What a server moves to a client lands in the client's memory
+//! An [`IkpUdpClient`] sends a message and is blocked until the reply. With the message it may grant two segments of its memory for
+//! that time ([`IkpClientSegments`]): one the server may read, one it may write. An [`IkpUdpServer`] receives [`IkpRequest`]s from
+//! many clients, moves data to and from what was granted, and replies. What a server moves to a client lands in the client's memory
 //! straight from the kernel.
 //!
 //! ```
@@ -29,9 +29,9 @@
 //! # How much fits where
 //!
 //! A packet holds 1024 bytes of data as in V ([`Protocol::packet`]) and a message of 32 bytes beside them; a longer message
-//! takes from the data's room. What a message leaves of its packet is used: the first bytes of the readable segment travel with the message, and [`IkpRequest::reply_with`] puts
-//! data into the reply. So a small call is one packet each way, and one system call on each side for each. Segments are up
-//! to 4 GiB.
+//! takes from the data's room. What a message leaves of its packet is used: the first bytes of the readable segment travel with the
+//! message, and [`IkpRequest::reply_with`] puts data into the reply. So a small call is one packet each way, and one system call on each
+//! side for each. Segments are up to 4 GiB.
 //!
 //! # What is promised
 //!
@@ -42,8 +42,8 @@
 //!   ([`Protocol::memory`]; longer than the clients' patience). Without, it is delivered at least once, as in V: a reply
 //!   that is lost means that the message is delivered again. Either way, data of two deliveries is never mixed.
 //! * A message whose send failed may have been received or not.
-//! * A server answers whoever repeats a message while it moves, replies or receives. One that does something else for longer
-//!   than its clients' patience (10 s by default) loses them.
+//! * While a server moves, replies or receives, it answers clients that repeat their message. If it does something else for longer
+//!   than its clients' patience (10 s by default), they give up.
 //!
 //! Nothing is encrypted; anyone who knows a client's address and number can impersonate it.
 

@@ -1,4 +1,4 @@
-//! What is chosen for message passing, beside the protocol's own options.
+//! Options of message passing over UDP, beside those of the protocol itself.
 
 use super::error::IkpTransferError;
 use crate::carrier::CarrierFacts;
@@ -8,27 +8,28 @@ use stackline_proto::blast::HEADER;
 pub use stackline_proto::ikp::IkpOptions as Protocol;
 use stackline_proto::ikp::options::BESIDE;
 
-/// What is chosen for a client or a server.
+/// Options of a client or a server.
 #[derive(Clone, Debug)]
 pub struct IkpTransferOptions {
-    /// What the protocol does. Of packets, blasts, strategy and suppression of duplicates, a client's choice holds for both
-    /// sides; a server takes packets of at most its own choice.
+    /// Options of the protocol. For the size of packets and blasts, the strategy and the suppression of duplicates, a client's choice
+    /// holds for both sides; a server accepts packets up to its own size.
     pub protocol: Protocol,
     /// How to wait for packets.
     pub waiting: PacketWaiting,
     /// The interrupt that ends calls.
     pub interrupt: Option<Interrupt>,
-    /// Most clients known at a time.
+    /// Most clients that a server knows at a time.
     pub clients: usize,
-    /// Whether a client that the server has not called [`known`](super::IkpRequest::known) gives way to a new one where that number is there, the
-    /// oldest first: else the new one is refused. So packets with forged addresses keep nobody out.
+    /// What happens when `clients` are known and another one comes. If true, it replaces the oldest client that the server has not called
+    /// [`known`](super::IkpRequest::known), so that packets with forged addresses keep nobody out; if false, it is refused unless an
+    /// entry is no longer needed.
     pub strangers_give_way: bool,
     /// How the socket is set up.
     pub udp: udp::UdpCarrierOptions,
 }
 
 impl IkpTransferOptions {
-    /// This protocol, and 1024 clients at most.
+    /// These options of the protocol, and at most 1024 clients.
     #[must_use]
     pub const fn new(protocol: Protocol) -> Self {
         Self {
@@ -47,7 +48,10 @@ impl IkpTransferOptions {
         Self::new(Protocol::v())
     }
 
-    /// The protocol's options on a path.
+    /// The protocol's options, adapted to the path of a carrier.
+    ///
+    /// # Errors
+    /// [`IkpTransferError::Packet`] when the path cannot carry packets of the chosen size.
     pub(super) fn fitted(&self, facts: CarrierFacts) -> Result<Protocol, IkpTransferError> {
         let protocol = self.protocol.fitted();
         let most = facts.packet.saturating_sub(HEADER + BESIDE as usize);

@@ -1,5 +1,5 @@
-//! What the clients and servers of message passing share: a clock, and packets out through a carrier. It decides nothing of
-//! the protocol.
+//! What the clients and servers of message passing share: a clock, and sending packets through a carrier. What is sent and when is
+//! decided by the protocol's state machines.
 
 use super::error::IkpTransferError;
 use crate::carrier::{self, INTERRUPT_INTERVAL_NS, PacketCarrier, PacketHeadBuffer, PacketRun};
@@ -19,16 +19,18 @@ pub(super) const INTERRUPT_INTERVAL: Duration = Duration(INTERRUPT_INTERVAL_NS);
 pub(super) struct IkpClock(time::Instant);
 
 impl IkpClock {
+    /// A clock that starts at this moment.
     pub(super) fn start() -> Self {
         Self(time::Instant::now())
     }
 
+    /// The time since the clock was made, in ns, plus 1.
     pub(super) fn now(&self) -> Instant {
         Instant(1 + u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX / 2))
     }
 }
 
-/// Heads of packets, and the interrupt to check while they cannot be sent.
+/// Sends packets: memory for their heads, and the interrupt to check while they cannot be sent.
 pub(super) struct Out {
     heads: Vec<PacketHeadBuffer>,
     pub(super) interrupt: Option<Interrupt>,
@@ -42,6 +44,7 @@ impl Out {
         }
     }
 
+    /// An error if the operation is to be interrupted.
     pub(super) fn check_interrupt(&self) -> Result<(), IkpTransferError> {
         let asked = self.interrupt.as_ref().is_some_and(Interrupt::is_asked);
         if asked {
@@ -51,7 +54,7 @@ impl Out {
         }
     }
 
-    /// One packet.
+    /// Sends one packet.
     pub(super) fn packet(
         &mut self,
         carrier: &mut impl PacketCarrier,
@@ -68,7 +71,7 @@ impl Out {
         self.put(carrier, run)
     }
 
-    /// Packets of a move whose data this is.
+    /// Sends the packets of a run (consecutive packets of a move). `data` is what they carry together.
     pub(super) fn run(
         &mut self,
         carrier: &mut impl PacketCarrier,
@@ -91,8 +94,8 @@ impl Out {
         )
     }
 
-    /// What the carrier does not take at once is lost to the protocol, which sends it again; a queue that stays full is
-    /// waited for inside of the carrier.
+    /// Gives packets to the carrier, in at most 8 attempts. Packets that it does not take are lost to the protocol, which sends them
+    /// again later. The carrier itself waits while a queue is full.
     fn put(
         &self,
         carrier: &mut impl PacketCarrier,
@@ -113,20 +116,20 @@ impl Out {
     }
 }
 
-/// Packets of so many bytes of data that go as one.
+/// How many packets with `packet` bytes of data the carrier sends as one.
 pub(super) fn packets_per_call(carrier: &impl PacketCarrier, packet: u32) -> u32 {
     let joined = carrier.facts().joined_out;
     packet_train::joined_packets(packet as usize + HEADER, joined.min(PACKETS)) as u32
 }
 
-/// The part of a segment that a run is about.
+/// The part of a segment that a run carries: offset of its first byte, and of the byte behind its last.
 pub(super) fn run_range(run: &ikp::IkpPacketRun) -> (usize, usize) {
     let (from, _) = run.span(0);
     let (last, bytes) = run.span(run.count() - 1);
     (from as usize, last as usize + bytes as usize)
 }
 
-/// A signal came while packets were waited for.
+/// Whether a signal came while the carrier waited for packets.
 pub(super) fn is_interruption(error: &io::Error) -> bool {
     error.kind() == ErrorKind::Interrupted
 }

@@ -1,4 +1,4 @@
-//! A received message: its content, moves, and the reply.
+//! A message that a server has received: its content, moves of data to and from its client, and the reply.
 
 use super::error::IkpTransferError;
 use super::server::IkpUdpServer;
@@ -18,12 +18,12 @@ use std::time;
 pub struct IkpRequest<'a> {
     server: &'a mut IkpUdpServer,
     ticket: Ticket,
-    /// Whether the message may still be ignored when this is dropped.
+    /// Whether there is neither a reply nor a ticket yet: if it is dropped then, the message is never replied to.
     open: bool,
 }
 
 impl IkpUdpServer {
-    /// Waits for the next message, without a bound.
+    /// Waits for the next message, however long it takes.
     ///
     /// # Errors
     /// [`IkpTransferError::Interrupted`] and [`IkpTransferError::Io`].
@@ -40,7 +40,7 @@ impl IkpUdpServer {
         }
     }
 
-    /// Waits for the next message, at most so long.
+    /// Waits for the next message, at most for `most`; `None` when none came.
     ///
     /// # Errors
     /// As [`IkpUdpServer::receive`].
@@ -79,7 +79,7 @@ impl IkpUdpServer {
 }
 
 impl IkpRequest<'_> {
-    /// What came, as long as the client has not given it up for its next message.
+    /// The client's entry and its message; `None` when the client has given it up for its next message.
     fn entry(&self) -> Option<(&ClientEntry, &IkpMessage)> {
         let entry = &self.server.table.entries[self.ticket.entry];
         let message = entry
@@ -126,7 +126,7 @@ impl IkpRequest<'_> {
         self.entry().map_or(0, |(_, message)| message.room as usize)
     }
 
-    /// Whether the client still waits.
+    /// [`IkpTransferError::Gone`] unless the client still waits for the reply to this message.
     fn waits(&self) -> Result<(), IkpTransferError> {
         self.entry().map(|_| ()).ok_or(IkpTransferError::Gone)
     }
@@ -143,7 +143,7 @@ impl IkpRequest<'_> {
         self.server.table.entries[self.ticket.entry].connection
     }
 
-    /// Its client has proven who it is: it does not give way to strangers.
+    /// Records that the client has proven who it is: a new client does not take its place.
     pub fn known(&mut self) {
         if self.waits().is_ok() {
             self.server.table.entries[self.ticket.entry].is_known = true;
@@ -161,8 +161,9 @@ impl IkpRequest<'_> {
     /// Moves data to `offset` of the client's writable segment; returns when all of it is there.
     ///
     /// # Errors
-    /// [`IkpTransferError::Outside`]: nothing was moved. [`IkpTransferError::Gone`]: the client has given the message up. [`IkpTransferError::Silent`]: the
-    /// client was, in the middle of the move; further moves of this request fail with [`IkpTransferError::Failed`].
+    /// [`IkpTransferError::Outside`]: the data reaches beyond the segment, nothing was moved. [`IkpTransferError::Gone`]: the client has
+    /// given the message up. [`IkpTransferError::Silent`]: the client was silent for its patience in the middle of the move; further
+    /// moves of this request fail with [`IkpTransferError::Failed`].
     /// [`IkpTransferError::Interrupted`], after which the request cannot move anything, and [`IkpTransferError::Io`].
     pub fn move_to(&mut self, offset: usize, data: &[u8]) -> Result<(), IkpTransferError> {
         self.waits()?;
@@ -269,7 +270,7 @@ impl Drop for IkpRequest<'_> {
     }
 }
 
-/// A part of a segment that has `granted` bytes.
+/// Checks that `bytes` bytes at `offset` lie inside a segment of `granted` bytes; returns offset and number of bytes.
 fn span(offset: usize, bytes: usize, granted: usize) -> Result<(u32, u32), IkpTransferError> {
     let outside = IkpReplyError::Outside(u32::try_from(granted).unwrap_or(u32::MAX));
     let end = offset

@@ -1,4 +1,4 @@
-//! The receiving side: messages, moves and replies for many clients on one socket, one thread.
+//! The server of V's message passing over UDP: messages, moves and replies for many clients on one socket and one thread.
 
 use super::error::IkpTransferError;
 use super::options::{IkpTransferOptions, Protocol};
@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time;
 
-/// Runs that are sent before answers are looked for.
+/// Most outputs (a run of packets, or one packet) that are sent to a client before arrived packets are looked for.
 const RUNS: u32 = 8;
 
 /// Receives messages from many clients. See [the module](super).
@@ -50,6 +50,7 @@ pub struct IkpUdpServer {
     staging: Staging,
     waiting: PacketWaiting,
     pub(super) clock: IkpClock,
+    /// When the interrupt was last checked.
     last_check: Instant,
     refused: RefusedIkpPackets,
 }
@@ -89,7 +90,7 @@ impl IkpUdpServer {
         })
     }
 
-    /// Where it receives.
+    /// The address at which it receives.
     ///
     /// # Errors
     /// [`IkpTransferError::Io`].
@@ -111,7 +112,7 @@ impl IkpUdpServer {
         self.table.entries.len()
     }
 
-    /// The next message that waits.
+    /// Takes the message that has waited longest; `None` when none waits.
     pub(super) fn next(&mut self) -> Option<Ticket> {
         while let Some(entry) = self.queue.pop_front() {
             let known = &mut self.table.entries[entry];
@@ -130,13 +131,14 @@ impl IkpUdpServer {
         None
     }
 
-    /// Waits for packets, outside of any move.
+    /// Waits for packets, for at most `most`, and handles them; used outside of any move.
     pub(super) fn pause(&mut self, most: Duration) -> Result<(), IkpTransferError> {
         let wait = self.wait(most)?;
         self.take(None, &mut Posted::once(&mut [], 0), wait)
             .map(|_| ())
     }
 
+    /// How to wait for packets for at most `most`; an error when the call was interrupted.
     fn wait(&mut self, most: Duration) -> Result<CarrierWait, IkpTransferError> {
         if self.out.interrupt.is_some() {
             let now = self.clock.now();
@@ -172,7 +174,8 @@ impl IkpUdpServer {
         moved
     }
 
-    /// `data` is what is moved to `offset` of the client's segment.
+    /// Sends and receives until the move has ended. `data` is what is moved to `offset` of the client's segment; `posted` is where data
+    /// moved from the client goes.
     fn try_to_move(
         &mut self,
         ticket: Ticket,
@@ -202,7 +205,7 @@ impl IkpUdpServer {
 
     // --- what leaves ---
 
-    /// Sends the output for a client, up to a bound between two receives; returns whether that was all.
+    /// Sends what the protocol wants to send to a client, at most [`RUNS`] outputs; returns whether that was all.
     pub(super) fn flush(
         &mut self,
         entry: usize,
@@ -237,7 +240,7 @@ impl IkpUdpServer {
                 }
             };
             match sent {
-                // One client's route is no reason to leave the others.
+                // A failure on the way to one client must not stop the service of the others.
                 Err(IkpTransferError::Io(..) | IkpTransferError::Nobody) => refused.unsent += 1,
                 sent => sent?,
             }
@@ -247,7 +250,8 @@ impl IkpUdpServer {
 
     // --- what arrives ---
 
-    /// Takes packets; those of the client that moves data here land in its memory. How many came.
+    /// Receives packets and handles them; returns how many came. `moving` is the client whose data is being moved here: its packets are
+    /// received straight into the posted memory.
     fn take(
         &mut self,
         moving: Option<usize>,
@@ -289,6 +293,7 @@ impl IkpUdpServer {
         Ok(packets)
     }
 
+    /// Handles one packet.
     fn arrive(
         &mut self,
         now: Instant,
@@ -338,14 +343,14 @@ impl IkpUdpServer {
                 return Ok(());
             }
         }
-        // A move sends what is its own.
+        // The loop of the move sends what this client's packet calls for.
         if moving == Some(entry) {
             return Ok(());
         }
         self.flush(entry, now, &[], 0).map(|_| ())
     }
 
-    /// The entry of this packet's sender, a new one for a new client's message.
+    /// The entry of this packet's sender; a new one if the packet is the first message of a client. `None` when the packet is refused.
     fn entry(
         &mut self,
         now: Instant,

@@ -1,8 +1,8 @@
 //! The clients of a server: a bounded table by address and number.
 //!
 //! Clients that requested delivery once are remembered for the time of the options; others may be replaced as soon as
-//! they have their reply. If no entry is free, a new client is refused; or, where the options say so, the oldest gives way of those that have not proven
-//! who they are.
+//! they have their reply. When the table is full, a new client takes an entry that is no longer needed, or is refused. If the options
+//! say that strangers give way, it first of all takes the oldest entry whose client has not proven who it is.
 
 use super::options::Protocol;
 use stackline_core::time::Instant;
@@ -16,7 +16,9 @@ use std::net::SocketAddr;
 #[derive(Debug)]
 pub(super) struct ClientEntry {
     pub(super) address: SocketAddr,
+    /// The number that the client chose, which distinguishes it from others at its address.
     pub(super) connection: u32,
+    /// The protocol's state for this client.
     pub(super) machine: ikp::IkpServer,
     pub(super) message: Option<IkpMessage>,
     /// The message and the data that came with it.
@@ -26,11 +28,11 @@ pub(super) struct ClientEntry {
     pub(super) waits: bool,
     /// Whether it has proven who it is.
     pub(super) is_known: bool,
-    /// When its client took this entry, as a count of those that did.
+    /// How many clients had taken an entry when this one did, itself included; it grows with time.
     turn: u64,
 }
 
-/// A request to be replied to later.
+/// A request to be replied to later: which entry of the table, which of its messages, and whose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket {
     pub(super) entry: usize,
@@ -47,19 +49,23 @@ pub struct RefusedIkpPackets {
     pub strange: u64,
     /// Packets of unknown clients.
     pub unknown: u64,
-    /// Packets to a client that its route did not take.
+    /// Packets to a client that the kernel refused to send.
     pub unsent: u64,
 }
 
-/// The table.
+/// The table of a server's clients.
 #[derive(Debug, Default)]
 pub(super) struct IkpClientTable {
     pub(super) entries: Vec<ClientEntry>,
+    /// The entry of each client, by address and number.
     numbers: HashMap<(SocketAddr, u32), usize>,
+    /// Most entries.
     most: usize,
+    /// The entry that was found last, which is looked at first.
     last: usize,
-    /// Entries in the order in which they were taken, where strangers give way.
+    /// Entries, with their turns, in the order in which they were taken; only where strangers give way.
     taken: Option<VecDeque<(usize, u64)>>,
+    /// How many times an entry was taken.
     turn: u64,
 }
 
@@ -73,7 +79,7 @@ impl IkpClientTable {
         }
     }
 
-    /// The entry that was taken first of those whose clients have not proven who they are.
+    /// Removes from `taken` and returns the oldest entry whose client has not proven who it is.
     fn stranger(&mut self) -> Option<usize> {
         let taken = self.taken.as_mut()?;
         while let Some((place, turn)) = taken.pop_front() {
@@ -88,13 +94,13 @@ impl IkpClientTable {
         None
     }
 
-    /// A place was taken by a new client.
+    /// Records that a new client took the entry at `place`.
     fn takes(&mut self, place: usize) {
         self.turn += 1;
         self.entries[place].turn = self.turn;
         let Some(taken) = &mut self.taken else { return };
         taken.push_back((place, self.turn));
-        // Those that have proven who they are, or have gone, need no turn.
+        // The queue is kept short: clients that have proven who they are, or whose entry was taken, are removed.
         if taken.len() > 2 * self.most {
             taken.retain(|(place, turn)| {
                 self.entries[*place].turn == *turn && !self.entries[*place].is_known
@@ -102,7 +108,7 @@ impl IkpClientTable {
         }
     }
 
-    /// The entry of a client.
+    /// The entry of a client; `None` if it is not in the table.
     pub(super) fn find(&mut self, address: SocketAddr, connection: u32) -> Option<usize> {
         let is = |entry: &ClientEntry| entry.connection == connection && entry.address == address;
         if self.entries.get(self.last).is_some_and(is) {
@@ -112,7 +118,7 @@ impl IkpClientTable {
         Some(self.last)
     }
 
-    /// An entry for a new client; `None` when all are taken.
+    /// Makes an entry for a new client, in place of another one if the table is full; `None` when no entry may be taken.
     pub(super) fn entry(
         &mut self,
         now: Instant,
@@ -123,6 +129,7 @@ impl IkpClientTable {
         let free = |entry: &ClientEntry| entry.machine.forgotten_at().is_some_and(|at| at <= now);
         let place = match self.entries.len() {
             fewer if fewer < self.most => fewer,
+            // A stranger is found at once; a flood of new clients must not search the table each time.
             _ => self
                 .stranger()
                 .or_else(|| self.entries.iter().position(free))?,

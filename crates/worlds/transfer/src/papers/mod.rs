@@ -1,3 +1,3 @@
-//! What only the experiments of the papers need: the programs of 1985 at the data link level ([`standalone`]).
+//! Programs that only the replications of papers' experiments need: those of 1985 at the data link level ([`standalone`]).
 
 pub mod standalone;

@@ -30,17 +30,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Transfers of each program that are not counted: the first ones find cold memory.
+/// The first transfers of each program, so many, are not counted, because they find cold caches.
 pub const WARM_UP: u32 = 5;
 
-/// Elapsed times of the three programs, from the call that sends the first packet to the last acknowledgement.
+/// Elapsed times of the transfers of the three programs: from just before the first packet is sent to the last acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Elapsed {
-    /// Of stop-and-wait.
+    /// The times of stop-and-wait.
     pub stop_and_wait: StandaloneSample,
-    /// Of the sliding window.
+    /// The times of the sliding window.
     pub sliding_window: StandaloneSample,
-    /// Of the blast.
+    /// The times of the blast.
     pub blast: StandaloneSample,
 }
 
@@ -52,11 +52,11 @@ impl Elapsed {
     }
 }
 
-/// Runs the three programs in turn, so often, and returns how long each took: the times of one row of Table 1.
+/// Runs the three programs in turn, [`StandaloneSetup::runs`] times after the warm-up, and returns how long each took: the times of one
+/// row of Table 1.
 ///
 /// # Errors
-/// [`Halt`]: an acknowledgement did not come, data came other than it was sent, or there is no such thing as raw frames
-/// here.
+/// [`Halt`]: an acknowledgement did not come, the data that came differs from what was sent, or raw frames cannot be used here.
 pub fn elapsed(setup: &StandaloneSetup<'_>) -> Result<Elapsed, Halt> {
     let turns = setup.runs.saturating_add(WARM_UP) as usize;
     let programs = iter::repeat_n(StandaloneProgram::ALL, turns).flatten();
@@ -74,14 +74,14 @@ pub fn elapsed(setup: &StandaloneSetup<'_>) -> Result<Elapsed, Halt> {
     })
 }
 
-/// What the two sides know of each other.
+/// What the two sides' threads share.
 #[derive(Default)]
 struct SharedStationState {
-    /// Data packets that came.
+    /// Number of data packets that the receiver took, in all transfers.
     came: AtomicU64,
-    /// Transfers that the receiver is ready for.
+    /// Number of the transfer that the receiver is ready for, from 1 on.
     ready: AtomicU64,
-    /// One side has halted.
+    /// Whether one side has halted.
     over: AtomicBool,
 }
 
@@ -90,13 +90,13 @@ impl SharedStationState {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// The other side learns that this one has halted, if it has.
+    /// Passes the result of this side on; if it is an error, the other side is notified that this one has halted.
     fn signal_halt(&self, done: Result<(), Halt>) -> Result<(), Halt> {
         done.inspect_err(|_| self.over.store(true, Ordering::Relaxed))
     }
 }
 
-/// Tells the other side when this one panics, which would wait for ever.
+/// Notifies the other side when this thread panics; otherwise the other side would wait for ever.
 struct StationPanicAlarm<'a>(&'a SharedStationState);
 
 impl Drop for StationPanicAlarm<'_> {
@@ -107,7 +107,7 @@ impl Drop for StationPanicAlarm<'_> {
     }
 }
 
-/// Runs these programs, each side in a thread of its own on a processor of its own; says how long each took.
+/// Runs these programs in turn, each side in a thread of its own on a processor of its own. Calls `took` with the time of each transfer.
 fn both(
     setup: &StandaloneSetup<'_>,
     mut near: Station,
@@ -165,7 +165,7 @@ fn transfer(
             StandaloneProgram::Blast if last => 1,
             StandaloneProgram::SlidingWindow | StandaloneProgram::Blast => 0,
         };
-        // What is there is copied out, what has to be there is waited for.
+        // Acknowledgements that have come are taken; those that the program needs before it goes on are waited for.
         while station.take_acknowledgement() {
             heard += 1;
         }
@@ -204,7 +204,7 @@ fn receive(
         shared.ready.fetch_add(1, Ordering::Release);
         for index in 0..packets {
             if !wait.until(|| station.take_data(index), || shared.is_over()) {
-                // The sender says why.
+                // The sender has halted and returns the reason.
                 return Ok(());
             }
             shared.came.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,5 @@
-//! Runs of packets into a socket without a copy: heads and payloads from where they lie, joined as far as the kernel cuts them again.
+//! Sends runs of packets on a UDP socket. Heads and payloads are taken from where they lie, and many packets are joined to a message that
+//! the kernel cuts again (`UDP_SEGMENT`).
 
 use crate::carrier::PacketRun;
 use socket2::{SockAddr, SockRef};
@@ -11,20 +12,20 @@ use std::os::fd::BorrowedFd;
 const MESSAGES: usize = 64;
 /// Most packets of one call.
 pub(super) const PACKETS: usize = 512;
-/// A packet of so many bytes costs less to copy than to describe.
+/// A single packet of at most so many bytes is copied together: that costs less than a description of its parts for the kernel.
 const SHORT: usize = 1 << 11;
 
-/// What one call sends, kept so that no call allocates.
+/// Memory for what one call sends, kept so that no call allocates.
 pub(super) struct UdpSendBuffers {
     messages: MessageBatch,
-    /// A short packet.
+    /// Where a short packet is put together.
     short: Box<[u8]>,
-    /// Where packets go, where the socket is not connected.
+    /// The destination; `None` for a connected socket.
     pub(super) to: Option<SockAddr>,
 }
 
 impl UdpSendBuffers {
-    /// Nothing prepared.
+    /// Nothing is prepared.
     pub(super) fn new() -> Self {
         Self {
             messages: MessageBatch::new(MESSAGES, 2 * PACKETS),
@@ -68,7 +69,7 @@ impl UdpSendBuffers {
         Ok((sent * joined).min(packets))
     }
 
-    /// One packet, put together here.
+    /// Sends one packet, which is copied together.
     fn send_short(
         &mut self,
         socket: BorrowedFd<'_>,

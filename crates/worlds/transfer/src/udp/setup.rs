@@ -1,4 +1,4 @@
-//! How a UDP socket is set up: buffers, what is done with packets that are too long, and how long they may be.
+//! Sets up the UDP carrier's socket: buffer sizes, fragmentation of packets that are too long, and the longest packet of the route.
 
 use crate::carrier::LONGEST_HEAD;
 use crate::packet_train::LONGEST;
@@ -8,8 +8,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// Headers of IP and UDP.
+/// Bytes of the headers of IPv4 and UDP.
 const HEADERS_V4: usize = 28;
+/// Bytes of the headers of IPv6 and UDP.
 const HEADERS_V6: usize = 48;
 
 /// How a socket is set up.
@@ -26,7 +27,7 @@ pub struct UdpCarrierOptions {
 }
 
 impl UdpCarrierOptions {
-    /// Buffers of 4 MiB, packets as the route has them, offload where there is any.
+    /// Buffers of 4 MiB, packets as long as the route's MTU allows, offload where the kernel has it.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -44,7 +45,7 @@ impl Default for UdpCarrierOptions {
     }
 }
 
-/// Asks for buffers: by force where that is allowed, else as large as the kernel gives.
+/// Requests buffer sizes from the kernel: beyond its limits where this process may do that, else within them.
 pub(super) fn widen(socket: &Socket, options: UdpCarrierOptions) -> io::Result<()> {
     let fd = socket.as_fd();
     let most = |bytes: usize| i32::try_from(bytes).unwrap_or(i32::MAX / 2);
@@ -71,7 +72,7 @@ pub(super) fn widen(socket: &Socket, options: UdpCarrierOptions) -> io::Result<(
     Ok(())
 }
 
-/// What to do with packets longer than the route's MTU.
+/// Sets what the kernel does with packets longer than the route's MTU; `what` is a value of `IP_MTU_DISCOVER`, whose values IPv6 shares.
 pub(super) fn discover(fd: BorrowedFd<'_>, v6: bool, what: i32) -> io::Result<()> {
     if v6 {
         socket_option::set_option(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, what)
@@ -80,7 +81,7 @@ pub(super) fn discover(fd: BorrowedFd<'_>, v6: bool, what: i32) -> io::Result<()
     }
 }
 
-/// Longest packet of a connected socket that needs no fragments.
+/// Bytes of the longest packet (head and payload) that a connected socket can send without fragments.
 pub(super) fn packet_of(fd: BorrowedFd<'_>, v6: bool) -> io::Result<usize> {
     let (level, name, headers) = if v6 {
         (libc::IPPROTO_IPV6, libc::IPV6_MTU, HEADERS_V6)
@@ -91,6 +92,7 @@ pub(super) fn packet_of(fd: BorrowedFd<'_>, v6: bool) -> io::Result<usize> {
     Ok(mtu.saturating_sub(headers).clamp(LONGEST_HEAD, LONGEST))
 }
 
+/// An address as the standard library has it.
 pub(super) fn address(address: SockAddr) -> io::Result<SocketAddr> {
     address
         .as_socket()

@@ -8,6 +8,9 @@ use crate::findings::kind::{Find, FindingKind};
 use crate::findings::measured::context::FindingContext;
 use stackline_core::units;
 
+/// The least MTU of a link (RFC 791), bytes: a smaller one is no advice.
+const LEAST_MTU: u64 = 68;
+
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "undersized_buffer",
     meaning: "a queue that drops packets has room for less than one packet per stream",
@@ -48,7 +51,7 @@ fn find(context: &FindingContext<'_>) -> Option<Finding> {
     let finding = context
         .with_stalls(finding)
         .attempt_by(larger, PlanChange::Queue(port.hop.ends.clone(), needs))
-        .attempt_by(smaller, PlanChange::Packets(small));
+        .attempt_by_unless(small < LEAST_MTU, smaller, PlanChange::Packets(small));
     // With a varying rate no pace helps: below the rate it wastes capacity, above it nothing changes.
     Some(
         match port

@@ -13,6 +13,8 @@ use crate::findings::kind::FindingKind;
 const MOST: f64 = 0.5;
 /// Confidence of these findings.
 const SURE: f64 = 0.7;
+/// The same where processors were not monitored: one of them may be the limit.
+const UNSEEN_PROCESSORS: f64 = 0.5;
 
 /// The likely limit when nothing is at its limit.
 pub(crate) enum Left<'s> {
@@ -100,13 +102,30 @@ pub(crate) fn serial_round_trips(kind: &FindingKind, log: &FindingEventLog<'_>) 
     let Left::RoundTrips = Left::of(log, session)? else {
         return None;
     };
-    let works = session.busiest().map_or(0.0, |one| one.busy);
-    let sentence = format!(
-        "units wait for round trips or a timer: some are in flight all the time, while no processor is busy more than {} of the time and no link more than {}",
-        percent(works),
-        percent(session.used())
+    let (works, links) = (
+        session.busiest().map(|one| one.busy),
+        percent(session.used()),
     );
-    let mut finding = kind.of_run(1.0 - works.max(session.used()), SURE, sentence);
+    let (others, confidence) = match works {
+        Some(works) => {
+            let works = percent(works);
+            (
+                format!(
+                    "no processor is busy more than {works} of the time and no link more than {links}"
+                ),
+                SURE,
+            )
+        }
+        None => (
+            format!("no link is busy more than {links} of the time; processors were not monitored"),
+            UNSEEN_PROCESSORS,
+        ),
+    };
+    let sentence = format!(
+        "units wait for round trips or a timer: some are in flight all the time, while {others}"
+    );
+    let gain = 1.0 - works.unwrap_or(0.0).max(session.used());
+    let mut finding = kind.of_run(gain, confidence, sentence);
     finding.evidence.extend(session.evidence(log));
     let finding = finding.attempt(
         "more in flight at once: a larger transport window or buffer (`receive_buffer` at the display's end, `send_buffer`), or calls that do not wait for one another (`agent` instead of `messages`)",

@@ -79,6 +79,12 @@ fn a_buffer_below_a_packet_for_each_stream_is_undersized() {
     );
     assert_eq!(drops(4, 5_999).kinds(), ["undersized_buffer"]);
     assert_eq!(drops(4, 6_000).kinds(), ["queue_drop"]);
+    // No link has an MTU as small as four such streams would need.
+    let tried = |queue: u64| {
+        let found = drops(4, queue).found().remove(0);
+        found.tries.iter().any(|advice| advice.what.contains("mtu"))
+    };
+    assert_eq!([tried(5_999), tried(200)], [true, false]);
     let sentence = &drops(4, 4_500).found()[0].sentence;
     assert!(
         sentence

@@ -1,5 +1,5 @@
-//! The agent of the display's host: it takes requests as they come and keeps some for the display, and hands answers back. And what comes out
-//! of the carriers between the hosts.
+//! The agent of the display's host, which takes requests, queues them for the display and sends answers back; and the tasks that receive
+//! from the carriers (connection, calls or serial line) between the hosts.
 
 use super::super::programs::{KEPT, SimulatedDisplayPayload, bytes};
 use super::super::request_events::DisplayRequestPoint;
@@ -12,7 +12,7 @@ use std::future::Future;
 use std::rc::Rc;
 
 impl DisplaySite {
-    /// Starts what takes messages out of the carriers, at both hosts, and what notices that one is broken.
+    /// Starts the tasks that receive messages from the carriers at both hosts, and those that end the simulation if a carrier breaks.
     pub(super) fn start_carriers(self: &Rc<Self>) {
         match &self.route {
             DisplaySiteRoute::Local | DisplaySiteRoute::Line(_) => {}
@@ -50,7 +50,7 @@ impl DisplaySite {
         }
     }
 
-    /// Takes answers out of a stream at the client's host.
+    /// Starts receiving answers from a connection at the client's host.
     fn start_stream(self: &Rc<Self>, near: MessagePort<SimulatedDisplayPayload>) {
         let port = near.clone();
         self.spawn(|site| async move {
@@ -62,7 +62,7 @@ impl DisplaySite {
         self.end_when(async move { port.broken().await });
     }
 
-    /// Ends the simulation when a carrier is broken.
+    /// Ends the simulation with an error when `broken` completes: a carrier has given up.
     pub(super) fn end_when(&self, broken: impl Future<Output = ()> + 'static) {
         self.context.spawn(async move {
             broken.await;
@@ -74,7 +74,7 @@ impl DisplaySite {
         });
     }
 
-    /// Requests cross a serial line until then.
+    /// Delivers requests to the display's host at `there`, when they have crossed the serial line.
     pub(super) fn cross_line(
         self: &Rc<Self>,
         there: Instant,
@@ -87,7 +87,7 @@ impl DisplaySite {
         });
     }
 
-    /// Requests are at the display's host: the agent, or the display itself, takes them.
+    /// Gives requests that have reached the display's host to the agent, or to the display if there is no agent.
     pub(super) fn arrive(&self, requests: Vec<SimulatedDisplayRequest>) {
         self.pass(DisplayRequestPoint::Arrive, &requests);
         match &self.local {
@@ -96,7 +96,8 @@ impl DisplaySite {
         }
     }
 
-    /// The agent takes what comes, and keeps it for the display.
+    /// The agent's loop for requests: takes what has arrived and queues it for the display. It stops reading when more than `KEPT` bytes
+    /// wait.
     pub(super) async fn take_requests(self: Rc<Self>) -> Result<()> {
         let Some(agent) = &self.local else {
             return Ok(());
@@ -117,7 +118,7 @@ impl DisplaySite {
         }
     }
 
-    /// The agent takes more.
+    /// Lets the sender continue: answers its call, or asks the internet server for the next block. A connection needs neither.
     fn agent_goes_on(self: &Rc<Self>) {
         match &self.route {
             DisplaySiteRoute::Calls { there, .. } => {
@@ -128,7 +129,7 @@ impl DisplaySite {
         }
     }
 
-    /// There may be room at the agent again.
+    /// Resumes reading if the agent had stopped and no more than `KEPT` bytes wait. The display calls it after taking a message.
     pub(super) fn look_for_room(self: &Rc<Self>, agent: &LocalAgent) {
         if self.waiting.get() > KEPT || !agent.is_full.replace(false) {
             return;
@@ -139,7 +140,7 @@ impl DisplaySite {
         self.agent_goes_on();
     }
 
-    /// The agent hands answers back, one after another: a terminal's as if they were typed.
+    /// The agent's loop for answers: sends them back one after another. For a terminal they come byte by byte, as if they were typed.
     pub(super) async fn hand_answers_back(self: Rc<Self>) -> Result<()> {
         let Some(agent) = &self.local else {
             return Ok(());

@@ -1,4 +1,5 @@
-//! The client and the agent of its host, behind a pipe: what they hand over, and how answers come back.
+//! The programs of the client's host: the client, which carries out its script, and the agent, to which it writes through a pipe. They hand
+//! requests to the transport and receive answers.
 
 use super::super::programs::{SimulatedDisplayPayload, TTY, bytes};
 use super::super::request_events::DisplayRequestPoint;
@@ -11,7 +12,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 impl DisplaySite {
-    /// The client: what it does, one thing after another.
+    /// The client's loop: carries out the actions of its script in order.
     pub(super) async fn carry_out(self: Rc<Self>, actions: VecDeque<Action>) -> Result<()> {
         let mut gathered = Vec::new();
         for action in actions {
@@ -19,7 +20,7 @@ impl DisplaySite {
                 Action::Request(request) => {
                     self.make(&request).await;
                     if bytes(&gathered) + request.length() > self.gathers {
-                        // It goes with the next ones.
+                        // The request would not fit: it goes with the next ones.
                         self.hand_over(std::mem::take(&mut gathered)).await?;
                     }
                     self.client.borrow_mut().make(&request);
@@ -38,6 +39,7 @@ impl DisplaySite {
         Ok(())
     }
 
+    /// Charges the client for making a request.
     async fn make(&self, request: &SimulatedDisplayRequest) {
         self.pass(DisplayRequestPoint::Call, std::slice::from_ref(request));
         let takes = self.costs[0].as_ref().map_or(Duration::ZERO, |costs| {
@@ -47,7 +49,7 @@ impl DisplaySite {
             .await;
     }
 
-    /// Waits until all is answered that an answer was wanted of.
+    /// Waits until every request that asks for an answer has been answered.
     async fn await_answers(&self) {
         while !self.client.borrow().is_answered() {
             self.answered.wait().await;
@@ -56,7 +58,7 @@ impl DisplaySite {
         self.pass_at(self.now(), DisplayRequestPoint::Done, completed);
     }
 
-    /// The client hands over what it has, and waits until that is taken: by the transport, or the pipe.
+    /// Hands requests to the transport, or to the agent's pipe if there is one, and waits until they are taken.
     async fn hand_over(self: &Rc<Self>, requests: Vec<SimulatedDisplayRequest>) -> Result<()> {
         if requests.is_empty() {
             return Ok(());
@@ -81,12 +83,13 @@ impl DisplaySite {
         Ok(())
     }
 
-    /// The agent: takes what is in the pipe, at once or when it looks next where it had nothing to do, and hands it to the transport.
+    /// The agent's loop: takes requests from the pipe and hands them to the transport. Over `ikp` an idle agent notices them at its next
+    /// poll.
     pub(super) async fn forward_pipe(self: Rc<Self>) -> Result<()> {
         let Some(agent) = &self.remote else {
             return Ok(());
         };
-        // To a stream it hands on what was written at once; a message of V's takes all that there is.
+        // A message of V takes as much of the pipe as fits into it; to a connection the agent forwards one write at a time (`most` of 0).
         let (polls, most) = match &self.route {
             DisplaySiteRoute::Calls { there, .. } => (true, there[0].room() as usize),
             _ => (false, 0),
@@ -110,7 +113,7 @@ impl DisplaySite {
         }
     }
 
-    /// There is more room in the pipe: the client may go on, once the agent waits.
+    /// Writes the client's blocked requests if the pipe has room for them. The client then continues once the agent waits.
     fn write_waiting(&self, agent: &RemoteAgent) {
         if let Some(requests) = agent.pipe.borrow_mut().write_waiting() {
             self.pass(DisplayRequestPoint::Send, requests);
@@ -118,7 +121,8 @@ impl DisplaySite {
         }
     }
 
-    /// Hands requests over, and waits until they are taken, or carried out.
+    /// Sends requests to the display's host, and waits until the transport has taken them or, with calls and on one host, until they are
+    /// answered.
     async fn transport(
         self: &Rc<Self>,
         point: DisplayRequestPoint,
@@ -147,7 +151,7 @@ impl DisplaySite {
                     (line.put(0, self.now(), length), line.crossing_time(0, TTY))
                 };
                 self.cross_line(there, requests);
-                // The driver keeps so much.
+                // The driver buffers `TTY` bytes, so the writer continues when no more than that is still to be sent.
                 let room = Instant(left.0.saturating_sub(kept.0));
                 self.context.sleep_until(room).await;
             }
@@ -155,7 +159,7 @@ impl DisplaySite {
         Ok(())
     }
 
-    /// Answers are at the client's host: its program, or its agent, takes them and sees them.
+    /// Charges the client, or its agent if there is one, for answers that have arrived, and handles them once they are noticed.
     pub(super) async fn take_answers(self: Rc<Self>, answers: Vec<u8>) -> Result<()> {
         let program = if self.remote.is_some() {
             DisplaySiteProgram::RemoteAgent

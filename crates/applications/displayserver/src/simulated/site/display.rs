@@ -1,4 +1,4 @@
-//! The display's program: one request after another, drawn piece by piece, then answered.
+//! The display's program: it carries out requests one after another, draws each in pieces, then answers it.
 
 use super::super::programs::{PIECE, SimulatedDisplayPayload};
 use super::super::request_events::DisplayRequestPoint;
@@ -11,14 +11,14 @@ use stackline_core::time::{Duration, Instant};
 use std::rc::Rc;
 
 impl DisplaySite {
-    /// The display: takes a message, carries out what is asked in it, and replies to a client that waits for that.
+    /// The display's loop: takes a message and carries out its requests. Without an agent, it replies to the whole message at the end.
     pub(super) async fn draw_requests(self: Rc<Self>) -> Result<()> {
         loop {
             let requests = self.inbox.next().await;
             self.waiting
                 .set(self.waiting.get() - super::bytes(&requests));
             match &self.local {
-                // What an agent has taken is there already.
+                // The agent has already paid for receiving the message.
                 Some(agent) => {
                     self.look_for_room(agent);
                     self.work(
@@ -47,7 +47,7 @@ impl DisplaySite {
         }
     }
 
-    /// One request: read and kept, then drawn and answered. The answers.
+    /// Carries out one request: parses and stores it, draws, and returns the bytes of its answers.
     async fn draw_request(&self, request: &SimulatedDisplayRequest) -> Result<Vec<u8>> {
         let number = request.number;
         self.pass_at(self.now(), DisplayRequestPoint::Parse, number..=number);
@@ -76,12 +76,14 @@ impl DisplaySite {
         Ok(answers)
     }
 
+    /// Occupies the display's processor for `takes`.
     async fn operate(&self, takes: Duration) {
         self.work(DisplaySiteProgram::Display, WorkKind::Operations, takes)
             .await;
     }
 
-    /// Draws so long, piece by piece; the last of it, as long as that is said, is for the answer.
+    /// Works for `left` in pieces of at most `PIECE`. The last `answer` of the time is
+    /// for the answer: drawing ends before it.
     async fn draw(&self, request: &SimulatedDisplayRequest, mut left: Duration, answer: Duration) {
         if left <= answer {
             self.rendered(self.now(), request);
@@ -92,14 +94,14 @@ impl DisplaySite {
             let before = left;
             left = Duration(before.0 - piece.0);
             if before > answer && left <= answer {
-                // The piece ends with what is of the answer.
+                // The last part of this piece is already for the answer.
                 let of_answer = answer.0 - left.0;
                 self.rendered(Instant(self.now().0 - of_answer), request);
             }
         }
     }
 
-    /// What a request changes is drawn, and with it what those before it changed that were not drawn by themselves.
+    /// Records that a request is drawn at `at`, and with it all earlier requests that were not drawn by themselves.
     fn rendered(&self, at: Instant, request: &SimulatedDisplayRequest) {
         if request.wants || request.draw.is_some() {
             let mut program = self.program.borrow_mut();
@@ -109,7 +111,7 @@ impl DisplaySite {
         }
     }
 
-    /// Gives answers to the agent: a terminal's byte by byte.
+    /// Gives answers to the agent; for a terminal, byte by byte.
     fn answer_by(&self, agent: &LocalAgent, answers: Vec<u8>) {
         if self.class == DisplaySceneClass::Terminal {
             for byte in answers {
@@ -120,7 +122,7 @@ impl DisplaySite {
         }
     }
 
-    /// Replies to a client that waits until its message is carried out.
+    /// Replies to a client that waits until its message is carried out: over the call, or directly on the same host.
     fn reply(&self, reply: Vec<u8>) {
         match &self.route {
             DisplaySiteRoute::Calls { there, .. } => {

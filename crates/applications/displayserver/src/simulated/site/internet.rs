@@ -1,5 +1,6 @@
-//! The internet server of the display's side: the stream from the client's host ends here, and the display's agent reads and writes it in
-//! blocks. On the display's own host that is one more program; on another one each block crosses the network once more, by V's messages.
+//! The internet server on the display's side: the connection from the client's host ends here, and the display's agent reads and writes it
+//! in blocks. The server is one more program on the display's host, or is on another host: then each block crosses the network again in V's
+//! messages (remote calls).
 
 use super::super::programs::{KEPT, SimulatedDisplayPayload, bytes};
 use super::super::request_events::DisplayRequestPoint;
@@ -13,10 +14,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// What the agent sends to ask for a block (V's messages have 32 bytes).
+/// Bytes of the agent's request for a block (a message of V has 32 bytes).
 const ASKS: u64 = 32;
 
-/// Calls of the display's agent to another host: for blocks, and with them.
+/// Calls of the display's agent to an internet server on another host: `reads` ask for a block of requests, `writes` bring answers.
 pub(super) struct BlockCalls {
     pub(super) reads: Calls,
     pub(super) writes: Calls,
@@ -24,19 +25,21 @@ pub(super) struct BlockCalls {
 
 /// The internet server.
 pub(super) struct InternetServer {
-    /// None where it is on the display's host.
+    /// The agent's calls to the server. None if the server is on the display's host.
     pub(super) calls: Option<BlockCalls>,
+    /// Requests that have arrived by the connection and that the server has not taken yet.
     came: Mailbox<Vec<SimulatedDisplayRequest>>,
-    /// What was taken out of the stream and not read as a block.
+    /// Requests that the server has taken and that the agent has not read yet.
     blocks: RefCell<VecDeque<SimulatedDisplayRequest>>,
-    /// The agent waits for a block.
+    /// Whether the agent waits for a block.
     is_asked: Cell<bool>,
+    /// Whether the server has stopped reading the connection because more than `KEPT` bytes wait in `blocks`.
     is_full: Cell<bool>,
 }
 
 impl InternetServer {
     pub(super) fn new(context: &ProgramContext, calls: Option<BlockCalls>) -> Self {
-        // On another host it is asked for each block; here the agent waits.
+        // On another host the agent asks for each block, also the first; on the same host it waits from the start.
         let is_asked = Cell::new(calls.is_none());
         Self {
             calls,
@@ -47,12 +50,12 @@ impl InternetServer {
         }
     }
 
-    /// Bytes that can be read as blocks.
+    /// Bytes that the agent can read.
     fn waiting(&self) -> usize {
         bytes(self.blocks.borrow().iter())
     }
 
-    /// Takes a block of so many bytes at most.
+    /// Takes whole requests of at most `most` bytes together; a single one may be larger.
     fn take_block(&self, most: usize) -> Vec<SimulatedDisplayRequest> {
         let mut blocks = self.blocks.borrow_mut();
         let mut block: Vec<_> = blocks.pop_front().into_iter().collect();
@@ -66,7 +69,7 @@ impl InternetServer {
 }
 
 impl DisplaySite {
-    /// Starts the server's programs.
+    /// Starts the server's tasks.
     pub(super) fn start_internet(self: &Rc<Self>, ports: &Ports, server: &InternetServer) {
         let far = ports[1].clone();
         self.spawn(|site| async move {
@@ -104,7 +107,7 @@ impl DisplaySite {
         }
     }
 
-    /// The server takes requests out of the stream: then they can be read as blocks.
+    /// The server's loop: takes requests from the connection, so that the agent can read them.
     async fn take_from_stream(self: Rc<Self>) -> Result<()> {
         let DisplaySiteRoute::Internet(ports, server) = &self.route else {
             return Ok(());
@@ -121,13 +124,13 @@ impl DisplaySite {
         }
     }
 
-    /// So many bytes go through the server, either way.
+    /// Charges the server for passing on a message of this many bytes, in either direction.
     async fn cross(&self, bytes: usize) {
         let of_bytes = self.of_bytes(DisplaySiteProgram::Internet, bytes);
         self.message(DisplaySiteProgram::Internet, of_bytes).await;
     }
 
-    /// Gives the agent a block where it waits for one.
+    /// Gives the agent a block if it waits for one and there is any. Resumes reading once half of `KEPT` is free.
     fn give_block(&self, ports: &Ports, server: &InternetServer) {
         if !server.is_asked.get() || server.blocks.borrow().is_empty() {
             return;
@@ -143,7 +146,7 @@ impl DisplaySite {
                 let length = bytes(&block) as u64;
                 calls.reads[1].answer(length, SimulatedDisplayPayload::Requests(block));
             }
-            // It is on this host since it came before.
+            // Server and agent share the host, which the block has already reached: it does not pass `Arrive`.
             (None, Some(agent)) => agent.came.give(block),
             (None, None) => {}
         }
@@ -153,7 +156,7 @@ impl DisplaySite {
         }
     }
 
-    /// The agent asks for the next block.
+    /// Asks the server for the next block on behalf of the agent.
     pub(super) fn ask_for_block(self: &Rc<Self>, ports: &Ports, server: &InternetServer) {
         let Some(calls) = &server.calls else {
             server.is_asked.set(true);
@@ -167,7 +170,7 @@ impl DisplaySite {
         });
     }
 
-    /// The server takes answers and sends them to the client's host.
+    /// Passes answers through the server, which sends them to the client's host.
     pub(super) fn cross_back(
         self: &Rc<Self>,
         far: &MessagePort<SimulatedDisplayPayload>,

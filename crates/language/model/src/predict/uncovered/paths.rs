@@ -1,4 +1,5 @@
-//! Properties of paths that no formula covers: changes over time, jitter, queues that drop early, other parts.
+//! Properties of paths that no formula covers: changes over time, jitter, queues that drop early, calls of other parts
+//! on the same links.
 
 use super::shared_words::{LEAST_TIMEOUT_S, LITTLE, name};
 use crate::path::{HopModel, PathModel};
@@ -8,15 +9,15 @@ use alloc::format;
 use alloc::string::String;
 use stackline_core::units;
 
-/// With this many standard deviations beyond the mean, few packets are later.
+/// Few packets are delayed by more than this many standard deviations above the mean.
 const DEVIATIONS: f64 = 2.0;
-/// With this many standard deviations beyond the mean, hardly any packet is later.
+/// Hardly any packet is delayed by more than this many standard deviations above the mean.
 const ALL_DEVIATIONS: f64 = 5.0;
 /// Jitter of at least this share of the round-trip time affects a stream.
 const NOTICED: f64 = 0.01;
 
-/// Properties that change during a run, or packets that are duplicated. A long-run mean is not that of a run, and
-/// calls that follow one another are more frequent while they are short.
+/// Properties that change during a run, or duplicated packets. The mean of a run is not the long-run mean: calls that
+/// follow one another are more frequent while they are short.
 pub(super) fn unsteady(s: &Situation<'_>) -> Result<(), String> {
     let reasons = s.there.unsteady.iter().chain(&s.back.unsteady);
     reasons.into_iter().next().map_or(Ok(()), |reason| {
@@ -24,7 +25,7 @@ pub(super) fn unsteady(s: &Situation<'_>) -> Result<(), String> {
     })
 }
 
-/// Parts other than bulk transfers on the same links.
+/// Other parts with turns (not bulk transfers) on the same links. A turn is one call, exchange or connection.
 pub(super) fn beside_turns(s: &Situation<'_>) -> Result<(), String> {
     let takes_time = |hop: &&HopModel| hop.rate_bit_s.is_some();
     let hops = s.there.hops.iter().chain(&s.back.hops);
@@ -70,9 +71,9 @@ pub(super) fn jitter_of_transfer(
     )
 }
 
-/// Jitter in turns of `turn_s` seconds. A message is complete when the latest of its packets arrives; a single packet
-/// arrives after the mean delay. A stream's bare acknowledgements precede answers, which wait for them where packets
-/// stay in order.
+/// Jitter in turns of `turn_s` seconds. `alone` says that each message is a single packet: such a message arrives
+/// after the mean delay, a longer one only when the latest of its packets arrives. A stream also sends bare
+/// acknowledgements before answers; where packets stay in order, answers wait for them.
 pub(crate) fn jitter_of_turns(s: &Situation<'_>, turn_s: f64, alone: bool) -> Result<(), String> {
     let of = |deviations| jitter_s(&s.there, deviations) + jitter_s(&s.back, deviations);
     if of(DEVIATIONS) <= LITTLE * turn_s {

@@ -8,7 +8,7 @@ use alloc::string::String;
 pub(super) const LITTLE: f64 = 0.04;
 /// With a probability of a loss up to this, a run is assumed to have none.
 pub(super) const SELDOM: f64 = 0.05;
-/// Least cost of a loss at the end of a flight: Linux's minimum retransmission timeout, s.
+/// Linux's minimum retransmission timeout, s: the least cost of a loss at the end of a window.
 pub(super) const LEAST_TIMEOUT_S: f64 = 0.2;
 /// The first retransmission timeout, s (RFC 6298, section 2.1).
 pub(super) const FIRST_TIMEOUT_S: f64 = 1.0;

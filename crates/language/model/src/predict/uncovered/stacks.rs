@@ -1,4 +1,5 @@
-//! What of a stack no form covers: options that make another of it, buffers, sizes that are drawn.
+//! Properties of stacks that no formula covers: options that change a protocol's behaviour, congestion control, how
+//! windows open, send buffers, random sizes.
 
 use super::shared_words::{FIRST_TIMEOUT_S, LEAST_TIMEOUT_S, LITTLE};
 use crate::predict::flow_limits::ModelledFlow;
@@ -13,7 +14,7 @@ use alloc::string::String;
 use stackline_core::catalogue::{ClosedForm, OptionValue};
 use stackline_core::socket_memory;
 
-/// Options that the forms know of, or that change nothing that they say.
+/// Options that the formulas take into account, or that do not affect their figures.
 const KNOWN: [&str; 15] = [
     "nodelay",
     "congestion",
@@ -31,20 +32,20 @@ const KNOWN: [&str; 15] = [
     "gso",
     "sealed",
 ];
-/// Bytes that a writer may be ahead in a piece: a train.
+/// The most bytes that are handed over at once (a train), 64 KiB.
 const TRAIN: f64 = 65_536.0;
-/// A writer waits until so much of its buffer is free.
+/// A blocked writer goes on when this share of its send buffer is free.
 const FREE: f64 = 1.0 / 3.0;
-/// What a block of data takes of a send buffer of Linux beside its bytes.
+/// Bytes that Linux charges to a send buffer for each packet in it, beside the payload.
 const BLOCK: u64 = 1536;
-/// Segments that begin a connection, or that units are cut into beyond the least.
+/// The number of segments is uncertain by this much: control messages, and units that are cut into one segment more.
 const EDGE: u64 = 2;
-/// Of so many first windows one round trip more is little.
+/// From so many first windows on (2^10 - 1, sent in ten round trips that double), one round trip more hardly matters.
 const ROUNDS: f64 = 1023.0;
-/// A send buffer of Linux grows to this, as asked for.
+/// The size to which Linux's send buffer grows where none is written, in bytes as an application would ask for it.
 const GROWS_TO: u64 = 2 << 20;
 
-/// Whether an option has the value that the forms are of.
+/// Whether an option has the value for which the formulas hold.
 fn is_usual(name: &str, value: &OptionValue) -> bool {
     let times = [
         ("least_timeout", LEAST_TIMEOUT_S),
@@ -67,7 +68,8 @@ fn is_usual(name: &str, value: &OptionValue) -> bool {
     }
 }
 
-/// A stack with windows, acknowledgements, timers or recovery of its own.
+/// Stacks whose windows, acknowledgements, timers or recovery are not those of the formulas: smoltcp, and options with
+/// unusual values.
 pub(super) fn options(s: &Situation<'_>) -> Result<(), String> {
     let stack = &s.part.stack;
     if stack.facts.form == ClosedForm::SmolTcp {
@@ -92,7 +94,8 @@ pub(super) fn options(s: &Situation<'_>) -> Result<(), String> {
     })
 }
 
-/// Algorithms that go by delay or rate open and keep another window, and let packets leave one by one.
+/// Congestion control without a formula, if more than one segment is sent. Algorithms that react to delay or rate have
+/// another window and space their packets. `bytes` is `None` for a transfer without end.
 pub(super) fn congestion(s: &Situation<'_>, bytes: Option<u64>) -> Result<(), String> {
     match &s.transport.congestion {
         CongestionModel::Other(name)
@@ -104,7 +107,7 @@ pub(super) fn congestion(s: &Situation<'_>, bytes: Option<u64>) -> Result<(), St
     }
 }
 
-/// A few packets that are not full, each by itself, where one takes a part of the time to pass a link or a host.
+/// A few partly filled packets (`nodelay`), where one packet takes a good part of the time on a link or a host.
 pub(super) fn packets_alone(flow: &ModelledFlow<'_>, elapsed_s: f64) -> Result<(), String> {
     const FEW: u64 = 60;
     let s = flow.s;
@@ -127,7 +130,8 @@ pub(super) fn packets_alone(flow: &ModelledFlow<'_>, elapsed_s: f64) -> Result<(
     Ok(())
 }
 
-/// A beginning that goes otherwise than segment by segment, or that a segment more makes a round trip longer.
+/// Slow start that the formula does not describe: in QUIC, or while hosts copy; or where one segment more would take
+/// one round trip more.
 pub(super) fn opening(
     flow: &ModelledFlow<'_>,
     estimate: &TransferEstimate<'_>,
@@ -153,7 +157,7 @@ pub(super) fn opening(
     let Some(packets) = flow.packets().filter(|_| first < u64::MAX) else {
         return Ok(());
     };
-    // A window holds twice as many as the one before: the first and the sums of the next ones.
+    // Each window is twice the one before. `sent` counts the segments of all windows up to `window`.
     let mut window = first;
     let mut sent = first;
     while sent + EDGE < packets {
@@ -173,7 +177,7 @@ pub(super) fn opening(
     Ok(())
 }
 
-/// Data that a send buffer holds of that stream, in bytes, whose packets carry so much.
+/// Payload that the send buffer holds, in bytes, if each packet carries `payload` bytes.
 fn held_bytes(s: &Situation<'_>, payload: u64) -> f64 {
     let written = s.part.stack.number("send_buffer");
     if s.part.stack.facts.form != ClosedForm::Tcp {
@@ -183,8 +187,8 @@ fn held_bytes(s: &Situation<'_>, payload: u64) -> f64 {
     count_to_f64(memory) * count_to_f64(payload) / count_to_f64(payload + BLOCK)
 }
 
-/// A send buffer that does not hold what is on its way: it is filled when a part of it is free, by whole trains, which differs with units,
-/// acknowledgements and what the window was when they were made.
+/// A send buffer too small for the data in flight. It is refilled in trains when part of it is free, so the amount in
+/// flight depends on unit sizes, acknowledgements and earlier windows.
 pub(super) fn send_buffer(flow: &ModelledFlow<'_>, rtt_s: f64) -> Result<(), String> {
     let s = flow.s;
     let segment = s.transport.segment_bytes;
@@ -212,7 +216,7 @@ pub(super) fn send_buffer(flow: &ModelledFlow<'_>, rtt_s: f64) -> Result<(), Str
     Err("the send buffer is the limit: it is refilled when part of it is free, in trains of up to 64 KiB, and no closed-form formula gives the amount in flight".into())
 }
 
-/// A message that its send buffer does not hold.
+/// A message that does not fit into the written send buffer.
 pub(super) fn buffer_of_message(s: &Situation<'_>, bytes: u64) -> Result<(), String> {
     let written = s.part.stack.number("send_buffer");
     if s.transport.stream && written.is_some_and(|written| written < bytes) {
@@ -221,8 +225,8 @@ pub(super) fn buffer_of_message(s: &Situation<'_>, bytes: u64) -> Result<(), Str
     Ok(())
 }
 
-/// Units of a transfer whose sizes differ so much, or are so few, that chance decides how much is moved; and datagrams in several
-/// fragments now and then.
+/// Random unit sizes in a transfer: so few units, or so different ones, that chance decides how much is moved; or
+/// datagrams that are sometimes fragmented.
 pub(super) fn sizes_of_transfer(flow: &ModelledFlow<'_>) -> Result<(), String> {
     let s = flow.s;
     let Some(drawn) = s.drawn_sizes().next() else {
@@ -243,9 +247,10 @@ pub(super) fn sizes_of_transfer(flow: &ModelledFlow<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Turns over QUIC, whose packets carry acknowledgements and more beside data, and whose window only opens for who fills it.
+/// Turns over QUIC, whose packets carry other frames beside data, and whose window opens only when it is filled.
+/// `longest` is the longest message, in bytes.
 pub(crate) fn frames_of_turns(s: &Situation<'_>, turn_s: f64, longest: u64) -> Result<(), String> {
-    // An acknowledgement frame, and a frame's own head.
+    // Bytes of an acknowledgement frame and of a stream frame's header.
     const FRAMES: u64 = 16;
     if s.part.stack.facts.form != ClosedForm::Quic {
         return Ok(());
@@ -274,9 +279,11 @@ pub(crate) fn frames_of_turns(s: &Situation<'_>, turn_s: f64, longest: u64) -> R
     Ok(())
 }
 
-/// Messages of turns whose sizes are drawn: where they need several packets, or take a part of the turn, a mean size is not the mean time.
+/// Random message sizes in turns. If messages need several packets, or a packet takes a good part of the turn, the
+/// time of a message of mean size is not the mean time.
 pub(crate) fn sizes_of_turns(s: &Situation<'_>, turn_s: f64) -> Result<(), String> {
     let segment = s.transport.segment_bytes;
+    // The time of a full packet on the bottleneck.
     let full_s = |path: &crate::PathModel| {
         path.bottleneck(segment)
             .and_then(|hop| hop.serialisation_s(segment + s.transport.header_bytes))

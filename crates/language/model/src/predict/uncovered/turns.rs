@@ -1,4 +1,6 @@
-//! What of turns no form covers: pairs that meet, losses, pauses, connections, means of few draws.
+//! Properties of turns that no formula covers: pairs that wait for each other, losses, pauses, connections, means of
+//! few random values. A turn is one call, one exchange of a unit in each direction, or one connection; a pair is an
+//! initiator with its responder.
 
 use super::shared_words::{FIRST_TIMEOUT_S, LEAST_TIMEOUT_S, LITTLE, SELDOM, busy, name};
 use super::{paths, stacks};
@@ -11,7 +13,8 @@ use alloc::string::String;
 use stackline_core::catalogue::ClosedForm;
 use stackline_core::units;
 
-/// Calls at moments of their own wait behind one that waits for a lost packet.
+/// Calls with intended start times (`paced`) that wait behind one which lost a packet. `loss` is the probability that
+/// a call meets a loss, `made` the number of calls of a pair.
 pub(crate) fn behind_lost(
     s: &Situation<'_>,
     paced: bool,
@@ -28,7 +31,8 @@ pub(crate) fn behind_lost(
     )
 }
 
-/// A mean over so few calls that come at random, with waits of that share of their service, that chance decides.
+/// A mean over too few calls that arrive at random. `waits` is the mean wait as a share of the mean service time,
+/// `chance` the relative error of a run's mean wait.
 pub(crate) fn few_calls(waits: f64, chance: f64) -> Result<(), String> {
     if waits * chance <= 0.5 {
         return Ok(());
@@ -36,9 +40,10 @@ pub(crate) fn few_calls(waits: f64, chance: f64) -> Result<(), String> {
     Err("too few calls with random arrivals: their mean time depends on chance".into())
 }
 
-/// A mean over so few draws, with that variation, that may be so far off by chance.
+/// A mean over too few random values. `variation` is their coefficient of variation, `off` the relative error of their
+/// mean, `draws` their number.
 pub(crate) fn few_draws(variation: f64, off: f64, draws: f64) -> Result<(), String> {
-    // Rare long draws make a mean of few of them anything but normal.
+    // With rare long values, the mean of a few is far from normally distributed.
     const MANY_DRAWS: f64 = 60.0;
     let is_skewed = draws < MANY_DRAWS * variation * variation;
     if off <= LITTLE || (off <= 0.25 && !is_skewed) {
@@ -47,12 +52,14 @@ pub(crate) fn few_draws(variation: f64, off: f64, draws: f64) -> Result<(), Stri
     Err("too few random times are drawn: their mean depends on chance".into())
 }
 
-/// Calls over datagrams that are answered later than their caller waits: they count as lost.
+/// Calls over datagrams whose answers may arrive after the caller has stopped waiting; they count as lost. `longest_s`
+/// is the longest service time.
 pub(crate) fn lost_by_time(
     s: &Situation<'_>,
     network_s: f64,
     longest_s: f64,
 ) -> Result<(), String> {
+    // How long a caller waits where no `timeout` is written.
     const WAITS_S: f64 = 1.0;
     let waits_s = s.part.stack.seconds("timeout").unwrap_or(WAITS_S);
     if s.transport.stream || network_s + longest_s < waits_s {
@@ -64,7 +71,8 @@ pub(crate) fn lost_by_time(
     )
 }
 
-/// Pairs that meet at what is busiest at random, or in turns that are no calls.
+/// Pairs that compete at random for the busiest link or processor. `busy` is the share of the time in which it is
+/// busy; `is_random` is true for random service times, for hosts that copy, and for all turns other than calls.
 pub(crate) fn pairs_that_meet(s: &Situation<'_>, busy: f64, is_random: bool) -> Result<(), String> {
     if s.part.replicas > 1 && busy > LITTLE && is_random {
         return Err(
@@ -75,7 +83,7 @@ pub(crate) fn pairs_that_meet(s: &Situation<'_>, busy: f64, is_random: bool) -> 
     Ok(())
 }
 
-/// Units there and back that are longer than a first window, which opens with them.
+/// Exchanged units longer than the first window, which each turn opens further. `longest` is in bytes.
 pub(crate) fn opening_of_turns(s: &Situation<'_>, longest: u64) -> Result<(), String> {
     let first = s
         .transport
@@ -90,8 +98,9 @@ pub(crate) fn opening_of_turns(s: &Situation<'_>, longest: u64) -> Result<(), St
     )
 }
 
-/// Messages of several packets that hosts copy one by one with their acknowledgements, that wait for those of other pairs, or that come
-/// after a service in which a window closes again.
+/// Messages of several packets that hosts copy together with their acknowledgements, that wait for those of other
+/// pairs, or whose window closes again during a long service time. The array gives seconds of a turn spent on copying,
+/// seconds of waiting for other pairs, and the longest service time.
 pub(crate) fn long_messages(
     s: &Situation<'_>,
     longest: u64,
@@ -122,7 +131,8 @@ pub(crate) fn long_messages(
     Ok(())
 }
 
-/// Messages whose windows open for a good part of the time: how far depends on when the calls before were acknowledged.
+/// Calls that spend a good part of their time waiting for windows to open: how far these open depends on when earlier
+/// calls were acknowledged.
 pub(crate) fn opening_of_calls(window_s: f64, total_s: f64) -> Result<(), String> {
     const MUCH: f64 = 0.15;
     if window_s <= MUCH * total_s {
@@ -134,7 +144,8 @@ pub(crate) fn opening_of_calls(window_s: f64, total_s: f64) -> Result<(), String
     )
 }
 
-/// Calls that wait so long for those of other pairs, or come so often.
+/// Calls of streams that wait longer for other pairs than a retransmission timeout allows; and calls over datagrams of
+/// several pairs with losses. `shared_s` is the wait for other pairs, `alone_s` the rest of a call.
 pub(crate) fn other_pairs(
     s: &Situation<'_>,
     [shared_s, alone_s]: [f64; 2],
@@ -152,7 +163,8 @@ pub(crate) fn other_pairs(
     Ok(())
 }
 
-/// Messages longer than a first window, with pauses in which a window that was opened closes again (RFC 5681 section 4.1).
+/// Messages longer than the first window, with pauses between calls in which the window closes again (RFC 5681 section
+/// 4.1).
 pub(crate) fn idle_window(s: &Situation<'_>, longest: u64) -> Result<(), String> {
     let first = s
         .transport
@@ -167,8 +179,9 @@ pub(crate) fn idle_window(s: &Situation<'_>, longest: u64) -> Result<(), String>
     Ok(())
 }
 
-/// Several pairs whose calls come at moments of their own, the same ones where intervals are constant, and all together keep what is busiest
-/// with them busy for that share of a call or of an interval.
+/// Several pairs whose calls have intended start times and may coincide. `busy` is the time for which the calls of all
+/// pairs keep the busiest link or processor busy, as a share of a call or of the interval between calls, whichever is
+/// shorter.
 pub(crate) fn pairs_at_random(s: &Situation<'_>, busy: f64) -> Result<(), String> {
     if s.part.replicas > 1 && busy > LITTLE {
         return Err(
@@ -179,18 +192,20 @@ pub(crate) fn pairs_at_random(s: &Situation<'_>, busy: f64) -> Result<(), String
     Ok(())
 }
 
-/// Connections alone wait for what closes the ones before from so much of their time on.
+/// The share of their time for which connections without data may keep a link busy; above it they wait for the packets
+/// that close earlier ones.
 pub(crate) const CONNECTIONS_ALONE: f64 = 0.3;
-/// Calls do at once.
+/// The same share for calls with a connection each, which wait sooner.
 pub(crate) const CONNECTIONS_OF_CALLS: f64 = LITTLE;
 
-/// Connections whose links are still busy with the ones before, or with those of other pairs, for more than that share of their time.
+/// Connections whose links or hosts are busy with packets of earlier connections, or of other pairs, for more than the
+/// share `most` of the time `time_s` of a connection.
 pub(crate) fn connections(s: &Situation<'_>, time_s: f64, most: f64) -> Result<(), String> {
-    // SYN, ACK, the introduction, FIN; the same back.
+    // Packets in each direction: SYN, ACK, the introduction, FIN.
     const PACKETS: f64 = 4.0;
     const CONTROL_BYTES: u64 = 64;
     let is_quic = s.part.stack.facts.form == ClosedForm::Quic;
-    // A handshake of QUIC has full packets.
+    // The packets of a QUIC handshake are full.
     let bytes = if is_quic {
         s.transport.segment_bytes
     } else {
@@ -207,7 +222,7 @@ pub(crate) fn connections(s: &Situation<'_>, time_s: f64, most: f64) -> Result<(
     let (there, back) = (each(&s.there), each(&s.back));
     let pairs = f64::from(s.part.replicas);
     let busy_s = PACKETS * there.0.max(back.0) * pairs;
-    // Datagrams that begin and end a connection go again until they are answered.
+    // Over datagrams, the messages that begin and end a connection are repeated until they are answered.
     let most = if s.transport.stream { most } else { LITTLE };
     if is_quic && busy_s > LITTLE * time_s {
         return Err("a QUIC handshake takes up part of the time, and no closed-form formula gives its number of packets".into());
@@ -226,7 +241,9 @@ pub(crate) fn connections(s: &Situation<'_>, time_s: f64, most: f64) -> Result<(
     Ok(())
 }
 
-/// Why no form covers turns of so long, of which that share meets a loss, and which may open a connection each.
+/// The reason why no formula covers turns of any kind, if none does. `turn_s` is the duration of a turn, `loss` the
+/// probability that it meets a loss, `made` the number of turns of a pair; `opens` says that each turn opens a
+/// connection.
 pub(crate) fn turns(
     s: &Situation<'_>,
     turn_s: f64,
@@ -241,7 +258,7 @@ pub(crate) fn turns(
         return Err(busy(host));
     }
     for path in [&s.there, &s.back] {
-        // A queue grows where packets come faster than they leave: at the bottleneck.
+        // The bottleneck is named first, as its queue grows: packets arrive there faster than they leave.
         let narrowest = path
             .bottleneck(s.transport.segment_bytes + s.transport.header_bytes)
             .into_iter();

@@ -1,5 +1,5 @@
-//! One end of a line between IMPs: logical channels with an odd/even bit each, acknowledgements in whatever goes the other way,
-//! hellos, and what goes next (BBN 2499, 2.1.2 and 2.2.1.5). It knows no ways through the network.
+//! One end of a line between IMPs: logical channels with an odd/even bit each, acknowledgements piggybacked on all frames of the other
+//! direction, hellos (routing messages), and the choice of the next frame (BBN 2499, 2.1.2 and 2.2.1.5).
 
 use super::options::ImpOptions;
 use super::packet::{ImpFrame, ImpFrameLoad, ImpPacket};
@@ -9,23 +9,23 @@ use alloc::rc::Rc;
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
 
-/// Channels that one frame acknowledges.
+/// The number of channels that one frame acknowledges.
 const TOGETHER: u16 = 8;
 
-/// Ticks without a word from a line that went down.
+/// Ticks for which an end sends no hello after its line went down.
 const SILENT: u32 = 10;
 
 /// What both ends of a line agree on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineKind {
-    /// Whether it goes by satellite.
+    /// Whether it is a satellite line.
     pub satellite: bool,
-    /// Its channels: an end that has more of them uses no more than the other has.
+    /// Its number of channels: the smaller of what the two ends have.
     pub channels: u16,
 }
 
 impl LineKind {
-    /// A line between IMPs of which these things are chosen.
+    /// The line between two IMPs with these options.
     #[must_use]
     pub fn between(one: &ImpOptions, other: &ImpOptions, satellite: bool) -> Self {
         let channels = |of: &ImpOptions| {
@@ -42,28 +42,30 @@ impl LineKind {
     }
 }
 
-/// A channel of the sender: one packet at a time, held until it is acknowledged.
+/// A sending channel: it holds one packet until that is acknowledged.
 #[derive(Clone, Debug, Default)]
 struct ImpLineChannel {
     packet: Option<ImpPacket>,
     /// When it was sent last.
     sent: Option<Instant>,
+    /// How often the packet was sent.
     tries: u32,
+    /// The odd/even bit, which alternates from packet to packet so that duplicates are recognised.
     odd: bool,
 }
 
-/// What a line did.
+/// Counters of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineCounts {
-    /// Packets sent, those sent again too.
+    /// Packets sent, repetitions included.
     pub packets: u64,
-    /// Their data, bits; what goes again counts once.
+    /// Data bits sent; repetitions are not counted.
     pub bits: u64,
     /// Packets sent again.
     pub again: u64,
-    /// Packets that came and were refused for want of room.
+    /// Packets that arrived and were refused for lack of room.
     pub refused: u64,
-    /// Packets that came and were there already.
+    /// Packets that arrived a second time.
     pub duplicates: u64,
     /// How often it went down.
     pub downs: u64,
@@ -73,42 +75,47 @@ pub struct LineCounts {
 #[derive(Debug)]
 pub struct ImpLine {
     channels: Vec<ImpLineChannel>,
+    /// Free channels.
     free: Vec<u16>,
+    /// Channels whose packets wait to be sent for the first time: without and with priority.
     regular: VecDeque<u16>,
     priority: VecDeque<u16>,
-    /// What waits for its acknowledgement, in the order in which it was sent: may have gone again since.
+    /// Channels and the times at which they were sent, oldest first. Entries of packets acknowledged or sent again since are stale.
     sent: VecDeque<(u16, Instant)>,
-    /// The state of each channel of the receiver, by eights; which eights changed since they were last sent.
+    /// The state of each receiving channel, a bit each, eight to a byte.
     received: Vec<u8>,
+    /// Which of these bytes have changed since they were sent last.
     changed: Vec<bool>,
     again_after: Duration,
     most_tries: u32,
-    /// A routing message that is to go, and a null that says one was heard.
+    /// A routing message that is to be sent.
     routing: Option<Rc<Vector>>,
+    /// Whether the answer to a hello is to be sent.
     answer: bool,
-    /// Whether something is on it.
+    /// Whether a frame is being sent.
     pub(super) is_busy: bool,
-    /// Whether it is used.
+    /// Whether the line is up: packets are sent only then.
     pub(super) is_up: bool,
-    /// Hellos since the last answer, or good ones in a row while it is down.
+    /// Ticks since the last answer to a hello.
     misses: u32,
+    /// While the line is down: ticks with a hello, less those without.
     good: u32,
-    /// Since when a packet of others was refused for want of a channel: hosts let one of these in first.
+    /// When a packet of other IMPs was refused for lack of a channel: it gets the next free one before packets of this IMP's hosts.
     pub(super) owed: Option<Instant>,
-    /// Ticks for which it says nothing, so that the other end learns that it is down.
+    /// Ticks for which it still sends no hello, so that the other end notices that the line is down.
     silent: u32,
-    /// A routing message was heard since it was last looked.
+    /// A routing message has come since the last tick.
     heard: bool,
-    /// What it did.
+    /// Its counters.
     pub counts: LineCounts,
 }
 
-/// What became of a packet that came.
+/// Whether an arriving packet is new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ImpPacketArrival {
     /// It is new.
     New,
-    /// It was there before.
+    /// It arrived before.
     Duplicate,
 }
 
@@ -127,7 +134,7 @@ impl ImpLine {
             regular: VecDeque::new(),
             priority: VecDeque::new(),
             sent: VecDeque::new(),
-            // The bit that a channel expects first is its opposite.
+            // The first packet of a channel has an even bit (false), which differs from this initial state.
             received: alloc::vec![0xff; eights],
             changed: alloc::vec![false; eights],
             again_after: if satellite {
@@ -149,17 +156,17 @@ impl ImpLine {
         }
     }
 
-    /// Packets that wait or are not acknowledged.
+    /// The number of packets that wait or are not acknowledged.
     pub(super) fn held(&self) -> usize {
         self.channels.len() - self.free.len()
     }
 
-    /// Packets that wait to be sent for the first time.
+    /// The number of packets that wait to be sent for the first time.
     pub(super) fn queued(&self) -> usize {
         self.regular.len() + self.priority.len()
     }
 
-    /// Takes a packet, if there is a channel for it.
+    /// Takes a packet to be sent. False if no channel is free.
     pub(super) fn put(&mut self, packet: ImpPacket) -> bool {
         let Some(number) = self.free.pop() else {
             return false;
@@ -174,7 +181,7 @@ impl ImpLine {
         true
     }
 
-    /// A routing message is to go.
+    /// Takes a routing message to be sent, unless the end is silent after the line went down.
     pub(super) fn put_routing(&mut self, vector: Rc<Vector>) {
         self.routing = Some(vector).filter(|_| self.silent == 0);
     }
@@ -188,7 +195,7 @@ impl ImpLine {
             || self.due().is_some_and(|due| due <= now)
     }
 
-    /// When the oldest packet without acknowledgement is to go again.
+    /// When the oldest unacknowledged packet is to be sent again.
     pub(super) fn due(&mut self) -> Option<Instant> {
         while let Some((number, at)) = self.sent.front() {
             if self.channels[usize::from(*number)].sent == Some(*at) {
@@ -199,8 +206,8 @@ impl ImpLine {
         None
     }
 
-    /// What goes next: routing, the answer to a hello, what has to go again, what has priority, the rest, acknowledgements alone. `Err`: a packet went too
-    /// often, the line is no good.
+    /// The next frame: a routing message, the answer to a hello, a retransmission, a packet with priority, another packet, or only
+    /// acknowledgements. `Err`: a packet was sent too often, so the line has to go down.
     pub(super) fn next(&mut self, now: Instant) -> Result<Option<ImpFrame>, ()> {
         let load = if let Some(vector) = self.routing.take() {
             ImpFrameLoad::Routing(vector)
@@ -233,6 +240,7 @@ impl ImpLine {
         }))
     }
 
+    /// The frame load with the packet of a channel. `Err`: it was sent too often.
     fn send(&mut self, number: u16, now: Instant) -> Result<ImpFrameLoad, ()> {
         let channel = &mut self.channels[usize::from(number)];
         let Some(packet) = channel.packet else {
@@ -257,7 +265,7 @@ impl ImpLine {
         })
     }
 
-    /// The eight that changed, or else the first.
+    /// The acknowledgements of a frame: a group of eight channels that changed, or else the first group.
     fn acks(&mut self) -> (u16, u8) {
         let which = self
             .changed
@@ -268,7 +276,7 @@ impl ImpLine {
         (which as u16, self.received[which])
     }
 
-    /// A packet came on a channel.
+    /// Whether a packet that arrived on a channel is new, by its odd/even bit.
     pub(super) fn arrived(&self, channel: u16, odd: bool) -> ImpPacketArrival {
         let (which, bit) = (usize::from(channel / TOGETHER), channel % TOGETHER);
         let known = self
@@ -282,7 +290,7 @@ impl ImpLine {
         }
     }
 
-    /// It was taken, or is one that was: the next frame says so.
+    /// Acknowledges a packet that is accepted, or was before, with the next frame.
     pub(super) fn accept(&mut self, channel: u16, odd: bool) {
         let (which, bit) = (usize::from(channel / TOGETHER), channel % TOGETHER);
         if let (Some(bits), Some(changed)) =
@@ -293,7 +301,7 @@ impl ImpLine {
         }
     }
 
-    /// What the other end says of this one's channels. How many packets it has.
+    /// Handles acknowledgements of the other end. Returns how many channels they free.
     pub(super) fn acknowledged(&mut self, acks: (u16, u8)) -> usize {
         let (which, bits) = acks;
         let first = which * TOGETHER;
@@ -314,18 +322,18 @@ impl ImpLine {
         count
     }
 
-    /// A routing message came: it is answered.
+    /// A routing message has come, which is a hello: it is to be answered.
     pub(super) const fn hello(&mut self) {
         self.heard = true;
         self.answer = self.silent == 0;
     }
 
-    /// The other end heard this one's.
+    /// The other end has answered a hello.
     pub(super) const fn heard(&mut self) {
         self.misses = 0;
     }
 
-    /// A tick went by. Whether it goes down or comes up by it.
+    /// At a tick: `Some(false)` if the line has to go down (more than `most` ticks without answer), `Some(true)` if it has to come up.
     pub(super) fn tick(&mut self, most: u32, good: u32) -> Option<bool> {
         let heard = core::mem::take(&mut self.heard);
         if self.silent > 0 {
@@ -344,7 +352,7 @@ impl ImpLine {
         (self.good >= good).then_some(true)
     }
 
-    /// It goes down: what it held, in no order. Both ends begin anew when it comes up.
+    /// Takes the line down. Returns the packets that it held, in no order. All channels start anew when it comes up.
     pub(super) fn down(&mut self) -> Vec<ImpPacket> {
         let held = self
             .channels
@@ -370,7 +378,7 @@ impl ImpLine {
         held
     }
 
-    /// It is up again.
+    /// Takes the line up.
     pub(super) const fn up(&mut self) {
         self.is_up = true;
         self.misses = 0;

@@ -1,7 +1,8 @@
-//! The IMP: lines, hosts and one processor around the rooms beside this one. It takes what happens and the time, and says what to do.
+//! The IMP as a state machine: lines, hosts and a processor, with routing, message source and reassembly. Its input is what happens
+//! ([`ImpInput`]) and the time, its output what is to be done ([`ImpOutput`]).
 //!
-//! Everything that comes costs its processor cycles, one thing after the other, and takes effect when they are over. What the levels of
-//! interrupts of the real one did is left out.
+//! Every input costs processor cycles, one job after the other, and takes effect when its job is done. The interrupt levels of the real
+//! machine are not modelled.
 
 mod lines;
 mod messages;
@@ -20,64 +21,64 @@ use stackline_core::time::{Duration, Instant};
 /// What kind of host is at an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostKind {
-    /// Cycles of the IMP's own processor for a word that it generates, and for one that it discards: a fake host's (2.2.1: 25 and 20).
+    /// For a fake host, a program inside the IMP: processor cycles for each word that it generates and that it discards (2.2.1: 25, 20).
     pub fake_cycles: (u64, u64),
 }
 
-/// What happens.
+/// An event for an IMP. Lines and hosts are given by their numbers at the IMP.
 #[derive(Clone, Debug)]
 pub enum ImpInput {
-    /// A frame has come whole over a line.
+    /// A whole frame has arrived over a line.
     Frame(usize, ImpFrame),
-    /// What was on a line has left.
+    /// The frame on a line has been sent: the line is free.
     LineFree(usize),
-    /// A host has a message to send; it has none else until this is accepted or refused.
+    /// A host has a message to send; it offers no other until this one is accepted.
     Offer(u16, ImpMessage),
-    /// The part that was to be read from a host is here.
+    /// The part of a message that [`ImpOutput::Read`] asked for has been read from a host.
     Part(u16),
-    /// A host has taken the first packet of the message that it was given, which has several.
+    /// A host has accepted the first of several packets of a message that is being delivered.
     FirstTaken(u16),
-    /// A host has taken the message that it was given.
+    /// A host has accepted the message that was delivered to it.
     Taken(u16),
-    /// A host is there from now on, or is not.
+    /// A host has come up (true) or gone down.
     HostUp(u16, bool),
 }
 
-/// What is to be done.
+/// What an IMP wants to be done.
 #[derive(Clone, Debug)]
 pub enum ImpOutput {
-    /// Puts a frame on a line.
+    /// Send a frame on a line.
     Send(usize, ImpFrame),
-    /// So many bits of a host's message are to be read.
+    /// Read the next part of a host's message: this many bits.
     Read(u16, u32),
-    /// All of a host's message was read: it may offer another.
+    /// A host's message, by id, was read as a whole: the host may offer another.
     Accepted(u16, u64),
-    /// A message is to be given to a host.
+    /// Deliver a message to a host.
     Deliver(u16, ImpMessage),
     /// A host's message was delivered (RFNM).
     Rfnm(u16, ImpMessage),
-    /// A host's message was not.
+    /// A host's message was not delivered, and why.
     Failed(u16, ImpMessage, ImpDeliveryFailure),
 }
 
-/// What the processor has to do.
+/// A job of the processor.
 #[derive(Clone, Debug)]
 enum ImpJob {
     Frame(usize, ImpFrame),
     Line(usize),
     Part(u16),
-    /// A packet of the message that a host gets, or the last of them.
+    /// Giving a packet of a message to a host; true if it is the last one.
     Deliver(u16, bool),
 }
 
-/// Where a host's message is.
+/// The state of the message that a host sends.
 #[derive(Clone, Copy, Debug, Default)]
 enum ImpHostSending {
     #[default]
     Nothing,
-    /// It waits until it may go.
+    /// It waits for the window or for buffers at its destination.
     Waits(ImpMessage),
-    /// So many parts were read; one of them may wait for room on its way.
+    /// It is being read: the present part, which waits in `stalled` if its line has no room.
     Reads {
         message: ImpMessage,
         number: u32,
@@ -86,59 +87,64 @@ enum ImpHostSending {
     },
 }
 
+/// A host at this IMP.
 #[derive(Debug, Default)]
 struct ImpHost {
     kind: HostKind,
     is_up: bool,
     sending: ImpHostSending,
-    /// What it is to get, the first of them being given since then.
+    /// Complete messages for the host.
     whole: VecDeque<ImpReassembledMessage>,
+    /// Since when the first of them is being delivered.
     giving: Option<Instant>,
-    /// The first of them was answered already.
+    /// Whether the first of them was already answered (`answers_first`).
     is_answered: bool,
 }
 
-/// What an IMP did, for whoever reports (the NCC).
+/// Counters of an IMP, which it reports to the Network Control Center (NCC).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImpCounters {
-    /// Packets that it passed on, or that began or ended here.
+    /// Packets that it forwarded, or that began or ended here.
     pub packets: u64,
-    /// Messages that its hosts sent and got.
+    /// Messages that its hosts sent, and that they received.
     pub messages: (u64, u64),
-    /// Packets that could not be placed anywhere and were dropped: their destination cannot be reached.
+    /// Packets that were dropped because their destination was unreachable.
     pub unreachable: u64,
 }
 
 /// An IMP.
 #[derive(Debug)]
 pub struct ImpNode {
+    /// Its number.
     own: u16,
+    /// How often it was restarted.
     epoch: u16,
     options: ImpOptions,
     lines: Vec<ImpLine>,
-    /// Whether a job of each line waits already.
+    /// By line: whether a job to send on it is already queued.
     line_jobs: Vec<bool>,
     hosts: Vec<ImpHost>,
     processor: ImpProcessor<ImpJob>,
     routing: Routing,
     source: ImpMessageSource,
     destination: Destination,
-    /// Packets of its own, and such that were on a line that went down, for which no line had room.
+    /// Packets for which no line had room: its own, and those of a line that went down.
     waiting: VecDeque<ImpPacket>,
     next_tick: Instant,
-    /// When the first of the other timers is due; absent where anything has happened since that was looked for.
+    /// When the earliest other timer is due; `None` if it has to be computed again.
     next_timer: Option<Instant>,
     out: VecDeque<ImpOutput>,
-    /// Lists that are filled and emptied again and again.
+    /// Lists that are kept only to reuse their memory.
     words: Vec<ImpPacket>,
     wholes: Vec<ImpReassembledMessage>,
-    /// What it did.
+    /// Its counters.
     pub counts: ImpCounters,
+    /// Whether it splits traffic among lines with equally short routes.
     splits: bool,
 }
 
 impl ImpNode {
-    /// One of so many, with lines and hosts. `epoch` says which time this is that it was started.
+    /// IMP number `own` of `imps`, with its lines and hosts. `epoch` counts its restarts.
     #[must_use]
     pub fn new(
         own: u16,
@@ -153,7 +159,7 @@ impl ImpNode {
             .map(|kind| ImpLine::new(&options, *kind))
             .collect();
         if epoch > 0 {
-            // Its neighbours learn first that it was gone.
+            // After a restart its lines begin as down, so that its neighbours notice that it was gone.
             lines.iter_mut().for_each(|line| drop(line.down()));
         }
         let hosts = hosts
@@ -164,7 +170,7 @@ impl ImpNode {
                 ..ImpHost::default()
             })
             .collect();
-        // They do not all tick at once.
+        // Spread the ticks of different IMPs over the interval.
         let next_tick = Instant(options.tick.0 * (u64::from(own) * 37 % 64) / 64);
         Self {
             own,
@@ -188,7 +194,7 @@ impl ImpNode {
         }
     }
 
-    /// Divides packets among lines that lead as near, by their queues.
+    /// The same IMP, which splits traffic among lines with equally short routes, by their load.
     #[must_use]
     pub const fn splitting(mut self) -> Self {
         self.splits = true;
@@ -209,37 +215,37 @@ impl ImpNode {
         self.lines.get(line).is_some_and(|line| line.is_up)
     }
 
-    /// Its ways.
+    /// Its routes.
     #[must_use]
     pub const fn routing(&self) -> &Routing {
         &self.routing
     }
 
-    /// How long its processor worked.
+    /// How long its processor has worked.
     #[must_use]
     pub const fn busy(&self) -> Duration {
         self.processor.busy()
     }
 
-    /// Buffers for messages that are put together: free, promised, all; and packets on their way through.
+    /// Reassembly buffers free, promised and in all; then packets that are passing through.
     #[must_use]
     pub fn buffers(&self) -> (u32, u32, u32, u32) {
         let (free, all) = self.destination.buffers();
         (free, self.destination.promised(), all, self.through())
     }
 
-    /// Messages of one packet for which there is room, now and at most.
+    /// Buffers for messages of one packet: free, and in all.
     #[must_use]
     pub const fn singles(&self) -> (u32, u32) {
         (self.destination.singles(), self.options.pending)
     }
 
-    /// Messages of its hosts that were not answered: when it is started anew their hosts know that they will not be.
+    /// Messages of its hosts that were not answered; if it restarts, they never will be.
     pub fn unanswered(&self) -> impl Iterator<Item = ImpMessage> {
         self.source.unanswered()
     }
 
-    /// Messages of its hosts that were not answered, and messages for its hosts that they did not take yet.
+    /// How many messages of its hosts were not answered, and how many messages for its hosts they have not accepted yet.
     #[must_use]
     pub fn outstanding(&self) -> (usize, usize) {
         (
@@ -250,7 +256,7 @@ impl ImpNode {
 
     // --- the four verbs ---
 
-    /// When something is to be done although nothing happens.
+    /// When [`ImpNode::poll`] has to be called next if nothing happens before.
     #[must_use]
     pub fn deadline(&mut self) -> Option<Instant> {
         if !self.out.is_empty() {
@@ -261,7 +267,7 @@ impl ImpNode {
         Some(processor.min(timer).min(self.next_tick))
     }
 
-    /// When a packet has to go again, or a word about a message is due.
+    /// When the earliest retransmission, or packet about a message, is due.
     fn first_timer(&mut self) -> Instant {
         let jobs = &self.line_jobs;
         let again = self
@@ -282,7 +288,7 @@ impl ImpNode {
             .unwrap_or(Instant(u64::MAX))
     }
 
-    /// Something happens.
+    /// Handles an event: queues its job for the processor.
     pub fn handle(&mut self, now: Instant, input: ImpInput) {
         let ImpOptions { machine, .. } = self.options;
         let costs = machine.costs;
@@ -331,7 +337,7 @@ impl ImpNode {
         }
     }
 
-    /// The next thing to be done by now.
+    /// The next output that is due by now.
     pub fn poll(&mut self, now: Instant) -> Option<ImpOutput> {
         loop {
             if let Some(output) = self.out.pop_front() {
@@ -352,7 +358,7 @@ impl ImpNode {
 
     // --- time ---
 
-    /// Whether any timer came.
+    /// Handles the timers that are due. Whether there were any.
     fn timers(&mut self, now: Instant) -> bool {
         if self.next_timer.is_some_and(|at| now < at) {
             return false;
@@ -385,6 +391,7 @@ impl ImpNode {
         came
     }
 
+    /// The periodic tick: checks the lines, sends routing messages, and looks after messages that wait too long.
     fn tick(&mut self, now: Instant) {
         for line in 0..self.lines.len() {
             match self.lines[line].tick(self.options.misses, self.options.good) {
@@ -409,12 +416,12 @@ impl ImpNode {
         self.look_after_messages(now);
     }
 
-    /// Packets of others on their way through, and of its own.
+    /// Packets held by the lines, which use store-and-forward buffers.
     fn through(&self) -> u32 {
         self.lines.iter().map(|line| line.held() as u32).sum()
     }
 
-    /// What a line's delay is reckoned by.
+    /// The load of a line, from which routing computes its delay.
     fn load(&self, line: &ImpLine) -> usize {
         match self.options.rule {
             Rule::January => line.queued(),
@@ -422,6 +429,7 @@ impl ImpNode {
         }
     }
 
+    /// Queries or gives up messages that wait too long, and takes them away from hosts that do not accept them.
     fn look_after_messages(&mut self, now: Instant) {
         let (mut words, mut lost) = (core::mem::take(&mut self.words), Vec::new());
         let (routing, own) = (&self.routing, self.own);
@@ -454,7 +462,7 @@ impl ImpNode {
 
     // --- the processor ---
 
-    /// Lets the processor put something on a line, if that is free and has something.
+    /// Queues a job to send on a line, if the line is free and has something to send.
     fn kick(&mut self, now: Instant, line: usize) {
         let Some(known) = self.lines.get_mut(line) else {
             return;
@@ -478,7 +486,7 @@ impl ImpNode {
         }
     }
 
-    /// A host is given what the processor has made ready for it.
+    /// The processor has prepared a message for a host: delivery begins.
     fn hand_over(&mut self, now: Instant, host: u16) {
         let Some(known) = self.hosts.get_mut(usize::from(host)) else {
             return;

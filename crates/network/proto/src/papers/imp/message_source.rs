@@ -1,5 +1,6 @@
-//! An IMP as the source of messages: their numbers, how many may be under way to each other IMP, room that is asked for and kept
-//! (BBN 2499, 2.3; RFC 442). It sends nothing itself and reads no host.
+//! An IMP as the source of messages: their numbers, the window of messages under way to each other IMP, and buffers that are requested
+//! there (BBN 2499, 2.3; RFC 442). A *room* is an allocation of buffers for a message of eight packets at a destination.
+//! The caller sends the packets and reads the hosts.
 
 use super::options::ImpOptions;
 use super::packet::{ImpDeliveryFailure, ImpHostAddress, ImpMessage, ImpPacket, ImpPacketKind};
@@ -12,28 +13,31 @@ use stackline_core::time::Instant;
 struct ImpOutstandingMessage {
     number: u32,
     message: ImpMessage,
-    /// When all of it was sent, or what became of it was asked last; none while it is read from its host.
+    /// When all of it was sent, or its fate was queried last; `None` while it is being read from its host.
     sent: Option<Instant>,
+    /// How often its fate was queried.
     queries: u32,
 }
 
-/// What there is towards one other IMP.
+/// The messages towards one other IMP.
 #[derive(Debug, Default)]
 struct Towards {
-    /// Since when the other IMP counts, as far as it is known.
+    /// The epoch of the other IMP (it changes when that IMP restarts), as far as it is known.
     epoch: u16,
+    /// The number of the next message.
     next: u32,
     outstanding: VecDeque<ImpOutstandingMessage>,
-    /// Rooms for messages of eight packets that were promised, and since when the last one was.
+    /// Rooms that were allocated and not used yet.
     rooms: u32,
+    /// When the last room was allocated.
     since: Instant,
-    /// Rooms asked for and not promised yet, and when that was.
+    /// Rooms requested and not allocated yet, and when they were requested.
     asked: u32,
     asked_at: Instant,
 }
 
 impl Towards {
-    /// The oldest message that was not answered.
+    /// The number of the oldest unanswered message.
     fn first(&self) -> u32 {
         self.outstanding
             .front()
@@ -44,15 +48,15 @@ impl Towards {
 /// Whether a message may be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Permit {
-    /// As the message of that number.
+    /// Yes, as the message with this number.
     Number(u32),
     /// Not yet.
     Wait,
-    /// Not yet: room is to be asked for.
+    /// Not yet: a room has to be requested.
     Ask,
 }
 
-/// All other IMPs.
+/// The outgoing messages of an IMP, to all IMPs.
 #[derive(Debug)]
 pub(super) struct ImpMessageSource {
     own: u16,
@@ -69,7 +73,7 @@ impl ImpMessageSource {
         }
     }
 
-    /// A packet to an IMP that says something of one of its own messages, or of room there.
+    /// A packet to another IMP about message `number`, or about a room there.
     fn word(&self, to: ImpHostAddress, kind: ImpPacketKind, number: u32) -> ImpPacket {
         let from = ImpHostAddress {
             imp: self.own,
@@ -88,7 +92,7 @@ impl ImpMessageSource {
         }
     }
 
-    /// Whether that message may go; if so it is under way from now on.
+    /// Whether a message may be sent; if so, it counts as under way.
     pub(super) fn permit(
         &mut self,
         options: &ImpOptions,
@@ -101,7 +105,7 @@ impl ImpMessageSource {
         }
         if options.reservation && message.parts() > 1 {
             if towards.rooms == 0 {
-                // One question is enough for whoever waits.
+                // One request is enough for all messages that wait.
                 if towards.asked > 0 {
                     return Permit::Wait;
                 }
@@ -122,7 +126,7 @@ impl ImpMessageSource {
         Permit::Number(number)
     }
 
-    /// The question after room.
+    /// The request for a room.
     pub(super) fn question(&self, to: ImpHostAddress) -> ImpPacket {
         self.word(
             to,
@@ -131,17 +135,17 @@ impl ImpMessageSource {
         )
     }
 
-    /// The oldest message that was not answered: its receiver need wait for none before.
+    /// The number of the oldest unanswered message; the destination need not wait for earlier ones.
     fn first(&self, to: u16) -> u32 {
         self.towards.get(&to).map_or(0, Towards::first)
     }
 
-    /// Since when another IMP counts, as far as it is known.
+    /// The epoch of another IMP, as far as it is known.
     fn epoch_of(&self, to: u16) -> u16 {
         self.towards.get(&to).map_or(0, |towards| towards.epoch)
     }
 
-    /// Another IMP counts since then: where it was started anew, it knows nothing of what it had promised.
+    /// Notes the epoch of another IMP. If it has restarted, its allocations are void.
     pub(super) fn heard(&mut self, from: u16, epoch: u16) {
         let towards = self.towards.entry(from).or_default();
         if epoch > towards.epoch {
@@ -149,7 +153,7 @@ impl ImpMessageSource {
         }
     }
 
-    /// A packet of a message.
+    /// The packet with part `part` of a message.
     pub(super) fn part(&self, message: &ImpMessage, number: u32, part: u8) -> ImpPacket {
         let kind = ImpPacketKind::Data {
             part,
@@ -171,7 +175,7 @@ impl ImpMessageSource {
         }
     }
 
-    /// All of a message was sent.
+    /// Notes that all of a message was sent.
     pub(super) fn sent(&mut self, now: Instant, to: u16, number: u32) {
         let outstanding = self
             .towards
@@ -183,7 +187,7 @@ impl ImpMessageSource {
             .for_each(|one| one.sent = Some(now));
     }
 
-    /// A message is answered: it.
+    /// Removes a message that was answered, and returns it.
     pub(super) fn answered(&mut self, from: u16, number: u32) -> Option<ImpMessage> {
         let towards = self.towards.get_mut(&from)?;
         let at = towards
@@ -193,7 +197,7 @@ impl ImpMessageSource {
         towards.outstanding.remove(at).map(|one| one.message)
     }
 
-    /// There is room for a message of eight packets.
+    /// Notes a room at another IMP; `was_asked`: it answers a request.
     pub(super) fn room(&mut self, now: Instant, from: u16, was_asked: bool) {
         let towards = self.towards.entry(from).or_default();
         towards.rooms += 1;
@@ -203,7 +207,7 @@ impl ImpMessageSource {
         }
     }
 
-    /// There is room for a message of one packet that was sent in vain: it, once more.
+    /// A buffer is kept for a message of one packet that was refused: returns its packet, to be sent again.
     pub(super) fn once_more(&self, from: u16, number: u32) -> Option<ImpPacket> {
         let towards = self.towards.get(&from)?;
         let one = towards
@@ -213,14 +217,14 @@ impl ImpMessageSource {
         Some(self.part(&one.message, number, 0))
     }
 
-    /// When room that nobody uses is given back.
+    /// When the first unused rooms are given back.
     pub(super) fn deadline(&self, options: &ImpOptions) -> Option<Instant> {
         let kept = self.towards.values().filter(|towards| towards.rooms > 0);
         kept.map(|towards| towards.since + options.allocation_kept)
             .min()
     }
 
-    /// Gives back what nobody used in time.
+    /// Gives back rooms that were not used in time.
     pub(super) fn give_back(
         &mut self,
         options: &ImpOptions,
@@ -252,7 +256,7 @@ impl ImpMessageSource {
         }
     }
 
-    /// What is asked after a long time, and which messages are given up.
+    /// At a tick: repeats requests and queries that were not answered for long, and gives up messages (`lost`).
     pub(super) fn tick(
         &mut self,
         options: &ImpOptions,
@@ -323,7 +327,7 @@ impl ImpMessageSource {
             .map(|one| one.message)
     }
 
-    /// How many those are.
+    /// The number of messages that were not answered yet.
     pub(super) fn outstanding(&self) -> usize {
         self.towards
             .values()

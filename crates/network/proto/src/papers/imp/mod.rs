@@ -1,18 +1,19 @@
 //! The Interface Message Processor of the ARPANET in 1973, as a machine (BBN Report 2499; RFC 442, 449, 528, 626).
 //!
-//! A host's message of up to 8063 bits goes as up to eight packets of 1008. Each is held until the next IMP has acknowledged it;
-//! the last IMP puts them together in room that was reserved, gives the message to its host, and answers with an RFNM.
+//! A host's message of up to 8063 bits is sent as up to eight packets of 1008 bits. Each IMP holds a packet until the next one has
+//! acknowledged it. The last IMP reassembles the message in buffers that were reserved, delivers it to its host, and answers with an
+//! RFNM (Request For Next Message).
 //!
 //! | module | one idea |
 //! | --- | --- |
-//! | [`packet`] | what they send one another |
-//! | [`options`] | processor, memory, rules |
-//! | [`line`](mod@line) | channels between two of them: held, acknowledged, sent again |
-//! | [`routing`] | which line leads where |
-//! | `message_source` | numbers of messages, the window, room that is asked for |
-//! | `reassembly` | room, order, answers |
-//! | `processor` | one thing after the other |
-//! | [`machine`] | the IMP around these |
+//! | [`packet`] | packets and frames between IMPs |
+//! | [`options`] | the options of an IMP: processor, memory, rules |
+//! | [`line`](mod@line) | one end of a line: channels, acknowledgements, retransmission |
+//! | [`routing`] | which line leads to which IMP |
+//! | `message_source` | outgoing messages: numbers, window, reserved buffers |
+//! | `reassembly` | incoming messages: buffers, order, answers |
+//! | `processor` | the queue of jobs, each of which takes time |
+//! | [`machine`] | the IMP that is made of these |
 
 pub mod line;
 pub mod machine;

@@ -1,31 +1,31 @@
-//! What is chosen of an IMP: its processor, its memory, the rules of its time.
+//! The options of an IMP: its processor, its buffers, its timers, and the routing rule of its year.
 
 use stackline_core::network::ImpSettings;
 use stackline_core::time::Duration;
 
-/// A type of machine: how fast, and what packets cost it.
+/// A type of machine: its speed, and the cycles that its work takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImpHardware {
-    /// A cycle of its memory, ns; 0 is infinitely fast.
+    /// The time of a memory cycle, ns; 0 is infinitely fast.
     pub cycle_ns: u64,
-    /// What things cost it, in cycles.
+    /// The cycles that its work takes.
     pub costs: ImpCycleCosts,
 }
 
-/// Cycles.
+/// What an IMP's work costs, in processor cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImpCycleCosts {
-    /// A frame comes over a line.
+    /// Receiving a frame from a line.
     pub line_in: u64,
-    /// A packet is looked at: where it goes, and whether there is room.
+    /// Processing a packet: finding its route and a buffer.
     pub task: u64,
-    /// A frame is put on a line.
+    /// Sending a frame on a line.
     pub line_out: u64,
-    /// A word of a packet comes from a host, in hundredths.
+    /// Reading a word of a packet from a host, in hundredths of a cycle.
     pub host_in_word: u64,
-    /// A word of a message goes to a host, in hundredths.
+    /// Giving a word of a message to a host, in hundredths of a cycle.
     pub host_out_word: u64,
-    /// An entry of a routing message.
+    /// Processing an entry of a routing message.
     pub routing_entry: u64,
 }
 
@@ -60,75 +60,75 @@ impl ImpHardware {
         cycle_ns: 2200,
         costs: ImpCycleCosts::PRINTED,
     };
-    /// One that costs no time.
+    /// A machine whose work takes no time.
     pub const FREE: Self = Self {
         cycle_ns: 0,
         costs: ImpCycleCosts::PRINTED,
     };
 
-    /// The time of so many cycles.
+    /// The time that `cycles` cycles take.
     #[must_use]
     pub const fn time(&self, cycles: u64) -> Duration {
         Duration(self.cycle_ns.saturating_mul(cycles))
     }
 }
 
-/// How the way of a packet is found.
+/// How routes are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// January 1973: delay is the queue's length and 4, the least of what neighbours say wins at once.
+    /// January 1973: a line's delay is 4 plus its queue's length; the least delay that neighbours report is used at once.
     January,
-    /// September 1973: a line's delay is 4 and its busy channels; who gets worse is held for three ticks.
+    /// September 1973: a line's delay is 4 plus its busy channels; a route that gets worse is held for three ticks.
     September,
 }
 
-/// What is chosen.
+/// The options of an IMP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImpOptions {
     /// Its processor.
     pub machine: ImpHardware,
-    /// Messages of eight packets that it has room to put together: 3 with 12K of memory, 10 with 16K (2.2.1.4).
+    /// Reassembly buffers, in messages of eight packets: 3 with 12K of memory, 10 with 16K (2.2.1.4).
     pub reassembly: u32,
-    /// Packets on their way through it, at most.
+    /// Store-and-forward buffers: the most packets on their way through it.
     pub store_and_forward: u32,
-    /// Messages under way from one IMP to another, at most (2.3).
+    /// The most messages under way from one IMP to another (2.3).
     pub window: u32,
-    /// Packets that a line has or waits for: one a channel, at most (2.2.1.5: 8, formerly 30).
+    /// Channels of a line: each holds one packet that waits or is not acknowledged (2.2.1.5: 8, formerly 30).
     pub channels: u16,
-    /// The same of a satellite link (2.1.2: 32).
+    /// Channels of a satellite line (2.1.2: 32).
     pub satellite_channels: u16,
-    /// A packet without acknowledgement goes again after this.
+    /// The time after which an unacknowledged packet is sent again.
     pub again_after: Duration,
-    /// The same over a satellite link.
+    /// The time after which an unacknowledged packet is sent again on a satellite line.
     pub satellite_again_after: Duration,
-    /// A packet goes again so often, then the line is down.
+    /// How often a packet is sent before the line is declared down.
     pub most_tries: u32,
-    /// How ways are found.
+    /// How routes are found.
     pub rule: Rule,
-    /// How often routing is sent.
+    /// The interval of routing messages.
     pub tick: Duration,
-    /// An IMP so many hops away cannot be reached.
+    /// An IMP this many hops away, or more, counts as unreachable.
     pub most_hops: u16,
-    /// Whether room is asked for before a message is sent.
+    /// Whether buffers are requested before a message of several packets is sent.
     pub reservation: bool,
-    /// How long the answer to a message waits for room for the next (R442, R619).
+    /// How long an RFNM waits for buffers for the sender's next message (RFC 442, RFC 619).
     pub rfnm_waits: Duration,
-    /// How long room that nobody uses is kept by who was given it.
+    /// How long a source IMP keeps an allocation that it does not use.
     pub allocation_kept: Duration,
     /// How long a host may take to accept a message.
     pub host_patience: Duration,
-    /// After this what became of a message is asked.
+    /// The time after which a source IMP queries the fate of a message.
     pub query_after: Duration,
     /// Whether a message of several packets is answered once its host has the first of them, as BBN's program of September 1973 did
     /// (measured in an emulator), and not once it has all: a host that stops in between loses the rest, which nothing reports.
     pub answers_first: bool,
-    /// Messages of one packet that wait for room at their destination, at most.
+    /// Buffers for messages of one packet at a destination.
     pub pending: u32,
     /// Hellos without answer after which a line is down.
     pub misses: u32,
-    /// Good ones after which it is up again.
+    /// Good ticks after which it is up again.
     pub good: u32,
-    /// Blocks that say what is being put together: none is needed where absent. RFC 626's lockup came for want of them.
+    /// Blocks that describe messages in reassembly; `None`: without limit. The lockup of RFC 626 came from a lack of them.
     pub reassembly_blocks: Option<u32>,
 }
 
@@ -163,7 +163,7 @@ impl Default for ImpOptions {
 }
 
 impl ImpOptions {
-    /// What the formula of section 2.1.3 takes for granted: processors, window, room and channels without limit.
+    /// What the formula of section 2.1.3 assumes: processors, window, buffers and channels without limit.
     pub const UNBOUNDED: Self = Self {
         machine: ImpHardware::FREE,
         reassembly: u32::MAX / 16,

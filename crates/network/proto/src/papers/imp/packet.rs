@@ -1,20 +1,20 @@
-//! What IMPs send one another: packets of messages, words about messages, routing, and what acknowledges them.
+//! What IMPs send to each other: packets of messages, packets about messages (requests, answers), routing messages, acknowledgements.
 //!
-//! Formats are those of BBN 2499 (sections 2.1.2 and 2.3) as far as they are counted: nothing here is bytes.
+//! The contents follow BBN 2499 (sections 2.1.2 and 2.3). Packets are values with sizes in bits; they are not encoded as bytes.
 
 use super::routing::Vector;
 use alloc::rc::Rc;
 
 /// Data bits of a full packet: 63 words of 16 bits (BBN 2499, 2.1.2).
 pub const FULL_BITS: u32 = 1008;
-/// Packets of a message, at most.
+/// The most packets in a message.
 pub const MOST_PARTS: u8 = 8;
-/// Bits of a message, at most.
+/// The most data bits in a message.
 pub const FULL_MESSAGE_BITS: u32 = FULL_BITS * MOST_PARTS as u32;
-/// Bits of a word.
+/// Bits in a word of an IMP's memory.
 pub const WORD_BITS: u32 = 16;
 
-/// A host: its IMP and its number there.
+/// The address of a host: its IMP and its number there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ImpHostAddress {
     /// The IMP, from 0.
@@ -26,18 +26,18 @@ pub struct ImpHostAddress {
 /// A message between hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImpMessage {
-    /// Who sends it.
+    /// The sending host.
     pub from: ImpHostAddress,
-    /// Who gets it.
+    /// The receiving host.
     pub to: ImpHostAddress,
     /// Its data, bits; from 0 to [`FULL_MESSAGE_BITS`].
     pub bits: u32,
-    /// What its sender calls it.
+    /// The id that the sending host has given it.
     pub id: u64,
 }
 
 impl ImpMessage {
-    /// How many packets it takes: one even for none of data.
+    /// The number of its packets; one even without data.
     #[must_use]
     pub const fn parts(&self) -> u8 {
         let parts = self.bits.div_ceil(FULL_BITS);
@@ -52,40 +52,40 @@ impl ImpMessage {
     }
 }
 
-/// What a packet is for.
+/// The kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImpPacketKind {
-    /// A part of a message. A message of one packet asks for its room by itself.
+    /// A part of a message. A message of one packet is also a request for a buffer.
     Data {
         /// Which part, from 0.
         part: u8,
         /// How many there are.
         parts: u8,
-        /// What the sending host calls the message.
+        /// The id that the sending host has given the message.
         id: u64,
         /// Bits of the whole message.
         of_bits: u32,
     },
-    /// Room for a message is asked for: of so many packets.
+    /// A request for buffers for a message of that many packets.
     Request {
         /// Packets: 1 or 8.
         packets: u8,
     },
-    /// There is room for it.
+    /// An allocation: buffers for a message of that many packets are reserved.
     Allocate {
         /// Packets: 1 or 8.
         packets: u8,
     },
-    /// The message was delivered (Request For Next Message); `allocates`: there is room for the next.
+    /// The message was delivered (Request For Next Message).
     Rfnm {
-        /// Whether room for a message of eight packets is kept for its sender.
+        /// Whether buffers for another message of eight packets are reserved for its sender.
         allocates: bool,
     },
-    /// Room is given back unused.
+    /// Reserved buffers are given back unused.
     GiveBack,
     /// The message was not delivered.
     Failed(ImpDeliveryFailure),
-    /// What became of a message is asked.
+    /// A query about the fate of a message.
     Query,
 }
 
@@ -96,7 +96,7 @@ pub enum ImpDeliveryFailure {
     DeadImp,
     /// The host is dead.
     DeadHost,
-    /// The host did not take it in time.
+    /// The host did not accept it in time.
     HostSlow,
     /// It was lost in the network: an incomplete transmission.
     Incomplete,
@@ -105,44 +105,44 @@ pub enum ImpDeliveryFailure {
 /// A packet on its way through the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImpPacket {
-    /// The host whose message it is of, and the IMP that sends it.
+    /// The sending host, whose IMP sends the packet; host 0 where the packet is the IMP's own.
     pub from: ImpHostAddress,
     /// Where it goes.
     pub to: ImpHostAddress,
-    /// What it is for.
+    /// Its kind.
     pub kind: ImpPacketKind,
-    /// The number of its message among all from the one IMP to the other.
+    /// The number of its message among all from its IMP to the other.
     pub number: u32,
-    /// The oldest message of its IMP to the other that was not answered: none before it comes any more.
+    /// The number of the oldest unanswered message from its IMP to the other: no message before it will come.
     pub first: u32,
-    /// Since when the sending IMP counts: another one after it was started anew.
+    /// The epoch of the sending IMP: it changes when the IMP restarts, and numbers then begin again.
     pub epoch: u16,
-    /// The same of the IMP that it is for, as far as its sender knows: what was sent to it before it was started anew is void.
+    /// The epoch of the receiving IMP, as far as the sender knows: packets of an earlier epoch are void.
     pub to_epoch: u16,
     /// Data bits in it.
     pub bits: u32,
 }
 
 impl ImpPacket {
-    /// Whether it goes before others: whatever says something of a message, and messages of one packet.
+    /// Whether it has priority: all but the packets of messages of several packets.
     #[must_use]
     pub const fn has_priority(&self) -> bool {
         !matches!(self.kind, ImpPacketKind::Data { parts: 2.., .. })
     }
 
-    /// Whether it has data.
+    /// Whether it carries a host's data.
     #[must_use]
     pub const fn is_data(&self) -> bool {
         matches!(self.kind, ImpPacketKind::Data { .. })
     }
 }
 
-/// What is on a line.
+/// A transmission on a line.
 #[derive(Clone, Debug)]
 pub struct ImpFrame {
     /// What it carries.
     pub load: ImpFrameLoad,
-    /// The states of eight of the receiving channels, and which eight: they acknowledge.
+    /// Acknowledgements: which group of eight receiving channels, and a bit for the state of each.
     pub acks: (u16, u8),
 }
 
@@ -158,9 +158,9 @@ pub enum ImpFrameLoad {
         /// The packet.
         packet: ImpPacket,
     },
-    /// A routing message; hello as well.
+    /// A routing message, which is also a hello to the neighbour.
     Routing(Rc<Vector>),
-    /// Nothing but acknowledgements; `heard`: it answers a hello.
+    /// Nothing but acknowledgements; it may also answer a hello.
     Null {
         /// Whether a routing message was heard.
         heard: bool,
@@ -168,18 +168,18 @@ pub enum ImpFrameLoad {
 }
 
 impl ImpFrame {
-    /// Data bits beside the overhead.
+    /// Its bits without the overhead.
     #[must_use]
     pub const fn bits(&self) -> u32 {
         match &self.load {
             ImpFrameLoad::Packet { packet, .. } => packet.bits,
-            // Of the largest network of the time, a full packet (history of the formats: 68 words less their header).
+            // For the largest network of the time, as long as a full packet: 68 words, less the header.
             ImpFrameLoad::Routing(_) => FULL_BITS,
             ImpFrameLoad::Null { .. } => 0,
         }
     }
 
-    /// The message of a host and the part of it that it carries.
+    /// The id of the message and the part of it that the frame carries, if any.
     #[must_use]
     pub const fn part(&self) -> Option<(u64, u8)> {
         match &self.load {

@@ -1,5 +1,6 @@
-//! An IMP as the destination of messages: room to put them together, their order, what is answered (BBN 2499, 2.3; RFC 442, RFC 626).
-//! It hands nothing to a host itself.
+//! An IMP as the destination of messages: buffers to reassemble them in, their order, and the answers to their sources (BBN 2499, 2.3;
+//! RFC 442, RFC 626). Buffers are *promised* when a source has been sent an allocation that it has not used yet.
+//! Complete messages are returned to the caller, which delivers them to hosts.
 
 use super::options::ImpOptions;
 use super::packet::{
@@ -9,17 +10,17 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
 
-/// Room that is promised is taken back after this, and so is that of a message whose rest does not come (R442).
+/// Promised buffers, and those of a message whose remaining parts do not come, are taken back after this time (RFC 442).
 const IDLE: Duration = Duration(120_000_000_000);
 
-/// A message that is put together, or waits for those before it.
+/// A message that is being reassembled, or that is complete and waits for earlier ones.
 #[derive(Clone, Copy, Debug)]
 struct Assembly {
     message: ImpMessage,
     parts: u8,
-    /// A bit for each part that came.
+    /// A bit for each part that has arrived.
     came: u8,
-    /// The tick before the last of them came.
+    /// The time of the tick before the last part arrived.
     since: Instant,
 }
 
@@ -29,26 +30,27 @@ impl Assembly {
     }
 }
 
-/// What there is from one other IMP.
+/// The messages that come from one other IMP.
 #[derive(Debug, Default)]
 struct ImpIncomingState {
     epoch: u16,
-    /// The next message that goes to its host.
+    /// The number of the next message to be delivered to its host.
     next: u32,
     assemblies: BTreeMap<u32, Assembly>,
-    /// Rooms that are promised and not used yet, and since when the last one was.
+    /// How many messages of eight packets were promised buffers that are not used yet.
     promised: u32,
-    /// Messages of one packet that came in vain and have room now.
+    /// Messages of one packet that were refused, and for which a buffer is now kept.
     awaited: BTreeSet<u32>,
+    /// When buffers were promised last.
     since: Instant,
 }
 
-/// Who waits for room.
+/// A wait for eight buffers.
 #[derive(Clone, Copy, Debug)]
 enum Want {
-    /// It was asked for.
+    /// A source has requested them.
     Asked { by: ImpHostAddress, number: u32 },
-    /// The answer to a message is held back for it, until then.
+    /// An RFNM is held back until `until`, so that it can promise buffers for the next message.
     Rfnm {
         to: ImpHostAddress,
         number: u32,
@@ -56,41 +58,41 @@ enum Want {
     },
 }
 
-/// A message that is whole, for a host.
+/// A complete message, for a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ImpReassembledMessage {
     pub(super) message: ImpMessage,
     pub(super) number: u32,
-    /// Packets of buffers that it has.
+    /// The number of buffers that it occupies.
     packets: u32,
 }
 
-/// All other IMPs.
+/// The incoming messages of an IMP, from all IMPs.
 #[derive(Debug, Default)]
 pub(super) struct Destination {
     own: u16,
     epoch: u16,
-    /// Buffers for parts of messages.
+    /// Free buffers, and all buffers, for packets of messages of several packets.
     free: u32,
     all: u32,
-    /// The same for messages of one packet.
+    /// Free buffers for messages of one packet.
     singles: u32,
-    /// Blocks that say what is put together.
+    /// Free blocks that describe messages in reassembly; `None`: without limit.
     blocks: Option<u32>,
     from: BTreeMap<u16, ImpIncomingState>,
     wants: VecDeque<Want>,
-    /// Messages of one packet that came in vain: whose, and their numbers.
+    /// Messages of one packet that were refused: their sources and numbers.
     refused: VecDeque<(ImpHostAddress, u32)>,
-    /// The last tick.
+    /// The time of the last tick.
     now: Instant,
 }
 
-/// What becomes of a packet of a message.
+/// What happens to a packet of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ImpPacketVerdict {
-    /// It is taken, or is there already.
+    /// It is accepted, or was before.
     Taken,
-    /// There is no room: as if it had not come.
+    /// There is no buffer: it is not acknowledged, and will be sent again.
     Refused,
 }
 
@@ -108,6 +110,7 @@ impl Destination {
         }
     }
 
+    /// A packet of this IMP about message `number` of another.
     fn word(&self, to: ImpHostAddress, kind: ImpPacketKind, number: u32) -> ImpPacket {
         let from = ImpHostAddress {
             imp: self.own,
@@ -125,12 +128,12 @@ impl Destination {
         }
     }
 
-    /// Since when another IMP counts, as far as it is known.
+    /// The epoch of another IMP (it changes when that IMP restarts), as far as it is known.
     pub(super) fn epoch_of(&self, by: u16) -> u16 {
         self.from.get(&by).map_or(0, |known| known.epoch)
     }
 
-    /// A packet of a message that was sent before this IMP was started anew: it may have been delivered then, so that it is not now.
+    /// Refuses a packet that was sent before this IMP restarted: its message may have been delivered then, so it must not be again.
     pub(super) fn void_here(
         &mut self,
         options: &ImpOptions,
@@ -145,7 +148,7 @@ impl Destination {
         ));
     }
 
-    /// The other one was started anew: what came from it before is void.
+    /// Notes the epoch of another IMP. If it has restarted, everything that came from it before is void.
     fn of_epoch(&mut self, options: &ImpOptions, by: u16, epoch: u16) {
         let is_known = self.from.get(&by).map(|known| known.epoch == epoch);
         if is_known == Some(false) {
@@ -162,7 +165,7 @@ impl Destination {
         }
     }
 
-    /// What is put together for another one, and what it was promised, is room again.
+    /// Frees the buffers of another IMP's incomplete messages, and those that it was promised.
     fn void(&mut self, options: &ImpOptions, by: u16) {
         let Some(known) = self.from.get_mut(&by) else {
             return;
@@ -177,13 +180,13 @@ impl Destination {
             .for_each(|one| self.let_go(options, one));
     }
 
-    /// A message is no longer put together.
+    /// Gives up the reassembly of a message and frees its buffers.
     fn let_go(&mut self, options: &ImpOptions, one: &Assembly) {
         self.blocks = self.blocks.map(|blocks| blocks + 1);
         self.release(one.parts, buffers(options, one));
     }
 
-    /// Buffers are free again.
+    /// Frees the buffers of a message of `parts` packets.
     const fn release(&mut self, parts: u8, packets: u32) {
         if parts > 1 {
             self.free += packets
@@ -192,7 +195,7 @@ impl Destination {
         }
     }
 
-    /// Room is asked for.
+    /// Handles a request for buffers; one per source IMP is kept.
     pub(super) fn asked(
         &mut self,
         options: &ImpOptions,
@@ -211,7 +214,7 @@ impl Destination {
         self.serve(out);
     }
 
-    /// Room comes back unused.
+    /// Handles promised buffers that are given back unused.
     pub(super) fn given_back(
         &mut self,
         options: &ImpOptions,
@@ -230,7 +233,7 @@ impl Destination {
         self.serve(out);
     }
 
-    /// A packet of a message; messages that are whole by it go to `whole`.
+    /// Handles a packet of a message; messages that it completes are added to `whole`.
     pub(super) fn data(
         &mut self,
         options: &ImpOptions,
@@ -282,7 +285,7 @@ impl Destination {
         ImpPacketVerdict::Taken
     }
 
-    /// Takes room for a message of which the first packet is here; what becomes of that packet where there is none.
+    /// Takes buffers for a message whose first packet has arrived; if there are none, returns what happens to that packet.
     fn begin_assembly(
         &mut self,
         options: &ImpOptions,
@@ -332,7 +335,7 @@ impl Destination {
         None
     }
 
-    /// What is whole and has none before it goes to its host.
+    /// Moves complete messages that are next in order to `whole`.
     fn deliver(&mut self, by: u16, options: &ImpOptions, whole: &mut Vec<ImpReassembledMessage>) {
         let Some(known) = self.from.get_mut(&by) else {
             return;
@@ -355,7 +358,7 @@ impl Destination {
         }
     }
 
-    /// Its host has a message, or never will have it: reports that to its sender.
+    /// A host has accepted a message, or never will (`failure`): frees its buffers and answers its source.
     pub(super) fn delivered(
         &mut self,
         options: &ImpOptions,
@@ -374,13 +377,13 @@ impl Destination {
         }
     }
 
-    /// The buffers of a message that was answered before.
+    /// Frees the buffers of a message that was answered before.
     pub(super) fn is_taken(&mut self, one: &ImpReassembledMessage, out: &mut Vec<ImpPacket>) {
         self.release(one.message.parts(), one.packets);
         self.serve(out);
     }
 
-    /// Answers a message that its host has, or begins to have.
+    /// Answers a message that its host has accepted, or begins to accept.
     pub(super) fn answered(
         &mut self,
         options: &ImpOptions,
@@ -390,7 +393,7 @@ impl Destination {
     ) {
         let to = one.message.from;
         if options.reservation && one.message.parts() > 1 {
-            // The next of its sender is likely as long: the answer says at once that there is room, or waits a while for it.
+            // The sender's next message is likely as long: the RFNM also promises buffers for it, or waits a while for them.
             self.wants.push_back(Want::Rfnm {
                 to,
                 number: one.number,
@@ -402,7 +405,7 @@ impl Destination {
         self.serve(out);
     }
 
-    /// Gives room to those who wait for it, in their order.
+    /// Promises buffers to those who wait for them, in order.
     fn serve(&mut self, out: &mut Vec<ImpPacket>) {
         let eight = u32::from(MOST_PARTS);
         while let Some(want) = self.wants.front().copied() {
@@ -429,7 +432,7 @@ impl Destination {
         self.serve_singles(out);
     }
 
-    /// Asks for messages of one packet that came in vain, once there is room for them.
+    /// Asks again for refused messages of one packet, once there are buffers for them.
     fn serve_singles(&mut self, out: &mut Vec<ImpPacket>) {
         let Self {
             refused,
@@ -458,7 +461,7 @@ impl Destination {
         self.serve_singles(out);
     }
 
-    /// When an answer that waits for room goes without.
+    /// When the first RFNM that waits for buffers is sent without promising any.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let until = |want: &Want| {
             if let Want::Rfnm { until, .. } = want {
@@ -470,7 +473,7 @@ impl Destination {
         self.wants.iter().filter_map(until).min()
     }
 
-    /// Answers that waited long enough.
+    /// Sends the RFNMs that have waited long enough.
     pub(super) fn answer(&mut self, now: Instant, out: &mut Vec<ImpPacket>) {
         let is_over = |want: &Want| matches!(want, Want::Rfnm { until, .. } if *until <= now);
         let over: Vec<Want> = self.wants.iter().copied().filter(is_over).collect();
@@ -482,7 +485,7 @@ impl Destination {
         }
     }
 
-    /// What became of a message is asked: where it is not here, it will not come.
+    /// Handles a query about a message. Unless it is complete or its RFNM waits, it is given up and reported as incomplete.
     pub(super) fn query(
         &mut self,
         options: &ImpOptions,
@@ -515,7 +518,7 @@ impl Destination {
         ));
     }
 
-    /// No message before that one comes any more.
+    /// Gives up all messages before number `first`: the source will not send them any more.
     fn skip(
         &mut self,
         by: u16,
@@ -539,7 +542,7 @@ impl Destination {
         }
     }
 
-    /// Does not wait for a message any more.
+    /// Gives up a message.
     fn give_up(
         &mut self,
         by: u16,
@@ -560,17 +563,17 @@ impl Destination {
         self.deliver(by, options, whole);
     }
 
-    /// Buffers that are free, of all.
+    /// Free buffers, and all buffers.
     pub(super) const fn buffers(&self) -> (u32, u32) {
         (self.free, self.all)
     }
 
-    /// Messages of one packet for which there is room.
+    /// Free buffers for messages of one packet.
     pub(super) const fn singles(&self) -> u32 {
         self.singles
     }
 
-    /// Rooms that are promised and not used, in packets.
+    /// The number of buffers that are promised and not used.
     pub(super) fn promised(&self) -> u32 {
         self.from
             .values()
@@ -578,7 +581,7 @@ impl Destination {
             .sum()
     }
 
-    /// A tick: those from another IMP that cannot be reached any more are given up, and room that was promised and is not used.
+    /// At a tick: takes back buffers that were promised too long ago, and gives up messages that stall or come from unreachable IMPs.
     pub(super) fn forget(
         &mut self,
         options: &ImpOptions,
@@ -625,20 +628,20 @@ impl Destination {
                 .filter(|(_, one)| is_stale(one))
                 .map(|(number, _)| *number)
                 .max();
-            // Whatever was to come before it does not come any more either: who sent it started anew, or gave it up.
+            // Earlier messages will not come any more either: their source has restarted or given them up.
             self.skip(by, last.map_or(0, |number| number + 1), options, whole);
         }
         self.serve(out);
     }
 }
 
-/// Whether a message of one packet finds room: the last is for one that no other has to come before, so that those that wait for it do
-/// not keep it out.
+/// Whether a message of one packet gets a buffer. The last buffer is kept for a message that is next in order; otherwise later messages,
+/// which have to wait for it, could keep it out.
 const fn has_room(singles: u32, is_next: bool) -> bool {
     singles > 1 || singles == 1 && is_next
 }
 
-/// Buffers that a message of several packets has: eight that were reserved, or one for each packet that came.
+/// The buffers of a message of several packets: eight that were reserved, or one for each packet that arrived.
 const fn buffers(options: &ImpOptions, one: &Assembly) -> u32 {
     if options.reservation {
         MOST_PARTS as u32

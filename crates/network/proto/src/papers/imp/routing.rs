@@ -1,20 +1,20 @@
-//! Which line leads where: each IMP tells its neighbours how far it is from all others, every 640 ms (BBN 2499, 2.1.2), by the rule of
-//! January 1973 or that of September. It knows nothing of packets.
+//! Routing: which line leads to which IMP. Each IMP sends its neighbours its distances to all others every 640 ms (BBN 2499, 2.1.2), and
+//! chooses routes by the rule of January 1973 or that of September 1973 ([`Rule`]).
 
 use super::options::{ImpOptions, Rule};
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 
-/// Delay of what cannot be reached.
+/// The delay of an unreachable IMP.
 const FAR: u16 = 2047;
-/// What a line costs beside its queue.
+/// The delay of a line without its queue.
 const LINE: u16 = 4;
-/// A delay that grows by more is worse news.
+/// A delay that grows by more than this is bad news.
 const WORSE: u16 = 8;
-/// Ticks that bad news are held.
+/// Ticks for which bad news is held: meanwhile no other line is chosen (September's rule).
 const HELD: u8 = 3;
 
-/// What an IMP says of all others: hops and delay of each.
+/// The distances that an IMP reports: hops and delay to each other IMP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vector {
     /// By IMP: hops, delay.
@@ -27,11 +27,13 @@ struct ImpRoute {
     line: Option<u16>,
     hops: u16,
     delay: u16,
-    /// The line of fewest hops, and how long bad news of it or of the other is held.
+    /// The line with the fewest hops; `line` is the one with the least delay.
     hop_line: Option<u16>,
+    /// Ticks for which bad news of either line is still held.
     held: u8,
 }
 
+/// The route to an unreachable IMP.
 const NO_ROUTE: ImpRoute = ImpRoute {
     line: None,
     hops: u16::MAX,
@@ -47,7 +49,7 @@ pub struct Routing {
     own: u16,
     most_hops: u16,
     routes: Vec<ImpRoute>,
-    /// What each neighbour said last.
+    /// By line: the last vector from the neighbour.
     last_vectors: Vec<Option<Rc<Vector>>>,
 }
 
@@ -71,7 +73,7 @@ impl Routing {
         }
     }
 
-    /// The line towards an IMP.
+    /// The line towards an IMP; `None` if it is unreachable.
     #[must_use]
     pub fn line(&self, to: u16) -> Option<usize> {
         let route = self
@@ -81,7 +83,7 @@ impl Routing {
         route.line.map(usize::from)
     }
 
-    /// How many hops away an IMP is; none where it cannot be reached.
+    /// How many hops away an IMP is; `None` if it is unreachable.
     #[must_use]
     pub fn hops(&self, to: u16) -> Option<u16> {
         self.routes
@@ -90,7 +92,7 @@ impl Routing {
             .filter(|hops| *hops < self.most_hops)
     }
 
-    /// A neighbour says how far it is from all; `queue`: what the line to it holds.
+    /// Handles a neighbour's vector; `queue` is the load of the line to it, in packets.
     pub(super) fn note_vector(&mut self, line: usize, vector: Rc<Vector>, queue: usize) {
         if self.rule == Rule::September {
             self.note_in_september(line, &vector, queue);
@@ -100,20 +102,21 @@ impl Routing {
         }
     }
 
-    /// The same over a line that is not used: it counts from when that is, so that what comes over it then can be answered.
+    /// Keeps a vector that came over a line that is down. It is used when the line comes up, so that routes over it are known at once.
     pub(super) fn note_unused_line(&mut self, line: usize, vector: Rc<Vector>) {
         if let Some(last) = self.last_vectors.get_mut(line) {
             *last = Some(vector);
         }
     }
 
-    /// A line is used again.
+    /// A line has come up.
     pub(super) fn mark_line_up(&mut self, line: usize) {
         if let Some(vector) = self.last_vectors.get_mut(line).and_then(Option::take) {
             self.note_vector(line, vector, 0);
         }
     }
 
+    /// Updates the routes by September's rule.
     fn note_in_september(&mut self, line: usize, vector: &Vector, queue: usize) {
         let (own, local) = (usize::from(self.own), LINE + queue as u16);
         let line = line as u16;
@@ -138,7 +141,7 @@ impl Routing {
         }
     }
 
-    /// A tick: what this one says now. `queues`: what each line holds, none where it is down.
+    /// At a tick: the vector to send to the neighbours. `queues`: the load of each line, `None` where it is down.
     pub(super) fn tick(&mut self, queues: &[Option<usize>]) -> Rc<Vector> {
         match self.rule {
             Rule::January => self.choose(queues),
@@ -156,7 +159,7 @@ impl Routing {
         })
     }
 
-    /// The least of what neighbours said last.
+    /// Chooses the routes by January's rule: the least delay among the neighbours' last vectors.
     fn choose(&mut self, queues: &[Option<usize>]) {
         let own = usize::from(self.own);
         let mut routes = alloc::vec![NO_ROUTE; self.routes.len()];
@@ -181,8 +184,8 @@ impl Routing {
         self.routes = routes;
     }
 
-    /// Another line of January's rule that leads as near, for packets that could take either: the explicit choice among several that
-    /// BBN 2499 announces (2.2.1.5).
+    /// Among the lines with as few hops to an IMP as its route, the one with the least load (`queues`): the explicit choice among several
+    /// routes that BBN 2499 announces (2.2.1.5).
     #[must_use]
     pub fn other_line(&self, to: u16, queues: impl Fn(usize) -> Option<usize>) -> Option<usize> {
         let route = self.routes.get(usize::from(to))?;
@@ -202,7 +205,7 @@ impl Routing {
         best.map(|(line, _)| line)
     }
 
-    /// A line went down: nothing is reached over it.
+    /// A line has gone down: routes over it are removed.
     pub(super) fn mark_line_down(&mut self, line: usize) {
         if let Some(last) = self.last_vectors.get_mut(line) {
             *last = None;

@@ -1,4 +1,4 @@
-//! One end of a connection: how it is made, its stream each way, its interrupts, how it ends. It hears and says whole packets.
+//! One end of a PUP connection: rendezvous (opening), a byte stream each way, interrupts, and the end. Input and output are whole packets.
 
 use super::options::PupOptions;
 use super::packet::{PupPacket, PupPacketKind, PupPort};
@@ -9,22 +9,22 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
 
-/// How far a connection is.
+/// The state of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PupState {
-    /// It is being asked for.
+    /// This end has asked for it (RFC) and awaits the answer.
     Opening,
     /// Bytes go both ways.
     Open,
-    /// This end has said that it ends it.
+    /// This end has sent its End and awaits the reply.
     Ending,
-    /// The other end has; its End is answered as often as it comes.
+    /// The other end has sent its End, which is answered as often as it comes.
     Dallying,
-    /// It is over; why, where that is no ordinary end.
+    /// It is over; with a reason, unless it ended ordinarily.
     Closed(Option<String>),
 }
 
-/// What is next.
+/// What is next in the incoming stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PupReceived {
     /// Nothing yet.
@@ -37,35 +37,43 @@ pub enum PupReceived {
     End,
 }
 
-/// Marks that wait to be sent and acknowledged, at most.
+/// The most marks that may be unacknowledged.
 const MOST_MARKS: usize = 1024;
-/// Interrupts that wait to be read, at most.
+/// The most interrupts that wait to be sent, and that wait to be read.
 const MOST_INTERRUPTS: usize = 16;
 
-/// One end.
+/// One end of a connection.
 #[derive(Debug)]
 pub struct PupConnection {
     options: PupOptions,
+    /// The connection's id, also the number of the first byte and of the first interrupt.
     id: u32,
     own: PupPort,
     peer: PupPort,
-    /// Where it was asked for: whoever listens there.
+    /// The listener's port, to which the connection request goes.
     asked_at: PupPort,
     state: PupState,
     sender: PupSender,
     receiver: PupReceiver,
-    /// What is to be said beside the streams.
+    /// Packets to be sent besides the streams: type, id and data.
     says: VecDeque<(PupPacketKind, u32, Vec<u8>)>,
-    /// The interrupt that is on its way, its number, and those that came.
+    /// Codes of interrupts to be sent; the first one may be under way.
     interrupts: VecDeque<u16>,
+    /// When the interrupt under way is sent again.
     interrupting: Option<Instant>,
+    /// The number of the first interrupt in `interrupts`.
     interrupt_sent: u32,
+    /// The number of the next interrupt that the peer will send.
     interrupt_wanted: u32,
+    /// Codes of interrupts that arrived and were not taken yet.
     came: VecDeque<u16>,
-    /// When the rendezvous or the End is said again, how often it was, and when this end has stayed long enough.
+    /// When the rendezvous or the End is sent again; while dallying, when this end closes.
     again: Option<Instant>,
+    /// How often the rendezvous or the End was sent, or an interrupt was repeated.
     times: u32,
+    /// The application has asked for the end.
     wants_end: bool,
+    /// When the last packet arrived.
     heard: Instant,
 }
 
@@ -100,7 +108,7 @@ impl PupConnection {
         }
     }
 
-    /// Asks for a connection with whoever listens at a port. `id` is one that was not used lately.
+    /// Asks the listener at a port for a connection. `id` must not have been used recently.
     #[must_use]
     pub fn connect(now: Instant, options: PupOptions, id: u32, own: PupPort, to: PupPort) -> Self {
         let mut new = Self::new(now, options, id, own, to, PupState::Opening);
@@ -108,7 +116,7 @@ impl PupConnection {
         new
     }
 
-    /// Takes a connection that is asked for, at a port of its own; nothing where the packet asks for none.
+    /// Accepts a requested connection, at a new port `own`; `None` if the packet is not a request.
     #[must_use]
     pub fn accept(
         now: Instant,
@@ -123,7 +131,7 @@ impl PupConnection {
         Some(new)
     }
 
-    /// How far it is.
+    /// Its state.
     #[must_use]
     pub const fn state(&self) -> &PupState {
         &self.state
@@ -135,19 +143,19 @@ impl PupConnection {
         matches!(self.state, PupState::Closed(_))
     }
 
-    /// Its port.
+    /// The port of this end.
     #[must_use]
     pub const fn own(&self) -> PupPort {
         self.own
     }
 
-    /// Its number, which both ends know.
+    /// Its id, which both ends share.
     #[must_use]
     pub const fn id(&self) -> u32 {
         self.id
     }
 
-    /// Hands bytes over; how many there was room for.
+    /// Hands over bytes to be sent. Returns how many there was room for; 0 once the connection ends.
     pub fn send(&mut self, bytes: &[u8]) -> usize {
         if self.wants_end || !matches!(self.state, PupState::Opening | PupState::Open) {
             return 0;
@@ -155,13 +163,14 @@ impl PupConnection {
         self.sender.send(bytes)
     }
 
-    /// Whether there is room for bytes.
+    /// Whether there is room for bytes to be sent.
     #[must_use]
     pub fn has_room(&self) -> bool {
         self.sender.room() > 0
     }
 
-    /// A mark behind all bytes so far. It waits for no room, since what is behind an interrupt may wait for it; but so many wait at most.
+    /// Sends a mark after all bytes so far. It needs no room in the send buffer, since the peer may wait for the mark that follows an
+    /// interrupt; but at most `MOST_MARKS` may be unacknowledged.
     pub fn mark(&mut self, kind: u8) {
         let takes = !self.wants_end && self.sender.marks() < MOST_MARKS;
         if takes && matches!(self.state, PupState::Opening | PupState::Open) {
@@ -169,14 +178,14 @@ impl PupConnection {
         }
     }
 
-    /// A word that overtakes all bytes.
+    /// Sends an interrupt, which overtakes all bytes.
     pub fn interrupt(&mut self, code: u16) {
         if self.interrupts.len() < MOST_INTERRUPTS {
             self.interrupts.push_back(code);
         }
     }
 
-    /// Takes what is next in the stream, so many bytes at most.
+    /// Takes what is next in the stream: a mark, or at most `most` bytes.
     pub fn receive(&mut self, most: usize) -> PupReceived {
         match self.receiver.take(most) {
             PupStreamItem::Data(data) => PupReceived::Data(data),
@@ -201,12 +210,12 @@ impl PupConnection {
         self.came.pop_front()
     }
 
-    /// Ends the connection once all bytes are acknowledged. What the other end has still to say is lost with it.
+    /// Ends the connection once all bytes are acknowledged. Data that the other end has not sent yet is lost.
     pub const fn end(&mut self) {
         self.wants_end = true;
     }
 
-    /// Ends it at once and says why.
+    /// Ends the connection at once, with a reason for the other end.
     pub fn abort(&mut self, why: &str) {
         if !self.is_closed() {
             self.says.push_back((
@@ -218,9 +227,9 @@ impl PupConnection {
         }
     }
 
-    /// A packet has come to this end.
+    /// Handles a packet that has arrived.
     pub fn handle(&mut self, now: Instant, packet: &PupPacket<'_>) {
-        // What goes to other ports, or comes from them once this end knows its peer's, is of another connection.
+        // Packets to another port, or, once the peer's is known, from another socket, belong to another connection.
         let is_other = packet.to != self.own
             || (self.state != PupState::Opening && packet.from.socket != self.peer.socket);
         if self.is_closed()
@@ -240,7 +249,7 @@ impl PupConnection {
                     .collect();
                 self.state = PupState::Closed(Some(why));
             }
-            // Nobody has that port: only an Error that quotes the head of a packet of this connection is believed.
+            // An Error says that nobody has the port. It is believed only if it quotes the header of a packet of this connection.
             PupPacketKind::Error
                 if packet.data.get(8..20)
                     == Some(&[self.peer.bytes(), self.own.bytes()].concat()) =>
@@ -271,7 +280,7 @@ impl PupConnection {
             PupPacketKind::End if packet.id == self.id => {
                 self.says
                     .push_back((PupPacketKind::EndReply, self.id, Vec::new()));
-                // However often it is repeated, this end stays so long.
+                // Repeated Ends do not prolong the time that this end stays.
                 if self.state != PupState::Dallying {
                     self.again = Some(now + PupOptions::DALLY);
                 }
@@ -289,7 +298,7 @@ impl PupConnection {
         }
     }
 
-    /// The other end has answered the rendezvous, or asks for it again.
+    /// Handles an RFC: the answer to the own request, or a repetition of the peer's request.
     fn met(&mut self, packet: &PupPacket<'_>) {
         let Some(peer) = PupPort::read(packet.data) else {
             return;
@@ -297,18 +306,20 @@ impl PupConnection {
         if self.state == PupState::Opening {
             (self.peer, self.state) = (peer, PupState::Open);
             (self.again, self.times) = (None, 0);
-            // The other end learns that its answer has arrived, and this one what it may send.
+            // The probe shows the peer that its answer has arrived; its Ack tells this end how much it may send.
             self.sender.probe();
         } else if packet.to == self.asked_at && peer == self.peer {
             self.rendezvous();
         }
     }
 
+    /// Sends an RFC with this end's port.
     fn rendezvous(&mut self) {
         self.says
             .push_back((PupPacketKind::Rfc, self.id, self.own.bytes().to_vec()));
     }
 
+    /// Handles an interrupt; a repeated one is only answered.
     fn interrupted(&mut self, packet: &PupPacket<'_>) {
         if packet.id == self.interrupt_wanted && self.came.len() < MOST_INTERRUPTS {
             let code = packet
@@ -324,7 +335,7 @@ impl PupConnection {
         }
     }
 
-    /// The next packet to be sent, whole.
+    /// The bytes of the next packet to be sent.
     pub fn poll(&mut self, now: Instant) -> Option<Vec<u8>> {
         self.timers(now);
         if let Some((kind, id, data)) = self.says.pop_front() {
@@ -344,7 +355,7 @@ impl PupConnection {
         None
     }
 
-    /// What is due by now.
+    /// Does what is due by now.
     fn timers(&mut self, now: Instant) {
         let is_due = self.again.is_some_and(|at| now >= at);
         match self.state {
@@ -373,6 +384,7 @@ impl PupConnection {
         }
     }
 
+    /// Sends the first interrupt, or sends it again after a timeout.
     fn interrupts_due(&mut self, now: Instant) {
         let Some(code) = self.interrupts.front().copied() else {
             return;
@@ -391,7 +403,7 @@ impl PupConnection {
         }
     }
 
-    /// Says something that has no answer yet, unless it was said often enough.
+    /// Sends the rendezvous or the End again, or gives up after [`PupOptions::tries`].
     fn once_more(&mut self, now: Instant, say: impl FnOnce(&mut Self)) {
         if self.times > self.options.tries {
             self.state = PupState::Closed(Some("no answer came".into()));
@@ -402,13 +414,14 @@ impl PupConnection {
         say(self);
     }
 
+    /// How long to wait for the answer before sending again; doubles up to 8 s.
     fn patience(&self) -> Duration {
         let doubled = PupOptions::FIRST_TIMEOUT.0 << self.times.min(3);
         self.options.fixed_timeout.unwrap_or(Duration(doubled))
     }
 
     fn packet(&self, kind: PupPacketKind, id: u32, data: &[u8]) -> Vec<u8> {
-        // The rendezvous is between the port that listens and the one that asks.
+        // The listener answers an RFC from its listening port; the new port is in the data.
         let from = if kind == PupPacketKind::Rfc && self.state != PupState::Opening {
             self.asked_at
         } else {
@@ -424,7 +437,7 @@ impl PupConnection {
         .bytes(self.options.checked)
     }
 
-    /// When there is something to do though nothing comes.
+    /// When the earliest timer is due; `None` if there is none.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         if self.is_closed() {

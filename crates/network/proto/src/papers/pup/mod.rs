@@ -1,5 +1,5 @@
 //! Xerox PUP as one end of a byte stream (Taft and Metcalfe, "Pup Specifications", 30 June 1978): packets, rendezvous, the byte stream
-//! protocol (BSP) with its marks and interrupts, and what the PUP TELNET says in them.
+//! protocol (BSP) with its marks and interrupts, and the marks that PUP TELNET uses.
 //!
 //! ```text
 //!   initiator                                        listener
@@ -11,21 +11,21 @@
 //!   End -------------------------------------------> EndReply; EndReply back; the connection is gone both ways
 //! ```
 //!
-//! The receiver answers only who asks (AData, AMark). The sender asks with the last packet of what it has or may send, and in the middle
-//! of an allocation, so that answers come before it is used up. Where no answer comes it asks again with the first bytes that were not
-//! acknowledged; an answer that wants earlier bytes than those asked about makes it go back there.
+//! The receiver sends an Ack only when asked (by AData or AMark). The sender asks with the last packet that it has or may send, and in
+//! the middle of an allocation, so that the Ack comes before the allocation is used up. If no Ack comes, it asks again with the first
+//! unacknowledged bytes; if an Ack wants earlier bytes than those it was asked about, it goes back to them.
 //!
-//! The memo leaves open, and these choose: until the first answer one packet may be sent; packets out of order are dropped; timeouts follow
-//! the round trip from 1 s on and double, or are fixed; who gives up says so (Abort).
+//! The memo leaves some choices open. Here, one packet may be sent until the first Ack; packets out of order are dropped; timeouts begin
+//! at 1 s, follow the round trip and double, or are fixed; an end that gives up sends an Abort.
 //!
 //! | module | one idea |
 //! | --- | --- |
-//! | [`options`] | what is chosen |
-//! | [`packet`] | a packet, its checksum, its ports |
-//! | [`sender`] | bytes on their way, and what was allowed of them |
-//! | [`receiver`] | bytes that came, in order |
-//! | [`connection`] | rendezvous, both of these, interrupts, the end |
-//! | [`telnet`] | what marks mean to a terminal |
+//! | [`options`] | the options and fixed times of a connection |
+//! | [`packet`] | a packet: its format, checksum and ports |
+//! | [`sender`] | the outgoing stream: allocation, timeouts, retransmission |
+//! | [`receiver`] | the incoming stream: order, allocation, answers |
+//! | [`connection`] | rendezvous, both streams, interrupts, the end |
+//! | [`telnet`] | the marks that a terminal uses |
 
 pub mod connection;
 pub mod options;

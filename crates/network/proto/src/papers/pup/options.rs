@@ -6,11 +6,11 @@ use stackline_core::time::Duration;
 /// The options of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PupOptions {
-    /// The most bytes of data of a packet.
+    /// The most bytes of data in a packet.
     pub packet: u16,
-    /// Bytes that are kept until they are acknowledged.
+    /// Size of the send buffer: unacknowledged bytes that are kept.
     pub send_buffer: usize,
-    /// Bytes that are kept until they are read; at most 65,535 are reported to the peer.
+    /// Size of the receive buffer: unread bytes that are kept; at most 65,535 are reported to the peer.
     pub receive_buffer: usize,
     /// Whether packets have checksums.
     pub checked: bool,

@@ -1,18 +1,18 @@
-//! A PUP as it travels: its header, its data, its checksum. It knows no connection.
+//! The format of a PUP packet: header, data and checksum.
 //!
 //! ```text
-//! length 2 (of all but the byte that fills up) | hops 1 | kind 1 | id 4 | to: network 1, host 1, socket 4 | from: the same | data | checksum 2
+//! length 2 (without the byte of padding) | hops 1 | kind 1 | id 4 | to: network 1, host 1, socket 4 | from: the same | data | checksum 2
 //! ```
 
 use alloc::vec::Vec;
 
-/// Bytes before the data, and behind it.
+/// Bytes before the data.
 pub const HEADER: usize = 20;
-/// See [`HEADER`].
+/// Bytes after the data.
 pub const CHECKSUM: usize = 2;
-/// Bytes of data of a packet at most.
+/// The most bytes of data in a packet.
 pub const MOST_DATA: usize = 532;
-/// A checksum that says there is none.
+/// The value in the checksum's place that means there is none.
 const NONE: u16 = 0xffff;
 
 /// Where a packet comes from or goes to.
@@ -27,17 +27,17 @@ pub struct PupPort {
 }
 
 impl PupPort {
-    /// Bytes of one.
+    /// Bytes of a port in a header.
     pub const BYTES: usize = 6;
 
-    /// As it is in headers and in the data of a rendezvous.
+    /// The port as in headers and in the data of a rendezvous.
     #[must_use]
     pub const fn bytes(self) -> [u8; Self::BYTES] {
         let [a, b, c, d] = self.socket.to_be_bytes();
         [self.network, self.host, a, b, c, d]
     }
 
-    /// Out of such bytes.
+    /// Reads a port from the first six bytes; `None` if there are fewer.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let [network, host, a, b, c, d] = *bytes.first_chunk()?;
@@ -49,7 +49,7 @@ impl PupPort {
     }
 }
 
-/// What a packet is.
+/// The type of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[expect(
@@ -74,6 +74,7 @@ pub enum PupPacketKind {
 }
 
 impl PupPacketKind {
+    /// All types.
     const ALL: [Self; 14] = [
         Self::EchoMe,
         Self::Echo,
@@ -95,30 +96,30 @@ impl PupPacketKind {
 /// A packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PupPacket<'p> {
-    /// What it is.
+    /// Its type.
     pub kind: PupPacketKind,
-    /// Which: of data the number of its first byte.
+    /// Its id; in data packets, the number of the first byte.
     pub id: u32,
     /// Where it goes.
     pub to: PupPort,
     /// Where it comes from.
     pub from: PupPort,
-    /// What it carries.
+    /// Its data, at most [`MOST_DATA`] bytes.
     pub data: &'p [u8],
 }
 
-/// Why bytes are no packet.
+/// Why bytes are not a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bad {
-    /// They are fewer than they say, or than a packet has, or more than one may have.
+    /// The length is wrong: shorter than a header, longer than allowed, or more bytes than there are.
     Length,
-    /// Their checksum is another.
+    /// The checksum is wrong.
     Checksum,
-    /// Of no known kind.
+    /// The type is unknown.
     Kind,
 }
 
-/// Words are added in ones' complement, and turned left after each.
+/// The PUP checksum: 16-bit words are added in ones' complement, and the sum is rotated left by one bit after each.
 fn checksum(bytes: &[u8]) -> u16 {
     let mut sum = 0_u16;
     for word in bytes.chunks_exact(2) {
@@ -129,10 +130,7 @@ fn checksum(bytes: &[u8]) -> u16 {
 }
 
 impl<'p> PupPacket<'p> {
-    /// As it is sent, with a checksum or without.
-    ///
-    /// # Panics
-    /// Never: more data than a packet may have is cut.
+    /// The bytes of the packet, with a checksum if `checked`. Data beyond [`MOST_DATA`] bytes is cut off.
     #[must_use]
     pub fn bytes(&self, checked: bool) -> Vec<u8> {
         let data = self.data.get(..MOST_DATA).unwrap_or(self.data);
@@ -152,10 +150,10 @@ impl<'p> PupPacket<'p> {
         out
     }
 
-    /// Out of the bytes of a datagram, which may have more behind it.
+    /// Reads a packet from the bytes of a datagram, which may have others after it.
     ///
     /// # Errors
-    /// Why they are none.
+    /// When the bytes are not a packet.
     pub fn read(bytes: &'p [u8]) -> Result<Self, Bad> {
         let length = usize::from(u16::from_be_bytes(*bytes.first_chunk().ok_or(Bad::Length)?));
         let count = length

@@ -1,19 +1,23 @@
-//! Bytes that came, in order, until they are read; what may still come, and whether that is to be said.
+//! The incoming byte stream of a PUP connection: keeps bytes and marks in order until they are read, allocates room to the sender, and
+//! makes the answers (Ack).
 
 use super::options::PupOptions;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// See the module.
+/// The incoming stream of one end.
 #[derive(Debug)]
 pub(super) struct PupReceiver {
     options: PupOptions,
-    /// Bytes that were not read, the number behind them, and the numbers of those that are marks.
+    /// Bytes that were not read yet, marks included.
     bytes: VecDeque<u8>,
+    /// The number of the next byte that is wanted.
     wanted: u32,
+    /// The numbers of the bytes that are marks.
     marks: VecDeque<u32>,
-    /// Whether it is asked, how many bytes were allowed last, and up to which.
+    /// Whether an answer is due.
     is_asked: bool,
+    /// The bytes that the last answer allowed, and the number after the last of them.
     allowed: usize,
     limit: u32,
 }
@@ -42,7 +46,7 @@ impl PupReceiver {
         }
     }
 
-    /// Data or a mark came.
+    /// Handles data or a mark; `id` is the number of its first byte. Packets after a gap are dropped.
     pub(super) fn receive_data(&mut self, id: u32, data: &[u8], is_mark: bool, asks: bool) {
         self.is_asked |= asks;
         let known = self.wanted.wrapping_sub(id) as i32;
@@ -70,7 +74,7 @@ impl PupReceiver {
             .map_or(self.bytes.len(), |mark| mark.wrapping_sub(first) as usize)
     }
 
-    /// Takes what is next, so many bytes at most.
+    /// Takes a mark, or at most `most` bytes before the next mark.
     pub(super) fn take(&mut self, most: usize) -> PupStreamItem {
         let first = self.wanted.wrapping_sub(self.bytes.len() as u32);
         if self.marks.front() == Some(&first) {
@@ -85,7 +89,8 @@ impl PupReceiver {
             return PupStreamItem::Nothing;
         }
         let taken = self.bytes.drain(..count).collect();
-        // A sender that heard of no room for a packet, or of little and may soon send no more, hears without asking that there is room again.
+        // Answer without being asked if the last answer allowed less than a packet, or less than the buffer of which at most half is left:
+        // the sender would otherwise not learn that there is room again.
         let (room, packet, buffer) = (
             self.room(),
             usize::from(self.options.packet),
@@ -98,7 +103,7 @@ impl PupReceiver {
         PupStreamItem::Data(taken)
     }
 
-    /// The answer, where one is asked for: the next byte, and what may come.
+    /// The answer, if one is due: the number of the next byte wanted, and the data of the Ack (packet size, packets, bytes).
     pub(super) fn poll(&mut self) -> Option<(u32, [u8; 6])> {
         if !core::mem::take(&mut self.is_asked) {
             return None;

@@ -1,4 +1,5 @@
-//! Bytes on their way: what was allowed, sent, asked about and acknowledged. It knows no packets but its own data, marks and answers.
+//! The outgoing byte stream of a PUP connection: sends data and marks as far as the peer allows, asks for answers (Acks), and sends again
+//! after a timeout. A *question* is a packet that asks for an answer (AData, AMark).
 
 use super::options::PupOptions;
 use super::packet::PupPacketKind;
@@ -6,49 +7,60 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use stackline_core::time::{Duration, Instant};
 
-/// What an answer says (Ack): bytes of a packet, packets, and bytes that may be outstanding.
+/// Bytes in the data of an Ack: the largest packet, packets and bytes that may be outstanding, 2 bytes each.
 pub(super) const ANSWER: usize = 6;
 
-/// What is to be sent.
+/// A packet to be sent.
 pub(super) struct PupOutgoing {
     pub(super) kind: PupPacketKind,
     pub(super) id: u32,
     pub(super) data: Vec<u8>,
 }
 
-/// A question that is not answered yet: up to which byte it is about, when it was put, and whether for the first time.
+/// A question that is not answered yet.
 #[derive(Clone, Copy, Debug)]
 struct PupPendingProbe {
+    /// The number after the last byte that it asks about.
     upto: u32,
+    /// When it was sent.
     at: Instant,
+    /// Whether no timeout preceded it, so that its answer measures the round trip.
     is_first: bool,
 }
 
-/// See the module.
+/// The outgoing stream of one end.
 #[derive(Debug, Default)]
 pub(super) struct PupSender {
     options: PupOptions,
-    /// Bytes from `acked` on, and the numbers of those that are marks.
+    /// Unacknowledged and unsent bytes, the first of which has the number `acked`.
     bytes: VecDeque<u8>,
+    /// The numbers of the bytes that are marks.
     marks: VecDeque<u32>,
+    /// The number of the first unacknowledged byte.
     acked: u32,
-    /// The next byte to be sent, and the next that never was.
+    /// The number of the next byte to be sent.
     next: u32,
+    /// The number after the last byte that was ever sent.
     highest: u32,
-    /// Bytes of a packet, the first byte that may not be sent yet, and packets that may.
+    /// The most data bytes in a packet that the peer accepts.
     packet: u16,
+    /// The number of the first byte that may not be sent yet.
     limit: u32,
+    /// Packets that may still be sent.
     pups: u16,
-    /// Bytes sent since it was asked last.
+    /// Bytes sent since the last question.
     unasked: u32,
-    /// Bytes that were allowed last.
+    /// Bytes that the last answer allowed.
     allowed: u32,
+    /// The question that is not answered yet.
     asked: Option<PupPendingProbe>,
-    /// A later one, about all that was allowed then.
+    /// A later question, sent when the allocation was used up.
     asked_behind: Option<PupPendingProbe>,
-    /// A question that says nothing else is due.
+    /// A question without data is due.
     probes: bool,
+    /// When the stream asks again.
     timer: Option<Instant>,
+    /// Timeouts in a row.
     timeouts: u32,
     /// Smoothed round trip and its mean deviation, ns.
     round_trip: Option<(u64, u64)>,
@@ -70,52 +82,53 @@ impl PupSender {
         }
     }
 
-    /// Takes as many bytes as there is room for.
+    /// Takes as many bytes as there is room for. Returns how many.
     pub(super) fn send(&mut self, bytes: &[u8]) -> usize {
         let count = bytes.len().min(self.room());
         self.bytes.extend(&bytes[..count]);
         count
     }
 
-    /// A mark behind all bytes so far.
+    /// Adds a mark after all bytes so far.
     pub(super) fn mark(&mut self, kind: u8) {
         self.marks
             .push_back(self.acked.wrapping_add(self.bytes.len() as u32));
         self.bytes.push_back(kind);
     }
 
-    /// Marks that are not acknowledged.
+    /// The number of marks that are not acknowledged.
     pub(super) fn marks(&self) -> usize {
         self.marks.len()
     }
 
+    /// Free bytes of the send buffer.
     pub(super) fn room(&self) -> usize {
         self.options.send_buffer.saturating_sub(self.bytes.len())
     }
 
-    /// Whether all is acknowledged.
+    /// Whether everything is acknowledged.
     pub(super) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Whether it was asked as often as it may be, without an answer.
+    /// Whether it has asked as often as the options permit, without an answer.
     pub(super) const fn is_given_up(&self) -> bool {
         self.timeouts > self.options.tries
     }
 
-    /// A question of its own, to see whether anybody is there.
+    /// Sends a question without data, to see whether the peer is there.
     pub(super) const fn probe(&mut self) {
         if self.asked.is_none() {
             self.probes = true;
         }
     }
 
-    /// Bytes that were not sent.
+    /// Bytes after `next`, which are to be sent.
     fn unsent(&self) -> u32 {
         (self.bytes.len() as u32).saturating_sub(self.next.wrapping_sub(self.acked))
     }
 
-    /// Bytes that may be sent now.
+    /// Bytes that the peer allows to be sent now.
     const fn may(&self) -> u32 {
         let left = self.limit.wrapping_sub(self.next);
         if (left as i32) < 0 || self.pups == 0 {
@@ -125,7 +138,7 @@ impl PupSender {
         }
     }
 
-    /// The next piece, where one may be sent.
+    /// The next packet, if one may be sent.
     pub(super) fn poll(&mut self, now: Instant) -> Option<PupOutgoing> {
         if self.timer.is_some_and(|timer| now >= timer) {
             self.timed_out();
@@ -137,7 +150,8 @@ impl PupSender {
         let count = if is_mark { 1 } else { self.plain() }.min(self.may());
         if count == 0 {
             if self.asked.is_none() && self.timer.is_none() {
-                // What is on its way was not asked about; what may not go on its way waits for an acknowledgement, and asks where that is lost.
+                // Ask about bytes in flight that no question covers. Bytes that are not allowed yet wait for an answer; the timer
+                // asks for it in case it is lost.
                 self.probes |= self.next != self.acked;
                 self.timer = (self.unsent() > 0)
                     .then(|| now + self.timeout().max(PupOptions::FIRST_TIMEOUT));
@@ -151,8 +165,8 @@ impl PupSender {
             count == self.unsent(),
             count == self.may() || self.pups == 1,
         );
-        // Half of what is allowed asks, so that the answer comes before all of it is sent, and so does the last of it, which frees the rest
-        // where that is more than a packet.
+        // Ask after half of the allocation, so that the answer comes before it is used up; and with its last packet, if it is more than a
+        // packet, so that the rest is freed.
         let again = exhausts && self.allowed > u32::from(self.packet);
         let asks = again
             || (self.asked.is_none() && (exhausts || is_last || 2 * self.unasked >= self.allowed));
@@ -165,7 +179,7 @@ impl PupSender {
         Some(self.piece(now, kind, count))
     }
 
-    /// Bytes of a packet before the next mark.
+    /// Bytes of the next data packet, which ends before the next mark.
     fn plain(&self) -> u32 {
         let to_mark = self
             .marks
@@ -178,6 +192,7 @@ impl PupSender {
             .min(to_mark.unwrap_or(u32::MAX))
     }
 
+    /// The packet with the next `count` bytes; a question also sets the timer.
     fn piece(&mut self, now: Instant, kind: PupPacketKind, count: u32) -> PupOutgoing {
         let (id, from) = (self.next, self.next.wrapping_sub(self.acked) as usize);
         let data = self
@@ -206,24 +221,24 @@ impl PupSender {
         PupOutgoing { kind, id, data }
     }
 
-    /// No answer came: the first bytes that are not acknowledged ask again.
+    /// No answer came in time: goes back to the first unacknowledged bytes, which ask again.
     fn timed_out(&mut self) {
         self.timeouts += 1;
         (self.timer, self.asked, self.asked_behind) = (None, None, None);
         self.unasked = 0;
         if self.next != self.acked {
             self.next = self.acked;
-            // One packet asks; its answer says what else is missing.
+            // Only one packet is sent; its answer shows what else is missing.
             self.pups = 1;
         } else {
             self.probes = true;
         }
     }
 
-    /// An answer came.
+    /// Handles an answer: `wanted` is the next byte that the peer wants, `data` what it allows.
     pub(super) fn answered(&mut self, now: Instant, wanted: u32, data: &[u8]) {
         let ahead = wanted.wrapping_sub(self.acked);
-        // Behind what is acknowledged already it is old; beyond what was sent it is none.
+        // Ignore answers that acknowledge fewer bytes than known (old ones) or more than were sent (invalid ones).
         if ahead > self.highest.wrapping_sub(self.acked) || data.len() < ANSWER {
             return;
         }
@@ -239,7 +254,7 @@ impl PupSender {
         let missing = self
             .asked
             .map_or(0, |asked| asked.upto.wrapping_sub(wanted) as i32);
-        // One that says again what another has said is no answer: what it wants may be on its way. But it tells of room.
+        // A repeated answer does not answer the question: the bytes that it wants may be in flight. Its allocation counts.
         if ahead > 0 || missing <= 0 {
             if let Some(asked) = self.asked.take().filter(|asked| asked.is_first) {
                 self.measured(now.since(asked.at));
@@ -259,7 +274,7 @@ impl PupSender {
         self.allow(wanted, data);
     }
 
-    /// What may be sent from a byte on, as an answer says.
+    /// Takes over the allocation in an answer: the packet size, packets and bytes from `wanted` on.
     fn allow(&mut self, wanted: u32, data: &[u8]) {
         let [a, b, c, d, e, f] = *data.first_chunk::<ANSWER>().unwrap_or(&[0; ANSWER]);
         self.packet = u16::from_be_bytes([a, b]).clamp(1, self.options.packet);
@@ -272,11 +287,12 @@ impl PupSender {
         self.allowed = u32::from(u16::from_be_bytes([e, f]));
         self.limit = wanted.wrapping_add(self.allowed);
         if self.asked.is_none() {
-            // A timer that waited for room waits no longer.
+            // The timer was waiting for an allocation, which has come.
             self.timer = None;
         }
     }
 
+    /// Updates the smoothed round trip and its deviation with a sample.
     fn measured(&mut self, sample: Duration) {
         let sample = sample.0;
         self.round_trip = Some(match self.round_trip {
@@ -288,7 +304,7 @@ impl PupSender {
         });
     }
 
-    /// How long an answer may take.
+    /// How long to wait for an answer before asking again.
     fn timeout(&self) -> Duration {
         if let Some(fixed) = self.options.fixed_timeout {
             return fixed;

@@ -1,10 +1,10 @@
-//! What marks of a byte stream mean to a terminal (Taft, "Pup Telnet Protocol", 2 July 1978). Data goes as it is: nothing is doubled, and
-//! nothing is negotiated.
+//! The marks of a PUP byte stream that a terminal uses (Taft, "Pup Telnet Protocol", 2 July 1978). Unlike TELNET on TCP, data needs no
+//! escaping and no options are negotiated.
 
-/// What a mark says.
+/// The meaning of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PupTelnetMark {
-    /// Data before it may be dropped: sent with an interrupt, which overtakes it.
+    /// Data before this mark may be dropped; it is sent with an interrupt, which arrives before it.
     Data,
     /// The width of lines is the next byte.
     LineWidth,
@@ -12,14 +12,14 @@ pub enum PupTelnetMark {
     PageLength,
     /// The type of the terminal is the next byte.
     TerminalType,
-    /// To be answered once everything before it is done.
+    /// To be answered once everything before it has been processed.
     Timing,
-    /// That answer.
+    /// The answer to [`PupTelnetMark::Timing`].
     TimingReply,
 }
 
 impl PupTelnetMark {
-    /// All of them.
+    /// All marks.
     pub const ALL: [Self; 6] = [
         Self::Data,
         Self::LineWidth,
@@ -29,19 +29,19 @@ impl PupTelnetMark {
         Self::TimingReply,
     ];
 
-    /// Its number in the stream.
+    /// The byte that the mark carries in the stream.
     #[must_use]
     pub const fn code(self) -> u8 {
         self as u8 + 1
     }
 
-    /// By its number.
+    /// The mark with that byte; `None` if it is unknown.
     #[must_use]
     pub fn of(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|mark| mark.code() == code)
     }
 
-    /// Whether the byte behind it belongs to it.
+    /// Whether the data byte after the mark is its argument.
     #[must_use]
     pub const fn has_argument(self) -> bool {
         matches!(

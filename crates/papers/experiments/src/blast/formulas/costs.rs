@@ -1,17 +1,17 @@
 //! The costs of one packet: C, Ca, T, Ta and the latency (sections 2.1.2 and 2.2, Table 2).
 
-/// What the paper's formulas know of a host and its network. All of it in seconds, none below zero.
+/// The costs of a host and its network in the paper's formulas, all in seconds and not negative.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BlastCostModel {
-    /// C: the processor copies a data packet into an interface, or out of one.
+    /// C: the time in which the processor copies a data packet into an interface, or out of one.
     pub copy_data: f64,
     /// Ca: the same for an acknowledgement.
     pub copy_ack: f64,
-    /// T: a data packet is on the network.
+    /// T: the time to transmit a data packet.
     pub send_data: f64,
-    /// Ta: an acknowledgement is on the network.
+    /// Ta: the time to transmit an acknowledgement.
     pub send_ack: f64,
-    /// tau: from one end of the network to the other. The paper counts it in section 2.1 only.
+    /// tau: the propagation time from one end of the network to the other. The paper counts it in section 2.1 only.
     pub latency: f64,
 }
 
@@ -22,7 +22,7 @@ pub struct BlastCostStep {
     pub what: &'static str,
     /// How long it takes, in seconds.
     pub time_s: f64,
-    /// Whether the processor is what does it; else it is the network.
+    /// Whether the processor does it, by copying; otherwise the network does.
     pub copying: bool,
 }
 
@@ -111,7 +111,7 @@ impl BlastCostModel {
     }
 }
 
-/// Bytes on the network.
+/// The sizes of packets on the network, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
     /// Of a data packet.

@@ -1,11 +1,11 @@
-//! Standard deviations with full retransmission (sections 3.2, 3.2.1 and 3.2.2), as printed and as they are.
+//! Standard deviations with full retransmission (sections 3.2, 3.2.1 and 3.2.2), as printed and corrected.
 //!
 //! To(D) and Tr in seconds; pc = 1 - (1 - pn)^(D+1). `None` unless 0 <= pn < 1. All four strategies are in
 //! [`exact`](super::exact).
 
 use super::loss::any_lost;
 
-/// The chance that an attempt fails, where some succeed.
+/// pc: the probability that an attempt fails. None if no attempt can succeed.
 fn failing(packets: u32, pn: f64) -> Option<f64> {
     any_lost(pn, packets.checked_add(1)?).filter(|pc| *pc < 1.0)
 }

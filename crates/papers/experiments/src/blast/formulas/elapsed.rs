@@ -1,20 +1,20 @@
-//! Times of error-free transfers with copying, and what of them the network is used (section 2.1.3).
+//! Times of error-free transfers with copying, and the share of them in which the network is used (section 2.1.3).
 //!
-//! The processors copy and do nothing else meanwhile; an interface has one buffer for sending, or two. The paper leaves
-//! the latency out here; it is counted where [`BlastCostModel::latency`] is not zero. Nothing takes no time.
+//! A processor that copies does nothing else meanwhile; an interface has one buffer for sending, or two. The paper leaves
+//! the latency out here; it is counted where [`BlastCostModel::latency`] is not zero. A transfer of 0 packets takes 0 s.
 
 use super::costs::BlastCostModel;
 
-/// What Figure 4 draws.
+/// The protocols of Figure 4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlastFigureProtocol {
-    /// Each packet waits for the acknowledgement of the last.
+    /// Each packet waits for the acknowledgement of the one before.
     StopAndWait,
     /// The window never closes, each packet is acknowledged.
     SlidingWindow,
     /// All packets, one acknowledgement; one send buffer.
     Blast,
-    /// The same; a packet is copied into one buffer while the other is sent.
+    /// A blast with two send buffers: a packet is copied into one while the other is sent.
     DoubleBuffered,
 }
 
@@ -27,7 +27,7 @@ impl BlastFigureProtocol {
         Self::DoubleBuffered,
     ];
 
-    /// What people call it.
+    /// Its name in tables and charts.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -50,7 +50,7 @@ impl BlastFigureProtocol {
     }
 }
 
-/// T_SAW = N (2 C + 2 Ca + T + Ta): nothing goes on side by side. The line is lost in what is left of the paper and was
+/// T_SAW = N (2 C + 2 Ca + T + Ta): nothing overlaps. The formula is missing in the surviving copy of the paper and was
 /// restored from Figure 3 and Table 2.
 #[must_use]
 pub fn stop_and_wait(costs: &BlastCostModel, packets: u32) -> f64 {
@@ -113,7 +113,7 @@ pub fn double_buffered(costs: &BlastCostModel, packets: u32) -> f64 {
     more + copy_data + send_data + end_of_blast(costs)
 }
 
-/// From where the last data packet has left: it is copied out, its acknowledgement copied in, sent and copied out.
+/// The time after the last data packet has been sent: it is copied out, and its acknowledgement copied in, sent and copied out.
 fn end_of_blast(costs: &BlastCostModel) -> f64 {
     costs.copy_data + 2.0 * costs.copy_ack + costs.send_ack + 2.0 * costs.latency
 }

@@ -10,7 +10,7 @@ use super::costs::BlastCostModel;
 use super::elapsed::BlastFigureProtocol;
 use super::loss::any_lost;
 
-/// What is sent again.
+/// Which packets are sent again after a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlastResendStrategy {
     /// Everything, after Tr without an acknowledgement (3.2.1).
@@ -27,7 +27,7 @@ impl BlastResendStrategy {
     /// All of them, in the paper's order.
     pub const ALL: [Self; 4] = [Self::Full, Self::FullNak, Self::Partial, Self::Selective];
 
-    /// As the language has it: `blast(NAME)`.
+    /// Its name in the specification language: `blast(NAME)`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -79,7 +79,8 @@ impl From<MeanAndVariance> for Moments {
     }
 }
 
-/// What may come next, with its probability; the probabilities add up to 1 or less, the rest being that it ends.
+/// The moments of a mixture: the time of one of `nexts`, each with its probability. They add up to 1 or less; the rest is the probability
+/// that nothing follows, which takes no time.
 fn mixture(nexts: impl Iterator<Item = (f64, MeanAndVariance)> + Clone) -> MeanAndVariance {
     let (mut mean, mut ends) = (0.0, 1.0);
     for (chance, next) in nexts.clone() {
@@ -120,7 +121,7 @@ impl Lossy {
         })
     }
 
-    /// `solve` of what is within its range, if numbers hold the result.
+    /// Applies `solve` if all inputs are within their ranges; None if they are not, or if the result is not finite.
     fn solved(&self, solve: impl FnOnce(&Self) -> Option<MeanAndVariance>) -> Option<Moments> {
         let legal = (1..=Self::MOST_PACKETS).contains(&self.packets) && self.interval >= 0.0;
         let spread = if legal && (0.0..1.0).contains(&self.loss) {

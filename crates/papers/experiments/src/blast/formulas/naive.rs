@@ -9,7 +9,7 @@ pub fn stop_and_wait(costs: &BlastCostModel, packets: u32) -> f64 {
     f64::from(packets) * (costs.send_data + costs.send_ack + 2.0 * costs.latency)
 }
 
-/// A window that never closes, each packet acknowledged: N (T + Ta) + 2 tau. Nothing takes no time.
+/// A window that never closes, each packet acknowledged: N (T + Ta) + 2 tau, and 0 for 0 packets.
 #[must_use]
 pub fn sliding_window(costs: &BlastCostModel, packets: u32) -> f64 {
     if packets == 0 {
@@ -18,7 +18,7 @@ pub fn sliding_window(costs: &BlastCostModel, packets: u32) -> f64 {
     f64::from(packets) * (costs.send_data + costs.send_ack) + 2.0 * costs.latency
 }
 
-/// A blast, acknowledged once: N T + Ta + 2 tau. Nothing takes no time.
+/// A blast, acknowledged once: N T + Ta + 2 tau, and 0 for 0 packets.
 #[must_use]
 pub fn blast(costs: &BlastCostModel, packets: u32) -> f64 {
     if packets == 0 {

@@ -1,4 +1,4 @@
-//! An experiment: two hosts, and the data that one transfers to the other.
+//! An experiment: two hosts of a network, and the packets that one transfers to the other.
 
 use stackline_core::error::{Error, Result};
 use stackline_core::network::{LossModel, Network};
@@ -6,23 +6,25 @@ use stackline_core::time::Duration;
 use stackline_net::NodeIndex;
 use stackline_proto::blast::BlastOptions;
 
-/// Two hosts, and what one transfers to the other.
+/// A transfer between two hosts, which can be repeated with and without loss.
 #[derive(Clone, Copy, Debug)]
 pub struct BlastExperiment<'n> {
     pub(super) network: &'n Network,
     pub(super) hosts: [NodeIndex; 2],
     pub(super) options: BlastOptions,
+    /// Data packets of a transfer.
     pub(super) packets: u32,
+    /// Bytes of an answer on the wire.
     pub(super) answer: u32,
 }
 
 impl<'n> BlastExperiment<'n> {
-    /// The paper's packets: 1024 bytes of data, answers of 64.
+    /// The paper's packets, bytes: data packets of 1024, answers of 64.
     pub const PAPER: (u32, u32) = (1024, 64);
 
     /// Transfers of `packets` packets from the network's first host to its last one. Data packets have
-    /// [`BlastOptions::packet`] bytes on the wire, answers `answer`. What the receiver grants is a buffer for everything, and the
-    /// sender never gives up: these are the paper's assumptions.
+    /// [`BlastOptions::packet`] bytes on the wire, answers `answer`. The receiver has buffers for the whole transfer, and the sender
+    /// never gives up: these are the paper's assumptions.
     ///
     /// # Errors
     /// An [`Error`] when there are no two hosts, when the network loses, doubles or delays at random by itself, or when a
@@ -71,7 +73,7 @@ impl<'n> BlastExperiment<'n> {
         })
     }
 
-    /// What is in force.
+    /// The options that the transfers use.
     #[must_use]
     pub const fn options(&self) -> &BlastOptions {
         &self.options

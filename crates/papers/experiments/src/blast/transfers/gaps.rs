@@ -1,12 +1,12 @@
-//! Which packets are lost, when each is with the same probability: how many arrive before the next lost one is geometric.
+//! Which packets are lost, if each is lost with the same probability: the gaps between losses, which have a geometric distribution.
 
 use rand_core::Rng;
 use stackline_core::random::{Generator, Seed};
 
-/// The losses of a long row of packets.
+/// The losses in a long sequence of packets.
 #[derive(Clone, Debug)]
 pub(super) struct Gaps {
-    /// ln(1 - p).
+    /// ln(1 - p), where p is the loss probability.
     arrives: f64,
     random: Generator,
     /// Packets that arrive before the next lost one.
@@ -14,7 +14,7 @@ pub(super) struct Gaps {
 }
 
 impl Gaps {
-    /// Each packet is lost with `loss`, from 0 to below 1.
+    /// Each packet is lost with probability `loss`, from 0 to below 1.
     pub(super) fn new(loss: f64, seed: Seed) -> Self {
         let mut gaps = Self {
             arrives: (-loss).ln_1p(),
@@ -25,7 +25,7 @@ impl Gaps {
         gaps
     }
 
-    /// By inversion, from one of 2^53 numbers in (0, 1].
+    /// Draws the next gap by inversion, from one of 2^53 numbers in (0, 1].
     fn draw(&mut self) {
         let unit = ((self.random.next_u64() >> 11) + 1) as f64 * (1.0 / 9_007_199_254_740_992.0);
         self.left = if self.arrives < 0.0 {
@@ -40,12 +40,12 @@ impl Gaps {
         self.left
     }
 
-    /// So many of them, at most all, have arrived.
+    /// Records that this many packets, at most `left`, have arrived.
     pub(super) const fn pass(&mut self, packets: u64) {
         self.left = self.left.saturating_sub(packets);
     }
 
-    /// Whether the next packet is lost.
+    /// Takes the next packet: whether it is lost.
     pub(super) fn lost(&mut self) -> bool {
         let lost = self.left == 0;
         if lost {

@@ -1,5 +1,5 @@
 //! One transfer, packet by packet: two machines, the network between their hosts, and the two processors that move packets
-//! from a machine to an interface. It draws nothing: whoever asks for it says of each packet that arrives whether it is lost.
+//! from a machine to an interface. It has no random numbers: the caller decides for each packet that arrives whether it is lost.
 
 use super::experiment::BlastExperiment;
 use stackline_core::error::{Error, Result};
@@ -12,38 +12,38 @@ use stackline_proto::blast::{
     BlastHeader, BlastOptions, BlastPacing, BlastReceiver, BlastSender, BlastTimeout,
 };
 
-/// Steps at one instant, after which nothing will ever move on.
+/// After this many steps without progress of time, the transfer is considered stuck.
 const STEPS_AN_INSTANT: u32 = 1 << 20;
-/// Both machines' connection.
+/// The number of the connection, the same at both machines.
 const CONNECTION: u32 = 1;
 
-/// What a transfer took.
+/// The result of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlastTransferResult {
-    /// From the beginning of the first copy to the end of the last.
+    /// The time from the beginning of the first copy to the end of the last.
     pub elapsed: Duration,
     /// Data packets sent.
     pub data: u64,
     /// Answers sent.
     pub answers: u64,
-    /// Packets that had arrived by then, lost ones included.
+    /// Packets that arrived until the end of the transfer, including those that were declared lost.
     pub arrivals: u64,
 }
 
 impl<'n> BlastExperiment<'n> {
-    /// One transfer of which nothing is lost: exact.
+    /// One transfer in which nothing is lost.
     ///
     /// # Errors
     /// An [`Error`] when the transfer does not end: no path, packets larger than its MTU, an interface whose buffers
     /// overflow each time.
     pub fn error_free(&self) -> Result<BlastTransferResult> {
-        // Sent again and again without a loss, it never ends.
+        // More data packets than this without a loss mean that it would never end.
         walk(self, 1000 + 16 * u64::from(self.packets), || false)
     }
 
-    /// The same with the paper's retransmission interval: an answer is waited for To(1) + `interval`, To(1) being the
-    /// error-free time of a single packet; the receiver only speaks when asked, and nothing is paced. What the model calls
-    /// Tr is `interval`.
+    /// The experiment with the paper's retransmission interval: the sender waits To(1) + `interval` for an answer, where To(1) is
+    /// the error-free time of a single packet. The receiver answers only when asked, and nothing is paced. `interval` is Tr of
+    /// the paper's model.
     ///
     /// # Errors
     /// See [`BlastExperiment::error_free`].
@@ -59,16 +59,18 @@ impl<'n> BlastExperiment<'n> {
     }
 }
 
-/// What travels.
+/// A packet between the machines.
 #[derive(Clone, Debug)]
 enum BlastTransferPayload {
+    /// A data packet, with its length in bytes.
     Data(BlastHeader, u32),
+    /// An answer of the receiver, with its body.
     Answer(BlastHeader, Vec<u8>),
 }
 
 impl PacketPayload for BlastTransferPayload {
     fn split(&mut self, _: u32) -> Self {
-        // Handed over one by one, so there is never anything to cut.
+        // Packets are handed over one by one, so the network never splits one.
         self.clone()
     }
 
@@ -79,14 +81,16 @@ impl PacketPayload for BlastTransferPayload {
     }
 }
 
-/// A transfer that goes on.
+/// A transfer under way.
 struct BlastTransferWalk<'w> {
     experiment: &'w BlastExperiment<'w>,
     network: PacketNetwork<BlastTransferPayload>,
     sender: BlastSender,
     receiver: BlastReceiver,
     now: Instant,
+    /// Steps since `now` last changed.
     steps: u32,
+    /// The transfer is given up after this many data packets.
     most: u64,
     answers: u64,
     arrivals: u64,
@@ -126,7 +130,7 @@ pub(super) fn walk(
 }
 
 impl BlastTransferWalk<'_> {
-    /// Each processor takes from its machine what its interface can begin to copy now.
+    /// Each processor takes packets from its machine while its interface can begin to copy one now.
     fn hand_over(&mut self) {
         let [from, to] = self.experiment.hosts;
         while self.network.begins(self.now, from) <= self.now
@@ -165,7 +169,7 @@ impl BlastTransferWalk<'_> {
         self.network.handle(self.now, packet);
     }
 
-    /// On to the next moment at which something can happen.
+    /// Advances the time to the next moment at which something can happen.
     fn go_on(&mut self) -> Result<()> {
         let [from, to] = self
             .experiment
@@ -182,12 +186,14 @@ impl BlastTransferWalk<'_> {
         if over { Err(self.stuck()) } else { Ok(()) }
     }
 
+    /// The error of a transfer that does not end.
     fn stuck(&self) -> Error {
         Error::measurement(format!("the transfer cannot finish: nothing more arrives after {} s", self.now)).hint(
             "possible causes: no return path in the network, a packet larger than its MTU, or a receiver interface that overflows every time",
         )
     }
 
+    /// Handles a packet that has been copied out of an interface; a lost one is discarded.
     fn arrived(&mut self, carried: BlastTransferPayload, lost: bool) {
         match carried {
             _ if lost => {}

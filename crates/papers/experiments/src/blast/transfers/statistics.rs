@@ -7,20 +7,20 @@ use stackline_core::error::{Error, Result};
 use stackline_core::random::Seed;
 use std::collections::BTreeMap;
 
-/// How many transfers are enough.
+/// How many transfers are simulated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Enough {
-    /// At least so many.
+    /// The least number of transfers.
     pub least: u64,
-    /// And so many that the standard error of the standard deviation is at most this share of it, and that each single
-    /// packet of a transfer was lost often enough for that.
+    /// Transfers go on until the standard error of the standard deviation is at most this share of it, and until each packet of
+    /// a transfer has been lost often enough for that.
     pub precision: f64,
-    /// But at most so many.
+    /// The greatest number of transfers, even if `precision` is not reached.
     pub most: u64,
 }
 
 impl Default for Enough {
-    /// 10,000 at least, 1 percent, 10^10 at most.
+    /// At least 10,000 transfers, a precision of 1 percent, at most 10^10 transfers.
     fn default() -> Self {
         Self {
             least: 10_000,
@@ -30,14 +30,14 @@ impl Default for Enough {
     }
 }
 
-/// What many transfers took. Times are seconds.
+/// The times of many transfers, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TransferStatistics {
     /// How many there were.
     pub transfers: u64,
-    /// How many of them were walked packet by packet; the others took what one that was walked had taken.
+    /// How many of them were walked (simulated packet by packet); each other one takes the same time as a walked one with the same loss.
     pub walked: u64,
-    /// The time of one without a loss.
+    /// The time of a transfer without a loss.
     pub error_free_s: f64,
     /// The mean.
     pub mean_s: f64,
@@ -49,14 +49,17 @@ pub struct TransferStatistics {
     pub sd_error_s: f64,
 }
 
-/// Sums of the powers of what transfers took beyond the error-free time, so that little is lost to rounding.
+/// Sums of the powers of transfers' times, less the error-free time so that little is lost to rounding.
 #[derive(Clone, Copy, Debug, Default)]
 struct TransferPowerSums {
+    /// The number of transfers.
     n: u64,
+    /// The sums of the first to fourth powers.
     powers: [f64; 4],
 }
 
 impl TransferPowerSums {
+    /// Adds a transfer that took `beyond` seconds more than an error-free one.
     fn add(&mut self, beyond: f64) {
         self.n += 1;
         let mut power = 1.0;
@@ -118,8 +121,8 @@ impl BlastExperiment<'_> {
             sums: TransferPowerSums::default(),
             walked: 1,
         };
-        // The rarest of what makes the deviation is that one certain packet is lost; it has to have happened often enough
-        // before the deviation seen can be believed.
+        // The rarest event on which the deviation depends is the loss of one particular packet. It has to happen often enough
+        // before the observed deviation can be trusted.
         let often = 1.0 / (4.0 * enough.precision * enough.precision);
         let often = if loss > 0.0 { (often / loss) as u64 } else { 0 };
         let least = often.max(enough.least).max(1).min(enough.most);
@@ -134,19 +137,20 @@ impl BlastExperiment<'_> {
     }
 }
 
-/// Transfers one after the other.
+/// Transfers one after another, which share one sequence of losses.
 struct Many<'m> {
     experiment: &'m BlastExperiment<'m>,
     gaps: Gaps,
     error_free: BlastTransferResult,
-    /// What transfers were that lost one packet only: the one of that place.
+    /// The results of transfers that lost only one packet, by the place of that packet among the arrivals.
     single: BTreeMap<u64, BlastTransferResult>,
     sums: TransferPowerSums,
+    /// Transfers that were simulated packet by packet.
     walked: u64,
 }
 
 impl Many<'_> {
-    /// Goes on until there are so many.
+    /// Adds transfers until there are `transfers`. Those without a loss are only counted.
     fn up_to(&mut self, transfers: u64) -> Result<()> {
         let each = self.error_free.arrivals;
         while self.sums.n < transfers {
@@ -161,11 +165,11 @@ impl Many<'_> {
         Ok(())
     }
 
-    /// A transfer that loses something: what it takes beyond the error-free time, in seconds.
+    /// The next transfer, which loses at least one packet: its time beyond the error-free time, in seconds.
     fn lossy(&mut self) -> Result<f64> {
         let place = self.gaps.left();
         let known = self.single.get(&place);
-        // With this packet lost, would the others of the transfer arrive?
+        // Do all later packets of the transfer arrive, so that this is its only loss?
         let mut after = self.gaps.clone();
         after.pass(place);
         after.lost();

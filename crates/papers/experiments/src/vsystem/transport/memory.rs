@@ -1,4 +1,4 @@
-//! Section 7.1: windows in bytes over memory that is buffers of packets, and what allocating them costs.
+//! Section 7.1: a receiver whose window counts bytes while its memory consists of packet buffers, and the cost of allocating these buffers.
 
 use super::rows::{RowBasis, row, sheet};
 use super::session::{VSystemSessionFigures, run_all, tcp, transfer};
@@ -6,7 +6,7 @@ use crate::printed_and_here::{PrintedFigure, nothing_printed};
 use stackline_core::error::Result;
 use stackline_report::sheet::{Sheet, SheetCell};
 
-/// What the receiver keeps packets in, and its options.
+/// How the receiver stores packets, and the options of its TCP for that.
 const KEPT: [(&str, &str); 7] = [
     ("8000 bytes", "receive_buffer = 8000"),
     ("8 buffers", "packet_buffers = 8"),
@@ -26,7 +26,7 @@ const KEPT: [(&str, &str); 7] = [
     ),
 ];
 
-/// Characters for a terminal's program that now and then does something else, and a file to the same receiver.
+/// The table of buffers: characters to a terminal program that pauses now and then, and a file to the same receiver.
 pub(in super::super) fn buffers() -> Result<Sheet> {
     let over = |options: &str| {
         tcp(
@@ -76,7 +76,7 @@ pub(in super::super) fn buffers() -> Result<Sheet> {
         ))
 }
 
-/// Buffers allocated in two tiers, chunks and packets, instead of one by one.
+/// The table of allocation: buffers allocated in two tiers (chunks, then packets) instead of one by one.
 pub(in super::super) fn allocation() -> Result<Sheet> {
     let [with, without, with_500, without_500, with_100, without_100] = run_all(
         [

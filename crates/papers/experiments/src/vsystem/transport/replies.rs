@@ -1,14 +1,14 @@
-//! Section 6: a server that answers a request before it has carried it out, measured with sequential calls.
+//! Section 6: a server that replies to a request before it has carried it out, simulated with sequential calls.
 
 use super::session::run_all;
 use crate::printed_and_here::nothing_printed;
 use stackline_core::error::Result;
 use stackline_report::sheet::{Sheet, SheetCell};
 
-/// Times of a client between its calls, and of a server for each, ms.
+/// The time that the client works between its calls, and that the server works for each call, ms.
 const TIMES: [(u32, u32); 4] = [(0, 10), (5, 10), (10, 10), (20, 10)];
 
-/// Both programs, by what client and server take.
+/// The table: late and early replies for each pair of times.
 pub(in super::super) fn replies() -> Result<Sheet> {
     let calls = |name: &str| {
         TIMES.map(|(think, service)| {

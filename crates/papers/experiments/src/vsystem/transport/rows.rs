@@ -1,25 +1,25 @@
-//! Rows of tables: the printed and the simulated value, their difference, and whether the value sets the profile.
+//! Rows of tables: the printed and the simulated value, their difference, and whether the value calibrates the profile.
 
 use crate::printed_and_here::{self, PrintedFigure, PrintedValue};
 use stackline_report::sheet::{Sheet, SheetCell};
 
-/// What a row is in the judgement of the whole.
+/// How a row counts when the simulation is judged as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RowBasis {
-    /// It sets a figure of the profile or of the experiment.
+    /// A figure of the profile or of the experiment was calibrated with it.
     Sets,
-    /// Nothing was chosen for it.
+    /// It is a prediction: nothing was calibrated with it.
     Predicts,
-    /// There is nothing printed to compare with.
+    /// It is only shown, for example because the paper prints nothing to compare it with.
     Shown,
 }
 
-/// A table of such rows.
+/// An empty table for such rows.
 pub(super) fn sheet(name: &str, title: &str) -> Sheet {
     printed_and_here::sheet(name, title, &[("what", ""), ("is", "is")])
 }
 
-/// A row, its figure with so many digits.
+/// A row, with `digits` digits after the point.
 pub(super) fn row(
     what: impl Into<String>,
     printed: PrintedFigure,
@@ -30,7 +30,7 @@ pub(super) fn row(
     row_of_value(what, &PrintedValue::new(printed, simulated, digits), basis)
 }
 
-/// A row of a value that is off for a reason.
+/// A row of a value that may come with a reason for its difference.
 pub(super) fn row_of_value(
     what: impl Into<String>,
     value: &PrintedValue,

@@ -5,12 +5,12 @@ use crate::{parallel, profile};
 use stackline_core::error::{Error, Result};
 use stackline_core::network::Network;
 
-/// The transport of 1985: no selective acknowledgements, no slow start, a single acknowledgement waits long for company. Each packet
-/// carries so many bytes.
+/// The TCP of 1985, with `packet` data bytes in each packet: no selective acknowledgements, a first window of 64 packets instead of slow
+/// start, and acknowledgements delayed by 200 ms unless the options say otherwise.
 pub(super) fn tcp(packet: u32, options: &str) -> String {
     format!(
         "tcp(mss = {}, congestion = reno, recovery = reno, first_window = 64, quickack = off{}, {options})",
-        // Of which twelve are timestamps.
+        // Twelve bytes of a segment are the timestamp option.
         packet + 12,
         if options.contains("delayed_ack") {
             ""
@@ -20,28 +20,29 @@ pub(super) fn tcp(packet: u32, options: &str) -> String {
     )
 }
 
-/// What a run came to.
+/// The results of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct VSystemSessionFigures {
     pub(super) kbit_s: f64,
     pub(super) seconds: f64,
-    /// Mean of its calls, ms.
+    /// The mean time of its calls, ms.
     pub(super) call_ms: f64,
-    /// Packets of its first link, there and back.
+    /// Packets on the first link, in each direction.
     pub(super) packets: [f64; 2],
-    /// Packets with data sent again, by the side that asks.
+    /// Packets that the initiator retransmitted.
     pub(super) again: f64,
-    /// Packets that the responder had no buffer for; that an interface had none for.
+    /// Packets that the responder's TCP dropped because it had no free buffer.
     pub(super) unkept: f64,
+    /// Packets that ports dropped, for example because an interface had no free buffer.
     pub(super) dropped: f64,
 }
 
-/// Carries one out.
+/// Runs a specification.
 pub(super) fn run(specification: &str) -> Result<VSystemSessionFigures> {
     run_across(specification, |_| {})
 }
 
-/// Carries one out across its network as that is changed.
+/// Runs a specification with its network changed by `change`.
 pub(super) fn run_across(
     specification: &str,
     change: impl Fn(&mut Network),
@@ -83,7 +84,7 @@ pub(super) fn run_across(
     })
 }
 
-/// Several, over all processors, in their order.
+/// Runs several specifications on all processors; the results are in the same order.
 pub(super) fn run_all<const N: usize>(
     specifications: [String; N],
 ) -> Result<[VSystemSessionFigures; N]> {
@@ -94,7 +95,7 @@ pub(super) fn run_all<const N: usize>(
     found?.try_into().map_err(lost)
 }
 
-/// Two million bytes from one workstation to the other, in blocks.
+/// The specification of a transfer of two million bytes from one workstation to the other, in blocks.
 pub(super) fn transfer(block: u32, over: &str, across: &str) -> String {
     format!(
         "1 from a to b bulk_put {block}*{} over {over} across {across};",

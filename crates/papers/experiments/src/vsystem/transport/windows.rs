@@ -14,13 +14,14 @@ use stackline_sim::application::Simulation;
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Bytes of the file, and the time in which its reader takes one: that of the best case, in ns.
+/// Bytes of the file.
 const BYTES: u64 = 40_000;
+/// The time in which the reader takes a byte, ns: the rate of the best case (450 kbit/s).
 const NS_A_BYTE: u64 = 17_800;
-/// Longest that it may take.
+/// The simulated time after which a reader is given up: an hour.
 const LONGEST: Instant = Instant(3_600_000_000_000);
 
-/// Seconds until a reader of small pieces has all, and packets that this took.
+/// The time until a reader of pieces of this many bytes has the whole file, s, and the packets from the writer that this took.
 fn read(piece: u64, options: &str) -> Result<(f64, f64)> {
     let network = profile::network(TEXT, "suns")?;
     let stack = profile::stack(&tcp(
@@ -62,7 +63,7 @@ fn read(piece: u64, options: &str) -> Result<(f64, f64)> {
     Ok((took.0 as f64 / 1e9, packets))
 }
 
-/// Readers of pieces, with small windows and without.
+/// The table: readers of small pieces, with and without silly windows.
 pub(in super::super) fn silly() -> Result<Sheet> {
     const PIECES: [u64; 4] = [10, 20, 100, 500];
     let cases: Vec<(u64, &str)> = PIECES

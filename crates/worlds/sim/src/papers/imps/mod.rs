@@ -1,9 +1,9 @@
-//! Networks of IMPs in virtual time: the machines of `stackline_proto::papers::imp`, lines with a rate and a delay between them, hosts at
-//! interfaces. Hosts' programs are not here but in [`traffic`]; nothing is drawn but what a line loses.
+//! Networks of IMPs (the packet switches of the ARPANET) in virtual time: the machines of `stackline_proto::papers::imp`, joined by
+//! lines with a rate and a delay, with hosts at their interfaces. The hosts' programs are in [`traffic`]; only losses are random.
 //!
 //! ```text
 //! offer(now, message)    a host has a message; it has no other until this one is accepted
-//! poll(until)            what hosts learn next: accepted, delivered, answered, failed
+//! poll(until)            the next notice to a host: accepted, delivered, answered, failed
 //! ```
 
 mod passage;
@@ -28,26 +28,27 @@ use stackline_proto::papers::imp::{
     ImpNode, ImpOutput,
 };
 
-/// A packet is recorded to come this much later than it has left the place before, so that both have an order.
+/// A packet's arrival is recorded this much (1 ns) after its departure from the place before, so that the two events have an order.
 const AFTER: Duration = Duration(1);
 /// Bits that precede a message at a host's interface: its leader (BBN 1822).
 const LEADER_BITS: u32 = 32;
 
-/// What a host learns.
+/// What a host learns of its messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImpHostNotice {
-    /// Its message was read: it may offer another.
+    /// The IMP has read its whole message: it may offer another.
     Accepted(ImpMessage),
-    /// It has a message.
+    /// It has received this message.
     Delivered(ImpMessage),
-    /// Its message was delivered.
+    /// The RFNM came: the destination IMP confirms this message.
     Answered(ImpMessage),
-    /// Its message was not.
+    /// Its message could not be delivered, and why.
     Failed(ImpMessage, ImpDeliveryFailure),
-    /// A timer that was asked for.
+    /// A timer set by [`ImpSubnet::timer`] has expired; not for a host.
     Timer(u32),
 }
 
+/// What is due at a time. `host` and `line` are numbers at the IMP, `slot` a place in `ImpSubnet::frames`.
 #[derive(Clone, Copy, Debug)]
 enum ImpSubnetEvent {
     Wake(u16),
@@ -67,23 +68,23 @@ struct ImpLineDirection {
     delay: Duration,
     loss: LossProcess,
     is_cut: bool,
-    /// How long something was on it, and how much of that data of hosts.
+    /// How long it has been transmitting, and how many data bits of hosts it has carried.
     busy: Duration,
     data_bits: u64,
 }
 
-/// A network at work.
+/// A running network of IMPs.
 #[derive(Debug)]
 pub struct ImpSubnet {
     plan: ImpSubnetPlan,
     imps: Vec<ImpNode>,
     epochs: Vec<u16>,
-    /// When each IMP is woken, the earliest last: none is there twice.
+    /// When each IMP is to be woken, the earliest last, no time twice.
     wakes: Vec<Vec<Instant>>,
-    /// Which direction each line of each IMP is.
+    /// By IMP and line: the index in `directions` of the line's outgoing direction.
     out: Vec<Vec<usize>>,
     directions: Vec<ImpLineDirection>,
-    /// Interface speeds by IMP and host, and whether the host takes what it gets; the message it offered and gets.
+    /// The hosts' interfaces, by IMP and host.
     hosts: Vec<Vec<ImpHostInterface>>,
     events: EventQueue<ImpSubnetEvent>,
     frames: Vec<Option<ImpFrame>>,
@@ -92,26 +93,27 @@ pub struct ImpSubnet {
     news: std::collections::VecDeque<(ImpHostAddress, ImpHostNotice)>,
     hops: u64,
     watch: Option<ImpPassageWatch>,
-    /// When what is planned in time begins: losses.
+    /// The time from which losses planned in time are counted.
     begins: Duration,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct ImpHostInterface {
     bit_s: Option<f64>,
+    /// Whether the host accepts messages from its IMP.
     takes: bool,
     /// The message that it offered, and the one that it is getting.
     offered: Option<ImpMessage>,
     getting: Option<ImpMessage>,
-    /// When it was offered, and how many of its parts were read.
+    /// When the message was offered, and how many of its parts (packets) the IMP has read.
     offered_at: Instant,
     parts: u8,
-    /// The first part of a message comes behind its leader.
+    /// The next part to be read is the first of its message, which the leader precedes.
     begins: bool,
 }
 
 impl ImpSubnet {
-    /// At rest; losses are drawn from `seed`.
+    /// A network at time 0; losses are drawn from `seed`.
     #[must_use]
     pub fn new(plan: &ImpSubnetPlan, seed: Seed) -> Self {
         let count = plan.imps.len();
@@ -187,14 +189,14 @@ impl ImpSubnet {
         if splits { new.splitting() } else { new }
     }
 
-    /// The same; what packets pass is reported by [`ImpSubnet::passages`].
+    /// The same network, which also keeps what [`ImpSubnet::passages`] reports.
     #[must_use]
     pub fn watched(mut self) -> Self {
         self.watch = Some(ImpPassageWatch::default());
         self
     }
 
-    /// The same; losses that are planned in time are so from then on.
+    /// The same network; losses planned in time are counted from `begins`.
     #[must_use]
     pub const fn beginning_after(mut self, begins: Duration) -> Self {
         self.begins = begins;
@@ -203,7 +205,7 @@ impl ImpSubnet {
 
     // --- what is known ---
 
-    /// What packets passed since this was asked last.
+    /// Takes the passages of packets since the last call; none unless the network is watched.
     pub fn passages(&mut self) -> impl Iterator<Item = ImpPacketPassage> {
         self.watch
             .iter_mut()
@@ -216,19 +218,19 @@ impl ImpSubnet {
         &self.imps
     }
 
-    /// How often a packet or a word about one crossed a line so far.
+    /// How many packets were sent on lines so far, repetitions included.
     #[must_use]
     pub const fn hops(&self) -> u64 {
         self.hops
     }
 
-    /// The time.
+    /// The present time.
     #[must_use]
     pub const fn now(&self) -> Instant {
         self.now
     }
 
-    /// Which direction of all a line of an IMP is, as [`ImpSubnet::lines`] counts them.
+    /// The number of the outgoing direction of an IMP's line, as [`ImpSubnet::lines`] counts them.
     #[must_use]
     pub fn direction(&self, imp: usize, line: usize) -> Option<usize> {
         self.out.get(imp)?.get(line).copied()
@@ -244,7 +246,7 @@ impl ImpSubnet {
         }
     }
 
-    /// How long each direction of each line was in use, and data bits that crossed it: two a line, the first from its first end.
+    /// For each direction: how long it was transmitting, and data bits sent on it. Two per line, the first from the line's first end.
     pub fn lines(&self) -> impl Iterator<Item = (Duration, u64)> {
         self.directions
             .iter()
@@ -253,7 +255,7 @@ impl ImpSubnet {
 
     // --- what happens from outside ---
 
-    /// A host has a message.
+    /// The host `message.from` offers a message to its IMP.
     pub fn offer(&mut self, now: Instant, message: ImpMessage) {
         self.now = self.now.max(now);
         let ImpHostAddress { imp, host } = message.from;
@@ -265,12 +267,12 @@ impl ImpSubnet {
         self.handle(imp, ImpInput::Offer(host, message));
     }
 
-    /// A timer.
+    /// Sets a timer: at `at`, [`ImpSubnet::poll`] returns [`ImpHostNotice::Timer`] with this number.
     pub fn timer(&mut self, at: Instant, number: u32) {
         self.events.put(at, ImpSubnetEvent::Timer(number));
     }
 
-    /// A host stops to take what it gets, or takes it again.
+    /// A host stops accepting messages from its IMP, or accepts them again.
     pub fn takes(&mut self, now: Instant, host: ImpHostAddress, takes: bool) {
         self.now = self.now.max(now);
         let Some(interface) = self.interface(host.imp, host.host) else {
@@ -288,7 +290,7 @@ impl ImpSubnet {
         }
     }
 
-    /// A host is there, or is not.
+    /// A host comes up or goes down.
     pub fn host_up(&mut self, now: Instant, host: ImpHostAddress, is_up: bool) {
         self.now = self.now.max(now);
         if let Some(interface) = self.interface(host.imp, host.host) {
@@ -297,14 +299,14 @@ impl ImpSubnet {
         self.handle(host.imp, ImpInput::HostUp(host.host, is_up));
     }
 
-    /// A line is cut, or joined again. What is on it is lost.
+    /// A line is cut, or joined again. Frames sent while it is cut are lost.
     pub fn cut(&mut self, line: usize, is_cut: bool) {
         for direction in self.directions.iter_mut().skip(2 * line).take(2) {
             direction.is_cut = is_cut;
         }
     }
 
-    /// An IMP is started anew: what it held is lost.
+    /// An IMP restarts: all packets and state in it are lost.
     pub fn restart(&mut self, now: Instant, imp: u16) {
         self.now = self.now.max(now);
         let at = usize::from(imp);
@@ -318,7 +320,7 @@ impl ImpSubnet {
             .filter(|host| host.imp == imp)
             .map(|host| host.kind)
             .collect();
-        // Its hosts learn that their interface was reset, and know what they had under way.
+        // Its hosts see that their interface was reset, so each counts its messages under way as failed.
         let mut lost: Vec<ImpMessage> = self.imps[at].unanswered().collect();
         self.imps[at] = self.imp(at, &lines, &kinds);
         for interface in &mut self.hosts[at] {
@@ -340,7 +342,7 @@ impl ImpSubnet {
         self.settle(imp);
     }
 
-    /// What a host learns next, not after `until`.
+    /// The next notice to a host, with its time; `None` if there is none up to `until`.
     pub fn poll(&mut self, until: Instant) -> Option<(Instant, ImpHostAddress, ImpHostNotice)> {
         loop {
             if let Some((host, news)) = self.news.pop_front() {
@@ -412,10 +414,10 @@ impl ImpSubnet {
 
     // --- what is watched ---
 
-    /// A packet comes to an IMP.
+    /// Notes for the watch that a packet has come to an IMP.
     fn comes_to(&mut self, imp: u16, frame: &ImpFrame) {
         if let (Some(watch), Some((id, part))) = (&mut self.watch, frame.part()) {
-            // What comes again has been here since it came first.
+            // A repeated packet keeps the time of its first arrival.
             watch
                 .came
                 .entry((imp, id, part))
@@ -423,7 +425,7 @@ impl ImpSubnet {
         }
     }
 
-    /// A packet leaves an IMP for the first time.
+    /// Records the passage of a packet that leaves an IMP; not of a repetition, as the first departure removed its arrival.
     fn leaves(
         &mut self,
         imp: u16,
@@ -448,7 +450,7 @@ impl ImpSubnet {
         }
     }
 
-    /// A part of a host's message was read.
+    /// Records the passage of a part of a host's message that the IMP has read.
     fn is_read(&mut self, imp: u16, host: u16) {
         let (now, Some(interface)) = (self.now, self.interface(imp, host)) else {
             return;
@@ -478,7 +480,7 @@ impl ImpSubnet {
         }
     }
 
-    /// A host has a message.
+    /// Records the passages of a message's parts from the last IMP to the host.
     fn is_given(&mut self, imp: u16, message: &ImpMessage) {
         let Some(watch) = &mut self.watch else { return };
         for part in 0..message.parts() {
@@ -503,7 +505,7 @@ impl ImpSubnet {
         }
     }
 
-    /// A message is lost: nothing of it is looked for any more.
+    /// A message has failed: the watch forgets its packets.
     fn is_over(&mut self, message: &ImpMessage) {
         if let Some(watch) = &mut self.watch {
             watch.came.retain(|(_, id, _), _| *id != message.id);
@@ -520,7 +522,7 @@ impl ImpSubnet {
         }
     }
 
-    /// Does what an IMP says until it says no more, and wakes it when it has something to say again.
+    /// Carries out an IMP's outputs until there are none, and plans its next wake-up.
     fn settle(&mut self, imp: u16) {
         while let Some(output) = self.imps[usize::from(imp)].poll(self.now) {
             self.does(imp, output);
@@ -670,13 +672,13 @@ impl ImpSubnet {
     }
 }
 
-/// The time of so many bits.
-/// What both ends of a line agree on.
+/// The kind of a line, which both its ends have to agree on.
 fn kind(plan: &ImpSubnetPlan, line: &ImpSubnetLine) -> LineKind {
     let of = |imp: u16| &plan.imps[usize::from(imp)].options;
     LineKind::between(of(line.ends.0), of(line.ends.1), line.satellite)
 }
 
+/// The transmission time of `bits` at `bit_s` bit/s.
 fn time(bits: u32, bit_s: f64) -> Duration {
     Duration::from_seconds(f64::from(bits) / bit_s)
 }

@@ -1,67 +1,67 @@
-//! What a network of IMPs is made of; and a network of the language whose switches are IMPs, as one.
+//! The plan of a network of IMPs (its IMPs, lines and hosts), and its translation from a network file whose switches are IMPs.
 
 use stackline_core::network::{self, FakeHost, ImpMachine, LossModel};
 use stackline_core::time::Duration;
 use stackline_proto::papers::imp::{HostKind, ImpHardware, ImpHostAddress, ImpOptions, Rule};
 use std::collections::BTreeMap;
 
-/// Bits of a packet beside its data, on a line: 72 of hardware, 80 of software (BBN 2499, 2.1.2).
+/// Bits of overhead of each packet on a line: 72 added by hardware, 80 by software (BBN 2499, 2.1.2).
 pub const OVERHEAD_BITS: u32 = 152;
-/// The same since a checksum by software was added (RFC 528).
+/// Bits of overhead of each packet since IMPs add a checksum in software (RFC 528).
 pub const OVERHEAD_WITH_CHECKSUM_BITS: u32 = 168;
-/// A line between two IMPs, both ways alike.
+/// A line between two IMPs; both directions have the same properties.
 #[derive(Clone, Debug)]
 pub struct ImpSubnetLine {
-    /// The IMPs, from 0.
+    /// The numbers of the two IMPs, from 0.
     pub ends: (u16, u16),
-    /// bit/s.
+    /// Bit rate, bit/s.
     pub bit_s: f64,
-    /// One way.
+    /// Propagation delay in one direction.
     pub delay: Duration,
-    /// Whether it goes by satellite.
+    /// Whether it is a satellite line, which has more channels.
     pub satellite: bool,
-    /// Frames that get lost.
+    /// How frames get lost on it.
     pub loss: LossModel,
 }
 
-/// A host.
+/// A host at an IMP.
 #[derive(Clone, Copy, Debug)]
 pub struct ImpSubnetHost {
-    /// Its IMP.
+    /// The number of its IMP.
     pub imp: u16,
-    /// bit/s of its interface; a fake host has none.
+    /// Bit rate of its interface, bit/s; `None` for a fake host, which is a program inside the IMP.
     pub bit_s: Option<f64>,
-    /// What it costs the IMP.
+    /// The cycles that the IMP's processor spends on it.
     pub kind: HostKind,
 }
 
-/// An IMP.
+/// An IMP of a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct ImpSubnetNode {
-    /// What is chosen of it.
+    /// Its machine, buffers and channels.
     pub options: ImpOptions,
-    /// Whether it divides packets among lines that lead as near.
+    /// Whether it splits traffic among lines with equally short routes.
     pub splits: bool,
 }
 
-/// A network.
+/// The plan of a network of IMPs.
 #[derive(Clone, Debug, Default)]
 pub struct ImpSubnetPlan {
     /// Its IMPs.
     pub imps: Vec<ImpSubnetNode>,
     /// Its lines.
     pub lines: Vec<ImpSubnetLine>,
-    /// Its hosts; those of an IMP are numbered in their order.
+    /// Its hosts; the hosts of one IMP are numbered in this order.
     pub hosts: Vec<ImpSubnetHost>,
-    /// Bits of a packet beside its data.
+    /// Bits of overhead of each packet on a line.
     pub overhead_bits: u32,
     /// Whether frames without data take no time on lines, as the formula of section 2.1.3 has it.
     pub control_is_free: bool,
-    /// Bits of a routing message beside the overhead; as a full packet where absent.
+    /// Bits of a routing message without the overhead; `None`: as many as a full packet has.
     pub routing_bits: Option<u32>,
 }
 
-/// What is chosen of an IMP of the language that has so many lines by satellite.
+/// The IMP that a network file's settings describe, at the end of `satellites` satellite lines.
 #[must_use]
 pub fn imp_node(imp: &network::ImpSettings, satellites: u32) -> ImpSubnetNode {
     let known = ImpOptions::default();
@@ -71,7 +71,7 @@ pub fn imp_node(imp: &network::ImpSettings, satellites: u32) -> ImpSubnetNode {
         ImpMachine::Tip => ImpHardware::TIP,
         ImpMachine::Free => ImpHardware::FREE,
     };
-    // Who has a satellite's line has buffers for its channels too.
+    // Each satellite line adds store-and-forward buffers for its additional channels.
     let more = u32::from(known.satellite_channels - known.channels);
     let options = ImpOptions {
         machine,
@@ -97,6 +97,7 @@ pub fn imp_node(imp: &network::ImpSettings, satellites: u32) -> ImpSubnetNode {
     }
 }
 
+/// The host called `name`; the network file may say that it is a fake host.
 fn host_of_plan(
     network: &network::Network,
     name: &str,
@@ -117,7 +118,7 @@ fn host_of_plan(
     }
 }
 
-/// The machines of a network, and where each of its hosts is.
+/// The plan of a network file's network, and the IMP address of each host by name. Every switch is an IMP.
 #[must_use]
 pub fn plan_of_network(
     network: &network::Network,
@@ -152,7 +153,7 @@ pub fn plan_of_network(
     {
         plan.overhead_bits = OVERHEAD_WITH_CHECKSUM_BITS;
     }
-    // A line is distinguished from a host's interface by its ends.
+    // A link between two IMPs is a line; a link with one IMP is a host's interface.
     let mut hosts = BTreeMap::new();
     let mut count = BTreeMap::<u16, u16>::new();
     for link in &network.links {

@@ -1,5 +1,5 @@
-//! Programs of hosts on a network of IMPs: senders that keep so many messages under way, hosts that discard, background (BBN 2499,
-//! 2.2.1). Sums are of a time in which nothing begins any more that counts.
+//! Traffic between hosts on a network of IMPs (BBN 2499, 2.2.1): senders that keep a number of messages in flight, or send at random
+//! times. Receivers discard what they get. A message id holds its sender's number in the bits from 40 up.
 
 use super::{ImpHostNotice, ImpSubnet, ImpSubnetPlan};
 use rand_core::Rng as _;
@@ -9,35 +9,35 @@ use stackline_proto::papers::imp::packet::FULL_MESSAGE_BITS;
 use stackline_proto::papers::imp::{ImpDeliveryFailure, ImpHostAddress, ImpMessage};
 use std::collections::BTreeMap;
 
-/// How long a host waits after a message of its failed.
+/// How long a sender waits after one of its messages has failed.
 const AFTER_FAILURE: Duration = Duration(500_000_000);
 
-/// Who sends to whom.
+/// A sender: which host sends what to which host.
 #[derive(Clone, Copy, Debug)]
 pub struct ImpTrafficSender {
     /// The host that sends; it has no other sender.
     pub from: ImpHostAddress,
-    /// The host that gets it.
+    /// The host that receives the messages.
     pub to: ImpHostAddress,
-    /// Of each message, bits.
+    /// The size of each message, bits.
     pub bits: u32,
     /// When it begins.
     pub begins: Instant,
-    /// How it goes on.
+    /// What decides when it sends the next message.
     pub pace: ImpSenderPace,
 }
 
 /// When a sender sends.
 #[derive(Clone, Copy, Debug)]
 pub enum ImpSenderPace {
-    /// As long as fewer than so many messages are not answered.
+    /// Whenever fewer than this many messages are unanswered.
     InFlight(u32),
-    /// At random moments, so far apart on average; only where its interface is free.
+    /// At exponentially distributed intervals with this mean; a message is skipped while the interface is not free.
     Random(Duration),
 }
 
 impl ImpTrafficSender {
-    /// One that sends full messages, so many under way.
+    /// A sender of full messages from time 0 that keeps `in_flight` of them unanswered.
     #[must_use]
     pub const fn full(from: ImpHostAddress, to: ImpHostAddress, in_flight: u32) -> Self {
         Self {
@@ -50,60 +50,65 @@ impl ImpTrafficSender {
     }
 }
 
-/// What came of a sender.
+/// The results of a sender.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ImpSenderResult {
-    /// Messages delivered within the time that counts, and their bits.
+    /// Messages delivered in the measured interval, and their bits.
     pub delivered: (u64, u64),
-    /// All that were offered, answered, and failed, by why.
+    /// All messages that were offered.
     pub offered: u64,
-    /// See `offered`.
+    /// All messages that were answered.
     pub answered: u64,
-    /// See `offered`.
+    /// All messages that failed, by reason.
     pub failed: BTreeMap<ImpDeliveryFailure, u64>,
-    /// Messages that came twice.
+    /// Messages that were delivered a second time.
     pub twice: u64,
-    /// Sum of times from offer to answer, of those that were answered within the time that counts, s, and how many.
+    /// Of the messages answered in the measured interval: the sum of times from offer to answer (s), and their number.
     pub round_trips: (f64, u64),
 }
 
 impl ImpSenderResult {
-    /// bit/s delivered in a time.
+    /// The delivered rate in bit/s, where `of` is the length of the measured interval.
     #[must_use]
     pub fn rate(&self, of: Duration) -> f64 {
         self.delivered.1 as f64 / of.seconds()
     }
 }
 
+/// A sender at work.
 #[derive(Debug)]
 struct ImpSenderState {
     sender: ImpTrafficSender,
+    /// The number of its next message, from 0.
     next: u64,
-    /// A message is offered and not accepted.
+    /// A message was offered that the IMP has not accepted yet.
     is_offering: bool,
-    /// After a failure it waits.
+    /// It offers nothing before this time, as it waits after a failure.
     not_before: Instant,
+    /// When each unanswered message was offered, by id.
     unanswered: BTreeMap<u64, Instant>,
-    /// Every message below has come, and single ones above.
+    /// Ids of the messages that were delivered; only the latest 4096 are kept.
     came: std::collections::BTreeSet<u64>,
     generator: Generator,
-    /// When one that sends at random sends next.
+    /// When a random sender sends next.
     next_random: Instant,
     result: ImpSenderResult,
 }
 
-/// A run: a network and its senders.
+/// A network of IMPs with its senders.
 #[derive(Debug)]
 pub struct ImpTrafficRun {
     /// The network.
     pub network: ImpSubnet,
     states: Vec<ImpSenderState>,
+    /// The sender of each host.
     by_host: BTreeMap<ImpHostAddress, usize>,
+    /// The measured interval.
     counts: (Instant, Instant),
 }
 
 impl ImpTrafficRun {
-    /// At rest: nothing has been sent.
+    /// A run in which nothing has been sent yet.
     #[must_use]
     pub fn new(plan: &ImpSubnetPlan, senders: &[ImpTrafficSender], seed: Seed) -> Self {
         let mut network = ImpSubnet::new(plan, seed.child("lines"));
@@ -135,7 +140,7 @@ impl ImpTrafficRun {
         }
     }
 
-    /// What came of each sender in the time `counts`, after the run went on until its end.
+    /// Runs until the end of the measured interval `counts` and returns each sender's results.
     pub fn run(&mut self, counts: (Instant, Instant)) -> Vec<ImpSenderResult> {
         self.counts = counts;
         self.until(counts.1);
@@ -145,26 +150,26 @@ impl ImpTrafficRun {
             .collect()
     }
 
-    /// Goes on until a moment.
+    /// Runs until `until`.
     pub fn until(&mut self, until: Instant) {
         while let Some((now, host, news)) = self.network.poll(until) {
             self.learns(now, host, news);
         }
     }
 
-    /// What came of a sender so far.
+    /// The results of a sender so far.
     #[must_use]
     pub fn result(&self, sender: usize) -> &ImpSenderResult {
         &self.states[sender].result
     }
 
-    /// Messages of a sender that were not answered.
+    /// The number of a sender's unanswered messages.
     #[must_use]
     pub fn unanswered(&self, sender: usize) -> usize {
         self.states[sender].unanswered.len()
     }
 
-    /// No sender begins another message.
+    /// Stops all senders: none offers another message.
     pub fn stop(&mut self) {
         self.by_host.clear();
         for state in &mut self.states {
@@ -183,7 +188,7 @@ impl ImpTrafficRun {
                     state.result.delivered.0 += 1;
                     state.result.delivered.1 += u64::from(message.bits);
                 }
-                // Only so many can be under way: older ones do not come any more.
+                // Far fewer messages can be under way at once, so older ones cannot be delivered again.
                 if state.came.len() > 4096 {
                     state.came.pop_first();
                 }
@@ -201,7 +206,7 @@ impl ImpTrafficRun {
                 self.of(message, |state| {
                     *state.result.failed.entry(why).or_default() += 1;
                     state.unanswered.remove(&message.id);
-                    // What a dead host's IMP says has taken its time.
+                    // No extra wait: the report of a dead host has itself taken long enough.
                     state.not_before = if why == ImpDeliveryFailure::DeadHost {
                         now
                     } else {
@@ -220,7 +225,7 @@ impl ImpTrafficRun {
     }
 
     fn of(&mut self, message: ImpMessage, change: impl FnOnce(&mut ImpSenderState)) {
-        // Who sent it, even where it sends no more.
+        // The id names the sender, even after `stop` has cleared `by_host`.
         if let Some(state) = self.states.get_mut((message.id >> 40) as usize) {
             change(state);
         }
@@ -245,7 +250,7 @@ impl ImpTrafficRun {
         self.offer(now, number);
     }
 
-    /// Offers messages while fewer than wanted are under way.
+    /// Offers a message if fewer are in flight than the sender's pace wants.
     fn offer(&mut self, now: Instant, number: usize) {
         let Some(state) = self.states.get(number) else {
             return;

@@ -1,5 +1,5 @@
-//! One end of a connection: the machine of `proto::blast`, and what its application has handed over and taken. It decides
-//! nothing of the protocol.
+//! One end of a connection of `saw`, `window` or `blast`: the machine of `proto::blast`, and the data that its application has handed
+//! over and taken. All protocol decisions are the machine's.
 
 use super::super::byte_stream::Got;
 use super::super::packet_end::{self, PacketEndMachine as _};
@@ -21,11 +21,13 @@ use std::rc::Rc;
 
 static INFO: Keyword = Keyword::new("BLAST_INFO");
 
-/// What a connection is to send together, handed to its machine no sooner than it can be cut into whole blasts: at a time
-/// limit what has not been handed over stays.
+/// Data units that are to be sent and were not handed to the machine yet. They are handed over only as the machine can send them in
+/// whole blasts, so that at a time limit the rest is not sent.
 #[derive(Clone, Copy, Debug, Default)]
 struct UnsentBlastStretch {
+    /// Bytes of a data unit.
     unit: u64,
+    /// The number of data units.
     left: u64,
 }
 
@@ -33,16 +35,16 @@ struct UnsentBlastStretch {
 pub(super) struct SimBlastMachine {
     connection: BlastConnection,
     stretch: UnsentBlastStretch,
-    /// Whether the last packet sent was the last of its round: the next may be the first of a blast.
+    /// Whether the last packet sent was the last of its round, so that the next may begin a blast.
     between: bool,
     /// Stream position up to which the application has taken what arrived.
     taken: u64,
-    /// When data units were handed over, and how many, while the run is traced.
+    /// While the run is traced: when data units were handed to the machine, and how many.
     handed: Option<Vec<(Instant, u64)>>,
     spent: TimeAccount,
-    /// What was recorded last, and the bytes that had arrived then.
+    /// The state that was sampled last, and how many bytes had arrived then.
     recorded: (Info, u64),
-    /// While the run is traced.
+    /// While the run is traced: derives the events.
     tracer: Option<BlastTracer>,
 }
 
@@ -60,7 +62,7 @@ impl SimBlastMachine {
         }
     }
 
-    /// Hands over what the next blast can take.
+    /// Hands the machine the data units that fit into its next blast.
     fn top_up(&mut self, now: Instant) {
         let UnsentBlastStretch { unit, left } = self.stretch;
         let room = u64::from(self.connection.options().size)
@@ -76,7 +78,7 @@ impl SimBlastMachine {
         }
     }
 
-    /// How it is now; it has no congestion window and no buffer of its own.
+    /// The present state for an INFO event; there is no congestion window and no send buffer.
     fn info(&self, now: Instant) -> Info {
         let (sender, facts) = (self.connection.sender(), self.connection.facts());
         let receiver = self.connection.receiver();
@@ -95,7 +97,7 @@ impl SimBlastMachine {
         }
     }
 
-    /// What an application may wait for.
+    /// Everything that an application may wait for: if it changes, the application is woken.
     fn awaited(&self) -> (BlastState, u64, bool, bool) {
         let (sender, receiver) = (self.connection.sender(), self.connection.receiver());
         (
@@ -126,7 +128,7 @@ impl packet_end::PacketEndMachine for SimBlastMachine {
             check: Some(check), ..
         } = came
         {
-            // Nothing in a simulated network spoils a byte.
+            // A simulated network never corrupts data, so the checksum of the blast is right.
             self.connection.checked(check.blast.number, true);
         }
         self.awaited() != before
@@ -161,7 +163,7 @@ impl packet_end::PacketEndMachine for SimBlastMachine {
         })
     }
 
-    /// Accounts its time.
+    /// Accounts for the sender's time, after packets were sent.
     fn sent(&mut self, now: Instant) {
         let sender = self.connection.sender();
         let held = if sender.waits_for_grant() {
@@ -189,7 +191,7 @@ impl packet_end::PacketEndMachine for SimBlastMachine {
         )
     }
 
-    /// Records it when something is under way or has happened.
+    /// Records an INFO event if data is under way or has moved since the last sample. Whether it did.
     fn sample(&mut self, wire: &PacketWire, at: Instant, log: &SimTraceLog) -> bool {
         let now = (self.info(at), self.connection.receiver().delivered());
         let before = std::mem::replace(&mut self.recorded, now);
@@ -207,7 +209,7 @@ pub(super) type SimBlastEnd = packet_end::PacketEnd<SimBlastMachine>;
 
 /// The application's side.
 impl SimBlastEnd {
-    /// Whether the connection came about; nothing while that is not known.
+    /// Whether the connection was accepted; `None` while that is not known.
     pub(super) fn answered(&self) -> Option<bool> {
         match self.machine.borrow().connection.state() {
             BlastState::Listening | BlastState::Opening => None,
@@ -216,7 +218,7 @@ impl SimBlastEnd {
         }
     }
 
-    /// Asks for so many data units to be sent.
+    /// Begins to send `times` data units of `unit` bytes each.
     pub(super) fn begin(self: &Rc<Self>, unit: u64, times: u64, shared: &SimRunState) {
         let mut machine = self.machine.borrow_mut();
         machine.handed = shared.log.is_some().then(Vec::new);
@@ -226,17 +228,17 @@ impl SimBlastEnd {
         self.touch(shared);
     }
 
-    /// When how many of them were handed over, where the run is traced.
+    /// Takes the record of when data units were handed over, and how many; empty unless the run is traced.
     pub(super) fn handed(&self) -> Vec<(Instant, u64)> {
         self.machine.borrow_mut().handed.take().unwrap_or_default()
     }
 
-    /// Sends no more of them; how many were not begun.
+    /// Stops at a time limit: hands over no more data units. Returns how many are not sent.
     pub(super) fn stop_short(&self) -> u64 {
         std::mem::take(&mut self.machine.borrow_mut().stretch.left)
     }
 
-    /// Hands over bytes that nobody waits for.
+    /// Hands over bytes whose acknowledgement nobody waits for.
     pub(super) fn hand_over(self: &Rc<Self>, bytes: u64, shared: &SimRunState) {
         if bytes > 0 {
             self.machine.borrow_mut().connection.send(bytes);
@@ -244,8 +246,7 @@ impl SimBlastEnd {
         }
     }
 
-    /// Whether everything asked for has arrived at the peer; nothing while that is not known. The peer may have closed the
-    /// connection first.
+    /// Whether the peer has acknowledged everything; `None` while that is not known. False if the connection ended before.
     pub(super) fn is_sent(&self) -> Option<bool> {
         let machine = self.machine.borrow();
         let sent = machine.stretch.left == 0 && machine.connection.sender().is_idle();
@@ -256,7 +257,7 @@ impl SimBlastEnd {
         }
     }
 
-    /// Whether there is something to take; false at the end of the stream, nothing while that is not known.
+    /// Whether there are bytes to take; false at the end of the stream, `None` while that is not known.
     pub(super) fn has_come(&self) -> Option<bool> {
         let machine = self.machine.borrow();
         let receiver = machine.connection.receiver();
@@ -268,7 +269,7 @@ impl SimBlastEnd {
         }
     }
 
-    /// Takes at most so many bytes.
+    /// Takes at most `most` bytes.
     pub(super) fn take(self: &Rc<Self>, most: u64, shared: &SimRunState) -> Got {
         let Some(comes) = self.has_come() else {
             return Got::Nothing;
@@ -289,13 +290,13 @@ impl SimBlastEnd {
         Got::Bytes(usize::try_from(bytes).unwrap_or(usize::MAX))
     }
 
-    /// Nothing more comes from this side.
+    /// Ends this side's stream.
     pub(super) fn finish(self: &Rc<Self>, shared: &SimRunState) {
         self.machine.borrow_mut().connection.finish();
         self.touch(shared);
     }
 
-    /// Closes the connection once everything has arrived.
+    /// Closes the connection, after everything has been delivered.
     pub(super) fn close(self: &Rc<Self>, shared: &SimRunState) {
         self.machine.borrow_mut().connection.close(shared.now());
         self.touch(shared);

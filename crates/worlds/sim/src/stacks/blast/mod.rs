@@ -1,7 +1,8 @@
-//! `saw`, `window` and `blast`: the machines of `proto::blast` over UDP, packet by packet as in the live world.
+//! The stacks `saw` (stop-and-wait), `window` (sliding window) and `blast`: the machines of `proto::blast` over UDP, packet by packet as
+//! in the live world.
 //!
-//! The machines go on by themselves, as if a kernel ran them: a peer that does something else still answers and is granted
-//! what its buffer holds.
+//! The machines run by themselves, as if in a kernel: while its application does something else, an end still acknowledges, and grants
+//! its peer what its buffer can hold.
 
 mod end;
 mod transfers;
@@ -22,8 +23,8 @@ use stackline_proto::datagram::DatagramToken;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-// There is no processor that could wait in two ways, no port that could be taken, and everything that travels is an IPv4
-// packet: the options that say so are left out.
+// The live world's options for how to wait, which port to use and what carries the packets are left out: here no processor waits, no
+// port can be taken, and everything travels in IPv4 packets.
 static SAW_OPTIONS: [OptionTable; 5] =
     words::SAW.only(["packet", "interval", "buffer", "patience", "sealed"]);
 static WINDOW_OPTIONS: [OptionTable; 8] = words::WINDOW.only([
@@ -62,17 +63,17 @@ static BLAST_TABLE: StackTable = StackTable {
     ..words::BLAST
 };
 
-/// Stop-and-wait.
+/// The stack `saw`: stop-and-wait.
 pub(super) static SAW: SimStack = SimStack {
     table: &SAW_TABLE,
     pair,
 };
-/// The sliding window.
+/// The stack `window`: a sliding window.
 pub(super) static WINDOW: SimStack = SimStack {
     table: &WINDOW_TABLE,
     pair,
 };
-/// Blasts.
+/// The stack `blast`: many packets with one acknowledgement.
 pub(super) static BLAST: SimStack = SimStack {
     table: &BLAST_TABLE,
     pair,
@@ -92,6 +93,7 @@ fn pair(
     )))
 }
 
+/// The machine's options; `packet` is the largest number of data bytes that a packet of the path can carry.
 fn options(stack: &plan::Stack, packet: u32) -> Result<BlastOptions, String> {
     words::options(
         stack,
@@ -100,7 +102,7 @@ fn options(stack: &plan::Stack, packet: u32) -> Result<BlastOptions, String> {
     )
 }
 
-/// What all connections of a pair have in common.
+/// The options and the token of all connections of a pair.
 struct SimBlastStack {
     name: String,
     options: BlastOptions,
@@ -152,7 +154,7 @@ impl PacketPairStack for SimBlastStack {
         SimBlastMachine::new(BlastConnection::listen(&self.options, self.token, [0; 16]))
     }
 
-    /// The last packet of the connection was lost.
+    /// Answers for a connection that is gone: a peer that repeats its Close has not got the answer.
     fn answer(&self, arrived: &ArrivedSimPacket<'_>) -> Option<BlastHeader> {
         (arrived.header.kind == BlastPacketKind::Close)
             .then(|| BlastHeader::new(BlastPacketKind::Closed, arrived.header.connection))

@@ -1,5 +1,5 @@
-//! The communication operations over a connection: what is sent is waited for until the peer has all of it, what arrives is
-//! taken out of the stream.
+//! The communication operations over a connection of `saw`, `window` or `blast`: sending data units waits until the peer has
+//! acknowledged them; receiving takes bytes out of the stream.
 
 use super::super::byte_stream::Got;
 use super::{PacketPair, SimBlastEnd, SimBlastMachine, SimBlastStack};
@@ -43,7 +43,7 @@ impl Transfers {
         }
     }
 
-    /// Asks for a connection until it is accepted.
+    /// Opens a connection and waits until it is accepted.
     pub(super) async fn connect(
         pair: &Rc<PacketPair<SimBlastStack>>,
         context: &Rc<SimEndpointContext>,
@@ -72,14 +72,14 @@ impl Transfers {
         &self.context.shared
     }
 
-    /// Why it goes no further.
+    /// The error of a connection that was lost; `when` says during what, where the machine gives no reason.
     fn lost(&self, when: &str) -> Error {
         self.end
             .broken()
             .unwrap_or_else(|| connection_vanished(when))
     }
 
-    /// Waits until the peer has everything.
+    /// Waits until the peer has acknowledged everything.
     async fn acknowledged(&self) -> Result<()> {
         match self
             .context
@@ -104,6 +104,7 @@ impl Transfers {
         }
     }
 
+    /// Receives `times` data units of `bytes` bytes each; fewer at the end of the stream. Returns how many.
     async fn receive_units(&self, bytes: u64, times: u64, what: Coming) -> Result<u64> {
         let wanted = bytes.saturating_mul(times);
         let mut have = 0;
@@ -124,11 +125,13 @@ impl Transfers {
         Ok(times)
     }
 
+    /// Hands over bytes without waiting for their acknowledgement.
     fn hand_over(&self, bytes: u64) {
         self.end.hand_over(bytes, self.shared());
         self.context.trace(|line, _| line.moved(bytes, 0));
     }
 
+    /// Waits until the connection is closed.
     async fn closed(&self) -> Result<()> {
         self.context
             .until("the connection to be closed", || {
@@ -214,7 +217,7 @@ impl EndpointService for Transfers {
         }
     }
 
-    /// What was sent is acknowledged.
+    /// Sends nothing: the data was acknowledged.
     async fn stop_bulk(&mut self, _direction: BulkDirection) -> Result<()> {
         Ok(())
     }

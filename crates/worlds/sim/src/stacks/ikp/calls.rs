@@ -1,5 +1,5 @@
-//! The communication operations: those of the initiator are messages, those of the responder what it does with the client's
-//! next message (`proto::ikp::stack` has the table).
+//! The communication operations of `ikp` (V's message passing). The initiator is the client: each operation sends a message and awaits
+//! the reply. The responder is the server: each operation handles the client's next message. `proto::ikp::stack` has the mapping.
 
 use super::end::Come;
 use super::{PacketPair, SimIkpEnd, SimIkpMachine, SimIkpRole, SimIkpStack};
@@ -17,10 +17,12 @@ use stackline_proto::ikp::{Grants, IkpClient};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// What was answered last: a message that comes again is answered so again.
+/// The server's last answer, which it repeats when the same message comes again.
 #[derive(Clone, Copy, Debug)]
 struct LastSimIkpAnswer {
+    /// The number of the message.
     number: u64,
+    /// Bytes of data that were moved to the client.
     moved: u64,
     answer: IkpReplyContent,
 }
@@ -31,13 +33,15 @@ pub(super) struct SimIkpConnection {
     pair: Rc<PacketPair<SimIkpStack>>,
     end: Rc<SimIkpEnd>,
     context: Rc<SimEndpointContext>,
-    /// Of the initiator's last message.
+    /// The number of the initiator's last message.
     number: u64,
-    /// The peer has said that no more comes; it has closed the connection.
+    /// The peer has said that no more data units come.
     over: bool,
+    /// The peer has closed the connection.
     closed: bool,
-    /// A message that no operation has taken yet, and a call whose response is awaited.
+    /// A message that arrived and that no operation has handled yet.
     waits: Option<Come>,
+    /// A call whose response is still to be sent.
     call: Option<Come>,
     last: LastSimIkpAnswer,
 }
@@ -73,7 +77,7 @@ impl SimIkpConnection {
         }
     }
 
-    /// Shows the token until it is replied to.
+    /// Opens a connection: sends the token and awaits the reply.
     pub(super) async fn connect(
         pair: &Rc<PacketPair<SimIkpStack>>,
         context: &Rc<SimEndpointContext>,
@@ -95,7 +99,7 @@ impl SimIkpConnection {
         Ok(calls)
     }
 
-    /// Waits for who shows it.
+    /// Accepts a connection if its first message shows the token.
     pub(super) async fn accept(
         pair: &Rc<PacketPair<SimIkpStack>>,
         end: Rc<SimIkpEnd>,
@@ -118,16 +122,19 @@ impl SimIkpConnection {
         &self.context.shared
     }
 
+    /// Whether this end is the client.
     fn asks(&self) -> bool {
         self.end.side() == PairSide::Initiator
     }
 
     // --- the initiator ---
 
+    /// Waits for the reply to the message sent last; `what` describes the wait.
     async fn answered(&self, what: &'static str) -> Result<IkpReplyContent> {
         self.context.until(what, || self.end.answer()).await?
     }
 
+    /// Sends a message that grants the server `readable` bytes to take and `writable` bytes to move data to, and awaits the reply.
     async fn ask(
         &mut self,
         verb: Verb,
@@ -148,7 +155,7 @@ impl SimIkpConnection {
 
     // --- the responder ---
 
-    /// The client's next message.
+    /// Waits for the client's next message; repeats the last answer when its message comes again.
     async fn next(&mut self, what: &'static str) -> Result<Come> {
         if let Some(come) = self.waits.take() {
             return Ok(come);
@@ -165,7 +172,7 @@ impl SimIkpConnection {
         }
     }
 
-    /// Moves so many bytes to the client and answers.
+    /// Moves `moved` bytes to the client and replies, in one packet where both fit.
     async fn reply_to(&mut self, come: Come, moved: u64, answer: IkpReplyContent) -> Result<()> {
         self.last = LastSimIkpAnswer {
             number: come.number,
@@ -191,6 +198,7 @@ impl SimIkpConnection {
             .map_err(mistake)
     }
 
+    /// Waits until the move for a message is complete.
     async fn moved(&self, come: &Come) -> Result<()> {
         match self
             .context
@@ -204,7 +212,7 @@ impl SimIkpConnection {
         }
     }
 
-    /// Takes the data unit that comes with a message.
+    /// Takes the data unit that a message grants: what did not come with the message is moved.
     async fn take(&self, come: &Come, bytes: u64) -> Result<()> {
         if u64::from(come.message.grants.readable) != bytes {
             return Err(Error::measurement(
@@ -217,7 +225,7 @@ impl SimIkpConnection {
         self.moved(come).await
     }
 
-    /// A message that is not what an operation waits for.
+    /// Handles a message that the current operation does not wait for: the peer's end or close; anything else is an error.
     async fn unexpected(&mut self, come: Come, awaited: &str) -> Result<()> {
         match come.verb {
             Verb::End => {
@@ -421,12 +429,12 @@ impl EndpointService for SimIkpConnection {
         self.pair.protocol.settings()
     }
 
-    /// The first message says it.
+    /// Sends nothing: the first message of the transfer implies the start.
     async fn start_bulk(&mut self, _direction: BulkDirection) -> Result<()> {
         Ok(())
     }
 
-    /// Every data unit is replied to.
+    /// Sends nothing: every data unit has been replied to.
     async fn stop_bulk(&mut self, _direction: BulkDirection) -> Result<()> {
         Ok(())
     }
@@ -440,6 +448,7 @@ impl EndpointService for SimIkpConnection {
     }
 }
 
+/// The error to report when the server cannot move data or reply.
 fn mistake(mistake: IkpReplyError) -> Error {
     match mistake {
         IkpReplyError::Gone | IkpReplyError::Failed | IkpReplyError::Busy => {

@@ -1,5 +1,5 @@
-//! One end of a connection: the machine of `proto::ikp`, and what its application sends and gets. It decides nothing of the
-//! protocol.
+//! One end of an `ikp` connection: the machine of `proto::ikp` (a client or a server), and the messages that its application sends and
+//! receives. All protocol decisions are the machine's.
 
 use super::super::packet_end;
 use super::super::packet_wire::{ArrivedSimPacket, PacketWire};
@@ -20,13 +20,13 @@ use stackline_proto::ikp::stack::{IkpReplyContent, Verb};
 use stackline_proto::ikp::{Grants, IkpClient, IkpOutput, IkpServer};
 use std::rc::Rc;
 
-/// Which side's machine it is.
+/// The machine: the initiator's is a client, the responder's a server.
 pub(super) enum SimIkpRole {
     Client(Box<IkpClient>),
     Server(Box<IkpServer>),
 }
 
-/// A message that has come.
+/// A message that a server has received.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Come {
     pub(super) message: IkpMessage,
@@ -37,14 +37,17 @@ pub(super) struct Come {
 /// The machine of one end, and its application.
 pub(super) struct SimIkpMachine {
     role: SimIkpRole,
-    /// The message, of a client; the last reply, of a server.
+    /// A client's message, or a server's last reply.
     body: Vec<u8>,
-    /// What was answered; what has come.
+    /// The reply to the client's message.
     answer: Option<IkpReplyContent>,
+    /// The message that has arrived at the server and was not taken yet.
     come: Option<Come>,
+    /// The token in the last message; empty if it had none.
     token: Vec<u8>,
-    /// While the run is traced: the message that left last, and what is known of moves.
+    /// While the run is traced: the number of the message that left last; the same one again is a retransmission.
     last: Option<u32>,
+    /// While the run is traced: derives the events of moves.
     tracer: Option<BlastTracer>,
 }
 
@@ -65,11 +68,11 @@ impl SimIkpMachine {
         }
     }
 
-    /// Records what leaves, and why where it leaves again.
+    /// Records the events for an output of the machine.
     fn emit(&mut self, log: &SimTraceLog, now: Instant, wire: &PacketWire, output: &IkpOutput) {
         let (header, keyword, cause) = match output {
             IkpOutput::Run(run) => {
-                // A move has places in a segment, not in a stream.
+                // The positions of a move are in a memory segment, not in a stream.
                 let emit = |event: BlastEvent| {
                     log.blast(
                         wire.pair,
@@ -120,7 +123,7 @@ impl SimIkpMachine {
 }
 
 impl packet_end::PacketEndMachine for SimIkpMachine {
-    /// Whether a client has given its message up, or a server waits for nothing more of a move.
+    /// Whether the client has given its message up, or the server's move has failed.
     type State = bool;
 
     fn state(&self) -> bool {
@@ -162,7 +165,7 @@ impl packet_end::PacketEndMachine for SimIkpMachine {
                     });
                 }
                 server::IkpServerArrival::Refused => return false,
-                // A move may have ended with it.
+                // The packet may have completed a move, so the application is woken.
                 server::IkpServerArrival::Place(_) | server::IkpServerArrival::Nothing => {}
             },
         }
@@ -210,7 +213,7 @@ impl packet_end::PacketEndMachine for SimIkpMachine {
         }
     }
 
-    /// What has not left by then never does.
+    /// Always: packets of an abandoned end that have not left yet are never sent.
     fn is_over(&self) -> bool {
         true
     }
@@ -223,7 +226,7 @@ pub(super) type SimIkpEnd = packet_end::PacketEnd<SimIkpMachine>;
 impl SimIkpEnd {
     // --- the initiator's side ---
 
-    /// Sends a message.
+    /// Sends a message, with grants to the data that the server may read and write.
     pub(super) fn ask(self: &Rc<Self>, message: &[u8], grants: Grants, shared: &SimRunState) {
         let mut machine = self.machine.borrow_mut();
         let SimIkpMachine {
@@ -241,10 +244,10 @@ impl SimIkpEnd {
         self.touch(shared);
     }
 
-    /// What was answered; nothing while that is not known.
+    /// The reply to the message sent last; `None` until it has arrived.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// When the client has given up, or the reply is malformed.
     pub(super) fn answer(&self) -> Option<Result<IkpReplyContent>> {
         let machine = self.machine.borrow();
         let SimIkpRole::Client(client) = &machine.role else {
@@ -290,7 +293,7 @@ impl SimIkpEnd {
 
     // --- the responder's side ---
 
-    /// The message that has come.
+    /// Takes the message that has arrived, if any.
     pub(super) fn take(&self) -> Option<Come> {
         self.machine.borrow_mut().come.take()
     }
@@ -300,6 +303,7 @@ impl SimIkpEnd {
         self.machine.borrow().token.clone()
     }
 
+    /// Lets `work` act on the server and its last reply; `None` at a client.
     fn serve<T>(
         self: &Rc<Self>,
         shared: &SimRunState,
@@ -316,7 +320,7 @@ impl SimIkpEnd {
         done
     }
 
-    /// Begins to take so many bytes of what may be read, but for those that came with the message.
+    /// Begins a MoveFrom of the message's `bytes` bytes of data, without those that came in the same packet.
     pub(super) fn begin_take(
         self: &Rc<Self>,
         message: &IkpMessage,
@@ -331,7 +335,7 @@ impl SimIkpEnd {
             .unwrap_or(Err(IkpReplyError::Gone))
     }
 
-    /// Begins to move so many bytes to what may be written.
+    /// Begins a MoveTo of `bytes` bytes to the client.
     pub(super) fn begin_move(
         self: &Rc<Self>,
         message: &IkpMessage,
@@ -344,7 +348,7 @@ impl SimIkpEnd {
             .unwrap_or(Err(IkpReplyError::Gone))
     }
 
-    /// Whether the move has ended well; nothing while it goes on.
+    /// Whether the move has succeeded; `None` while it goes on.
     pub(super) fn moved(self: &Rc<Self>, message: &IkpMessage) -> Option<bool> {
         let mut machine = self.machine.borrow_mut();
         let SimIkpRole::Server(server) = &mut machine.role else {
@@ -356,7 +360,7 @@ impl SimIkpEnd {
         }
     }
 
-    /// Replies, with so many bytes of data in the same packet.
+    /// Replies, with `data` bytes of data in the same packet.
     pub(super) fn reply(
         self: &Rc<Self>,
         message: &IkpMessage,

@@ -1,7 +1,8 @@
-//! `ikp`: the machines of `proto::ikp` over UDP, packet by packet as in the live world.
+//! The stack `ikp`, the message passing of the V system (Send, Receive, Reply): the machines of `proto::ikp` over UDP, packet by
+//! packet as in the live world.
 //!
-//! The machines go on by themselves, as if a kernel ran them: a peer that does something else still says that a message is
-//! pending.
+//! The machines run by themselves, as if in a kernel: while its application does something else, a server still answers that a
+//! message is pending.
 
 mod calls;
 mod end;
@@ -43,7 +44,7 @@ static TABLE: StackTable = StackTable {
     ..words::TABLE
 };
 
-/// The stack.
+/// The stack `ikp`.
 pub(super) static STACK: SimStack = SimStack {
     table: &TABLE,
     pair: |route, stack, seed, _| {
@@ -55,7 +56,7 @@ pub(super) static STACK: SimStack = SimStack {
     },
 };
 
-/// What all clients and servers of a pair have in common.
+/// The options and the token of all clients and servers of a pair.
 struct SimIkpStack {
     options: IkpOptions,
     token: DatagramToken,
@@ -99,7 +100,7 @@ impl PacketPairStack for SimIkpStack {
         ))))
     }
 
-    /// The last reply of the connection was lost.
+    /// Answers for a connection that is gone: a client that repeats its last message has not got the reply.
     fn answer(&self, arrived: &ArrivedSimPacket<'_>) -> Option<BlastHeader> {
         let BlastHeader {
             kind,

@@ -1,5 +1,5 @@
-//! One end of a connection: hands the machine's messages to its host's interface, and it what comes. It decides nothing of the
-//! protocol.
+//! One end of an `ncp` connection (the Host-Host protocol of 1972): passes messages between the machine of `proto::papers::ncp` and its
+//! host's interface. All protocol decisions are the machine's.
 
 use crate::datagram::{ImpDeliveryVerdict, SimDatagram, SimDatagramBody, ipv4_header};
 use crate::run_state::{ConnectionEnd, SimRunState, Timer};
@@ -22,7 +22,7 @@ use std::rc::Rc;
 
 static INFO: Keyword = Keyword::new("TCP_INFO");
 
-/// The number of an experiment's protocol (RFC 3692): captures show messages as IPv4 packets of it.
+/// The IPv4 protocol number for experiments (RFC 3692), with which captures show NCP messages.
 const PROTOCOL: u8 = 253;
 
 /// One end of a connection.
@@ -34,12 +34,12 @@ pub(super) struct SimNcpEnd {
     from: NodeIndex,
     to: NodeIndex,
     endpoint: u32,
-    /// The application has let go of it.
+    /// The application has abandoned it: nobody reads what arrives.
     orphan: Cell<bool>,
-    /// The earliest timer that has not come yet.
+    /// When the earliest timer that is set will expire.
     alarm: Cell<Option<Instant>>,
     machine: RefCell<NcpConnection>,
-    /// What it reported of itself last, while the run is traced.
+    /// The state that was sampled last, while the run is traced.
     looked: Cell<Info>,
 }
 
@@ -83,7 +83,7 @@ impl SimNcpEnd {
         self.machine.borrow().state()
     }
 
-    /// There may be something to send.
+    /// Registers the end to be flushed, as there may be something to send.
     pub(super) fn touch(self: &Rc<Self>, shared: &SimRunState) {
         if !self.touched.replace(true) {
             let end: Rc<Self> = Rc::clone(self);
@@ -91,6 +91,7 @@ impl SimNcpEnd {
         }
     }
 
+    /// Handles a message of the peer, or the IMPs' verdict on a message of its own.
     pub(super) fn arrived(self: &Rc<Self>, datagram: &SimDatagram, shared: &SimRunState) {
         let mut machine = self.machine.borrow_mut();
         match datagram.body() {
@@ -104,7 +105,7 @@ impl SimNcpEnd {
             _ => {}
         }
         if self.orphan.get() && machine.readable() && machine.waiting().2 > 0 {
-            // Nobody will take it.
+            // Nobody will read it.
             machine.abort();
         }
         drop(machine);
@@ -112,7 +113,7 @@ impl SimNcpEnd {
         shared.wake(self.endpoint);
     }
 
-    /// Its timer came.
+    /// A timer of this end has expired.
     pub(super) fn rang(self: &Rc<Self>, shared: &SimRunState) {
         if self.alarm.get().is_some_and(|alarm| alarm <= shared.now()) {
             self.alarm.set(None);
@@ -120,7 +121,7 @@ impl SimNcpEnd {
         self.touch(shared);
     }
 
-    /// Records how it is. Whether there was something to record.
+    /// Records an INFO event if data is under way or was delivered since the last sample. Whether it did.
     pub(super) fn sample(&self, at: Instant, log: &SimTraceLog) -> bool {
         let now = self.info(at);
         let before = self.looked.replace(now);
@@ -281,7 +282,7 @@ impl StreamEnd for Rc<SimNcpEnd> {
         self.touch(shared);
     }
 
-    /// Nothing is held back for company.
+    /// Does nothing: no data is held back to be sent with more.
     fn push(&self, _executor: &SimRunState) {}
 
     fn transport(&self, now: Instant) -> TransportRecord {

@@ -1,4 +1,5 @@
-//! `ncp`: connections of the Host-Host protocol of 1972 between hosts of IMPs, the machine of `proto::papers::ncp` at each end.
+//! The stack `ncp`: connections of the ARPANET's Host-Host protocol of 1972 between hosts of IMPs, with the machine of
+//! `proto::papers::ncp` at each end.
 
 mod end;
 
@@ -24,8 +25,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Bytes that a receiver allocates: eight full messages.
+/// Default bytes that a receiver allocates: eight full messages.
 const ALLOCATE: u64 = 8 * MESSAGE_BYTES as u64;
+/// Default size of the send buffer, bytes.
 const SEND_BUFFER: u64 = 16 << 10;
 
 const MAPPING: ServiceMapping = ServiceMapping(
@@ -84,7 +86,7 @@ static TABLE: StackTable = StackTable {
     ..StackTable::RELIABLE
 };
 
-/// The Host-Host protocol.
+/// The stack `ncp`.
 pub(super) static STACK: SimStack = SimStack {
     table: &TABLE,
     pair,
@@ -123,10 +125,11 @@ struct NcpPair {
     options: NcpOptions,
     introductions: Introductions,
     ends: [RefCell<Vec<Rc<SimNcpEnd>>>; 2],
-    /// Connections that came and were not accepted yet.
+    /// Connections that reached the responder and were not accepted yet.
     backlog: RefCell<VecDeque<Rc<SimNcpEnd>>>,
-    /// Connections asked for so far, and seen by the responder.
+    /// How many connections the initiator has dialled.
     dialled: Cell<u32>,
+    /// How many of them the responder has seen.
     seen: Cell<u32>,
 }
 
@@ -189,7 +192,7 @@ impl SimConnectionPair for NcpPair {
             .sum()
     }
 
-    /// Lets go of an end that is over.
+    /// Removes an end that is over.
     fn forget(&self, end: Rc<dyn ConnectionEnd>) {
         self.ends[end.side().index()]
             .borrow_mut()

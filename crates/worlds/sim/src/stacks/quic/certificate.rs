@@ -1,7 +1,7 @@
-//! What proves the responder's identity in simulated TLS handshakes, and the TLS settings around it.
+//! The key and the certificate of the responder in simulated TLS handshakes, and the TLS settings of both sides.
 //!
-//! The key is no secret (its seed is the bytes 0 to 31) and the certificate is signed with itself: nothing real ever
-//! trusts them. Both are fixed bytes, so that every run and every build sends the same, and Ed25519 signatures always
+//! The key is not secret (its seed is the bytes 0 to 31) and the certificate is self-signed: nothing outside simulations trusts
+//! them. Both are fixed bytes, so that every run and every build sends the same, and Ed25519 signatures always
 //! have the same length. The initiator checks chain and signatures as usual, with this certificate as its only root.
 
 use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 /// The name in the certificate.
 pub(super) const NAME: &str = "stackline";
 
-/// RFC 8410: version, algorithm, and the seed inside two octet strings.
+/// The PKCS #8 encoding before the key's seed (RFC 8410): version, algorithm, and the heads of two nested octet strings.
 const KEY_HEAD: [u8; 16] = [
     0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20,
 ];
@@ -51,10 +51,10 @@ pub(super) struct SimQuicTlsConfigs {
     pub(super) server: Arc<dyn ServerConfig>,
 }
 
-/// Made once a process: they hold nothing that a connection changes, as no session is resumed.
+/// The settings, made once per process: connections do not change them, as no session is resumed.
 ///
 /// # Errors
-/// Words for what the TLS library did not take.
+/// A description of what the TLS library rejected.
 pub(super) fn tls_configs() -> Result<SimQuicTlsConfigs, String> {
     static TLS: OnceLock<Result<SimQuicTlsConfigs, String>> = OnceLock::new();
     TLS.get_or_init(|| make().map_err(|error| error.to_string()))

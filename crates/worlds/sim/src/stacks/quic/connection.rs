@@ -1,4 +1,5 @@
-//! One end of a QUIC connection with its one stream.
+//! One end of a QUIC connection with its one stream: feeds quinn-proto's [`Connection`] with packets and timers, sends its packets, and
+//! offers the stream to the application.
 
 use super::flight::SimQuicFlight;
 use super::moment::{instant, moment};
@@ -23,10 +24,11 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What data units hold. A sender keeps what is not acknowledged, all of it here.
+/// The content of data units. quinn-proto keeps unacknowledged data as references to this, so it takes no memory.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
-/// Why a connection is closed: it is over, or bytes came that nobody takes.
+/// The error code of CONNECTION_CLOSE at an ordinary end.
 const OVER: VarInt = VarInt::from_u32(0);
+/// The error code of CONNECTION_CLOSE when bytes came that nobody will read.
 const UNWANTED: VarInt = VarInt::from_u32(1);
 
 /// How a connection was lost.
@@ -34,12 +36,13 @@ const UNWANTED: VarInt = VarInt::from_u32(1);
 enum SimQuicLoss {
     /// The peer closed it, with nothing in transit.
     Closed,
-    /// Nothing was heard for too long.
+    /// The idle timeout: no packet came for too long.
     Silence,
+    /// Anything else: an error, a reset, or a close with unread bytes.
     Broken,
 }
 
-/// Where an end is.
+/// Where an end belongs: its socket's addresses, its side and its number.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SimQuicEndPlace {
     pub(super) wire: SimQuicWire,
@@ -58,40 +61,44 @@ pub(crate) struct SimQuicEnd {
     pub(super) handle: ConnectionHandle,
     socket: Rc<RefCell<Endpoint>>,
     settings: BTreeMap<String, String>,
-    /// The application has let go of it.
+    /// The application has abandoned it: nobody reads what arrives.
     orphan: Cell<bool>,
     /// The application waits for room in the send buffer.
     wants_room: Cell<bool>,
     inner: RefCell<SimQuicEndState>,
 }
 
-/// What hears nothing of something lost for so many round trips waits for a timer.
+/// After this many round trips without an acknowledgement, a lost packet counts as found by a timer.
 const SILENT: f64 = 1.5;
 
 static LOST: Keyword = Keyword::new("QUIC_LOST");
 static INFO: Keyword = Keyword::new("QUIC_INFO");
 
+/// The changing state of an end.
 struct SimQuicEndState {
     connection: Connection,
     stream: Option<StreamId>,
+    /// The handshake is complete.
     connected: bool,
+    /// How the connection was lost, if it was.
     lost: Option<SimQuicLoss>,
-    /// The peer has ended its half and everything before was taken.
+    /// The peer has ended its half of the stream, and all of it was read.
     ended: bool,
-    /// The own half is ended, and the peer knows.
+    /// The own half of the stream has ended, and the peer has acknowledged that.
     finished: bool,
-    /// Bytes of the stream that were taken, and that were handed over.
+    /// Bytes that the application has read from the stream.
     received: u64,
+    /// Bytes that the application has written to the stream.
     written: u64,
     flight: Arc<SimQuicFlight>,
     spent: TimeAccount,
-    /// How often it had reported to the peer that its credit is used up when the application last handed something over.
+    /// The count of BLOCKED frames when the application last wrote: more of them mean that the peer's credit is used up.
     reported_blocked: u64,
-    /// What it reported of itself last, while the run is traced, and the bytes that had been taken and handed over then.
+    /// While the run is traced: the state that was sampled last, and `received` and `written` then.
     looked: (Info, [u64; 2]),
-    /// Packets and bytes that were lost, as far as that was reported.
+    /// Lost packets and their bytes that were already recorded in the trace.
     reported_lost: (u64, u64),
-    /// The earliest timer that has not come yet.
+    /// When the earliest timer that is set will expire.
     alarm: Option<Instant>,
 }
 
@@ -141,7 +148,7 @@ impl SimQuicEnd {
         }
     }
 
-    /// There may be something to send.
+    /// Registers the end to be flushed, as there may be something to send.
     pub(super) fn touch(self: &Rc<Self>, shared: &SimRunState) {
         if !self.touched.replace(true) {
             let end: Rc<Self> = Rc::clone(self);
@@ -151,7 +158,7 @@ impl SimQuicEnd {
 
     // --- the network's side ---
 
-    /// Something for it has reached its socket.
+    /// Handles an event of the socket: a packet for this connection.
     pub(super) fn arrived(self: &Rc<Self>, event: ConnectionEvent, shared: &SimRunState) {
         let mut inner = self.inner.borrow_mut();
         inner.connection.handle_event(event);
@@ -160,6 +167,7 @@ impl SimQuicEnd {
         self.touch(shared);
     }
 
+    /// A timer of this end has expired.
     pub(super) fn rang(self: &Rc<Self>, shared: &SimRunState) {
         let now = shared.now();
         let mut inner = self.inner.borrow_mut();
@@ -171,6 +179,7 @@ impl SimQuicEnd {
         self.touch(shared);
     }
 
+    /// Sends the next packet, if there is one. Whether there was.
     fn transmit(&self, inner: &mut SimQuicEndState, now: Instant, shared: &SimRunState) -> bool {
         let made = {
             let mut frames = shared.frames.borrow_mut();
@@ -185,7 +194,7 @@ impl SimQuicEnd {
         made.is_some()
     }
 
-    /// Tells of packets that the machine has found to be lost; which bytes they carried it does not say.
+    /// Records the packets that quinn-proto has declared lost. It reports only totals, so each gets the mean of their bytes.
     fn record_losses(&self, inner: &mut SimQuicEndState, log: &SimTraceLog, now: Instant) {
         let path = inner.connection.stats().path;
         let lost = (path.lost_packets, path.lost_bytes);
@@ -202,7 +211,7 @@ impl SimQuicEnd {
         }
     }
 
-    /// What the connection has to say to its socket and to the application.
+    /// Handles the connection's events: passes them to its socket, and wakes the application where it can go on.
     fn attend(&self, inner: &mut SimQuicEndState, shared: &SimRunState) {
         loop {
             while let Some(event) = inner.connection.poll_endpoint_events() {
@@ -219,7 +228,7 @@ impl SimQuicEnd {
         }
     }
 
-    /// Whether the application may go on with it.
+    /// Handles an event. Whether the application has to be woken.
     fn heed(&self, inner: &mut SimQuicEndState, event: Event, shared: &SimRunState) -> bool {
         match event {
             Event::Connected => inner.connected = true,
@@ -242,7 +251,7 @@ impl SimQuicEnd {
         true
     }
 
-    /// Nobody will take what comes for an end that was let go.
+    /// Closes an abandoned connection when data comes that nobody will read.
     fn refuse_unwanted(&self, inner: &mut SimQuicEndState, shared: &SimRunState) {
         if self.orphan.get() && inner.take(1) > 0 {
             inner.shut(UNWANTED, shared);
@@ -251,13 +260,13 @@ impl SimQuicEnd {
 
     // --- the application's side ---
 
-    /// Whether its handshake will never be done.
+    /// Whether the handshake has failed.
     pub(super) fn failed(&self) -> bool {
         let inner = self.inner.borrow();
         inner.lost.is_some() && !inner.connected
     }
 
-    /// Tells of itself when something is under way or has happened; whether it did.
+    /// Records a `QUIC_INFO` event if data is under way or has moved since the last sample. Whether it did.
     pub(super) fn sample(&self, at: Instant, log: &SimTraceLog) -> bool {
         let mut inner = self.inner.borrow_mut();
         let (now, moved) = (inner.info(at), [inner.received, inner.written]);
@@ -271,14 +280,14 @@ impl SimQuicEnd {
 }
 
 impl SimQuicEndState {
-    /// The application has handed something over.
+    /// The application has written `bytes` bytes.
     fn handed_over(&mut self, bytes: u64, now: Instant) {
         self.written += bytes;
         self.reported_blocked = self.blocked_frames();
         self.spent.begin(now);
     }
 
-    /// Books what held it up until now, if an acknowledgement says it.
+    /// Books what held the sender up until now, if an acknowledgement has come that shows it.
     fn account(&mut self, wants_room: bool, now: Instant) {
         let Some(acknowledged) = self.flight.take() else {
             return;
@@ -297,14 +306,14 @@ impl SimQuicEndState {
         }
     }
 
-    /// Whether nothing was heard for clearly longer than a round trip.
+    /// Whether no acknowledgement has come for clearly longer than a round trip.
     fn is_silent(&self, now: Instant) -> bool {
         let trip_s = self.connection.stats().path.rtt.as_secs_f64();
         self.spent.unbooked(now).seconds() > SILENT * trip_s
     }
 
-    /// What keeps the application from handing over more: of the peer's credit the machine tells the peer when it is used
-    /// up, of its own buffer it does not.
+    /// What keeps the application from writing more. QUIC sends a BLOCKED frame when the peer's credit is used up; without one it is the
+    /// own send buffer.
     fn blocked_by(&self) -> SenderHoldUp {
         if self.blocked_frames() > self.reported_blocked {
             SenderHoldUp::ReceiveWindow
@@ -313,13 +322,14 @@ impl SimQuicEndState {
         }
     }
 
+    /// The number of `DATA_BLOCKED` and `STREAM_DATA_BLOCKED` frames sent so far.
     fn blocked_frames(&self) -> u64 {
         let sent = self.connection.stats().frame_tx;
         sent.data_blocked + sent.stream_data_blocked
     }
 
-    /// How it is now. Which bytes of its stream have been sent or acknowledged, and how much credit is left, quinn-proto
-    /// does not say.
+    /// The present state for a `QUIC_INFO` event. quinn-proto does not report which bytes of the stream were sent or acknowledged, nor how
+    /// much credit is left.
     fn info(&self, now: Instant) -> Info {
         let path = self.connection.stats().path;
         Info {
@@ -341,7 +351,7 @@ impl SimQuicEndState {
         }
     }
 
-    /// Its stream: the initiator opens it when it first needs it.
+    /// The stream; the initiator opens it at the first use, the responder has none until the peer's data arrives.
     fn open(&mut self, side: PairSide) -> Option<StreamId> {
         if side == PairSide::Initiator && self.stream.is_none() {
             self.stream = self.connection.streams().open(Dir::Bi);
@@ -349,7 +359,7 @@ impl SimQuicEndState {
         self.stream
     }
 
-    /// Ends the own half; false when there is none, or it was ended before and the peer knows or cannot know any more.
+    /// Ends the own half of the stream. False if there is no stream, the connection is lost, or the peer has already acknowledged the end.
     fn finish(&mut self, side: PairSide) -> bool {
         let Some(stream) = self.open(side) else {
             return false;
@@ -358,7 +368,7 @@ impl SimQuicEndState {
             && (self.connection.send_stream(stream).finish().is_ok() || !self.finished)
     }
 
-    /// Takes at most so many bytes.
+    /// Reads at most `most` bytes from the stream. Returns how many.
     fn take(&mut self, most: usize) -> usize {
         let Some(stream) = self.stream else { return 0 };
         let mut stream = self.connection.recv_stream(stream);
@@ -380,12 +390,13 @@ impl SimQuicEndState {
                 }
             }
         }
-        // Credit for the peer leaves with whatever is sent next.
+        // The result says whether credit has to be sent to the peer; the next packet carries it anyway.
         let _ = chunks.finalize();
         self.received += done as u64;
         done
     }
 
+    /// Closes the connection with an error code, unless it is closed already.
     fn shut(&mut self, why: VarInt, shared: &SimRunState) {
         if !self.connection.is_closed() {
             self.connection
@@ -430,7 +441,7 @@ impl ConnectionEnd for SimQuicEnd {
         let Some(next) = inner.connection.poll_timeout() else {
             return;
         };
-        // What could not be done now is not due before the next ns.
+        // A timer due now would be set again for the same time, for ever.
         let next = instant(next).max(now + Duration(1));
         if inner.alarm.is_none_or(|alarm| next < alarm) {
             inner.alarm = Some(next);
@@ -456,7 +467,7 @@ impl StreamEnd for Rc<SimQuicEnd> {
         let inner = self.inner.borrow();
         match inner.lost {
             _ if inner.connected => Some(true),
-            // Nobody answered.
+            // A silent peer has neither accepted nor refused: the caller goes on waiting.
             None | Some(SimQuicLoss::Silence) => None,
             Some(_) => Some(false),
         }

@@ -1,7 +1,7 @@
-//! What a connection has on its way, heard where quinn-proto tells its congestion control: each packet that leaves, each
-//! acknowledgement that comes, and whether anything was left to send before it.
+//! Observes the bytes that a QUIC connection has in flight, by wrapping quinn-proto's congestion controller, which is called for each
+//! packet sent, each acknowledgement and each loss.
 //!
-//! It passes everything on and never decides anything: the congestion control is quinn's own.
+//! The wrapper passes every call on and decides nothing: the congestion control is quinn's own.
 
 use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
@@ -11,34 +11,36 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Instant as Moment;
 
-/// What was heard.
+/// What the wrapper has observed.
 #[derive(Debug, Default)]
 pub(super) struct SimQuicFlight {
+    /// Bytes in flight.
     in_flight: AtomicU64,
-    /// Acknowledgements came since this was asked last, and before them nothing was left to send.
+    /// Acknowledgements have come since the last [`SimQuicFlight::take`].
     acknowledged: AtomicBool,
+    /// At the last acknowledgement, the application had given too little data (`app_limited`).
     starved: AtomicBool,
-    /// The window still doubles in each round trip.
+    /// Slow start: the congestion window is below the threshold.
     starts: AtomicBool,
-    /// When something was found to be lost, until what was sent since is acknowledged.
+    /// When the last loss was detected; `None` once a packet that was sent later is acknowledged.
     recovers: Mutex<Option<Moment>>,
 }
 
-/// An acknowledgement.
+/// What an acknowledgement shows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Acknowledged {
-    /// Before it, neither the congestion window nor the pace held anything back: all that was there was on its way.
+    /// Before it, neither the congestion window nor pacing held anything back: all data was in flight.
     pub(super) starved: bool,
-    /// Nothing is on its way any more.
+    /// Nothing is in flight any more.
     pub(super) all: bool,
-    /// The congestion window still doubled in each round trip.
+    /// The sender was in slow start.
     pub(super) starts: bool,
-    /// What was lost was being sent again.
+    /// The sender was recovering from a loss.
     pub(super) recovers: bool,
 }
 
 impl SimQuicFlight {
-    /// What the last acknowledgement said, once.
+    /// What the last acknowledgement showed; `None` if none has come since the last call.
     pub(super) fn take(&self) -> Option<Acknowledged> {
         let came = self.acknowledged.load(Relaxed);
         self.acknowledged.store(false, Relaxed);
@@ -51,18 +53,18 @@ impl SimQuicFlight {
     }
 
     fn recovery(&self) -> std::sync::MutexGuard<'_, Option<Moment>> {
-        // A moment is whole, whoever panicked while writing it.
+        // A panic cannot leave the value half-written, so a poisoned lock is harmless.
         self.recovers
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Bytes on their way, as QUIC counts them: of whole packets.
+    /// Bytes in flight, as QUIC counts them: of whole packets.
     pub(super) fn bytes(&self) -> u64 {
         self.in_flight.load(Relaxed)
     }
 
-    /// Of a connection whose congestion control [`WatchedQuicFactory`] made.
+    /// The observations of a connection whose congestion controller [`WatchedQuicFactory`] made.
     pub(super) fn of(connection: &quinn_proto::Connection) -> Arc<Self> {
         let watch = connection
             .congestion_state()
@@ -73,7 +75,7 @@ impl SimQuicFlight {
     }
 }
 
-/// Makes congestion controls that are listened to.
+/// Makes congestion controllers that are observed.
 pub(super) struct WatchedQuicFactory<F>(pub(super) Arc<F>);
 
 impl<F: ControllerFactory> ControllerFactory for WatchedQuicFactory<F> {
@@ -85,7 +87,7 @@ impl<F: ControllerFactory> ControllerFactory for WatchedQuicFactory<F> {
     }
 }
 
-/// A congestion control and who listens.
+/// A congestion controller, and where its calls are noted.
 struct WatchedQuicController {
     inner: Box<dyn Controller>,
     flight: Arc<SimQuicFlight>,

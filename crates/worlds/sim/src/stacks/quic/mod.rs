@@ -1,6 +1,6 @@
 //! `quic`: quinn-proto's QUIC (RFC 9000, 9001, 9002) with rustls and ring, one UDP socket for each end of a pair, one
-//! connection at a time with one stream in both directions. The packets are real, and so is the cryptography unless
-//! `crypto = null`; processors cost nothing, so it takes no virtual time.
+//! connection at a time with one bidirectional stream. The packets are real, and so is the cryptography unless `crypto = null`;
+//! computation takes no virtual time.
 //!
 //! Where it is not like a responder on the Internet: no session is resumed and nothing is sent before the handshake is
 //! done (every connection takes a whole handshake), the certificate is small (243 bytes, no chain), addresses are not
@@ -109,7 +109,7 @@ AwaitDisconnectIndication -> FIN or CONNECTION_CLOSE from the peer, then a FIN i
     least_mtu: |stack| {
         stack.number("mtu").unwrap_or(quic_options::LEAST_MTU) + quic_options::HEADERS
     },
-    // Its `retransmits` are packets found lost: what was in them is sent again in others.
+    // `retransmits` counts packets that were declared lost; QUIC resends their frames in other packets.
     unreported: (
         &["rtt_var_s", "bytes_acked"],
         "quinn-proto does not report it",
@@ -122,7 +122,7 @@ AwaitDisconnectIndication -> FIN or CONNECTION_CLOSE from the peer, then a FIN i
     ..StackTable::RELIABLE
 };
 
-/// The stack.
+/// The stack `quic`.
 pub(super) static STACK: SimStack = SimStack {
     table: &TABLE,
     pair: |route, stack, seed, introduces| {
@@ -130,8 +130,9 @@ pub(super) static STACK: SimStack = SimStack {
     },
 };
 
-/// Ports of initiators and responders.
+/// UDP ports of initiators: the first, and how many there are.
 const EPHEMERAL: (u32, u32) = (32_768, 28_232);
+/// UDP ports of responders: the first, and how many there are.
 const LISTENING: (u32, u32) = (1024, 31_000);
 
 /// One side: a UDP socket with its connections, by their number in the socket.
@@ -151,19 +152,22 @@ impl SimQuicSide {
 struct QuicPair {
     route: SimPairRoute,
     terms: Terms,
+    /// The initiator's settings.
     asking: ClientConfig,
     introductions: Introductions,
+    /// The initiator's and the responder's side.
     halves: [SimQuicSide; 2],
-    /// Connections that came and were not accepted yet.
+    /// Connections that reached the responder and were not accepted yet.
     backlog: RefCell<VecDeque<Rc<SimQuicEnd>>>,
-    /// Connections asked for so far, and seen by the responder.
+    /// How many connections the initiator has dialled.
     dialled: Cell<u32>,
+    /// How many of them the responder has seen.
     seen: Cell<u32>,
 }
 
 impl QuicPair {
     /// # Errors
-    /// An [`Error`] when the path is too narrow, or the TLS library takes none of its settings.
+    /// An [`Error`] when the path's MTU is too small, or the TLS library rejects its settings.
     pub(super) fn new(
         route: SimPairRoute,
         stack: &plan::Stack,
@@ -274,7 +278,7 @@ impl QuicPair {
             .collect()
     }
 
-    /// The first packet of a connection has come: once more, if it was on its way twice.
+    /// The responder gets the first packet of a connection. It is ignored if the connection was seen before (a duplicate).
     fn welcome(&self, number: u32, incoming: Incoming, shared: &Rc<SimRunState>) {
         let half = self.half(PairSide::Responder);
         if number < self.seen.get() {
@@ -358,7 +362,7 @@ impl SimConnectionPair for QuicPair {
         self.halves.iter().map(of_half).sum()
     }
 
-    /// Lets go of an end that is over. Its number in the socket may already be another's.
+    /// Removes an end that is over. Another end may already use its number in the socket, so it is found by identity.
     fn forget(&self, end: Rc<dyn ConnectionEnd>) {
         let mut ends = self.half(end.side()).ends.borrow_mut();
         if let Some(known) = ends
@@ -396,7 +400,7 @@ impl SimStreamPair for QuicPair {
 
     fn accept(&self) -> Option<Rc<SimQuicEnd>> {
         let mut backlog = self.backlog.borrow_mut();
-        // In the order they were asked for: the first one introduces itself, and the end of its handshake may be lost.
+        // In the order they were dialled: the first connection introduces itself, even if its handshake completes late.
         while backlog.front().is_some_and(|end| end.failed()) {
             backlog.pop_front();
         }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Bytes of an AEAD's tag and of a sample of the header's protection, as AES-GCM has them.
 const TAG: usize = 16;
 
-/// A message of the handshake: its kind, and the bytes it has with rustls, beside transport parameters.
+/// A message of the handshake: its kind, and the bytes that it has with rustls, without transport parameters.
 #[derive(Clone, Copy)]
 struct NullMessage {
     kind: u8,
@@ -36,9 +36,10 @@ const SERVER_FLIGHT: NullMessage = NullMessage {
 };
 const FINISHED: NullMessage = NullMessage { kind: 4, bytes: 52 };
 
-/// Kind, length of the whole, length of the transport parameters.
+/// Bytes before the transport parameters: kind (1), length of the whole message (2), length of the parameters (2).
 const HEAD: usize = 5;
 
+/// Stands for every key and every configuration: it does nothing, and adds a tag of zeros.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Null;
 
@@ -91,7 +92,7 @@ impl HeaderKey for Null {
     }
 }
 
-/// For stateless resets, with real handshakes as well: what it signs is a connection id, which the seed decides.
+/// Signs stateless reset tokens, with real handshakes as well. What it signs is a connection id, which depends on the seed only.
 impl HmacKey for Null {
     fn sign(&self, data: &[u8], signature: &mut [u8]) {
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
@@ -121,7 +122,7 @@ impl HmacKey for Null {
     }
 }
 
-/// For tokens that show an address is the sender's; the simulated responder never asks for one.
+/// For the tokens that validate an address; the simulated responder never asks for one.
 impl HandshakeTokenKey for Null {
     fn aead_from_hkdf(&self, _: &[u8]) -> Box<dyn AeadKey> {
         Box::new(Self)
@@ -165,20 +166,22 @@ impl ServerConfig for Null {
     }
 }
 
-/// Where a side is: what it does next.
+/// What a side of the handshake does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NullHandshakeStep {
     /// The client sends its hello.
     Hello,
     /// The client waits for the server's hello, the server for the client's.
     AwaitHello,
-    /// The server sends its hello, the client takes the keys it gave.
+    /// The server sends its hello; the client takes the keys that follow from it.
     Answer,
     /// The server sends the rest of its flight.
     Flight,
+    /// The client waits for the server's flight.
     AwaitFlight,
     /// The client sends the last message.
     Finish,
+    /// The server waits for the client's last message.
     AwaitFinished,
     Done,
 }
@@ -187,9 +190,11 @@ enum NullHandshakeStep {
 struct NullQuicHandshake {
     side: Side,
     step: NullHandshakeStep,
+    /// The own transport parameters, encoded.
     own: Vec<u8>,
+    /// The peer's transport parameters.
     peer: Option<TransportParameters>,
-    /// Bytes that came and are no whole message yet.
+    /// Bytes received that do not yet make up a whole message.
     came: Vec<u8>,
 }
 
@@ -222,7 +227,7 @@ impl NullQuicHandshake {
         into.resize(end, 0);
     }
 
-    /// The next whole message: its kind and the transport parameters in it.
+    /// Takes the next whole message: its kind and its transport parameters.
     fn take(&mut self) -> Option<(u8, Vec<u8>)> {
         let &[kind, a, b, c, d, ..] = self.came.as_slice() else {
             return None;

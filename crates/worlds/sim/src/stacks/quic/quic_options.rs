@@ -1,4 +1,5 @@
-//! What a specification asks of its connections, as quinn-proto takes it. Everything it draws comes from the run's seed.
+//! The options of the stack `quic`, translated to quinn-proto's settings. All random values that quinn-proto draws come from the run's
+//! seed.
 
 use super::certificate;
 use super::flight::WatchedQuicFactory;
@@ -17,24 +18,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Bytes of a connection id, and of the first one that an initiator invents for its peer: quinn's.
+/// Bytes of a connection id: quinn's default.
 const ID: usize = 8;
+/// Bytes of the first connection id, which an initiator invents for its peer.
 const FIRST_ID: usize = 20;
-/// Headers of IPv4 and UDP.
+/// Bytes of the IPv4 and UDP headers.
 pub(super) const HEADERS: u64 = 28;
-/// Least and largest UDP payload that QUIC may have to carry.
+/// Bytes of the smallest UDP payload that a path must carry for QUIC (RFC 9000, 14).
 pub(super) const LEAST_MTU: u64 = 1200;
+/// Bytes of the largest UDP payload.
 pub(super) const LARGEST_MTU: u64 = 65_507;
-/// What quinn takes without an option.
+/// quinn's default of the stream's receive window, bytes.
 const RECEIVE_BUFFER: u64 = 1_250_000;
+/// quinn's default of the send window, bytes.
 const SEND_BUFFER: u64 = 10_000_000;
+/// quinn's default of the idle timeout, s.
 const TIMEOUT_S: f64 = 30.0;
 
 /// The settings of a pair's connections.
 #[derive(Clone, Debug)]
 pub(super) struct Terms {
     stack: Stack,
-    /// Seed of everything that quinn draws on one side and the other.
+    /// The seeds of all random values of the initiator's and the responder's side.
     seeds: [Seed; 2],
 }
 
@@ -100,7 +105,7 @@ impl Terms {
             .stream_receive_window(varint(self.receive_buffer()))
             .send_window(self.send_buffer())
             .max_idle_timeout(timeout.and_then(|time| IdleTimeout::try_from(time).ok()))
-            // A packet of the simulated network is one datagram; trains would only be cut again.
+            // The simulated network takes datagrams one by one, so batches (GSO) would only be cut again.
             .enable_segmentation_offload(false);
         if let Some(mtu) = self.mtu() {
             transport.initial_mtu(mtu).mtu_discovery_config(None);
@@ -108,10 +113,10 @@ impl Terms {
         Arc::new(transport)
     }
 
-    /// How initiators ask for connections.
+    /// The settings with which initiators connect.
     ///
     /// # Errors
-    /// An [`Error`] when the TLS library takes none of its settings.
+    /// An [`Error`] when the TLS library rejects its settings.
     pub(super) fn client(&self) -> Result<ClientConfig> {
         let crypto: Arc<dyn crypto::ClientConfig> = if self.crypto() == "null" {
             Arc::new(Null)
@@ -154,7 +159,7 @@ impl Terms {
             .cid_generator(move || Box::new(ids))
             .rng_seed(Some(bytes(seed.child("draws"))));
         if let Some(mtu) = self.mtu() {
-            // Only values below 1200 are refused, and the option has none of them.
+            // Only values below 1200 are rejected, and the option's range excludes them.
             let _ = config.max_udp_payload_size(mtu);
         }
         let server = match side {
@@ -170,7 +175,7 @@ fn no_tls(why: String) -> Error {
         .hint("use crypto = null, which needs no TLS")
 }
 
-/// So many bytes of a seed.
+/// `N` random bytes from a seed.
 fn bytes<const N: usize>(seed: Seed) -> [u8; N] {
     let mut all = [0; N];
     for (index, chunk) in all.chunks_mut(8).enumerate() {

@@ -1,4 +1,4 @@
-//! A way from one UDP socket to another: puts QUIC's packets into datagrams of the simulated network.
+//! Puts QUIC's packets into UDP datagrams of the simulated network, from one socket of a pair to the other.
 
 use crate::datagram::{SimDatagram, SimDatagramBody, UDP, ipv4_header};
 use crate::run_state::SimRunState;
@@ -7,18 +7,22 @@ use quinn_proto::EcnCodepoint;
 use stackline_net::{EcnMarking, NetworkPacket, NodeIndex, SegmentSizes};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// Not to be fragmented, as path MTU discovery needs it.
+/// The IPv4 flag that forbids fragmentation, which path MTU discovery needs.
 const DONT_FRAGMENT: u16 = 0x4000;
-/// Packets share room of so many bytes, which comes back when all of them are gone.
+/// Packets share an allocation of this many bytes, which can be reused when all of them are gone.
 const ROOM: usize = 64 << 10;
+/// Bytes of an IPv4 header.
 const IP: usize = 20;
+/// Bytes of the IPv4 and UDP headers.
 const HEADERS: usize = 28;
 
-/// From where to where.
+/// The addresses of packets from one side to the other.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SimQuicWire {
     pub(super) pair: u32,
+    /// The nodes of the sender and the receiver.
     pub(super) nodes: [NodeIndex; 2],
+    /// The UDP ports of the sender and the receiver.
     pub(super) ports: [u16; 2],
 }
 
@@ -29,7 +33,7 @@ impl SimQuicWire {
         SocketAddr::new(IpAddr::V4(address), self.ports[1])
     }
 
-    /// Sends what is in the room for leaving packets.
+    /// Sends the packet that quinn-proto has written into `shared.frames.made`.
     pub(super) fn send(&self, connection: u32, ecn: Option<EcnCodepoint>, shared: &SimRunState) {
         let mut frames = shared.frames.borrow_mut();
         let frames = &mut *frames;
@@ -71,6 +75,7 @@ impl SimQuicWire {
     }
 }
 
+/// Copies a packet into the shared allocation.
 fn copy(room: &mut BytesMut, bytes: &[u8]) -> BytesMut {
     if room.capacity() < bytes.len() {
         room.reserve(ROOM.max(bytes.len()));
@@ -79,7 +84,7 @@ fn copy(room: &mut BytesMut, bytes: &[u8]) -> BytesMut {
     room.split()
 }
 
-/// What the network made of the mark that a packet left with.
+/// The ECN codepoint with which a packet arrives.
 pub(super) const fn ecn_codepoint(packet: &NetworkPacket<SimDatagram>) -> Option<EcnCodepoint> {
     match packet.ecn {
         EcnMarking::NotCapable => None,

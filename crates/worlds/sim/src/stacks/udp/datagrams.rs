@@ -1,4 +1,5 @@
-//! A conversation in datagrams, as the live world holds it: what leaves, what arrives, and control between.
+//! One end of a UDP connection: the communication operations as datagrams, over the state machine [`DatagramConversation`] that the live
+//! world uses too.
 
 use super::super::udp_socket::{SimUdpReceived, SimUdpSocket};
 use super::UdpPair;
@@ -17,14 +18,14 @@ use stackline_proto::datagram::conversation::{ControlStep, DatagramConversation,
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-/// A conversation in datagrams.
+/// One end of a UDP connection.
 #[derive(Debug)]
 pub(super) struct SimUdpConversation {
     pair: Rc<UdpPair>,
     side: PairSide,
     context: Rc<SimEndpointContext>,
     conversation: DatagramConversation,
-    /// Numbers and sizes of the data units ahead, while the run is traced.
+    /// Numbers and sizes of the data units that arrived and were not taken yet, while the run is traced.
     numbers: VecDeque<(u64, u64)>,
 }
 
@@ -39,7 +40,7 @@ impl SimUdpConversation {
         }
     }
 
-    /// Says HELLO until it is answered.
+    /// Opens a connection: repeats HELLO until it is answered.
     pub(super) async fn connect(
         pair: &Rc<UdpPair>,
         context: &Rc<SimEndpointContext>,
@@ -49,7 +50,7 @@ impl SimUdpConversation {
         Ok(connection)
     }
 
-    /// Waits for HELLO; what a socket got before the first one is dropped unread.
+    /// Accepts a connection: waits for HELLO. On the pair's `first` one, everything that arrived before HELLO is dropped unread.
     pub(super) async fn accept(
         pair: &Rc<UdpPair>,
         context: &Rc<SimEndpointContext>,
@@ -69,7 +70,7 @@ impl SimUdpConversation {
         }
         while !connection.conversation.is_greeted() {
             connection.take("a HELLO").await?;
-            // What came before was meant for an earlier connection.
+            // Data units that arrived before the HELLO belong to an earlier connection.
             connection.numbers.clear();
         }
         Ok(connection)
@@ -87,7 +88,10 @@ impl SimUdpConversation {
             .send(SimDatagramBody::Control(bytes), None, &self.context.shared);
     }
 
-    /// Sends control until it is answered.
+    /// Repeats a control datagram until it is answered.
+    ///
+    /// # Errors
+    /// When the peer does not answer.
     async fn exchange(&mut self, kind: DatagramControl) -> Result<()> {
         self.conversation.request(self.context.now(), kind);
         loop {
@@ -118,7 +122,7 @@ impl SimUdpConversation {
 
     // --- what arrives ---
 
-    /// Waits for at least one datagram.
+    /// Waits for a datagram and handles it; `what` describes the wait.
     async fn take(&mut self, what: &'static str) -> Result<()> {
         let received = {
             let socket = self.socket();
@@ -152,14 +156,14 @@ impl SimUdpConversation {
         }
     }
 
-    /// Keeps what a trace records of a data unit that arrived.
+    /// Keeps the number and the size of a data unit that arrived, for the trace.
     fn note(&mut self, number: u64, bytes: u32) {
         if self.context.is_traced() {
             self.numbers.push_back((number, u64::from(bytes)));
         }
     }
 
-    /// Records data units that are taken.
+    /// Records that the next `units` data units were taken.
     fn emit(&mut self, units: u64, what: Coming) {
         let units = usize::try_from(units)
             .unwrap_or(usize::MAX)
@@ -178,13 +182,13 @@ impl SimUdpConversation {
             .await
     }
 
-    /// Takes so many units, or calls one at a time, of so many bytes each.
+    /// Receives `times` data units or calls of `bytes` bytes each; fewer if the peer's transfer ends. Returns how many.
     async fn receive_units(&mut self, bytes: u64, times: u64, what: Coming) -> Result<u64> {
         let mut emitted = self.conversation.units(times);
         self.emit(emitted, what);
         let mut awaited = None;
         while !self.conversation.has_units(times) {
-            // What comes may be control: the next unit is waited for once.
+            // A datagram may be control: record the wait for the next unit only once.
             if awaited.replace(emitted) != Some(emitted) {
                 self.context.trace(|line, at| line.awaits(at, bytes));
             }
@@ -323,7 +327,7 @@ impl EndpointService for SimUdpConversation {
     }
 
     async fn disconnect(mut self) -> Result<()> {
-        // The last answer may be lost for good when the peer has closed its socket: that is a disconnect as well.
+        // The peer may have closed its socket, and its last answer may be lost: that is a disconnect as well.
         match self.exchange(DatagramControl::Bye).await {
             Err(error) if error.blame == Blame::Interrupted => Err(error),
             _ => Ok(()),

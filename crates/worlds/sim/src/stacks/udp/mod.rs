@@ -23,7 +23,7 @@ use stackline_net::NetworkPacket;
 use stackline_proto::datagram::{DatagramToken, NUMBER, TIMEOUT, call_timeout};
 use std::rc::Rc;
 
-/// Of initiator and responder.
+/// The UDP ports of initiator and responder.
 const PORTS: [u16; 2] = [40_000, 4000];
 
 const TABLE: StackTable = StackTable {
@@ -63,7 +63,7 @@ AwaitDisconnectIndication -> BYE, answer",
     ..StackTable::RELIABLE
 };
 
-/// The stack.
+/// The stack `udp`.
 pub(super) static STACK: SimStack = SimStack {
     table: &TABLE,
     pair: |route, stack, seed, _| Ok(Rc::new(UdpPair::new(route, stack, seed))),
@@ -92,7 +92,7 @@ impl UdpPair {
         &self.sockets[side.index()]
     }
 
-    /// Whether the other side's socket is there.
+    /// Whether the other side's socket is open.
     fn peer_is_there(&self, side: PairSide) -> bool {
         !self.socket(side.other()).is_closed()
     }

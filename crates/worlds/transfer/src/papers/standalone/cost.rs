@@ -1,4 +1,4 @@
-//! What the parts of an exchange of one packet take today: Table 2 as far as it can be measured.
+//! Measures the time that each part of an exchange of one packet takes: Table 2 of the paper, as far as it can be measured.
 
 use super::{
     Halt, StandaloneProgram, StandaloneSample, StandaloneSetup, WARM_UP, both, elapsed, station,
@@ -6,17 +6,17 @@ use super::{
 use std::iter;
 
 /// What the parts of a stop-and-wait exchange of one packet take, in seconds. Each includes one reading of the clock (some
-/// 20 to 50 ns). The time a frame is on the network is in the call that sends it: on a virtual link it cannot be distinguished
-/// apart.
+/// 20 to 50 ns). The time that a frame is on the network is part of the call that sends it: on a virtual link the two cannot be
+/// separated.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StopAndWaitCosts {
-    /// The call that sends a data packet: C and T at the sender's interface.
+    /// The call that sends a data packet: C (copying) and T (transmission) at the sender's interface.
     pub send_data: StandaloneSample,
-    /// Copying it out of the memory shared with the kernel: C at the receiver's.
+    /// Copying a data packet out of the memory shared with the kernel: C at the receiver's interface.
     pub take_data: StandaloneSample,
-    /// The call that sends an acknowledgement: Ca and Ta.
+    /// The call that sends an acknowledgement: Ca (copying) and Ta (transmission).
     pub send_acknowledgement: StandaloneSample,
-    /// Copying it out: Ca.
+    /// Copying an acknowledgement out of the memory shared with the kernel: Ca.
     pub take_acknowledgement: StandaloneSample,
     /// The whole exchange, with no clock read in between. It may be less than the sum: a frame is in the other side's
     /// memory before the call that sends it has returned.
@@ -37,7 +37,8 @@ impl StopAndWaitCosts {
     }
 }
 
-/// Exchanges one packet so often, with the parts timed; and as often without. [`StandaloneSetup::packets`] is not asked.
+/// Exchanges one packet [`StandaloneSetup::runs`] times with the parts timed, and as often without. [`StandaloneSetup::packets`] is
+/// ignored.
 ///
 /// # Errors
 /// See [`elapsed`].

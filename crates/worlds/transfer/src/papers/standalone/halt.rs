@@ -1,4 +1,4 @@
-//! Why a transfer halted.
+//! The errors of the stand-alone programs: why a transfer halted.
 
 use super::setup::{MOST, StandaloneProgram};
 use std::error::Error;
@@ -13,24 +13,24 @@ pub struct StandaloneProgress {
     pub program: StandaloneProgram,
     /// Data packets of the transfer.
     pub packets: u32,
-    /// Data packets that came.
+    /// Data packets that the receiver took.
     pub came: u64,
-    /// Acknowledgements that came.
+    /// Acknowledgements that the sender took.
     pub heard: u32,
 }
 
-/// Why a transfer halted; nothing is repeated.
+/// Why a transfer halted. Nothing is retransmitted, so the first loss halts it.
 #[derive(Debug)]
 pub enum Halt {
     /// No acknowledgement came within the patience.
     Late(StandaloneProgress, Duration),
-    /// Data came other than it was sent, or in another order.
+    /// The data that came differs from what was sent, or came in another order.
     Altered(StandaloneProgram),
-    /// Transfers have no such number of packets.
+    /// A transfer cannot have this number of packets.
     Packets(u32),
     /// One of the sides panicked.
     Panic,
-    /// What was done, and what the kernel says; [`crate::frames::Unusable`] may be inside.
+    /// A system call failed: what was being done, and the kernel's error, which may contain a [`crate::frames::Unusable`].
     Io(&'static str, io::Error),
 }
 

@@ -1,4 +1,5 @@
-//! What the stand-alone programs are given, and what comes of it: which program, how many packets, how often; elapsed times.
+//! The parameters of the stand-alone programs (interfaces, number of packets, number of runs), the three programs, and the statistics of
+//! their elapsed times.
 
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ impl StandaloneProgram {
     /// All of them, the slowest of 1985 first.
     pub const ALL: [Self; 3] = [Self::StopAndWait, Self::SlidingWindow, Self::Blast];
 
-    /// What people call it.
+    /// The program's name for readers.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -37,23 +38,23 @@ impl StandaloneProgram {
     }
 }
 
-/// What is run.
+/// How many transfers of how many packets are run, and over which interfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StandaloneSetup<'a> {
     /// The interface that sends data.
     pub sender: &'a str,
-    /// The interface that takes it: the other end of a veth pair, or `lo` again.
+    /// The interface that receives the data: the other end of a veth pair, or `lo` again.
     pub receiver: &'a str,
     /// Packets of 1024 bytes in a transfer: 1 to 512 (no frame may be lost for want of room in the kernel).
     pub packets: u32,
-    /// Transfers of each program that count.
+    /// Transfers of each program that are measured.
     pub runs: u32,
-    /// How long an acknowledgement may take: longer, and it all halts.
+    /// How long a transfer may take: after that, a missing acknowledgement halts it.
     pub patience: Duration,
 }
 
 impl<'a> StandaloneSetup<'a> {
-    /// A transfer of `packets`, so often, with a patience of one second.
+    /// `runs` transfers of `packets` packets each, with a patience of one second.
     #[must_use]
     pub const fn new(sender: &'a str, receiver: &'a str, packets: u32, runs: u32) -> Self {
         Self {
@@ -66,10 +67,10 @@ impl<'a> StandaloneSetup<'a> {
     }
 }
 
-/// Elapsed times, in seconds.
+/// Statistics of a number of times, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StandaloneSample {
-    /// How many.
+    /// The number of times.
     pub n: usize,
     /// Their mean.
     pub mean: f64,
@@ -77,14 +78,14 @@ pub struct StandaloneSample {
     pub sd: f64,
     /// The shortest.
     pub min: f64,
-    /// The median: what the scheduler did to a few does not move it.
+    /// The median: a few times that the scheduler made longer do not move it.
     pub median: f64,
     /// The longest.
     pub max: f64,
 }
 
 impl StandaloneSample {
-    /// Of these times, in seconds; all zero without any.
+    /// The statistics of these times, in seconds; all zero if there are none.
     #[must_use]
     pub fn of(mut times: Vec<f64>) -> Self {
         times.sort_by(f64::total_cmp);

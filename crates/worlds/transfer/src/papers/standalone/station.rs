@@ -1,4 +1,5 @@
-//! One end of the stand-alone programs: an interface, the memory that data comes from or goes to, a busy wait.
+//! One end (station) of the stand-alone programs: a packet socket on an interface, the memory that data comes from or goes to, and a busy
+//! wait.
 
 use super::halt::Halt;
 use super::setup::{DATA, MOST, StandaloneSample, StandaloneSetup};
@@ -14,13 +15,13 @@ use std::time::Instant;
 
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = 14;
-/// Acknowledgements go by the other local experimental ethertype.
+/// The ethertype of acknowledgements: local experimental ethertype 2 (data has the first).
 const ACKNOWLEDGEMENT: u16 = ETHERTYPE + 1;
-/// What an acknowledgement carries: nothing.
+/// What an acknowledgement carries: only padding.
 const NOTHING: [u8; LEAST - ETHERNET] = [0; LEAST - ETHERNET];
-/// Looks between two questions whether to give up, some microseconds.
+/// How often a busy wait looks before it checks whether to give up: some microseconds.
 const LOOKS: u32 = 256;
-/// What is timed.
+/// The parts of an exchange that are timed.
 #[derive(Clone, Copy)]
 enum TimedExchangePart {
     SendData,
@@ -29,22 +30,23 @@ enum TimedExchangePart {
     TakeAcknowledgement,
 }
 
-/// Where the times of each [`TimedExchangePart`] go.
+/// The times of each [`TimedExchangePart`], in seconds.
 type ExchangePartTimes = [Vec<f64>; 4];
 
-/// One end.
+/// One end of a transfer.
 pub(super) struct Station {
     socket: Socket,
     ring: FrameRing,
     out: FramesOut,
-    /// What is sent, or shall come.
+    /// The data that is sent, or that is expected.
     data: Vec<u8>,
-    /// What came.
+    /// The data that came.
     memory: Vec<u8>,
+    /// The times taken, if the parts are timed.
     times: Option<ExchangePartTimes>,
 }
 
-/// The sender and the receiver.
+/// Opens the sender's and the receiver's stations.
 pub(super) fn open_stations(setup: &StandaloneSetup<'_>) -> Result<(Station, Station), Halt> {
     if !(1..=MOST).contains(&setup.packets) {
         return Err(Halt::Packets(setup.packets));
@@ -60,7 +62,7 @@ pub(super) fn open_stations(setup: &StandaloneSetup<'_>) -> Result<(Station, Sta
     ends().map_err(|error| Halt::Io("opening the stations", error))
 }
 
-/// What a transfer of so many packets carries: no two packets are the same.
+/// The data of a transfer of so many packets. Packets differ (only n and n + 256 are alike), so that one in the wrong place is noticed.
 fn data(packets: u32) -> Vec<u8> {
     (0..packets)
         .flat_map(|packet| {
@@ -69,14 +71,15 @@ fn data(packets: u32) -> Vec<u8> {
         .collect()
 }
 
-/// How a side waits: busily, on a processor of its own where there are two.
+/// How a side waits: it spins, on a processor of its own if this process may use two.
 #[derive(Clone, Copy)]
 pub(super) struct StationWait {
+    /// The processor; `None` where the sides share one.
     core: Option<usize>,
 }
 
 impl StationWait {
-    /// For the sender and for the receiver.
+    /// The waits of the sender and of the receiver.
     pub(super) fn both() -> [Self; 2] {
         let cores = allowed_processors().unwrap_or_default();
         let core = |side: usize| {
@@ -89,12 +92,12 @@ impl StationWait {
         [Self { core: core(0) }, Self { core: core(1) }]
     }
 
-    /// Brings this thread to its processor; where that is refused it shares one.
+    /// Moves this thread to its processor. Where that is refused, it counts as sharing one.
     pub(super) fn settle(&mut self) {
         self.core = self.core.filter(|&core| pin_thread(core).is_ok());
     }
 
-    /// Looks again and again until it is so; false when it is given up before.
+    /// Calls `is_so` again and again until it returns true; returns false if `give_up` returns true before.
     pub(super) fn until(self, mut is_so: impl FnMut() -> bool, give_up: impl Fn() -> bool) -> bool {
         loop {
             for _ in 0..LOOKS {
@@ -115,7 +118,7 @@ impl StationWait {
 }
 
 impl Station {
-    /// Between `own` and `peer`: hears one ethertype, sends the other.
+    /// A station on interface `own` that sends to interface `peer`: it receives one ethertype and sends the other.
     fn new(
         own: InterfaceProperties,
         peer: InterfaceProperties,
@@ -142,20 +145,20 @@ impl Station {
         })
     }
 
-    /// From now on takes the time of each part: the clock is read twice for it.
+    /// From now on measures the time of each part, which costs two readings of the clock each.
     pub(super) fn take_times(&mut self, expected: usize) {
         self.times = Some([(); 4].map(|()| Vec::with_capacity(expected)));
     }
 
-    /// The times taken, without the first `leave_out` of each part: of sending data, taking data, sending an
-    /// acknowledgement, taking one.
+    /// Statistics of the times of each part without the first `leave_out`: sending data, taking data, sending an acknowledgement, taking an
+    /// acknowledgement.
     pub(super) fn times(self, leave_out: usize) -> [StandaloneSample; 4] {
         self.times
             .unwrap_or_default()
             .map(|times| StandaloneSample::of(times.get(leave_out..).unwrap_or_default().to_vec()))
     }
 
-    /// What came is forgotten.
+    /// Overwrites the data that came with zeros, before the next transfer.
     pub(super) fn forget_data(&mut self) {
         self.memory.fill(0);
     }
@@ -185,7 +188,8 @@ impl Station {
         })
     }
 
-    /// Copies a packet of data to its place, if one is there: they come in order or not at all.
+    /// Takes a frame, if one has come, and copies its data to the place of packet `index`. Packets come in order or the transfer halts.
+    /// Returns whether it was a data packet.
     pub(super) fn take_data(&mut self, index: u32) -> bool {
         let at = index as usize * DATA;
         let begin = self.begin();
@@ -202,7 +206,7 @@ impl Station {
         )
     }
 
-    /// Copies an acknowledgement out, if one is there.
+    /// Takes a frame, if one has come, and copies it out; returns whether it was an acknowledgement.
     pub(super) fn take_acknowledgement(&mut self) -> bool {
         let begin = self.begin();
         self.take(TimedExchangePart::TakeAcknowledgement, begin, |frame, _| {
@@ -211,6 +215,7 @@ impl Station {
         })
     }
 
+    /// Takes a frame, if one has come, and passes it to `copy`, whose result it returns; records the time.
     fn take(
         &mut self,
         part: TimedExchangePart,
@@ -226,6 +231,7 @@ impl Station {
         taken
     }
 
+    /// Sends a frame and records the time.
     fn timed(
         &mut self,
         part: TimedExchangePart,
@@ -237,10 +243,12 @@ impl Station {
         Ok(())
     }
 
+    /// Reads the clock if the parts are timed.
     fn begin(&self) -> Option<Instant> {
         self.times.is_some().then(Instant::now)
     }
 
+    /// Records the time of a part that began at `begin`.
     fn end(&mut self, part: TimedExchangePart, begin: Option<Instant>) {
         if let (Some(times), Some(begin)) = (&mut self.times, begin) {
             times[part as usize].push(begin.elapsed().as_secs_f64());

@@ -1,4 +1,4 @@
-//! Frames that come over lines, and packets that are put on them.
+//! The IMP and its lines: frames that arrive, packets that are forwarded, lines that go down.
 
 use super::ImpNode;
 use crate::papers::imp::line::{ImpLine, ImpPacketArrival};
@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use stackline_core::time::Instant;
 
 impl ImpNode {
+    /// Handles a frame that arrived over a line: its acknowledgements, then its load.
     pub(super) fn frame(&mut self, now: Instant, line: usize, frame: &ImpFrame) {
         let Some(known) = self.lines.get_mut(line) else {
             return;
@@ -43,7 +44,7 @@ impl ImpNode {
         self.kick(now, line);
     }
 
-    /// A packet came over a line.
+    /// Handles a packet that arrived over a line; it is acknowledged only if it is accepted or was before.
     fn came(&mut self, now: Instant, line: usize, channel: u16, odd: bool, packet: &ImpPacket) {
         if self.lines[line].arrived(channel, odd) == ImpPacketArrival::Duplicate {
             self.lines[line].counts.duplicates += 1;
@@ -63,7 +64,7 @@ impl ImpNode {
         }
     }
 
-    /// Puts a packet of another IMP on its way, or sees to it that it finds room when it comes again.
+    /// Forwards a packet of another IMP. If its line has no channel, the next free one is kept for it (`owed`). Whether it was forwarded.
     fn pass_on(&mut self, now: Instant, packet: &ImpPacket) -> bool {
         let is_placed = self.place(now, packet);
         if let Some(line) = self.line_to(packet.to.imp) {
@@ -72,7 +73,8 @@ impl ImpNode {
         is_placed
     }
 
-    /// Whether packets of hosts leave a line's next room to one of others: it comes again soon, or not at all.
+    /// Whether packets of this IMP's hosts must leave the next free channel towards `to` to a packet of other IMPs that was refused. After
+    /// two retransmission times that packet is no longer expected.
     pub(super) fn is_owed(&self, now: Instant, to: u16) -> bool {
         let owed = self.line_to(to).and_then(|line| self.lines[line].owed);
         owed.is_some_and(|since| {
@@ -80,10 +82,10 @@ impl ImpNode {
         })
     }
 
-    /// Puts a packet on its way. Whether there is room.
+    /// Gives a packet to the line towards its destination. False if there is no room.
     pub(super) fn place(&mut self, now: Instant, packet: &ImpPacket) -> bool {
         let Some(line) = self.line_to(packet.to.imp) else {
-            // Nobody can be reached there: whoever sent it learns so by itself.
+            // The destination is unreachable: the packet is dropped, and its source learns that from its own routing.
             self.counts.unreachable += 1;
             return true;
         };
@@ -94,6 +96,7 @@ impl ImpNode {
         true
     }
 
+    /// The line towards an IMP; with `splits`, the least loaded of those with as few hops.
     fn line_to(&self, to: u16) -> Option<usize> {
         let best = self.routing.line(to)?;
         if self.splits {
@@ -108,9 +111,9 @@ impl ImpNode {
         Some(best)
     }
 
-    /// Sends packets of its own, or keeps them until there is room.
+    /// Sends packets of this IMP; those without room are kept in `waiting`.
     pub(super) fn put_all(&mut self, now: Instant, packets: &mut Vec<ImpPacket>) {
-        // What one of them is answered by here is put behind.
+        // A packet for this IMP itself may produce answers, which are sent from here as well.
         while let Some(packet) = (!packets.is_empty()).then(|| packets.remove(0)) {
             if packet.to.imp == self.own {
                 self.for_here(now, &packet);
@@ -120,7 +123,7 @@ impl ImpNode {
         }
     }
 
-    /// There may be room: for its own packets first, then for those of hosts.
+    /// Channels have become free: uses them for the IMP's own packets first, then for those of its hosts.
     fn room(&mut self, now: Instant) {
         self.place_waiting(now);
         for host in 0..self.hosts.len() as u16 {
@@ -128,6 +131,7 @@ impl ImpNode {
         }
     }
 
+    /// Sends the waiting packets for which there is room.
     pub(super) fn place_waiting(&mut self, now: Instant) {
         for _ in 0..self.waiting.len() {
             let Some(packet) = self.waiting.pop_front() else {
@@ -139,6 +143,7 @@ impl ImpNode {
         }
     }
 
+    /// Takes a line down: packets that it held are sent over other lines.
     pub(super) fn line_down(&mut self, now: Instant, line: usize) {
         let held = self.lines[line].down();
         self.routing.mark_line_down(line);

@@ -1,4 +1,5 @@
-//! Messages that end at this IMP or its hosts, and messages that its hosts begin.
+//! The IMP and its hosts' messages: packets that are for this IMP, messages that are delivered to its hosts, and messages that its hosts
+//! send.
 
 use super::{ImpHostSending, ImpJob, ImpNode, ImpOutput};
 use crate::papers::imp::message_source::Permit;
@@ -8,11 +9,10 @@ use alloc::vec::Vec;
 use stackline_core::time::Instant;
 
 impl ImpNode {
-    /// A packet for this IMP or its hosts. Whether there is room.
+    /// Handles a packet for this IMP or its hosts. False if there is no room for it.
     pub(super) fn for_here(&mut self, now: Instant, packet: &ImpPacket) -> bool {
         let by = packet.from.imp;
-        // What comes late from before the other one was started anew says nothing of now, and neither does what was sent to this one
-        // before it was.
+        // Ignore packets that the other IMP sent before it restarted. Packets that were sent to this IMP before it restarted are void.
         if packet.epoch < self.destination.epoch_of(by) {
             return true;
         }
@@ -67,6 +67,7 @@ impl ImpNode {
         verdict == ImpPacketVerdict::Taken
     }
 
+    /// Passes the answer to a message on to the host that sent it.
     fn answered(
         &mut self,
         now: Instant,
@@ -84,7 +85,7 @@ impl ImpNode {
         self.begin_all(now);
     }
 
-    /// A message is whole: its host is to get it.
+    /// Queues a complete message for its host; if the host is down, reports that to the sender.
     pub(super) fn whole(
         &mut self,
         now: Instant,
@@ -111,7 +112,7 @@ impl ImpNode {
         }
     }
 
-    /// The processor hands the next message to a host.
+    /// Queues the processor's work of handing the next message to a host.
     fn give(&mut self, now: Instant, host: u16) {
         let Some(known) = self.hosts.get(usize::from(host)) else {
             return;
@@ -132,7 +133,7 @@ impl ImpNode {
         }
     }
 
-    /// A host has the first packet of a message: it may be answered.
+    /// A host has the first packet of a message: with `answers_first`, the message is answered.
     pub(super) fn first_taken(&mut self, now: Instant, host: u16) {
         let Some(known) = self.hosts.get_mut(usize::from(host)) else {
             return;
@@ -150,7 +151,7 @@ impl ImpNode {
         self.put_all(now, &mut words);
     }
 
-    /// A host has taken its message, or it is taken away from it.
+    /// A host has accepted its message, or failed to (`failure`).
     pub(super) fn taken(&mut self, now: Instant, host: u16, failure: Option<ImpDeliveryFailure>) {
         let Some(known) = self.hosts.get_mut(usize::from(host)) else {
             return;
@@ -173,6 +174,7 @@ impl ImpNode {
         self.put_all(now, &mut words);
     }
 
+    /// A host comes up or goes down; messages for a host that is down fail.
     pub(super) fn host_up(&mut self, now: Instant, host: u16, is_up: bool) {
         let Some(known) = self.hosts.get_mut(usize::from(host)) else {
             return;
@@ -181,7 +183,7 @@ impl ImpNode {
         if is_up {
             return;
         }
-        // One of them may be in the processor's hands.
+        // The processor may still have a job for the first of them. It delivers nothing, unless another message is queued by then.
         let whole: Vec<ImpReassembledMessage> = known.whole.drain(..).collect();
         known.giving = None;
         let mut is_answered = core::mem::take(&mut known.is_answered);
@@ -202,13 +204,14 @@ impl ImpNode {
         self.put_all(now, &mut words);
     }
 
+    /// Begins all waiting messages of hosts that may be sent.
     fn begin_all(&mut self, now: Instant) {
         for host in 0..self.hosts.len() as u16 {
             self.begin(now, host);
         }
     }
 
-    /// Begins to read a host's message, if it may go.
+    /// Begins to read a host's message, if it may be sent.
     pub(super) fn begin(&mut self, now: Instant, host: u16) {
         let Some(known) = self.hosts.get_mut(usize::from(host)) else {
             return;
@@ -245,7 +248,7 @@ impl ImpNode {
         }
     }
 
-    /// A part of a host's message was read.
+    /// A part (packet) of a host's message was read: sends it.
     pub(super) fn part(&mut self, now: Instant, host: u16) {
         let Some(known) = self.hosts.get_mut(usize::from(host)) else {
             return;
@@ -263,7 +266,7 @@ impl ImpNode {
         self.unstall(now, host);
     }
 
-    /// Puts a part of a host's message on its way as soon as there is room, then reads the next.
+    /// Sends the part of a host's message that was read, if there is room, and begins to read the next.
     pub(super) fn unstall(&mut self, now: Instant, host: u16) {
         let Some(known) = self.hosts.get(usize::from(host)) else {
             return;
