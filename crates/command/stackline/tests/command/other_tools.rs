@@ -141,7 +141,7 @@ fn logs_of_quic_say_what_was_lost_and_what_held_the_sender_back() {
     );
     for number in 0..100 {
         let data = json!({"header": {"packet_type": "1RTT", "packet_number": number}, "raw": {"length": 1200},
-            "frames": [{"frame_type": "stream", "stream_id": 0, "offset": number * 1100, "length": 1100}]});
+            "frames": [{"frame_type": "stream", "stream_id": 3, "offset": number * 1100, "length": 1100}]});
         let sent = json!({"time": number * 10, "name": "transport:packet_sent", "data": data});
         let figures =
             json!({"congestion_window": 12000, "bytes_in_flight": 11500, "smoothed_rtt": 40});
