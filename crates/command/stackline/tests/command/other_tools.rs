@@ -134,6 +134,47 @@ fn lines_of_a_proxy_are_joined_and_what_is_not_read_is_counted_by_reason() {
 }
 
 #[test]
+fn logs_of_both_ends_of_quic_are_requests_by_name() {
+    let place = Place::new();
+    let log = |side: &str, events: &Value| {
+        json!({"qlog_version": "0.3", "traces": [{
+            "vantage_point": {"name": side, "type": side},
+            "common_fields": {"ODCID": "5a", "reference_time": 1_700_000_000_000.0},
+            "events": events}]})
+        .to_string()
+    };
+    let packet = |ms: u64, what: &str, length: u64| {
+        json!({"time": ms, "name": format!("transport:packet_{what}"), "data": {"header": {"packet_type": "1RTT"},
+            "frames": [{"frame_type": "stream", "stream_id": 0, "offset": 0, "length": length, "fin": true}]}})
+    };
+    let headers = json!([{"name": ":method", "value": "GET"}, {"name": ":path", "value": "/slow?key=SECRET"}]);
+    let made = json!({"time": 5, "name": "http:frame_created",
+        "data": {"stream_id": 0, "frame": {"frame_type": "headers", "headers": headers}}});
+    let client = json!([made, packet(5, "sent", 90), packet(85, "received", 700)]);
+    let server = json!([packet(15, "received", 90), packet(75, "sent", 700)]);
+    place.write("client.qlog", &log("client", &client));
+    place.write("server.qlog", &log("server", &server));
+    let done = place.stackline(&["import", "client.qlog", "server.qlog"]);
+    done.succeeds();
+    assert!(done.err.contains("1 request (1 HTTP/3)"), "{}", done.err);
+    let run = run(&place);
+    let lines = place.stackline(&["lifelines", &run]).succeeds().out.clone();
+    let whole = lines
+        .lines()
+        .find(|line| line.starts_with("whole requests"));
+    assert!(
+        whole.is_some_and(|line| line.contains("80.0 ms")),
+        "{lines}"
+    );
+    let said = place.stackline(&["diagnose", &run]).succeeds().out.clone();
+    assert!(
+        said.contains("GET /slow?key=…") && said.contains("server 75 %"),
+        "{said}"
+    );
+    assert!(!said.contains("SECRET"), "{said}");
+}
+
+#[test]
 fn logs_of_quic_say_what_was_lost_and_what_held_the_sender_back() {
     let place = Place::new();
     let mut server = String::from(
