@@ -21,7 +21,7 @@ use stackline_dissect::left_out::Bound;
 use stackline_events::{EventTable, EventValue};
 use stackline_redact::{LEFT_OUT, foreign_names, qlog as kept};
 use std::collections::BTreeMap;
-use streams::{QlogConnection, QlogPassage};
+use streams::{QlogConnection, QlogPassage, QlogSide};
 use values::{nanoseconds, number_of};
 
 /// The most bytes of an event's data that are kept as JSON.
@@ -44,15 +44,6 @@ impl QlogLog {
     pub fn requests(&self, contents: bool) -> EventTable {
         requests::find_requests(self.connections.clone(), 0, contents).table
     }
-}
-
-/// Which end of a connection wrote the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum QlogSide {
-    /// The end that opened the connection.
-    Client,
-    /// The end that was connected to.
-    Server,
 }
 
 /// Reads a file. `host` is the name of the host that logs; without it, the name and side of the vantage point are used. Data is redacted

@@ -5,7 +5,7 @@
 //! returns what its caller has to do. `stackline_blockserver` does it with sockets and threads, and in virtual time.
 //!
 //! A *session* is one client's connection to the master and what it asks for. A *unit* is the number that a client gives to one request for
-//! one block, so that the events of that request can be told apart from those of others.
+//! one block, so that the events of that request can be distinguished from those of others.
 //!
 //! | module | one idea |
 //! | --- | --- |

@@ -88,7 +88,7 @@ pub struct Exchange {
     pub kind: ExchangeKind,
     /// The protocol's name.
     pub protocol: &'static str,
-    /// Whether its messages were told apart by parsing the protocol; otherwise by the change of direction of the data.
+    /// Whether its messages were distinguished by parsing the protocol; otherwise by the change of direction of the data.
     pub exact: bool,
     /// What was asked.
     pub name: RedactedName,

@@ -1,8 +1,7 @@
 //! Turns streams of logged connections into requests with points on lifelines, as packets of captures do. The log of one end shows what
 //! that end sent and received; the logs of both ends show the time on the way too.
 
-use super::QlogSide;
-use super::streams::{QlogConnection, QlogStream, QlogStreamDirection, join_ends};
+use super::streams::{QlogConnection, QlogSide, QlogStream, QlogStreamDirection, join_ends};
 use crate::capture::FIRST_LOOKUP;
 use stackline_core::trace_index::RunFlow;
 use stackline_dissect::conversation::{ExchangeKind, RESET_BEFORE, UNANSWERED};

@@ -2,11 +2,19 @@
 //! them. Logs of both ends that name the same connection are joined; clocks are corrected later, as for any two logs.
 
 use super::values::{count_of, first_of, first_text};
-use crate::qlog::QlogSide;
 use serde_json::Value as Json;
 use stackline_redact::{RedactedName, http};
 use stackline_requests::stream_progress::{Arrivals, StreamPointProgress};
 use std::collections::BTreeMap;
+
+/// Which end of a connection wrote the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum QlogSide {
+    /// The end that opened the connection.
+    Client,
+    /// The end that was connected to.
+    Server,
+}
 
 /// One direction of a stream.
 #[derive(Clone, Debug, Default)]

@@ -97,7 +97,7 @@ impl Master {
             .get(&list.set)
             .filter(|_| peer.open.contains(&list.set))
         else {
-            // The client is told of each block, since it waits for each: the set may have been deleted.
+            // Each block is reported to the client, since it waits for each: the set may have been deleted.
             return send_missing(connection, list, Why::NoSet, list.blocks.clone(), actions);
         };
         let AssignedBlocks { by_server, missing } = self.assign(set, &list.blocks);

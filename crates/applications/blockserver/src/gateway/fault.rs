@@ -5,7 +5,7 @@ use hyper::StatusCode;
 use stackline_blocks::wire::message::Why;
 use stackline_core::error::{Blame, Error};
 
-/// An error that a client is told.
+/// An error that is reported to a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct GatewayFault {
     /// The status of the answer.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// The limit on connections; further ones get a 503.
 pub const CONNECTIONS: usize = 1024;
-/// The limit on connections that are being told 503 at the same time; further ones are just closed.
+/// The limit on connections that are being answered with 503 at the same time; further ones are just closed.
 pub const REFUSALS: usize = 64;
 /// The limit on the bytes of a request's head; above it the answer is 431.
 pub const HEAD: usize = 16 << 10;

@@ -170,7 +170,7 @@ fn the_help_of_each_command_fits_a_terminal_of_80_columns() {
 #[test]
 fn a_live_table_is_drawn_in_place_and_a_dumb_terminal_gets_lines() {
     let Some(place) = place() else { return };
-    let watch = ["watch", "--for", "700ms"];
+    let watch = ["watch", "--for", "2s"];
     let table = in_terminal(&place, 80, &watch, &[("TERM", "xterm")]).out;
     let enters = "\u{1b}[?1049h";
     assert!(

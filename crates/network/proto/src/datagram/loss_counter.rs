@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 
 /// The number of sequence numbers that the bitmap holds.
 const WINDOW: u64 = 1 << 16;
-/// Numbers at most this far behind the highest can be told apart as new or duplicate; the bitmap is cleared a word at a
+/// Numbers at most this far behind the highest can be distinguished as new or duplicate; the bitmap is cleared a word at a
 /// time.
 const DISTINGUISHED: u64 = WINDOW - 64;
 const WORDS: usize = (WINDOW / 64) as usize;

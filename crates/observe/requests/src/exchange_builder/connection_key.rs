@@ -1,4 +1,4 @@
-//! The key by which connections are told apart: their two ends, and for loopback addresses, which every host has, also the host.
+//! The key by which connections are distinguished: their two ends, and for loopback addresses, which every host has, also the host.
 
 use std::net::SocketAddr;
 

@@ -247,7 +247,7 @@ pub(super) fn shared(seed: u64) -> Sheet {
     sheet.note("Published: 20 for each of two, and about the same fraction for all in a row of three and in rows of two and of three; taken here as an equal share of a line's 40. Room for 10 messages at the destination.")
 }
 
-/// The part of a case's name that says which of several rows is meant; rows are told apart by their length.
+/// The part of a case's name that says which of several rows is meant; rows are distinguished by their length.
 fn of_row(rows: &[u16], length: usize) -> String {
     if rows.len() > 1 {
         format!(", in the row of {length}")
