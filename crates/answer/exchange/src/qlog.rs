@@ -246,9 +246,9 @@ impl QlogTraceReader {
             | "recovery_metrics_updated"
             | "metric_update"
             | "congestion_metric_update" => {
-                self.sender.take_figures(event.data, self.unit_ns);
+                let least_ns = self.sender.take_figures(event.data, self.unit_ns);
                 self.sender.report(&self.host, at_ns, &mut imported.table);
-                self.connection(&event).round_trip_ns = self.sender.least_round_trip_ns();
+                self.connection(&event).measure_round_trip(least_ns);
                 self.other(name, at_ns, &event, imported);
             }
             "congestion_state_updated" => {

@@ -200,7 +200,7 @@ impl RequestCollector {
         let half = asked.len() / 2;
         let (_, middle_ns, _) = asked.select_nth_unstable(half);
         // Requests that began at that very moment are included, so at least half of all are settled.
-        self.settled_ns = self.settled_ns.max(*middle_ns + 1);
+        self.settled_ns = self.settled_ns.max(middle_ns.saturating_add(1));
         self.emit_parents(sink);
         let settled_ns = self.settled_ns;
         for span in self.spans.iter().filter(|span| span.asked.0 < settled_ns) {

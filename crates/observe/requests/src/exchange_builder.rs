@@ -127,6 +127,8 @@ pub struct Builder {
     /// The connections to be ended next when room is needed, each with the time of its last packet when it was looked up.
     idlest: VecDeque<(u64, RequestConnectionKey)>,
     sockets: HashMap<u64, SocketProgress>,
+    /// Whether calls at sockets were lost.
+    has_lost_calls: bool,
     /// DNS questions that are not answered yet.
     lookups: VecDeque<Lookup>,
     /// Answered DNS questions to which no connection belongs yet.
@@ -168,6 +170,7 @@ impl Builder {
             connections: HashMap::new(),
             idlest: VecDeque::new(),
             sockets: HashMap::new(),
+            has_lost_calls: false,
             lookups: VecDeque::new(),
             answered: VecDeque::new(),
             has_own_resolver: false,

@@ -43,7 +43,12 @@ pub(crate) fn find_requests(
     hosts.sort();
     hosts.dedup();
     let elsewhere: HostsElsewhere = [QlogSide::Client, QlogSide::Server]
-        .map(|side| (stand_in(side), side.name().to_owned()))
+        .map(|side| {
+            // A host of another connection may have that name.
+            let is_taken = hosts.iter().any(|host| host == side.name());
+            let other = if is_taken { "other " } else { "" };
+            (stand_in(side), format!("{other}{}", side.name()))
+        })
         .into();
     let mut collector = RequestCollector::new(hosts.clone()).naming(elsewhere);
     let mut table = EventTable::default();
@@ -116,7 +121,7 @@ fn exchanges_of(connection: &QlogConnection, flow: u32, ends: &[ExchangeEnd; 2])
         let is_first = found.is_empty();
         let has_answer = stream.directions[1].has_begun;
         let void = void_of(stream, connection);
-        found.push(Exchange {
+        let exchange = Exchange {
             flow,
             number: id / 4 + 1,
             kind: ExchangeKind::Call,
@@ -141,7 +146,11 @@ fn exchanges_of(connection: &QlogConnection, flow: u32, ends: &[ExchangeEnd; 2])
             round_trip_ns: connection.round_trip_ns,
             void,
             is_unopened: false,
-        });
+        };
+        // Of a stream whose headers alone were logged, no moment is known.
+        if exchange.begin_ns().or(exchange.end_ns()).is_some() {
+            found.push(exchange);
+        }
     }
     found
 }
@@ -149,16 +158,25 @@ fn exchanges_of(connection: &QlogConnection, flow: u32, ends: &[ExchangeEnd; 2])
 /// Why a stream has no complete response; `None` if it has one.
 fn void_of(stream: &QlogStream, connection: &QlogConnection) -> Option<&'static str> {
     let [request, response] = &stream.directions;
-    let is_whole = response
-        .end
-        .is_some_and(|end| response.left.end() >= end || response.arrived.progress().end() >= end);
+    // Where the client's log is there, it says what came; otherwise what left is all that is known.
+    let came = match connection.hosts[QlogSide::Client as usize].is_some() {
+        true => response.arrived.progress().end(),
+        false => response.left.end(),
+    };
+    let resets = request.reset_ns.iter().chain(&response.reset_ns);
+    let is_reset = resets.flatten().next().is_some();
+    let is_whole = match response.end {
+        Some(end) => came >= end,
+        // Where a log never says which frame is the last, all that came is the answer.
+        None => !connection.says_ends && came > 0 && !is_reset,
+    };
     if is_whole {
         return None;
     }
-    if request.reset_ns.is_some() || response.reset_ns.is_some() {
+    if is_reset {
         return Some(RESET_BEFORE);
     }
-    if connection.closed.is_some_and(|(_, by_server)| by_server) && !response.has_begun {
+    if closed(connection).is_some_and(|(_, by_server)| by_server) && !response.has_begun {
         return Some(SERVER_CLOSED);
     }
     Some(match response.has_begun {
@@ -169,8 +187,21 @@ fn void_of(stream: &QlogStream, connection: &QlogConnection) -> Option<&'static 
 
 /// When the client learnt that no response, or no more of it, would come, ns.
 fn gave_up_ns(stream: &QlogStream, connection: &QlogConnection) -> Option<u64> {
-    let resets = stream.directions.iter().filter_map(|side| side.reset_ns);
-    resets.min().or(connection.closed.map(|(at_ns, _)| at_ns))
+    // Times of one clock: the client's, if it has a log.
+    let resets = [QlogSide::Client, QlogSide::Server]
+        .iter()
+        .find_map(|side| {
+            let of_side = stream.directions.iter();
+            of_side
+                .filter_map(|direction| direction.reset_ns[*side as usize])
+                .min()
+        });
+    resets.or(closed(connection).map(|(at_ns, _)| at_ns))
+}
+
+/// When the connection was closed, and whether by the server: as the client has it, or else as the server has it.
+fn closed(connection: &QlogConnection) -> Option<(u64, bool)> {
+    connection.closed.into_iter().flatten().next()
 }
 
 /// The message that one side sent on a stream.

@@ -20,7 +20,6 @@ pub(super) struct QlogSender {
     /// The smoothed round-trip time, or the latest one, ns.
     round_trip_ns: Option<u64>,
     /// The least round-trip time, ns.
-    least_round_trip_ns: Option<u64>,
     /// Whether the sender reports that its program gives it nothing to send.
     is_application_limited: bool,
     /// Since when the receiver's flow control blocks it, ns.
@@ -75,11 +74,6 @@ impl QlogSender {
         in_flight > 0 && is_full && !self.is_application_limited
     }
 
-    /// The least round-trip time measured, ns.
-    pub(super) const fn least_round_trip_ns(&self) -> Option<u64> {
-        self.least_round_trip_ns
-    }
-
     /// Counts a lost packet.
     pub(super) const fn lose_packet(&mut self) {
         self.lost += 1;
@@ -112,7 +106,7 @@ impl QlogSender {
     }
 
     /// Takes metrics that changed; their times are in the trace's unit.
-    pub(super) fn take_figures(&mut self, data: &Json, unit_ns: i64) {
+    pub(super) fn take_figures(&mut self, data: &Json, unit_ns: i64) -> Option<u64> {
         let bytes = |names: &[&str]| first_of(data, names).and_then(count_of);
         let time = |names: &[&str]| {
             let time = first_of(data, names).and_then(number_of)?;
@@ -121,11 +115,12 @@ impl QlogSender {
         let trip = time(&["smoothed_rtt", "latest_rtt"]);
         let trips = [time(&["min_rtt"]), time(&["latest_rtt"]), trip];
         let trips = trips.into_iter().flatten().filter(|trip_ns| *trip_ns > 0);
-        self.least_round_trip_ns = trips.chain(self.least_round_trip_ns).min();
+        let least_ns = trips.min();
         let window = bytes(&["congestion_window", "cwnd", "current_cwnd"]);
         self.window_bytes = window.or(self.window_bytes);
         self.in_flight_bytes = bytes(&["bytes_in_flight"]).or(self.in_flight_bytes);
         self.round_trip_ns = trip.or(self.round_trip_ns);
+        least_ns
     }
 
     /// Reports on the time since the last report.

@@ -31,8 +31,9 @@ pub(crate) struct QlogStreamDirection {
     pub(crate) end: Option<u64>,
     /// Whether a frame of it was seen.
     pub(crate) has_begun: bool,
-    /// When it was ended early, by a reset of its sender or a request of its receiver to stop, ns.
-    pub(crate) reset_ns: Option<u64>,
+    /// When it was ended early, by a reset of its sender or a request of its receiver to stop, ns: as the client logged it, as the
+    /// server did.
+    pub(crate) reset_ns: [Option<u64>; 2],
 }
 
 /// One stream, which carries one request.
@@ -59,8 +60,8 @@ pub(crate) struct QlogConnection {
     pub(crate) set_up: [QlogSetUp; 2],
     /// The least round-trip time that an end measured, ns.
     pub(crate) round_trip_ns: Option<u64>,
-    /// When it was closed, ns, and whether the server did it.
-    pub(crate) closed: Option<(u64, bool)>,
+    /// When it was closed, ns, and whether the server did it: as the client logged it, as the server did.
+    pub(crate) closed: [Option<(u64, bool)>; 2],
     /// Whether the logs say of frames whether they are the last ones of their stream.
     pub(crate) says_ends: bool,
     /// The greatest stream id, of all kinds of streams.
@@ -110,7 +111,7 @@ impl QlogConnection {
                 "reset_stream" | "stop_sending" => self.reset(passage, frame),
                 "connection_close" => {
                     let is_by_server = passage.sender() == QlogSide::Server as usize;
-                    self.closed.get_or_insert((passage.at_ns, is_by_server));
+                    self.closed[passage.side as usize].get_or_insert((passage.at_ns, is_by_server));
                 }
                 _ => {}
             }
@@ -128,6 +129,10 @@ impl QlogConnection {
 
     /// Takes a STREAM frame.
     fn stream_frame(&mut self, passage: QlogPassage, frame: &Json) {
+        let fin = frame["fin"].as_bool();
+        self.says_ends |= fin.is_some();
+        let id = first_of(frame, &["stream_id", "id"]).and_then(count_of);
+        self.last_stream = self.last_stream.max(id.unwrap_or(0));
         let from = first_of(frame, &["offset"]).map_or(Some(0), count_of);
         let lengths = [
             &frame["length"],
@@ -141,10 +146,6 @@ impl QlogConnection {
         }) else {
             return;
         };
-        let fin = frame["fin"].as_bool();
-        self.says_ends |= fin.is_some();
-        let id = first_of(frame, &["stream_id", "id"]).and_then(count_of);
-        self.last_stream = self.last_stream.max(id.unwrap_or(0));
         let Some(stream) = self.stream_of(frame) else {
             return;
         };
@@ -173,7 +174,7 @@ impl QlogConnection {
                 true => 1 - passage.sender(),
                 false => passage.sender(),
             };
-            stream.directions[at].reset_ns.get_or_insert(passage.at_ns);
+            stream.directions[at].reset_ns[passage.side as usize].get_or_insert(passage.at_ns);
         }
     }
 
@@ -203,13 +204,15 @@ impl QlogConnection {
         }
     }
 
-    /// Whether another log describes the same connection at its other end.
+    /// An end measured a round trip.
+    pub(super) fn measure_round_trip(&mut self, least_ns: Option<u64>) {
+        self.round_trip_ns = self.round_trip_ns.into_iter().chain(least_ns).min();
+    }
+
+    /// Whether another log of the same name describes the connection at its other end.
     fn is_other_end(&self, other: &Self) -> bool {
-        let same = self.group.is_some() && self.group == other.group;
-        let apart = self.hosts.iter().zip(&other.hosts);
-        same && apart
-            .into_iter()
-            .all(|ends| !matches!(ends, (Some(_), Some(_))))
+        let mut apart = self.hosts.iter().zip(&other.hosts);
+        apart.all(|ends| !matches!(ends, (Some(_), Some(_))))
     }
 
     /// Adds what the other end logged.
@@ -218,6 +221,7 @@ impl QlogConnection {
             if host.is_some() {
                 self.hosts[side] = host;
                 self.set_up[side] = other.set_up[side];
+                self.closed[side] = other.closed[side];
             }
         }
         for (id, there) in other.streams {
@@ -234,7 +238,6 @@ impl QlogConnection {
         }
         let trips = self.round_trip_ns.into_iter().chain(other.round_trip_ns);
         self.round_trip_ns = trips.min();
-        self.closed = self.closed.or(other.closed);
         self.is_http3 |= other.is_http3;
         self.says_ends |= other.says_ends;
         self.last_stream = self.last_stream.max(other.last_stream);
@@ -252,20 +255,26 @@ impl QlogStreamDirection {
         }
         self.end = self.end.or(other.end);
         self.has_begun |= other.has_begun;
-        self.reset_ns = self.reset_ns.or(other.reset_ns);
+        for (here, there) in self.reset_ns.iter_mut().zip(other.reset_ns) {
+            *here = here.or(there);
+        }
     }
 }
 
 /// The connections of all logs, with those of both ends joined.
 pub(crate) fn join_ends(connections: Vec<QlogConnection>) -> Vec<QlogConnection> {
     let mut joined: Vec<QlogConnection> = Vec::new();
+    // The last connection of each name that lacks the log of one end.
+    let mut half: BTreeMap<String, usize> = BTreeMap::new();
     for connection in connections {
-        let other = joined
-            .iter_mut()
-            .find(|other| other.is_other_end(&connection));
-        match other {
-            Some(other) => other.join(connection),
-            None => joined.push(connection),
+        let name = connection.group.clone().filter(|name| !name.is_empty());
+        let known = name.as_ref().and_then(|name| half.get(name)).copied();
+        match known.filter(|at| joined[*at].is_other_end(&connection)) {
+            Some(at) => joined[at].join(connection),
+            None => {
+                half.extend(name.map(|name| (name, joined.len())));
+                joined.push(connection);
+            }
         }
     }
     joined

@@ -152,8 +152,8 @@ fn logs_of_both_ends_of_quic_are_requests_by_name() {
         "data": {"stream_id": 0, "frame": {"frame_type": "headers", "headers": headers}}});
     let client = json!([made, packet(5, "sent", 90), packet(85, "received", 700)]);
     let server = json!([packet(15, "received", 90), packet(75, "sent", 700)]);
-    place.write("client.qlog", &log("client", &client));
-    place.write("server.qlog", &log("server", &server));
+    place.write("client.qlog", log("client", &client));
+    place.write("server.qlog", log("server", &server));
     let done = place.stackline(&["import", "client.qlog", "server.qlog"]);
     done.succeeds();
     assert!(done.err.contains("1 request (1 HTTP/3)"), "{}", done.err);

@@ -31,7 +31,13 @@ impl Builder {
                 }
             }
             SocketEvent::Found(own, other) => {
-                let known = self.sockets.entry(socket).or_default();
+                // If calls were lost, those at a socket that is found afterwards may be among them.
+                let is_uncounted = self.has_lost_calls;
+                let new = || SocketProgress {
+                    is_uncounted,
+                    ..SocketProgress::default()
+                };
+                let known = self.sockets.entry(socket).or_insert_with(new);
                 if !known.is_uncounted {
                     known.ends.get_or_insert((own, other));
                 }
@@ -98,6 +104,7 @@ impl Builder {
     /// Some socket events were lost: the byte counts of all sockets so far are wrong, so these are forgotten. A socket is used again
     /// only after a further [`SocketEvent::Opened`], as that of another connection.
     pub fn lost_sockets(&mut self) {
+        self.has_lost_calls = true;
         self.sockets.values_mut().for_each(|socket| {
             *socket = SocketProgress {
                 is_uncounted: true,

@@ -1,5 +1,6 @@
 //! The likely limit of a display whose requests are in flight all the time although nothing is at its limit: the busiest processor or link,
-//! or else round trips. Ports and processors must have been monitored; such findings are less certain than those of a limit.
+//! or else round trips. Ports must have been monitored; such findings are less certain than those of a limit, and less certain still
+//! without the processors.
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, percent};

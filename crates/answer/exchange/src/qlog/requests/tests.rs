@@ -141,3 +141,36 @@ fn streams_in_one_direction_and_numbers_beyond_all_bounds_are_no_requests() {
     let found = found(&[log("client", &[huge, one_way])]);
     assert_eq!(found, []);
 }
+
+#[test]
+fn where_a_log_never_says_which_frame_is_the_last_all_that_came_is_the_answer() {
+    let without = |text: String| {
+        text.replace(r#","fin":true"#, "")
+            .replace(r#","fin":false"#, "")
+    };
+    let [request] = &found(&[without(client())])[..] else {
+        panic!("one request");
+    };
+    assert_eq!((request.void, request.end_ns()), (None, Some(80 * MS)));
+}
+
+#[test]
+fn an_answer_that_left_and_did_not_come_is_cut_off() {
+    let asked = packet(1, "packet_sent", "1RTT", &stream(0, 0, 100, true));
+    let part = packet(9, "packet_received", "1RTT", &stream(0, 0, 700, false));
+    for logs in [
+        [log("client", &[asked.clone(), part.clone()]), server()],
+        [server(), log("client", &[asked.clone(), part.clone()])],
+    ] {
+        assert_eq!(found(&logs)[0].void, Some(CUT_OFF));
+    }
+}
+
+#[test]
+fn a_stream_of_headers_alone_has_no_moment_and_is_no_request() {
+    let get = [(":method", "GET"), (":path", "/")];
+    assert_eq!(
+        found(&[log("client", &[headers(1, "frame_created", 0, &get)])]),
+        []
+    );
+}

@@ -265,3 +265,23 @@ fn calls_behind_lost_ones_are_not_counted_from_the_beginning() {
         .collect();
     assert_eq!(written, [Some((10 * MS, 10 * MS)), None, None]);
 }
+
+#[test]
+fn a_socket_that_is_found_behind_lost_calls_is_not_counted_either() {
+    let mut path = Path::new();
+    path.connect(0);
+    path.builder.lost_sockets();
+    let found = SocketEvent::Found(address(CLIENT), address(SERVER));
+    path.builder.socket(11 * MS, 2, 60, found);
+    for at_ms in [20, 50] {
+        path.send(at_ms, 0, GET, "");
+        path.send(at_ms + 10, 1, ANSWER, "");
+    }
+    path.builder
+        .socket(60 * MS, 2, 60, SocketEvent::Wrote(2 * GET.len() as u64));
+    assert!(
+        path.finish()
+            .iter()
+            .all(|one| one.request.written.is_none())
+    );
+}
