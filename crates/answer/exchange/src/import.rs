@@ -220,7 +220,7 @@ pub fn import_logs(
     if let Some(captured) = &captured {
         captured.record_in(&mut index, &request.clocks);
     }
-    index.flows.extend(logged.flows);
+    logged.record_in(&mut index);
     log_clocks::set_given_clocks(&request.clocks, &mut index, intake.hosts())?;
     let taken = intake.finish_if(|| ending.keeps())?;
     add_to_index(&mut index, &taken, &imports);

@@ -33,7 +33,7 @@
 //! | `blast_transport` | sends blocks as blasts |
 //! | [`reassembly`] | reassembles blocks from datagrams |
 //! | [`buffer`] | page-aligned memory for blocks |
-//! | [`connection_slots`] | who is admitted, and who gives way, where there are too many connections |
+//! | [`connection_slots`] | which connections are admitted, and which one is closed when there are too many |
 //! | [`notices`] | what servers print while they run |
 
 mod blast_transport;

@@ -1,5 +1,5 @@
 //! A display over V's messages (`ikp`, over UDP): a client sends requests in messages and is blocked until they are carried out; the reply
-//! brings the answers that there are. This is class B of the paper, live.
+//! contains the answers so far. This is class B of the paper, live.
 
 use crate::late_answers::LateDisplayAnswers;
 use crate::message_stream::{ALL, ENDS, GOODBYE, MORE, REQUESTS, address};

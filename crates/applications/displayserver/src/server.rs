@@ -370,7 +370,7 @@ enum Greeted {
     Ends(DisplayEndReason),
 }
 
-/// Tells a client that there are too many clients, and closes the connection.
+/// Reports to a client that the display has too many clients, and closes the connection.
 pub(crate) fn too_many(stream: &mut DisplayStream) {
     let mut out = Vec::new();
     DisplayAnswer::Refused {

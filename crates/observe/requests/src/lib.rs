@@ -19,6 +19,7 @@
 //! | [`contents`] | the sentences that say what `--keep-contents` keeps |
 //! | `connection` | one TCP connection: its two directions, and the exchanges on it |
 //! | `quic_connection` | one QUIC connection |
+//! | [`quic_stream_direction`] | one direction of a QUIC stream, from packets or a log |
 
 pub mod collector;
 mod connection;
@@ -28,6 +29,7 @@ pub mod exchange_builder;
 pub mod exchange_events;
 pub mod observation_end;
 mod quic_connection;
+pub mod quic_stream_direction;
 pub mod request_parents;
 pub mod stream_progress;
 pub mod time_account;

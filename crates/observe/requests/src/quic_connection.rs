@@ -11,7 +11,7 @@ mod set_up;
 mod spin_bit;
 
 use crate::exchange::{Exchange, ExchangeEnd};
-use crate::stream_progress::{Arrivals, StreamPointProgress};
+use crate::quic_stream_direction::QuicStreamDirection;
 pub use account::QuicAccount;
 use seen_datagrams::{PassedPiece, SeenDatagrams, hash_datagram};
 use set_up::{QuicPassing, QuicSetUp};
@@ -45,19 +45,6 @@ pub(crate) struct DatagramPassage {
     pub(crate) leaves: bool,
     /// Whether it arrives at the host.
     pub(crate) arrives: bool,
-}
-
-/// One direction of a stream: when its bytes passed.
-#[derive(Debug, Default)]
-struct QuicStreamDirection {
-    /// When bytes left the sender's host.
-    left: StreamPointProgress,
-    /// When bytes arrived at the receiver's host, in order.
-    arrived: Arrivals,
-    /// How often bytes were sent again.
-    again: u64,
-    /// The longest time from a first copy to a later one, ns.
-    again_ns: u64,
 }
 
 /// An exchange that is not reported yet; arrays are those of request and response.
@@ -275,15 +262,10 @@ impl QuicConnection {
         }
         let own = &mut self.streams.entry(stream).or_default()[direction as usize];
         if passing.leaves {
-            if end > from && end <= own.left.end() {
-                own.again += 1;
-                let first_ns = own.left.of(from).map_or(passing.at_ns, |first| first.at_ns);
-                own.again_ns = own.again_ns.max(passing.at_ns.saturating_sub(first_ns));
-            }
-            own.left.pass(end, passing.at_ns, 0);
+            own.leave(from, end, passing.at_ns);
         }
         if passing.arrives {
-            own.arrived.segment(from, end, passing.at_ns);
+            own.arrive(from, end, passing.at_ns);
         }
     }
 
@@ -408,7 +390,7 @@ impl QuicConnection {
         };
         let is_behind = |at: usize| {
             let end = open.ends[at].unwrap_or(0);
-            self.sees_both[at] && directions[at].arrived.progress().end() < end
+            self.sees_both[at] && directions[at].arrived_end() < end
         };
         open.void.is_none() && (is_behind(0) || is_behind(1))
     }
@@ -448,8 +430,7 @@ impl QuicConnection {
     pub(crate) fn left_out(&self) -> LeftOut {
         let mut left_out = self.left_out.clone();
         for direction in self.streams.values().flatten() {
-            direction.left.left_out(&mut left_out);
-            direction.arrived.left_out(&mut left_out);
+            direction.left_out(&mut left_out);
         }
         left_out
     }

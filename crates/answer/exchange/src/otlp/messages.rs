@@ -225,7 +225,7 @@ mod hex {
             _ => of_digits(&text),
         };
         let bytes = bytes.unwrap_or_else(|| NEITHER.to_vec());
-        // The specification does not allow an id of zeroes, so it means that there is none.
+        // The specification forbids an id of zeroes; it stands for an absent id.
         let is_none = bytes.len() > 1 && bytes.iter().all(|byte| *byte == 0);
         Ok(if is_none { Vec::new() } else { bytes })
     }

@@ -19,6 +19,35 @@ pub(super) struct QlogPacket<'j> {
     bytes: Option<u64>,
 }
 
+/// A STREAM frame; what the log does not say is absent.
+pub(super) struct QlogStreamFrame {
+    /// The stream's id.
+    pub(super) stream: Option<u64>,
+    /// Where its bytes begin. A frame at the start of a stream may omit its offset.
+    pub(super) offset: Option<u64>,
+    /// How many bytes it carries.
+    pub(super) bytes: Option<u64>,
+    /// Whether it is the last one of its stream.
+    pub(super) fin: Option<bool>,
+}
+
+impl QlogStreamFrame {
+    /// The frame in a packet's data.
+    pub(super) fn of(frame: &Json) -> Self {
+        let lengths = [
+            &frame["length"],
+            &frame["raw"]["payload_length"],
+            &frame["raw"]["length"],
+        ];
+        Self {
+            stream: first_of(frame, &["stream_id", "id"]).and_then(count_of),
+            offset: first_of(frame, &["offset"]).map_or(Some(0), count_of),
+            bytes: lengths.into_iter().find_map(count_of),
+            fin: frame["fin"].as_bool(),
+        }
+    }
+}
+
 impl<'j> QlogPacket<'j> {
     /// Reads a packet from the data of its event, and the event's trigger.
     pub(super) fn of(keyword: &'static str, data: &'j Json, trigger: Option<&'j str>) -> Self {
@@ -55,16 +84,18 @@ impl<'j> QlogPacket<'j> {
         let mut carried = false;
         for frame in streams {
             carried = true;
-            let lengths = [
-                &frame["length"],
-                &frame["raw"]["payload_length"],
-                &frame["raw"]["length"],
+            let QlogStreamFrame {
+                stream,
+                offset,
+                bytes,
+                ..
+            } = QlogStreamFrame::of(frame);
+            let range = [
+                EventValue::Absent,
+                stream.into(),
+                offset.into(),
+                bytes.into(),
             ];
-            let id = first_of(frame, &["stream_id", "id"]).and_then(count_of);
-            // A frame at the start of a stream may omit its offset.
-            let offset = first_of(frame, &["offset"]).map_or(Some(0), count_of);
-            let bytes = lengths.into_iter().find_map(count_of);
-            let range = [EventValue::Absent, id.into(), offset.into(), bytes.into()];
             table.push(
                 self.keyword,
                 host,

@@ -1,16 +1,17 @@
 //! Turns streams of logged connections into requests with points on lifelines, as packets of captures do. The log of one end shows what
 //! that end sent and received; the logs of both ends show the time on the way too.
 
-use super::streams::{QlogConnection, QlogSide, QlogStream, QlogStreamDirection, join_ends};
+use super::streams::{QlogConnection, QlogSide, QlogStream, join_ends};
 use crate::capture::FIRST_LOOKUP;
-use stackline_core::trace_index::RunFlow;
+use stackline_core::trace_index::{Index, RunFlow};
 use stackline_dissect::conversation::{ExchangeKind, RESET_BEFORE, UNANSWERED};
+use stackline_dissect::left_out::LeftOut;
 use stackline_events::EventTable;
 use stackline_requests::Exchange;
 use stackline_requests::collector::{ExchangeThreads, RequestCollector};
 use stackline_requests::exchange::{ExchangeEnd, ExchangeMessage};
 use stackline_requests::exchange_events::{ExchangeContext, HostsElsewhere};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// Reasons of the void for a request without a complete response.
@@ -24,6 +25,18 @@ pub(crate) struct QlogRequests {
     pub(crate) flows: Vec<RunFlow>,
     /// The number of requests, by protocol.
     pub(crate) counts: BTreeMap<&'static str, u64>,
+    /// What was left out because a limit was reached.
+    pub(crate) left_out: LeftOut,
+}
+
+impl QlogRequests {
+    /// Puts connections, and what was left out of them, into the index.
+    pub(crate) fn record_in(&self, index: &mut Index) {
+        index.flows.extend(self.flows.iter().cloned());
+        for (bound, count) in self.left_out.names() {
+            *index.left_out.entry(bound).or_default() += count;
+        }
+    }
 }
 
 /// Finds the requests of connections. Their flows are numbered from `first_flow` on, or above; with `contents`, names are kept
@@ -35,13 +48,11 @@ pub(crate) fn find_requests(
 ) -> QlogRequests {
     let connections = join_ends(connections);
     let first_flow = first_flow.max(behind_streams(&connections));
-    let names: Vec<String> = connections
+    let hosts: BTreeSet<&String> = connections
         .iter()
-        .flat_map(|connection| connection.hosts.iter().flatten().cloned())
+        .flat_map(|connection| connection.hosts.iter().flatten())
         .collect();
-    let mut hosts: Vec<String> = names;
-    hosts.sort();
-    hosts.dedup();
+    let hosts: Vec<String> = hosts.into_iter().cloned().collect();
     let elsewhere: HostsElsewhere = [QlogSide::Client, QlogSide::Server]
         .map(|side| {
             // A host of another connection may have that name.
@@ -73,10 +84,17 @@ pub(crate) fn find_requests(
         }
     }
     collector.finish(&mut |host, keyword, at_ns, values| table.push(keyword, host, at_ns, values));
+    let mut left_out = LeftOut::default();
+    let streams = connections.iter().flat_map(|one| one.streams.values());
+    streams
+        .flat_map(|stream| &stream.directions)
+        .for_each(|direction| direction.passed.left_out(&mut left_out));
+    left_out.merge(collector.left_out());
     QlogRequests {
         table,
         flows: collector.flows().cloned().collect(),
         counts: collector.by_protocol().clone(),
+        left_out,
     }
 }
 
@@ -109,7 +127,8 @@ fn exchanges_of(connection: &QlogConnection, flow: u32, ends: &[ExchangeEnd; 2])
     });
     for (id, stream) in &connection.streams {
         let [request, response] = [0, 1].map(|side| {
-            let message = message_of(&stream.directions[side]);
+            let direction = &stream.directions[side];
+            let message = direction.passed.message(direction.end);
             let from = allotted[side];
             allotted[side] = message.end.saturating_add(from);
             ExchangeMessage {
@@ -160,8 +179,8 @@ fn void_of(stream: &QlogStream, connection: &QlogConnection) -> Option<&'static 
     let [request, response] = &stream.directions;
     // Where the client's log is there, it says what came; otherwise what left is all that is known.
     let came = match connection.hosts[QlogSide::Client as usize].is_some() {
-        true => response.arrived.progress().end(),
-        false => response.left.end(),
+        true => response.passed.arrived_end(),
+        false => response.passed.left_end(),
     };
     let resets = request.reset_ns.iter().chain(&response.reset_ns);
     let is_reset = resets.flatten().next().is_some();
@@ -202,25 +221,6 @@ fn gave_up_ns(stream: &QlogStream, connection: &QlogConnection) -> Option<u64> {
 /// When the connection was closed, and whether by the server: as the client has it, or else as the server has it.
 fn closed(connection: &QlogConnection) -> Option<(u64, bool)> {
     connection.closed.into_iter().flatten().next()
-}
-
-/// The message that one side sent on a stream.
-fn message_of(direction: &QlogStreamDirection) -> ExchangeMessage {
-    let arrived = direction.arrived.progress();
-    let end = direction
-        .end
-        .unwrap_or_else(|| direction.left.end().max(arrived.end()));
-    let pair = |progress: &stackline_requests::stream_progress::StreamPointProgress| {
-        Some((progress.of(0)?.at_ns, progress.whole(end)?.at_ns))
-    };
-    ExchangeMessage {
-        end,
-        left: pair(&direction.left),
-        arrived: pair(arrived),
-        again: direction.again,
-        again_ns: direction.again_ns,
-        ..ExchangeMessage::default()
-    }
 }
 
 impl QlogSide {

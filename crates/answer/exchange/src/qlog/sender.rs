@@ -105,7 +105,7 @@ impl QlogSender {
         }
     }
 
-    /// Takes metrics that changed; their times are in the trace's unit.
+    /// Takes metrics that changed; their times are in the trace's unit. Returns the least round trip among them, ns.
     pub(super) fn take_figures(&mut self, data: &Json, unit_ns: i64) -> Option<u64> {
         let bytes = |names: &[&str]| first_of(data, names).and_then(count_of);
         let time = |names: &[&str]| {

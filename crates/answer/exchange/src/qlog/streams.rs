@@ -1,10 +1,11 @@
 //! Collects the streams of a connection as one end logged them: when bytes of each direction left or arrived, and the HTTP/3 headers on
 //! them. Logs of both ends that name the same connection are joined; clocks are corrected later, as for any two logs.
 
+use super::packets::QlogStreamFrame;
 use super::values::{count_of, first_of, first_text};
 use serde_json::Value as Json;
 use stackline_redact::{RedactedName, http};
-use stackline_requests::stream_progress::{Arrivals, StreamPointProgress};
+use stackline_requests::quic_stream_direction::QuicStreamDirection;
 use std::collections::BTreeMap;
 
 /// Which end of a connection wrote the log.
@@ -19,14 +20,8 @@ pub(crate) enum QlogSide {
 /// One direction of a stream.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct QlogStreamDirection {
-    /// When its bytes left their sender.
-    pub(crate) left: StreamPointProgress,
-    /// When its bytes arrived.
-    pub(crate) arrived: Arrivals,
-    /// The number of frames that were retransmitted.
-    pub(crate) again: u64,
-    /// The longest time from a byte's first transmission to a retransmission, ns.
-    pub(crate) again_ns: u64,
+    /// When its bytes left and arrived.
+    pub(crate) passed: QuicStreamDirection,
     /// The length of the stream, once its last frame was seen.
     pub(crate) end: Option<u64>,
     /// Whether a frame of it was seen.
@@ -129,21 +124,19 @@ impl QlogConnection {
 
     /// Takes a STREAM frame.
     fn stream_frame(&mut self, passage: QlogPassage, frame: &Json) {
-        let fin = frame["fin"].as_bool();
+        let QlogStreamFrame {
+            stream,
+            offset,
+            bytes,
+            fin,
+        } = QlogStreamFrame::of(frame);
         self.says_ends |= fin.is_some();
-        let id = first_of(frame, &["stream_id", "id"]).and_then(count_of);
-        self.last_stream = self.last_stream.max(id.unwrap_or(0));
-        let from = first_of(frame, &["offset"]).map_or(Some(0), count_of);
-        let lengths = [
-            &frame["length"],
-            &frame["raw"]["payload_length"],
-            &frame["raw"]["length"],
-        ];
-        let length = lengths.into_iter().find_map(count_of);
-        let Some((from, end)) = from.zip(length).and_then(|(from, length)| {
-            let end = from.checked_add(length)?;
+        self.last_stream = self.last_stream.max(stream.unwrap_or(0));
+        let range = offset.zip(bytes).and_then(|(from, bytes)| {
+            let end = from.checked_add(bytes)?;
             Some((from, end))
-        }) else {
+        });
+        let Some((from, end)) = range else {
             return;
         };
         let Some(stream) = self.stream_of(frame) else {
@@ -155,15 +148,10 @@ impl QlogConnection {
             direction.end = Some(end);
         }
         let at_ns = passage.at_ns;
-        if !passage.is_sent {
-            return direction.arrived.segment(from, end, at_ns);
+        match passage.is_sent {
+            true => direction.passed.leave(from, end, at_ns),
+            false => direction.passed.arrive(from, end, at_ns),
         }
-        if end > from && end <= direction.left.end() {
-            direction.again += 1;
-            let first_ns = direction.left.of(from).map_or(at_ns, |first| first.at_ns);
-            direction.again_ns = direction.again_ns.max(at_ns.saturating_sub(first_ns));
-        }
-        direction.left.pass(end, at_ns, 0);
     }
 
     /// Takes a RESET_STREAM or STOP_SENDING frame.
@@ -247,12 +235,7 @@ impl QlogConnection {
 impl QlogStreamDirection {
     /// Adds what the other end logged: one end knows when bytes left, the other when they arrived.
     fn join(&mut self, other: Self) {
-        if other.left.end() > 0 {
-            (self.left, self.again, self.again_ns) = (other.left, other.again, other.again_ns);
-        }
-        if other.arrived.progress().end() > 0 {
-            self.arrived = other.arrived;
-        }
+        self.passed.join(other.passed);
         self.end = self.end.or(other.end);
         self.has_begun |= other.has_begun;
         for (here, there) in self.reset_ns.iter_mut().zip(other.reset_ns) {

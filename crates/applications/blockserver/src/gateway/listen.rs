@@ -236,7 +236,7 @@ fn lock(place: &Mutex<ConnectionSlot>) -> MutexGuard<'_, ConnectionSlot> {
     place.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Tells a client that there are too many connections.
+/// Answers a client with 503: the gateway has too many connections.
 async fn refuse(stream: TcpStream) {
     let words = "503: the gateway has reached its connection limit\n";
     let answer = format!(

@@ -151,7 +151,7 @@ fn what_was_deleted_is_gone_also_where_a_server_is_gone_around() {
     site.wait_for(1);
     assert_eq!(http.get("/s/1").body, content(1, 8192));
     site.loader().delete("s").unwrap();
-    // The gateway hears of it as everybody who has the set open does.
+    // The gateway is notified, as is every client that has the set open.
     http.until("/s/1", 404);
     site.load(&set("s", 3, 1)).unwrap();
     assert_eq!(http.get("/s/2").body, content(2, 8092));

@@ -44,7 +44,7 @@ impl TerminalAdmission {
     }
 }
 
-/// Tells a connection that there is no terminal for it. Unread data is read first, since closing with it would discard the words.
+/// Reports to a client that no terminal is free. Its unread data is read first: closing with unread data would discard the report.
 pub(super) fn refused(stream: &mut DisplayStream) -> Error {
     let words = format!(
         "{MOST_TERMINALS} terminals are open here, which is the maximum: try again later\r\n"

@@ -18,7 +18,7 @@ pub(super) fn choose_network<'n>(
     Err(describe_missing(networks, name, source))
 }
 
-/// The error that there is no network of that name, or none at all.
+/// The error for a network name that is not declared, or for a specification without networks.
 pub(super) fn describe_missing(
     networks: &[Network],
     name: Option<&str>,

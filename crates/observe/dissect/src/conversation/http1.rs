@@ -1,6 +1,5 @@
-//! HTTP/1.0 and 1.1 (RFC 9110, RFC 9112): httparse reads heads, and bodies are skipped by their length. Responses follow the order of
-//! requests, also when these are pipelined; interim responses, HEAD, CONNECT and upgrades are handled. Bodies are read only for event
-//! streams.
+//! HTTP/1.0 and 1.1 (RFC 9110, RFC 9112): httparse reads heads; bodies are skipped by their length, but for those of event streams.
+//! Responses follow the order of requests, also of pipelined ones; interim responses, HEAD, CONNECT and upgrades are handled.
 
 use super::{
     Dissector, DissectorEvent, ExchangeKind, ExchangeRole, LONGEST_HEAD, OpenTls, RedactedName,

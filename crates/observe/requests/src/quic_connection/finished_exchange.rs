@@ -1,7 +1,7 @@
 //! Turns open exchanges of a QUIC connection, and its set-up, into finished exchanges: with the times of their messages, and why
 //! they have no answer (`void`).
 
-use super::{OpenQuicExchange, QuicConnection, QuicStreamDirection, SET_UP};
+use super::{OpenQuicExchange, QuicConnection, SET_UP};
 use crate::connection::part_from_idle_set_up;
 use crate::exchange::{Exchange, ExchangeMessage};
 use stackline_dissect::conversation::{
@@ -110,7 +110,7 @@ impl QuicConnection {
             self.exchange_of(number + 1, ExchangeKind::Call, self.dissector.protocol());
         exchange.exact = self.dissector.is_exact();
         let directions = self.streams.remove(&(4 * number)).unwrap_or_default();
-        let [request, response] = [0, 1].map(|at| message(&directions[at], open.ends[at]));
+        let [request, response] = [0, 1].map(|at| directions[at].message(open.ends[at]));
         exchange.request = self.allot(EventStreamDirection::There, request);
         let has_answer = open.has_begun[1];
         exchange.response = has_answer.then(|| self.allot(EventStreamDirection::Back, response));
@@ -153,21 +153,5 @@ impl QuicConnection {
             end: *next,
             ..message
         }
-    }
-}
-
-/// The message of one side of a stream: its bytes up to `end`, or all so far.
-fn message(direction: &QuicStreamDirection, end: Option<u64>) -> ExchangeMessage {
-    let end = end.unwrap_or_else(|| direction.left.end().max(direction.arrived.progress().end()));
-    let pair = |progress: &crate::stream_progress::StreamPointProgress| {
-        Some((progress.of(0)?.at_ns, progress.whole(end)?.at_ns))
-    };
-    ExchangeMessage {
-        end,
-        left: pair(&direction.left),
-        arrived: pair(direction.arrived.progress()),
-        again: direction.again,
-        again_ns: direction.again_ns,
-        ..ExchangeMessage::default()
     }
 }
