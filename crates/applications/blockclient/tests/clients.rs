@@ -5,7 +5,11 @@
     reason = "what helpers of a test cannot do fails the test"
 )]
 
-#[path = "../../blockserver/tests/common/mod.rs"]
+#[allow(
+    dead_code,
+    reason = "a client needs a part of what tests of the server do"
+)]
+#[path = "../../blockserver/tests/blocks/common.rs"]
 mod common;
 
 use common::{Site, set};

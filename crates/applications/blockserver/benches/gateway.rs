@@ -4,9 +4,19 @@
 //! server, gateway and clients. Compare rows with each other, not with other machines.
 #![allow(clippy::unwrap_used, reason = "what a benchmark cannot do ends it")]
 
-#[path = "../tests/common/mod.rs"]
+#[allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "a part of what the tests have"
+)]
+#[path = "../tests/blocks/common.rs"]
 mod common;
-#[path = "../tests/http/mod.rs"]
+#[allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "a part of what the tests have"
+)]
+#[path = "../tests/blocks/http.rs"]
 mod http;
 
 use common::{Site, set};

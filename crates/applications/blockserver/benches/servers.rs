@@ -3,7 +3,12 @@
 //! `cargo bench -p stackline-blockserver --bench servers [-- ROUNDS]`.
 #![allow(clippy::unwrap_used, reason = "what a benchmark cannot do ends it")]
 
-#[path = "../tests/common/mod.rs"]
+#[allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "a part of what the tests have"
+)]
+#[path = "../tests/blocks/common.rs"]
 mod common;
 
 mod rounds;

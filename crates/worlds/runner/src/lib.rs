@@ -9,7 +9,7 @@
 //! | [`network_stack`] | the one network, or the one stack, that an application is carried out across |
 //! | [`link_by_text`] | new values of a link, as a person writes them |
 //! | `run_sequence` | all runs of a plan, in order |
-//! | `seeds` | the same under many seeds, simulated |
+//! | `runs_of_seeds` | the same under many seeds, simulated |
 //! | `backend` | what a world does for a run |
 //! | `worlds` | the three worlds |
 //! | `run_writer` | what a run yields, kept as it comes |
@@ -24,7 +24,7 @@ mod network_tap;
 mod recording;
 mod run_sequence;
 mod run_writer;
-mod seeds;
+mod runs_of_seeds;
 pub mod spec_source;
 mod tracing;
 mod worlds;
@@ -33,5 +33,5 @@ pub use backend::RunContext;
 pub use recording::Traces;
 pub use run_sequence::{RunsOutcome, make_runs};
 pub use run_writer::{RunProgress, RunWriter, StopRule};
-pub use seeds::{make_runs_of_seeds, simulate, simulate_within};
+pub use runs_of_seeds::{make_runs_of_seeds, simulate, simulate_within};
 pub use worlds::{record_all, recorders};

@@ -1,7 +1,7 @@
 //! Processes that run already and are joined to a trace: by process ID with their descendants, by container, by systemd unit, or by
 //! control group. Processes that enter the container or group later are joined too.
 
-use crate::process_tree::{processes, with_descendants};
+use crate::proc_descendants::{processes, with_descendants};
 use stackline_core::error::{Error, Result};
 use stackline_monitor::containers::list::{ContainerList, ContainerPlaces};
 use stackline_os::control_groups::{ControlGroups, processes_below};

@@ -13,7 +13,7 @@
 //! | [`scope`] | what is observed besides packets |
 //! | [`programs`] | the programs of a trace: parsed from the command line, started, waited for, ended |
 //! | `listening_processes` | whether a program listens at a socket |
-//! | `process_tree` | which processes descend from which |
+//! | `proc_descendants` | which processes descend from which |
 //! | `host_program_end` | when a program on a host of the network ended |
 //! | [`joined_processes`] | processes that run already, found by process ID, container, systemd unit or control group |
 //! | [`setting`] | where programs run: hosts of a network, this machine, network namespaces of joined processes |
@@ -50,7 +50,7 @@ mod listening_processes;
 mod network_events;
 mod outcome_words;
 mod privileges;
-mod process_tree;
+mod proc_descendants;
 pub mod program_trace;
 pub mod programs;
 mod ptrace_source;

@@ -1,7 +1,7 @@
 //! Whether a program listens: which listening sockets of its network namespace are among its descriptors (proc(5)). A UDP socket listens
 //! once it is bound to a server's port and to no peer.
 
-use crate::process_tree::with_descendants;
+use crate::proc_descendants::with_descendants;
 use stackline_monitor::socket_descriptors::sockets_of;
 use std::collections::BTreeSet;
 use std::fs;

@@ -22,7 +22,7 @@ pub(crate) mod header;
 mod machine;
 mod moderation;
 mod options;
-mod probe;
+mod port_sockets;
 mod receive_batch;
 mod report;
 mod rings;
@@ -104,7 +104,7 @@ pub struct EmulatorEngine {
     statistics: EmulatorStatistics,
     options: EmulatorOptions,
     /// The mechanisms of the kernel that are used.
-    mechanisms: probe::Mechanisms,
+    mechanisms: port_sockets::PortSocketFeatures,
     /// How late a frame may be without counting as overload.
     tolerable: Duration,
     round_trip: Option<RoundTrip>,
@@ -130,7 +130,7 @@ impl EmulatorEngine {
         options: EmulatorOptions,
     ) -> io::Result<Self> {
         let waiter = EpollWaiter::new()?;
-        let mut mechanisms = probe::probe(&ports, &waiter, &options)?;
+        let mut mechanisms = port_sockets::set_up(&ports, &waiter, &options)?;
         let (rings, description) = rings::open(&ports, mechanisms.header, &options);
         mechanisms.descriptions.push(description);
         for (token, port) in (0..).zip(&ports) {
