@@ -1,7 +1,9 @@
 //! The TCP connections of packet captures, read from `TCP_CONNECTION` events; the one with most data first.
 
 use serde::Serialize;
-use stackline_events::{EventTable, catalogue};
+use stackline_events::catalogue::CatalogueEntry;
+use stackline_events::{EventTable, EventValue, catalogue};
+use std::collections::HashMap;
 
 /// A TCP connection as a packet capture recorded it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -34,6 +36,12 @@ pub struct CapturedConnection {
     pub quiet_ns: u64,
     /// Whose data ended that time: `initiator`, `responder`, or a `retransmission`.
     pub quiet_until: String,
+    /// The programs at its ends, initiator and responder; empty where they are not known.
+    pub programs: [String; 2],
+    /// Pauses before new data of the initiator and of the responder that neither a loss nor a full window explains.
+    pub pauses: [u64; 2],
+    /// How long these pauses were together, ns.
+    pub paused_ns: [u64; 2],
     /// How the connection ended: `closed`, `reset`, or `open` at the end of the capture.
     pub end: String,
 }
@@ -41,11 +49,67 @@ pub struct CapturedConnection {
 /// All connections of a table of events, the one with most data first.
 #[must_use]
 pub fn find_captured_connections(events: &EventTable) -> Vec<CapturedConnection> {
-    let keyword = events.names.find("TCP_CONNECTION");
-    let rows = (0..events.len()).filter(|row| Some(events.keyword[*row]) == keyword);
-    let mut found: Vec<CapturedConnection> = rows.map(|row| connection(events, row)).collect();
+    let rows_of = |keyword: &str| {
+        let keyword = events.names.find(keyword);
+        (0..events.len()).filter(move |row| Some(events.keyword[*row]) == keyword)
+    };
+    let transfers = ConnectionTransfers::of(events, rows_of("TCP_TRANSFER"));
+    let rows = rows_of("TCP_CONNECTION");
+    let mut found: Vec<CapturedConnection> = rows
+        .map(|row| connection(events, row, &transfers))
+        .collect();
     sort_by_bytes(&mut found);
     found
+}
+
+/// By host and flow: the rows of `TCP_TRANSFER` events.
+pub(crate) struct ConnectionTransfers<'e> {
+    rows: HashMap<(&'e str, i64), usize>,
+}
+
+impl<'e> ConnectionTransfers<'e> {
+    pub(crate) fn of(events: &'e EventTable, rows: impl Iterator<Item = usize>) -> Self {
+        let flow = |row: &usize| events.number(*row, 0).map(|stream| stream >> 1);
+        let rows = rows.filter_map(|row| Some(((events.host(row), flow(&row)?), row)));
+        Self {
+            rows: rows.collect(),
+        }
+    }
+}
+
+/// Reads the fields of one event by name.
+struct EventFields<'e> {
+    events: &'e EventTable,
+    row: usize,
+    entry: Option<&'static CatalogueEntry>,
+}
+
+impl<'e> EventFields<'e> {
+    fn of(events: &'e EventTable, row: usize, keyword: &str) -> Self {
+        Self {
+            events,
+            row,
+            entry: catalogue::find(keyword),
+        }
+    }
+
+    fn value(&self, name: &str) -> Option<EventValue<'e>> {
+        let field = self.entry?.field(name)?;
+        Some(self.events.value(self.row, field))
+    }
+
+    fn number(&self, name: &str) -> Option<u64> {
+        u64::try_from(self.value(name)?.number()?).ok()
+    }
+
+    fn text(&self, name: &str) -> String {
+        let text = self.value(name).and_then(|value| value.text());
+        text.unwrap_or_default().to_owned()
+    }
+
+    fn pair(&self, there: &str, back: &str) -> [u64; 2] {
+        [there, back].map(|name| self.number(name).unwrap_or(0))
+    }
 }
 
 /// Sorts connections by their bytes, the most first; then by begin and flow.
@@ -59,41 +123,55 @@ pub fn sort_by_bytes(connections: &mut [CapturedConnection]) {
     });
 }
 
-/// The connection of a `TCP_CONNECTION` event.
-pub(crate) fn connection(events: &EventTable, row: usize) -> CapturedConnection {
-    let entry = catalogue::find("TCP_CONNECTION");
-    let value = |name: &str| {
-        entry
-            .and_then(|entry| entry.field(name))
-            .map(|field| events.value(row, field))
+/// The connection of a `TCP_CONNECTION` event, with what its `TCP_TRANSFER` says.
+pub(crate) fn connection(
+    events: &EventTable,
+    row: usize,
+    transfers: &ConnectionTransfers<'_>,
+) -> CapturedConnection {
+    let of = EventFields::of(events, row, "TCP_CONNECTION");
+    let host = events.host(row);
+    let flow = of.number("stream").map_or(0, |stream| (stream >> 1) as i64);
+    let row = transfers.rows.get(&(host, flow));
+    let transfer = row.map(|row| EventFields::of(events, *row, "TCP_TRANSFER"));
+    let pair = |there: &str, back: &str| {
+        let transfer = transfer.as_ref();
+        transfer.map_or([0, 0], |transfer| transfer.pair(there, back))
     };
-    let number = |name: &str| {
-        value(name)?
-            .number()
-            .and_then(|number| u64::try_from(number).ok())
+    let program = |name: &str| {
+        let transfer = transfer.as_ref();
+        transfer.map_or_else(String::new, |transfer| transfer.text(name))
     };
-    let text = |name: &str| {
-        value(name)
-            .and_then(|value| value.text())
-            .unwrap_or_default()
-            .to_owned()
-    };
-    let pair = |there: &str, back: &str| [number(there).unwrap_or(0), number(back).unwrap_or(0)];
     CapturedConnection {
-        host: events.host(row).to_owned(),
-        flow: number("stream").map_or(0, |stream| (stream >> 1) as i64),
-        initiator: text("initiator"),
-        responder: text("responder"),
-        began_ns: events.at_ns[row],
-        duration_ns: number("duration_ns").unwrap_or(0),
-        handshake_ns: number("handshake_ns"),
-        ack_ns: [number("ack_there_ns"), number("ack_back_ns")],
-        bytes: pair("bytes_there", "bytes_back"),
-        again: pair("again_there", "again_back"),
-        zero_windows: number("zero_windows").unwrap_or(0),
-        window_full_ns: number("window_full_ns").unwrap_or(0),
-        quiet_ns: number("quiet_ns").unwrap_or(0),
-        quiet_until: text("quiet_until"),
-        end: text("end"),
+        host: host.to_owned(),
+        flow,
+        initiator: of.text("initiator"),
+        responder: of.text("responder"),
+        began_ns: events.at_ns[of.row],
+        duration_ns: of.number("duration_ns").unwrap_or(0),
+        handshake_ns: of.number("handshake_ns"),
+        ack_ns: ["ack_there_ns", "ack_back_ns"].map(|name| of.number(name)),
+        bytes: of.pair("bytes_there", "bytes_back"),
+        again: of.pair("again_there", "again_back"),
+        zero_windows: of.number("zero_windows").unwrap_or(0),
+        window_full_ns: of.number("window_full_ns").unwrap_or(0),
+        quiet_ns: of.number("quiet_ns").unwrap_or(0),
+        quiet_until: of.text("quiet_until"),
+        programs: ["initiator_program", "responder_program"].map(program),
+        pauses: pair("pauses_there", "pauses_back"),
+        paused_ns: pair("paused_there_ns", "paused_back_ns"),
+        end: of.text("end"),
+    }
+}
+
+impl CapturedConnection {
+    /// An end in words (0 the initiator, 1 the responder): its program and address, or its address alone.
+    #[must_use]
+    pub fn end_in_words(&self, end: usize) -> String {
+        let address = [&self.initiator, &self.responder][end];
+        match self.programs[end].as_str() {
+            "" => address.clone(),
+            program => format!("{program} ({address})"),
+        }
     }
 }

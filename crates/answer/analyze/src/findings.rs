@@ -55,12 +55,14 @@ pub use change::PlanChange;
 pub use finding::{Advice, CauseTimeShare, Evidence, ExpectedEffect, Finding, Gauge, LEAST};
 pub use input::AnalysisInput;
 pub use kind::FindingKind;
+pub use observed::transfers::{ObservedTransfer, find_transfers};
 pub use ranking::{count_time_once, rank};
 pub use removal::takes_away;
 pub use requests::accounted::{
     AccountedCause, AccountedRequest, AccountedSpread, AccountedTimes, account_requests,
     spread_requests,
 };
+pub use requests::causes::program_ends::describe_last_program;
 pub use requests::failed_status::is_failure_status;
 pub use requests::general_names::generalise_request_name;
 pub use requests::named::{NamedRequests, find_named_requests};
@@ -109,6 +111,7 @@ pub const KINDS: &[FindingKind] = &[
     calls::serial_round_trips::KIND,
     bulk::window_below_bdp::KIND,
     bulk::slow_start::KIND,
+    requests::causes::PROGRAM_ENDED,
     requests::causes::UNANSWERED,
     requests::causes::ENDED,
     requests::causes::FAILED,
@@ -267,7 +270,27 @@ fn of_measurement(context: &mut FindingContext<'_>) -> Vec<Finding> {
     if found.is_empty() {
         found.push(healthy::nothing_found(context));
     }
+    doubt_where_overloaded(context, &mut found);
     found
+}
+
+/// The most confidence of a finding where an emulator could not keep up in most runs: the figures are of this machine too.
+const OVERLOADED: f64 = 0.7;
+
+/// Lowers the confidence of findings about runs in which the emulator was overloaded, and adds that to their evidence.
+fn doubt_where_overloaded(context: &FindingContext<'_>, found: &mut [Finding]) {
+    let (overloaded, runs) = context.measurement.overloaded_runs();
+    if 2 * overloaded <= runs {
+        return;
+    }
+    let evidence = context.measurement.figure(format!(
+        "the emulator was overloaded in {overloaded} of {}: this machine's own delays are in the figures",
+        finding::counted(runs, "run")
+    ));
+    for one in found {
+        one.confidence = one.confidence.min(OVERLOADED);
+        one.evidence.push(evidence.clone());
+    }
 }
 
 #[cfg(test)]

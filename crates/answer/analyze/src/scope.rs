@@ -39,7 +39,10 @@ pub fn origin(input: &AnalysisInput<'_>) -> Option<RunOrigin> {
     }
     let imports = &input.index.imports;
     let is_capture = |form: &str| form == "capture";
-    if input.events.names.find("REQUEST").is_some() && imports.is_empty() {
+    let is_trace = ["REQUEST", "PROGRAM_END"]
+        .into_iter()
+        .any(|keyword| input.events.names.find(keyword).is_some());
+    if is_trace && imports.is_empty() {
         return Some(RunOrigin::Requests);
     }
     Some(
@@ -99,6 +102,9 @@ pub fn scope(input: &AnalysisInput<'_>) -> Option<String> {
         }
         RunOrigin::Requests if has("REQUEST_WORK") => {
             "not for what happens within programs apart from their waits"
+        }
+        RunOrigin::Requests if has("REQUEST_PROCESS") => {
+            "not for what programs do between their calls"
         }
         RunOrigin::Requests => {
             "not for the activity of servers' threads, because it was not traced"

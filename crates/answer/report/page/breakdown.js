@@ -31,10 +31,10 @@ export function breakdown(where, model, mask, dark, show) {
     return null;
   }
   const what = model.names.texts.some((text) => text >= 0) ? "request" : "unit";
-  const rows = /** @type {[string, number][]} */ ([[`The median ${what}`, found.median], ["99th percentile", found.p99]]);
+  const rows = /** @type {[string, number][]} */ ([[`The median ${found.name ?? what}`, found.median], ["99th percentile", found.p99]]);
   const longest = Math.max(...rows.map(([, line]) => model.took(line)), 1);
   const each = rows.some(([, line]) => model.account(line)) ? "each including connection set-up if it is the first on its connection" : "each from its first event to its last";
-  where.about.textContent = `Of ${counted(found.lines, what)} that arrived: the median, and one that is slower than 99 in 100, ${each}.`;
+  where.about.textContent = `Of ${counted(found.lines, what)}${found.name ? `, all ${found.name},` : ""} that arrived: the median, and one that is slower than 99 in 100, ${each}.`;
   const cut = rows.map(([, line]) => model.account(line) ?? pieces(model, line));
   const bars = rows.map(([name, line], at) => bar(model, name, line, cut[at], longest, dark, show));
   fill(where.bars, ...bars, key(model, cut, dark));

@@ -12,7 +12,7 @@ import { control, zoomIn } from "./controls.js";
 import { colourPick, coloured, filters } from "./filters.js";
 import { breakdown } from "./breakdown.js";
 import { waterfall } from "./waterfall.js";
-import { environment, findings, inView, operation, parts, proofs, segmentTable, selected, sentence, statistics } from "./panels.js";
+import { environment, findings, inView, operation, parts, requestsByName, proofs, segmentTable, selected, sentence, statistics } from "./panels.js";
 import { button, byId, element, fill } from "./dom.js";
 import { firstFrom } from "./view.js";
 import { count, counted, moment, percent, time } from "./format.js";
@@ -172,7 +172,7 @@ function hops(line) {
 /** The answer: what limits the measurement that is shown, or where most of its median unit's time went. @param {{line: number, pieces: any[]} | null} typical */
 function answer(typical) {
   const shown = form.wish().measurement;
-  fill(byId("parts"), ...parts(head, shown));
+  fill(byId("parts"), ...requestsByName(head), ...parts(head, shown));
   const found = head.findings.find((/** @type {any} */ one) => shown === "" || one.measurement === null || String(one.measurement) === shown);
   const most = typical?.pieces.reduce((a, b) => (b.time > a.time ? b : a), typical.pieces[0]);
   const whole = typical ? model.took(typical.line) : 0;

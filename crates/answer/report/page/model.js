@@ -67,6 +67,8 @@ export class Model {
     this.names = pack.field("line.name");
     /** What the time of requests went into: causes, and of each line its whole time and pairs of a cause's number and its time. @type {{causes: [string, string, string][], lines: (number[] | null)[]} | null} */
     this.accounts = head.accounts;
+    /** Requests by name, and the row of each line. @type {{rows: {name: string, protocol: string, server: string, background: boolean, for_others: boolean, count: number, failed: number, p50: number | null, p99: number | null, most: string, share: number}[], of: number, of_line: (number | null)[]} | null} */
+    this.named = head.named ?? null;
     /** @type {Map<string, number> | null} */
     this.lineOfUnit = null;
     /** Requests, each with that which it was made for. @type {{of_line: (number | null)[], rows: [number | null, number, number, string | null, number | null, number | null][]} | null} */

@@ -189,6 +189,22 @@ export function statistics(head) {
 /** Parts that the first screen lists. */
 const FIRST = 6;
 
+/** Requests of other programs by name: how many, how many failed, how long, and what takes most of that. @param {any} head @returns {Node[]} */
+export function requestsByName({ named }) {
+  if (!named) return [];
+  const alone = (/** @type {any} */ row) => named.rows.filter((/** @type {any} */ one) => one.name === row.name && one.protocol === row.protocol).length === 1;
+  const cells = (/** @type {any} */ row) => [
+    element("span", { title: `${row.protocol}, answered by ${row.server}` }, row.name, alone(row) ? null : element("span", { class: "soft" }, ` ${row.server}`)),
+    count(row.count), row.failed ? element("strong", {}, count(row.failed)) : "0", row.p50 === null ? "–" : time(row.p50), row.p99 === null ? "–" : time(row.p99),
+    `${row.most} ${percent(row.share)}`];
+  const asked = named.rows.filter((/** @type {any} */ row) => !row.background);
+  const rows = asked.length ? asked : named.rows;
+  const columns = ["request", "#count", "#failed", "#p50", "#p99", "main part"];
+  const shown = [table("Requests by name", columns, rows.slice(0, FIRST).map(cells))];
+  if (rows.length > FIRST) shown.push(element("details", {}, element("summary", {}, `${counted(rows.length - FIRST, "other name")}${named.of > named.rows.length ? `; ${count(named.of - named.rows.length)} more are not on this page` : ""}`), table("Further requests by name", columns, rows.slice(FIRST).map(cells))));
+  return shown;
+}
+
 /** The parts of the shown measurement, with their figures. @param {any} head @param {string} measurement @returns {Node[]} */
 export function parts(head, measurement) {
   const all = (head.run.measurements ?? []).filter((/** @type {any} */ row) => measurement === "" || String(row.measurement) === measurement);

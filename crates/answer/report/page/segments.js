@@ -121,17 +121,29 @@ function retransmissions(model, line) {
 
 /**
  * The lines whose whole time is the median and the 99th percentile of the chosen ones that came; -1 where none did. The time of a
- * line that ends early is none of its unit.
+ * line that ends early is none of its unit. Of requests with several names, those of one name: the one that takes most time.
  * @param {import("./model.js").Model} model @param {Uint8Array} mask
  */
 export function typical(model, mask) {
   /** @type {number[]} */
   const lines = [];
-  for (let line = 0; line < model.lines; line++) if (mask[line] && model.count[line] > 1 && model.came(line)) lines.push(line);
+  const came = (/** @type {number} */ line) => mask[line] && model.count[line] > 1 && model.came(line);
+  const name = costliest(model, came);
+  for (let line = 0; line < model.lines; line++) if (came(line) && (name === null || model.named?.of_line[line] === name)) lines.push(line);
   const time = (/** @type {number} */ line) => model.took(line);
   lines.sort((a, b) => time(a) - time(b));
   const at = (/** @type {number} */ share) => lines[Math.min(lines.length - 1, Math.max(0, Math.ceil(share * lines.length) - 1))] ?? -1;
-  return { median: at(0.5), p99: at(0.99), lines: lines.length };
+  return { median: at(0.5), p99: at(0.99), lines: lines.length, name: name === null ? null : model.named?.rows[name].name ?? null };
+}
+
+/** The number of the name that takes most time of users' requests among some lines, or null. @param {import("./model.js").Model} model @param {(line: number) => any} among */
+function costliest(model, among) {
+  const { named } = model;
+  if (!named) return null;
+  const met = new Set();
+  for (let line = 0; line < model.lines; line++) if (among(line)) met.add(named.of_line[line]);
+  const rows = [...met].filter((row) => row !== null).sort((a, b) => a - b);
+  return rows.find((row) => !named.rows[row].background && !named.rows[row].for_others) ?? rows[0] ?? null;
 }
 
 /**

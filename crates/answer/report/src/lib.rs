@@ -54,6 +54,7 @@ pub mod picture;
 pub mod plan;
 pub mod prediction;
 mod procedure;
+mod request_names;
 pub mod results_picture;
 pub mod scene;
 pub mod sheet;
@@ -61,6 +62,7 @@ pub mod table;
 #[cfg(test)]
 mod testing;
 pub mod topology;
+mod transfers;
 
 pub use chart::{Chart, chart};
 pub use comparison::{
@@ -82,5 +84,7 @@ pub use page::page;
 pub use paper::{paper, paper_json};
 pub use plan::plan;
 pub use prediction::{prediction, prediction_json};
+pub use request_names::request_names;
 pub use table::{TableOptions, table, table_rows};
 pub use topology::{topology, topology_json};
+pub use transfers::transfers;

@@ -21,6 +21,7 @@ use stackline_analyze::rates::{Rates, TransferSide};
 use stackline_analyze::segments::LifelineSegment;
 use stackline_core::units;
 use stackline_core::units::counted;
+use std::collections::HashMap;
 
 /// Lifelines with their statistics, and what else is shown.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +32,8 @@ pub struct Shown<'l> {
     pub statistics: &'l LifelineStatistics,
     /// The causes of the time of requests, if requests of other programs were traced.
     pub requests: Option<&'l AccountedTimes>,
+    /// What units that are requests are called, by unit (see [`crate::request_names`]).
+    pub names: &'l HashMap<i64, String>,
     /// What groups are, such as "server".
     pub by: &'l str,
     /// Notes that are added at the end.

@@ -10,12 +10,13 @@ mod content;
 mod markup_safe_data;
 mod module_bundle;
 mod request_trees;
+mod requests_by_name;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ring::digest::{SHA256, digest};
 use serde_json::Value;
-use stackline_analyze::findings::{AccountedRequest, Finding};
+use stackline_analyze::findings::{AccountedRequest, Finding, NamedRequests};
 use stackline_analyze::lifelines::Lifelines;
 pub use stackline_analyze::loaded_run::origin_ns;
 use stackline_core::trace_index::Index;
@@ -46,6 +47,8 @@ pub struct Content<'c> {
     pub lifelines: &'c Lifelines,
     /// The causes of the time of requests of other programs.
     pub requests: &'c [AccountedRequest],
+    /// Requests of other programs by name.
+    pub named: &'c [NamedRequests],
     /// The most events on lifelines that the page may hold, and as many others.
     pub most_events: usize,
 }

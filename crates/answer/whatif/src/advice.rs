@@ -5,10 +5,12 @@
 //! whose advice does not becomes less certain. Properties of the specification that could cost time (*suspects*) are tried too,
 //! where nothing was found about them.
 
-use crate::simulated_runs::{SimulationBudget, simulate_records, single_group_plan};
+use crate::simulated_runs::{
+    SimulationBudget, SimulationFailure, simulate_records, single_group_plan,
+};
 use stackline_analyze::findings::{
-    Advice, Evidence, ExpectedEffect, Finding, Gauge, PlanChange, blame_alike, count_time_once,
-    suspects, takes_away,
+    Advice, Evidence, ExpectedEffect, Finding, Gauge, LEAST, PlanChange, blame_alike,
+    count_time_once, suspects, takes_away,
 };
 use stackline_analyze::loaded_run::LoadedRun;
 use stackline_analyze::statistics::median;
@@ -39,6 +41,8 @@ const FINDS: f64 = 1.15;
 const PROVED: f64 = 0.9;
 /// The confidence that a finding has at most if its best advice gains nothing.
 const DOUBTED: f64 = 0.5;
+/// An advice that saves more than this many times the share of its finding, and a little, removes something else too.
+const MORE: f64 = 1.5;
 /// From this confidence on, a finding counts as the cause.
 const SURE: f64 = 0.8;
 /// Simulated runs count for a measured one only if its median is within this factor of their range.
@@ -156,10 +160,10 @@ impl Runs {
 }
 
 impl AdviceTrial<'_> {
-    /// Simulates a measurement of a plan with so many seeds; `None` if that fails, for example if the budget is used up.
-    fn runs(&self, plan: &Plan, at: usize, seeds: u64) -> Option<Runs> {
+    /// Simulates a measurement of a plan with so many seeds.
+    fn runs(&self, plan: &Plan, at: usize, seeds: u64) -> Result<Runs, SimulationFailure> {
         let plan = single_group_plan(plan, at);
-        let records = simulate_records(&plan, seeds, &self.budget).ok()?;
+        let records = simulate_records(&plan, seeds, &self.budget)?;
         let mut elapsed_s: BTreeMap<u32, f64> = BTreeMap::new();
         let is_measured = |part: usize| {
             plan.measurements
@@ -181,7 +185,8 @@ impl AdviceTrial<'_> {
             let longest = elapsed_s.entry(record.run).or_default();
             *longest = longest.max(record.elapsed_ns as f64 / 1e9);
         }
-        let together = plan.measurements.first()?.composer == Composer::Total;
+        let composer = plan.measurements.first().map(|one| one.composer);
+        let together = composer == Some(Composer::Total);
         let mut parts = summarise(&plan, &records);
         let whole = parts
             .iter()
@@ -191,7 +196,7 @@ impl AdviceTrial<'_> {
         let rate = |(run, seconds): (&u32, &f64)| {
             answered.get(run).copied().unwrap_or(0) as f64 / seconds.max(1e-9)
         };
-        Some(Runs {
+        Ok(Runs {
             parts,
             together: whole,
             calls_s: elapsed_s.iter().map(rate).collect(),
@@ -235,20 +240,33 @@ impl AdviceTrial<'_> {
     /// Simulates the measurement unchanged, more often if runs differ by chance and the budget allows as many runs of each change.
     fn enough_runs(&self, at: usize) -> Option<Runs> {
         let before = self.budget.left();
-        let few = self.runs(self.plan, at, RUNS)?;
+        let few = self.runs(self.plan, at, RUNS).ok()?;
         let each = (before - self.budget.left()) / RUNS;
         let has_room = each * RUNS_OF_CHANCE * TRIALS <= self.budget.left();
         if few.is_spread() && has_room {
-            return self.runs(self.plan, at, RUNS_OF_CHANCE);
+            return self.runs(self.plan, at, RUNS_OF_CHANCE).ok();
         }
         Some(few)
     }
 
-    /// Simulates a change, and compares it with the unchanged runs; `None` if it cannot be applied or simulated.
-    fn expected(&self, change: &PlanChange, at: usize, now: &Runs) -> Option<ExpectedEffect> {
+    /// Simulates a change, and compares it with the unchanged runs; `None` if it cannot be applied or compared.
+    fn expected(
+        &self,
+        change: &PlanChange,
+        at: usize,
+        now: &Runs,
+    ) -> Result<Option<ExpectedEffect>, SimulationFailure> {
+        let Some(changed) = change.applied(self.plan, at) else {
+            return Ok(None);
+        };
+        let then = self.runs(&changed, at, now.elapsed_s.len() as u64)?;
+        Ok(Self::effect(change, now, &then))
+    }
+
+    /// The effect of a change, from runs without and with it.
+    fn effect(change: &PlanChange, now: &Runs, then: &Runs) -> Option<ExpectedEffect> {
         let seeds = now.elapsed_s.len();
-        let then = self.runs(&change.applied(self.plan, at)?, at, seeds as u64)?;
-        let (metric, pairs) = compared(now, &then, change.is_between_calls())?;
+        let (metric, pairs) = compared(now, then, change.is_between_calls())?;
         let mut effects: Vec<RunEffect> = (0..seeds)
             .filter_map(|run| RunEffect::of(metric, &pairs, run))
             .collect();
@@ -269,15 +287,30 @@ impl AdviceTrial<'_> {
 
     /// Sets the expected gain of a finding's advice, and adjusts the finding's confidence; removes advice that does not help.
     fn judge(&self, finding: &mut Finding, at: usize, now: &Runs) {
+        let mut failed = Vec::new();
         for advice in &mut finding.tries {
             let Some(change) = &advice.change else {
                 continue;
             };
-            advice.expected = self.expected(change, at, now);
-            if advice.expected.is_none() && change.applied(self.plan, at).is_some() {
-                advice.what += " (not tried: it would take too many simulated events; raise the limit with `--simulate`)";
+            match self.expected(change, at, now) {
+                Ok(expected) => {
+                    advice.expected = expected;
+                    let is_share_of_time = finding.share > 0.0 && !finding.is_of_units;
+                    if is_share_of_time && saves_more(advice, finding.share) {
+                        advice.what += ", which shortens other waits too";
+                    }
+                }
+                Err(SimulationFailure::TooManyEvents) => {
+                    advice.what += " (not tried: it would take too many simulated events; raise the limit with `--simulate`)";
+                }
+                Err(SimulationFailure::Failed(why)) => {
+                    advice.what += &format!(" ({why})");
+                    failed.push(advice.what.clone());
+                }
             }
         }
+        let has_failed = |advice: &Advice| failed.contains(&advice.what);
+        leave_out(finding, has_failed, "fails when it is simulated");
         leave_out(finding, is_chance, "helps in some runs and harms in others");
         let Some(best) = finding.tries.iter().filter_map(gain).reduce(f64::max) else {
             return;
@@ -324,6 +357,11 @@ impl AdviceTrial<'_> {
         );
         Some(finding)
     }
+}
+
+/// Whether an advice saves much more than the share of the time that its finding is about, so that the change removes something else too.
+fn saves_more(advice: &Advice, share: f64) -> bool {
+    gain(advice).is_some_and(|gain| 1.0 - 1.0 / gain > MORE * share + LEAST)
 }
 
 /// Removes advice from a finding and adds to its evidence which, and why.
@@ -440,8 +478,11 @@ fn compared<'r>(
     if gauge == Gauge::Elapsed {
         return Some((gauge, vec![(&now.elapsed_s, &then.elapsed_s)]));
     }
-    // If one part gains what another loses, their mean hides the total; so the throughput of all parts together counts.
-    if let (Gauge::Throughput, Some(now), Some(then)) = (gauge, &now.together, &then.together) {
+    // If one part gains what another loses, their mean hides the total; so the figure of all parts together counts.
+    if let (Gauge::Throughput | Gauge::Response, Some(now), Some(then)) =
+        (gauge, &now.together, &then.together)
+        && !now.values(metric).is_empty()
+    {
         return Some((gauge, vec![(now.values(metric), then.values(metric))]));
     }
     let both = now

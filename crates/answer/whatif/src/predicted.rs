@@ -28,7 +28,8 @@ pub fn fill_by_simulation(
     };
     for index in indices {
         let found = match &plan {
-            Some(Ok(plan)) => simulate_summaries(&single_group_plan(plan, index), RUNS, budget),
+            Some(Ok(plan)) => simulate_summaries(&single_group_plan(plan, index), RUNS, budget)
+                .map_err(|failure| failure.to_string()),
             Some(Err(error)) => Err(error.message.clone()),
             None => return,
         };

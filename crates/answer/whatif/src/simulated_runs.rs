@@ -6,6 +6,7 @@ use stackline_core::plan::{Plan, Warmup, World};
 use stackline_core::run_record::RunRecord;
 use stackline_runner::simulate_within;
 use std::cell::Cell;
+use std::fmt;
 use std::sync::atomic::AtomicBool;
 
 /// A plan with one measurement of `plan`, as one simulated run without warm-up.
@@ -58,6 +59,26 @@ impl SimulationBudget {
     }
 }
 
+/// Why nothing was simulated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SimulationFailure {
+    /// No run finished within the limit on simulated events.
+    TooManyEvents,
+    /// The run itself failed, for this reason.
+    Failed(String),
+}
+
+impl fmt::Display for SimulationFailure {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooManyEvents => {
+                to.write_str("no run finished within the limit on simulated events")
+            }
+            Self::Failed(why) => to.write_str(why),
+        }
+    }
+}
+
 /// The summaries of `most` simulated runs, or of as many as the budget allows.
 ///
 /// # Errors
@@ -66,7 +87,7 @@ pub fn simulate_summaries(
     plan: &Plan,
     most: u64,
     budget: &SimulationBudget,
-) -> Result<Vec<Summary>, String> {
+) -> Result<Vec<Summary>, SimulationFailure> {
     simulate_records(plan, most, budget).map(|records| stackline_analyze::summarise(plan, &records))
 }
 
@@ -78,7 +99,7 @@ pub fn simulate_records(
     plan: &Plan,
     most: u64,
     budget: &SimulationBudget,
-) -> Result<Vec<RunRecord>, String> {
+) -> Result<Vec<RunRecord>, SimulationFailure> {
     let each = budget.left.get() / most.max(1);
     let seeds = plan.seed..=plan.seed.saturating_add(most - 1);
     let (nobody, mut records) = (AtomicBool::new(false), Vec::<RunRecord>::new());
@@ -87,12 +108,14 @@ pub fn simulate_records(
         records.extend(some);
     });
     match made.err() {
-        Some(error) if error.blame != Blame::Interrupted => Err(error.message),
+        Some(error) if error.blame != Blame::Interrupted => {
+            Err(SimulationFailure::Failed(error.message))
+        }
         gave_up => {
             // The first run that exceeds its share ends the series; its events are charged too.
             budget.spend(gave_up.map_or(0, |_| each));
             if records.is_empty() {
-                Err("no run finished within the limit on simulated events".to_owned())
+                Err(SimulationFailure::TooManyEvents)
             } else {
                 Ok(records)
             }

@@ -212,11 +212,21 @@ fn pair(before: &Path, after: &Path) -> Result<Compared> {
         Ok(find_named_requests(&loaded.input()))
     });
     let [first, second] = requests;
+    let requests = stackline_analyze::compare_requests(&first?, &second?);
     Ok(Compared {
         measurements: comparisons,
-        requests: stackline_analyze::compare_requests(&first?, &second?),
-        segments,
+        // A median over requests of different names says nothing beside the medians by name.
+        segments: match requests.len() {
+            0 | 1 => segments,
+            _ => segments.into_iter().filter(is_of_two_points).collect(),
+        },
+        requests,
     })
+}
+
+/// Whether a compared time is between two points, and not a unit's whole time.
+const fn is_of_two_points(segment: &SegmentComparison) -> bool {
+    segment.from.is_some() && segment.to.is_some()
 }
 
 /// The summaries of a run; prints warnings about it.

@@ -4,7 +4,9 @@ use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::output;
 use stackline_analyze::findings::Finding;
-use stackline_analyze::findings::{NamedRequests, find_named_requests};
+use stackline_analyze::findings::{
+    NamedRequests, ObservedTransfer, describe_last_program, find_named_requests, find_transfers,
+};
 use stackline_analyze::loaded_run::{LoadedRun, MOST_EVENTS, incomplete};
 use stackline_whatif::advice;
 use stackline_whatif::simulated_runs::SimulationBudget;
@@ -29,13 +31,7 @@ pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
             "warning: {path} has no events; findings from its records alone are less certain\nhint: `stackline run SPEC --trace` keeps events"
         ));
     }
-    if let Some(note) = loaded.note("diagnose") {
-        output::say(&format_args!("note: {note}"));
-    }
-    stackline_requests::LeftOut::of_names(&loaded.index.left_out)
-        .lines()
-        .iter()
-        .for_each(|line| output::say(&format_args!("note: {line}")));
+    say_notes(&loaded);
     let budget = if flags.simulate {
         SimulationBudget::patience()
     } else {
@@ -50,6 +46,10 @@ pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
     if !requests.is_empty() {
         json["requests"] = serde_json::json!(requests);
     }
+    let transfers = find_transfers(&loaded.input());
+    if !transfers.is_empty() {
+        json["transfers"] = serde_json::json!(transfers);
+    }
     if let Err(error) = run.keep_findings(&json) {
         output::say(&format_args!("warning: {error}\nhint: {}", error.hint));
     }
@@ -61,6 +61,9 @@ pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
                 "{}\n",
                 stackline_report::named_requests(&requests)
             ))?;
+        }
+        if !transfers.is_empty() {
+            output::print(&format!("{}\n", stackline_report::transfers(&transfers)))?;
         }
         output::print(&stackline_report::findings(&run.plan, &findings))?;
         let nothing = if findings.is_empty() {
@@ -75,11 +78,23 @@ pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
     Ok(Exit::Done)
 }
 
+/// Says how the traced program ended, and what was not read of the run.
+fn say_notes(loaded: &LoadedRun) {
+    let left_out = stackline_requests::LeftOut::of_names(&loaded.index.left_out).lines();
+    let end = describe_last_program(&loaded.input());
+    end.into_iter()
+        .chain(loaded.note("diagnose"))
+        .chain(left_out)
+        .for_each(|note| output::say(&format_args!("note: {note}")));
+}
+
 /// The results for a run that was just traced.
 pub(crate) struct TracedAnswers {
     pub(crate) findings: Vec<Finding>,
     /// The run's requests, grouped by name.
     pub(crate) requests: Vec<NamedRequests>,
+    /// Transfers in which no request was recognised.
+    pub(crate) transfers: Vec<ObservedTransfer>,
     /// The note that not all of its events were read, if so.
     pub(crate) note: Option<String>,
 }
@@ -95,10 +110,13 @@ pub(crate) fn after_a_run(path: &Path) -> Result<TracedAnswers> {
         &findings,
     );
     json["requests"] = serde_json::json!(requests);
+    let transfers = find_transfers(&loaded.input());
+    json["transfers"] = serde_json::json!(transfers);
     loaded.run.keep_findings(&json)?;
     Ok(TracedAnswers {
         findings,
         requests,
+        transfers,
         note: loaded.note("diagnose"),
     })
 }

@@ -19,7 +19,7 @@ use stackline_events::table::FIELDS;
 use stackline_report::lifelines::Shown;
 use stackline_runs::StoredRun;
 use stackline_runs::events::{EventColumnSelection as Columns, read_batches, read_index};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::Path;
 
@@ -63,11 +63,12 @@ pub(crate) fn lifelines(flags: &flags::LifelinesFlags) -> Result {
     let statistics = LifelineStatistics::of(&made, index.as_ref(), request);
     let mut notes = notes(&run, index.as_ref(), &made);
     notes.extend(left_out);
-    let requests = requests(flags, index.as_ref(), &made);
+    let (requests, names) = requests(flags, index.as_ref(), &made).unwrap_or_default();
     let shown = Shown {
         lifelines: &made,
         statistics: &statistics,
         requests: requests.as_ref(),
+        names: &names,
         by: flags.by.unwrap_or_default().name(),
         notes: &notes,
     };
@@ -97,12 +98,12 @@ pub(crate) fn lifelines(flags: &flags::LifelinesFlags) -> Result {
 }
 
 /// How the time of requests was spent, by the same account that findings use; only the shown requests, if a duration
-/// filter was given.
+/// filter was given. And what requests are called, by unit.
 fn requests(
     flags: &flags::LifelinesFlags,
     index: Option<&Index>,
     made: &Lifelines,
-) -> Option<AccountedTimes> {
+) -> Option<(Option<AccountedTimes>, HashMap<i64, String>)> {
     // Only flows of traced programs name a service.
     let has_requests = |index: &Index| index.flows.iter().any(|flow| !flow.service.is_empty());
     index.filter(|index| has_requests(index))?;
@@ -118,7 +119,8 @@ fn requests(
     let of_lines = all
         .iter()
         .filter(|request| !is_chosen || shown.contains(&request.unit));
-    spread_requests(of_lines)
+    let names = stackline_report::request_names(&loaded.events);
+    Some((spread_requests(of_lines), names))
 }
 
 /// The connections in imported captures.

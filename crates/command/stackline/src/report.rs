@@ -313,6 +313,7 @@ fn page(loaded: &LoadedRun, most_events: usize) -> Result<String> {
         events: &loaded.events,
         lifelines: &loaded.lifelines,
         requests: &stackline_analyze::findings::account_requests(&input),
+        named: &stackline_analyze::findings::find_named_requests(&input),
         most_events,
     };
     stackline_report::page(&content).map_err(Error::measurement)

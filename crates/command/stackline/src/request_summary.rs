@@ -10,6 +10,9 @@ pub(crate) fn say(answers: &TracedAnswers, path: &Path) {
     if !answers.requests.is_empty() {
         output::say(&stackline_report::named_requests(&answers.requests).trim_end());
     }
+    if !answers.transfers.is_empty() {
+        output::say(&stackline_report::transfers(&answers.transfers).trim_end());
+    }
     let run = path
         .file_name()
         .map_or_else(String::new, |name| name.to_string_lossy().into_owned());

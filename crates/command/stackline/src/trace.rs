@@ -256,6 +256,7 @@ fn report(flags: &flags::TraceFlags, outcome: &TraceOutcome) -> Result<()> {
             stackline_report::findings_json(&path.display().to_string(), true, &answers.findings);
         json["left_out"] = serde_json::json!(outcome.unknown.left_out.names());
         json["requests"] = serde_json::json!(answers.requests);
+        json["transfers"] = serde_json::json!(answers.transfers);
         return output::json(&json, false);
     }
     request_summary::say(&answers, path);

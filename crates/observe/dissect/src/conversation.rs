@@ -23,6 +23,7 @@
 //! | `text_lines` | lines of text that begin records |
 //! | [`memcached`] | memcached, text and binary |
 //! | [`nats`] | NATS |
+//! | [`ftp`] | the control connection of FTP |
 //! | [`mongodb`] | MongoDB |
 //! | [`kafka`] | Kafka |
 //! | [`mqtt`] | MQTT 3.1.1 and 5 |
@@ -42,6 +43,7 @@ mod binary_http_head;
 pub mod connection;
 mod correlated_exchanges;
 pub mod dns;
+pub mod ftp;
 pub mod http1;
 pub mod http2;
 pub(crate) mod http3;

@@ -102,12 +102,17 @@ impl RequestCollector {
         self.remember(exchange, threads, sink);
     }
 
-    /// Emits the row of a finished transfer if requests of its connection were kept.
-    pub fn add_transfer(&mut self, transfer: &TransferAccount, sink: &mut RequestEventSink<'_>) {
+    /// Emits the rows of a finished transfer if requests of its connection were kept; `programs` are those of its ends.
+    pub fn add_transfer(
+        &mut self,
+        transfer: &TransferAccount,
+        programs: [&str; 2],
+        sink: &mut RequestEventSink<'_>,
+    ) {
         let host = transfer.ends.iter().find_map(|end| end.host);
         let host = host.and_then(|host| self.hosts.get(host));
         if let Some(host) = host.filter(|_| self.has_flow(transfer.flow)) {
-            transfer.emit(host, sink);
+            transfer.emit(host, programs, sink);
         }
     }
 

@@ -14,6 +14,7 @@ mod transfer_account;
 
 use crate::exchange::{Exchange, ExchangeEnd, ExchangeMessage};
 use crate::observation_end::ObservationEnd;
+use crate::quiet_time::QuietTime;
 use crate::stream_progress::{StreamPointProgress, late_ns};
 pub(crate) use finished_exchange::part_from_idle_set_up;
 use open_exchange::{OpenRequestExchange, OpenRequestExchanges};
@@ -31,7 +32,6 @@ use stackline_events::unit_ids::EventStreamDirection;
 use stackline_redact::RedactedName;
 use std::collections::{BTreeMap, VecDeque};
 use stream_state::RequestStreamState;
-use transfer_account::QuietTime;
 pub use transfer_account::TransferAccount;
 
 /// The reason for a missing answer where neither side had ended the connection.
@@ -239,8 +239,12 @@ impl RequestConnection {
             && !self.directions[direction as usize].is_probe(from, end, acknowledged);
         if passing.is_dissected && is_data {
             let own = &self.directions[direction as usize];
-            let is_new = end > own.left.end().max(own.arrived.progress().end());
-            self.quiet.end(at_ns, direction, is_new);
+            // At the receiver's door the sender's may have seen it before.
+            let is_new = match passing.leaves {
+                true => end > own.left.end(),
+                false => end > own.farthest.end().max(own.arrived.progress().end()),
+            };
+            self.quiet.end(at_ns, direction, is_new, self.round_trip_ns);
         }
         if passing.leaves && is_data {
             self.leaves(at_ns, direction, from, end, segment);
@@ -553,12 +557,23 @@ impl RequestConnection {
                 .map(|direction| direction.zero_windows)
                 .sum(),
             quiet: self.quiet,
+            threads: self.end_threads(),
             end: match (self.reset, is_closed) {
                 (true, _) => "reset",
                 (false, true) => "closed",
                 (false, false) => "open",
             },
         })
+    }
+
+    /// The thread of each end that wrote its data, or else read that of the other; 0 if neither was seen.
+    fn end_threads(&self) -> [u32; 2] {
+        let [there, back] = &self.directions;
+        let of = |own: &RequestStreamState, other: &RequestStreamState| match own.written.thread() {
+            0 => other.read.thread(),
+            thread => thread,
+        };
+        [of(there, back), of(back, there)]
     }
 
     /// Whether it was reset, or both sides have finished sending.

@@ -17,6 +17,7 @@
 //! | [`observation_end`] | the moment from which the observer itself ends programs |
 //! | [`collector`] | gathers the exchanges of one observation |
 //! | [`contents`] | the sentences that say what `--keep-contents` keeps |
+//! | [`quiet_time`] | times without data on a connection, and the pauses of its senders |
 //! | `connection` | one TCP connection: its two directions, and the exchanges on it |
 //! | `quic_connection` | one QUIC connection |
 //! | [`quic_stream_direction`] | one direction of a QUIC stream, from packets or a log |
@@ -30,6 +31,7 @@ pub mod exchange_events;
 pub mod observation_end;
 mod quic_connection;
 pub mod quic_stream_direction;
+pub mod quiet_time;
 pub mod request_parents;
 pub mod stream_progress;
 pub mod time_account;

@@ -30,6 +30,8 @@ pub struct StreamPointProgress {
     end: u64,
     /// How many moments were dropped at the bound.
     thinned: u64,
+    /// The thread that let bytes pass last, by its number; 0 if that was never known.
+    thread: u32,
 }
 
 impl StreamPointProgress {
@@ -44,6 +46,9 @@ impl StreamPointProgress {
             return;
         }
         self.end = end;
+        if thread > 0 {
+            self.thread = thread;
+        }
         self.moments
             .push_back(ProgressMoment { end, at_ns, thread });
         if self.moments.len() > MOST {
@@ -66,6 +71,12 @@ impl StreamPointProgress {
     #[must_use]
     pub const fn end(&self) -> u64 {
         self.end
+    }
+
+    /// The thread that let bytes pass last, by its number; 0 if that was never known.
+    #[must_use]
+    pub const fn thread(&self) -> u32 {
+        self.thread
     }
 
     /// When the byte at that offset passed.

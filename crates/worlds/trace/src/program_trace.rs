@@ -7,7 +7,7 @@ use crate::followed_threads::FollowedProcess;
 use crate::host_program_end::HostProgramEnd;
 use crate::joined_processes::JoinedProcesses;
 use crate::network_events::NetworkEvents;
-use crate::programs::{ProgramsEnd, RunningPrograms, TracedProgram};
+use crate::programs::{EarlyEnd, ProgramsEnd, RunningPrograms, TracedProgram};
 use crate::recorder::RequestRecorder;
 use crate::scope::TraceScope;
 use crate::setting::TraceSetting;
@@ -266,14 +266,17 @@ impl TraceSession {
         // The time of the analysis afterwards is no time of the trace.
         let seconds = began.elapsed().as_secs_f64();
         over.store(true, Ordering::Relaxed);
-        let (session, cost_s) = looker.join()?;
+        let (mut session, cost_s) = looker.join()?;
+        let early = ended.as_ref().map_or(&[][..], |ended| &ended.early);
+        session.analysis.recorder.programs_ended(early);
         let outcome = session.finish(cost_s, setting)?;
         let ended = ended?;
+        let early = ended.early.iter().map(EarlyEnd::in_words);
         Ok(TraceOutcome {
             ended: ended.last,
             seconds,
             // Programs that ended early come first: they explain why there is little to see.
-            notes: [ended.early, outcome.notes].concat(),
+            notes: early.chain(ended.silent).chain(outcome.notes).collect(),
             ..outcome
         })
     }
@@ -555,5 +558,5 @@ fn carry_out(
     let noticed_ns = clock::now_ns().saturating_sub(slack_ns);
     let ended_ns = last_end.and_then(|end| end.at_ns()).unwrap_or(u64::MAX);
     end.set_moment(noticed_ns.min(ended_ns));
-    Ok(running.end())
+    Ok(running.end(stop.load(Ordering::Relaxed)))
 }

@@ -4,6 +4,7 @@ use crate::listening_processes::{count_listeners, listens};
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
 use stackline_core::error::{Error, Result};
+use stackline_events::clock;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read as _;
@@ -20,6 +21,8 @@ pub const HERE: &str = "here";
 const LISTENS: Duration = Duration::from_secs(3);
 /// How long a program may take to end after SIGTERM.
 const ENDS: Duration = Duration::from_secs(5);
+/// How long servers may take to exit by themselves once the last program has ended.
+const EXITS: Duration = Duration::from_millis(30);
 /// How often it is checked whether a program listens.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -168,14 +171,85 @@ pub fn parse_programs(words: &[OsString]) -> Result<Vec<TracedProgram>> {
 pub(crate) struct ProgramsEnd {
     /// The exit status of the last program, if there was one.
     pub(crate) last: Option<ExitStatus>,
-    /// Programs that ended by themselves too early or with a failure, in words.
-    pub(crate) early: Vec<String>,
+    /// Programs that did not begin to listen in time, in words.
+    pub(crate) silent: Vec<String>,
+    /// Programs that ended by themselves too early or with a failure.
+    pub(crate) early: Vec<EarlyEnd>,
+}
+
+/// A program that ended by itself: the last one of a trace with a failure, another one before the trace did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EarlyEnd {
+    /// The name of its file.
+    pub(crate) name: String,
+    /// The host it ran on.
+    pub(crate) host: String,
+    /// Its process.
+    pub(crate) pid: u32,
+    /// Its exit code, if it exited.
+    pub(crate) code: Option<i32>,
+    /// The signal that killed it, if one did.
+    pub(crate) signal: Option<i32>,
+    /// Whether it is the last program, which ends the trace.
+    pub(crate) is_last: bool,
+    /// When that was noticed (CLOCK_REALTIME), ns.
+    pub(crate) at_ns: u64,
+}
+
+impl EarlyEnd {
+    /// The early end of a program, if this was one: the last program should succeed, and the others should serve until it has ended.
+    fn of(child: &ProgramChild, is_last: bool) -> Option<Self> {
+        let (status, at_ns) = child.ended?;
+        (!is_last || !status.success()).then(|| Self {
+            name: program_name(&child.program),
+            host: child.program.host.clone(),
+            pid: child.process.id(),
+            code: status.code(),
+            signal: status.signal(),
+            is_last,
+            at_ns,
+        })
+    }
+
+    /// In words.
+    pub(crate) fn in_words(&self) -> String {
+        let how = match (self.code, self.signal) {
+            (Some(code), _) => format!("exit code {code}"),
+            (None, Some(signal)) => format!("signal {signal}"),
+            (None, None) => "no exit code".to_owned(),
+        };
+        let when = if self.is_last {
+            ""
+        } else {
+            " before the trace did"
+        };
+        format!("{} on {} ended with {how}{when}", self.name, self.host)
+    }
+}
+
+/// A program that was started, and how it ended, once it has.
+#[derive(Debug)]
+struct ProgramChild {
+    program: TracedProgram,
+    process: Child,
+    /// Its status, and when that was noticed (CLOCK_REALTIME), ns.
+    ended: Option<(ExitStatus, u64)>,
+}
+
+impl ProgramChild {
+    /// Looks whether it has ended.
+    fn look(&mut self) {
+        if self.ended.is_none() {
+            let status = self.process.try_wait().ok().flatten();
+            self.ended = status.map(|status| (status, clock::now_ns()));
+        }
+    }
 }
 
 /// The running programs, in the order in which they were started.
 #[derive(Debug)]
 pub(crate) struct RunningPrograms {
-    children: Vec<(TracedProgram, Child, Option<ExitStatus>)>,
+    children: Vec<ProgramChild>,
     /// Notes about programs that did not begin to listen in time.
     silent: Vec<String>,
 }
@@ -208,12 +282,16 @@ impl RunningPrograms {
             let child = match child {
                 Ok(child) => child,
                 Err(error) => {
-                    running.end();
+                    running.end(true);
                     return Err(error);
                 }
             };
             started(child.id());
-            running.children.push((program, child, None));
+            running.children.push(ProgramChild {
+                program,
+                process: child,
+                ended: None,
+            });
             if number < last {
                 running.wait_until_it_listens(listened, stop);
             }
@@ -224,20 +302,20 @@ impl RunningPrograms {
     /// Waits until the newest program or one of its descendants listens. The sockets of another user's program cannot be read; then
     /// it waits until the network namespace has more than `before` listeners.
     fn wait_until_it_listens(&mut self, before: usize, stop: &AtomicBool) {
-        let Some((program, child, ended)) = self.children.last_mut() else {
+        let Some(child) = self.children.last_mut() else {
             return;
         };
         let until = Instant::now() + LISTENS;
-        let is_here = program.host == HERE;
-        let pid = child.id();
+        let is_here = child.program.host == HERE;
+        let pid = child.process.id();
         while Instant::now() < until && !stop.load(Ordering::Relaxed) {
-            *ended = child.try_wait().ok().flatten();
+            child.look();
             // Before the program has entered its host, it has the network namespace of this process.
             let entered = is_here || network_of(pid) != network_of(std::process::id());
             let before = if is_here { before } else { 0 };
             let is_hidden = std::fs::read_dir(format!("/proc/{pid}/fd")).is_err();
             let seen = listens(pid) || (is_hidden && count_listeners(pid) > before);
-            if ended.is_some() || (entered && seen) {
+            if child.ended.is_some() || (entered && seen) {
                 return;
             }
             std::thread::sleep(LOOK);
@@ -245,8 +323,8 @@ impl RunningPrograms {
         if !stop.load(Ordering::Relaxed) {
             self.silent.push(format!(
                 "{} on {} did not start listening within {} s; the next program was started anyway",
-                program_name(program),
-                program.host,
+                program_name(&child.program),
+                child.program.host,
                 LISTENS.as_secs()
             ));
         }
@@ -255,11 +333,12 @@ impl RunningPrograms {
     /// Waits until the last program has ended or `stop` is set.
     pub(crate) fn wait(&mut self, stop: &AtomicBool) {
         while !stop.load(Ordering::Relaxed) {
-            let Some((_, child, ended)) = self.children.last_mut() else {
-                return;
-            };
-            *ended = child.try_wait().ok().flatten();
-            if ended.is_some() {
+            self.children.iter_mut().for_each(ProgramChild::look);
+            if self
+                .children
+                .last()
+                .is_none_or(|child| child.ended.is_some())
+            {
                 return;
             }
             std::thread::sleep(Duration::from_millis(2));
@@ -267,52 +346,40 @@ impl RunningPrograms {
     }
 
     /// Ends the programs that still run: with SIGTERM, and after [`ENDS`] by killing them.
-    pub(crate) fn end(&mut self) -> ProgramsEnd {
+    /// `stopped`: the user ends the trace.
+    pub(crate) fn end(&mut self, stopped: bool) -> ProgramsEnd {
+        // A server whose failure ended the last program may need a moment to exit.
+        if self.children.len() > 1 && !stopped {
+            std::thread::sleep(EXITS);
+        }
         let last = self.children.len().saturating_sub(1);
-        let mut early = std::mem::take(&mut self.silent);
-        for (number, (program, child, ended)) in self.children.iter_mut().enumerate() {
-            *ended = ended.or_else(|| child.try_wait().ok().flatten());
-            match ended {
-                Some(status) => early.extend(describe_early_end(program, *status, number == last)),
-                None => ask_to_end(child),
+        let mut early = Vec::new();
+        for (number, child) in self.children.iter_mut().enumerate() {
+            child.look();
+            early.extend(EarlyEnd::of(child, number == last));
+            if child.ended.is_none() {
+                ask_to_end(&child.process);
             }
         }
         let until = Instant::now() + ENDS;
-        for (_, child, ended) in &mut self.children {
-            while ended.is_none() && Instant::now() < until {
-                *ended = child.try_wait().ok().flatten();
+        for child in &mut self.children {
+            while child.ended.is_none() && Instant::now() < until {
+                child.look();
                 std::thread::sleep(Duration::from_millis(2));
             }
-            if ended.is_none() {
-                let _ = child.kill();
-                *ended = child.wait().ok();
+            if child.ended.is_none() {
+                let _ = child.process.kill();
+                let status = child.process.wait().ok();
+                child.ended = status.map(|status| (status, clock::now_ns()));
             }
         }
+        let ended = self.children.last().and_then(|child| child.ended);
         ProgramsEnd {
-            last: self.children.last().and_then(|(_, _, ended)| *ended),
+            last: ended.map(|(status, _)| status),
+            silent: std::mem::take(&mut self.silent),
             early,
         }
     }
-}
-
-/// The note about a program that ended by itself: the last one ends the trace and should succeed; the others should serve until
-/// then.
-fn describe_early_end(
-    program: &TracedProgram,
-    status: ExitStatus,
-    is_last: bool,
-) -> Option<String> {
-    if is_last && status.success() {
-        return None;
-    }
-    let name = program_name(program);
-    let how = match (status.code(), status.signal()) {
-        (Some(code), _) => format!("exit code {code}"),
-        (None, Some(signal)) => format!("signal {signal}"),
-        (None, None) => "no exit code".to_owned(),
-    };
-    let when = if is_last { "" } else { " before the trace did" };
-    Some(format!("{name} on {} ended with {how}{when}", program.host))
 }
 
 /// The name of a program's file.
@@ -373,7 +440,8 @@ mod tests {
             };
             let mut running = RunningPrograms::start(programs, command, &stop, |_| {}).unwrap();
             running.wait(&stop);
-            running.end().early
+            let early = running.end(false).early;
+            early.iter().map(EarlyEnd::in_words).collect::<Vec<_>>()
         };
         assert_eq!(
             run(&["exit 3", "exit 0"]),

@@ -2,9 +2,10 @@
 
 use crate::connect_attempts::ConnectAttempts;
 use crate::event_order::TraceSourceEvent;
+use crate::programs::EarlyEnd;
 use crate::thread_directory::ThreadDirectory;
 use stackline_core::error::Result;
-use stackline_events::catalogue::rows::{EventsLost, ObserverCost};
+use stackline_events::catalogue::rows::{EventsLost, ObserverCost, ProgramEnd};
 use stackline_events::{EventLog, EventValue, unit_ids};
 use stackline_monitor::observe::accounting::ThreadTimes;
 use stackline_monitor::observe::connections::SocketConnections;
@@ -328,6 +329,26 @@ impl RequestRecorder {
         }
     }
 
+    /// Programs that ended by themselves too early, or with a failure, are events.
+    pub(crate) fn programs_ended(&mut self, early: &[EarlyEnd]) {
+        for end in early {
+            let data = ProgramEnd {
+                program: end.name.as_str().into(),
+                pid: u64::from(end.pid).into(),
+                code: end.code.map(i64::from).into(),
+                signal: end.signal.map(i64::from).into(),
+                is_last: u64::from(end.is_last).into(),
+            };
+            emit_event(
+                &mut self.logs,
+                &end.host,
+                ProgramEnd::KEYWORD,
+                end.at_ns,
+                &data.values(),
+            );
+        }
+    }
+
     /// These threads look, by the kernel's numbers.
     pub(crate) fn observed_by(&mut self, threads: impl IntoIterator<Item = u32>) {
         self.times.observed_by(threads);
@@ -344,12 +365,22 @@ impl RequestRecorder {
     }
 
     fn keep_transfers(&mut self) {
-        let logs = &mut self.logs;
         for transfer in self.builder.take_transfers() {
-            self.collector
-                .add_transfer(&transfer, &mut |host, name, at_ns, values| {
-                    emit_event(logs, host, name, at_ns, values);
-                });
+            let hosts = self.collector.hosts();
+            let program = |end: usize| {
+                let host = transfer.ends[end].host.and_then(|host| hosts.get(host));
+                host.filter(|_| transfer.threads[end] > 0)
+                    .map_or_else(String::new, |host| {
+                        self.who.program(transfer.threads[end], host)
+                    })
+            };
+            let programs = [program(0), program(1)];
+            let logs = &mut self.logs;
+            self.collector.add_transfer(
+                &transfer,
+                [&programs[0], &programs[1]],
+                &mut |host, name, at_ns, values| emit_event(logs, host, name, at_ns, values),
+            );
         }
     }
 

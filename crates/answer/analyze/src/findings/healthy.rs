@@ -6,6 +6,7 @@ use crate::findings::followed_units::network;
 use crate::findings::kind::{Find, FindingKind};
 use crate::findings::measured::context::FindingContext;
 use crate::findings::requests::causes;
+use crate::findings::unaccounted::is_plain;
 
 pub(super) const KIND: FindingKind = FindingKind {
     name: HEALTHY,
@@ -20,12 +21,21 @@ fn in_session(log: &FindingEventLog<'_>) -> Option<Finding> {
 
 /// The finding of a measurement in which no other kind was found.
 pub(super) fn nothing_found(context: &FindingContext<'_>) -> Finding {
+    let measurement = &context.measurement;
+    let sentence = "nothing that can be changed takes a noticeable share of the time".to_owned();
+    // The time of calls over IMPs or hosts' processors is not accounted for part by part.
+    let is_divided = measurement.network.is_none() || is_plain(measurement);
+    if measurement.has_calls_or_connects() && !is_divided {
+        let sentence = format!(
+            "{sentence}; the time of IMPs and of hosts' processors was not divided further"
+        );
+        return KIND.finding(context, 0.0, 0.5, sentence);
+    }
     // Without events there are only the records of the run, which do not show everything.
-    let confidence = if context.measurement.log.is_empty() {
+    let confidence = if measurement.log.is_empty() {
         0.7
     } else {
         0.95
     };
-    let sentence = "nothing that can be changed takes a noticeable share of the time".to_owned();
     KIND.finding(context, 0.0, confidence, sentence)
 }

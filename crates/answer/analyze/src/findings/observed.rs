@@ -8,5 +8,6 @@ pub(super) mod full_link;
 pub(super) mod loss;
 pub(super) mod quic;
 pub(super) mod quiet;
+pub(super) mod transfers;
 pub(super) mod unread;
 pub(super) mod window;

@@ -33,12 +33,34 @@ pub fn count_time_once(findings: &mut Vec<Finding>) {
             if finding.kind == unexplained::KIND.name {
                 leave_unexplained(finding, left);
             } else {
-                finding.share = finding.share.min(left);
+                count_rest(finding, left);
             }
             left = (left - finding.share).max(0.0);
         }
     }
     findings.retain(|one| one.kind != unexplained::KIND.name || one.share >= LEAST);
+}
+
+/// The end of a sentence whose time is explained by findings above it: wholly, and in part.
+const EXPLAINED_ABOVE: &str = "the findings above explain that time too";
+const BESIDE_ABOVE: &str = "without what the findings above explain";
+
+/// Cuts the share of a finding to `left`, and says so behind its sentence, which gives the whole.
+fn count_rest(finding: &mut Finding, left: f64) {
+    // Findings may be counted again in another order.
+    let is_said = |suffix: &&str| finding.sentence.ends_with(*suffix);
+    if [EXPLAINED_ABOVE, BESIDE_ABOVE].iter().any(is_said)
+        && let Some(at) = finding.sentence.rfind("; ")
+    {
+        finding.sentence.truncate(at);
+    }
+    if finding.share > left && percent(finding.share) != percent(left) {
+        finding.sentence += &match left < LEAST {
+            true => format!("; {EXPLAINED_ABOVE}"),
+            false => format!("; {} {BESIDE_ABOVE}", percent(left)),
+        };
+    }
+    finding.share = finding.share.min(left);
 }
 
 /// Cuts the share of an `unexplained` finding to `left`, in its sentence too.
@@ -119,6 +141,7 @@ mod tests {
         ];
         assert_eq!(order(&found), wanted);
         assert!(found[2].sentence.starts_with("10 %"));
+        assert_eq!(found[1].sentence, "40 % of the time");
         found.push(finding("link_loss", 0.95, 0.95));
         count_time_once(&mut found);
         let wanted = [
@@ -127,5 +150,8 @@ mod tests {
             ("serial_round_trips", 0),
         ];
         assert_eq!(order(&found), wanted);
+        let said = [&found[1].sentence, &found[2].sentence];
+        assert!(said[0].ends_with("; 5 % without what the findings above explain"));
+        assert!(said[1].ends_with("; the findings above explain that time too"));
     }
 }

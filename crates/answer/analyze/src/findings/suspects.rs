@@ -59,9 +59,13 @@ fn suspect(
     what: String,
     change: PlanChange,
 ) -> Suspect {
+    let cure = match &change {
+        PlanChange::Faster(_) => "a faster link, or fewer bytes",
+        _ => "remove this cause",
+    };
     let advice = Advice {
         change: Some(change),
-        ..Advice::of(format!("without this: {what}"))
+        ..Advice::of(cure)
     };
     let finding = Finding {
         measurement: Some(measurement.index),

@@ -8,6 +8,7 @@ use crate::findings::calls::{connection_per_call, nagle_delayed_ack, serial_roun
 use crate::findings::finding::Finding;
 use crate::findings::measured::answered_time;
 use crate::findings::measured::context::FindingContext;
+use crate::findings::measured::measurement::FindingMeasurement;
 use crate::findings::measured::part::MeasuredPart;
 use stackline_core::network::NetworkHost;
 use stackline_core::procedure::PairSide;
@@ -16,15 +17,7 @@ use stackline_core::procedure::PairSide;
 /// It is 0 if it cannot be known: with several parts, IMPs, hosts whose processors take time, or without a modelled network.
 pub(super) fn unaccounted(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> f64 {
     let measurement = &context.measurement;
-    let works = |host: &NetworkHost| {
-        let interface = &host.interface;
-        let copies = interface.copy_ns_per_byte > 0.0 || interface.copy_per_packet.seconds() > 0.0;
-        copies || !host.work.is_nothing()
-    };
-    let plain = measurement
-        .network
-        .is_some_and(|network| !network.has_imps() && !network.hosts.iter().any(works));
-    if !plain || part.paths.is_none() || measurement.plan.parts.len() > 1 {
+    if !is_plain(measurement) || part.paths.is_none() || measurement.plan.parts.len() > 1 {
         return 0.0;
     }
     let away = |side| context.outside_seconds(part.index, side) / part.basis_s();
@@ -36,6 +29,18 @@ pub(super) fn unaccounted(context: &FindingContext<'_>, part: &MeasuredPart<'_>)
     let known =
         answered_time::distance(part) + part.set_up().0 / part.basis_s() + data + own + held;
     (1.0 - known).clamp(0.0, 1.0)
+}
+
+/// Whether a network is modelled in which neither IMPs nor hosts' processors take time.
+pub(super) fn is_plain(measurement: &FindingMeasurement<'_>) -> bool {
+    let works = |host: &NetworkHost| {
+        let interface = &host.interface;
+        let copies = interface.copy_ns_per_byte > 0.0 || interface.copy_per_packet.seconds() > 0.0;
+        copies || !host.work.is_nothing()
+    };
+    measurement
+        .network
+        .is_some_and(|network| !network.has_imps() && !network.hosts.iter().any(works))
 }
 
 /// Whether [`unaccounted`] has already subtracted the time of such a finding, so that it must not be subtracted again.

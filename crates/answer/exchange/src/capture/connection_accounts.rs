@@ -9,7 +9,9 @@ use stackline_dissect::connections::Location;
 use stackline_dissect::left_out::{Bound, LeftOut};
 use stackline_dissect::segment::DissectedSegment;
 use stackline_dissect::stream_holes::{StreamHoles, is_mended_loss};
+use stackline_events::unit_ids::EventStreamDirection;
 use stackline_events::{EventTable, EventValue};
+use stackline_requests::quiet_time::QuietTime;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
@@ -45,12 +47,8 @@ struct CaptureAccount {
     handshake: AccountHandshake,
     /// The directions there (from the initiator) and back.
     directions: [CapturedDirection; 2],
-    /// When data was last seen, or the handshake before any data, ns.
-    data_ns: u64,
-    /// The longest time without data, ns.
-    quiet_ns: u64,
-    /// What ended that time: data of the initiator or the responder, or a retransmission.
-    quiet_until: &'static str,
+    /// Times without data, from the first packet on.
+    quiet: QuietTime,
     reset: bool,
 }
 
@@ -133,9 +131,7 @@ impl Accounts {
                 last_ns: at_ns,
                 handshake: AccountHandshake::default(),
                 directions: Default::default(),
-                data_ns: at_ns,
-                quiet_ns: 0,
-                quiet_until: "",
+                quiet: QuietTime::since(at_ns),
                 reset: false,
             });
         account.take(back, at_ns, segment, at);
@@ -181,10 +177,15 @@ impl CaptureAccount {
         if segment.syn {
             self.directions[back].scale = segment.window_scale;
             self.directions[back].largest_segment = segment.largest_segment;
-            self.data_ns = at_ns;
+            self.quiet.restart(at_ns);
         }
         if segment.bytes > 0 && !at.is_probe {
-            self.quiet(back, at_ns, at.repeated);
+            let direction = match back {
+                0 => EventStreamDirection::There,
+                _ => EventStreamDirection::Back,
+            };
+            let trip_ns = self.handshake.round_trip_ns;
+            self.quiet.end(at_ns, direction, !at.repeated, trip_ns);
         }
         let scaled = self
             .directions
@@ -205,25 +206,14 @@ impl CaptureAccount {
         other.room(at_ns, window, own.largest_segment);
         // While the window was full, the connection waited for the receiver only: this time is not quiet.
         if was_full && other.full_since.is_none() {
-            self.data_ns = self.data_ns.max(at_ns);
+            self.quiet.restart(at_ns);
         }
         if segment.bytes > 0 || segment.syn || segment.fin {
             own.send(at_ns, segment, at);
             own.room(at_ns, other.window, other.largest_segment);
         }
-    }
-
-    /// Ends a period without data.
-    fn quiet(&mut self, back: usize, at_ns: u64, repeated: bool) {
-        let quiet_ns = at_ns.saturating_sub(self.data_ns);
-        self.data_ns = self.data_ns.max(at_ns);
-        if quiet_ns > self.quiet_ns {
-            self.quiet_ns = quiet_ns;
-            self.quiet_until = match (repeated, back) {
-                (true, _) => "retransmission",
-                (false, 0) => "initiator",
-                (false, _) => "responder",
-            };
+        if self.directions.iter().all(|one| one.in_flight() == 0) {
+            self.quiet.all_acknowledged(at_ns);
         }
     }
 
@@ -262,11 +252,22 @@ impl CaptureAccount {
             EventValue::from(back.again),
             EventValue::from(there.zero_windows + back.zero_windows),
             EventValue::from(full_ns),
-            EventValue::from(self.quiet_ns),
-            EventValue::from(self.quiet_until),
+            EventValue::from(self.quiet.longest_ns()),
+            EventValue::from(self.quiet.until()),
             EventValue::from(end),
         ];
         table.push("TCP_CONNECTION", &self.host, self.first_ns, &values);
+        let pauses = self.quiet.pauses();
+        let values = [
+            EventValue::from(flow << 1),
+            EventValue::Absent,
+            EventValue::Absent,
+            EventValue::from(pauses[0].count),
+            EventValue::from(pauses[0].ns),
+            EventValue::from(pauses[1].count),
+            EventValue::from(pauses[1].ns),
+        ];
+        table.push("TCP_TRANSFER", &self.host, self.first_ns, &values);
     }
 }
 
@@ -350,13 +351,22 @@ impl CapturedDirection {
         );
     }
 
-    /// Notes whether another segment fits into the receiver's window, and since when it does not.
-    fn room(&mut self, at_ns: u64, window: Option<u64>, largest: Option<u16>) {
-        let in_flight = match (self.sent, self.acknowledged) {
+    /// The bytes that were sent and not acknowledged; of data that was never acknowledged, one.
+    fn in_flight(&self) -> u64 {
+        match (self.sent, self.acknowledged) {
             (Some(sent), Some(acknowledged)) if is_behind(sent, acknowledged) => {
                 u64::from(sent.wrapping_sub(acknowledged))
             }
+            (Some(_), None) => 1,
             _ => 0,
+        }
+    }
+
+    /// Notes whether another segment fits into the receiver's window, and since when it does not.
+    fn room(&mut self, at_ns: u64, window: Option<u64>, largest: Option<u16>) {
+        let in_flight = match self.acknowledged {
+            Some(_) => self.in_flight(),
+            None => 0,
         };
         // On loopback a segment may be as long as the window, and a sender with little data needs less room: hence the limit.
         let segment = largest.map_or(SEGMENT, u64::from).min(WHOLE_SEGMENT);

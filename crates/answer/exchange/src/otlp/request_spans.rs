@@ -203,10 +203,16 @@ fn place(
     for step in 0..DEEPEST {
         let Some(unit) = all[now].unit else { break };
         let said = facts.get(&unit).and_then(|one| one.context.as_ref());
+        let above = above(unit, facts, firsts);
+        // A server that passes its client's header on unchanged made this request for that one, whose parent the header names.
+        let is_there = |above: &i64| places.contains_key(above);
+        let of_above = above
+            .filter(is_there)
+            .and_then(|above| facts.get(&above)?.context.as_ref());
+        let said = said.filter(|said| of_above != Some(*said));
         if let Some((trace, span)) = said.and_then(|(trace, span)| ids_of(trace, span)) {
             return (trace, if step == 0 { span } else { parent });
         }
-        let above = above(unit, facts, firsts);
         let Some((above, next)) = above.and_then(|above| Some((above, *places.get(&above)?)))
         else {
             break;

@@ -444,6 +444,27 @@ fn requests_on_the_line_of_another_are_the_same_spans() {
 }
 
 #[test]
+fn a_header_that_a_proxy_passes_on_unchanged_leaves_its_call_below_what_it_is_made_for() {
+    let (trace, span) = ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331");
+    let mut table = traced(Some((trace, span)));
+    let inner = EventValue::Number(unit_ids::unit(1, 0));
+    table.push(
+        "REQUEST_TRACE",
+        "b",
+        171,
+        &[inner, trace.into(), span.into()],
+    );
+    let found = named(&table, None);
+    let of_nginx = |kind| {
+        let name = ["b", "nginx", "GET /slow/:id"].map(str::to_owned);
+        let [host, service, name] = name;
+        found[&(host, service, name, kind)].clone()
+    };
+    let ([_, served, _], [own, _, parent]) = (of_nginx(2), of_nginx(3));
+    assert_eq!((own.as_str(), parent), (trace, served), "{found:?}");
+}
+
+#[test]
 fn requests_are_in_the_trace_that_they_name() {
     let (trace, span) = ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331");
     let found = named(&traced(Some((trace, span))), None);

@@ -87,6 +87,7 @@ fn one(shown: &Shown<'_>, line: &Lifeline) -> Value {
     };
     object!({
         "unit": line.unit,
+        "name": line.unit.number().and_then(|unit| shown.names.get(&unit)),
         "group": line.group,
         "flow": line.flow,
         "bytes": line.bytes,

@@ -88,8 +88,10 @@ fn title(shown: &Shown<'_>, line: &Lifeline) -> String {
         (Some(flow), Some(id)) => format!("{} of flow {flow}", unit_ids::parts(id).1),
         _ => line.unit.to_string(),
     };
+    let request = line.unit.number().and_then(|unit| shown.names.get(&unit));
+    let called = request.map_or_else(String::new, |request| format!("{request}, "));
     format!(
-        "unit {name} ({} {group}, {bytes}): {took}, {became}",
+        "{called}unit {name} ({} {group}, {bytes}): {took}, {became}",
         shown.by
     )
 }

@@ -6,6 +6,7 @@ use stackline_analyze::assemble::{LifelineOptions, lifelines as assembled};
 use stackline_analyze::lifeline_statistics::{LifelineQuery, LifelineStatistics};
 use stackline_events::text::EventTextReader;
 use stackline_events::{EventTable, EventValue};
+use std::collections::HashMap;
 
 fn shown(table: &EventTable, grouped: bool) -> (String, serde_json::Value) {
     let made = assembled(table, None, &LifelineOptions::default());
@@ -23,6 +24,7 @@ fn shown(table: &EventTable, grouped: bool) -> (String, serde_json::Value) {
         lifelines: &made,
         statistics: &statistics,
         requests: None,
+        names: &HashMap::new(),
         by: "server",
         notes: &notes,
     };
@@ -118,6 +120,7 @@ fn gnuplot_gets_one_block_of_rows_a_line() {
         lifelines: &made,
         statistics: &statistics,
         requests: None,
+        names: &HashMap::new(),
         by: "server",
         notes: &[],
     });

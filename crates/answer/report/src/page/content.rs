@@ -6,10 +6,12 @@
 //! Times are reference times in ns since the first event, so that JavaScript holds them exactly.
 
 use super::columns::{EXACT, PageColumn};
-use super::request_trees::{PageRequests, request_names};
+use super::request_trees::PageRequests;
+use super::requests_by_name::requests_by_name;
 use super::{Content, markup_safe_data};
 use crate::colours;
 use crate::lifeline_selection::select_lifelines;
+use crate::request_names::request_names;
 use serde_json::{Map, Value, json};
 use stackline_analyze::blocked::{Blocked, blocked, measure_concurrency};
 use stackline_analyze::colouring::{Colouring, MOST_COLOURS};
@@ -64,6 +66,10 @@ pub(super) fn pack_content(content: &Content<'_>) -> String {
     head.insert(
         "requests".into(),
         requests.trees(&writer.requests, writer.origin_ns),
+    );
+    head.insert(
+        "named".into(),
+        requests_by_name(content.named, content.lifelines, &lines),
     );
     head.insert(
         "kept".into(),

@@ -3,7 +3,9 @@
 
 use crate::page::{Content, MOST_EVENTS};
 use serde_json::{Value, json};
-use stackline_analyze::findings::{AccountedCause, AccountedRequest, Evidence, Finding};
+use stackline_analyze::findings::{
+    AccountedCause, AccountedRequest, Evidence, Finding, NamedRequests,
+};
 use stackline_analyze::lifelines::{
     Id, Lifeline, LifelineOutcome, LifelinePassage, LifelinePoint, Lifelines,
 };
@@ -51,6 +53,7 @@ pub(crate) struct TracedFixture {
     pub(crate) events: EventTable,
     pub(crate) lifelines: Lifelines,
     pub(crate) requests: Vec<AccountedRequest>,
+    pub(crate) named: Vec<NamedRequests>,
 }
 
 impl TracedFixture {
@@ -67,6 +70,7 @@ impl TracedFixture {
             events: &self.events,
             lifelines: &self.lifelines,
             requests: &self.requests,
+            named: &self.named,
             most_events: MOST_EVENTS,
         }
     }

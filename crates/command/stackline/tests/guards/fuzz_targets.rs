@@ -162,6 +162,13 @@ const READERS: &[(&str, &str, &str, &str, &str)] = &[
         "walks::conversation",
     ),
     (
+        "FTP",
+        "dissect/src/conversation/ftp.rs",
+        "extent",
+        "conversation",
+        "walks::conversation",
+    ),
+    (
         "NATS",
         "dissect/src/conversation/nats.rs",
         "extent",

@@ -4,6 +4,7 @@
 use super::Dissector;
 use super::amqp::Amqp;
 use super::dns::Dns;
+use super::ftp::Ftp;
 use super::http1::Http1;
 use super::http2::Http2;
 use super::kafka::Kafka;
@@ -61,6 +62,10 @@ const ALL: &[KnownProtocol] = &[
         start: || Box::new(Nats::default()),
     },
     KnownProtocol {
+        recognise: super::ftp::recognise,
+        start: || Box::new(Ftp::default()),
+    },
+    KnownProtocol {
         recognise: super::mongodb::recognise,
         start: || Box::new(MongoDb::default()),
     },
@@ -85,6 +90,9 @@ const ALL: &[KnownProtocol] = &[
 /// The number of bytes of a side after which the decision is made.
 pub const ENOUGH: usize = 64;
 
+/// The number of bytes of the client after which it has said its first word, where the server speaks first.
+const WORD: usize = 6;
+
 /// The dissector for a connection that begins with these bytes; `None` if more bytes are needed and `ended` does not say that none will
 /// come. An unknown protocol is read by turns.
 #[must_use]
@@ -98,7 +106,7 @@ pub fn recognise(opening: &ConversationOpening<'_>, ended: bool) -> Option<Box<d
         }
     }
     let enough = opening.there.len() >= ENOUGH || opening.back.len() >= ENOUGH;
-    let turned = !opening.there.is_empty() && !opening.back.is_empty();
+    let turned = opening.there.len() >= WORD && !opening.back.is_empty();
     (!open || ended || enough || turned).then(by_turns)
 }
 
@@ -149,6 +157,8 @@ mod tests {
         (b"\0\0\0\x0d\0\x12\0\0\0\0\0\x01\0\x03app", b"", "Kafka"),
         (b"\x10\x0d\0\x04MQTT\x04\x02\0\x3c\0\x01a", b"", "MQTT"),
         (b"AMQP\0\0\x09\x01", b"", "AMQP"),
+        (b"USER x\r\n", b"220 ready\r\n", "FTP"),
+        (b"EHLO x\r\n", b"220 ready\r\n", "alternating"),
         (b"", b"220 ready\r\n", "alternating"),
         (b"hello", b"hi", "alternating"),
     ];

@@ -411,7 +411,11 @@ impl TlsDissector {
         let records = &self.sides[side as usize].records;
         let (held, end) = (records.held(), records.end());
         if let Some(what) = held.get(HEAD + 1) {
-            let name = RedactedName::number("alert ", (*what).into());
+            let what_ends = match side {
+                EventStreamDirection::There => "client alert ",
+                EventStreamDirection::Back => "alert ",
+            };
+            let name = RedactedName::number(what_ends, (*what).into());
             found.push(DissectorEvent::named(0, ExchangeRole::Response, name));
         }
         let at = if side == EventStreamDirection::Back {
@@ -430,7 +434,7 @@ impl TlsDissector {
         }
         if end - at == HIDDEN_ALERT {
             // An alert in place of the client's Finished rejects the server's flight; the reason is encrypted.
-            let name = RedactedName::fixed("alert (encrypted)");
+            let name = RedactedName::fixed("client alert (encrypted)");
             found.push(DissectorEvent::named(0, ExchangeRole::Response, name));
             self.finish(self.server_end, found);
             self.phase = TlsPhase::Data;

@@ -297,6 +297,16 @@ impl RequestConnection {
         }
     }
 
+    /// Whether no data of either direction waits for its acknowledgement.
+    fn is_all_acknowledged(&self) -> bool {
+        let mut sent = self.directions.iter().zip([1, 0]);
+        sent.all(|(sent, other)| {
+            let known = self.directions[other].acknowledged;
+            let end = sent.left.end().max(sent.farthest.end());
+            known.map_or(end == 0, |(up_to, _)| up_to >= end)
+        })
+    }
+
     /// A side acknowledges data of the other direction and announces its window, at the door where the data's sender hears it.
     pub(super) fn acknowledged(
         &mut self,
@@ -317,6 +327,9 @@ impl RequestConnection {
         let is_old = own.acknowledged.is_some_and(|(known, _)| up_to < known);
         if is_news {
             own.acknowledged = Some((up_to, at_ns));
+        }
+        if self.is_all_acknowledged() {
+            self.quiet.all_acknowledged(at_ns);
         }
         let sent = &self.directions[1 - direction as usize];
         // Of data that was sent again it is not known which copy was acknowledged (Karn and Partridge 1987).

@@ -2,43 +2,10 @@
 //! retransmissions, time with a full window, the longest quiet time. They are the same row as for connections of captures.
 
 use crate::exchange::ExchangeEnd;
+use crate::quiet_time::QuietTime;
 use stackline_events::EventValue;
-use stackline_events::catalogue::rows::TcpConnection;
+use stackline_events::catalogue::rows::{TcpConnection, TcpTransfer};
 use stackline_events::unit_ids::{self, EventStreamDirection};
-
-/// The longest time without data on a connection, and what ended it.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct QuietTime {
-    /// When data passed last, ns.
-    data_ns: Option<u64>,
-    /// The longest time without data, ns.
-    longest_ns: u64,
-    /// What ended it: data of the initiator or the responder, or a retransmission.
-    until: &'static str,
-}
-
-impl QuietTime {
-    /// Data passes, new or sent again: a quiet time ends.
-    pub(super) fn end(&mut self, at_ns: u64, direction: EventStreamDirection, is_new: bool) {
-        let quiet_ns = self
-            .data_ns
-            .map_or(0, |data_ns| at_ns.saturating_sub(data_ns));
-        self.data_ns = Some(self.data_ns.unwrap_or(0).max(at_ns));
-        if quiet_ns > self.longest_ns {
-            self.longest_ns = quiet_ns;
-            self.until = match (is_new, direction) {
-                (false, _) => "retransmission",
-                (true, EventStreamDirection::There) => "initiator",
-                (true, EventStreamDirection::Back) => "responder",
-            };
-        }
-    }
-
-    /// The receiver has room again: the time before it was no quiet time, as its full window explains it.
-    pub(super) fn restart(&mut self, at_ns: u64) {
-        self.data_ns = Some(self.data_ns.unwrap_or(0).max(at_ns));
-    }
-}
 
 /// The totals of a finished connection without an answered request.
 #[derive(Clone, Debug)]
@@ -62,13 +29,20 @@ pub struct TransferAccount {
     /// How often a window became zero.
     pub(super) zero_windows: u64,
     pub(super) quiet: QuietTime,
+    /// The thread of each end that wrote or read its data; 0 if that was not seen.
+    pub threads: [u32; 2],
     /// How it ended: `reset`, `closed`, or `open`.
     pub(super) end: &'static str,
 }
 
 impl TransferAccount {
-    /// Emits the row of the connection at a host.
-    pub fn emit(&self, host: &str, emit: &mut crate::exchange_events::RequestEventSink<'_>) {
+    /// Emits the rows of the connection at a host; `programs` are those of its ends, empty where they are not known.
+    pub fn emit(
+        &self,
+        host: &str,
+        programs: [&str; 2],
+        emit: &mut crate::exchange_events::RequestEventSink<'_>,
+    ) {
         let [initiator, responder] =
             [&self.ends[0], &self.ends[1]].map(|end| end.address.to_string());
         let flow = self.flow & unit_ids::LAST_FLOW;
@@ -87,10 +61,21 @@ impl TransferAccount {
             again_back: self.again[back].into(),
             zero_windows: self.zero_windows.into(),
             window_full_ns: self.full_ns.into(),
-            quiet_ns: self.quiet.longest_ns.into(),
-            quiet_until: self.quiet.until.into(),
+            quiet_ns: self.quiet.longest_ns().into(),
+            quiet_until: self.quiet.until().into(),
             end: self.end.into(),
             ..TcpConnection::default()
+        };
+        row.emit_on(host, self.span_ns.0, emit);
+        let pauses = self.quiet.pauses();
+        let row = TcpTransfer {
+            stream: unit_ids::stream(flow, EventStreamDirection::There).into(),
+            initiator_program: programs[there].into(),
+            responder_program: programs[back].into(),
+            pauses_there: pauses[there].count.into(),
+            paused_there_ns: pauses[there].ns.into(),
+            pauses_back: pauses[back].count.into(),
+            paused_back_ns: pauses[back].ns.into(),
         };
         row.emit_on(host, self.span_ns.0, emit);
     }

@@ -184,6 +184,11 @@ catalogue! {
     }
         "a connection in a capture, at its first packet: round trips, bytes, retransmitted segments (including those that fill a gap late), time with a full window, longest quiet period, how it ended";
 
+    TcpTransfer = "TCP_TRANSFER", Protocol: {
+        stream, initiator_program, responder_program, pauses_there, paused_there_ns, pauses_back, paused_back_ns,
+    }
+        "of a `TCP_CONNECTION`: the programs at its ends, where known, and the pauses before new data of each end that neither a loss nor a full window explains: their number and sum";
+
     TcpState = "TCP_STATE", Protocol: { unit, stream, offset, bytes, state, local, remote }
         "the sender's congestion state changes: open, disorder, cwr, recovery, loss";
 
@@ -447,6 +452,9 @@ catalogue! {
 
     ObserverCost = "OBSERVER_COST", Tool: { batches, without_ns, with_ns, spread_ns }
         "CPU time (elapsed time if tracing stops programs) of a message and its answer between two threads, with tracing off and on: medians of batches, and half their interquartile range";
+
+    ProgramEnd = "PROGRAM_END", Tool: { program, pid, code, signal, is_last }
+        "a program that `trace` started ended by itself: before the trace did, or, for the last program (`is_last` 1), with a failure; `code` is its exit code, `signal` the signal that killed it";
 
     EventsLost = "EVENTS_LOST", Tool: { count, seen }
         "events lost because a buffer was full, since the last `EVENTS_LOST`; for `trace`, lost packets and records, and how many were seen so far";

@@ -162,39 +162,51 @@ fn others(context: &FindingContext<'_>) -> Option<Finding> {
 /// Data of calls occupies a link for at most this many times as long as the calls took (more than 1, as several may be in flight at once).
 const WITHIN_CALLS: f64 = 1.5;
 
-/// The finding about calls made one after another whose data takes long to transmit: the link is idle between calls, but each waits for it.
+/// The finding about calls or turns made one after another whose data takes long to transmit: the link is idle between them, but each
+/// waits for it, in both directions.
 fn sending(context: &FindingContext<'_>) -> Option<Finding> {
     let measurement = &context.measurement;
     let [part] = measurement.parts.as_slice() else {
         return None;
     };
     let port = measurement.fullest()?;
-    let (there, _) = part.paths.as_ref()?;
-    let rate = port.hop.rate_bit_s?;
-    let side = if path::path_contains_port(there, port) {
-        PairSide::Initiator
-    } else {
-        PairSide::Responder
-    };
-    let bytes = measurement.own_bytes(part, side, port);
-    let own = 8.0 * to_f64(bytes) / rate / part.basis_s();
+    let (own, bytes) = own_sending(measurement, part, port)?;
     // If transmitting takes longer than all calls, the procedure moves other data too.
     if own > WITHIN_CALLS {
         return None;
     }
-    let own = own.min(1.0);
-    if part.work != PartWorkload::Calls || own < MOST {
+    // What goes the other way over the same link is sent while nothing comes back.
+    let (back, back_bytes) = opposite_port(measurement, port)
+        .and_then(|back| own_sending(measurement, part, back))
+        .filter(|(back, _)| *back >= LEAST && own + back <= WITHIN_CALLS)
+        .unwrap_or_default();
+    let (own, bytes) = ((own + back).min(1.0), bytes + back_bytes);
+    if !part.work.is_answered() || own < MOST {
         return None;
     }
+    let directions = if back > 0.0 {
+        " in both directions"
+    } else {
+        ""
+    };
+    let (whose, each) = match part.work {
+        PartWorkload::Calls => (
+            "the calls' data",
+            format!(
+                ", {} per call",
+                units::format_size(bytes / part.calls().n().max(1))
+            ),
+        ),
+        _ => ("the turns' data", String::new()),
+    };
     let sentence = format!(
-        "the link {} ({}) spends {} transmitting the calls' data, {} per call",
+        "the link {} ({}) spends {} transmitting {whose}{directions}{each}",
         port.name,
         port.rate(),
         part.of_its_time(own),
-        units::format_size(bytes / part.calls().n().max(1))
     );
     let figure = format!(
-        "{}: {} at {}",
+        "{}: {} at {}{directions}",
         port.name,
         units::format_size(bytes),
         port.rate()
@@ -203,6 +215,50 @@ fn sending(context: &FindingContext<'_>) -> Option<Finding> {
         .finding(context, own, 0.9, sentence)
         .because(measurement.figure(figure));
     Some(finding.attempt_by(faster_link(port), faster(std::iter::once(port))))
+}
+
+/// The share of a part's time in which a port transmits the part's data, and how many bytes these are; `None` without a rate.
+fn own_sending(
+    measurement: &FindingMeasurement<'_>,
+    part: &MeasuredPart<'_>,
+    port: &PathPort,
+) -> Option<(f64, u64)> {
+    let (there, _) = part.paths.as_ref()?;
+    let side = match path::path_contains_port(there, port) {
+        true => PairSide::Initiator,
+        false => PairSide::Responder,
+    };
+    // Acknowledgements of what goes the other way are no data.
+    let bytes = measurement
+        .own_bytes(part, side, port)
+        .min(most_bytes(part, side));
+    let share = 8.0 * to_f64(bytes) / port.hop.rate_bit_s? / part.basis_s();
+    Some((share, bytes))
+}
+
+/// The most bytes that a side's data takes on a link: its payload, and as much again for headers of small packets and retransmissions.
+fn most_bytes(part: &MeasuredPart<'_>, side: PairSide) -> u64 {
+    let payload = part.records.iter().map(|record| match side {
+        PairSide::Initiator => record
+            .initiator
+            .sent_bytes
+            .max(record.responder.received_bytes),
+        PairSide::Responder => record
+            .responder
+            .sent_bytes
+            .max(record.initiator.received_bytes),
+    });
+    payload.sum::<u64>().saturating_mul(2)
+}
+
+/// The other direction of a port's link, if measured packets cross it.
+fn opposite_port<'m>(
+    measurement: &'m FindingMeasurement<'_>,
+    port: &PathPort,
+) -> Option<&'m PathPort> {
+    let (from, to) = &port.hop.ends;
+    let mut ports = measurement.ports.iter();
+    ports.find(|other| (&other.hop.ends.0, &other.hop.ends.1) == (to, from))
 }
 
 /// The finding about calls that wait behind other traffic, which does not fill the link all the time.

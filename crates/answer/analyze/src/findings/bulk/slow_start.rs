@@ -35,12 +35,13 @@ fn by_states(
     part: &MeasuredPart<'_>,
     account: &PartTimeShares,
 ) -> Option<Finding> {
-    let (side, own) = account.most(|states| states.slow_start)?;
+    let held = account.most(|states| states.slow_start)?;
+    let own = held.share;
     let share = own * part.weight;
     if share < LEAST {
         return None;
     }
-    let (host, initial) = (part.host(side), INITIAL);
+    let (host, initial) = (held.hosts(part), INITIAL);
     let begins = if connection_per_call::comes_and_goes(part) {
         " on each new connection"
     } else {

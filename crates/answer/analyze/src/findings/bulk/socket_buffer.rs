@@ -32,12 +32,13 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
 /// The finding about calls whose messages are longer than the send buffer.
 fn of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     let account = context.account(part)?;
-    let (side, own) = account.most(|states| states.send_buffer)?;
+    let held = account.most(|states| states.send_buffer)?;
+    let (side, own) = (held.side, held.share);
     let share = own * part.weight;
     if !part.work.is_answered() || share < LEAST {
         return None;
     }
-    let host = part.host(side);
+    let host = held.hosts(part);
     let buffer = part.setting_of(side, "send_buffer");
     let size = buffer.map_or_else(String::new, |bytes| {
         format!(" of {}", units::format_size(bytes))

@@ -45,7 +45,8 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
 /// The finding about calls whose messages are longer than the receiver's window.
 fn of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     let account = context.account(part)?;
-    let (side, own) = account.most(|states| states.receive_window)?;
+    let held = account.most(|states| states.receive_window)?;
+    let (side, own) = (held.side, held.share);
     let share = own * part.weight;
     if !part.work.is_answered() || share < LEAST {
         return None;
@@ -55,8 +56,12 @@ fn of_calls(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Fin
         part.offered_of(part.setting_of(opposite_side(side), "receive_buffer")?),
         part.round_trip_s()?,
     );
+    let beside = match held.is_of_both {
+        true => format!(", together with {reader}, which waits for that of {sender}"),
+        false => String::new(),
+    };
     let sentence = format!(
-        "messages are longer than the window of {reader}: with {} per round trip of {}, {sender} waits for it {}",
+        "messages are longer than the window of {reader}: with {} per round trip of {}, {sender} waits for it {}{beside}",
         units::format_size(window),
         units::format_time(trip),
         part.of_its_time(own)

@@ -45,8 +45,9 @@ fn by_segments(context: &FindingContext<'_>) -> Option<Finding> {
 /// The finding from the states that senders report, where other waits hide the delay of single units.
 fn by_states(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     terms(part)?;
-    let (side, own) = context.account(part)?.most(|states| states.nagle)?;
-    let (share, host) = (own * part.weight, part.host(side));
+    let held = context.account(part)?.most(|states| states.nagle)?;
+    let own = held.share;
+    let (share, host) = (own * part.weight, held.hosts(part));
     if share < LEAST {
         return None;
     }

@@ -137,13 +137,19 @@ impl PartTimeShares {
         self
     }
 
-    /// The side that spent most time in a state, and the share of the time that this explains.
-    pub(crate) fn most(&self, state: fn(&States) -> f64) -> Option<(PairSide, f64)> {
-        let most = self
+    /// The side that spent most time in a state, and the share of the time that this explains on both sides: those of calls and turns
+    /// take turns, so their times add up.
+    pub(crate) fn most(&self, state: fn(&States) -> f64) -> Option<StateShare> {
+        let (side, most) = self
             .sides
             .iter()
-            .max_by(|a, b| state(&a.1).total_cmp(&state(&b.1)));
-        most.map(|(side, states)| (*side, self.explained(state(states))))
+            .max_by(|a, b| state(&a.1).total_cmp(&state(&b.1)))?;
+        let whole: f64 = self.sides.iter().map(|(_, states)| state(states)).sum();
+        Some(StateShare {
+            side: *side,
+            is_of_both: whole - state(most) >= SHARED * whole,
+            share: self.explained(whole.min(1.0)),
+        })
     }
 
     /// The share of the time that losses explain: retransmissions, timeouts, and the window that a loss left small.
@@ -187,6 +193,34 @@ impl PartTimeShares {
             1.0
         };
         (whole - self.used - self.unread - self.down).max(0.0)
+    }
+}
+
+/// The time of both sides in one state.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StateShare {
+    /// The side that has most of it.
+    pub(crate) side: PairSide,
+    /// Whether the other side has much of it too.
+    pub(crate) is_of_both: bool,
+    /// The share of the part's time that it explains, 0 to 1.
+    pub(crate) share: f64,
+}
+
+/// From this share of the sides' time in a state on, a side is named beside the other.
+const SHARED: f64 = 0.2;
+
+impl StateShare {
+    /// The hosts that have it, in words: `a`, `a and b`.
+    pub(crate) fn hosts(&self, part: &MeasuredPart<'_>) -> String {
+        match self.is_of_both {
+            true => format!(
+                "{} and {}",
+                part.host(self.side),
+                part.host(self.side.other())
+            ),
+            false => part.host(self.side).to_owned(),
+        }
     }
 }
 

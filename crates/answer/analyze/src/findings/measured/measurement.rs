@@ -365,6 +365,22 @@ impl<'c> FindingMeasurement<'c> {
         self.parts.iter().map(|part| part.weight * of(part)).sum()
     }
 
+    /// The number of counted runs in which the emulator was overloaded, and of all counted runs.
+    pub(crate) fn overloaded_runs(&self) -> (u64, u64) {
+        let records = || self.parts.iter().flat_map(|part| &part.records);
+        let runs: BTreeSet<u32> = records().map(|record| record.run).collect();
+        let is_overloaded = |record: &&&RunRecord| {
+            let network = record.network.as_ref();
+            let emulation = network.and_then(|network| network.emulation.as_ref());
+            emulation.is_some_and(|emulation| emulation.overload.is_some())
+        };
+        let overloaded: BTreeSet<u32> = records()
+            .filter(is_overloaded)
+            .map(|record| record.run)
+            .collect();
+        (overloaded.len() as u64, runs.len() as u64)
+    }
+
     /// Evidence from records: its time is that of all counted runs.
     pub(crate) fn figure(&self, what: String) -> Evidence {
         let from_ns = self.spans().map(|run| run.from_ns).min().unwrap_or(0);

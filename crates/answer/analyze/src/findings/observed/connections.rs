@@ -1,7 +1,7 @@
 //! Connections of any programs in runs without measurements, from monitors (`TCP_INFO`) and captures (`TCP_CONNECTION`), and the report of
 //! the connection that shows a symptom most. Neither operations nor paths of these connections are known.
 
-use crate::captured_connections::{CapturedConnection, connection};
+use crate::captured_connections::{CapturedConnection, ConnectionTransfers, connection};
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::Finding;
 use crate::findings::kind::FindingKind;
@@ -83,10 +83,10 @@ pub(crate) fn collect_captured(log: &FindingEventLog<'_>) -> Vec<(u32, CapturedC
     let known_flows: BTreeSet<i64> = known
         .map(|request| i64::from(unit_ids::parts(request.unit).0))
         .collect();
-    let all = log
-        .rows("TCP_CONNECTION")
-        .iter()
-        .map(|row| (*row, connection(log.input.events, *row as usize)));
+    let events = log.input.events;
+    let rows = |keyword: &str| log.rows(keyword).iter().map(|row| *row as usize);
+    let transfers = ConnectionTransfers::of(events, rows("TCP_TRANSFER"));
+    let all = rows("TCP_CONNECTION").map(|row| (row as u32, connection(events, row, &transfers)));
     all.filter(|(_, one)| !known_flows.contains(&one.flow))
         .collect()
 }

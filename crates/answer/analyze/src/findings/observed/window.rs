@@ -1,5 +1,6 @@
 //! Observed window: a sender of any program that waits for the receiver's window, according to a monitor, a capture or a QUIC log.
 
+use crate::captured_connections::CapturedConnection;
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, percent};
 use crate::findings::kind::{Find, FindingKind};
@@ -8,6 +9,7 @@ use crate::findings::observed::connections::{
     report_worst_connection, share,
 };
 use crate::findings::observed::quic::collect_logged;
+use crate::findings::observed::transfers::sender_of;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "observed_window",
@@ -40,28 +42,9 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
             rows: one.rows,
         }
     });
-    let of_captures = collect_captured(log).into_iter().map(|(row, one)| {
-        let share = share(one.window_full_ns as f64, one.duration_ns);
-        let sentence = format!(
-            "the receiver's window between {} and {} was full for {} of their connection time",
-            one.initiator,
-            one.responder,
-            percent(share)
-        );
-        let figures = format!(
-            "{} > {}: {} with a full window, zero windows: {}",
-            one.initiator,
-            one.responder,
-            format_ns(one.window_full_ns as f64),
-            one.zero_windows
-        );
-        ObservedSymptom {
-            share,
-            sentence,
-            figures,
-            rows: vec![row],
-        }
-    });
+    let of_captures = collect_captured(log)
+        .into_iter()
+        .map(|(row, one)| full_window(row, &one));
     let of_logs = collect_logged(log).into_iter().map(|one| {
         let (blocked_ns, host) = (one.blocked_ns as f64, one.host);
         let share = share(blocked_ns, one.covered_ns.unsigned_abs());
@@ -80,4 +63,34 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     let all = of_monitors.chain(of_captures).chain(of_logs);
     let found = report_worst_connection(&KIND, log, all)?;
     Some(found.attempt("make the receiver read faster, or give it a larger receive buffer"))
+}
+
+/// How long the receiver's window of a captured connection was full, in words.
+fn full_window(row: u32, one: &CapturedConnection) -> ObservedSymptom {
+    let share = share(one.window_full_ns as f64, one.duration_ns);
+    let share_in_words = percent(share);
+    let [initiator, responder] = [0, 1].map(|end| one.end_in_words(end));
+    let sentence = match sender_of(one) {
+        Some(sender) => format!(
+            "the window of {} was full for {share_in_words} of its connection time: {} waits until it reads",
+            one.end_in_words(1 - sender),
+            one.end_in_words(sender)
+        ),
+        None => format!(
+            "the receiver's window between {initiator} and {responder} was full for {share_in_words} of their connection time"
+        ),
+    };
+    let figures = format!(
+        "{} > {}: {} with a full window, zero windows: {}",
+        one.initiator,
+        one.responder,
+        format_ns(one.window_full_ns as f64),
+        one.zero_windows
+    );
+    ObservedSymptom {
+        share,
+        sentence,
+        figures,
+        rows: vec![row],
+    }
 }

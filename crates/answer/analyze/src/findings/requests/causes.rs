@@ -21,6 +21,7 @@ mod broker_causes;
 mod client_causes;
 mod failures;
 mod order_causes;
+pub(crate) mod program_ends;
 mod sender_window;
 mod server_causes;
 mod set_up;
@@ -38,6 +39,7 @@ macro_rules! kinds {
 }
 
 kinds! {
+    PROGRAM_ENDED "program_ended" "in a trace: a program that should have gone on serving ended by itself, or the traced program crashed" program_ends program_ended
     UNANSWERED "unanswered_requests" "in traced requests: nothing answered them until the client gave up" set_up unanswered
     FAILED "failed_requests" "in traced requests: their answers report failure, such as HTTP 4xx and 5xx" failures failed
     ENDED "server_ends_connection" "in traced requests: the server closed or reset their connection instead of answering" failures ended
@@ -72,8 +74,9 @@ kinds! {
     REQUEST_HELD "request_held" "in traced requests: Nagle's algorithm waits for a delayed acknowledgement" transit_causes held
 }
 
-/// The names of kinds about failed requests, whose share is of requests and not of time.
-pub(crate) const FAILURES: [&str; 3] = [UNANSWERED.name, ENDED.name, FAILED.name];
+/// The names of kinds about failures, whose share is of requests or programs and not of time.
+pub(crate) const FAILURES: [&str; 4] =
+    [PROGRAM_ENDED.name, UNANSWERED.name, ENDED.name, FAILED.name];
 
 /// The shares of requests' time that set-up and the network take, in words.
 fn without_place_in_words(costs: &RequestCosts) -> String {

@@ -88,14 +88,35 @@ const ALERTS: &[(&str, &str)] = &[
 #[must_use]
 pub(crate) fn is_introduction(protocol: &str, name: &str) -> bool {
     let command = name.split([' ', ':']).next().unwrap_or_default();
-    protocol == "RESP" && ["CLIENT", "COMMAND", "HELLO"].contains(&command)
+    match protocol {
+        "RESP" => ["CLIENT", "COMMAND", "HELLO"].contains(&command),
+        "FTP" => FTP_PROBES.contains(&command),
+        _ => false,
+    }
+}
+
+/// Commands by which clients of FTP find out what a server can do: a refusal is an ordinary answer.
+const FTP_PROBES: [&str; 13] = [
+    "AUTH", "CLNT", "EPRT", "EPSV", "FEAT", "HOST", "LANG", "MDTM", "MLSD", "MLST", "OPTS", "SIZE",
+    "SYST",
+];
+
+/// Before the status of a handshake that its client ended with an alert.
+const OF_CLIENT: &str = "client ";
+
+/// Whether the client ended a handshake with an alert: it does not accept what the server sent.
+#[must_use]
+pub(crate) fn is_client_alert(protocol: &str, status: &str) -> bool {
+    let of_client = status.strip_prefix(OF_CLIENT);
+    of_client.is_some_and(|status| is_failure_status(protocol, status))
 }
 
 /// Whether a status says that its request failed: HTTP 4xx and 5xx, gRPC other than 0, errors of databases, brokers and caches, TLS alerts.
 /// An answer that nothing was found is not a failure there.
 #[must_use]
 pub fn is_failure_status(protocol: &str, status: &str) -> bool {
-    let is_http = protocol.starts_with("HTTP")
+    // HTTP and FTP: three digits, of which the first says what went wrong.
+    let is_http = (protocol.starts_with("HTTP") || protocol == "FTP")
         && status.len() == 3
         && (status.starts_with('4') || status.starts_with('5'));
     let is_grpc = status
@@ -104,18 +125,23 @@ pub fn is_failure_status(protocol: &str, status: &str) -> bool {
     let is_error =
         ERRORS_FAIL.contains(&protocol) && ERRORS.iter().any(|word| status.starts_with(word));
     let is_alert = protocol.contains("TLS")
-        && status
+        && without_side(status)
             .strip_prefix("alert ")
             .is_some_and(|code| !GOODBYES.contains(&code));
     let is_redis = protocol == "RESP" && REDIS.split(' ').any(|word| word == status);
     is_http || is_grpc || is_error || is_alert || (is_redis && !status.is_empty())
 }
 
+/// A status without the side that it is of.
+fn without_side(status: &str) -> &str {
+    status.strip_prefix(OF_CLIENT).unwrap_or(status)
+}
+
 /// A status with its meaning, if that is known: `ERROR 42P01, no such table`.
 pub(crate) fn status_in_words(protocol: &str, status: &str) -> String {
     let is_alert = protocol.contains("TLS");
     let code = match protocol {
-        _ if is_alert => status.strip_prefix("alert "),
+        _ if is_alert => without_side(status).strip_prefix("alert "),
         "PostgreSQL" => status.rsplit(' ').next(),
         "MySQL" => status
             .split_once('(')
@@ -154,6 +180,9 @@ mod tests {
             ("RESP", "ERROR"),
             ("memcached", "ERROR"),
             ("TLS, alternating", "alert 48"),
+            ("TLS", "client alert 42"),
+            ("FTP", "550"),
+            ("TLS", "client alert (encrypted)"),
         ] {
             assert!(is_failure_status(protocol, status), "{protocol} {status}");
         }
@@ -171,6 +200,7 @@ mod tests {
             ("memcached", "miss"),
             ("alternating", "ERROR"),
             ("TLS, alternating", "alert 0"),
+            ("TLS", "client alert 0"),
             ("TLS", "TLS 1.3"),
         ] {
             assert!(!is_failure_status(protocol, status), "{protocol} {status}");
@@ -206,6 +236,11 @@ mod tests {
                 "alert 48, an unknown certificate authority",
             ),
             ("TLS", "alert 4", "alert 4"),
+            (
+                "TLS",
+                "client alert 45",
+                "client alert 45, an expired certificate",
+            ),
             ("HTTP/1.1", "404", "404"),
         ] {
             assert_eq!(status_in_words(protocol, status), words);

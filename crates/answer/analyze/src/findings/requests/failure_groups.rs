@@ -4,7 +4,7 @@
 use crate::findings::requests::ends_in_words::{
     address, both_ends, client_in_words, server_with_port,
 };
-use crate::findings::requests::failed_status::status_in_words;
+use crate::findings::requests::failed_status::{is_client_alert, status_in_words};
 use crate::findings::requests::request::{REFUSED, SILENT, TracedRequest};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,9 +24,11 @@ pub(super) struct FailedGroup<'l> {
 impl<'l> FailedGroup<'l> {
     /// The largest group of these failed requests, of which there must be at least one.
     pub(super) fn largest(failed: &[&'l TracedRequest], all: &'l [TracedRequest]) -> Self {
-        let mut by_ends: BTreeMap<String, Vec<&TracedRequest>> = BTreeMap::new();
+        let mut by_ends: BTreeMap<(bool, String), Vec<&TracedRequest>> = BTreeMap::new();
         for request in failed {
-            by_ends.entry(both_ends(request)).or_default().push(request);
+            let by_client = is_client_alert(&request.protocol, &request.status);
+            let ended = by_ends.entry((by_client, both_ends(request)));
+            ended.or_default().push(request);
         }
         let largest = by_ends
             .into_values()
@@ -55,6 +57,23 @@ impl<'l> FailedGroup<'l> {
     ) -> String {
         let counted = self.count_among(all);
         self.sentence(&server_with_port(self.first()), did, &counted, how, detail)
+    }
+
+    /// Handshakes that the client ended: `curl ended 1 of 1 handshake with nginx: client alert 48, an unknown ... (1)`.
+    pub(super) fn ended_by_client_in_words(&self, all: &[TracedRequest], how: &str) -> String {
+        let (client, server) = (
+            client_in_words(self.first()),
+            server_with_port(self.first()),
+        );
+        let ends = both_ends(self.first());
+        let handshakes = all
+            .iter()
+            .filter(|one| one.protocol == self.first().protocol && both_ends(one) == ends);
+        let (failed, handshakes) = (self.failed.len(), count(handshakes.count(), "handshake"));
+        let (consequence, elsewhere) = (&self.consequence, self.elsewhere());
+        format!(
+            "{client} ended {failed} of {handshakes} with {server}: {how}{consequence}{elsewhere}"
+        )
     }
 
     /// The same for connections that were not set up.

@@ -84,6 +84,18 @@ impl<'c> GivenUpRequests<'c> {
         (least > 0.0 && usual <= ALIKE * least).then(|| two_digits(least))
     }
 
+    /// Whether the server's thread has read one of them.
+    pub(super) fn were_read(&self) -> bool {
+        self.failed.iter().any(|one| one.work.is_some())
+    }
+
+    /// Whether no program has read any of them, although programs of the server's host are traced: the client is one.
+    pub(super) fn were_left_unread(&self) -> bool {
+        let is_seen = |one: &TracedRequest| one.client == one.server && one.client_pid.is_some();
+        let is_unread = |one: &TracedRequest| one.server_pid.is_none() && one.work.is_none();
+        self.are_all(|one| is_seen(one) && is_unread(one) && !one.is_unopened)
+    }
+
     pub(super) fn again_in_words(&self) -> String {
         match self.again {
             0 => String::new(),

@@ -44,6 +44,9 @@ pub struct NamedRequests {
     /// The times of those that were answered, in ascending order, ns.
     #[serde(skip)]
     pub times_ns: Vec<u64>,
+    /// The ids (units) of all of them.
+    #[serde(skip)]
+    pub units: Vec<i64>,
 }
 
 impl NamedRequests {
@@ -94,6 +97,7 @@ fn named_requests<'r>(
         named.is_made_for_others =
             request.parent.is_some() && (named.count == 0 || named.is_made_for_others);
         named.count += 1;
+        named.units.push(request.unit);
         named.failed += u64::from(request.has_no_good_answer());
         // A request made on behalf of another one is not background.
         let is_background = request.parent.is_none() && request.is_background();

@@ -269,8 +269,8 @@ impl TracedRequest {
         let is_set_up =
             !self.is_unopened && SET_UPS.iter().any(|words| self.name.starts_with(words));
         // Redis answers `ERR` to a client's introduction that it does not know; a refused login has another word.
-        let is_answer =
-            is_introduction(&self.protocol, &self.name) && self.status.starts_with("ERR");
+        let is_answer = is_introduction(&self.protocol, &self.name)
+            && (self.protocol == "FTP" || self.status.starts_with("ERR"));
         let is_tried = self.is_call || is_set_up;
         is_tried && !is_answer && is_failure_status(&self.protocol, &self.status)
     }

@@ -351,3 +351,39 @@ fn dropped_datagrams_are_named_with_their_flow_and_what_arrives() {
     assert!(kinds(&datagrams(500, 2, "early packet discard")).is_empty());
     assert!(kinds(&datagrams(500, 1500, "queue full")).is_empty());
 }
+
+/// A transfer of the initiator, which pauses for so many ms in all; the longest pause takes so many.
+fn transfer(full_ms: u64, paused_ms: u64, longest_ms: u64) -> EventTable {
+    let mut events = connection(0, full_ms, longest_ms, "initiator");
+    let mut values = [EventValue::Number(0); 7];
+    (values[1], values[2]) = (EventValue::from("backup"), EventValue::from("curl"));
+    (values[3], values[4]) = (EventValue::Number(9), EventValue::from(paused_ms * MS));
+    events.push("TCP_TRANSFER", "khons", SECOND, &values);
+    events
+}
+
+#[test]
+fn of_a_transfer_the_side_that_holds_it_up_is_named_with_its_program() {
+    let sentences = |events| {
+        let given = observed(events, Some("capture"));
+        let found = diagnose(&input(&given));
+        let said = |one: Finding| format!("{} {}", one.kind, one.sentence);
+        found.into_iter().map(said).collect::<Vec<_>>()
+    };
+    // Many pauses are one finding, also where one of them is long.
+    let paused = sentences(transfer(0, 1_800, 600));
+    assert_eq!(paused.len(), 1, "{paused:?}");
+    let wanted = "observed_application backup (10.0.0.1:9009) sends 14.5 MB to curl (10.0.0.2:80) with 9 pauses of 1.80 s in all, 90 % of their connection time";
+    assert!(paused[0].starts_with(wanted), "{paused:?}");
+    let unread = sentences(transfer(1_900, 0, 0));
+    let wanted = "observed_window the window of curl (10.0.0.2:80) was full for 95 % of its connection time: backup (10.0.0.1:9009) waits";
+    assert!(unread[0].starts_with(wanted), "{unread:?}");
+    assert!(sentences(transfer(0, 50, 5)).is_empty());
+    let given = observed(transfer(0, 1_800, 600), Some("capture"));
+    let found = find_transfers(&input(&given));
+    let [one] = found.as_slice() else {
+        panic!("{found:?}")
+    };
+    assert_eq!((one.bytes, one.seconds, one.paused), (14_480_000, 2.0, 0.9));
+    assert!((one.goodput_bit_s - 57.92e6).abs() < 1.0);
+}

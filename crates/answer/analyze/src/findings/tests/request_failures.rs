@@ -3,7 +3,7 @@
 use super::request_account::nothing;
 use super::requests::{Planted, found, table, ten};
 use super::*;
-use stackline_events::unit_ids;
+use stackline_events::{EventValue, unit_ids};
 
 /// The findings of requests with a connection each, whose servers listen at these ports.
 fn found_at(requests: &[Planted], ports: &[u16]) -> Vec<Finding> {
@@ -253,4 +253,90 @@ fn whose_connection_was_not_accepted_waits_for_the_program_of_its_port() {
         sentence.starts_with("httpd on b (port 80) did not answer 4 of 4 requests"),
         "{sentence}"
     );
+}
+
+/// A client that does not accept a certificate ends the handshake: it, not the server, is named.
+#[test]
+fn a_client_that_ends_a_handshake_is_named() {
+    let handshake = |status| Planted {
+        protocol: "TLS",
+        name: "handshake",
+        status,
+        programs: Some(("curl", "openssl")),
+        ..Planted::of(0, &[("there", 1), ("work", 1)])
+    };
+    let by_client = found(&ten(&handshake("client alert 48")));
+    assert_eq!(by_client[0].kind, "failed_requests", "{by_client:?}");
+    let wanted = "curl on a ended 10 of 10 handshakes with openssl on b: client alert 48";
+    assert!(by_client[0].sentence.starts_with(wanted), "{by_client:?}");
+    assert!(by_client[0].sentence.contains("certificate authority"));
+    let by_server = found(&ten(&handshake("alert 40")));
+    let wanted = "openssl on b answered 10 of 10 requests";
+    assert!(by_server[0].sentence.starts_with(wanted), "{by_server:?}");
+}
+
+/// Servers that end are found before what that does to requests; a daemon's first process and the traced program's own exit code are
+/// no failures.
+#[test]
+fn programs_that_end_come_first() {
+    let reset = Planted {
+        unknown: Some("the server reset its connection"),
+        ..Planted::of(0, &[])
+    };
+    let with = |ends: &[(&str, Option<i64>, Option<i64>, i64)]| {
+        let mut events = table(&ten(&reset));
+        for (program, code, signal, is_last) in ends {
+            let row = [
+                (*program).into(),
+                77.into(),
+                (*code).into(),
+                (*signal).into(),
+                (*is_last).into(),
+            ];
+            events.push("PROGRAM_END", "b", 1_100 * MS, &row);
+        }
+        of_events(&events)
+    };
+    let killed = with(&[("httpd", None, Some(9), 0), ("curl", Some(56), None, 1)]);
+    assert_eq!(killed[0].kind, "program_ended");
+    let wanted = "httpd (process 77) on b ended with signal 9 before the trace did";
+    assert_eq!(killed[0].sentence, wanted);
+    assert_eq!(killed[1].kind, "server_ends_connection");
+    for harmless in [
+        ("nginx", Some(0), None, 0),
+        ("timeout", Some(124), None, 1),
+        ("wrk", None, Some(2), 1),
+    ] {
+        assert_eq!(with(&[harmless])[0].kind, "server_ends_connection");
+    }
+    assert_eq!(
+        with(&[("curl", None, Some(11), 1)])[0].kind,
+        "program_ended"
+    );
+}
+
+/// Requests that no program has read, on a machine whose programs are traced: waiting longer would not help.
+#[test]
+fn requests_that_nobody_read_are_not_worth_waiting_for() {
+    let given_up = |server| Planted {
+        bytes: (100, 0),
+        unknown: Some("nothing answered it"),
+        gave_up: true,
+        client: "here",
+        server,
+        programs: Some(("curl", "")),
+        ..Planted::of(0, &[("there", 0), ("work", 499)])
+    };
+    let advice = |server| {
+        let mut events = table(&ten(&given_up(server)));
+        // The client's process is known, the server's is not.
+        for unit in 0..10 {
+            let row = [unit.into(), 100.into(), EventValue::Absent, 1.into()];
+            events.push("REQUEST_PROCESS", "here", 1_000 * MS, &row);
+        }
+        format!("{:?}", of_events(&events)[0].tries)
+    };
+    assert!(advice("here").contains("accepts or reads nothing"));
+    assert!(!advice("here").contains("wait longer"));
+    assert!(!advice("b").contains("already given up"));
 }

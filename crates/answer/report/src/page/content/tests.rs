@@ -3,6 +3,8 @@
 use super::super::markup_safe_data::tests::unpack;
 use super::*;
 use crate::testing::traced;
+use stackline_analyze::findings::NamedRequests;
+use stackline_events::unit_ids;
 
 /// Numbers of a column as they are written.
 fn column(head: &Value, bytes: &[u8], name: &str) -> Vec<u64> {
@@ -165,6 +167,29 @@ fn lines_of_requests_have_the_name_of_what_was_asked() {
     let names = request_names(&events);
     assert_eq!(names[&7], "GET /slow/1 200");
     assert_eq!((names[&8].as_str(), names.len()), ("GET", 2));
+}
+
+#[test]
+fn each_line_knows_its_row_among_requests_by_name() {
+    let mut traced = traced::few();
+    let named = |traced: &traced::TracedFixture| {
+        unpack(&pack_content(&traced.content())).0["named"].clone()
+    };
+    assert_eq!(named(&traced), Value::Null);
+    let row = |name: &str, units: &[u64]| NamedRequests {
+        name: name.to_owned(),
+        count: units.len() as u64,
+        units: units.iter().map(|unit| unit_ids::unit(0, *unit)).collect(),
+        ..NamedRequests::default()
+    };
+    traced.named = vec![row("GET /slow/:id", &[1]), row("GET /fast", &[0, 77])];
+    let named = named(&traced);
+    assert_eq!(named["of_line"], json!([1, 0, null]));
+    assert_eq!(
+        (&named["of"], &named["rows"][1]["count"]),
+        (&json!(2), &json!(2))
+    );
+    assert_eq!(named["rows"][0]["name"], "GET /slow/:id");
 }
 
 #[test]

@@ -364,7 +364,7 @@ fn a_server_that_its_client_refuses_in_secret_has_failed() {
     let mut names = dissected.iter().filter(|line| line.contains(" is "));
     assert_eq!(
         names.next_back().map(String::as_str),
-        Some("0 response is alert (encrypted)"),
+        Some("0 response is client alert (encrypted)"),
         "{dissected:?}"
     );
 }

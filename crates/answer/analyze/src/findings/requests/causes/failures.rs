@@ -6,7 +6,7 @@ use crate::findings::finding::Finding;
 use crate::findings::kind::FindingKind;
 use crate::findings::observed::connections::format_ns;
 use crate::findings::requests::ends_in_words::both_ends;
-use crate::findings::requests::failed_status::status_in_words;
+use crate::findings::requests::failed_status::{is_client_alert, status_in_words};
 use crate::findings::requests::failure_groups::{FailedGroup, consequences, count_words};
 use crate::findings::requests::general_names::generalise_request;
 use crate::findings::requests::given_up::deadline_ends;
@@ -97,6 +97,13 @@ pub(crate) fn failed(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Fi
         .map(|request| status_in_words(&request.protocol, &request.status))
         .collect();
     let statuses = count_words(in_words.iter().map(String::as_str));
+    if is_client_alert(&group.first().protocol, &group.first().status) {
+        let sentence = group.ended_by_client_in_words(requests_of(log), &statuses);
+        let found = report_failures(kind, log, &failed, all, sentence);
+        return Some(found.attempt(
+            "check the server's certificate (name, dates, issuer) and the versions that it offers, or what the client trusts: `openssl s_client -connect HOST:PORT` shows them",
+        ));
+    }
     let how = format!(" with {statuses}");
     let sentence = group.requests_in_words(requests_of(log), "answered", &how, "");
     let is_of_client = failed.iter().all(|request| request.status.starts_with('4'));

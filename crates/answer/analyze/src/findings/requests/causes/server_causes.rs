@@ -6,7 +6,7 @@ use crate::findings::kind::FindingKind;
 use crate::findings::requests::causes::TIME_OUT_NS;
 use crate::findings::requests::costs::{PlacelessTaker, RequestCause, RequestCosts};
 use crate::findings::requests::ends_in_words::client_in_words;
-use crate::findings::requests::request::{TracedRequest, server_name};
+use crate::findings::requests::request::{RequestTimes, TracedRequest, server_name};
 use crate::findings::requests::transaction_waits::find_transaction_wait;
 use crate::findings::requests::unassigned::count_unassigned;
 use crate::findings::requests::worst::{
@@ -247,6 +247,65 @@ fn has_silent_answers(costs: &RequestCosts) -> bool {
     silent * 2 > costs.of_cause(RequestCause::Server)
 }
 
+/// What is said of a server that accounts for the time.
+struct TakingServer {
+    /// What it does.
+    does: &'static str,
+    confidence: f64,
+    attempt: String,
+}
+
+impl TakingServer {
+    /// `knows`: its threads were recorded; `untraced`: its process; `is_silent`: most of its time is pauses in answers, seen at clients alone.
+    fn of<'r, R: Iterator<Item = &'r TracedRequest>>(
+        knows: bool,
+        untraced: Option<i64>,
+        is_silent: bool,
+        requests: impl Fn() -> R,
+    ) -> Self {
+        // Without a round trip of their connection, as over UDP, one capture does not distinguish the path from the server.
+        let is_path_unknown = requests().all(|request| {
+            let times = request.times.as_ref();
+            let knows_path = |times: &RequestTimes| {
+                times.is_transit_known || times.is_of_server || times.round_trip.is_some()
+            };
+            request.client != request.server && times.is_some_and(|times| !knows_path(times))
+        });
+        let (does, confidence, attempt) = match (knows, untraced) {
+        _ if is_silent => (
+            "pauses in the middle of answers, or the end of what it sent was lost on the way (the client's side alone does not show which)",
+            0.6,
+            "capture at the server as well: a retransmission there shows a loss".to_owned(),
+        ),
+        (true, _) => (
+            "waits for something that the trace does not show",
+            0.8,
+            "check what it waits for: an answer over a Unix socket or from a host that was not traced, a pipe, another thread".to_owned(),
+        ),
+        (false, Some(pid)) => (
+            "accounts for the time",
+            0.9,
+            format!("it is process {pid} on this machine: as root, run `stackline trace --pid {pid}` while the client sends requests, without `--see`, to see what its threads wait for"),
+        ),
+        (false, None) if is_path_unknown => (
+            "or the path to it accounts for the time",
+            0.6,
+            "capture at both ends, or run `stackline trace` on the server's machine: that tells the path from the server".to_owned(),
+        ),
+        (false, None) => (
+            "accounts for the time",
+            0.9,
+            "run `stackline trace` on the server's machine, as root: it shows what the threads wait for".to_owned(),
+        ),
+    };
+        Self {
+            does,
+            confidence,
+            attempt,
+        }
+    }
+}
+
 /// A server's unassigned requests are mentioned only if they are at least 1 / this of the requests that it had.
 const MANY: u64 = 20;
 
@@ -263,33 +322,16 @@ pub(crate) fn server_takes(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
     let knows = of_place().any(|request| request.work.is_some());
     let untraced = of_place().find_map(|request| request.server_pid);
     let is_silent = has_silent_answers(worst.costs);
-    let (does, confidence, attempt) = match (knows, untraced) {
-        _ if is_silent => (
-            "pauses in the middle of answers, or the end of what it sent was lost on the way (the client's side alone does not show which)",
-            0.6,
-            "capture at the server as well: a retransmission there shows a loss".to_owned(),
-        ),
-        (true, _) => (
-            "waits for something that the trace does not show",
-            0.8,
-            "check what it waits for: an answer over a Unix socket or from a host that was not traced, a pipe, another thread".to_owned(),
-        ),
-        (false, Some(pid)) => (
-            "accounts for the time",
-            0.9,
-            format!("it is process {pid} on this machine: as root, run `stackline trace --pid {pid}` while the client sends requests, to see what its threads wait for"),
-        ),
-        (false, None) => (
-            "accounts for the time",
-            0.9,
-            "run `stackline trace` on the server's machine, as root: it shows what the threads wait for".to_owned(),
-        ),
-    };
+    let TakingServer {
+        does,
+        confidence,
+        attempt,
+    } = TakingServer::of(knows, untraced, is_silent, of_place);
     let mut found = of_server(kind, log, RequestCause::Server, does, confidence, &attempt)?;
     found.sentence += match (knows, untraced) {
         _ if is_silent => "",
         (true, _) => "",
-        (false, Some(_)) => "; it was not traced, so what it does is unknown",
+        (false, Some(_)) => "; its threads were not recorded, so what it does is unknown",
         (false, None) => "; packets and calls do not show what it does",
     };
     // Unassigned requests may be where the server's time went.

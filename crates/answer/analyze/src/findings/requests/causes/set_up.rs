@@ -62,18 +62,28 @@ fn given_up(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
         return failures::refused(kind, log);
     }
     let group = FailedGroup::largest(&given_up.failed, &worst.costs.requests);
+    let unread = match given_up.were_left_unread() {
+        true => "; no traced program has read them",
+        false => "",
+    };
     let sentence = format!(
-        "{server} did not answer {none} of {all} requests from {client}{}; {client} gives up on each after {} ({} of the time in all){again}",
+        "{server} did not answer {none} of {all} requests from {client}{}; {client} gives up on each after {} ({} of the time in all){unread}{again}",
         group.consequence,
         format_ns(worst.each()),
         percent(worst.share)
     );
     let found = report_request_cause(kind, log, worst, 0.95, sentence);
-    Some(
-        found.attempt("check whether the server is up, and what takes it so long").attempt(
-            "make the client wait longer than the server takes: the server is still working on requests that the client has already given up on",
-        ),
-    )
+    if given_up.were_left_unread() {
+        let port = first
+            .port
+            .map_or_else(|| "PORT".to_owned(), |port| port.to_string());
+        return Some(found.attempt(format!("check what the program that listens there does (`ss -ltnp 'sport = :{port}'` names it): it accepts or reads nothing, as when it is stopped, blocked, or all its workers are busy")));
+    }
+    let found = found.attempt("check whether the server is up, and what takes it so long");
+    Some(found.attempt(match given_up.were_read() {
+        true => "make the client wait longer than the server takes: the server is still working on requests that the client has already given up on",
+        false => "run `stackline trace` on the server's machine too: it shows whether the requests arrive, and whether they are read",
+    }))
 }
 
 /// The finding about requests without an answer for which it is not known how long the client would have waited.

@@ -1,0 +1,73 @@
+//! Transfers of programs that are not ours: connections whose data goes one way and in which no request was recognised.
+
+use crate::captured_connections::CapturedConnection;
+use crate::findings::event_log::FindingEventLog;
+use crate::findings::input::AnalysisInput;
+use crate::findings::observed::connections::{collect_captured, is_observed};
+use crate::statistics::to_f64;
+use serde::Serialize;
+
+/// A connection that sends fewer bytes is no transfer.
+const LEAST_BYTES: u64 = 64 << 10;
+/// Its receiver sends less than 1 / this of what its sender sends.
+const ONE_WAY: u64 = 20;
+
+/// The sender of a connection that is a transfer (0 the initiator, 1 the responder).
+pub(super) fn sender_of(one: &CapturedConnection) -> Option<usize> {
+    let sender = usize::from(one.bytes[1] > one.bytes[0]);
+    let (sent, back) = (one.bytes[sender], one.bytes[1 - sender]);
+    (sent >= LEAST_BYTES && back <= sent / ONE_WAY).then_some(sender)
+}
+
+/// A transfer: who sends what to whom, how fast, and what its connection waited for.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ObservedTransfer {
+    /// Who sends: a program and its address, or the address alone.
+    pub sender: String,
+    /// Who receives.
+    pub receiver: String,
+    /// Bytes of data, without retransmissions.
+    pub bytes: u64,
+    /// The time of the connection, s.
+    pub seconds: f64,
+    /// Bytes over that time, bit/s.
+    pub goodput_bit_s: f64,
+    /// The share of the time in pauses of the sender, 0 to 1.
+    pub paused: f64,
+    /// The share of the time in which the receiver had no room, 0 to 1.
+    pub without_room: f64,
+    /// Retransmitted segments.
+    pub retransmits: u64,
+}
+
+/// The transfers of a run without measurements, the one with most data first.
+#[must_use]
+pub fn find_transfers(input: &AnalysisInput<'_>) -> Vec<ObservedTransfer> {
+    let log = FindingEventLog::of(input);
+    if !is_observed(&log) {
+        return Vec::new();
+    }
+    let captured = collect_captured(&log).into_iter();
+    let mut found: Vec<ObservedTransfer> = captured
+        .filter_map(|(_, one)| Some(ObservedTransfer::of(&one, sender_of(&one)?)))
+        .collect();
+    found.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.sender.cmp(&b.sender)));
+    found
+}
+
+impl ObservedTransfer {
+    fn of(one: &CapturedConnection, sender: usize) -> Self {
+        let duration_ns = to_f64(one.duration_ns.max(1));
+        let share = |ns: u64| (to_f64(ns) / duration_ns).min(1.0);
+        Self {
+            sender: one.end_in_words(sender),
+            receiver: one.end_in_words(1 - sender),
+            bytes: one.bytes[sender],
+            seconds: duration_ns / 1e9,
+            goodput_bit_s: 8e9 * to_f64(one.bytes[sender]) / duration_ns,
+            paused: share(one.paused_ns[sender]),
+            without_room: share(one.window_full_ns),
+            retransmits: one.again[sender],
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! A table of transfers of programs that are not ours, 80 characters wide.
+
+use crate::grid::{Align, line, widths};
+use stackline_analyze::findings::ObservedTransfer;
+use stackline_core::units;
+
+/// Most transfers that are listed; the others are only counted.
+const LISTED: usize = 10;
+
+/// The table, two lines a transfer: who sends to whom, and figures; empty without transfers.
+#[must_use]
+pub fn transfers(all: &[ObservedTransfer]) -> String {
+    if all.is_empty() {
+        return String::new();
+    }
+    let listed = &all[..all.len().min(LISTED)];
+    let head = [
+        "transfer",
+        "bytes",
+        "time",
+        "goodput",
+        "sender paused",
+        "no room",
+        "again",
+    ];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    rows.extend(listed.iter().map(figures));
+    let align = [
+        Align::Left,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+    ];
+    let widths = widths(&rows);
+    let mut text = line(&rows[0], &widths, &align) + "\n";
+    for (one, row) in listed.iter().zip(&rows[1..]) {
+        let (sender, receiver) = (&one.sender, &one.receiver);
+        text += &format!("{sender} > {receiver}\n{}\n", line(row, &widths, &align));
+    }
+    if all.len() > LISTED {
+        text += &format!("not shown: {} with less data\n", all.len() - LISTED);
+    }
+    text
+}
+
+fn whole_percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}
+
+fn figures(one: &ObservedTransfer) -> Vec<String> {
+    vec![
+        String::new(),
+        units::format_size(one.bytes),
+        units::format_time(one.seconds),
+        units::format_rate(one.goodput_bit_s),
+        whole_percent(one.paused),
+        whole_percent(one.without_room),
+        one.retransmits.to_string(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_fits_a_terminal() {
+        let one = ObservedTransfer {
+            sender: "rsync (10.0.0.1:45678)".into(),
+            receiver: "sshd (10.0.0.2:22)".into(),
+            bytes: 12_300_000,
+            seconds: 4.0,
+            goodput_bit_s: 24.6e6,
+            paused: 0.42,
+            without_room: 0.0,
+            retransmits: 3,
+        };
+        let text = transfers(&vec![one; 12]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines[..3],
+            [
+                "transfer    bytes    time      goodput  sender paused  no room  again",
+                "rsync (10.0.0.1:45678) > sshd (10.0.0.2:22)",
+                "          12.3 MB  4.00 s  24.6 Mbit/s           42 %      0 %      3",
+            ]
+        );
+        assert_eq!(*lines.last().unwrap(), "not shown: 2 with less data");
+        assert!(transfers(&[]).is_empty());
+    }
+}
