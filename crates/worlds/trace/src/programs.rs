@@ -23,6 +23,8 @@ const LISTENS: Duration = Duration::from_secs(3);
 const ENDS: Duration = Duration::from_secs(5);
 /// How long servers may take to exit by themselves once the last program has ended.
 const EXITS: Duration = Duration::from_millis(30);
+/// The exit code of a program that a signal killed is this more than the signal's number, as shells and the tracer show it.
+const KILLED_BY: i32 = 128;
 /// How often it is checked whether a program listens.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -33,6 +35,9 @@ pub struct TracedProgram {
     pub host: String,
     /// The program and its arguments.
     pub command: Vec<OsString>,
+    /// The program that `command` starts and stops at its calls, where it is not the program itself. Its exit code is then 128 plus the
+    /// number of the signal that killed it, if one did.
+    pub stopped: Option<OsString>,
 }
 
 impl TracedProgram {
@@ -136,6 +141,7 @@ pub fn parse_programs(words: &[OsString]) -> Result<Vec<TracedProgram>> {
         found.push(TracedProgram {
             host: HERE.into(),
             command: Vec::new(),
+            stopped: None,
         });
     }
     while let Some(word) = words.get(at) {
@@ -146,6 +152,7 @@ pub fn parse_programs(words: &[OsString]) -> Result<Vec<TracedProgram>> {
             found.push(TracedProgram {
                 host: host.into(),
                 command: Vec::new(),
+                stopped: None,
             });
             at += 2;
         } else {
@@ -184,8 +191,8 @@ pub(crate) struct EarlyEnd {
     pub(crate) name: String,
     /// The host it ran on.
     pub(crate) host: String,
-    /// Its process.
-    pub(crate) pid: u32,
+    /// Its process, if that is a child of this one.
+    pub(crate) pid: Option<u32>,
     /// Its exit code, if it exited.
     pub(crate) code: Option<i32>,
     /// The signal that killed it, if one did.
@@ -200,12 +207,16 @@ impl EarlyEnd {
     /// The early end of a program, if this was one: the last program should succeed, and the others should serve until it has ended.
     fn of(child: &ProgramChild, is_last: bool) -> Option<Self> {
         let (status, at_ns) = child.ended?;
+        let is_stopped = child.program.stopped.is_some();
+        let of_signal = |code: &i32| is_stopped && *code > KILLED_BY;
+        let code = status.code().filter(|code| !of_signal(code));
+        let passed_on = status.code().filter(of_signal).map(|code| code - KILLED_BY);
         (!is_last || !status.success()).then(|| Self {
             name: program_name(&child.program),
             host: child.program.host.clone(),
-            pid: child.process.id(),
-            code: status.code(),
-            signal: status.signal(),
+            pid: (!is_stopped).then(|| child.process.id()),
+            code,
+            signal: status.signal().or(passed_on),
             is_last,
             at_ns,
         })
@@ -384,7 +395,8 @@ impl RunningPrograms {
 
 /// The name of a program's file.
 fn program_name(program: &TracedProgram) -> String {
-    program.command.first().map_or_else(String::new, |name| {
+    let name = program.stopped.as_ref().or_else(|| program.command.first());
+    name.map_or_else(String::new, |name| {
         Path::new(name)
             .file_name()
             .unwrap_or(name)
@@ -429,6 +441,7 @@ mod tests {
         let shell = |script: &str| TracedProgram {
             host: HERE.into(),
             command: ["/bin/sh", "-c", script].map(OsString::from).to_vec(),
+            stopped: None,
         };
         let stop = AtomicBool::new(false);
         let run = |scripts: &[&str]| {
@@ -458,6 +471,7 @@ mod tests {
             TracedProgram {
                 host: HERE.into(),
                 command: vec![word.into()],
+                stopped: None,
             }
             .can_be_started()
         };

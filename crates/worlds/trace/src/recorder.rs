@@ -334,7 +334,7 @@ impl RequestRecorder {
         for end in early {
             let data = ProgramEnd {
                 program: end.name.as_str().into(),
-                pid: u64::from(end.pid).into(),
+                pid: end.pid.map(u64::from).into(),
                 code: end.code.map(i64::from).into(),
                 signal: end.signal.map(i64::from).into(),
                 is_last: u64::from(end.is_last).into(),

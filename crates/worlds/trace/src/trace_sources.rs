@@ -362,7 +362,11 @@ impl Sources {
             let ptrace_source = PtraceSource::create(directory, number, contents)?;
             let command = ptrace_source.command(&program.command)?;
             stopped.push(ptrace_source);
-            Ok(TracedProgram { command, ..program })
+            Ok(TracedProgram {
+                command,
+                stopped: program.command.into_iter().next(),
+                ..program
+            })
         });
         each.collect()
     }

@@ -342,3 +342,64 @@ fn what_a_client_gives_up_and_asks_again_is_said() {
         "{json}"
     );
 }
+
+/// A server that exits with a code of its own when it is asked.
+const DYING: &str = r#"
+import os, socket, sys
+server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+connection, _ = server.accept(); connection.recv(1000); os._exit(7)
+"#;
+
+/// A server that reads all that comes.
+const SINK: &str = r#"
+import socket, sys
+server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+connection, _ = server.accept()
+while connection.recv(65536): pass
+"#;
+
+/// A client that sends ten times 100 kB and sleeps after each.
+const PAUSING: &str = r#"
+import socket, sys, time
+connection = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+for _ in range(10):
+    connection.sendall(b"\xff\x01" * 50_000); time.sleep(0.05)
+"#;
+
+/// What was said, with one space between words.
+fn in_one_line(said: &str) -> String {
+    said.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_server_that_ends_comes_before_what_its_clients_met() {
+    let Some(place) = place() else { return };
+    place.write("dying.py", DYING);
+    let server = ["here", "--", "python3", "dying.py", "18747"];
+    let client = "here -- python3 client.py 127.0.0.1 18747 1 0";
+    let words: Vec<&str> = server.into_iter().chain(client.split(' ')).collect();
+    let Some(done) = traced(&place, &words) else {
+        return;
+    };
+    let said = in_one_line(&done.err);
+    let first = said.split(" 1. ").nth(1).unwrap_or_default();
+    assert!(first.starts_with("python3 "), "{}", done.err);
+    let wanted = "on here ended with exit code 7 before the trace did (program_ended;";
+    assert!(first.contains(wanted), "{}", done.err);
+}
+
+#[test]
+fn a_transfer_names_its_programs_and_the_one_that_pauses() {
+    let Some(place) = place() else { return };
+    place.write("sink.py", SINK);
+    place.write("pausing.py", PAUSING);
+    let words = "here -- python3 sink.py 18748 here -- python3 pausing.py 18748";
+    let words: Vec<&str> = words.split(' ').collect();
+    let Some(done) = traced(&place, &words) else {
+        return;
+    };
+    let said = in_one_line(&done.err);
+    assert!(said.contains("goodput sender paused"), "{}", done.err);
+    assert!(said.contains("> python3 (127.0.0.1:18748)"), "{}", done.err);
+    assert!(said.contains("(observed_application;"), "{}", done.err);
+}

@@ -31,9 +31,11 @@ pub(crate) fn program_ended(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
         false => " before the trace did",
     };
     let sentence = format!(
-        "{} (process {}) on {} ended with {}{when}{others}",
+        "{}{} on {} ended with {}{when}{others}",
         first.program,
-        first.pid,
+        first
+            .pid
+            .map_or_else(String::new, |pid| format!(" (process {pid})")),
         log.host(first.row),
         first.how()
     );
@@ -58,7 +60,7 @@ pub fn describe_last_program(input: &AnalysisInput<'_>) -> Option<String> {
 struct EarlyProgramEnd<'l> {
     row: u32,
     program: &'l str,
-    pid: i64,
+    pid: Option<i64>,
     code: Option<i64>,
     signal: Option<i64>,
     is_last: bool,
@@ -69,7 +71,7 @@ impl<'l> EarlyProgramEnd<'l> {
         Self {
             row,
             program: log.text(row, "program").unwrap_or("a program"),
-            pid: log.number(row, "pid").unwrap_or(0),
+            pid: log.number(row, "pid"),
             code: log.number(row, "code"),
             signal: log.number(row, "signal"),
             is_last: log.number(row, "is_last") == Some(1),

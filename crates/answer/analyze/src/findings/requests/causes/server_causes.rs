@@ -331,7 +331,7 @@ pub(crate) fn server_takes(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
     found.sentence += match (knows, untraced) {
         _ if is_silent => "",
         (true, _) => "",
-        (false, Some(_)) => "; its threads were not recorded, so what it does is unknown",
+        (false, Some(_)) => "; its threads were not observed, so what it does is unknown",
         (false, None) => "; packets and calls do not show what it does",
     };
     // Unassigned requests may be where the server's time went.
