@@ -1,4 +1,4 @@
-//! A table of transfers of programs that are not ours, 80 characters wide.
+//! A table of transfers of programs that are not ours. Figures take 80 characters; the line of both ends may be longer.
 
 use crate::grid::{Align, line, widths};
 use stackline_analyze::findings::ObservedTransfer;
@@ -7,7 +7,7 @@ use stackline_core::units;
 /// Most transfers that are listed; the others are only counted.
 const LISTED: usize = 10;
 
-/// The table, two lines a transfer: who sends to whom, and figures; empty without transfers.
+/// The table. Each transfer has two lines: its sender and receiver, then its figures. Empty if there are no transfers.
 #[must_use]
 pub fn transfers(all: &[ObservedTransfer]) -> String {
     if all.is_empty() {

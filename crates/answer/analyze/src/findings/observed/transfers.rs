@@ -19,7 +19,7 @@ pub(super) fn sender_of(one: &CapturedConnection) -> Option<usize> {
     (sent >= LEAST_BYTES && back <= sent / ONE_WAY).then_some(sender)
 }
 
-/// A transfer: who sends what to whom, how fast, and what its connection waited for.
+/// A transfer: its two ends, its size and speed, and the shares of its time in which its connection stood still.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ObservedTransfer {
     /// Who sends: a program and its address, or the address alone.

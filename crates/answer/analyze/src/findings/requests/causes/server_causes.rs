@@ -290,7 +290,7 @@ impl TakingServer {
         (false, None) if is_path_unknown => (
             "or the path to it accounts for the time",
             0.6,
-            "capture at both ends, or run `stackline trace` on the server's machine: that tells the path from the server".to_owned(),
+            "capture at both ends, or run `stackline trace` on the server's machine: that separates the path from the server".to_owned(),
         ),
         (false, None) => (
             "accounts for the time",

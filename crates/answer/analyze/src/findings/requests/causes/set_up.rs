@@ -62,7 +62,8 @@ fn given_up(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
         return failures::refused(kind, log);
     }
     let group = FailedGroup::largest(&given_up.failed, &worst.costs.requests);
-    let unread = match given_up.were_left_unread() {
+    let is_unread = given_up.were_left_unread();
+    let unread = match is_unread {
         true => "; no traced program has read them",
         false => "",
     };
@@ -73,7 +74,7 @@ fn given_up(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
         percent(worst.share)
     );
     let found = report_request_cause(kind, log, worst, 0.95, sentence);
-    if given_up.were_left_unread() {
+    if is_unread {
         let port = first
             .port
             .map_or_else(|| "PORT".to_owned(), |port| port.to_string());
