@@ -56,7 +56,7 @@ pub use finding::{Advice, CauseTimeShare, Evidence, ExpectedEffect, Finding, Gau
 pub use input::AnalysisInput;
 pub use kind::FindingKind;
 pub use observed::transfers::{ObservedTransfer, find_transfers};
-pub use ranking::{count_time_once, rank};
+pub use ranking::{count_time_once, is_about_failures, rank};
 pub use removal::takes_away;
 pub use requests::accounted::{
     AccountedCause, AccountedRequest, AccountedSpread, AccountedTimes, account_requests,

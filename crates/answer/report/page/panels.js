@@ -19,7 +19,7 @@ export function findings(found, measurements, show, scope) {
   if (found.length === 0) return [element("p", {}, "Nothing was found that limits this run.")];
   return [element("ol", { class: "findings" }, ...found.map((finding) => element("li", {},
     element("p", { class: "sentence" }, sentence(finding.sentence)),
-    element("p", { class: "soft" }, `${kindName(finding.kind)}, confidence ${percent(finding.confidence)}, explains ${percent(finding.share)} of the time.${about(finding)}`),
+    element("p", { class: "soft" }, `${kindName(finding.kind)}, confidence ${percent(finding.confidence)}${finding.share === null ? "" : `, explains ${percent(finding.share)} of the time`}.${about(finding)}`),
     finding.gain ? element("p", {}, element("strong", {}, "Gain: "), finding.gain) : null,
     finding.evidence.length ? element("ul", {}, ...finding.evidence.map((/** @type {any} */ evidence) => element("li", {},
       `${evidence.what} `, show ? button(`Show at ${time(evidence.from)}`, () => show(evidence, finding.measurement), { class: "link" }) : null))) : null,

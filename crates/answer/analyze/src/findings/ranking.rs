@@ -9,11 +9,17 @@ pub fn rank(findings: &mut [Finding]) {
     findings.sort_by(|a, b| tier(a).cmp(&tier(b)).then(b.rank().total_cmp(&a.rank())));
 }
 
+/// Whether a finding is about requests or programs that failed: its share is of these, and not of time.
+#[must_use]
+pub fn is_about_failures(finding: &Finding) -> bool {
+    requests::causes::FAILURES.contains(&finding.kind)
+}
+
 /// The group of a finding; lower groups come first: 0 failures of requests, 1 causes, 2 causes whose removal saves next to nothing, 3 time
 /// without a cause, 4 notes about clocks.
 fn tier(finding: &Finding) -> u8 {
     match finding.kind {
-        kind if requests::causes::FAILURES.contains(&kind) => 0,
+        _ if is_about_failures(finding) => 0,
         kind if kind == unexplained::KIND.name => 3,
         kind if kind == environment::clock_trouble::KIND.name && finding.share < LEAST => 4,
         _ if finding.is_idle() => 2,

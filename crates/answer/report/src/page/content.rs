@@ -15,7 +15,7 @@ use crate::request_names::request_names;
 use serde_json::{Map, Value, json};
 use stackline_analyze::blocked::{Blocked, blocked, measure_concurrency};
 use stackline_analyze::colouring::{Colouring, MOST_COLOURS};
-use stackline_analyze::findings::{Advice, Finding};
+use stackline_analyze::findings::{Advice, Finding, is_about_failures};
 use stackline_analyze::lifelines::{Lifeline, LifelineOutcome, LifelinePoint, Lifelines};
 use stackline_analyze::names::{point_name, segment_name, segment_place};
 use stackline_analyze::profile::{HostStretch, Profile, profiles};
@@ -513,7 +513,7 @@ fn finding(
         })
     });
     json!({
-        "kind": finding.kind, "sentence": finding.sentence, "confidence": finding.confidence, "share": finding.share, "gain": finding.takes.as_ref().map(stackline_analyze::findings::CauseTimeShare::gain),
+        "kind": finding.kind, "sentence": finding.sentence, "confidence": finding.confidence, "share": (!is_about_failures(finding)).then_some(finding.share), "gain": finding.takes.as_ref().map(stackline_analyze::findings::CauseTimeShare::gain),
         "tries": finding.tries.iter().map(Advice::text).collect::<Vec<_>>(), "measurement": finding.measurement, "evidence": evidence.collect::<Vec<_>>(),
     })
 }
