@@ -72,6 +72,19 @@ impl Network {
             format!("{second}>{first}")
         })
     }
+
+    /// Whether packets may leave by a port: a one-way link has none at its second end.
+    #[must_use]
+    pub fn has_port(&self, port: u32) -> bool {
+        let link = self.links.get(port as usize / 2);
+        link.is_some_and(|link| port.is_multiple_of(2) || !link.one_way)
+    }
+
+    /// The number and the name of each port.
+    pub fn ports(&self) -> impl Iterator<Item = (u32, String)> {
+        let numbers = (0..).map_while(|port| Some((port, self.port_name(port)?)));
+        numbers.filter(|(port, _)| self.has_port(*port))
+    }
 }
 
 /// A host of a network: a name, the interface that connects it to its links, its clock.

@@ -178,13 +178,12 @@ impl Traces {
 
     /// The capture sites that the user named, each once.
     fn sites(&self, network: &Network) -> Result<Vec<CaptureSite>, Error> {
-        let ports: Vec<CaptureSite> = (0..)
-            .map_while(|port| {
-                Some(CaptureSite {
-                    name: network.port_name(port)?,
-                    ports: vec![port],
-                    host: None,
-                })
+        let ports: Vec<CaptureSite> = network
+            .ports()
+            .map(|(port, name)| CaptureSite {
+                name,
+                ports: vec![port],
+                host: None,
             })
             .collect();
         let mut chosen: Vec<CaptureSite> = Vec::new();

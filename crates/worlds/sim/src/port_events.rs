@@ -14,8 +14,11 @@ fn place(network: &Network, port: u32) -> (String, String) {
 }
 
 /// Emits the properties of a port: its rate where that is constant, the size of its queue, the size of cells that leave
-/// it.
+/// it. A one-way link has no port at its second end.
 pub fn port_setup(network: &Network, port: u32, at_ns: u64, emit: &mut EventEmitter<'_>) {
+    if !network.has_port(port) {
+        return;
+    }
     let (node, name) = place(network, port);
     let link = network.links.get(port as usize / 2);
     let rate = link.and_then(|link| match link.rate {
@@ -52,6 +55,9 @@ pub fn port_use(
     did: &PortCounters,
     emit: &mut EventEmitter<'_>,
 ) {
+    if !network.has_port(port) {
+        return;
+    }
     let (node, name) = place(network, port);
     let (mut queue, mut link) = (0_u64, 0_u64);
     for (reason, count) in did.drops_by_reason() {

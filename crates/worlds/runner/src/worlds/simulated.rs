@@ -211,8 +211,9 @@ pub(crate) fn run_output(network: &Network, outcome: SimRunOutcome) -> RunOutput
 
 /// The record of what went through the network's ports.
 fn record(network: &Network, ports: &[PortCounters]) -> NetworkRecord {
-    let port = |(index, counters): (u32, &PortCounters)| PortRecord {
-        name: network.port_name(index).unwrap_or_default(),
+    let of_port = |(port, name): (u32, String)| Some((name, ports.get(port as usize)?));
+    let port = |(name, counters): (String, &PortCounters)| PortRecord {
+        name,
         packets: counters.packets,
         bytes: counters.bytes,
         marked: counters.marked,
@@ -222,7 +223,8 @@ fn record(network: &Network, ports: &[PortCounters]) -> NetworkRecord {
             .map(|(reason, count)| (reason.to_string(), count))
             .collect(),
     };
-    NetworkRecord::notable(&network.name, (0..).zip(ports).map(port).collect(), BUSIEST)
+    let ports = network.ports().filter_map(of_port).map(port).collect();
+    NetworkRecord::notable(&network.name, ports, BUSIEST)
 }
 
 /// The network that the measurement of a run goes across.
