@@ -19,7 +19,7 @@
 //! | [`recorder`] | start here: [`event!`], the threads' rings, the thread that drains them |
 //! | [`setting`] | where events go by the environment, `STACKLINE_EVENTS` |
 //! | [`sink`] | where drained records go |
-//! | [`sinks`] | files of the binary form and of the text form |
+//! | [`file_sinks`] | files of the binary form and of the text form |
 //! | [`catalogue`] | every keyword of stackline, what its data are |
 //! | [`unit_ids`] | ids of data units, streams and flows |
 //! | [`traceparent`] | ids that travel with a request |
@@ -37,13 +37,13 @@ pub mod catalogue;
 pub mod clock;
 pub mod event_log;
 pub mod event_logs;
+pub mod file_sinks;
 pub mod keyword;
 pub mod recorder;
 mod ring;
 pub mod scope;
 pub mod setting;
 pub mod sink;
-pub mod sinks;
 mod sys;
 pub mod table;
 pub mod text;
@@ -53,10 +53,10 @@ pub mod value;
 
 pub use event_log::{EventLog, EventRecord};
 pub use event_logs::EventLogs;
+pub use file_sinks::{EventLogFile, EventTextFile};
 pub use keyword::Keyword;
 pub use recorder::EventRecorder;
 pub use sink::{EventSink, MemoryEventSink, Totals};
-pub use sinks::{EventLogFile, EventTextFile};
 pub use table::EventTable;
 pub use text::TextEvent;
 pub use value::{EventEmitter, EventValue};

@@ -2,9 +2,9 @@
 //!
 //! `%p` in the path stands for the process id, for programs that start others with the same environment.
 
+use crate::file_sinks::{EventLogFile, EventTextFile};
 use crate::recorder::EventRecorder;
 use crate::sink::EventSink;
-use crate::sinks::{EventLogFile, EventTextFile};
 use std::io;
 use std::path::PathBuf;
 

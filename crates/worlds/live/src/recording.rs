@@ -6,7 +6,7 @@
 use crate::clock;
 use crate::control::{AgentRecordingSummary, MAX_EVENT_LOG_BYTES};
 use stackline_events::event_log::EventLogNames;
-use stackline_events::sinks::append;
+use stackline_events::file_sinks::append;
 use stackline_events::{
     EventLog, EventRecorder, EventSink, EventValue, Keyword, MemoryEventSink, recorder,
 };

@@ -1,4 +1,5 @@
-//! Destinations of ssh: converts one to the form that ssh accepts, and finds the host name that it stands for.
+//! Destinations of ssh: converts one to the form that ssh accepts, and finds the host name that it stands for. The command line of ssh is in
+//! `launch.rs`.
 
 use crate::child_end::kill_group;
 use std::borrow::Cow;

@@ -2,7 +2,7 @@
 //! when it starts a recorder of its own.
 
 use super::state::{STATE, ThreadRings, rings};
-use crate::{keyword, sinks, sys};
+use crate::{file_sinks, keyword, sys};
 use std::cell::RefCell;
 use std::os::fd::RawFd;
 use std::sync::atomic::Ordering;
@@ -31,7 +31,7 @@ extern "C" fn before() {
     let held = ForkHeldLocks {
         _names: keyword::lock_names(),
         rings: rings(),
-        files: sinks::lock_open_files(),
+        files: file_sinks::lock_open_files(),
     };
     let _ = HELD.try_with(|place| place.replace(Some(held)));
 }
@@ -49,7 +49,7 @@ extern "C" fn child() {
             held.rings.state = 0;
             held.rings.reader = None;
             held.rings.rings.clear();
-            sinks::detach_open_files(&mut held.files);
+            file_sinks::detach_open_files(&mut held.files);
         }
     });
 }

@@ -8,7 +8,7 @@ use super::stop::SortStopSignal;
 use crate::{Error, files};
 use stackline_core::trace_index::HostTrace;
 use stackline_events::event_log::EventLogPieces;
-use stackline_events::sinks::append;
+use stackline_events::file_sinks::append;
 use stackline_events::{EventLog, EventTable};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
