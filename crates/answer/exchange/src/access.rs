@@ -166,16 +166,38 @@ pub struct AccessLogMatches {
     pub left_out: LeftOut,
 }
 
-/// Matches lines with requests; if `server` is given, only with that server's requests.
+/// Matches lines with requests; if `server` is given, only with that server's requests. A log is of one service: where lines match requests of
+/// several, such as a proxy and its server on one host, the service of the lines that match one request decides.
 #[must_use]
 pub fn join(
     entries: &[AccessLogEntry],
     asked: &[CapturedRequest],
     server: Option<&str>,
 ) -> AccessLogMatches {
+    let all = join_of(entries, asked, |one| {
+        server.is_none_or(|server| server == one.server)
+    });
+    let service = |request: usize| (asked[request].server.as_str(), asked[request].port);
+    let mut services = all.pairs.iter().map(|(_, request)| service(*request));
+    match services.next() {
+        Some(first) if all.ambiguous > 0 && services.all(|service| service == first) => {
+            join_of(entries, asked, |one| {
+                (one.server.as_str(), one.port) == first
+            })
+        }
+        _ => all,
+    }
+}
+
+/// Matches lines with those requests for which `is_of` is true.
+fn join_of(
+    entries: &[AccessLogEntry],
+    asked: &[CapturedRequest],
+    is_of: impl Fn(&CapturedRequest) -> bool,
+) -> AccessLogMatches {
     let mut by_what: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
     for (at, request) in asked.iter().enumerate() {
-        if server.is_none_or(|server| server == request.server)
+        if is_of(request)
             && let Some((method, path)) = request.name.split_once(' ')
         {
             by_what

@@ -132,6 +132,7 @@ fn asked(number: i64, name: &str, from: u64, to: u64) -> CapturedRequest {
         unit: number,
         answer: (1, 0, 10),
         server: "web".into(),
+        port: 80,
         name: name.into(),
         status: "200".into(),
         at_ns: (from, to),
@@ -339,4 +340,34 @@ proptest! {
         let _ = read(format!("x [10/Oct/2000:13:55:36 -0700] \"GET {line}").as_bytes());
         let _ = read(format!("{{\"time\":\"{line}\"}}").as_bytes());
     }
+}
+
+#[test]
+fn lines_of_a_proxy_are_its_requests_once_one_line_shows_its_port() {
+    let line = |seconds: u64, status: &str| AccessLogEntry {
+        at_ns: AT + 1000 * seconds * MS,
+        resolution_ns: MS,
+        is_end: true,
+        method: "GET".into(),
+        path: "/a".into(),
+        status: status.into(),
+        took_ns: Some(10 * MS),
+        ..AccessLogEntry::default()
+    };
+    let lines = [line(1, "200"), line(2, "504"), line(3, "200")];
+    let captured = |line: &AccessLogEntry, port: u16, took_ms: u64| CapturedRequest {
+        port,
+        status: line.status.clone(),
+        ..asked(0, "GET /a", line.at_ns - took_ms * MS, line.at_ns)
+    };
+    // Its server at another port did not answer the second one.
+    let mut requests: Vec<CapturedRequest> =
+        lines.iter().map(|line| captured(line, 80, 10)).collect();
+    requests.extend([&lines[0], &lines[2]].map(|line| captured(line, 8080, 9)));
+    let joined = join(&lines, &requests, None);
+    assert_eq!(joined.pairs, [(0, 0), (1, 1), (2, 2)]);
+    assert_eq!(joined.ambiguous, 0);
+    // Without such a line nothing decides.
+    let joined = join(&[line(1, "200"), line(3, "200")], &requests, None);
+    assert_eq!((joined.pairs.len(), joined.ambiguous), (0, 2));
 }

@@ -9,6 +9,8 @@ pub struct CapturedRequest {
     pub answer: (i64, u64, u64),
     /// The server's name, which is also that of its log.
     pub server: String,
+    /// The port at which it was asked.
+    pub port: u16,
     /// What was asked, unredacted: `GET /item/7?key=1`.
     pub name: String,
     /// The response's status.

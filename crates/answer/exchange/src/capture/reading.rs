@@ -629,6 +629,7 @@ impl SharedCaptureState<'_> {
                 unit: exchange_events::unit_of(exchange),
                 answer: (stream, response.from, response.end - response.from),
                 server: self.collector.place_name(&exchange.server),
+                port: exchange.server.address.port(),
                 name: exchange.name.whole().to_owned(),
                 status: exchange.status.kept().to_owned(),
                 at_ns: (own(from), own(to)),
