@@ -41,17 +41,14 @@ impl Builder {
         datagram: &DissectedDatagram,
         data: &[u8],
     ) -> OfDatagram {
-        let outgoing = door == PacketPassage::Leaves;
         let (from, to) = datagram.ends;
         let is_dns = [from, to].iter().any(|end| DNS_PORTS.contains(&end.port()));
         if !is_dns {
             return self.quic_datagram(host, door, at_ns, datagram, data);
         }
         match dns::read_message(data) {
-            Ok(message) if message.response => {
-                self.answer(host, outgoing, at_ns, datagram, &message)
-            }
-            Ok(message) => self.question(host, outgoing, at_ns, datagram, &message),
+            Ok(message) if message.response => self.answer(host, door, at_ns, datagram, &message),
+            Ok(message) => self.question(host, door, at_ns, datagram, &message),
             Err(dns::DnsReadError::Pointers) => {
                 self.unknown.left_out.add(Bound::Pointers, 1);
                 return OfDatagram::Unreadable;
@@ -65,7 +62,7 @@ impl Builder {
     fn question(
         &mut self,
         host: usize,
-        outgoing: bool,
+        door: PacketPassage,
         at_ns: u64,
         datagram: &DissectedDatagram,
         message: &dns::DnsMessage,
@@ -73,7 +70,13 @@ impl Builder {
         let (id, name) = (message.id, message.name());
         let (from, to) = datagram.ends;
         let is_loop = self.is_own(host, from.ip()) && self.is_own(host, to.ip());
-        if self.is_asked_again(id, from, outgoing && !is_loop, at_ns) {
+        let is_between = door == PacketPassage::Between;
+        if is_between && self.is_seen_elsewhere(host, id, datagram.ends) {
+            return;
+        }
+        // A question that is seen between its ends counts as seen at the client's door.
+        let is_of_client = is_between || door == PacketPassage::Leaves;
+        if self.is_asked_again(id, from, is_of_client && !is_loop, at_ns) {
             return;
         }
         if self.lookups.len() >= MOST_LOOKUPS
@@ -85,10 +88,9 @@ impl Builder {
         }
         let here = Some((at_ns, at_ns));
         let (client_host, server_host) = (
-            self.host_of(host, from.ip(), outgoing),
-            self.host_of(host, to.ip(), !outgoing),
+            self.host_of(host, from.ip(), door == PacketPassage::Leaves),
+            self.host_of(host, to.ip(), door == PacketPassage::Arrives),
         );
-        let (leaves, arrives) = (outgoing || is_loop, !outgoing || is_loop);
         let client = ExchangeEnd {
             host: client_host,
             address: from,
@@ -99,11 +101,12 @@ impl Builder {
         };
         let request = ExchangeMessage {
             end: datagram.bytes,
-            left: here.filter(|_| leaves),
-            arrived: here.filter(|_| arrives),
+            left: here.filter(|_| is_of_client || is_loop),
+            arrived: here.filter(|_| !is_of_client || is_loop),
             ..ExchangeMessage::default()
         };
-        let exchange = lookup_exchange(self.next_flow, name, [client, server], request);
+        let mut exchange = lookup_exchange(self.next_flow, name, [client, server], request);
+        exchange.seen_at = is_between.then_some(host);
         self.next_flow = self.next_flow.saturating_add(1);
         self.lookups.push_back(Lookup {
             exchange,
@@ -111,6 +114,18 @@ impl Builder {
             host: client_host.unwrap_or(host),
             is_taken: false,
         });
+    }
+
+    /// Whether a message that passes `host` on its way between others is seen at another host too: at one of its ends, or on the way before.
+    fn is_seen_elsewhere(&self, host: usize, id: u16, ends: (SocketAddr, SocketAddr)) -> bool {
+        let has_capture = |end: SocketAddr| self.host_of(host, end.ip(), false).is_some();
+        let is_of_other = |known: &Lookup| {
+            let client = known.exchange.client.address;
+            known.id == id
+                && (client == ends.0 || client == ends.1)
+                && known.exchange.seen_at != Some(host)
+        };
+        has_capture(ends.0) || has_capture(ends.1) || self.lookups.iter().any(is_of_other)
     }
 
     /// Whether the question is known already: then it is asked again, or it arrives at the server.
@@ -136,7 +151,7 @@ impl Builder {
     fn answer(
         &mut self,
         host: usize,
-        outgoing: bool,
+        door: PacketPassage,
         at_ns: u64,
         datagram: &DissectedDatagram,
         message: &dns::DnsMessage,
@@ -144,6 +159,9 @@ impl Builder {
         let id = message.id;
         let (from, to) = datagram.ends;
         let is_loop = self.is_own(host, from.ip()) && self.is_own(host, to.ip());
+        if door == PacketPassage::Between && self.is_seen_elsewhere(host, id, datagram.ends) {
+            return;
+        }
         let Some(at) = self
             .lookups
             .iter()
@@ -160,10 +178,11 @@ impl Builder {
                 end: datagram.bytes,
                 ..ExchangeMessage::default()
             });
-        if outgoing || is_loop {
+        let is_leaving = door == PacketPassage::Leaves;
+        if is_leaving || is_loop {
             response.left = Some((at_ns, at_ns));
         }
-        let at_client = !outgoing || is_loop || known.exchange.client.host.is_none();
+        let at_client = !is_leaving || is_loop || known.exchange.client.host.is_none();
         if !at_client {
             return;
         }

@@ -110,3 +110,63 @@ fn all_that_a_resolver_asked_is_the_lookup_of_the_connection() {
     ];
     assert_eq!(lookup(&others), (ExchangePhase::Lookup, 9));
 }
+
+/// A question and its answer as they pass two hosts, b 2 ms after a: the passages at each, or nothing.
+fn passing_hosts(from: &str, to: &str, doors: [Option<PacketPassage>; 2]) -> Exchange {
+    let mut builder = Path::new().builder;
+    let question = [
+        &[0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 3][..],
+        b"web",
+        &[0, 0, 1, 0, 1],
+    ]
+    .concat();
+    let answer = [&[0, 7, 0x81, 0x80][..], &question[4..]].concat();
+    let (from, to) = (address(from), address(to));
+    for (ends, at_ms, message) in [((from, to), 10, &question), ((to, from), 60, &answer)] {
+        let datagram = DissectedDatagram {
+            ends,
+            bytes: message.len() as u64,
+            ttl: 64,
+        };
+        for (host, door) in doors.into_iter().enumerate() {
+            let Some(door) = door else { continue };
+            let is_back = ends.0 == to;
+            let (door, later) = match (door, is_back) {
+                (PacketPassage::Leaves, true) => (PacketPassage::Arrives, 0),
+                (PacketPassage::Arrives, true) => (PacketPassage::Leaves, 0),
+                (door, _) => (door, 2 * host as u64),
+            };
+            builder.datagram(host, door, (at_ms + later) * MS, &datagram, message);
+        }
+    }
+    let (mut done, _) = builder.finish();
+    assert_eq!(done.len(), 1, "{done:?}");
+    done.remove(0)
+}
+
+#[test]
+fn a_question_that_passes_between_is_asked_at_neither_end() {
+    use PacketPassage::{Arrives, Between, Leaves};
+    let (client, server) = ("10.0.9.1:4000", "10.0.9.53:53");
+    let one = passing_hosts(client, server, [Some(Between), None]);
+    assert_eq!(
+        (one.client.host, one.server.host, one.seen_at),
+        (None, None, Some(0))
+    );
+    assert_eq!(one.begin_ns().zip(one.end_ns()), Some((10 * MS, 60 * MS)));
+    // A second place on the way sees the same question, not another.
+    let both = passing_hosts(client, server, [Some(Between), Some(Between)]);
+    assert_eq!((both.request.again, both.end_ns()), (0, Some(60 * MS)));
+    // Where an end itself is seen, the way adds nothing.
+    let own = passing_hosts("10.0.0.1:4000", server, [Some(Leaves), Some(Between)]);
+    assert_eq!(
+        (own.client.host, own.seen_at, own.request.again),
+        (Some(0), None, 0)
+    );
+    assert_eq!((own.request.arrived, own.end_ns()), (None, Some(60 * MS)));
+    let asked = passing_hosts(client, "10.0.0.1:53", [Some(Arrives), Some(Between)]);
+    assert_eq!(
+        (asked.server.host, asked.seen_at, asked.request.again),
+        (Some(0), None, 0)
+    );
+}
