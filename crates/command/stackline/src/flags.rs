@@ -49,7 +49,7 @@ pub(crate) use import_export::{Export, ImportFlags};
 pub(crate) use lifelines::LifelinesFlags;
 pub(crate) use manual::{Completions, Man};
 pub(crate) use net::{Net, NetCommand, NetDown, NetExec, NetList, NetSet, NetShow, NetUp};
-pub(crate) use results_table::{Show, TableFlags, TableNotesFlag};
+pub(crate) use results_table::{NotesFlag, Show, TableFlags};
 pub(crate) use runs::{RunsCommand, RunsFlags, RunsPrune};
 pub(crate) use sharing::Sharing;
 pub(crate) use spec_text::SpecTextFlags;

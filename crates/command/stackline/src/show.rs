@@ -3,7 +3,7 @@
 //! Nothing is measured or stored here.
 
 use crate::exit::{Exit, Result};
-use crate::flags::{Show, TableFlags, TableNotesFlag};
+use crate::flags::{Show, TableFlags};
 use crate::output;
 use stackline_analyze::Summary;
 use stackline_core::plan::World;
@@ -12,9 +12,6 @@ use stackline_core::units;
 use stackline_report::{Note, ReportHeader, TableOptions, Weight};
 use stackline_runs::StoredRun;
 use std::io::stdout;
-
-/// Number of notes below a table where not all are requested.
-const FEW: usize = 3;
 
 /// Prints the results of a kept run.
 pub(crate) fn show(flags: &Show) -> Result {
@@ -86,7 +83,7 @@ pub(crate) fn present(
     let mut options = TableOptions {
         colour: output::has_colours(stdout()),
         notes: Vec::new(),
-        most_notes: (flags.notes == TableNotesFlag::Few).then_some(FEW),
+        most_notes: flags.notes.most(),
         percentiles: flags.percentiles.clone(),
     };
     let rows = stackline_report::table_rows(summaries, &options);

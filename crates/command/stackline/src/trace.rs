@@ -194,6 +194,7 @@ pub(crate) fn trace_one_program(
         name: "trace".into(),
         sharing: flags::Sharing::default(),
         json: false,
+        notes: flags::NotesFlag::Few,
         tries: Vec::new(),
         words,
     })
@@ -242,15 +243,25 @@ fn code(ended: Option<ExitStatus>) -> Exit {
     }
 }
 
+/// Prints notes, and how many more there are.
+fn say_notes(notes: &[String], wanted: flags::NotesFlag) {
+    let shown = notes.len().min(wanted.most().unwrap_or(usize::MAX));
+    for note in &notes[..shown] {
+        output::say(&format_args!("note: {note}"));
+    }
+    if shown < notes.len() {
+        let more = notes.len() - shown;
+        output::say(&format_args!("note: {more} more with --notes all"));
+    }
+}
+
 /// Prints what was traced, and what limits it.
 fn report(flags: &flags::TraceFlags, outcome: &TraceOutcome) -> Result<()> {
     let path = &outcome.path;
     outcome.lines().iter().for_each(output::say);
     let answers = diagnose::after_a_run(path)?;
-    answers
-        .note
-        .iter()
-        .for_each(|note| output::say(&format_args!("note: {note}")));
+    let notes = answers.note.iter().cloned().chain(outcome.all_notes());
+    say_notes(&notes.collect::<Vec<_>>(), flags.notes);
     if flags.json {
         let mut json =
             stackline_report::findings_json(&path.display().to_string(), true, &answers.findings);

@@ -5,7 +5,7 @@ use stackline_core::units;
 use stackline_requests::collector::counted_requests;
 
 impl TraceOutcome {
-    /// What was seen, what observing cost, and notes, one line each.
+    /// What was seen and what observing cost, one line each.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = self
@@ -31,7 +31,6 @@ impl TraceOutcome {
             units::format_time(self.cost_s),
             self.cost_words()
         ));
-        lines.extend(self.all_notes().iter().map(|note| format!("note: {note}")));
         lines
     }
 
@@ -48,8 +47,9 @@ impl TraceOutcome {
         )
     }
 
-    /// All notes: what was not recorded, what is not known, what was left out.
-    fn all_notes(&self) -> Vec<String> {
+    /// The notes, the most important first: how programs ended, what was not recorded, what was left out, what is not known.
+    #[must_use]
+    pub fn all_notes(&self) -> Vec<String> {
         let absent = self
             .absent
             .iter()
@@ -58,11 +58,12 @@ impl TraceOutcome {
             1 => "1 request from another program was left out".to_owned(),
             foreign => format!("{foreign} requests from other programs were left out"),
         });
-        absent
+        let notes = self.notes.iter().cloned();
+        notes
+            .chain(absent)
+            .chain(self.unknown.left_out.lines())
             .chain(self.unknown.lines())
             .chain(foreign)
-            .chain(self.notes.iter().cloned())
-            .chain(self.unknown.left_out.lines())
             .collect()
     }
 

@@ -12,17 +12,24 @@ pub(crate) struct TableFlags {
     pub(crate) csv: bool,
     /// Notes below the table: three, or all
     #[arg(long, value_name = "few|all", hide_possible_values = true, default_value = "few", conflicts_with_all = ["json", "csv"])]
-    pub(crate) notes: TableNotesFlag,
+    pub(crate) notes: NotesFlag,
     /// Percentiles of times to show, such as median,95,p99.99,max
     #[arg(long, value_name = "P,...", value_delimiter = ',', value_parser = percentile)]
     pub(crate) percentiles: Vec<Percentile>,
 }
 
-/// Which notes stand below a table.
+/// How many notes are printed: a few, or all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TableNotesFlag {
+pub(crate) enum NotesFlag {
     Few,
     All,
+}
+
+impl NotesFlag {
+    /// The most notes that are printed; `None` for all.
+    pub(crate) fn most(self) -> Option<usize> {
+        (self == Self::Few).then_some(3)
+    }
 }
 
 #[derive(Args, Debug)]

@@ -73,6 +73,14 @@ pub(crate) struct TraceFlags {
     /// Print the findings as JSON on standard output; what the programs print goes to standard error
     #[arg(long)]
     pub(crate) json: bool,
+    /// How many notes to print: three, or all
+    #[arg(
+        long,
+        value_name = "few|all",
+        hide_possible_values = true,
+        default_value = "few"
+    )]
+    pub(crate) notes: super::NotesFlag,
     /// Programs: COMMAND..., or HOST -- COMMAND... for each
     #[arg(
         value_name = "HOST -- COMMAND",
