@@ -55,7 +55,7 @@ pub use change::PlanChange;
 pub use finding::{Advice, CauseTimeShare, Evidence, ExpectedEffect, Finding, Gauge, LEAST};
 pub use input::AnalysisInput;
 pub use kind::FindingKind;
-pub use observed::transfers::{ObservedTransfer, find_transfers};
+pub use observed::transfers::{GoodputInterval, ObservedTransfer, find_transfers};
 pub use ranking::{count_time_once, is_about_failures, rank};
 pub use removal::takes_away;
 pub use requests::accounted::{

@@ -1,13 +1,14 @@
 //! A table of transfers of programs that are not ours. Figures take 80 characters; the line of both ends may be longer.
 
 use crate::grid::{Align, line, widths};
-use stackline_analyze::findings::ObservedTransfer;
+use stackline_analyze::findings::{GoodputInterval, ObservedTransfer};
 use stackline_core::units;
 
 /// Most transfers that are listed; the others are only counted.
 const LISTED: usize = 10;
 
-/// The table. Each transfer has two lines: its sender and receiver, then its figures. Empty if there are no transfers.
+/// The table. Each transfer has its sender and receiver, its figures, and its goodput over time as a line of bars. Empty if there are no
+/// transfers.
 #[must_use]
 pub fn transfers(all: &[ObservedTransfer]) -> String {
     if all.is_empty() {
@@ -39,11 +40,28 @@ pub fn transfers(all: &[ObservedTransfer]) -> String {
     for (one, row) in listed.iter().zip(&rows[1..]) {
         let (sender, receiver) = (&one.sender, &one.receiver);
         text += &format!("{sender} > {receiver}\n{}\n", line(row, &widths, &align));
+        text += &goodput_bars(&one.goodput_over_time);
     }
     if all.len() > LISTED {
         text += &format!("not shown: {} with less data\n", all.len() - LISTED);
     }
     text
+}
+
+/// One bar for each interval; the highest is the largest goodput. Empty if there are no intervals.
+fn goodput_bars(intervals: &[GoodputInterval]) -> String {
+    const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let most = intervals
+        .iter()
+        .fold(0.0_f64, |most, one| most.max(one.bit_s));
+    let Some(first) = intervals.first().filter(|_| most > 0.0) else {
+        return String::new();
+    };
+    let bar =
+        |one: &GoodputInterval| BARS[(8.0 * one.bit_s / most).ceil().clamp(0.0, 8.0) as usize];
+    let bars: String = intervals.iter().map(bar).collect();
+    let (length, most) = (units::format_time(first.seconds), units::format_rate(most));
+    format!("   |{bars}|  {length} each, at most {most}\n")
 }
 
 fn whole_percent(share: f64) -> String {
@@ -77,6 +95,7 @@ mod tests {
             paused: 0.42,
             without_room: 0.0,
             retransmits: 3,
+            goodput_over_time: vec![],
         };
         let text = transfers(&vec![one; 12]);
         let lines: Vec<&str> = text.lines().collect();
@@ -89,6 +108,17 @@ mod tests {
             ]
         );
         assert_eq!(*lines.last().unwrap(), "not shown: 2 with less data");
+        let interval = |bit_s| GoodputInterval {
+            at_seconds: 0.0,
+            seconds: 1.28,
+            bit_s,
+        };
+        let intervals = [0.0, 0.1, 8e6, 15e6, 16e6].map(interval);
+        assert_eq!(
+            goodput_bars(&intervals),
+            "   | ▁▄██|  1.28 s each, at most 16.0 Mbit/s\n"
+        );
+        assert!(goodput_bars(&[0.0, 0.0].map(interval)).is_empty());
         assert!(transfers(&[]).is_empty());
     }
 }

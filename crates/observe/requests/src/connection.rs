@@ -13,6 +13,7 @@ mod stream_state;
 mod transfer_account;
 
 use crate::exchange::{Exchange, ExchangeEnd, ExchangeMessage};
+use crate::goodput_series::GoodputSeries;
 use crate::observation_end::ObservationEnd;
 use crate::quiet_time::QuietTime;
 use crate::stream_progress::{StreamPointProgress, late_ns};
@@ -117,6 +118,8 @@ pub(crate) struct RequestConnection {
     /// When its open exchanges are checked next, ns.
     looks_at_ns: u64,
     quiet: QuietTime,
+    /// The goodput of both directions.
+    goodput: [GoodputSeries; 2],
     /// Whether it existed before the observation began.
     pub(crate) midway: bool,
     /// When its latest packet was seen, ns.
@@ -165,6 +168,7 @@ impl RequestConnection {
             first_ns: 0,
             looks_at_ns: 0,
             quiet: QuietTime::default(),
+            goodput: Default::default(),
             midway,
             last_ns: 0,
             reset: false,
@@ -245,6 +249,7 @@ impl RequestConnection {
                 false => end > own.farthest.end().max(own.arrived.progress().end()),
             };
             self.quiet.end(at_ns, direction, is_new, self.round_trip_ns);
+            self.goodput[direction as usize].reach(at_ns, end);
         }
         if passing.leaves && is_data {
             self.leaves(at_ns, direction, from, end, segment);
@@ -557,6 +562,7 @@ impl RequestConnection {
                 .map(|direction| direction.zero_windows)
                 .sum(),
             quiet: self.quiet,
+            goodput: self.goodput.clone(),
             threads: self.end_threads(),
             end: match (self.reset, is_closed) {
                 (true, _) => "reset",

@@ -28,6 +28,7 @@ pub mod contents;
 pub mod exchange;
 pub mod exchange_builder;
 pub mod exchange_events;
+pub mod goodput_series;
 pub mod observation_end;
 mod quic_connection;
 pub mod quic_stream_direction;

@@ -11,6 +11,7 @@ use stackline_dissect::segment::DissectedSegment;
 use stackline_dissect::stream_holes::{StreamHoles, is_mended_loss};
 use stackline_events::unit_ids::EventStreamDirection;
 use stackline_events::{EventTable, EventValue};
+use stackline_requests::goodput_series::GoodputSeries;
 use stackline_requests::quiet_time::QuietTime;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -66,6 +67,8 @@ struct AccountHandshake {
 struct CapturedDirection {
     /// The data bytes that were seen, each once.
     bytes: u64,
+    /// These bytes by intervals of time.
+    goodput: GoodputSeries,
     /// The number of retransmitted segments.
     again: u64,
     holes: StreamHoles,
@@ -268,6 +271,12 @@ impl CaptureAccount {
             EventValue::from(pauses[1].ns),
         ];
         table.push("TCP_TRANSFER", &self.host, self.first_ns, &values);
+        for (direction, stream) in self.directions.iter().zip(flow << 1..) {
+            let mut push = |host: &str, keyword: &'static str, at_ns, values: &[EventValue<'_>]| {
+                table.push(keyword, host, at_ns, values);
+            };
+            direction.goodput.emit(stream, &self.host, &mut push);
+        }
     }
 }
 
@@ -338,6 +347,9 @@ impl CapturedDirection {
             .wrapping_add(segment.bytes as u32)
             .wrapping_add(flags);
         self.bytes = self.bytes.saturating_add(at.fresh);
+        if at.fresh > 0 {
+            self.goodput.add(at_ns, at.fresh);
+        }
         if at.repeated {
             self.again += 1;
             self.waiting.clear();

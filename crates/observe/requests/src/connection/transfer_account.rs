@@ -2,6 +2,7 @@
 //! retransmissions, time with a full window, the longest quiet time. They are the same row as for connections of captures.
 
 use crate::exchange::ExchangeEnd;
+use crate::goodput_series::GoodputSeries;
 use crate::quiet_time::QuietTime;
 use stackline_events::EventValue;
 use stackline_events::catalogue::rows::{TcpConnection, TcpTransfer};
@@ -29,6 +30,8 @@ pub struct TransferAccount {
     /// How often a window became zero.
     pub(super) zero_windows: u64,
     pub(super) quiet: QuietTime,
+    /// The goodput of both directions.
+    pub(super) goodput: [GoodputSeries; 2],
     /// The thread of each end that wrote or read its data; 0 if that was not seen.
     pub threads: [u32; 2],
     /// How it ended: `reset`, `closed`, or `open`.
@@ -78,5 +81,9 @@ impl TransferAccount {
             paused_back_ns: pauses[back].ns.into(),
         };
         row.emit_on(host, self.span_ns.0, emit);
+        for direction in [EventStreamDirection::There, EventStreamDirection::Back] {
+            let stream = unit_ids::stream(flow, direction);
+            self.goodput[direction as usize].emit(stream, host, emit);
+        }
     }
 }

@@ -189,6 +189,9 @@ catalogue! {
     }
         "of a `TCP_CONNECTION`: the programs at its ends, where known, and the pauses before new data of each end that neither a loss nor a full window explains: their number and sum";
 
+    TcpGoodput = "TCP_GOODPUT", Protocol: { stream, interval_ns, bytes }
+        "of a `TCP_CONNECTION`: the bytes of new data in an interval of a direction with at least 64 KiB; at most 32 intervals";
+
     TcpState = "TCP_STATE", Protocol: { unit, stream, offset, bytes, state, local, remote }
         "the sender's congestion state changes: open, disorder, cwr, recovery, loss";
 

@@ -6,6 +6,7 @@ use crate::findings::input::AnalysisInput;
 use crate::findings::observed::connections::{collect_captured, is_observed};
 use crate::statistics::to_f64;
 use serde::Serialize;
+use std::collections::HashMap;
 
 /// A connection that sends fewer bytes is no transfer.
 const LEAST_BYTES: u64 = 64 << 10;
@@ -38,6 +39,19 @@ pub struct ObservedTransfer {
     pub without_room: f64,
     /// Retransmitted segments.
     pub retransmits: u64,
+    /// The goodput by intervals; empty if the transfer was too short to have several.
+    pub goodput_over_time: Vec<GoodputInterval>,
+}
+
+/// The goodput of an interval of a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct GoodputInterval {
+    /// When it began, s after the connection's first packet.
+    pub at_seconds: f64,
+    /// How long it was, s.
+    pub seconds: f64,
+    /// Bytes of new data over that time, bit/s.
+    pub bit_s: f64,
 }
 
 /// The transfers of a run without measurements, the one with most data first.
@@ -47,16 +61,42 @@ pub fn find_transfers(input: &AnalysisInput<'_>) -> Vec<ObservedTransfer> {
     if !is_observed(&log) {
         return Vec::new();
     }
+    let goodput = collect_goodput(&log);
     let captured = collect_captured(&log).into_iter();
     let mut found: Vec<ObservedTransfer> = captured
-        .filter_map(|(_, one)| Some(ObservedTransfer::of(&one, sender_of(&one)?)))
+        .filter_map(|(_, one)| Some(ObservedTransfer::of(&one, sender_of(&one)?, &goodput)))
         .collect();
     found.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.sender.cmp(&b.sender)));
     found
 }
 
+/// By host and stream: begin (ns since 1970), length (ns) and bytes of each interval.
+type GoodputRows<'e> = HashMap<(&'e str, i64), Vec<[u64; 3]>>;
+
+fn collect_goodput<'e>(log: &FindingEventLog<'e>) -> GoodputRows<'e> {
+    let events = log.input.events;
+    let mut found = GoodputRows::new();
+    for row in log.rows("TCP_GOODPUT") {
+        let row = *row as usize;
+        let number = |field| events.number(row, field);
+        let count = |field| number(field).and_then(|value| u64::try_from(value).ok());
+        if let (Some(stream), Some(interval_ns), Some(bytes)) = (number(0), count(1), count(2)) {
+            let of_stream = found.entry((events.host(row), stream)).or_default();
+            of_stream.push([events.at_ns[row], interval_ns, bytes]);
+        }
+    }
+    found
+}
+
 impl ObservedTransfer {
-    fn of(one: &CapturedConnection, sender: usize) -> Self {
+    fn of(one: &CapturedConnection, sender: usize, goodput: &GoodputRows<'_>) -> Self {
+        let stream = (one.flow << 1) | i64::from(sender == 1);
+        let intervals = goodput.get(&(one.host.as_str(), stream));
+        let interval = |[at_ns, interval_ns, bytes]: &[u64; 3]| GoodputInterval {
+            at_seconds: to_f64(at_ns.saturating_sub(one.began_ns)) / 1e9,
+            seconds: to_f64(*interval_ns) / 1e9,
+            bit_s: 8e9 * to_f64(*bytes) / to_f64((*interval_ns).max(1)),
+        };
         let duration_ns = to_f64(one.duration_ns.max(1));
         let share = |ns: u64| (to_f64(ns) / duration_ns).min(1.0);
         Self {
@@ -68,6 +108,7 @@ impl ObservedTransfer {
             paused: share(one.paused_ns[sender]),
             without_room: share(one.window_full_ns),
             retransmits: one.again[sender],
+            goodput_over_time: intervals.into_iter().flatten().map(interval).collect(),
         }
     }
 }
