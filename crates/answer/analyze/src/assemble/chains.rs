@@ -207,6 +207,8 @@ mod tests {
         work: u64,
         /// Whether all are asked at once.
         parallel: bool,
+        /// How often it is asked before, without an answer.
+        attempts: u8,
         children: Vec<Self>,
     }
 
@@ -253,6 +255,9 @@ mod tests {
             let mut now = begun + asked.work;
             let mut latest = now;
             for child in &asked.children {
+                for _ in 0..child.attempts {
+                    now = self.give_up(&server, depth + 1, now, id);
+                }
                 let (part, end) = self.ask(child, depth + 1, now);
                 let _ = writeln!(
                     self.text,
@@ -276,6 +281,20 @@ mod tests {
             (id, end)
         }
 
+        /// Asks at a moment, and gives up before anything arrives. Returns when.
+        fn give_up(&mut self, client: &str, depth: usize, at: u64, parent: i64) -> u64 {
+            self.units.resize(self.units.len().max(depth + 1), 0);
+            let id = unit(depth as u32, self.units[depth]);
+            self.units[depth] += 1;
+            let there = stream(depth as u32, EventStreamDirection::There);
+            let end = at + 5_000;
+            let _ = writeln!(
+                self.text,
+                "APP_CALL; {client}; 0; {at}; {id}; {there}\nREQUEST_PARENT; {client}; 0; {end}; {id}; {parent}; 980000"
+            );
+            end
+        }
+
         fn lifelines(&self) -> Lifelines {
             let mut table = EventTable::default();
             EventTextReader::new(self.text.as_bytes(), "log")
@@ -289,19 +308,25 @@ mod tests {
             transit,
             work,
             parallel,
+            attempts: 0,
             children,
         }
     }
 
-    /// Chains of two to six hosts; servers ask up to three times, one after the other or at once.
+    /// Chains of two to six hosts; servers ask up to three times, one after the other or at once, and some of it again.
     fn chains() -> impl Strategy<Value = Asked> {
-        let numbers = || (1..1_000_000_u64, 1..1_000_000_u64, any::<bool>());
-        let leaf = numbers()
-            .prop_map(|(transit, work, parallel)| asked(transit, work, parallel, Vec::new()));
-        leaf.prop_recursive(5, 40, 3, move |inner| {
-            (numbers(), prop::collection::vec(inner, 1..4)).prop_map(
-                |((transit, work, parallel), children)| asked(transit, work, parallel, children),
+        let alone = || {
+            let times = 1..1_000_000_u64;
+            (times.clone(), times, any::<bool>(), 0..3_u8).prop_map(
+                |(transit, work, parallel, attempts)| Asked {
+                    attempts,
+                    ..asked(transit, work, parallel, Vec::new())
+                },
             )
+        };
+        alone().prop_recursive(5, 40, 3, move |inner| {
+            (alone(), prop::collection::vec(inner, 1..4))
+                .prop_map(|(asked, children)| Asked { children, ..asked })
         })
     }
 

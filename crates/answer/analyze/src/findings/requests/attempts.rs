@@ -52,18 +52,19 @@ fn is_refusal(request: &TracedRequest) -> bool {
 
 /// The failed attempts that were retried, each with the next attempt of its client.
 pub(crate) fn retries(all: &[TracedRequest]) -> Vec<Retry> {
-    let mut by_ends: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
+    let mut by_ends: BTreeMap<(Client<'_>, &str), Vec<usize>> = BTreeMap::new();
     for (at, request) in all
         .iter()
         .enumerate()
         .filter(|(_, request)| request.is_call || request.is_unopened)
     {
         by_ends
-            .entry((&request.client, &request.server))
+            .entry((client_of(request), &request.server))
             .or_default()
             .push(at);
     }
     let sequential = sequential_clients(all);
+    let handed_on = failures_handed_on(all);
     let mut found = Vec::new();
     for ((client, _), mut attempts) in by_ends {
         attempts.sort_by_key(|at| all[*at].begin_ns());
@@ -71,7 +72,7 @@ pub(crate) fn retries(all: &[TracedRequest]) -> Vec<Retry> {
         let mut failed: Vec<usize> = attempts
             .iter()
             .copied()
-            .filter(|at| failure(&all[*at]).is_some())
+            .filter(|at| failure(&all[*at]).is_some() && !handed_on.contains(at))
             .collect();
         failed.sort_by_key(|at| all[*at].end_ns);
         let usual = usual_gaps(all, &attempts);
@@ -95,7 +96,7 @@ pub(crate) fn retries(all: &[TracedRequest]) -> Vec<Retry> {
                 let is_paced = usual.get(name).is_some_and(|usual_ns| {
                     gap_ns <= usual_ns.saturating_mul(2).max(usual_ns + SOON_NS)
                 });
-                let enough = if sequential.contains(client) {
+                let enough = if sequential.contains(&client) {
                     1
                 } else {
                     GOES_ON
@@ -137,11 +138,50 @@ fn of_habit<'r>(
         .filter(move |retry| counts.get(name(retry)) >= paced.get(name(retry)))
 }
 
+/// A host, and a program on it; its name is empty where it is not known.
+type Client<'r> = (&'r str, &'r str);
+
+fn client_of(request: &TracedRequest) -> Client<'_> {
+    (&request.client, &request.programs.0)
+}
+
+/// The failures that a program such as a proxy met while it served a request, and handed on to the client of that: it is for that client to
+/// try again.
+fn failures_handed_on(all: &[TracedRequest]) -> BTreeSet<usize> {
+    let mut served: BTreeMap<Client<'_>, Vec<&TracedRequest>> = BTreeMap::new();
+    for request in all.iter().filter(|request| failure(request).is_some()) {
+        let server = (request.server.as_str(), request.programs.1.as_str());
+        served.entry(server).or_default().push(request);
+    }
+    for requests in served.values_mut() {
+        requests.sort_by_key(|request| request.end_ns);
+    }
+    let is_handed_on = |failed: &TracedRequest| {
+        let served = served
+            .get(&client_of(failed))
+            .map_or(&[][..], Vec::as_slice);
+        // Requests that overlap are few: the one that was served ends with the failure or next after it.
+        let next = served.partition_point(|served| served.end_ns < failed.end_ns);
+        let mut near = served[next..].iter().take(AMONG);
+        near.any(|served| served.row != failed.row && served.begin_ns() <= failed.begin_ns())
+    };
+    let calls = all.iter().enumerate();
+    calls
+        .filter(|(_, one)| {
+            !one.programs.0.is_empty() && failure(one).is_some() && is_handed_on(one)
+        })
+        .map(|(at, _)| at)
+        .collect()
+}
+
 /// The clients that never had two requests in flight at once: the next request of such a client is what its program does next.
-fn sequential_clients(all: &[TracedRequest]) -> BTreeSet<&str> {
-    let mut by_client: BTreeMap<&str, Vec<&TracedRequest>> = BTreeMap::new();
+fn sequential_clients(all: &[TracedRequest]) -> BTreeSet<Client<'_>> {
+    let mut by_client: BTreeMap<Client<'_>, Vec<&TracedRequest>> = BTreeMap::new();
     for request in all.iter().filter(|request| request.is_call) {
-        by_client.entry(&request.client).or_default().push(request);
+        by_client
+            .entry(client_of(request))
+            .or_default()
+            .push(request);
     }
     for requests in by_client.values_mut() {
         requests.sort_by_key(|request| request.begin_ns());
@@ -332,6 +372,40 @@ mod tests {
         };
         assert_eq!(retries(&all(2)).len(), 1);
         assert_eq!(retries(&all(3)), []);
+    }
+
+    #[test]
+    fn a_proxy_hands_failures_on_and_its_client_tries_again() {
+        // On one host, a client asks a proxy, whose server is away; it asks again 100 ms after each error.
+        let between = |client: &str, server: &str, one: TracedRequest| TracedRequest {
+            client: "here".into(),
+            server: "here".into(),
+            programs: (client.into(), server.into()),
+            row: one.end_ns as u32 ^ client.len() as u32,
+            ..one
+        };
+        let attempt = |at: i64| {
+            let refused = TracedRequest {
+                is_unopened: true,
+                is_call: false,
+                unknown: Some(REFUSED.into()),
+                ..request("", "", 110 * at + 3, 110 * at + 4)
+            };
+            let asked = request("/a", "503", 110 * at, 110 * at + 10);
+            [
+                between("proxy", "", refused),
+                between("client", "proxy", asked),
+            ]
+        };
+        let mut all: Vec<TracedRequest> = (0..4).flat_map(attempt).collect();
+        all.push(between("client", "proxy", request("/a", "200", 440, 450)));
+        let found = retries(&all);
+        assert_eq!(found.len(), 4, "{found:?}");
+        assert!(
+            found
+                .iter()
+                .all(|one| one.gap_ns == 100 * MS && all[one.failed].is_call)
+        );
     }
 
     #[test]

@@ -458,6 +458,7 @@ impl<'r> RequestAccounts<'r> {
         let rest = match (request.is_cut_off(), is_large) {
             (true, _) => RequestCause::GivenUp,
             (false, true) => RequestCause::Rate,
+            (false, false) if self.is_kept_small(request, true) => RequestCause::Loss,
             (false, false) => RequestCause::Distance,
         };
         let over = transit.rest - base - within - sending;
@@ -523,13 +524,11 @@ impl<'r> RequestAccounts<'r> {
         ns: i64,
     ) -> MessageTransit {
         let queued = waited(self.waits.as_ref(), request, is_answer);
-        let is_kept_small =
-            request.message_bytes(is_answer) > FEW_SEGMENTS && self.history.is_after_loss(request);
         let over = match queued {
             _ if is_large => RequestCause::Rate,
+            _ if self.is_kept_small(request, is_answer) => RequestCause::Loss,
             None => RequestCause::Queue,
-            // If queues are known, the rest is not due to them: it is due to a window that losses made small, or to distance.
-            Some(_) if is_kept_small => RequestCause::Loss,
+            // If queues are known, the rest is not due to them.
             Some(_) => RequestCause::Distance,
         };
         // A long message waits behind its own packets, which is due to the rate.
@@ -542,6 +541,11 @@ impl<'r> RequestAccounts<'r> {
             rest: ns - queued,
             over,
         }
+    }
+
+    /// Whether losses before kept the window of a message's sender so small that it needed more round trips.
+    fn is_kept_small(&self, request: &TracedRequest, is_answer: bool) -> bool {
+        request.message_bytes(is_answer) > FEW_SEGMENTS && self.history.is_after_loss(request)
     }
 
     /// Adds the parts while the server works. The time of its own requests to others (`children`, those that it waited for one after

@@ -22,6 +22,9 @@ pub(super) struct TransactionWait {
     pub(super) ends_with: usize,
     /// Whether most of those requests come from the same program as the statements that waited.
     pub(super) is_of_same_program: bool,
+    /// Whether what they wait for is a connection of a pool: their server hands statements on to another one, or they are statements that no
+    /// row lock holds up.
+    pub(super) is_for_pool: bool,
     /// The number of statements that were answered right after the end of a transaction.
     pub(super) hits: usize,
     /// The number of statements examined.
@@ -97,9 +100,29 @@ pub(super) fn find_transaction_wait(
     (is_habit && hits as f64 >= BEYOND_CHANCE * chance).then_some(TransactionWait {
         ends_with,
         is_of_same_program,
+        is_for_pool: is_pool(all, server) || waiting.iter().all(|one| takes_no_lock(&one.name)),
         hits,
         waits: usize::try_from(waits).unwrap_or(hits),
     })
+}
+
+/// Whether the server of a statement hands statements on to another server, as a pool of connections does.
+fn is_pool(all: &[TracedRequest], statement: &TracedRequest) -> bool {
+    let hands_on = |one: &TracedRequest| {
+        one.client == statement.server
+            && one.programs.0 == statement.programs.1
+            && one.protocol == statement.protocol
+            && !one.programs.0.is_empty()
+    };
+    all.iter().any(hands_on)
+}
+
+/// Whether a statement waits for no row lock: it begins a transaction or sets a variable.
+fn takes_no_lock(name: &str) -> bool {
+    let verb = name.split([' ', ';']).next().unwrap_or_default();
+    ["BEGIN", "START", "SET", "SHOW"]
+        .iter()
+        .any(|word| verb.eq_ignore_ascii_case(word))
 }
 
 /// How long the thread that answers a statement was ready to run without a core, ns.
@@ -214,6 +237,34 @@ mod tests {
         assert_eq!(found(&held(10, 1)), Some((10, 10)));
         assert_eq!(found(&held(2, 1)), None, "twice is no habit");
         assert_eq!(found(&held(10, 40)), None, "it goes on for long after that");
+    }
+
+    #[test]
+    fn what_begins_a_transaction_waits_for_a_connection_of_a_pool() {
+        let is_for_pool = |all: &[TracedRequest]| {
+            let slow = all.iter().filter(|one| one.name.contains('+'));
+            let rows: Vec<(i64, u32)> = slow.map(|one| (1, one.row)).collect();
+            find_transaction_wait(all, &rows).unwrap().is_for_pool
+        };
+        let mut all = held(10, 1);
+        assert!(!is_for_pool(&all));
+        for one in all.iter_mut().filter(|one| one.name.contains('+')) {
+            one.name = "BEGIN; -- +".into();
+        }
+        assert!(is_for_pool(&all));
+        // A server that hands statements on to another.
+        let mut all = held(10, 1);
+        for one in &mut all {
+            one.server = "pool".into();
+            one.programs = ("app".into(), "pgbouncer".into());
+        }
+        let onward = TracedRequest {
+            client: "pool".into(),
+            programs: ("pgbouncer".into(), "postgres".into()),
+            ..statement(9, "select ?", 5, 6)
+        };
+        all.push(onward);
+        assert!(is_for_pool(&all));
     }
 
     #[test]

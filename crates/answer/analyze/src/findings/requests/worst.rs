@@ -23,9 +23,9 @@ pub(crate) const LEAST_WAIT_NS: f64 = 1e5;
 pub(crate) const LEAST_NETWORK_NS: f64 = 5e5;
 
 /// Fewer requests than this may be chance, if they are also rare.
-const FEW: u64 = 3;
+const FEW: u64 = 5;
 /// Requests are rare if they are less than one in this many.
-const RARE: u64 = 50;
+const RARE: u64 = 10;
 /// A cause with at least this share of the time is never chance.
 const MUCH: f64 = 0.25;
 /// A cause that costs each request at least this is never chance, as people notice it, ns.

@@ -48,6 +48,10 @@ const OFTEN: f64 = 0.2;
 const MOSTLY: f64 = 0.5;
 
 /// The least mean time per request for a finding, ns. Waits that the trace shows directly are evidence even if they are short and frequent.
+/// The least mean time per request of computing or without a core, unless these take much of the time, ns: every program computes, and a trace
+/// makes it compute more.
+const LEAST_CPU_NS: f64 = 2e6;
+
 const fn least_of(cause: RequestCause) -> f64 {
     match cause {
         RequestCause::Disk
@@ -72,7 +76,11 @@ fn of_server(
         RequestCause::Lock => MOSTLY,
         _ => OFTEN,
     };
-    if worst.mean() < LEAST_SERVER_NS && worst.share < often {
+    let least = match cause {
+        RequestCause::Compute | RequestCause::NoCore => LEAST_CPU_NS,
+        _ => LEAST_SERVER_NS,
+    };
+    if worst.mean() < least && worst.share < often {
         return None;
     }
     let which = slowest_name(&worst).map_or_else(String::new, |name| format!(" during {name}"));
@@ -150,6 +158,10 @@ fn of_transaction(
     };
     let which = slowest_name(&worst).map_or_else(String::new, |name| format!(" during {name}"));
     let sentence = format!(
+    let (what, attempt) = match wait.is_for_pool {
+        true => ("its pool has no other free connection", POOL_ATTEMPT),
+        false => ("a row lock", LOCK_ATTEMPT),
+    };
         "{} waits for {whose} (a row lock){which}: {}; {} of {} waits end when that transaction commits or rolls back",
         worst.place,
         worst.time_in_words(),
@@ -157,12 +169,15 @@ fn of_transaction(
         wait.waits
     );
     let found = report_request_cause(kind, log, &worst, wait.confidence(), sentence);
-    Some(found.attempt(
-        "keep transactions short: commit before slow work, and change contended rows last",
-    ))
+    Some(found.attempt(attempt))
 }
 
 fn waits_for_lock(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+const LOCK_ATTEMPT: &str =
+    "keep transactions short: commit before slow work, and change contended rows last";
+const POOL_ATTEMPT: &str =
+    "let the pool open more connections to the database, or keep transactions short";
+
     of_server(
         kind,
         log,
@@ -193,6 +208,10 @@ pub(crate) fn server_sleeps(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
         RequestCause::Sleep,
         "sleeps (a timed wait)",
         0.95,
+    // A wait for a transaction is reported as a lock, also where an event loop looks up meanwhile.
+    if of_transaction(kind, log, RequestCause::Sleep).is_some() {
+        return None;
+    }
         "find the timer: a back-off, a poll, a rate limit",
     )
 }
