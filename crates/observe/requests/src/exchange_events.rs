@@ -89,6 +89,8 @@ pub struct ExchangeContext<'k> {
     pub elsewhere: Option<&'k HostsElsewhere>,
     /// What the server's thread did between request and answer.
     pub work: Option<ServerThreadWork>,
+    /// What the threads that held its locks did meanwhile.
+    pub holders: Option<ServerThreadWork>,
     /// What the thread that read the request did between its arrival and the reading.
     pub wait: Option<ServerThreadWork>,
     /// What the client's thread that read the answer did between its arrival and the reading.
@@ -493,11 +495,12 @@ impl ExchangeEventWriter<'_> {
     ) {
         for (name, work) in [
             ("REQUEST_WORK", &known.work),
+            ("LOCK_HOLDER", &known.holders),
             ("REQUEST_WAIT", &known.wait),
             ("RESPONSE_WAIT", &known.answer_wait),
         ] {
             let Some(work) = work else { continue };
-            // The three events have the same fields.
+            // The four events have the same fields.
             let data = RequestWork {
                 unit: self.unit.into(),
                 thread: work.thread.into(),

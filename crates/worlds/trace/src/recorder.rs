@@ -7,7 +7,7 @@ use crate::thread_directory::ThreadDirectory;
 use stackline_core::error::Result;
 use stackline_events::catalogue::rows::{EventsLost, ObserverCost, ProgramEnd};
 use stackline_events::{EventLog, EventValue, unit_ids};
-use stackline_monitor::observe::accounting::ThreadTimes;
+use stackline_monitor::observe::accounting::{ThreadTimes, Times};
 use stackline_monitor::observe::connections::SocketConnections;
 use stackline_monitor::observe::datagram_sockets::DatagramEnds;
 use stackline_monitor::observe::observation_cost::ObservationCost;
@@ -33,6 +33,8 @@ const UNREAD_NS: u64 = 200_000;
 const ANSWER_UNREAD_NS: u64 = 500_000;
 /// Waits for locks that are shorter are not looked at for what else went on.
 const COLLECTED_NS: u64 = 500_000;
+/// Threads that held locks for less are not looked for.
+const HELD_NS: u64 = 100_000;
 /// Connections whose programs are remembered.
 const MOST_OWNERS: usize = Bound::Owners.most();
 /// Bytes of events that are written together.
@@ -421,6 +423,7 @@ impl RequestRecorder {
             return;
         }
         let (work, wait) = (self.work(exchange, server), self.wait(exchange));
+        let holders = self.holders(exchange, work.as_ref());
         let answer_wait = self.answer_wait(exchange);
         let hosts = self.collector.hosts();
         let names = (
@@ -438,6 +441,7 @@ impl RequestRecorder {
             programs: (&names.0, &names.1),
             processes,
             work,
+            holders,
             wait,
             answer_wait,
             segments: false,
@@ -512,17 +516,21 @@ impl RequestRecorder {
     /// What the thread that answered did from when the request was read until it had handed over its answer, in each of its round
     /// trips.
     fn work(&mut self, exchange: &Exchange, thread: u32) -> Option<ServerThreadWork> {
-        let spans: Vec<(u64, u64)> = exchange
-            .rounds()
-            .filter_map(|(asked, answer)| {
-                let (first, last) = answer?.left?;
-                let written = answer?.written.map_or(first, |(_, written)| written);
-                Some((asked.read?, written.clamp(first, last.max(first))))
-            })
-            .collect();
-        let of_spans = spans
-            .into_iter()
-            .filter_map(|(from, to)| self.did(thread, from, to));
+        let of_spans = work_spans(exchange).filter_map(|(from, to)| self.did(thread, from, to));
+        of_spans.reduce(|all, more| all + more)
+    }
+
+    /// What the threads that held locks did while the thread that answered waited for these, if it did so for long.
+    fn holders(
+        &self,
+        exchange: &Exchange,
+        work: Option<&ServerThreadWork>,
+    ) -> Option<ServerThreadWork> {
+        let work = work.filter(|work| work.lock_ns >= HELD_NS)?;
+        let of_spans = work_spans(exchange).filter_map(|(from, to)| {
+            let holders = self.times.holders(work.thread, from, to)?;
+            Some(thread_work(holders.thread, &holders.times))
+        });
         of_spans.reduce(|all, more| all + more)
     }
 
@@ -572,21 +580,15 @@ impl RequestRecorder {
             .times
             .waited_during(thread, &begun, from, to)
             .min(times.socket_ns + times.unnamed_ns);
-        let socket_ns = times.socket_ns.saturating_sub(of_child);
-        let unnamed_ns = times.unnamed_ns - (of_child - (times.socket_ns - socket_ns));
+        let work = thread_work(thread, &times);
+        let socket_ns = work.socket_ns.saturating_sub(of_child);
         Some(ServerThreadWork {
-            thread,
-            cpu_ns: times.running_ns,
-            runnable_ns: times.ready_ns,
-            lock_ns: times.lock_ns - collect_ns,
-            disk_ns: times.disk_ns,
-            sleep_ns: times.sleep_ns,
-            socket_ns,
-            child_ns: times.child_ns + of_child,
-            stopped_ns: times.other_ns,
+            lock_ns: work.lock_ns - collect_ns,
             collect_ns,
-            observer_ns: times.behind_ns,
-            other_ns: unnamed_ns + times.unseen_ns + times.gone_ns,
+            socket_ns,
+            child_ns: work.child_ns + of_child,
+            other_ns: work.other_ns - (of_child - (work.socket_ns - socket_ns)),
+            ..work
         })
     }
 
@@ -602,6 +604,33 @@ impl RequestRecorder {
             }
         }
         Ok(())
+    }
+}
+
+/// From when the request was read until its answer was handed over, in each of its round trips, ns.
+fn work_spans(exchange: &Exchange) -> impl Iterator<Item = (u64, u64)> {
+    exchange.rounds().filter_map(|(asked, answer)| {
+        let (first, last) = answer?.left?;
+        let written = answer?.written.map_or(first, |(_, written)| written);
+        Some((asked.read?, written.clamp(first, last.max(first))))
+    })
+}
+
+/// The times of a thread, as an event has them.
+const fn thread_work(thread: u32, times: &Times) -> ServerThreadWork {
+    ServerThreadWork {
+        thread,
+        cpu_ns: times.running_ns,
+        runnable_ns: times.ready_ns,
+        lock_ns: times.lock_ns,
+        disk_ns: times.disk_ns,
+        sleep_ns: times.sleep_ns,
+        socket_ns: times.socket_ns,
+        child_ns: times.child_ns,
+        stopped_ns: times.other_ns,
+        collect_ns: 0,
+        observer_ns: times.behind_ns,
+        other_ns: times.unnamed_ns + times.unseen_ns + times.gone_ns,
     }
 }
 

@@ -3,6 +3,7 @@
 mod calls;
 mod ends;
 mod full_links;
+mod lock_holders;
 mod lost_data;
 mod observed;
 mod outages;

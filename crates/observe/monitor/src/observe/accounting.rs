@@ -10,10 +10,13 @@
 use super::threads::{Call, Left, ThreadChange, ThreadEvent};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+mod holders;
 mod timers;
 
 #[cfg(test)]
 mod tests;
+
+pub use holders::LockHolders;
 
 /// The result of a call that ended because its time was over: -ETIMEDOUT.
 const TIMED_OUT: i64 = -110;

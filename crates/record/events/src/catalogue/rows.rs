@@ -438,6 +438,12 @@ catalogue! {
     }
         "what the client's thread that read the answer did while the answer was unread";
 
+    LockHolder = "LOCK_HOLDER", Tool: {
+        unit, thread, cpu_ns, runnable_ns, lock_ns, disk_ns, sleep_ns, socket_ns, child_ns, stopped_ns, collect_ns,
+        observer_ns, other_ns,
+    }
+        "what the threads that held locks did while the server's thread of a `REQUEST_WORK` waited for these; `thread` held them for most of that time";
+
     RequestProcess = "REQUEST_PROCESS", Tool: { unit, client_pid, server_pid, is_callers }
         "the processes at both ends; `is_callers` is 1 if the client is the last program of the trace or was started by it, 0 if it is another program, empty if unknown";
 

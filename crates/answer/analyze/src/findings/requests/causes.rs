@@ -20,6 +20,7 @@ const TIME_OUT_NS: i64 = 200_000_000;
 mod broker_causes;
 mod client_causes;
 mod failures;
+mod lock_holders;
 mod order_causes;
 pub(crate) mod program_ends;
 mod sender_window;

@@ -77,6 +77,8 @@ pub(crate) struct TracedRequest {
     pub(crate) responder: Option<RequestResponder>,
     /// What the server's thread did from reading the request to the answer.
     pub(crate) work: Option<RequestServerWork>,
+    /// What the threads that held locks did while the server's thread waited for these.
+    pub(crate) holders: Option<RequestServerWork>,
     /// What the server's thread that read the request did while it lay unread.
     pub(crate) wait: Option<RequestServerWork>,
     /// What the client's thread that read the answer did while the answer lay unread.
@@ -188,6 +190,8 @@ pub(crate) struct RequestNetworkDelays {
 /// What a thread did in some part of a request's time, ns.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RequestServerWork {
+    /// The thread.
+    pub(crate) thread: i64,
     /// It ran on a core.
     pub(crate) cpu: i64,
     /// It was ready to run and had no core.

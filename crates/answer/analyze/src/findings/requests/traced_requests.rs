@@ -52,6 +52,9 @@ pub(crate) fn requests(log: &EventRows<'_>) -> Vec<TracedRequest> {
     each("REQUEST_WORK", &|request, row| {
         request.work = Some(work(log, row))
     });
+    each("LOCK_HOLDER", &|request, row| {
+        request.holders = Some(work(log, row))
+    });
     each("REQUEST_WAIT", &|request, row| {
         request.wait = Some(work(log, row))
     });
@@ -223,6 +226,7 @@ fn network(log: &EventRows<'_>, row: u32) -> RequestNetworkDelays {
 fn work(log: &EventRows<'_>, row: u32) -> RequestServerWork {
     let number = |field: &str| log.number(row, field).unwrap_or(0);
     RequestServerWork {
+        thread: number("thread"),
         cpu: number("cpu_ns"),
         runnable: number("runnable_ns"),
         lock: number("lock_ns"),

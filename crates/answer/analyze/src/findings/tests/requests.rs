@@ -26,6 +26,8 @@ pub(super) struct Planted {
     pub(super) end_ms: u64,
     pub(super) parts: Vec<(&'static str, i64)>,
     pub(super) work: Vec<(usize, i64)>,
+    /// What the holders of locks did, as fields of LOCK_HOLDER.
+    pub(super) holders: Vec<(usize, i64)>,
     pub(super) network: Vec<(usize, i64)>,
     pub(super) bytes: (i64, i64),
     /// How long the senders of both messages stood still, as fields of REQUEST_STALL.
@@ -140,6 +142,7 @@ pub(super) fn table(requests: &[Planted]) -> EventTable {
         row("REQUEST_NETWORK", 14, &one.network);
         row("REQUEST_STALL", 3, &one.stalls);
         row("REQUEST_WORK", 13, &one.work);
+        row("LOCK_HOLDER", 13, &one.holders);
         if let Some(is_callers) = one.is_callers {
             let pids = [EventValue::from(100 + number as i64), 7.into()];
             let [client, server] = pids;

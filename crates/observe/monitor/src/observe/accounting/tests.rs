@@ -546,3 +546,76 @@ proptest! {
         prop_assert_eq!(times.times(1, from, to), other.times(1, from, to), "what is forgotten is before it");
     }
 }
+
+/// What a thread does at a moment, us.
+fn does(thread: u32, at_us: u64, what: ThreadChange) -> ThreadEvent {
+    ThreadEvent {
+        at_ns: at_us * 1000,
+        thread,
+        what,
+    }
+}
+
+/// A thread waits in a call from one moment until another thread wakes it, us; `by` 0: an interrupt does.
+fn waits(thread: u32, call: Call, from_us: u64, to_us: u64, by: u32) -> Vec<ThreadEvent> {
+    let state = Left::Sleeping;
+    let woken = ThreadChange::Woken {
+        by,
+        in_interrupt: by == 0,
+    };
+    vec![
+        does(thread, from_us, ThreadChange::Calls { call, argument: 64 }),
+        does(thread, from_us, ThreadChange::Leaves { state }),
+        does(thread, to_us, woken),
+        does(thread, to_us, ThreadChange::Ready),
+        does(thread, to_us, ThreadChange::Runs { core: 0, after: 0 }),
+        does(thread, to_us, ThreadChange::Returns { call, result: 0 }),
+    ]
+}
+
+#[test]
+fn holders_of_a_lock_did_what_their_own_holders_did_while_they_waited() {
+    // Thread 3 computes until 100 us, sleeps until 400, and lets 2 go on; 2 reads a socket until 700, and lets 1 go on.
+    let events = [
+        vec![does(3, 0, ThreadChange::Runs { core: 0, after: 0 })],
+        waits(1, Call::Futex, 0, 800, 2),
+        waits(2, Call::Futex, 0, 450, 3),
+        waits(3, Call::Nanosleep, 100, 400, 0),
+        waits(2, Call::Recvfrom, 500, 700, 0),
+    ];
+    let mut events = events.concat();
+    events.sort_by_key(|event| event.at_ns);
+    let all = seen(&events);
+    let held = all.holders(1, 0, 900_000).unwrap();
+    assert_eq!(held.thread, 3);
+    assert_eq!(held.times.running_ns, 100_000 + 50_000 + 50_000 + 100_000);
+    assert_eq!(held.times.sleep_ns, 300_000);
+    assert_eq!(held.times.socket_ns, 200_000);
+    assert_eq!(held.times.total_ns(), 800_000);
+    // A part of the wait; who waited for no lock; whose wait an interrupt ended.
+    let part = all.holders(1, 600_000, 750_000).unwrap();
+    assert_eq!((part.thread, part.times.total_ns()), (2, 150_000));
+    assert_eq!(all.holders(3, 0, 900_000), None);
+    assert_eq!(
+        seen(&waits(1, Call::Futex, 0, 10, 0)).holders(1, 0, 10_000),
+        None
+    );
+}
+
+#[test]
+fn threads_that_wait_for_one_another_have_holders_too() {
+    let events = [
+        waits(1, Call::Futex, 0, 100, 2),
+        waits(2, Call::Futex, 0, 100, 1),
+    ];
+    let mut events = events.concat();
+    events.sort_by_key(|event| event.at_ns);
+    assert_eq!(
+        seen(&events)
+            .holders(1, 0, 100_000)
+            .unwrap()
+            .times
+            .total_ns(),
+        100_000
+    );
+}

@@ -4,6 +4,7 @@ use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, counted, percent};
 use crate::findings::kind::FindingKind;
 use crate::findings::requests::causes::TIME_OUT_NS;
+use crate::findings::requests::causes::lock_holders::describe_holding;
 use crate::findings::requests::costs::{PlacelessTaker, RequestCause, RequestCosts};
 use crate::findings::requests::ends_in_words::client_in_words;
 use crate::findings::requests::request::{RequestTimes, TracedRequest, server_name};
@@ -47,11 +48,11 @@ const OFTEN: f64 = 0.2;
 /// The same for locks, which threads of one process hand to each other often.
 const MOSTLY: f64 = 0.5;
 
-/// The least mean time per request for a finding, ns. Waits that the trace shows directly are evidence even if they are short and frequent.
 /// The least mean time per request of computing or without a core, unless these take much of the time, ns: every program computes, and a trace
 /// makes it compute more.
 const LEAST_CPU_NS: f64 = 2e6;
 
+/// The least mean time per request for a finding, ns. Waits that the trace shows directly are evidence even if they are short and frequent.
 const fn least_of(cause: RequestCause) -> f64 {
     match cause {
         RequestCause::Disk
@@ -157,12 +158,12 @@ fn of_transaction(
         false => format!("the transaction of {client}'s connection"),
     };
     let which = slowest_name(&worst).map_or_else(String::new, |name| format!(" during {name}"));
-    let sentence = format!(
     let (what, attempt) = match wait.is_for_pool {
         true => ("its pool has no other free connection", POOL_ATTEMPT),
         false => ("a row lock", LOCK_ATTEMPT),
     };
-        "{} waits for {whose} (a row lock){which}: {}; {} of {} waits end when that transaction commits or rolls back",
+    let sentence = format!(
+        "{} waits for {whose} ({what}){which}: {}; {} of {} waits end when that transaction commits or rolls back",
         worst.place,
         worst.time_in_words(),
         wait.hits,
@@ -172,20 +173,25 @@ fn of_transaction(
     Some(found.attempt(attempt))
 }
 
-fn waits_for_lock(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
 const LOCK_ATTEMPT: &str =
     "keep transactions short: commit before slow work, and change contended rows last";
 const POOL_ATTEMPT: &str =
     "let the pool open more connections to the database, or keep transactions short";
 
-    of_server(
-        kind,
-        log,
-        RequestCause::Lock,
-        "waits for a lock",
-        0.9,
+fn waits_for_lock(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    let cause = RequestCause::Lock;
+    let holding = find_worst_place(log, cause, LEAST_WAIT_NS)
+        .as_ref()
+        .and_then(describe_holding);
+    let attempt = holding.as_ref().map_or(
         "hold the lock for less time, or use several locks",
-    )
+        |holding| holding.attempt,
+    );
+    let mut found = of_server(kind, log, cause, "waits for a lock", 0.9, attempt)?;
+    if let Some(holding) = holding {
+        found.sentence += &holding.words;
+    }
+    Some(found)
 }
 
 pub(crate) fn server_disk(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
@@ -202,16 +208,16 @@ pub(crate) fn server_disk(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
 }
 
 pub(crate) fn server_sleeps(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
+    // A wait for a transaction is reported as a lock, also where an event loop looks up meanwhile.
+    if of_transaction(kind, log, RequestCause::Sleep).is_some() {
+        return None;
+    }
     of_server(
         kind,
         log,
         RequestCause::Sleep,
         "sleeps (a timed wait)",
         0.95,
-    // A wait for a transaction is reported as a lock, also where an event loop looks up meanwhile.
-    if of_transaction(kind, log, RequestCause::Sleep).is_some() {
-        return None;
-    }
         "find the timer: a back-off, a poll, a rate limit",
     )
 }

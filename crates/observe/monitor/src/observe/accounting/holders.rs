@@ -1,0 +1,95 @@
+//! What the holders of locks did while another thread waited for them. The holder of a lock is the thread that ends the wait by waking
+//! the one that waits. A holder that waits for a lock itself is not what is waited for: then its own holder counts.
+
+use super::{Cause, Change, Place, Step, ThreadTimes, Times};
+use std::collections::{BTreeMap, VecDeque};
+
+/// The most holders in a chain, each of which waits for the next.
+const MOST_HOLDERS: u32 = 8;
+
+/// What the holders of a thread's locks did while it waited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LockHolders {
+    /// The thread that held the locks for most of that time.
+    pub thread: u32,
+    /// What all holders did, together as long as the waits of which it is known who ended them.
+    pub times: Times,
+}
+
+/// A wait for a lock that another thread ended, ns.
+struct LockWait {
+    holder: u32,
+    from_ns: u64,
+    to_ns: u64,
+}
+
+/// The sum of what holders did.
+#[derive(Default)]
+struct HeldTimes {
+    times: Times,
+    by_holder: BTreeMap<u32, u64>,
+}
+
+impl ThreadTimes {
+    /// What the holders of locks did while a thread waited for these, from `from_ns` until before `to_ns`; `None` if it is not known which
+    /// threads ended its waits.
+    #[must_use]
+    pub fn holders(&self, thread: u32, from_ns: u64, to_ns: u64) -> Option<LockHolders> {
+        let mut held = HeldTimes::default();
+        for wait in self.lock_waits(thread, from_ns, to_ns) {
+            self.hold(&wait, MOST_HOLDERS, &mut held);
+        }
+        let (thread, _) = held.by_holder.into_iter().max_by_key(|(_, ns)| *ns)?;
+        Some(LockHolders {
+            thread,
+            times: held.times,
+        })
+    }
+
+    /// Adds what the holder did during a wait; for its own waits, what their holders did, `most` holders far.
+    fn hold(&self, wait: &LockWait, most: u32, held: &mut HeldTimes) {
+        let own_waits = match most {
+            0 => Vec::new(),
+            _ => self.lock_waits(wait.holder, wait.from_ns, wait.to_ns),
+        };
+        for span in self.spans(wait.holder, wait.from_ns, wait.to_ns) {
+            if let Some(own) = own_waits.iter().find(|own| own.from_ns == span.from_ns) {
+                self.hold(own, most - 1, held);
+                continue;
+            }
+            let ns = span.to_ns - span.from_ns;
+            *held.times.part(span.place) += ns;
+            *held.by_holder.entry(wait.holder).or_default() += ns;
+        }
+    }
+
+    /// The waits for locks of a thread that other threads ended.
+    fn lock_waits(&self, thread: u32, from_ns: u64, to_ns: u64) -> Vec<LockWait> {
+        let Some(changes) = self.threads.get(&thread) else {
+            return Vec::new();
+        };
+        let spans = self.spans(thread, from_ns, to_ns).into_iter();
+        let waits = spans.filter(|span| span.place == Place::Blocked(Cause::Lock));
+        let waits = waits.filter_map(|span| {
+            Some(LockWait {
+                holder: woken_by(changes, span.from_ns)?,
+                from_ns: span.from_ns,
+                to_ns: span.to_ns,
+            })
+        });
+        waits.filter(|wait| wait.holder != thread).collect()
+    }
+}
+
+/// The thread that ends the wait which goes on at a moment. A wait with a time limit that is begun again ends with the last one.
+fn woken_by(changes: &VecDeque<Change>, at_ns: u64) -> Option<u32> {
+    let after = changes.partition_point(|change| change.at_ns <= at_ns);
+    for change in changes.range(after..) {
+        match change.step {
+            Step::Woken { by } => return Some(by),
+            Step::Returns { in_time: false } | Step::Unseen => return None,
+            _ => {}
+        }
+    }
+    None
+}
