@@ -402,4 +402,46 @@ fn a_transfer_names_its_programs_and_the_one_that_pauses() {
     assert!(said.contains("goodput sender paused"), "{}", done.err);
     assert!(said.contains("> python3 (127.0.0.1:18748)"), "{}", done.err);
     assert!(said.contains("(observed_application;"), "{}", done.err);
+    assert!(said.contains("each, at most "), "{}", done.err);
+}
+
+/// A server whose threads share a lock, which it holds for 30 ms for a report.
+const LOCKING: &str = r#"
+import http.server, sys, threading, time
+lock = threading.Lock()
+class Handler(http.server.BaseHTTPRequestHandler):
+    wbufsize, protocol_version = -1, "HTTP/1.1"
+    def log_message(self, *words): pass
+    def do_GET(self):
+        with lock:
+            if self.path == "/report": time.sleep(0.03)
+        self.send_response(200); self.send_header("Content-Length", "2"); self.end_headers(); self.wfile.write(b"ok")
+http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"#;
+
+/// A client of it with two connections at once.
+const ASKING: &str = r#"
+import http.client, sys, threading
+def ask(path, count):
+    connection = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]))
+    for _ in range(count): connection.request("GET", path); connection.getresponse().read()
+threads = [threading.Thread(target=ask, args=args) for args in (("/report", 20), ("/page", 20))]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"#;
+
+#[test]
+fn the_thread_that_holds_a_lock_is_named_by_what_it_does() {
+    let Some(place) = place() else { return };
+    place.write("locking.py", LOCKING);
+    place.write("asking.py", ASKING);
+    let words = "here -- python3 locking.py 18749 here -- python3 asking.py 18749";
+    let words: Vec<&str> = words.split(' ').collect();
+    if traced(&place, &words).is_none() {
+        return;
+    }
+    let findings = place.stackline(&["diagnose", "last"]).succeeds();
+    let said = in_one_line(&findings.out);
+    let wanted = "the threads that hold it during GET /report sleep for";
+    assert!(said.contains(wanted), "{}", findings.out);
 }
