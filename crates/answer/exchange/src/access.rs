@@ -166,8 +166,11 @@ pub struct AccessLogMatches {
     pub left_out: LeftOut,
 }
 
+/// The fewest lines, each of one request, that decide of which service a log is.
+const DECIDING: usize = 3;
+
 /// Matches lines with requests; if `server` is given, only with that server's requests. A log is of one service: where lines match requests of
-/// several, such as a proxy and its server on one host, the service of the lines that match one request decides.
+/// several, such as a proxy and its server on one host, the service of the lines that match exactly one request decides.
 #[must_use]
 pub fn join(
     entries: &[AccessLogEntry],
@@ -177,16 +180,37 @@ pub fn join(
     let all = join_of(entries, asked, |one| {
         server.is_none_or(|server| server == one.server)
     });
-    let service = |request: usize| (asked[request].server.as_str(), asked[request].port);
-    let mut services = all.pairs.iter().map(|(_, request)| service(*request));
-    match services.next() {
-        Some(first) if all.ambiguous > 0 && services.all(|service| service == first) => {
-            join_of(entries, asked, |one| {
-                (one.server.as_str(), one.port) == first
-            })
-        }
-        _ => all,
+    let Some(service) = service_of(&all, entries, asked).filter(|_| all.ambiguous > 0) else {
+        return all;
+    };
+    let own = join_of(entries, asked, |one| {
+        (one.server.as_str(), one.port) == service
+    });
+    // A line that matches requests of other services only is not one without a request.
+    AccessLogMatches {
+        alone: all.alone,
+        ambiguous: own.ambiguous + own.alone.saturating_sub(all.alone),
+        ..own
     }
+}
+
+/// The server and port of the lines that match exactly one request, if it is one, and enough of them show it.
+fn service_of<'a>(
+    all: &AccessLogMatches,
+    entries: &[AccessLogEntry],
+    asked: &'a [CapturedRequest],
+) -> Option<(&'a str, u16)> {
+    let deciding = all.pairs.iter().filter(|(line, request)| {
+        let (from_ns, to_ns) = asked[*request].at_ns;
+        let took_ns = to_ns.saturating_sub(from_ns);
+        let logged = entries[*line].took_ns;
+        logged.is_none_or(|logged| logged.abs_diff(took_ns) <= ALIKE_NS)
+    });
+    let mut services = deciding
+        .clone()
+        .map(|(_, request)| (asked[*request].server.as_str(), asked[*request].port));
+    let first = services.next()?;
+    (deciding.count() >= DECIDING && services.all(|service| service == first)).then_some(first)
 }
 
 /// Matches lines with those requests for which `is_of` is true.

@@ -61,7 +61,7 @@ fn goodput_bars(intervals: &[GoodputInterval]) -> String {
         |one: &GoodputInterval| BARS[(8.0 * one.bit_s / most).ceil().clamp(0.0, 8.0) as usize];
     let bars: String = intervals.iter().map(bar).collect();
     let (length, most) = (units::format_time(first.seconds), units::format_rate(most));
-    format!("   |{bars}|  {length} each, at most {most}\n")
+    format!("goodput |{bars}|  {length} per bar, highest {most}\n")
 }
 
 fn whole_percent(share: f64) -> String {
@@ -116,7 +116,7 @@ mod tests {
         let intervals = [0.0, 0.1, 8e6, 15e6, 16e6].map(interval);
         assert_eq!(
             goodput_bars(&intervals),
-            "   | ▁▄██|  1.28 s each, at most 16.0 Mbit/s\n"
+            "goodput | ▁▄██|  1.28 s per bar, highest 16.0 Mbit/s\n"
         );
         assert!(goodput_bars(&[0.0, 0.0].map(interval)).is_empty());
         assert!(transfers(&[]).is_empty());

@@ -194,7 +194,7 @@ pub(crate) fn trace_one_program(
         name: "trace".into(),
         sharing: flags::Sharing::default(),
         json: false,
-        notes: flags::NotesFlag::Few,
+        notes: flags::NotesFlag::All,
         tries: Vec::new(),
         words,
     })

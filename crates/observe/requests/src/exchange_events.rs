@@ -46,6 +46,16 @@ pub struct ServerThreadWork {
     pub other_ns: u64,
 }
 
+impl ServerThreadWork {
+    /// The sum of its parts: the whole time, ns.
+    #[must_use]
+    pub const fn total_ns(&self) -> u64 {
+        let on_cores = self.cpu_ns + self.runnable_ns + self.observer_ns;
+        let waits = self.lock_ns + self.disk_ns + self.sleep_ns + self.socket_ns + self.child_ns;
+        on_cores + waits + self.stopped_ns + self.collect_ns + self.other_ns
+    }
+}
+
 impl std::ops::Add for ServerThreadWork {
     type Output = Self;
 

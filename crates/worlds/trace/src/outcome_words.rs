@@ -47,7 +47,7 @@ impl TraceOutcome {
         )
     }
 
-    /// The notes, the most important first: how programs ended, what was not recorded, what was left out, what is not known.
+    /// The notes, the most important first: what was not recorded, how programs ended, what was left out, what is not known.
     #[must_use]
     pub fn all_notes(&self) -> Vec<String> {
         let absent = self
@@ -59,8 +59,8 @@ impl TraceOutcome {
             foreign => format!("{foreign} requests from other programs were left out"),
         });
         let notes = self.notes.iter().cloned();
-        notes
-            .chain(absent)
+        absent
+            .chain(notes)
             .chain(self.unknown.left_out.lines())
             .chain(self.unknown.lines())
             .chain(foreign)

@@ -526,12 +526,21 @@ impl RequestRecorder {
         exchange: &Exchange,
         work: Option<&ServerThreadWork>,
     ) -> Option<ServerThreadWork> {
-        let work = work.filter(|work| work.lock_ns >= HELD_NS)?;
+        // While garbage is collected, all threads wait for those that collect it.
+        let is_locked = |work: &&ServerThreadWork| work.lock_ns >= HELD_NS && work.collect_ns == 0;
+        let work = work.filter(is_locked)?;
         let of_spans = work_spans(exchange).filter_map(|(from, to)| {
             let holders = self.times.holders(work.thread, from, to)?;
             Some(thread_work(holders.thread, &holders.times))
         });
-        of_spans.reduce(|all, more| all + more)
+        of_spans.reduce(|all, more| ServerThreadWork {
+            thread: if more.total_ns() > all.total_ns() {
+                more.thread
+            } else {
+                all.thread
+            },
+            ..all + more
+        })
     }
 
     /// What the thread that read a request did while that lay unread, where this is worth a word.

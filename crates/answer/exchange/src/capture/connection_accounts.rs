@@ -22,6 +22,8 @@ const WAITING: usize = 256;
 const MOST_ACCOUNTS: usize = Bound::Accounts.most();
 /// The most samples for a median; when they are reached, every second one is dropped and fewer are taken.
 const SAMPLES: usize = 256;
+/// The directions, those with most bytes, of which the goodput over time is kept.
+const MOST_SERIES: usize = 256;
 /// The maximum segment size, in bytes, where no SYN announces one (RFC 9293, 3.7.1).
 const SEGMENT: u64 = 536;
 /// The largest room, in bytes, that a sender is taken to need for one segment: the segment of an Ethernet path.
@@ -145,8 +147,20 @@ impl Accounts {
     /// Writes a `TCP_CONNECTION` event for each connection.
     pub(super) fn finish(self, table: &mut EventTable, left_out: &mut LeftOut) {
         left_out.merge(&self.left_out);
+        let mut sizes: Vec<u64> = self
+            .by_flow
+            .values()
+            .flat_map(|account| {
+                account
+                    .directions
+                    .each_ref()
+                    .map(|direction| direction.bytes)
+            })
+            .collect();
+        sizes.sort_unstable_by(|a, b| b.cmp(a));
+        let least = sizes.get(MOST_SERIES).copied().unwrap_or(0);
         for (flow, account) in self.by_flow {
-            account.write(flow, table);
+            account.write(flow, least, table);
         }
     }
 }
@@ -232,8 +246,8 @@ impl CaptureAccount {
         }
     }
 
-    /// Writes the connection's event.
-    fn write(mut self, flow: i64, table: &mut EventTable) {
+    /// Writes the connection's events; the goodput over time of directions with more than `least` bytes.
+    fn write(mut self, flow: i64, least: u64, table: &mut EventTable) {
         let last_ns = self.last_ns;
         let full_ns = self.directions.iter().fold(0_u64, |all, direction| {
             all.saturating_add(direction.full_ns_until(last_ns))
@@ -271,7 +285,8 @@ impl CaptureAccount {
             EventValue::from(pauses[1].ns),
         ];
         table.push("TCP_TRANSFER", &self.host, self.first_ns, &values);
-        for (direction, stream) in self.directions.iter().zip(flow << 1..) {
+        let directions = self.directions.iter().zip(flow << 1..);
+        for (direction, stream) in directions.filter(|(direction, _)| direction.bytes > least) {
             let mut push = |host: &str, keyword: &'static str, at_ns, values: &[EventValue<'_>]| {
                 table.push(keyword, host, at_ns, values);
             };

@@ -9,8 +9,8 @@ pub(super) struct Lookup {
     pub(super) exchange: Exchange,
     /// The ID of the DNS message.
     id: u16,
-    /// The host that asks, by its number.
-    host: usize,
+    /// The host that asks, by its number; `None` if it is not observed.
+    host: Option<usize>,
     /// Whether it already counts as part of the lookup of a connection, although nobody answered it.
     is_taken: bool,
 }
@@ -111,7 +111,7 @@ impl Builder {
         self.lookups.push_back(Lookup {
             exchange,
             id,
-            host: client_host.unwrap_or(host),
+            host: client_host,
             is_taken: false,
         });
     }
@@ -191,7 +191,7 @@ impl Builder {
         let Some(Lookup { exchange, host, .. }) = self.lookups.remove(at) else {
             return;
         };
-        if let Some(begin) = exchange.begin_ns() {
+        if let Some((host, begin)) = host.zip(exchange.begin_ns()) {
             self.answered
                 .retain(|lookup| at_ns.saturating_sub(lookup.end_ns) <= GIVEN_UP_NS);
             if self.answered.len() >= MOST_ANSWERED {
@@ -232,7 +232,7 @@ impl Builder {
             for lookup in &mut self.lookups {
                 let begin = lookup.exchange.begin_ns().filter(|begin| {
                     let is_near = *begin < since && since - *begin <= GIVEN_UP_NS;
-                    is_near && lookup.host == host && !lookup.is_taken
+                    is_near && lookup.host == Some(host) && !lookup.is_taken
                 });
                 if let Some(begin) = begin.filter(|_| names.contains(&domain(&lookup.exchange))) {
                     lookup.is_taken = true;

@@ -190,7 +190,7 @@ catalogue! {
         "of a `TCP_CONNECTION`: the programs at its ends, where known, and the pauses before new data of each end that neither a loss nor a full window explains: their number and sum";
 
     TcpGoodput = "TCP_GOODPUT", Protocol: { stream, interval_ns, bytes }
-        "of a `TCP_CONNECTION`: the bytes of new data in an interval of a direction with at least 64 KiB; at most 32 intervals";
+        "of a `TCP_CONNECTION`: the new data of a direction with at least 64 KiB that passed where it was observed, by intervals, each at its begin; at most 32";
 
     TcpState = "TCP_STATE", Protocol: { unit, stream, offset, bytes, state, local, remote }
         "the sender's congestion state changes: open, disorder, cwr, recovery, loss";
@@ -442,7 +442,7 @@ catalogue! {
         unit, thread, cpu_ns, runnable_ns, lock_ns, disk_ns, sleep_ns, socket_ns, child_ns, stopped_ns, collect_ns,
         observer_ns, other_ns,
     }
-        "what the threads that held locks did while the server's thread of a `REQUEST_WORK` waited for these; `thread` held them for most of that time";
+        "what the threads that held locks did while the server's thread of a `REQUEST_WORK` waited for these; `thread` held them longest";
 
     RequestProcess = "REQUEST_PROCESS", Tool: { unit, client_pid, server_pid, is_callers }
         "the processes at both ends; `is_callers` is 1 if the client is the last program of the trace or was started by it, 0 if it is another program, empty if unknown";

@@ -52,6 +52,7 @@ fn is_refusal(request: &TracedRequest) -> bool {
 
 /// The failed attempts that were retried, each with the next attempt of its client.
 pub(crate) fn retries(all: &[TracedRequest]) -> Vec<Retry> {
+    let clients = clients(all);
     let mut by_ends: BTreeMap<(Client<'_>, &str), Vec<usize>> = BTreeMap::new();
     for (at, request) in all
         .iter()
@@ -59,11 +60,11 @@ pub(crate) fn retries(all: &[TracedRequest]) -> Vec<Retry> {
         .filter(|(_, request)| request.is_call || request.is_unopened)
     {
         by_ends
-            .entry((client_of(request), &request.server))
+            .entry((clients[at], &request.server))
             .or_default()
             .push(at);
     }
-    let sequential = sequential_clients(all);
+    let sequential = sequential_clients(all, &clients);
     let handed_on = failures_handed_on(all);
     let mut found = Vec::new();
     for ((client, _), mut attempts) in by_ends {
@@ -141,47 +142,75 @@ fn of_habit<'r>(
 /// A host, and a program on it; its name is empty where it is not known.
 type Client<'r> = (&'r str, &'r str);
 
-fn client_of(request: &TracedRequest) -> Client<'_> {
-    (&request.client, &request.programs.0)
-}
-
-/// The failures that a program such as a proxy met while it served a request, and handed on to the client of that: it is for that client to
-/// try again.
-fn failures_handed_on(all: &[TracedRequest]) -> BTreeSet<usize> {
-    let mut served: BTreeMap<Client<'_>, Vec<&TracedRequest>> = BTreeMap::new();
-    for request in all.iter().filter(|request| failure(request).is_some()) {
-        let server = (request.server.as_str(), request.programs.1.as_str());
-        served.entry(server).or_default().push(request);
+/// The clients of all requests, in their order. If the program of one is not known, it is the only known one that asks the same server.
+fn clients(all: &[TracedRequest]) -> Vec<Client<'_>> {
+    let mut known: BTreeMap<(&str, &str), Option<&str>> = BTreeMap::new();
+    for request in all.iter().filter(|request| !request.programs.0.is_empty()) {
+        let program = request.programs.0.as_str();
+        known
+            .entry((&request.client, &request.server))
+            .and_modify(|known| *known = known.filter(|known| *known == program))
+            .or_insert(Some(program));
     }
-    for requests in served.values_mut() {
-        requests.sort_by_key(|request| request.end_ns);
-    }
-    let is_handed_on = |failed: &TracedRequest| {
-        let served = served
-            .get(&client_of(failed))
-            .map_or(&[][..], Vec::as_slice);
-        // Requests that overlap are few: the one that was served ends with the failure or next after it.
-        let next = served.partition_point(|served| served.end_ns < failed.end_ns);
-        let mut near = served[next..].iter().take(AMONG);
-        near.any(|served| served.row != failed.row && served.begin_ns() <= failed.begin_ns())
+    let client = |request: &'_ TracedRequest| match request.programs.0.is_empty() {
+        true => known
+            .get(&(request.client.as_str(), request.server.as_str()))
+            .copied()
+            .flatten()
+            .unwrap_or_default(),
+        false => "",
     };
-    let calls = all.iter().enumerate();
-    calls
-        .filter(|(_, one)| {
-            !one.programs.0.is_empty() && failure(one).is_some() && is_handed_on(one)
+    let programs: Vec<&str> = all.iter().map(client).collect();
+    let named = all.iter().zip(programs);
+    named
+        .map(|(request, only)| match request.programs.0.as_str() {
+            "" => (request.client.as_str(), only),
+            program => (request.client.as_str(), program),
         })
-        .map(|(at, _)| at)
         .collect()
 }
 
+/// The failures that a program such as a proxy met last while it served a request, and handed on to the client of that: it is for that client
+/// to try again.
+fn failures_handed_on(all: &[TracedRequest]) -> BTreeSet<usize> {
+    let failed = |at: &usize| failure(&all[*at]).is_some();
+    let mut failures: BTreeMap<Client<'_>, Vec<usize>> = BTreeMap::new();
+    for at in (0..all.len()).filter(failed) {
+        let request = &all[at];
+        if !request.programs.0.is_empty() {
+            let client = (request.client.as_str(), request.programs.0.as_str());
+            failures.entry(client).or_default().push(at);
+        }
+    }
+    for own in failures.values_mut() {
+        own.sort_by_key(|at| all[*at].end_ns);
+    }
+    let mut handed_on = BTreeSet::new();
+    for served in (0..all.len()).filter(failed).map(|at| &all[at]) {
+        let server = (served.server.as_str(), served.programs.1.as_str());
+        let own = failures.get(&server).map_or(&[][..], Vec::as_slice);
+        let is_of_served = |at: &&usize| {
+            let failed = &all[**at];
+            let is_other = (&failed.server, &failed.programs.1, failed.port)
+                != (&served.server, &served.programs.1, served.port);
+            is_other && failed.begin_ns() >= served.begin_ns()
+        };
+        let until = own.partition_point(|at| all[*at].end_ns <= served.end_ns);
+        let mut latest = own[..until].iter().rev().take(AMONG);
+        handed_on.extend(latest.find(is_of_served));
+    }
+    handed_on
+}
+
 /// The clients that never had two requests in flight at once: the next request of such a client is what its program does next.
-fn sequential_clients(all: &[TracedRequest]) -> BTreeSet<Client<'_>> {
-    let mut by_client: BTreeMap<Client<'_>, Vec<&TracedRequest>> = BTreeMap::new();
-    for request in all.iter().filter(|request| request.is_call) {
-        by_client
-            .entry(client_of(request))
-            .or_default()
-            .push(request);
+fn sequential_clients<'r>(
+    all: &'r [TracedRequest],
+    clients: &[Client<'r>],
+) -> BTreeSet<Client<'r>> {
+    let mut by_client: BTreeMap<Client<'r>, Vec<&TracedRequest>> = BTreeMap::new();
+    let calls = all.iter().zip(clients);
+    for (request, client) in calls.filter(|(request, _)| request.is_call) {
+        by_client.entry(*client).or_default().push(request);
     }
     for requests in by_client.values_mut() {
         requests.sort_by_key(|request| request.begin_ns());
@@ -406,6 +435,56 @@ mod tests {
                 .iter()
                 .all(|one| one.gap_ns == 100 * MS && all[one.failed].is_call)
         );
+    }
+
+    #[test]
+    fn a_proxy_that_tries_again_itself_waits_too() {
+        let of_proxy = |one: TracedRequest| TracedRequest {
+            client: "web".into(),
+            server: "app".into(),
+            programs: ("proxy".into(), "app".into()),
+            ..one
+        };
+        let asked = TracedRequest {
+            client: "desk".into(),
+            server: "web".into(),
+            programs: ("curl".into(), "proxy".into()),
+            ..request("/a", "503", 0, 650)
+        };
+        let tries = [0, 300, 600].map(|at| of_proxy(request("/a", "503", at + 10, at + 20)));
+        let all: Vec<TracedRequest> = tries.into_iter().chain([asked]).collect();
+        let found: Vec<(usize, usize)> = retries(&all)
+            .iter()
+            .map(|one| (one.failed, one.next))
+            .collect();
+        assert_eq!(found, [(0, 1), (1, 2)], "it hands on the last one alone");
+        // A client and a server of one name on one host are not a proxy.
+        let here = |one: TracedRequest| TracedRequest {
+            client: "here".into(),
+            server: "here".into(),
+            programs: ("python3".into(), "python3".into()),
+            ..one
+        };
+        let all = [
+            here(request("/a", "503", 0, 10)),
+            here(request("/b", "503", 1, 9)),
+            here(request("/a", "200", 200, 210)),
+            here(request("/b", "200", 201, 211)),
+        ];
+        assert_eq!(retries(&all).len(), 2);
+    }
+
+    #[test]
+    fn an_attempt_whose_program_was_not_seen_is_of_the_only_one_that_asks() {
+        let refused = TracedRequest {
+            unknown: Some(REFUSED.into()),
+            ..request("/a", "", 0, 1)
+        };
+        let answered = TracedRequest {
+            programs: ("curl".into(), String::new()),
+            ..request("/a", "200", 300, 310)
+        };
+        assert_eq!(retries(&[refused, answered]).len(), 1);
     }
 
     #[test]

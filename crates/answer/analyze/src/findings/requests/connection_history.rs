@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct ConnectionHistory {
     /// Messages that leave before their sender has sent a full initial window: unit of the request, and whether it is the answer.
     first: BTreeSet<(i64, bool)>,
-    /// Since when a connection has had losses, by its flow, reference time, ns.
-    lossy_since: BTreeMap<u32, u64>,
+    /// Since when a connection has lost data of requests (false) or answers (true), by its flow, reference time, ns.
+    lossy_since: BTreeMap<(u32, bool), u64>,
 }
 
 impl ConnectionHistory {
@@ -27,9 +27,12 @@ impl ConnectionHistory {
             if requests.first().is_some_and(|first| is_set_up_seen(first)) {
                 history.add_first(&requests);
             }
-            let lossy = requests.iter().find(|request| is_lossy(request));
-            if let Some(request) = lossy {
-                history.lossy_since.insert(flow, request.begin_ns());
+            for is_answer in [false, true] {
+                let lossy = requests.iter().find(|request| is_lossy(request, is_answer));
+                if let Some(request) = lossy {
+                    let since_ns = request.begin_ns();
+                    history.lossy_since.insert((flow, is_answer), since_ns);
+                }
             }
         }
         history
@@ -56,9 +59,9 @@ impl ConnectionHistory {
         self.first.contains(&(request.unit, is_answer))
     }
 
-    /// Whether the connection has had losses, of this request or earlier ones, which keep its windows small.
-    pub(super) fn is_after_loss(&self, request: &TracedRequest) -> bool {
-        let since = self.lossy_since.get(&flow(request));
+    /// Whether the connection has lost data of a message's direction, of this request or earlier ones, which keeps its window small.
+    pub(super) fn is_after_loss(&self, request: &TracedRequest, is_answer: bool) -> bool {
+        let since = self.lossy_since.get(&(flow(request), is_answer));
         since.is_some_and(|since_ns| *since_ns <= request.begin_ns())
     }
 }
@@ -73,8 +76,12 @@ fn is_set_up_seen(request: &TracedRequest) -> bool {
         .is_some_and(|times| times.has_connect || times.round_trip.is_some())
 }
 
-fn is_lossy(request: &TracedRequest) -> bool {
-    request.network.again_there + request.network.again_back > 0
+fn is_lossy(request: &TracedRequest, is_answer: bool) -> bool {
+    let again = match is_answer {
+        true => request.network.again_back,
+        false => request.network.again_there,
+    };
+    again > 0
 }
 
 #[cfg(test)]
@@ -114,9 +121,10 @@ mod tests {
         assert_eq!(begins, [true, true, false, false]);
         let lossy: Vec<bool> = all
             .iter()
-            .map(|request| history.is_after_loss(request))
+            .map(|request| history.is_after_loss(request, true))
             .collect();
         assert_eq!(lossy, [false, false, true, true]);
+        assert!(!history.is_after_loss(&all[3], false), "of answers alone");
         // Of a connection that was there before, nothing is known.
         let old = TracedRequest {
             times: Some(RequestTimes::default()),

@@ -543,9 +543,17 @@ impl<'r> RequestAccounts<'r> {
         }
     }
 
-    /// Whether losses before kept the window of a message's sender so small that it needed more round trips.
+    /// Whether losses before kept the window of a message's sender so small that it needed more round trips: it stopped until
+    /// acknowledgements arrived.
     fn is_kept_small(&self, request: &TracedRequest, is_answer: bool) -> bool {
-        request.message_bytes(is_answer) > FEW_SEGMENTS && self.history.is_after_loss(request)
+        let network = &request.network;
+        let stalled_ns = match is_answer {
+            true => network.stalled_back_ns,
+            false => network.stalled_there_ns,
+        };
+        stalled_ns > 0
+            && request.message_bytes(is_answer) > FEW_SEGMENTS
+            && self.history.is_after_loss(request, is_answer)
     }
 
     /// Adds the parts while the server works. The time of its own requests to others (`children`, those that it waited for one after

@@ -1,4 +1,4 @@
-//! Database statements that wait for the transaction of another connection (a row lock): each time one is answered, that connection has
+//! Database statements that wait for the transaction of another connection (a row lock, or a pool without a free connection): each time one is answered, that connection has
 //! just ended its transaction, which had begun before the statement came.
 
 use crate::findings::requests::request::TracedRequest;
@@ -100,29 +100,50 @@ pub(super) fn find_transaction_wait(
     (is_habit && hits as f64 >= BEYOND_CHANCE * chance).then_some(TransactionWait {
         ends_with,
         is_of_same_program,
-        is_for_pool: is_pool(all, server) || waiting.iter().all(|one| takes_no_lock(&one.name)),
+        is_for_pool: is_pool(all, &waiting) || waiting.iter().all(|one| takes_no_lock(&one.name)),
         hits,
         waits: usize::try_from(waits).unwrap_or(hits),
     })
 }
 
-/// Whether the server of a statement hands statements on to another server, as a pool of connections does.
-fn is_pool(all: &[TracedRequest], statement: &TracedRequest) -> bool {
-    let hands_on = |one: &TracedRequest| {
+/// Whether the server of statements hands them on to another server, as a pool of connections does, and had not done so while they waited.
+fn is_pool(all: &[TracedRequest], waiting: &[&TracedRequest]) -> bool {
+    let Some(statement) = waiting.first() else {
+        return false;
+    };
+    let is_onward = |one: &&TracedRequest| {
         one.client == statement.server
             && one.programs.0 == statement.programs.1
             && one.protocol == statement.protocol
             && !one.programs.0.is_empty()
     };
-    all.iter().any(hands_on)
+    let onward: Vec<&TracedRequest> = all.iter().filter(is_onward).collect();
+    let waits_onward = |one: &&&TracedRequest| {
+        let half_ns = one.end_ns.saturating_sub(one.begin_ns()) / 2;
+        onward.iter().any(|onward| {
+            let (begin_ns, end_ns) = (onward.begin_ns(), onward.end_ns.min(one.end_ns));
+            begin_ns >= one.begin_ns()
+                && end_ns.saturating_sub(begin_ns) > half_ns
+                && onward.name == one.name
+        })
+    };
+    let longest = waiting.iter().take(MOST_LOOKED_AT);
+    !onward.is_empty() && longest.filter(waits_onward).count() * 2 < waiting.len()
 }
 
-/// Whether a statement waits for no row lock: it begins a transaction or sets a variable.
+/// Of this many waiting statements it is looked at what their server handed on meanwhile.
+const MOST_LOOKED_AT: usize = 64;
+
+/// Whether a statement waits for no row lock: it only begins a transaction or sets a variable.
 fn takes_no_lock(name: &str) -> bool {
-    let verb = name.split([' ', ';']).next().unwrap_or_default();
-    ["BEGIN", "START", "SET", "SHOW"]
-        .iter()
-        .any(|word| verb.eq_ignore_ascii_case(word))
+    let is_harmless = |statement: &str| {
+        let verb = statement.split_whitespace().next().unwrap_or_default();
+        ["BEGIN", "START", "SET", "SHOW"]
+            .iter()
+            .any(|word| verb.eq_ignore_ascii_case(word))
+    };
+    let mut statements = name.split(';').map(str::trim);
+    !name.contains('…') && statements.all(|one| one.is_empty() || is_harmless(one))
 }
 
 /// How long the thread that answers a statement was ready to run without a core, ns.
@@ -249,9 +270,13 @@ mod tests {
         let mut all = held(10, 1);
         assert!(!is_for_pool(&all));
         for one in all.iter_mut().filter(|one| one.name.contains('+')) {
-            one.name = "BEGIN; -- +".into();
+            one.name = "SET a = '+'".into();
         }
         assert!(is_for_pool(&all));
+        for one in all.iter_mut().filter(|one| one.name.contains('+')) {
+            one.name = "BEGIN; UPDATE stock SET n = n + ?".into();
+        }
+        assert!(!is_for_pool(&all), "an update waits for a row");
         // A server that hands statements on to another.
         let mut all = held(10, 1);
         for one in &mut all {
@@ -265,6 +290,23 @@ mod tests {
         };
         all.push(onward);
         assert!(is_for_pool(&all));
+        // It has handed on what waits: then that waits behind it.
+        let waiting = all.iter().filter(|one| one.name.contains('+'));
+        let onward: Vec<TracedRequest> = waiting
+            .map(|one| TracedRequest {
+                client: "pool".into(),
+                server: "db".into(),
+                programs: ("pgbouncer".into(), "postgres".into()),
+                row: one.row + 5,
+                ..one.clone()
+            })
+            .collect();
+        let all = [all, onward].concat();
+        let slow = all
+            .iter()
+            .filter(|one| one.name.contains('+') && one.server == "pool");
+        let rows: Vec<(i64, u32)> = slow.map(|one| (1, one.row)).collect();
+        assert!(!find_transaction_wait(&all, &rows).unwrap().is_for_pool);
     }
 
     #[test]

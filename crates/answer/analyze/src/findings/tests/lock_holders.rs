@@ -32,21 +32,22 @@ fn waiting(held: Option<usize>) -> Finding {
 fn the_holders_of_a_lock_are_named_by_what_they_do_and_for_what() {
     let cases = [
         (2, "compute", "several locks"),
-        (3, "get no core", "more cores"),
-        (5, "wait for the disk", "release the lock"),
-        (6, "sleep", "release the lock"),
-        (7, "wait for a socket", "release the lock"),
+        (3, "wait for a core", "more cores"),
+        (5, "wait for the disk", "release a lock"),
+        (6, "sleep", "release a lock"),
+        (7, "wait for a socket", "release a lock"),
     ];
     for (field, does, attempt) in cases {
         let lock = waiting(Some(field));
-        let said =
-            format!("; the threads that hold it during GET /report {does} for 94 % of that time");
+        let said = format!(
+            "; the threads that end these waits serve GET /report and {does} for 94 % of that time"
+        );
         assert!(lock.sentence.ends_with(&said), "{}", lock.sentence);
         assert!(format!("{:?}", lock.tries).contains(attempt), "{lock:?}");
     }
     let unknown = waiting(None);
     assert!(
-        !unknown.sentence.contains("hold it"),
+        !unknown.sentence.contains("end these waits"),
         "{}",
         unknown.sentence
     );

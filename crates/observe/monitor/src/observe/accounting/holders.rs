@@ -1,7 +1,7 @@
 //! What the holders of locks did while another thread waited for them. The holder of a lock is the thread that ends the wait by waking
 //! the one that waits. A holder that waits for a lock itself is not what is waited for: then its own holder counts.
 
-use super::{Cause, Change, Place, Step, ThreadTimes, Times};
+use super::{Cause, Change, Place, Span, Step, ThreadTimes, Times};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The most holders in a chain, each of which waits for the next.
@@ -36,8 +36,10 @@ impl ThreadTimes {
     #[must_use]
     pub fn holders(&self, thread: u32, from_ns: u64, to_ns: u64) -> Option<LockHolders> {
         let mut held = HeldTimes::default();
-        for wait in self.lock_waits(thread, from_ns, to_ns) {
-            self.hold(&wait, MOST_HOLDERS, &mut held);
+        for span in self.spans(thread, from_ns, to_ns) {
+            if let Some(wait) = self.lock_wait(thread, &span) {
+                self.hold(&wait, MOST_HOLDERS, &mut held);
+            }
         }
         let (thread, _) = held.by_holder.into_iter().max_by_key(|(_, ns)| *ns)?;
         Some(LockHolders {
@@ -48,13 +50,10 @@ impl ThreadTimes {
 
     /// Adds what the holder did during a wait; for its own waits, what their holders did, `most` holders far.
     fn hold(&self, wait: &LockWait, most: u32, held: &mut HeldTimes) {
-        let own_waits = match most {
-            0 => Vec::new(),
-            _ => self.lock_waits(wait.holder, wait.from_ns, wait.to_ns),
-        };
         for span in self.spans(wait.holder, wait.from_ns, wait.to_ns) {
-            if let Some(own) = own_waits.iter().find(|own| own.from_ns == span.from_ns) {
-                self.hold(own, most - 1, held);
+            let own = self.lock_wait(wait.holder, &span);
+            if let Some(own) = own.filter(|_| most > 0) {
+                self.hold(&own, most - 1, held);
                 continue;
             }
             let ns = span.to_ns - span.from_ns;
@@ -63,21 +62,16 @@ impl ThreadTimes {
         }
     }
 
-    /// The waits for locks of a thread that other threads ended.
-    fn lock_waits(&self, thread: u32, from_ns: u64, to_ns: u64) -> Vec<LockWait> {
-        let Some(changes) = self.threads.get(&thread) else {
-            return Vec::new();
-        };
-        let spans = self.spans(thread, from_ns, to_ns).into_iter();
-        let waits = spans.filter(|span| span.place == Place::Blocked(Cause::Lock));
-        let waits = waits.filter_map(|span| {
-            Some(LockWait {
-                holder: woken_by(changes, span.from_ns)?,
-                from_ns: span.from_ns,
-                to_ns: span.to_ns,
-            })
-        });
-        waits.filter(|wait| wait.holder != thread).collect()
+    /// The wait of a thread's span, if it waits for a lock and another thread ends that.
+    fn lock_wait(&self, thread: u32, span: &Span) -> Option<LockWait> {
+        let is_wait = span.place == Place::Blocked(Cause::Lock);
+        let changes = self.threads.get(&thread).filter(|_| is_wait)?;
+        let holder = woken_by(changes, span.from_ns)?;
+        (holder != thread).then_some(LockWait {
+            holder,
+            from_ns: span.from_ns,
+            to_ns: span.to_ns,
+        })
     }
 }
 

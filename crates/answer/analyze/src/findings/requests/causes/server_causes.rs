@@ -135,10 +135,18 @@ pub(crate) fn server_lock(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
 /// The finding about statements that wait for the transaction of another connection. A database's thread may wait for that in any system
 /// call, so the trace shows it as a lock or as unknown time of the server.
 fn waits_for_transaction(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    [RequestCause::Server, RequestCause::Lock]
+    let found = TRANSACTION_WAITS
         .into_iter()
-        .find_map(|cause| of_transaction(kind, log, cause))
+        .filter_map(|cause| of_transaction(kind, log, cause));
+    found.max_by(|one, other| one.share.total_cmp(&other.share))
 }
+
+/// What a wait for a transaction may show as: some unknown time of the server, a lock, or a timed wait of an event loop.
+const TRANSACTION_WAITS: [RequestCause; 3] = [
+    RequestCause::Sleep,
+    RequestCause::Lock,
+    RequestCause::Server,
+];
 
 fn of_transaction(
     kind: &FindingKind,
@@ -208,7 +216,7 @@ pub(crate) fn server_disk(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
 }
 
 pub(crate) fn server_sleeps(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    // A wait for a transaction is reported as a lock, also where an event loop looks up meanwhile.
+    // A wait for a transaction is reported as a lock, also where an event loop looks up meanwhile (`TRANSACTION_WAITS`).
     if of_transaction(kind, log, RequestCause::Sleep).is_some() {
         return None;
     }

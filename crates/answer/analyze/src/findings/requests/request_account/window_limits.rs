@@ -88,7 +88,7 @@ impl RequestAccounts<'_> {
                 request.network.again_there,
             ),
         };
-        let is_lossy = again > 0 || self.history.is_after_loss(request);
+        let is_lossy = again > 0 || self.history.is_after_loss(request, is_answer);
         let is_of_path = (self.rates.get(&(request.unit, is_answer)))
             .is_some_and(|rate| rate.is_full() || rate.drops > 0);
         match is_lossy || is_of_path {
