@@ -42,6 +42,16 @@ const OTHERS: &[(&str, &str, &str)] = &[
         "packets of ten milliseconds among which copies are found; one that is not found counts as sent again",
     ),
     (
+        "goodput_series.rs",
+        "MOST",
+        "intervals of a series; when more would be needed, each two become one",
+    ),
+    (
+        "connection_accounts.rs",
+        "MOST_SERIES",
+        "directions whose goodput over time is kept; the totals of all others are",
+    ),
+    (
         "exchange_builder.rs",
         "BATCH",
         "connections that are looked up at a time; each that gives way is counted",
