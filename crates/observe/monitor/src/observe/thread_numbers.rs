@@ -5,8 +5,8 @@
 //! thread's number.
 
 use crate::kernel_trace::{KernelTraceRings, TraceEventFormat, UndecodedTrace, read_global};
-use crate::sys::capability;
 use nix::unistd::gettid;
+use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use std::collections::HashMap;
 use std::fs;
 use std::time::{Duration, Instant};
@@ -165,8 +165,7 @@ impl ThreadNumberFinder {
 
     fn find_all(&mut self, threads: &[(u32, u32)], name: &str) -> Result<Vec<(u32, u32)>, String> {
         // With CAP_SYS_RESOURCE, a write would also set the lowest value that the process may set itself.
-        capability::set_resource_aside()
-            .map_err(|error| format!("cannot drop a capability: {error}"))?;
+        drop_resource_capability().map_err(|error| format!("cannot drop a capability: {error}"))?;
         let own = gettid().as_raw().unsigned_abs();
         let is_named = |record: &ScoreRecord| record.name == name.as_bytes();
         let asks = self
@@ -230,6 +229,13 @@ impl ScoreRecord {
 /// Bits of the clock that differ from call to call.
 fn now_bits() -> u64 {
     crate::clock::monotonic_ns() & 0xff_ffff
+}
+
+/// Drops `CAP_SYS_RESOURCE` from the effective set of this thread; other threads of the process keep it.
+fn drop_resource_capability() -> rustix::io::Result<()> {
+    let mut sets = capabilities(None)?;
+    sets.effective.remove(CapabilitySet::SYS_RESOURCE);
+    set_capabilities(None, sets)
 }
 
 #[cfg(test)]
