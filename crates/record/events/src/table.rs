@@ -190,6 +190,11 @@ impl EventTable {
         self.push_known(keyword, host, at_ns, values);
     }
 
+    /// An emitter that adds events to this table.
+    pub fn emitter(&mut self) -> impl FnMut(&str, &'static str, u64, &[EventValue<'_>]) {
+        |host, keyword, at_ns, values| self.push(keyword, host, at_ns, values)
+    }
+
     /// Adds one event whose keyword and host are numbers in `names`.
     #[inline]
     pub fn push_known(&mut self, keyword: u32, host: u32, at_ns: u64, values: &[EventValue<'_>]) {

@@ -28,12 +28,14 @@
 //! | `host_work` | what operations of programs take of it |
 //! | `records` | what a run yields |
 //! | `datagram` | what travels |
+//! | [`connection_info`] | what a connection's machine reports, as the data of `TCP_INFO` |
 //! | `run_trace` | events of endpoints and machines, when they are wanted |
 //! | `digest` | the digest of all network events |
 
 pub mod application;
 mod carrier;
 mod clock;
+pub mod connection_info;
 mod context;
 mod datagram;
 mod digest;

@@ -2,6 +2,7 @@
 //! host's own clock. Tracing changes nothing of what happens; untraced runs have no [`SimTraceLog`].
 
 use crate::clock::SimHostClock;
+use crate::connection_info::ConnectionInfo;
 use crate::port_events::{SimProcessorSpending, cpu_use};
 use stackline_core::procedure::PairSide;
 use stackline_core::time::{Duration, Instant};
@@ -49,35 +50,6 @@ pub struct SimTraceParameters {
     pub zero_ns: u64,
     /// The logs that events are written to; their hosts are the network's, in order, and then its IMPs.
     pub event_logs: EventLogs,
-}
-
-/// A connection as its machine reports it at a moment, as in `TCP_INFO`; what it does not have is absent.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Info {
-    /// The congestion window.
-    pub(crate) cwnd_bytes: Option<u64>,
-    /// Bytes sent and neither acknowledged nor lost, as far as is known.
-    pub(crate) in_flight_bytes: Option<u64>,
-    /// The smoothed round trip time.
-    pub(crate) rtt: Option<Duration>,
-    /// Segments or packets sent again so far.
-    pub(crate) retransmits: u64,
-    /// The time so far with data to send or in flight.
-    pub(crate) busy: Option<Duration>,
-    /// The part of `busy` in which the peer's window held the sender back.
-    pub(crate) receive_window_limited: Option<Duration>,
-    /// The part of `busy` in which the send buffer was full and all of it in flight.
-    pub(crate) send_buffer_limited: Option<Duration>,
-    /// Bytes written and not sent.
-    pub(crate) unsent_bytes: Option<u64>,
-    /// Bytes that have arrived and were not taken.
-    pub(crate) receive_queue_bytes: Option<u64>,
-    /// The window that the peer offers.
-    pub(crate) send_window_bytes: Option<u64>,
-    /// The size of a full segment or packet.
-    pub(crate) mss_bytes: Option<u64>,
-    /// Bytes that the peer has acknowledged so far.
-    pub(crate) acked_bytes: Option<u64>,
 }
 
 /// The event logs of a run, and what is needed to write them.
@@ -154,32 +126,14 @@ impl SimTraceLog {
         pair: u32,
         side: PairSide,
         at: Instant,
-        before: &Info,
-        now: &Info,
+        before: &ConnectionInfo,
+        now: &ConnectionInfo,
     ) {
         let (stream, host) = self.stream(pair, side);
-        let value = |value: Option<u64>| value.map_or(EventValue::Absent, EventValue::from);
-        let grew = |get: fn(&Info) -> Option<u64>| {
-            value(get(now).map(|n| n.saturating_sub(get(before).unwrap_or(0))))
-        };
         // The data of `BLAST_INFO` and `QUIC_INFO` are those of `TCP_INFO`.
         let info = TcpInfo {
-            interval_ns: SAMPLE_EVERY.0.into(),
             stream: stream.into(),
-            local: EventValue::Absent,
-            remote: EventValue::Absent,
-            cwnd_bytes: value(now.cwnd_bytes),
-            in_flight_bytes: value(now.in_flight_bytes),
-            rtt_ns: value(now.rtt.map(|rtt| rtt.0)),
-            retransmits: now.retransmits.saturating_sub(before.retransmits).into(),
-            busy_ns: grew(|info| info.busy.map(|time| time.0)),
-            rwnd_limited_ns: grew(|info| info.receive_window_limited.map(|time| time.0)),
-            sndbuf_limited_ns: grew(|info| info.send_buffer_limited.map(|time| time.0)),
-            unsent_bytes: value(now.unsent_bytes),
-            receive_queue_bytes: value(now.receive_queue_bytes),
-            send_window_bytes: value(now.send_window_bytes),
-            mss_bytes: value(now.mss_bytes),
-            acked_bytes: grew(|info| info.acked_bytes),
+            ..now.since(before, SAMPLE_EVERY)
         };
         self.emit(host, at, keyword, &info.values());
     }

@@ -9,6 +9,7 @@ use stackline_dissect::connections::Location;
 use stackline_dissect::left_out::{Bound, LeftOut};
 use stackline_dissect::segment::DissectedSegment;
 use stackline_dissect::stream_holes::{StreamHoles, is_mended_loss};
+use stackline_events::catalogue::rows::{TcpConnection, TcpTransfer};
 use stackline_events::unit_ids::EventStreamDirection;
 use stackline_events::{EventTable, EventValue};
 use stackline_requests::goodput_series::GoodputSeries;
@@ -255,42 +256,39 @@ impl CaptureAccount {
         let end = self.end();
         let [initiator, responder] = [self.initiator, self.responder].map(|end| end.to_string());
         let [there, back] = &mut self.directions;
-        let values = [
-            EventValue::from(flow << 1),
-            EventValue::from(&initiator),
-            EventValue::from(&responder),
-            EventValue::from(self.last_ns - self.first_ns),
-            EventValue::from(self.handshake.round_trip_ns),
-            EventValue::from(there.round_trips.median()),
-            EventValue::from(back.round_trips.median()),
-            EventValue::from(there.bytes),
-            EventValue::from(back.bytes),
-            EventValue::from(there.again),
-            EventValue::from(back.again),
-            EventValue::from(there.zero_windows + back.zero_windows),
-            EventValue::from(full_ns),
-            EventValue::from(self.quiet.longest_ns()),
-            EventValue::from(self.quiet.until()),
-            EventValue::from(end),
-        ];
-        table.push("TCP_CONNECTION", &self.host, self.first_ns, &values);
-        let pauses = self.quiet.pauses();
-        let values = [
-            EventValue::from(flow << 1),
-            EventValue::Absent,
-            EventValue::Absent,
-            EventValue::from(pauses[0].count),
-            EventValue::from(pauses[0].ns),
-            EventValue::from(pauses[1].count),
-            EventValue::from(pauses[1].ns),
-        ];
-        table.push("TCP_TRANSFER", &self.host, self.first_ns, &values);
+        let row = TcpConnection {
+            stream: (flow << 1).into(),
+            initiator: EventValue::from(&initiator),
+            responder: EventValue::from(&responder),
+            duration_ns: (self.last_ns - self.first_ns).into(),
+            handshake_ns: self.handshake.round_trip_ns.into(),
+            ack_there_ns: there.round_trips.median().into(),
+            ack_back_ns: back.round_trips.median().into(),
+            bytes_there: there.bytes.into(),
+            bytes_back: back.bytes.into(),
+            again_there: there.again.into(),
+            again_back: back.again.into(),
+            zero_windows: (there.zero_windows + back.zero_windows).into(),
+            window_full_ns: full_ns.into(),
+            quiet_ns: self.quiet.longest_ns().into(),
+            quiet_until: self.quiet.until().into(),
+            end: end.into(),
+        };
+        let mut emit = table.emitter();
+        row.emit_on(&self.host, self.first_ns, &mut emit);
+        let [there, back] = self.quiet.pauses();
+        let row = TcpTransfer {
+            stream: (flow << 1).into(),
+            pauses_there: there.count.into(),
+            paused_there_ns: there.ns.into(),
+            pauses_back: back.count.into(),
+            paused_back_ns: back.ns.into(),
+            ..TcpTransfer::default()
+        };
+        row.emit_on(&self.host, self.first_ns, &mut emit);
         let directions = self.directions.iter().zip(flow << 1..);
         for (direction, stream) in directions.filter(|(direction, _)| direction.bytes > least) {
-            let mut push = |host: &str, keyword: &'static str, at_ns, values: &[EventValue<'_>]| {
-                table.push(keyword, host, at_ns, values);
-            };
-            direction.goodput.emit(stream, &self.host, &mut push);
+            direction.goodput.emit(stream, &self.host, &mut emit);
         }
     }
 }

@@ -13,6 +13,7 @@ use stackline_dissect::fragments::{FragmentOutcome, FragmentReassembly};
 use stackline_dissect::left_out::Bound;
 use stackline_dissect::pcapng::{self, CapturePacket, OwnedCapturePacket};
 use stackline_dissect::segment::{DissectedSegment, PacketReadError, PacketTransport, of_ip};
+use stackline_events::catalogue::rows::{NetSeen, TcpRetransmit};
 use stackline_events::unit_ids::{self, EventStreamDirection};
 use stackline_events::{EventTable, EventValue};
 use stackline_requests::collector::{ExchangeThreads, RequestCollector};
@@ -448,43 +449,37 @@ impl SharedCaptureState<'_> {
             return;
         }
         let [from, to, both_ends] = see.stream_ends.of(known.stream, segment);
-        let [unit, stream, offset, bytes] = [
-            EventValue::Absent,
-            EventValue::from(known.stream),
-            EventValue::from(known.offset),
-            EventValue::from(segment.bytes),
-        ];
-        let values = [
-            unit,
-            stream,
-            offset,
-            bytes,
-            EventValue::from(place),
-            EventValue::from(both_ends),
-            EventValue::from(i64::from(flow)),
-            EventValue::from(number),
-            EventValue::from(1),
-            EventValue::from(segment.length),
-        ];
-        let table = &mut see.imported.table;
-        table.push("NET_SEEN", name, packet.at_ns, &values);
+        let seen = NetSeen {
+            stream: known.stream.into(),
+            offset: known.offset.into(),
+            bytes: segment.bytes.into(),
+            place: EventValue::from(place),
+            way: EventValue::from(both_ends),
+            flow: i64::from(flow).into(),
+            number: number.into(),
+            segments: 1.into(),
+            length: segment.length.into(),
+            ..NetSeen::default()
+        };
+        let mut emit = see.imported.table.emitter();
+        seen.emit_on(name, packet.at_ns, &mut emit);
         if known.repeated || fills_late {
             let why = if known.repeated {
                 "seen before"
             } else {
                 "lost before the capture"
             };
-            let repeated = [
-                unit,
-                stream,
-                offset,
-                bytes,
-                EventValue::Text(why),
-                EventValue::from(1),
-                EventValue::from(from),
-                EventValue::from(to),
-            ];
-            table.push("TCP_RETRANSMIT", name, packet.at_ns, &repeated);
+            let again = TcpRetransmit {
+                stream: seen.stream,
+                offset: seen.offset,
+                bytes: seen.bytes,
+                cause: why.into(),
+                segments: 1.into(),
+                local: EventValue::from(from),
+                remote: EventValue::from(to),
+                ..TcpRetransmit::default()
+            };
+            again.emit_on(name, packet.at_ns, &mut emit);
         }
     }
 

@@ -5,9 +5,9 @@ use super::scene::{BlockScene, BlockSceneOutcome};
 use super::usage::ConnectionUse;
 use crate::block_events::{BlockEventNames, emit_block_events};
 use stackline_core::procedure::PairSide;
-use stackline_core::time::Duration;
-use stackline_events::catalogue::rows::TcpInfo;
+use stackline_events::catalogue::rows::{TcpInfo, TcpRetransmit};
 use stackline_events::{EventEmitter, EventTable, EventValue};
+use stackline_sim::connection_info::ConnectionInfo;
 use stackline_sim::messages::TcpConnectionEvent;
 use stackline_sim::usage::emit_usage;
 
@@ -46,20 +46,12 @@ pub fn emit_scene_events(
             .iter()
             .find(|server| server.connection == Some(traced.connection));
         if let Some(server) = blocks.filter(|_| traced.side == PairSide::Responder) {
-            let none = EventValue::Absent;
-            let values = [
-                none,
-                none,
-                none,
-                bytes.into(),
-                EventValue::Text(reason.word()),
-            ];
-            emit(
-                &server.host,
-                "TCP_RETRANSMIT",
-                traced.at.0 + zero_ns,
-                &values,
-            );
+            let again = TcpRetransmit {
+                bytes: bytes.into(),
+                cause: EventValue::Text(reason.word()),
+                ..TcpRetransmit::default()
+            };
+            again.emit_on(&server.host, traced.at.0 + zero_ns, emit);
         }
     }
     emit_usage(scene.network, &outcome.watched.intervals, zero_ns, emit);
@@ -77,7 +69,6 @@ fn connection(
     zero_ns: u64,
     emit: &mut EventEmitter<'_>,
 ) {
-    let [before, later] = &one.facts;
     let server = scene
         .servers
         .get(one.server)
@@ -87,28 +78,11 @@ fn connection(
     } else {
         (scene.client.as_str(), server)
     };
+    let [before, later] = one.facts.each_ref().map(ConnectionInfo::of_tcp);
     let info = TcpInfo {
-        interval_ns: one.interval.0.into(),
-        stream: EventValue::Absent,
         local: EventValue::Text(local),
         remote: EventValue::Text(remote),
-        cwnd_bytes: (u64::from(later.window) * u64::from(later.mss)).into(),
-        in_flight_bytes: later.in_flight.into(),
-        rtt_ns: later.rtt.0.into(),
-        retransmits: later.retransmits.saturating_sub(before.retransmits).into(),
-        busy_ns: grew(before.busy, later.busy).into(),
-        rwnd_limited_ns: grew(before.receive_window_limited, later.receive_window_limited).into(),
-        sndbuf_limited_ns: grew(before.send_buffer_limited, later.send_buffer_limited).into(),
-        unsent_bytes: later.unsent.into(),
-        receive_queue_bytes: later.waiting.into(),
-        send_window_bytes: later.peer_window.into(),
-        mss_bytes: later.mss.into(),
-        acked_bytes: later.bytes_acked.saturating_sub(before.bytes_acked).into(),
+        ..later.since(&before, one.interval)
     };
     info.emit_on(local, one.at.0 + zero_ns, emit);
-}
-
-/// The increase of a time, ns.
-const fn grew(before: Duration, later: Duration) -> u64 {
-    later.0.saturating_sub(before.0)
 }

@@ -6,10 +6,11 @@ use super::pair::{SimConnectionPair, SimEndpointPair, SimPairRoute, SimStack, is
 use super::segments::{ACK, SYN, SimTcpHeaderFields};
 use super::tcp_wire::SimTcpWire;
 use super::{linux_tcp, smol};
+use crate::connection_info::ConnectionInfo;
 use crate::datagram::SimDatagram;
 use crate::error::Result;
 use crate::run_state::{ConnectionEnd, SimRunState, Timer};
-use crate::run_trace::{Info, SimTraceLog};
+use crate::run_trace::SimTraceLog;
 use stackline_core::plan;
 use stackline_core::procedure::PairSide;
 use stackline_core::run_record::TransportRecord;
@@ -245,25 +246,6 @@ impl SimConnectionPair for TcpPair {
     }
 }
 
-/// The machine's state as a `TCP_INFO` event reports it.
-fn info(facts: &TcpFacts) -> Info {
-    let mss = u64::from(facts.mss);
-    Info {
-        cwnd_bytes: Some(u64::from(facts.window) * mss),
-        in_flight_bytes: Some(facts.in_flight),
-        rtt: Some(facts.rtt),
-        retransmits: facts.retransmits,
-        busy: Some(facts.busy),
-        receive_window_limited: Some(facts.receive_window_limited),
-        send_buffer_limited: Some(facts.send_buffer_limited),
-        unsent_bytes: Some(facts.unsent),
-        receive_queue_bytes: Some(facts.waiting),
-        send_window_bytes: Some(facts.peer_window),
-        mss_bytes: Some(mss),
-        acked_bytes: Some(facts.bytes_acked),
-    }
-}
-
 /// Whether a segment asks for a connection: SYN without ACK.
 fn dials(datagram: &SimDatagram) -> bool {
     match datagram.segment() {
@@ -397,8 +379,8 @@ impl SimTcpEnd {
                 self.wire.pair,
                 self.side,
                 at,
-                &info(&before),
-                &info(&now),
+                &ConnectionInfo::of_tcp(&before),
+                &ConnectionInfo::of_tcp(&now),
             );
         }
         reports

@@ -5,10 +5,11 @@ use super::super::byte_stream::Got;
 use super::super::packet_end::{self, PacketEndMachine as _};
 use super::super::packet_wire::{ArrivedSimPacket, PacketWire};
 use super::super::time_accounting::{SenderHoldUp, TimeAccount};
+use crate::connection_info::ConnectionInfo;
 use crate::datagram::SimDatagram;
 use crate::error::Error;
 use crate::run_state::SimRunState;
-use crate::run_trace::{Info, SimTraceLog};
+use crate::run_trace::SimTraceLog;
 use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant;
 use stackline_events::Keyword;
@@ -43,7 +44,7 @@ pub(super) struct SimBlastMachine {
     handed: Option<Vec<(Instant, u64)>>,
     spent: TimeAccount,
     /// The state that was sampled last, and how many bytes had arrived then.
-    recorded: (Info, u64),
+    recorded: (ConnectionInfo, u64),
     /// While the run is traced: derives the events.
     tracer: Option<BlastTracer>,
 }
@@ -79,10 +80,10 @@ impl SimBlastMachine {
     }
 
     /// The present state for an INFO event; there is no congestion window and no send buffer.
-    fn info(&self, now: Instant) -> Info {
+    fn info(&self, now: Instant) -> ConnectionInfo {
         let (sender, facts) = (self.connection.sender(), self.connection.facts());
         let receiver = self.connection.receiver();
-        Info {
+        ConnectionInfo {
             in_flight_bytes: Some(sender.in_flight()),
             rtt: facts.rtt.map(|(smoothed, ..)| smoothed),
             retransmits: facts.sent.repeated,
@@ -93,7 +94,7 @@ impl SimBlastMachine {
             send_window_bytes: Some(sender.window()),
             mss_bytes: Some(u64::from(self.connection.options().packet)),
             acked_bytes: Some(facts.sent.acknowledged),
-            ..Info::default()
+            ..ConnectionInfo::default()
         }
     }
 

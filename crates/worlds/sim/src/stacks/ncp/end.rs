@@ -1,9 +1,10 @@
 //! One end of an `ncp` connection (the Host-Host protocol of 1972): passes messages between the machine of `proto::papers::ncp` and its
 //! host's interface. All protocol decisions are the machine's.
 
+use crate::connection_info::ConnectionInfo;
 use crate::datagram::{ImpDeliveryVerdict, SimDatagram, SimDatagramBody, ipv4_header};
 use crate::run_state::{ConnectionEnd, SimRunState, Timer};
-use crate::run_trace::{Info, SimTraceLog};
+use crate::run_trace::SimTraceLog;
 use crate::stacks::byte_stream::{Got, StreamEnd};
 use crate::stacks::pair::SimPairRoute;
 use stackline_core::procedure::PairSide;
@@ -40,7 +41,7 @@ pub(super) struct SimNcpEnd {
     alarm: Cell<Option<Instant>>,
     machine: RefCell<NcpConnection>,
     /// The state that was sampled last, while the run is traced.
-    looked: Cell<Info>,
+    looked: Cell<ConnectionInfo>,
 }
 
 impl fmt::Debug for SimNcpEnd {
@@ -140,10 +141,10 @@ impl SimNcpEnd {
         reports
     }
 
-    fn info(&self, now: Instant) -> Info {
+    fn info(&self, now: Instant) -> ConnectionInfo {
         let machine = self.machine.borrow();
         let (counts, (undelivered, unsent, unread)) = (machine.counts(), machine.waiting());
-        Info {
+        ConnectionInfo {
             in_flight_bytes: Some(undelivered - unsent),
             rtt: Some(counts.round_trip),
             retransmits: counts.repeated,
@@ -152,7 +153,7 @@ impl SimNcpEnd {
             receive_queue_bytes: Some(unread),
             mss_bytes: Some(u64::from(MESSAGE_BYTES)),
             acked_bytes: Some(counts.delivered),
-            ..Info::default()
+            ..ConnectionInfo::default()
         }
     }
 

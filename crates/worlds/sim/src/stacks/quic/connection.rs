@@ -4,8 +4,9 @@
 use super::flight::SimQuicFlight;
 use super::moment::{instant, moment};
 use super::wire::SimQuicWire;
+use crate::connection_info::ConnectionInfo;
 use crate::run_state::{ConnectionEnd, SimRunState, Timer};
-use crate::run_trace::{Info, SimTraceLog};
+use crate::run_trace::SimTraceLog;
 use crate::stacks::byte_stream::{Got, StreamEnd};
 use crate::stacks::time_accounting::{SenderHoldUp, TimeAccount};
 use bytes::Bytes;
@@ -95,7 +96,7 @@ struct SimQuicEndState {
     /// The count of BLOCKED frames when the application last wrote: more of them mean that the peer's credit is used up.
     reported_blocked: u64,
     /// While the run is traced: the state that was sampled last, and `received` and `written` then.
-    looked: (Info, [u64; 2]),
+    looked: (ConnectionInfo, [u64; 2]),
     /// Lost packets and their bytes that were already recorded in the trace.
     reported_lost: (u64, u64),
     /// When the earliest timer that is set will expire.
@@ -330,9 +331,9 @@ impl SimQuicEndState {
 
     /// The present state for a `QUIC_INFO` event. quinn-proto does not report which bytes of the stream were sent or acknowledged, nor how
     /// much credit is left.
-    fn info(&self, now: Instant) -> Info {
+    fn info(&self, now: Instant) -> ConnectionInfo {
         let path = self.connection.stats().path;
-        Info {
+        ConnectionInfo {
             cwnd_bytes: Some(path.cwnd),
             in_flight_bytes: Some(if self.spent.is_busy() {
                 self.flight.bytes()
@@ -347,7 +348,7 @@ impl SimQuicEndState {
             receive_window_limited: Some(self.spent.by(SenderHoldUp::ReceiveWindow, now)),
             send_buffer_limited: Some(self.spent.by(SenderHoldUp::SendBuffer, now)),
             mss_bytes: Some(u64::from(path.current_mtu)),
-            ..Info::default()
+            ..ConnectionInfo::default()
         }
     }
 
