@@ -398,18 +398,7 @@ impl RequestRecorder {
     }
 
     fn keep(&mut self, exchange: &Exchange) {
-        let answer = exchange.response.clone().unwrap_or_default();
-        let known =
-            |threads: [u32; 2]| threads.into_iter().find(|thread| *thread != 0).unwrap_or(0);
-        let client = match known([answer.threads.1, exchange.request.threads.0]) {
-            0 if exchange.is_unopened => self.attempts.take(exchange),
-            0 => self.datagram_owner(exchange, [&exchange.client, &exchange.server]),
-            client => client,
-        };
-        let server = match known([answer.threads.0, exchange.request.threads.1]) {
-            0 => self.datagram_owner(exchange, [&exchange.server, &exchange.client]),
-            server => server,
-        };
+        let [client, server] = self.threads_of(exchange);
         let (of_client, of_server) = self.owners(exchange.flow, client, server);
         let is_traced = self.who.is_traced(of_client) || self.who.is_traced(of_server);
         let is_unowned = exchange.is_over_quic() && (of_client, of_server) == (0, 0);
@@ -467,6 +456,23 @@ impl RequestRecorder {
             },
         );
         self.note(exchange, &names);
+    }
+
+    /// The threads of the client and of the server of an exchange, as far as they were seen; 0 for none.
+    fn threads_of(&mut self, exchange: &Exchange) -> [u32; 2] {
+        let answer = exchange.response.clone().unwrap_or_default();
+        let known =
+            |threads: [u32; 2]| threads.into_iter().find(|thread| *thread != 0).unwrap_or(0);
+        let client = match known([answer.threads.1, exchange.request.threads.0]) {
+            0 if exchange.is_unopened => self.attempts.take(exchange),
+            0 => self.datagram_owner(exchange, [&exchange.client, &exchange.server]),
+            client => client,
+        };
+        let server = match known([answer.threads.0, exchange.request.threads.1]) {
+            0 => self.datagram_owner(exchange, [&exchange.server, &exchange.client]),
+            server => server,
+        };
+        [client, server]
     }
 
     /// A process has the socket of UDP at the first of those ends, where datagrams from and to the second pass.

@@ -236,7 +236,8 @@ fn lock(place: &Mutex<ConnectionSlot>) -> MutexGuard<'_, ConnectionSlot> {
     place.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Answers a client with 503: the gateway has too many connections.
+/// Answers a client with 503: the gateway has too many connections. It is written without hyper, whose connection would hold what the limit
+/// is to save.
 async fn refuse(stream: TcpStream) {
     let words = "503: the gateway has reached its connection limit\n";
     let answer = format!(
