@@ -152,20 +152,14 @@ fn clients(all: &[TracedRequest]) -> Vec<Client<'_>> {
             .and_modify(|known| *known = known.filter(|known| *known == program))
             .or_insert(Some(program));
     }
-    let client = |request: &'_ TracedRequest| match request.programs.0.is_empty() {
-        true => known
-            .get(&(request.client.as_str(), request.server.as_str()))
-            .copied()
-            .flatten()
-            .unwrap_or_default(),
-        false => "",
-    };
-    let programs: Vec<&str> = all.iter().map(client).collect();
-    let named = all.iter().zip(programs);
-    named
-        .map(|(request, only)| match request.programs.0.as_str() {
-            "" => (request.client.as_str(), only),
-            program => (request.client.as_str(), program),
+    all.iter()
+        .map(|request| {
+            let ends = (request.client.as_str(), request.server.as_str());
+            let program = match request.programs.0.as_str() {
+                "" => known.get(&ends).copied().flatten().unwrap_or_default(),
+                program => program,
+            };
+            (ends.0, program)
         })
         .collect()
 }
