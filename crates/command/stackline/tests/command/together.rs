@@ -65,12 +65,10 @@ fn every_kind_of_measurement_moves_what_it_should() {
 #[test]
 fn all_pairs_go_on_at_the_same_time() {
     let place = Place::new();
-    // Each pair waits 20 ms twenty times. One after the other, the calls would take as long as the whole.
+    // Each pair waits 20 ms twenty times: one after the other, they cannot be done before 12 s.
     let measured = place.measure(&over(&STACKS, &["1 30 rr 32*20 constant(20 ms)"]));
     for each in measured {
-        let of_all_s = 30.0 * 20.0 * number(&each, "/response_s/mean");
-        let at_once = of_all_s / number(&each, "/elapsed_s/mean");
-        assert!(at_once > 2.0, "{at_once} at once: {each}");
+        assert!(number(&each, "/elapsed_s/mean") < 12.0, "{each}");
     }
 }
 
