@@ -249,7 +249,10 @@ impl RequestConnection {
                 false => end > own.farthest.end().max(own.arrived.progress().end()),
             };
             self.quiet.end(at_ns, direction, is_new, self.round_trip_ns);
-            self.goodput[direction as usize].reach(at_ns, end);
+            // Of a connection with answers no account is written (`transfer_account`).
+            if !self.has_answers {
+                self.goodput[direction as usize].reach(at_ns, end);
+            }
         }
         if passing.leaves && is_data {
             self.leaves(at_ns, direction, from, end, segment);

@@ -16,8 +16,8 @@ const LEAST_BYTES: u64 = 64 << 10;
 pub struct GoodputSeries {
     begin_ns: u64,
     last_ns: u64,
-    /// Each interval is this many times `FIRST_INTERVAL_NS`, less one.
-    more_lengths: u64,
+    /// How often the length of intervals was doubled.
+    doublings: u32,
     bytes: Vec<u64>,
     /// The highest offset that was passed to `reach`.
     end: u64,
@@ -60,7 +60,7 @@ impl GoodputSeries {
                         .fold(0, |sum: u64, one| sum.saturating_add(*one))
                 })
                 .collect();
-            self.more_lengths = self.more_lengths * 2 + 1;
+            self.doublings += 1;
         }
         let at = (since_ns / self.interval_ns()) as usize;
         if self.bytes.len() <= at {
@@ -70,7 +70,7 @@ impl GoodputSeries {
     }
 
     const fn interval_ns(&self) -> u64 {
-        FIRST_INTERVAL_NS.saturating_mul(self.more_lengths + 1)
+        FIRST_INTERVAL_NS << self.doublings
     }
 
     /// The intervals. The last one ends with the last data; if it is shorter than half of the others, it is part of the one before.

@@ -404,7 +404,6 @@ mod tests {
             client: "here".into(),
             server: "here".into(),
             programs: (client.into(), server.into()),
-            row: one.end_ns as u32 ^ client.len() as u32,
             ..one
         };
         let attempt = |at: i64| {

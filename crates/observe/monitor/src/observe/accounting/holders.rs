@@ -10,7 +10,7 @@ const MOST_HOLDERS: u32 = 8;
 /// What the holders of a thread's locks did while it waited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LockHolders {
-    /// The thread that held the locks for most of that time.
+    /// The thread that held them longest.
     pub thread: u32,
     /// What all holders did, together as long as the waits of which it is known who ended them.
     pub times: Times,

@@ -272,25 +272,20 @@ fn a_thread_that_sleeps_and_then_takes_or_lets_go_another_lock_slept() {
 
 /// Thread 1 waits for a lock from 2 us until thread 2 wakes it at 60 us, which has just come back from a call with a result.
 fn woken_after(call: Call, result: i64) -> (u64, u64) {
-    let of = |thread: u32, at_us: u64, what| ThreadEvent {
-        at_ns: at_us * 1000,
-        thread,
-        what,
-    };
     let woken = ThreadChange::Woken {
         by: 2,
         in_interrupt: false,
     };
     let events = [
-        of(2, 0, ThreadChange::Calls { call, argument: 0 }),
-        of(
+        does(2, 0, ThreadChange::Calls { call, argument: 0 }),
+        does(
             2,
             1,
             ThreadChange::Leaves {
                 state: Left::Sleeping,
             },
         ),
-        of(
+        does(
             1,
             1,
             ThreadChange::Calls {
@@ -298,17 +293,17 @@ fn woken_after(call: Call, result: i64) -> (u64, u64) {
                 argument: 0,
             },
         ),
-        of(
+        does(
             1,
             2,
             ThreadChange::Leaves {
                 state: Left::Sleeping,
             },
         ),
-        of(2, 50, ThreadChange::Ready),
-        of(2, 51, ThreadChange::Runs { core: 0, after: 0 }),
-        of(2, 52, ThreadChange::Returns { call, result }),
-        of(
+        does(2, 50, ThreadChange::Ready),
+        does(2, 51, ThreadChange::Runs { core: 0, after: 0 }),
+        does(2, 52, ThreadChange::Returns { call, result }),
+        does(
             2,
             58,
             ThreadChange::Calls {
@@ -316,9 +311,9 @@ fn woken_after(call: Call, result: i64) -> (u64, u64) {
                 argument: 0,
             },
         ),
-        of(1, 60, woken),
-        of(1, 60, ThreadChange::Ready),
-        of(1, 61, ThreadChange::Runs { core: 1, after: 0 }),
+        does(1, 60, woken),
+        does(1, 60, ThreadChange::Ready),
+        does(1, 61, ThreadChange::Runs { core: 1, after: 0 }),
     ];
     let times = seen(&events).times(1, 2_000, 60_000);
     (times.lock_ns, times.sleep_ns)
