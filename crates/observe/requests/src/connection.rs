@@ -242,17 +242,7 @@ impl RequestConnection {
         let is_data = segment.bytes > 0
             && !self.directions[direction as usize].is_probe(from, end, acknowledged);
         if passing.is_dissected && is_data {
-            let own = &self.directions[direction as usize];
-            // At the receiver's door the sender's may have seen it before.
-            let is_new = match passing.leaves {
-                true => end > own.left.end(),
-                false => end > own.farthest.end().max(own.arrived.progress().end()),
-            };
-            self.quiet.end(at_ns, direction, is_new, self.round_trip_ns);
-            // Of a connection with answers no account is written (`transfer_account`).
-            if !self.has_answers {
-                self.goodput[direction as usize].reach(at_ns, end);
-            }
+            self.data_passes(at_ns, direction, end, passing.leaves);
         }
         if passing.leaves && is_data {
             self.leaves(at_ns, direction, from, end, segment);
@@ -269,6 +259,21 @@ impl RequestConnection {
         if passing.is_dissected {
             let found = self.dissect_segment(direction, from, end, segment, bytes);
             self.take(found, done);
+        }
+    }
+
+    /// Data up to `end` passes the door at which it is parsed; `leaves`: that of its sender.
+    fn data_passes(&mut self, at_ns: u64, direction: EventStreamDirection, end: u64, leaves: bool) {
+        let own = &self.directions[direction as usize];
+        // At the receiver's door the sender's may have seen it before.
+        let is_new = match leaves {
+            true => end > own.left.end(),
+            false => end > own.farthest.end().max(own.arrived.progress().end()),
+        };
+        self.quiet.end(at_ns, direction, is_new, self.round_trip_ns);
+        // Of a connection with answers no account is written (`transfer_account`).
+        if !self.has_answers {
+            self.goodput[direction as usize].reach(at_ns, end);
         }
     }
 
