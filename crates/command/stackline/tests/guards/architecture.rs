@@ -346,17 +346,22 @@ fn only_crates_for_others_may_be_published() {
     }
 }
 
+/// The only row of the map that begins with this word.
+fn the_row<'m>(map: &'m str, word: &str) -> &'m str {
+    let begin = format!("| `{word}` |");
+    let rows: Vec<&str> = map
+        .lines()
+        .filter(|line| line.starts_with(&begin))
+        .collect();
+    assert_eq!(rows.len(), 1, "rows of {word} in docs/ARCHITECTURE.md");
+    rows[0]
+}
+
 #[test]
 fn the_map_names_every_crate() {
     let map = fs::read_to_string(root().join("docs/ARCHITECTURE.md")).unwrap();
     for (name, uses) in MAY_USE {
-        let begin = format!("| `{name}` |");
-        let rows: Vec<&str> = map
-            .lines()
-            .filter(|line| line.starts_with(&begin))
-            .collect();
-        assert_eq!(rows.len(), 1, "rows of {name} in docs/ARCHITECTURE.md");
-        let cells: Vec<&str> = rows[0]
+        let cells: Vec<&str> = the_row(&map, name)
             .trim_matches('|')
             .split('|')
             .map(str::trim)
@@ -377,13 +382,8 @@ fn the_map_names_every_crate() {
 fn the_map_names_every_folder() {
     let map = fs::read_to_string(root().join("docs/ARCHITECTURE.md")).unwrap();
     for (folder, names) in FOLDERS {
-        let begin = format!("| `{folder}/` |");
-        let rows: Vec<&str> = map
-            .lines()
-            .filter(|line| line.starts_with(&begin))
-            .collect();
-        assert_eq!(rows.len(), 1, "rows of {folder}/ in docs/ARCHITECTURE.md");
-        let (_, list) = rows[0].rsplit_once(": ").unwrap();
+        let row = the_row(&map, &format!("{folder}/"));
+        let (_, list) = row.rsplit_once(": ").unwrap();
         let marked: BTreeSet<&str> = list.split('`').skip(1).step_by(2).collect();
         for name in *names {
             assert!(marked.contains(name), "{folder}/ does not name {name}");
