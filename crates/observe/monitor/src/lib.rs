@@ -17,6 +17,8 @@
 //! | `host_usage` | what the host used between two moments |
 //! | [`clock`] | reads clocks of the kernel |
 //! | [`network_addresses`] | the addresses of a process's network namespace |
+//! | `namespace_socket` | opens a socket in another network namespace |
+//! | `sock_diag` | the TCP sockets of a network namespace with their `TCP_INFO` |
 //! | `parse` | parses files of `/proc` |
 //! | `kernel_file` | reading small files of the kernel |
 //! | `sys` | the only unsafe code: ptrace, capabilities |
@@ -35,10 +37,12 @@ mod host_usage;
 mod kernel_file;
 mod kernel_trace;
 mod monitors;
+mod namespace_socket;
 pub mod network_addresses;
 pub mod observe;
 mod parse;
 pub mod snmp;
+mod sock_diag;
 pub mod socket_descriptors;
 mod switches;
 mod sys;

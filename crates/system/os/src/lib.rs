@@ -5,7 +5,7 @@
 //! | --- | --- |
 //! | [`slot_rings`], [`frame_ring`], [`block_ring`] | frames of packet sockets in memory that is shared with the kernel |
 //! | [`frame_batch`] | receives many frames with one call |
-//! | [`packet_socket`], [`foreign_socket`] | packet sockets: interface, protocol, counts; one in another user namespace |
+//! | [`packet_socket`], [`foreign_socket`] | packet sockets: interface, protocol, counts; a socket in another user namespace |
 //! | [`bpf`] | an assembler for programs of classic BPF |
 //! | [`message_batch`], [`datagram_batch`], [`receive_buffers`] | many messages with one call, segmented and coalesced by the kernel |
 //! | [`stream_socket`], [`socket_option`], [`tcp_info`] | sending, receiving, socket options, `struct tcp_info` |

@@ -11,8 +11,6 @@
 //! Ethernet may have padding behind it. A VLAN's tag is not seen.
 
 mod filter;
-mod namespace;
-mod open_failure;
 mod options;
 #[cfg(test)]
 mod tests;
@@ -20,12 +18,13 @@ mod wall_clock;
 
 pub use options::CaptureOptions;
 
+use crate::namespace_socket::{self, named};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::socket::{getsockopt, sockopt::SocketError};
 use nix::sys::time::TimeSpec;
-use open_failure::named;
 use stackline_os::block_ring::BlockRing;
+use stackline_os::foreign_socket::SocketKind;
 use stackline_os::packet_socket::{self, EVERY_INTERFACE, EVERY_PROTOCOL};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -71,7 +70,7 @@ impl Capture {
     /// Without the right to (`CAP_NET_RAW` in the user namespace that owns the network), without an interface of that name, or
     /// without memory for the ring.
     pub fn open(options: &CaptureOptions) -> io::Result<Self> {
-        Self::on(namespace::packet_socket()?, options)
+        Self::on(namespace_socket::open_here(SocketKind::PACKETS)?, options)
     }
 
     /// Captures in another network namespace, such as `/proc/PID/ns/net`. A user namespace is joined first where the network's
@@ -85,7 +84,10 @@ impl Capture {
         user: Option<BorrowedFd<'_>>,
         options: &CaptureOptions,
     ) -> io::Result<Self> {
-        Self::on(namespace::packet_socket_in(net, user)?, options)
+        Self::on(
+            namespace_socket::open_in(net, user, SocketKind::PACKETS)?,
+            options,
+        )
     }
 
     fn on(socket: OwnedFd, options: &CaptureOptions) -> io::Result<Self> {

@@ -6,16 +6,15 @@
 mod congestion;
 mod connection_filter;
 mod retransmissions;
-pub(crate) mod sock_diag;
 
 use super::sample::{Monitor, MonitorSetup, SampleInterval, Started};
 use crate::address_pair::AddressPair;
 use crate::kernel_trace::{KernelTrace, TcpEvent, TraceEvent};
+use crate::sock_diag::{DiagSocket, SockDiag, TcpInfoCounters};
 use crate::watch_config::{Config, Observed, WatchedPorts};
 use congestion::CongestionStates;
 use connection_filter::ConnectionFilter;
 use retransmissions::Retransmissions;
-use sock_diag::{DiagSocket, SockDiag, TcpInfoCounters};
 use stackline_events::catalogue::rows::{
     EventsLost, TcpDrop, TcpInfo, TcpRcvqFull, TcpReset, TcpState,
 };
@@ -386,26 +385,11 @@ fn record_counters(
         socket.pair.local.to_string(),
         socket.pair.remote.to_string(),
     );
-    let growth = |before: Option<u64>, now: Option<u64>| {
-        EventValue::from(now.map(|now| now.saturating_sub(before.unwrap_or(0))))
-    };
     TcpInfo {
-        interval_ns: interval.length_ns.into(),
-        stream: EventValue::Absent,
         local: EventValue::Text(&local),
         remote: EventValue::Text(&remote),
-        cwnd_bytes: now.cwnd_bytes.into(),
-        in_flight_bytes: now.in_flight_bytes.into(),
-        rtt_ns: now.rtt_ns.into(),
-        retransmits: now.retransmits.saturating_sub(before.retransmits).into(),
-        busy_ns: growth(before.busy_ns, now.busy_ns),
-        rwnd_limited_ns: growth(before.rwnd_limited_ns, now.rwnd_limited_ns),
-        sndbuf_limited_ns: growth(before.sndbuf_limited_ns, now.sndbuf_limited_ns),
-        unsent_bytes: now.unsent_bytes.into(),
         receive_queue_bytes: socket.receive_queue_bytes.into(),
-        send_window_bytes: now.send_window_bytes.into(),
-        mss_bytes: now.mss_bytes.into(),
-        acked_bytes: growth(before.acked_bytes, now.acked_bytes),
+        ..now.row_since(before, interval.length_ns)
     }
     .write(log, interval.end_ns);
 }

@@ -9,6 +9,7 @@
 //! | [`datagram_sockets`] | which processes own UDP sockets |
 //! | [`thread_numbers`] | the kernel's numbers of threads, if this process is in a PID namespace |
 //! | [`threads`] | when threads of chosen programs run, wait and are woken, and the blocking calls they make |
+//! | [`transfer_sampler`] | what the kernel says of connections that carry much data |
 //! | [`accounting`] | how long a thread ran, waited for a core, and waited for what |
 //! | [`ptrace`] | what started programs do at their sockets, by stopping them at system calls |
 //! | [`observation_cost`] | measures what being observed costs programs |
@@ -28,6 +29,7 @@ pub mod ptrace;
 pub mod sockets;
 pub mod thread_numbers;
 pub mod threads;
+pub mod transfer_sampler;
 
 pub use crate::kernel_trace::UndecodedTrace;
 

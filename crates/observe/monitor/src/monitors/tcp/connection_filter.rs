@@ -1,7 +1,7 @@
 //! Decides which connections are watched: those of this process, those with given ports, or all of this network namespace.
 
-use super::sock_diag::{DiagSocket, LISTEN};
 use crate::address_pair::AddressPair;
+use crate::sock_diag::{DiagSocket, LISTEN};
 use crate::socket_descriptors::sockets_of;
 use crate::watch_config::{WatchedConnections, WatchedPorts};
 use std::collections::{BTreeMap, BTreeSet};
@@ -150,8 +150,8 @@ fn addresses() -> BTreeSet<IpAddr> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sock_diag::SockDiag;
     use super::*;
+    use crate::sock_diag::SockDiag;
     use std::net::{TcpListener, TcpStream};
 
     #[test]

@@ -35,6 +35,7 @@ fn socket(pair: AddressPair, cookie: u64, counters: TcpInfoCounters) -> DiagSock
         inode: 1,
         cookie,
         receive_queue_bytes: 0,
+        received_bytes: None,
         counters: Some(counters),
     }
 }

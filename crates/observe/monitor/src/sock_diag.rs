@@ -1,16 +1,18 @@
-//! Polls the TCP sockets of this network namespace over netlink (sock_diag(7)).
+//! Polls the TCP sockets of a network namespace over netlink (sock_diag(7)).
 //!
 //! The request has 72 bytes and the reply is a structure with attributes (`linux/inet_diag.h`), so both are written out here. It
 //! does not decide which sockets are watched.
 
 use crate::address_pair::AddressPair;
-use nix::sys::socket::{
-    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket,
-};
+use crate::namespace_socket;
+use nix::sys::socket::{MsgFlags, recv, send};
+use stackline_events::EventValue;
+use stackline_events::catalogue::rows::TcpInfo as TcpInfoRow;
+use stackline_os::foreign_socket::SocketKind;
 use stackline_os::tcp_info::{TcpInfo, read_u32, read_u64};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
 
 /// Message types and flags of netlink (`linux/netlink.h`, `linux/sock_diag.h`).
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
@@ -43,12 +45,14 @@ pub(crate) struct DiagSocket {
     pub(crate) cookie: u64,
     /// Bytes received that the application has not read.
     pub(crate) receive_queue_bytes: u32,
+    /// Bytes received since the connection began, where the kernel counts them.
+    pub(crate) received_bytes: Option<u64>,
     pub(crate) counters: Option<TcpInfoCounters>,
 }
 
 /// What is recorded of a connection, from its `struct tcp_info`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct TcpInfoCounters {
+pub struct TcpInfoCounters {
     pub(crate) congestion_state: u8,
     pub(crate) cwnd_bytes: u64,
     pub(crate) in_flight_bytes: u64,
@@ -87,6 +91,31 @@ impl From<TcpInfo> for TcpInfoCounters {
     }
 }
 
+impl TcpInfoCounters {
+    /// What a connection did in the `interval_ns` since `earlier`, as an event whose stream and ends are not filled in.
+    #[must_use]
+    pub fn row_since(&self, earlier: &Self, interval_ns: u64) -> TcpInfoRow<'static> {
+        let growth = |earlier: Option<u64>, now: Option<u64>| {
+            EventValue::from(now.map(|now| now.saturating_sub(earlier.unwrap_or(0))))
+        };
+        TcpInfoRow {
+            interval_ns: interval_ns.into(),
+            cwnd_bytes: self.cwnd_bytes.into(),
+            in_flight_bytes: self.in_flight_bytes.into(),
+            rtt_ns: self.rtt_ns.into(),
+            retransmits: self.retransmits.saturating_sub(earlier.retransmits).into(),
+            busy_ns: growth(earlier.busy_ns, self.busy_ns),
+            rwnd_limited_ns: growth(earlier.rwnd_limited_ns, self.rwnd_limited_ns),
+            sndbuf_limited_ns: growth(earlier.sndbuf_limited_ns, self.sndbuf_limited_ns),
+            unsent_bytes: self.unsent_bytes.into(),
+            send_window_bytes: self.send_window_bytes.into(),
+            mss_bytes: self.mss_bytes.into(),
+            acked_bytes: growth(earlier.acked_bytes, self.acked_bytes),
+            ..TcpInfoRow::default()
+        }
+    }
+}
+
 /// A netlink socket. It belongs to the network namespace in which its thread opened it.
 #[derive(Debug)]
 pub(crate) struct SockDiag {
@@ -95,13 +124,22 @@ pub(crate) struct SockDiag {
 }
 
 impl SockDiag {
-    /// Opens it; an error says why not.
+    /// Opens it in the network namespace of this thread; an error says why not.
     pub(crate) fn open() -> Result<Self, String> {
-        let (flags, protocol) = (SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkSockDiag);
-        let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, protocol)
-            .map_err(|error| format!("sock_diag is not available: {error}"))?;
+        Self::on(namespace_socket::open_here(SocketKind::SOCK_DIAG))
+    }
+
+    /// Opens it in another network namespace, after joining the user namespace if one is given.
+    pub(crate) fn open_in(
+        net: BorrowedFd<'_>,
+        user: Option<BorrowedFd<'_>>,
+    ) -> Result<Self, String> {
+        Self::on(namespace_socket::open_in(net, user, SocketKind::SOCK_DIAG))
+    }
+
+    fn on(socket: io::Result<OwnedFd>) -> Result<Self, String> {
         Ok(Self {
-            socket,
+            socket: socket.map_err(|error| format!("sock_diag is not available: {error}"))?,
             room: vec![0; ROOM],
         })
     }
@@ -192,6 +230,7 @@ fn socket_of(message: &[u8]) -> Option<DiagSocket> {
             u16::from_be_bytes([head[port], head[port + 1]]),
         ))
     };
+    let info = attribute(&message[MESSAGE..], INET_DIAG_INFO).and_then(TcpInfo::parse);
     Some(DiagSocket {
         pair: AddressPair {
             local: address(8, 4)?,
@@ -201,9 +240,8 @@ fn socket_of(message: &[u8]) -> Option<DiagSocket> {
         cookie: read_u64(head, 44)?,
         receive_queue_bytes: read_u32(head, 56)?,
         inode: read_u32(head, 68)?,
-        counters: attribute(&message[MESSAGE..], INET_DIAG_INFO)
-            .and_then(TcpInfo::parse)
-            .map(TcpInfoCounters::from),
+        received_bytes: info.and_then(|info| info.received_bytes),
+        counters: info.map(TcpInfoCounters::from),
     })
 }
 
