@@ -165,6 +165,11 @@ pub(crate) fn connection(
 }
 
 impl CapturedConnection {
+    /// The number of the stream of the data that an end sends (0 the initiator, 1 the responder).
+    pub(crate) fn stream(&self, sender: usize) -> i64 {
+        (self.flow << 1) | i64::from(sender == 1)
+    }
+
     /// An end in words (0 the initiator, 1 the responder): its program and address, or its address alone.
     #[must_use]
     pub fn end_in_words(&self, end: usize) -> String {

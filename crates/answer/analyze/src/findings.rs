@@ -103,6 +103,7 @@ pub const KINDS: &[FindingKind] = &[
     observed::full_link::KIND,
     observed::datagram_loss::KIND,
     observed::window::KIND,
+    observed::send_buffer::KIND,
     observed::loss::KIND,
     observed::congestion::KIND,
     observed::application::KIND,

@@ -20,14 +20,16 @@ pub fn transfers(all: &[ObservedTransfer]) -> String {
         "bytes",
         "time",
         "goodput",
-        "sender paused",
+        "paused",
         "no room",
+        "send buffer",
         "again",
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     rows.extend(listed.iter().map(figures));
     let align = [
         Align::Left,
+        Align::Right,
         Align::Right,
         Align::Right,
         Align::Right,
@@ -76,6 +78,8 @@ fn figures(one: &ObservedTransfer) -> Vec<String> {
         units::format_rate(one.goodput_bit_s),
         whole_percent(one.paused),
         whole_percent(one.without_room),
+        one.send_buffer
+            .map_or_else(|| "-".to_owned(), whole_percent),
         one.retransmits.to_string(),
     ]
 }
@@ -94,6 +98,7 @@ mod tests {
             goodput_bit_s: 24.6e6,
             paused: 0.42,
             without_room: 0.0,
+            send_buffer: Some(0.07),
             retransmits: 3,
             goodput_over_time: vec![],
         };
@@ -102,9 +107,9 @@ mod tests {
         assert_eq!(
             lines[..3],
             [
-                "transfer    bytes    time      goodput  sender paused  no room  again",
+                "transfer    bytes    time      goodput  paused  no room  send buffer  again",
                 "rsync (10.0.0.1:45678) > sshd (10.0.0.2:22)",
-                "          12.3 MB  4.00 s  24.6 Mbit/s           42 %      0 %      3",
+                "          12.3 MB  4.00 s  24.6 Mbit/s    42 %      0 %          7 %      3",
             ]
         );
         assert_eq!(*lines.last().unwrap(), "not shown: 2 with less data");

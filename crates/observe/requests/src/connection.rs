@@ -553,6 +553,7 @@ impl RequestConnection {
             flow: self.flow,
             ends: self.ends.clone(),
             span_ns: (self.first_ns, self.last_ns),
+            is_new: self.syn_ns.is_some() || self.syn_ack_ns.is_some(),
             round_trip_ns: self.round_trip_ns,
             least_ack_ns: self.least_ack_ns,
             bytes: of_both(|direction| {

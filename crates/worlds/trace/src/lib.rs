@@ -33,6 +33,7 @@
 //! | `container_names` | the names of the containers of processes |
 //! | `privileges` | the capabilities that observing needs and this process lacks, in words |
 //! | `recorder` | turns what was observed into requests, and these into events |
+//! | `transfer_counters` | what the kernel said of connections that carry much data |
 //! | `network_events` | what an emulated network records of itself during a trace |
 //! | `tls_key_log` | TLS secrets that programs write down |
 
@@ -62,3 +63,4 @@ mod thread_directory;
 mod tls_key_log;
 mod trace_analysis;
 mod trace_sources;
+mod transfer_counters;

@@ -4,9 +4,11 @@ use crate::connect_attempts::ConnectAttempts;
 use crate::event_order::TraceSourceEvent;
 use crate::programs::EarlyEnd;
 use crate::thread_directory::ThreadDirectory;
+use crate::transfer_counters::TransferCounters;
 use stackline_core::error::Result;
 use stackline_events::catalogue::rows::{EventsLost, ObserverCost, ProgramEnd};
-use stackline_events::{EventLog, EventValue, unit_ids};
+use stackline_events::unit_ids::{self, EventStreamDirection};
+use stackline_events::{EventLog, EventValue};
 use stackline_monitor::observe::accounting::{ThreadTimes, Times};
 use stackline_monitor::observe::connections::SocketConnections;
 use stackline_monitor::observe::datagram_sockets::DatagramEnds;
@@ -19,7 +21,8 @@ use stackline_requests::exchange_events::{
     ExchangeContext, ExchangeProcesses, ServerThreadWork, place_name,
 };
 use stackline_requests::{
-    Bound, Builder, Exchange, LeftOut, ObservationEnd, ObservedHost, Secrets, SocketEvent, Unknown,
+    Bound, Builder, Exchange, LeftOut, ObservationEnd, ObservedHost, Secrets, SocketEvent,
+    TransferAccount, Unknown,
 };
 use stackline_runs::events::disk_sample::{DISK_BYTES, DiskSample};
 use stackline_runs::events::{Spool, Spooling, emit_event};
@@ -61,6 +64,8 @@ pub(crate) struct RequestRecorder {
     owners: BTreeMap<u32, (u32, u32)>,
     /// The processes of sockets of UDP, by what passes them.
     datagram_owners: HashMap<DatagramEnds, u32>,
+    /// What the kernel says of connections that carry much data.
+    pub(crate) transfers: TransferCounters,
     pub(crate) programs: BTreeMap<(String, String), BTreeSet<&'static str>>,
     pub(crate) foreign: u64,
     /// Requests that are kept although it is not known whose they are.
@@ -98,6 +103,7 @@ impl RequestRecorder {
             doors: None,
             owners: BTreeMap::new(),
             datagram_owners: HashMap::new(),
+            transfers: TransferCounters::default(),
             programs: BTreeMap::new(),
             foreign: 0,
             unowned: 0,
@@ -383,6 +389,31 @@ impl RequestRecorder {
                 [&programs[0], &programs[1]],
                 &mut |host, name, at_ns, values| emit_event(logs, host, name, at_ns, values),
             );
+            self.keep_counters(&transfer);
+        }
+    }
+
+    /// Emits what the kernel said of a transfer's connection at both ends.
+    fn keep_counters(&mut self, transfer: &TransferAccount) {
+        let hosts = self.collector.hosts();
+        for (end, direction) in [
+            (0, EventStreamDirection::There),
+            (1, EventStreamDirection::Back),
+        ] {
+            let [local, remote] = [end, 1 - end].map(|end| &transfer.ends[end]);
+            let Some(host) = local.host else { continue };
+            let sampled = self.transfers.take((host, local.address, remote.address));
+            if let (Some(sampled), Some(name)) = (sampled, hosts.get(host))
+                && self.collector.has_flow(transfer.flow)
+            {
+                let logs = &mut self.logs;
+                sampled.emit(
+                    name,
+                    unit_ids::stream(transfer.flow & unit_ids::LAST_FLOW, direction),
+                    transfer.is_new.then_some(transfer.span_ns.0),
+                    &mut |host, name, at_ns, values| emit_event(logs, host, name, at_ns, values),
+                );
+            }
         }
     }
 

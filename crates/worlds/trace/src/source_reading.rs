@@ -7,6 +7,7 @@ use stackline_monitor::observe::UndecodedTrace;
 use stackline_monitor::observe::datagram_sockets::DatagramEnds;
 use stackline_monitor::observe::sockets::SocketEvent;
 use stackline_monitor::observe::threads::{ThreadEvent, UndecodedThreads};
+use stackline_monitor::observe::transfer_sampler::TransferSample;
 
 /// What one pass over all sources read.
 #[derive(Debug, Default)]
@@ -19,6 +20,8 @@ pub(crate) struct SourceReading {
     pub(crate) newcomers: Vec<FollowedProcess>,
     /// Ends of UDP datagrams, and the kernel's numbers of the processes that own the sockets.
     pub(crate) datagram_owners: Vec<(DatagramEnds, u32)>,
+    /// What the kernel says of connections that carry much data, with the numbers of their hosts.
+    pub(crate) transfers: Vec<(usize, TransferSample)>,
     /// Captured packets.
     pub(crate) packets: PacketReading,
     /// Trace events of sockets.
@@ -39,7 +42,8 @@ impl SourceReading {
     /// Its approximate size in memory, bytes.
     pub(crate) fn bytes(&self) -> usize {
         let packets = self.packets.memory() + self.made.memory();
-        packets + self.sockets.bytes() + self.threads.bytes()
+        let transfers = self.transfers.capacity() * size_of::<(usize, TransferSample)>();
+        packets + transfers + self.sockets.bytes() + self.threads.bytes()
     }
 }
 

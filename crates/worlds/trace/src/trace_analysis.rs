@@ -34,6 +34,9 @@ impl TraceAnalysis {
         for (ends, process) in &reading.datagram_owners {
             recorder.owns_datagrams(*ends, *process);
         }
+        for (host, sample) in &reading.transfers {
+            recorder.transfers.add(*host, now_ns, *sample);
+        }
         let mut relieved = Ok(());
         order.take(reading, |at_ns, seen| {
             recorder.see(at_ns, seen);

@@ -13,6 +13,7 @@ use crate::scope::TraceScope;
 use crate::source_reading::{PacketReading, SourceReading};
 use crate::thread_directory::own_thread;
 use stackline_core::error::{Error, Result};
+use stackline_events::clock;
 use stackline_guard::scratch::{self, ScratchDirectory};
 use stackline_monitor::capture::{Capture, CaptureOptions, Packet};
 use stackline_monitor::observe::existing_connections::connections_of;
@@ -20,12 +21,17 @@ use stackline_monitor::observe::observation_cost::{ObservationCost, PingPong};
 use stackline_monitor::observe::sockets::{SocketCoverage, SocketTrace};
 use stackline_monitor::observe::thread_numbers::ThreadNumbers;
 use stackline_monitor::observe::threads::{Also, ThreadTrace};
+use stackline_monitor::observe::transfer_sampler::TransferSampler;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// The least time between two samples of the connections that carry much data, ns.
+const SAMPLED_NS: u64 = 200_000_000;
+/// That time is at least so many times as long as a sample took: on machines with very many sockets, sampling must stay cheap.
+const SAMPLE_COSTS: u64 = 100;
 /// Kernel memory for the packets of each host, bytes.
 const RING: usize = 32 << 20;
 
@@ -42,6 +48,10 @@ pub(crate) struct TracedHost {
 pub(crate) struct Sources {
     /// The packet captures, by host number.
     captures: Vec<(usize, Capture)>,
+    /// Samples the connections of hosts, by host number.
+    transfers: Vec<(usize, TransferSampler)>,
+    /// When they are sampled next, ns.
+    next_sample_ns: u64,
     sockets: Option<SocketTrace>,
     threads: Option<ThreadTrace>,
     /// Finds the kernel's numbers of threads to follow.
@@ -247,6 +257,7 @@ impl Sources {
         }
         let mut sources = Self {
             captures,
+            transfers: open_transfer_samplers(doors, &mut absent),
             sockets,
             threads,
             follower,
@@ -325,6 +336,7 @@ impl Sources {
         }
         let stopped = self.stopped.take().is_some();
         (self.captures, self.sockets, self.threads) = (Vec::new(), None, None);
+        self.transfers.clear();
         let measured = &mut self.measured;
         if !measured.with.is_empty() {
             measured.without.extend(match stopped {
@@ -395,6 +407,7 @@ impl Sources {
             packets: PacketReading::with_room_for(bytes, packets),
             ..SourceReading::default()
         };
+        self.sample_transfers(&mut reading);
         self.read_packets(&mut reading)?;
         self.packets_before = reading.packets.size();
         let failed = |why: String| {
@@ -409,6 +422,29 @@ impl Sources {
         reading.lost_records += reading.sockets.lost + reading.threads.lost();
         self.read_stopped(&mut reading)?;
         Ok(reading)
+    }
+
+    /// Samples the connections that carry much data, if it is time to.
+    fn sample_transfers(&mut self, reading: &mut SourceReading) {
+        let begin_ns = reading.now_ns;
+        if self.transfers.is_empty() || begin_ns < self.next_sample_ns && !reading.is_last {
+            return;
+        }
+        let absent = &mut self.absent;
+        self.transfers
+            .retain_mut(|(host, sampler)| match sampler.sample() {
+                Ok(samples) => {
+                    let samples = samples.into_iter().map(|sample| (*host, sample));
+                    reading.transfers.extend(samples);
+                    true
+                }
+                Err(why) => {
+                    absent.insert("TCP_INFO".into(), why);
+                    false
+                }
+            });
+        let cost_ns = clock::now_ns().saturating_sub(begin_ns);
+        self.next_sample_ns = begin_ns + SAMPLED_NS.max(cost_ns.saturating_mul(SAMPLE_COSTS));
     }
 
     fn read_packets(&mut self, reading: &mut SourceReading) -> Result<()> {
@@ -487,6 +523,32 @@ impl Sources {
             reading.made.push(0, &packet);
         }
     }
+}
+
+/// Opens what samples the connections of hosts; `absent` gets why one has none.
+fn open_transfer_samplers(
+    doors: &[TracedHost],
+    absent: &mut BTreeMap<String, String>,
+) -> Vec<(usize, TransferSampler)> {
+    let open = |door: &TracedHost| {
+        let Some((net, user)) = &door.net else {
+            return TransferSampler::open();
+        };
+        let why = |error: std::io::Error| error.to_string();
+        let net = File::open(net).map_err(why)?;
+        let user = user.as_ref().map(File::open).transpose().map_err(why)?;
+        TransferSampler::open_in(net.as_fd(), user.as_ref().map(|user| user.as_fd()))
+    };
+    let mut opened = Vec::new();
+    for (host, door) in doors.iter().enumerate() {
+        match open(door) {
+            Ok(sampler) => opened.push((host, sampler)),
+            Err(why) => {
+                absent.insert(format!("TCP_INFO of `{}`", door.name), why);
+            }
+        }
+    }
+    opened
 }
 
 /// Opens the packet capture of a host.

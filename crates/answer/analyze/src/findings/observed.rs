@@ -8,6 +8,8 @@ pub(super) mod full_link;
 pub(super) mod loss;
 pub(super) mod quic;
 pub(super) mod quiet;
+pub(super) mod send_buffer;
+pub(super) mod sender_limits;
 pub(super) mod transfers;
 pub(super) mod unread;
 pub(super) mod window;

@@ -17,6 +17,8 @@ pub struct TransferAccount {
     pub ends: [ExchangeEnd; 2],
     /// When it began, and when the last of it passed, ns.
     pub span_ns: (u64, u64),
+    /// Whether its set-up was seen: it did not exist before.
+    pub is_new: bool,
     /// The round trip of the set-up, ns.
     pub(super) round_trip_ns: Option<u64>,
     /// The shortest time from data to its acknowledgement, ns.

@@ -9,6 +9,7 @@ use crate::findings::observed::connections::{
     ObservedSymptom, collect_captured, format_ns, is_observed, report_worst_connection, share,
 };
 use crate::findings::observed::quic::{LoggedQuic, collect_logged};
+use crate::findings::observed::sender_limits::collect_sender_limits;
 use crate::findings::observed::transfers::sender_of;
 use stackline_core::units;
 
@@ -34,9 +35,12 @@ fn of_transfers(log: &FindingEventLog<'_>) -> Option<Finding> {
     if !is_observed(log) {
         return None;
     }
-    let paused = collect_captured(log)
-        .into_iter()
-        .filter_map(|(row, one)| Some(sender_pauses(row, &one, sender_of(&one)?)));
+    let limits = collect_sender_limits(log);
+    let paused = collect_captured(log).into_iter().filter_map(|(row, one)| {
+        let sender = sender_of(&one)?;
+        let paused_ns = one.program_paused_ns(sender, limits.get(&one.stream(sender)));
+        Some(sender_pauses(row, &one, sender, paused_ns))
+    });
     let mut found = report_worst_connection(&KIND, log, paused)?;
     // What pauses nearly all the time, such as a stream of events, may be meant so.
     found.confidence = match found.share < BY_DESIGN {
@@ -53,11 +57,16 @@ pub(super) fn pauses_explain(one: &CapturedConnection) -> bool {
 }
 
 /// The pauses of a transfer's sender, in words.
-fn sender_pauses(row: u32, one: &CapturedConnection, sender: usize) -> ObservedSymptom {
-    let share = share(one.paused_ns[sender] as f64, one.duration_ns);
+fn sender_pauses(
+    row: u32,
+    one: &CapturedConnection,
+    sender: usize,
+    paused_ns: u64,
+) -> ObservedSymptom {
+    let share = share(paused_ns as f64, one.duration_ns);
     let (who, to) = (one.end_in_words(sender), one.end_in_words(1 - sender));
     let (paused, pauses) = (
-        format_ns(one.paused_ns[sender] as f64),
+        format_ns(paused_ns as f64),
         counted(one.pauses[sender], "pause"),
     );
     ObservedSymptom {

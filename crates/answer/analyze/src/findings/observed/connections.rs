@@ -22,6 +22,8 @@ pub(crate) struct ObservedConnection<'c> {
     pub(crate) time_ns: f64,
     /// The time that the receiver's window limited its sender.
     pub(crate) window_limited_ns: f64,
+    /// The time that its own send buffer limited the sender.
+    pub(crate) send_buffer_ns: f64,
     /// The length of the intervals at whose end bytes lay unread.
     pub(crate) unread_ns: f64,
     /// The most unread bytes.
@@ -44,19 +46,23 @@ pub(crate) fn is_observed(log: &FindingEventLog<'_>) -> bool {
     log.input.plan.measurements.is_empty() && !log.is_empty() && !is_session()
 }
 
-/// The connections seen by monitors.
+/// The connections seen by monitors, but for those of traced transfers, whose packets say more.
 pub(crate) fn collect_monitored<'c>(log: &FindingEventLog<'c>) -> Vec<ObservedConnection<'c>> {
     let mut by_ends: BTreeMap<(&str, &str, &str), ObservedConnection<'c>> = BTreeMap::new();
     for row in log.rows("TCP_INFO").iter().copied() {
         let (Some(local), Some(remote)) = (log.text(row, "local"), log.text(row, "remote")) else {
             continue;
         };
+        if log.number(row, "stream").is_some() {
+            continue;
+        }
         let number = |field: &str| log.number(row, field).unwrap_or(0).max(0);
         let one = by_ends.entry((log.host(row), local, remote)).or_default();
         (one.local, one.remote) = (local, remote);
         one.rows.push(row);
         one.time_ns += number("interval_ns") as f64;
         one.window_limited_ns += number("rwnd_limited_ns") as f64;
+        one.send_buffer_ns += number("sndbuf_limited_ns") as f64;
         let unread = number("receive_queue_bytes");
         one.unread_ns += if unread > 0 {
             number("interval_ns") as f64

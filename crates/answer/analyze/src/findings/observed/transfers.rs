@@ -4,6 +4,7 @@ use crate::captured_connections::CapturedConnection;
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::input::AnalysisInput;
 use crate::findings::observed::connections::{collect_captured, is_observed};
+use crate::findings::observed::sender_limits::{SenderLimits, collect_sender_limits};
 use crate::statistics::to_f64;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -37,6 +38,9 @@ pub struct ObservedTransfer {
     pub paused: f64,
     /// The share of the time in which the receiver had no room, 0 to 1.
     pub without_room: f64,
+    /// The share of the time in which the sender's buffer was full and its program waited, 0 to 1; absent where the kernel was not
+    /// asked.
+    pub send_buffer: Option<f64>,
     /// Retransmitted segments.
     pub retransmits: u64,
     /// The goodput by intervals; empty if the transfer was too short to have several.
@@ -62,9 +66,14 @@ pub fn find_transfers(input: &AnalysisInput<'_>) -> Vec<ObservedTransfer> {
         return Vec::new();
     }
     let goodput = collect_goodput(&log);
+    let limits = collect_sender_limits(&log);
     let captured = collect_captured(&log).into_iter();
     let mut found: Vec<ObservedTransfer> = captured
-        .filter_map(|(_, one)| Some(ObservedTransfer::of(&one, sender_of(&one)?, &goodput)))
+        .filter_map(|(_, one)| {
+            let sender = sender_of(&one)?;
+            let limits = limits.get(&one.stream(sender));
+            Some(ObservedTransfer::of(&one, sender, &goodput, limits))
+        })
         .collect();
     found.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.sender.cmp(&b.sender)));
     found
@@ -89,9 +98,13 @@ fn collect_goodput<'e>(log: &FindingEventLog<'e>) -> GoodputRows<'e> {
 }
 
 impl ObservedTransfer {
-    fn of(one: &CapturedConnection, sender: usize, goodput: &GoodputRows<'_>) -> Self {
-        let stream = (one.flow << 1) | i64::from(sender == 1);
-        let intervals = goodput.get(&(one.host.as_str(), stream));
+    fn of(
+        one: &CapturedConnection,
+        sender: usize,
+        goodput: &GoodputRows<'_>,
+        limits: Option<&SenderLimits>,
+    ) -> Self {
+        let intervals = goodput.get(&(one.host.as_str(), one.stream(sender)));
         let interval = |[at_ns, interval_ns, bytes]: &[u64; 3]| GoodputInterval {
             at_seconds: to_f64(at_ns.saturating_sub(one.began_ns)) / 1e9,
             seconds: to_f64(*interval_ns) / 1e9,
@@ -105,8 +118,9 @@ impl ObservedTransfer {
             bytes: one.bytes[sender],
             seconds: duration_ns / 1e9,
             goodput_bit_s: 8e9 * to_f64(one.bytes[sender]) / duration_ns,
-            paused: share(one.paused_ns[sender]),
+            paused: share(one.program_paused_ns(sender, limits)),
             without_room: share(one.window_full_ns),
+            send_buffer: limits.map(SenderLimits::share_of_send_buffer),
             retransmits: one.again[sender],
             goodput_over_time: intervals.into_iter().flatten().map(interval).collect(),
         }

@@ -57,7 +57,7 @@ fn watched(limited_ms: u64, unread: i64, retransmits: i64) -> EventTable {
     let mut events = EventTable::default();
     for at in 1..=10 {
         let mut values = [EventValue::Number(0); 16];
-        values[0] = EventValue::from(100 * MS);
+        (values[0], values[1]) = (EventValue::from(100 * MS), EventValue::Absent);
         (values[2], values[3]) = (
             EventValue::Text("10.0.0.1:9009"),
             EventValue::Text("10.0.0.2:4000"),
@@ -386,4 +386,24 @@ fn of_a_transfer_the_side_that_holds_it_up_is_named_with_its_program() {
     };
     assert_eq!((one.bytes, one.seconds, one.paused), (14_480_000, 2.0, 0.9));
     assert!((one.goodput_bit_s - 57.92e6).abs() < 1.0);
+}
+
+#[test]
+fn a_program_that_waits_for_its_send_buffer_does_not_pause() {
+    let mut events = transfer(0, 1_800, 60);
+    for (at_ms, stream) in [(1_000, 0), (2_000, 0), (2_000, 1)] {
+        let mut values = [EventValue::Number(0); 16];
+        (values[0], values[1]) = (EventValue::from(SECOND), EventValue::Number(stream));
+        (values[5], values[6]) = (EventValue::Number(64_000), EventValue::from(50 * MS));
+        values[10] = EventValue::from(850 * MS);
+        events.push("TCP_INFO", "khons", at_ms * MS, &values);
+    }
+    let given = observed(events, Some("capture"));
+    let found = diagnose(&input(&given));
+    let wanted = "the send buffer of backup (10.0.0.1:9009) was full for at least 85 % of its time to curl (10.0.0.2:80): at most 64.0 kB are under way in a round trip of up to 50.0 ms (10.2 Mbit/s), and its program waits to write more";
+    assert_eq!(found[0].sentence, wanted);
+    assert_eq!(found.len(), 1, "{found:?}");
+    let transfers = find_transfers(&input(&given));
+    assert_eq!(transfers[0].send_buffer, Some(0.85));
+    assert!((transfers[0].paused - 0.05).abs() < 1e-9);
 }
