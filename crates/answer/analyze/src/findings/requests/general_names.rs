@@ -1,5 +1,5 @@
-//! Generalises names of requests: numbers, UUIDs and digests become `:id` in a path and `*` in a cache key, so that requests of one kind
-//! have one name.
+//! Generalises names of requests: numbers, UUIDs and digests become `:id` in a path and `*` in a cache key, and so does the number of a
+//! numbered file, so that requests of one kind have one name.
 
 use crate::findings::requests::ends_in_words::address;
 use crate::findings::requests::request::TracedRequest;
@@ -31,7 +31,7 @@ pub(crate) fn generalise_request(request: &TracedRequest) -> String {
     generalise_request_name(&request.protocol, &request.name)
 }
 
-/// A name with `:id` for each part of its path that is a number, a UUID or a digest.
+/// A name with `:id` for each part of its path that is a number, a UUID or a digest, and `*` for the number of a file at its end.
 fn generalise_name(name: &str) -> String {
     let Some((method, path)) = name
         .split_once(' ')
@@ -42,12 +42,24 @@ fn generalise_name(name: &str) -> String {
     let parts = path.split('/').map(|part| {
         let (own, rest) = part.split_at(part.find(['?', ' ', ';']).unwrap_or(part.len()));
         if is_id(own) {
-            format!(":id{rest}")
-        } else {
-            part.to_owned()
+            return format!(":id{rest}");
+        }
+        match numbered_file(own) {
+            Some((series, ending)) => format!("{series}*.{ending}{rest}"),
+            None => part.to_owned(),
         }
     });
     format!("{method} {}", parts.collect::<Vec<_>>().join("/"))
+}
+
+/// Of the name of a file in a numbered series, such as `img17.png` or `seg-0003.m4s`: what stands before its number, and its ending.
+fn numbered_file(part: &str) -> Option<(&str, &str)> {
+    let (stem, ending) = part.rsplit_once('.')?;
+    let series = stem.trim_end_matches(|letter: char| letter.is_ascii_digit());
+    let is_ending = ending.len() <= 5
+        && ending.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        && ending.bytes().any(|byte| byte.is_ascii_alphabetic());
+    (is_ending && series.len() < stem.len()).then_some((series, ending))
 }
 
 /// Whether a part of a name is a number, a UUID or a digest.
@@ -121,6 +133,11 @@ mod tests {
             ("GET /deadbeef01", "GET /:id"),
             ("GET /decade/cafe", "GET /decade/cafe"),
             ("GET /v1/17?x", "GET /v1/:id?x"),
+            ("GET /p1.html", "GET /p*.html"),
+            ("GET /v/seg-0003.m4s?t=…", "GET /v/seg-*.m4s?t=…"),
+            ("GET /7.png", "GET /*.png"),
+            ("GET /jquery-3.7.min.js", "GET /jquery-3.7.min.js"),
+            ("GET /v2.1", "GET /v2.1"),
             (
                 "SELECT … FROM t WHERE id = ?",
                 "SELECT … FROM t WHERE id = ?",
