@@ -8,6 +8,7 @@ mod lost_data;
 mod observed;
 mod outages;
 mod packet_losses;
+mod proxy_logs;
 mod recording_errors;
 mod reordering;
 mod request_account;

@@ -7,6 +7,7 @@ use crate::formats::CaptureImport;
 use stackline_core::error::{Error, Result};
 use stackline_core::trace_index::TraceImport;
 use stackline_core::units;
+use stackline_events::catalogue::rows::RequestUpstream;
 use stackline_events::{EventTable, EventValue};
 use stackline_guard::files as guard_files;
 use stackline_redact::{http, secret_words};
@@ -118,12 +119,21 @@ fn one(
             logger.as_str().into(),
             message.as_str().into(),
         ];
-        table.push(
-            "LOG",
-            &request.server,
-            access::moment(entry, request),
-            &values,
-        );
+        let at_ns = access::moment(entry, request);
+        table.push("LOG", &request.server, at_ns, &values);
+        if let Some(upstream_ns) = entry.upstream_ns {
+            let upstream = RequestUpstream {
+                unit: request.unit.into(),
+                upstream_ns: upstream_ns.into(),
+            };
+            upstream.emit_on(
+                &request.server,
+                at_ns,
+                &mut |host, keyword, at_ns, values| {
+                    table.push(keyword, host, at_ns, values);
+                },
+            );
+        }
         *import.hosts.entry(request.server.clone()).or_default() += 1;
     }
     into.push(&table)?;

@@ -420,6 +420,9 @@ catalogue! {
     RequestStall = "REQUEST_STALL", Tool: { unit, stalled_there_ns, stalled_back_ns }
         "how long the senders of a request and of its answer stalled until an acknowledgement arrived, though the receiver had room and nothing was lost";
 
+    RequestUpstream = "REQUEST_UPSTREAM", Tool: { unit, upstream_ns }
+        "how long the servers behind the server of a request took for it, by that server's own access log";
+
     RequestWork = "REQUEST_WORK", Tool: {
         unit, thread, cpu_ns, runnable_ns, lock_ns, disk_ns, sleep_ns, socket_ns, child_ns, stopped_ns, collect_ns,
         observer_ns, other_ns,

@@ -77,6 +77,8 @@ pub(crate) struct TracedRequest {
     pub(crate) responder: Option<RequestResponder>,
     /// What the server's thread did from reading the request to the answer.
     pub(crate) work: Option<RequestServerWork>,
+    /// How long the servers behind its server took for it, by that server's log.
+    pub(crate) upstream_ns: Option<i64>,
     /// What the threads that held locks did while the server's thread waited for these.
     pub(crate) holders: Option<RequestServerWork>,
     /// What the server's thread that read the request did while it lay unread.

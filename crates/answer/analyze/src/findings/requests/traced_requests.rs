@@ -49,6 +49,9 @@ pub(crate) fn requests(log: &EventRows<'_>) -> Vec<TracedRequest> {
     each("REQUEST_PARENT", &|request, row| {
         request.parent = log.number(row, "parent")
     });
+    each("REQUEST_UPSTREAM", &|request, row| {
+        request.upstream_ns = log.number(row, "upstream_ns")
+    });
     each("REQUEST_WORK", &|request, row| {
         request.work = Some(work(log, row))
     });

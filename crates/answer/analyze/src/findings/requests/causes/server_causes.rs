@@ -339,6 +339,22 @@ impl TakingServer {
     }
 }
 
+/// The share of these requests' work that the servers behind theirs took, by its log, 0 to 1; 0 where the log does not say.
+fn upstream_share<'r>(requests: impl Iterator<Item = &'r TracedRequest>) -> f64 {
+    let (mut upstream_ns, mut work_ns) = (0, 0);
+    for request in requests {
+        if let (Some(upstream), Some(times)) = (request.upstream_ns, &request.times) {
+            // The log counts in ms, and from another moment on.
+            upstream_ns += upstream.clamp(0, times.work);
+            work_ns += times.work;
+        }
+    }
+    upstream_ns as f64 / work_ns.max(1) as f64
+}
+
+/// A server whose log gives those behind it at least this share of its time waits for them.
+const MOSTLY_UPSTREAM: f64 = 0.5;
+
 /// A server's unassigned requests are mentioned only if they are at least 1 / this of the requests that it had.
 const MANY: u64 = 20;
 
@@ -352,6 +368,14 @@ pub(crate) fn server_takes(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
         let requests = worst.costs.requests.iter();
         requests.filter(|request| server_name(request) == worst.place)
     };
+    let upstream = upstream_share(of_place());
+    if upstream >= MOSTLY_UPSTREAM {
+        let does = "waits for the servers behind it, as its log says,";
+        let attempt = "look at the servers behind it: import a capture of its host, which shows its requests to them";
+        let mut found = of_server(kind, log, RequestCause::Server, does, 0.9, attempt)?;
+        found.sentence += &format!("; they take {} of it", percent(upstream));
+        return Some(found);
+    }
     let knows = of_place().any(|request| request.work.is_some());
     let untraced = of_place().find_map(|request| request.server_pid);
     let is_silent = has_silent_answers(worst.costs);
