@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 pub(crate) const RTP: usize = 12;
 /// Bytes of this module's header in each datagram: unit (8), offset (4), total (4).
 pub(crate) const PART: usize = 16;
-/// Bytes of the IPv4 and UDP headers.
-const HEADERS: usize = 28;
+/// Bytes of the IP and UDP headers: over IPv4, and over IPv6.
+const HEADERS: (usize, usize) = (28, 48);
 /// The MTU if the system does not report the path's.
 const USUAL_MTU: usize = 1500;
 /// The limits of one UDP_SEGMENT message: bytes and datagrams.
@@ -43,6 +43,8 @@ pub struct BlockDatagramSender {
     socket: UdpSocket,
     /// Bytes of RTP's and this module's headers in a datagram.
     header: usize,
+    /// Bytes of the IP and UDP headers below them.
+    below: usize,
     /// Bytes of a block in a datagram.
     carries: usize,
     rtp: Option<Rtp>,
@@ -94,9 +96,8 @@ impl BlockDatagramSender {
         let mtu = nix::sys::socket::getsockopt(&socket, sockopt::IpMtu)
             .map_or(USUAL_MTU, |mtu| mtu as usize);
         let header = PART + if rtp { RTP } else { 0 };
-        let datagram = mtu
-            .saturating_sub(HEADERS)
-            .clamp(header + 64, AT_ONCE.0 / 2);
+        let below = if to.is_ipv4() { HEADERS.0 } else { HEADERS.1 };
+        let datagram = mtu.saturating_sub(below).clamp(header + 64, AT_ONCE.0 / 2);
         // With this option the kernel cuts each message into datagrams of this size.
         if !rtp {
             setsockopt(&socket, sockopt::UdpGsoSegment, &(datagram as i32))?;
@@ -109,6 +110,7 @@ impl BlockDatagramSender {
         Ok(Self {
             socket,
             header,
+            below,
             carries,
             rtp,
             pace: None,
@@ -122,7 +124,7 @@ impl BlockDatagramSender {
     /// as many as a millisecond allows if that is more.
     #[must_use]
     pub fn paced(mut self, rate: u64) -> Self {
-        let burst = ((self.carries + self.header + HEADERS) * 4).max((rate / 1000) as usize);
+        let burst = ((self.carries + self.header + self.below) * 4).max((rate / 1000) as usize);
         self.pace = (rate > 0).then(|| BlockDatagramPacer {
             rate,
             burst,
@@ -196,7 +198,7 @@ impl BlockDatagramSender {
         blocks
             .iter()
             .for_each(|(head, _)| head.put(&mut self.heads));
-        let whole = self.carries + self.header + HEADERS;
+        let whole = self.carries + self.header + self.below;
         let at_once = self.pace.map_or(usize::MAX, |pace| pace.burst / whole);
         let datagrams = if self.rtp.is_some() {
             1
@@ -227,7 +229,7 @@ impl BlockDatagramSender {
     fn first_burst(&self, calls: &[BlockDatagramCall], from: usize, most: usize) -> (usize, usize) {
         let bytes = |call: &BlockDatagramCall| {
             let carried = call.to - call.from;
-            carried + carried.div_ceil(self.carries) * (self.header + HEADERS)
+            carried + carried.div_ceil(self.carries) * (self.header + self.below)
         };
         let (mut leaves, mut until) = (0, from);
         for bytes in calls[from..].iter().map(bytes) {

@@ -516,8 +516,9 @@ impl DiskServerShared {
                         .zip(&mut written)
                         .filter(|(_, written)| **written);
                     let synced = touched.try_for_each(|(slot, written)| {
+                        slot.disk.sync(sync.set)?;
                         *written = false;
-                        slot.disk.sync(sync.set)
+                        Ok(())
                     });
                     match synced {
                         Ok(()) => sender.message(

@@ -54,9 +54,10 @@ impl StreamPointProgress {
         if self.moments.len() > MOST {
             let before = self.moments.len();
             let mut place = 0;
+            // The newest stays: its bytes have not been asked for yet.
             self.moments.retain(|_| {
                 place += 1;
-                place % 2 == 0
+                (before - place) % 2 == 0
             });
             self.thinned += (before - self.moments.len()) as u64;
         }
