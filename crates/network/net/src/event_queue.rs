@@ -87,6 +87,7 @@ impl<T: Copy> EventQueue<T> {
     #[must_use]
     #[inline]
     pub fn next(&self) -> Option<Instant> {
+        // All keys of a bucket are below those of the buckets above it.
         let first = self.occupied.trailing_zeros() as usize;
         self.buckets.get(first).map(|bucket| Instant(bucket.least))
     }

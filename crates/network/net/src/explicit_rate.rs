@@ -49,6 +49,8 @@ impl Shares {
         let before = self.seen.len();
         if now >= self.look_at {
             self.seen
+                // The circuit itself stays, however long it was silent: the search below finds it
+                // new again.
                 .retain(|(one, at)| *one == circuit || *at + FORGOTTEN > now);
             self.look_at = self
                 .seen

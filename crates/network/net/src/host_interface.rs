@@ -200,6 +200,7 @@ impl Card {
         let cost = self.per_packet_ns + self.per_byte_ns * bytes as f64;
         let until = now + Duration((cost + 0.5) as u64);
         self.copying = Some((slot, direction, until));
+        // Idle time up to now is not work: only the copy itself is counted as spent.
         self.free_at = self.free_at.max(now);
         self.spends_until(until);
         NextStep::CopyUntil(until)

@@ -153,6 +153,7 @@ impl LinkDirection {
         let bounded = limit_bytes != u64::MAX
             || limit_packets != u64::MAX
             || port_config.shared_buffer.is_some();
+        // A delay that changes could let packets overtake: the process keeps their order.
         let wanders = link.jitter.is_some() || link.duplicate > 0.0 || link.delays.is_some();
         Self {
             delay: link.least_delay(),
@@ -533,6 +534,7 @@ impl LinkDirection {
                         return;
                     };
                     let Some((_, _, oldest)) = fifo.pop() else {
+                        // It is larger than the whole limit: nothing is left to displace.
                         return displaced(slot, DropReason::QueueFull);
                     };
                     displaced(oldest, DropReason::Displaced);

@@ -11,6 +11,7 @@ pub struct NodeIndex(pub u32);
 /// room for 64,000 of them.
 #[must_use]
 pub const fn host_address(host: NodeIndex) -> [u8; 4] {
+    // Neither 0 nor 255 as last byte: a /24 uses these for itself and for broadcasts.
     [10, 71, (host.0 / 250 % 256) as u8, (host.0 % 250 + 1) as u8]
 }
 

@@ -88,6 +88,7 @@ impl Topology {
         let mut cores: u32 = 0;
         let core = leaf_of.iter().map(|leaf| {
             cores += u32::from(leaf.is_none());
+            // Counted just now for this node, so it is at least 1.
             leaf.is_none().then(|| cores - 1)
         });
         let core = core.collect();
@@ -125,6 +126,7 @@ impl Topology {
             self.core[at.0 as usize]? as usize,
             self.core[target.0 as usize]? as usize,
         );
+        // `column` below does not look at `columns`: the borrow cannot collide.
         let mut columns = self.columns.borrow_mut();
         let column = columns
             .get_mut(column)?
@@ -176,6 +178,7 @@ impl Topology {
             let toward = |port: &&PortIndex| {
                 let edge = self.edge(**port);
                 let beyond = distance[edge.to.0 as usize];
+                // Costs are whole ns, so paths of equal cost are found by equality.
                 beyond != u64::MAX && beyond + edge.cost == here
             };
             if from != target {
@@ -199,6 +202,7 @@ impl Topology {
                 continue;
             }
             distance[node.0 as usize] = cost;
+            // Hosts do not forward: a path may end at one, not go through it.
             if node != target && (node.0 as usize) < self.hosts {
                 continue;
             }
@@ -272,6 +276,7 @@ fn cost(link: &NetworkLink) -> u64 {
     link.delay
         .0
         .saturating_add(typical as u64)
+        // At least 1: over free links, next hops of equal cost could lead in a circle.
         .clamp(1, u64::MAX / 4096)
 }
 
@@ -321,6 +326,7 @@ fn pick(equal: &[PortIndex], flow: u32) -> Option<PortIndex> {
 /// A hash of the flow number (multiplicative, golden ratio), so that neighbouring flow numbers take different paths.
 const fn spread(flow: u32) -> u32 {
     let mixed = flow.wrapping_mul(0x9e37_79b1);
+    // The low bits of a product depend on low bits alone, and the remainder uses these.
     mixed ^ (mixed >> 15)
 }
 

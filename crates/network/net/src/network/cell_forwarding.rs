@@ -176,6 +176,8 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
                     .put(comes, ForwardingEvent::Cell { port, slot, index });
             }
             Err(reason) => {
+                // The frame is spoilt already: its other cells would only take room from whole
+                // frames.
                 flight.refused_at = direction.early_discard.then_some(port);
                 self.lose_cell(now, port, slot, reason);
             }

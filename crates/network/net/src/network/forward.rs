@@ -167,6 +167,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         mark: bool,
     ) {
         if T::ON {
+            // The packet has been sent already: the length includes it.
             let backlog = if T::LENGTHS {
                 self.directions[port.0 as usize].backlog(now)
             } else {
@@ -246,6 +247,8 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
             return None;
         }
         let segments = self.flights[slot as usize].as_ref()?.packet.segments;
+        // Drawing ends at the first loss. The rest is drawn in the caller's next round, so each
+        // segment is drawn once and in order.
         (0..segments.count).find_map(|index| {
             let at = departure.at(index, segments.count);
             direction
@@ -264,6 +267,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
             return;
         };
         (flight.arrival, flight.last_port) = (arrival, Some(port));
+        // A host needs the whole packet; a switch begins to forward with the first segment.
         let (at, event): (_, fn(NodeIndex, u32) -> ForwardingEvent) = if flight.packet.to == node {
             (arrival.last, |_, slot| ForwardingEvent::Complete { slot })
         } else {

@@ -165,6 +165,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
             let backlog = direction.backlog(now);
             self.emit(now, port, NetworkEvent::Enqueue(backlog), slot);
         }
+        // Behind the event: the new packet may be among the dropped, and the event reads it.
         self.drop_marked_slots(now, port);
         if !self.directions[port.0 as usize].send_scheduled {
             self.serve(now, port);
@@ -236,6 +237,7 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
         });
         direction.counters.marked += marked;
         self.drop_marked_slots(now, port);
+        // A packet that was marked is the one returned, so there is at most one.
         if marked > 0
             && let Some(slot) = slot
         {

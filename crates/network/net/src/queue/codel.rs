@@ -96,6 +96,8 @@ impl CoDel {
 
     /// Enters the dropping state: at the slowest rate, or near the rate that it had reached a short while ago.
     fn enter(&mut self, now: Instant) {
+        // Drops of the last dropping state (`count - lastcount` in RFC 8289, section 5): it resumes
+        // near the rate that controlled the queue then.
         let since = self.count - self.entered_with;
         let recent = now.since(self.next).0 < self.interval.0.saturating_mul(REMEMBERED_INTERVALS);
         self.dropping = true;

@@ -153,6 +153,7 @@ impl<T> FqCoDel<T> {
         let longest = self
             .queues
             .iter_mut()
+            // `max_by_key` takes the last of equals: reversed, that is the queue made first.
             .rev()
             .max_by_key(|queue| queue.waiting.bytes())?;
         let (_, bytes, item) = longest.waiting.pop()?;
@@ -164,6 +165,7 @@ impl<T> FqCoDel<T> {
     /// The index of the flow's queue, which is made if the hash value has none.
     fn queue(&mut self, flow: u32) -> u32 {
         let hash = self.perturbation.index(u64::from(flow)).0;
+        // The upper half of the product: even over all queues, without a division.
         let place = (u128::from(hash) * self.queue_of.len() as u128) >> 64;
         let known = &mut self.queue_of[place as usize];
         if *known == NONE {

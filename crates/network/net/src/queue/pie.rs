@@ -16,8 +16,10 @@ const BETA: f64 = 1.25;
 /// The update interval that RFC 8033 recommends, for which `ALPHA` and `BETA` hold.
 const USUAL_UPDATE: Duration = Duration(15_000_000);
 /// After the queue was uncongested, packets are not dropped for this long.
+// MAX_BURST of RFC 8033.
 const MAX_BURST: Duration = Duration(150_000_000);
 /// Above this probability packets are dropped even if their sender supports ECN.
+// mark_ecnth of RFC 8033, section 5.1.
 const MOST_MARKED: f64 = 0.1;
 /// A delay below the target divided by this is not congestion.
 const HALF: u64 = 2;
@@ -98,6 +100,7 @@ impl Pie {
         if self.is_uncongested(delay) {
             self.burst = MAX_BURST;
         }
+        // Drawn last: only a packet that may be dropped adds to the accumulated probability.
         if self.burst > Duration::ZERO || self.is_small_queue(backlog_bytes) || !self.draws_drop() {
             return Admission::Take;
         }
@@ -187,10 +190,12 @@ impl Pie {
         let change = delay.seconds() - self.updated_delay.seconds();
         let mut step = (self.alpha * error + self.beta * change) / self.caution();
         if self.probability >= 0.1 {
+            // Slow start would raise it too fast (cap drop adjustment, RFC 8033, section 5.5).
             step = step.min(0.02);
         }
         self.probability += step;
         if delay == Duration::ZERO && self.updated_delay == Duration::ZERO {
+            // Without congestion the linear steps alone take too long (RFC 8033, section 4.2).
             self.probability *= 0.98;
         }
         self.probability = self.probability.clamp(0.0, 1.0);

@@ -87,6 +87,7 @@ impl Red {
         let uniform = if spread > probability {
             probability / spread
         } else {
+            // The gap is as long as it may get: 1 / probability packets have been taken.
             1.0
         };
         if bernoulli::draw_bernoulli(uniform, &mut self.generator) {

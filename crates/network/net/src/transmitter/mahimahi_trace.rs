@@ -6,6 +6,7 @@ use stackline_core::network::DeliveryTrace;
 use stackline_core::time::Instant;
 
 /// The bytes that may leave at one moment of the trace.
+// `PACKET_SIZE` of Mahimahi's link queue, the largest payload of a TUN device there.
 const BYTES: u64 = 1504;
 const NS_PER_MS: u64 = 1_000_000;
 
@@ -61,6 +62,7 @@ impl MahimahiTrace {
         if bytes > self.left {
             let further = (bytes - self.left).div_ceil(BYTES);
             self.left += further.saturating_mul(BYTES);
+            // `bytes > left`, so at least one more moment is taken and `next` is above 0 below.
             self.next = self.next.saturating_add(further);
             self.moment = self.at(self.next - 1);
         }

@@ -132,6 +132,7 @@ impl TransmitSchedule {
         }
         self.step = self.step_of_work(self.used);
         let step = self.steps[self.step];
+        // The work used lies in this step, so its rate is above 0. Rounded up: the last bit is out.
         let within = u128::from(step.from) + (self.used - step.before).div_ceil(step.rate);
         let since = u128::from(self.cycle) * u128::from(self.period.unwrap_or(0));
         self.last_end = u64::try_from(since + within).unwrap_or(u64::MAX);
@@ -159,6 +160,7 @@ impl TransmitSchedule {
         if holds(&self.steps[self.step]) && !next_holds {
             return self.step;
         }
+        // The first step begins at 0 with no work before it: it holds for every position.
         self.steps.partition_point(holds).saturating_sub(1)
     }
 }
