@@ -23,6 +23,7 @@ impl Bitmap {
     /// An empty set for indices below `bound`.
     #[must_use]
     pub fn none(bound: u32) -> Self {
+        // The first 64 indices are in `first`.
         let words = (bound.saturating_sub(1) / 64) as usize;
         Self {
             first: 0,
@@ -126,6 +127,7 @@ impl Bitmap {
                 continue;
             }
             let found = at + word.trailing_zeros();
+            // Bits beyond the bound are clear, so a search for absent indices may end there.
             return (found < self.bound).then_some(found);
         }
         None
@@ -160,6 +162,7 @@ impl Bitmap {
     pub fn from_answer(first: u32, bytes: &[u8], bound: u32) -> Self {
         let mut bitmap = Self::none(bound);
         for (place, byte) in bytes.iter().enumerate() {
+            // `first` comes from the network: it may be any number.
             let base = (first / 8).saturating_add(place as u32).saturating_mul(8);
             if base >= bound {
                 break;

@@ -200,6 +200,7 @@ impl BlastReceiver {
             let at = move |n: u64| {
                 (
                     from.saturating_add(n * packet),
+                    // n is below the number of packets, so something is left for it.
                     packet.min(bytes - n * packet) as u32,
                 )
             };
@@ -227,6 +228,7 @@ impl BlastReceiver {
             let from = match ahead {
                 0 => index,
                 1.. => 0,
+                // The cursor has passed this blast: what it lacks comes later, if at all.
                 _ => reassembly.bitmap.bound(),
             };
             let row = move |from: u32| {
@@ -281,6 +283,7 @@ impl BlastReceiver {
         let ahead = header.blast.wrapping_sub(self.base) as i32;
         if ahead < 0 {
             self.counters.duplicates += 1;
+            // The answer may have been lost: its sender needs another.
             self.queue_answer(header, AnswerKind::Complete);
             return BlastArrival::Nothing;
         }
@@ -369,6 +372,7 @@ impl BlastReceiver {
     fn begin(&mut self, now: Instant, blast: BlastExtent, round: u16, place: usize) -> Option<()> {
         let claimed = self.claimed + u64::from(blast.length);
         let scattered = matches!(self.grant, Grant::Anywhere(..));
+        // The blast lies between `delivered` and the limit, so the difference is not negative.
         if !scattered && claimed > self.limit() - self.delivered {
             return None;
         }

@@ -137,6 +137,7 @@ impl BlastSender {
     /// The next data lies at `position`, and everything up to `limit` is granted: for data that does not continue the
     /// last ([`crate::ikp`]). The receiver has everything before.
     pub fn seek(&mut self, position: u64, limit: u64) {
+        // Answers to the blasts that are dropped here must find none.
         self.base = self.base.wrapping_add(self.in_flight.len() as u32);
         self.in_flight.clear();
         self.ready.clear();
@@ -229,6 +230,7 @@ impl BlastSender {
     }
 
     fn answered(&mut self, now: Instant, answer: &BlastHeader, body: &[u8]) {
+        // A blast before the first in flight wraps to a place that does not exist.
         let place = answer.blast.wrapping_sub(self.base) as usize;
         let Some(in_flight) = self
             .in_flight
@@ -314,6 +316,7 @@ impl BlastSender {
         let in_flight = &mut self.in_flight[place];
         in_flight.complete = true;
         in_flight.unsent = Unsent::Nothing;
+        // What earlier answers reported is counted already.
         let before = u64::from(in_flight.arrived) * u64::from(self.options.packet);
         self.arrived += u64::from(in_flight.blast.length).saturating_sub(before);
         while let Some(first) = self.in_flight.front().filter(|first| first.complete) {
@@ -367,6 +370,7 @@ impl BlastSender {
             self.enqueue(answer.blast);
         }
         self.counters.refusals += 1;
+        // From the network: it may be any number, but something is missing.
         answer.check.clamp(1, total)
     }
 
@@ -585,6 +589,7 @@ impl BlastSender {
             BlastSendReason::Timeout
         };
         let place = request.number.wrapping_sub(self.base) as usize;
+        // The request was found open just now, so its blast is in flight.
         let in_flight = &mut self.in_flight[place];
         match self.options.strategy {
             BlastStrategy::Full | BlastStrategy::FullNak => {
@@ -593,6 +598,7 @@ impl BlastSender {
                 in_flight.valid_from = in_flight.round;
             }
             BlastStrategy::Partial | BlastStrategy::Selective => {
+                // The last packet alone asks again: the answer names what else is missing.
                 let mut last = Bitmap::none(in_flight.blast.packets(self.options.packet));
                 last.put(in_flight.last_packet);
                 in_flight.begin(Unsent::Selected(last, in_flight.last_packet), 1, reason);
@@ -606,6 +612,7 @@ impl BlastSender {
 
     /// Puts a blast on the list of blasts to serve, in the order of the stream.
     fn enqueue(&mut self, number: u32) {
+        // Numbers wrap: their order is that of their distance from the first blast in flight.
         let ahead = |number: u32| number.wrapping_sub(self.base) as i32;
         let place = self
             .ready

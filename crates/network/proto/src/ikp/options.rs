@@ -25,6 +25,7 @@ const MEMORY: Duration = Duration(30_000_000_000);
 /// How long a receiver of a move waits for more before it reports missing packets, where intervals adapt.
 const NAK_DELAY: Duration = Duration(10_000_000);
 /// A time longer than any run.
+// A quarter of the range, so that instants can be added to it.
 const NEVER: Duration = Duration(u64::MAX / 4);
 /// The version of the parameters' format.
 const VERSION: u8 = 1;
@@ -173,6 +174,7 @@ impl ClientParameters {
 
     /// The parameters packed into a number.
     pub(crate) fn pack(&self) -> u64 {
+        // Each part fits its bits: at most 65,000, 2^15 and 2^10.
         u64::from(self.packet)
             | u64::from(self.size / self.packet) << 16
             | u64::from(self.flight) << 32

@@ -131,6 +131,7 @@ impl Bbr {
     pub(super) fn burst(&self, mss: u32) -> u32 {
         let least = if self.pace < SLOW_BIT_S { 1 } else { 2 };
         let together = self.pace / 8.0 / 1024.0 / f64::from(mss.max(1));
+        // `sk_pacing_shift` of Linux is 10 bits: what leaves in 1/1024 s.
         (together as u32).clamp(least, MOST_BURST)
     }
 
@@ -154,8 +155,12 @@ impl Bbr {
     }
 
     fn room(&self, gain: f64, mss: u32) -> u32 {
+        // Bursts wait at both hosts and do not fill the path: three of them are added
+        // (`bbr_quantization_budget` of Linux).
         let budget = self.pipe(gain) as u32 + 3 * self.burst(mss);
+        // An odd last segment would wait for a delayed acknowledgement.
         let even = (budget + 1) & !1;
+        // Where the path holds few segments, a gain of 1.25 would add none.
         even + if self.mode == Mode::ProbeRate && self.cycle == 0 {
             2
         } else {
@@ -175,6 +180,7 @@ impl Bbr {
 
     /// Notes a time-out: the search for a full path begins again.
     pub(super) fn timed_out(&mut self) {
+        // A time-out also ends the round trip: nothing of it is left to be acknowledged.
         (self.full_rate, self.round_start, self.recovered_before) = (0.0, true, true);
     }
 
@@ -194,6 +200,7 @@ impl Bbr {
         sample: Option<&TcpRateSample>,
         state: &BbrInput,
     ) -> u32 {
+        // The order of `bbr_update_model`: each step reads what those before it have set.
         self.update_rate(sample, state);
         self.update_extra(now, sample, state);
         self.update_cycle(now, state);
@@ -202,6 +209,7 @@ impl Bbr {
         let mut window = state.window;
         self.update_trip(now, state, &mut window);
         self.update_gains();
+        // Until the path is full the pace only rises: samples of startup are below its rate.
         if self.full
             || self.pace == 0.0
             || self.rate() * self.pacing_gain * MARGIN * 8.0 * f64::from(state.mss) > self.pace
@@ -228,6 +236,7 @@ impl Bbr {
             self.conserves = false;
         }
         let rate = sample.delivered as f64 / sample.interval.seconds();
+        // What the application held back shows only that the path has at least this rate.
         if !sample.app_limited || rate >= self.rate() {
             self.note_rate(rate);
         }
@@ -273,6 +282,7 @@ impl Bbr {
             }
         }
         let expected = self.rate() * now.since(self.epoch_at).seconds();
+        // The second bound is Linux's (`bbr_ack_epoch_acked_reset_thresh`).
         if self.epoch_acked as f64 <= expected
             || self.epoch_acked + u64::from(state.arrived) >= 1 << 20
         {
@@ -293,6 +303,8 @@ impl Bbr {
             .least_trip
             .is_some_and(|trip| now.since(self.cycle_at) > trip);
         let in_flight = state.prior_in_flight;
+        // A higher pace lasts until it has filled the path or lost something; draining ends once
+        // the queue is gone.
         let over = match self.pacing_gain {
             gain if gain > 1.0 => {
                 long && (state.lost > 0 || in_flight >= self.room(gain, state.mss))
@@ -334,10 +346,13 @@ impl Bbr {
 
     fn probe_rate(&mut self, now: Instant) {
         self.mode = Mode::ProbeRate;
+        // Knuth's MMIX generator: its upper bits are good, its lower ones are not.
         self.random = self
             .random
             .wrapping_mul(0x5851_f42d_4c95_7f2d)
             .wrapping_add(0x1405_7b7e_f767_814f);
+        // `advance` goes one on, so any phase may come but 0.75, which drains a queue of the phase
+        // before.
         self.cycle = CYCLE.len() - 1 - ((self.random >> 33) % 7) as usize;
         self.advance(now);
     }
@@ -349,6 +364,8 @@ impl Bbr {
         {
             (self.least_trip, self.least_trip_at) = (Some(trip), now);
         }
+        // A pause has emptied the queue: the next sample shows the least round trip without a
+        // probe.
         if expired && !self.idle_restart && self.mode != Mode::ProbeTrip {
             self.save(*window);
             self.mode = Mode::ProbeTrip;
@@ -384,6 +401,7 @@ impl Bbr {
     fn update_gains(&mut self) {
         (self.pacing_gain, self.window_gain) = match self.mode {
             Mode::Startup => (HIGH_GAIN, HIGH_GAIN),
+            // The window stays, so that the pace alone drains the queue.
             Mode::Drain => (DRAIN_GAIN, HIGH_GAIN),
             Mode::ProbeRate => (CYCLE[self.cycle], WINDOW_GAIN),
             Mode::ProbeTrip => (1.0, 1.0),
@@ -409,6 +427,8 @@ impl Bbr {
         if state.recovers && !self.recovered_before {
             self.conserves = true;
             self.round_ends = state.delivered;
+            // Packet conservation in the first round trip of recovery: one segment leaves for each
+            // that arrived.
             window = state.in_flight + state.arrived;
         } else if self.recovered_before && !recovers {
             window = window.max(self.prior_window);

@@ -108,6 +108,8 @@ impl TcpCongestion {
             Algorithm::Cubic => self.cubic.count(now, self.window, acked),
             Algorithm::Reno | Algorithm::Bbr => self.window,
         };
+        // Credit of a larger window is spent gently: one segment now (`tcp_cong_avoid_ai` of
+        // Linux).
         if self.credit >= each {
             self.credit = 0;
             self.window += 1;

@@ -154,6 +154,7 @@ impl TcpConnection {
         state: TcpState,
         now: Instant,
     ) -> Self {
+        // `mss_of` leaves at least 28 bytes, so the option fits.
         let mss = Self::mss_of(options.mtu) - TIMESTAMPS;
         let mut sender = TcpSender::new(TcpSequenceOrigin(first), &options, mss);
         sender.congestion.begin(now, 0);
@@ -192,6 +193,7 @@ impl TcpConnection {
 
     /// Bytes of data and options in a full segment of packets of `mtu` bytes.
     pub(super) const fn mss_of(mtu: u32) -> u32 {
+        // RFC 791: every network forwards packets of 68 bytes unfragmented.
         let least = 68;
         let mtu = if mtu < least {
             least
@@ -273,6 +275,8 @@ impl TcpConnection {
             sender.rtt.smoothed(),
             sender.rtt.minimum().unwrap_or(Duration::ZERO),
         );
+        // As `tcp_update_pacing_rate` of Linux: the last doubling of slow start is paced as what
+        // follows it.
         let opens = sender.congestion.window < sender.congestion.threshold / 2;
         let allowed = window.saturating_sub(sender.in_flight().into()) * segment;
         let unsent = sender.queued.saturating_sub(sender.next.max(1));
@@ -331,6 +335,7 @@ impl TcpConnection {
     /// Takes at most `most` bytes that have arrived in order.
     pub fn receive(&mut self, now: Instant, most: u64) -> TcpReceived {
         match self.receiver.take(now, most) {
+            // Only where `most` is 0.
             0 if self.receiver.waiting() > 0 => TcpReceived::Nothing,
             0 if self.receiver.ended() => TcpReceived::End,
             0 if self.broken || self.state == TcpState::Closed => TcpReceived::Broken,
@@ -446,6 +451,7 @@ impl TcpConnection {
             receive_window_limited: sender.times.receive_window(now),
             send_buffer_limited: sender.times.send_buffer(now),
             spent: sender.times.spent(now),
+            // Place 0 is the SYN, and a FIN behind `queued` is not data.
             bytes_acked: sender.una.clamp(1, sender.queued) - 1,
             bytes_received: self.receiver.bytes,
             send_buffer: self.send_buffer(),

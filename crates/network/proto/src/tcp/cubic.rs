@@ -87,6 +87,8 @@ impl Cubic {
     /// The threshold after a loss at this window; a new curve begins.
     pub(super) fn threshold(&mut self, window: u32) -> u32 {
         self.epoch = None;
+        // Fast convergence (RFC 9438, section 4.7): a maximum below the last one leaves room to
+        // other flows.
         let converged = f64::from(window) * (1.0 + BETA) / 2.0;
         self.last_max = if window < self.last_max {
             converged as u32
@@ -168,6 +170,7 @@ impl Cubic {
             (self.last_window, self.looked_at) = (window, now);
             self.count = self.curve(now, window, acked);
             self.emulate_reno(window);
+            // As in Linux: at most half a segment for each that arrived.
             self.count = self.count.max(2);
         }
         self.count
@@ -180,6 +183,7 @@ impl Cubic {
         } else {
             self.epoch = Some(now);
             (self.acknowledged, self.friendly) = (acked, window);
+            // K of RFC 9438, section 4.2, from the window at the beginning of the epoch.
             let below = f64::from(self.last_max.saturating_sub(window));
             self.k = libm::cbrt(below / C);
             self.origin = f64::from(self.last_max.max(window));
@@ -197,9 +201,12 @@ impl Cubic {
         let count = if target > have {
             (have / (target - have)) as u32
         } else {
+            // Above the curve: hardly any growth, 1 % a round trip.
             window.saturating_mul(100)
         };
         if self.last_max == 0 {
+            // Before any loss the rate of the path is unknown and the curve too flat: 5 % a round
+            // trip.
             count.min(20)
         } else {
             count
@@ -208,6 +215,7 @@ impl Cubic {
 
     /// Lowers `count` if Reno's window would be larger after the same loss.
     fn emulate_reno(&mut self, window: u32) {
+        // A window divided by alpha = 3 (1 - beta) / (1 + beta) (RFC 9438, section 4.3).
         let each = ((f64::from(window) * (1.0 + BETA) / (1.0 - BETA) / 3.0) as u32).max(1);
         self.friendly += self.acknowledged / each;
         self.acknowledged %= each;

@@ -10,6 +10,8 @@ impl TcpSender {
     /// Ends the phase: everything is acknowledged that was sent when it began.
     pub(super) fn leave_phase(&mut self) {
         match self.phase {
+            // Held until something above is acknowledged: the CWR flag has then reached the
+            // receiver.
             TcpRecoveryPhase::Reduction if self.una == self.high => return,
             TcpRecoveryPhase::Reduction | TcpRecoveryPhase::Recovery if self.pacing.is_none() => {
                 self.congestion.window = self.congestion.threshold;
@@ -76,10 +78,12 @@ impl TcpSender {
         let (threshold, in_flight) = (self.congestion.threshold, self.in_flight());
         let sent = self.sent_in_reduction;
         let may = if in_flight > threshold {
+            // Rounded up as in RFC 6937.
             let due = (u64::from(threshold) * u64::from(self.delivered))
                 .div_ceil(u64::from(self.prior.max(1)));
             due.saturating_sub(u64::from(sent)) as u32
         } else {
+            // The slow start reduction bound: one segment more while nothing new is lost.
             let more =
                 self.delivered.saturating_sub(sent).max(arrived) + u32::from(advanced && lost == 0);
             more.min(threshold - in_flight)
@@ -168,6 +172,7 @@ impl TcpSender {
             return None;
         }
         let range = self.board.next_lost()?;
+        // The first segment goes even beyond a window that has shrunk: it probes the window.
         (range.start < self.edge() || range.start <= self.una).then_some(range)
     }
 

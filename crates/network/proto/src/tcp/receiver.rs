@@ -9,16 +9,21 @@ use alloc::collections::VecDeque;
 use stackline_core::time::{Duration, Instant};
 
 /// Segments that are acknowledged at once at the beginning and after a pause.
+// `TCP_MAX_QUICKACKS` of Linux.
 const QUICK: u32 = 16;
 /// Acknowledgements of arrivals behind a gap that are sent one by one before they are combined.
+// A sender takes three duplicates for a loss: combining earlier would delay its repair.
 const SINGLE: u32 = 3;
 /// The most arrivals behind a gap that one acknowledgement combines.
+// `tcp_comp_sack_nr` of Linux.
 const GATHERED: u32 = 44;
 /// The longest time that such acknowledgements wait to be combined, in ns.
+// `tcp_comp_sack_delay_ns` of Linux.
 const GATHER: u64 = 1_000_000;
 /// The assumed segment size before any segment has arrived.
 const LEAST_SEGMENT: u32 = 536;
 /// Ranges that are remembered for selective acknowledgements.
+// As many as an option without timestamps holds.
 const RECENT: usize = 4;
 /// The most ranges behind gaps that are kept; data that would make another one is dropped, as if memory were short.
 const MOST_RANGES: usize = 4096;
@@ -186,6 +191,7 @@ impl TcpReceiver {
             // The sender should soon learn of the larger window.
             self.quick |= 1;
         }
+        // Place 0 is the SYN.
         self.bytes = self.next.min(self.fin.unwrap_or(u64::MAX)) - 1;
         self.decide(now, fin, rhythm.rtt);
     }
@@ -357,6 +363,7 @@ impl TcpReceiver {
         // An offered window is never reduced.
         let least = self.edge().saturating_sub(self.next);
         let largest = 65_535_u64 << scale;
+        // Rounded up: rounded down it could be a reduction.
         let window = self.window().max(least).div_ceil(1 << scale).min(65_535);
         self.offered = (window << scale).min(largest);
         self.acknowledged = self.next;
@@ -394,6 +401,7 @@ impl TcpReceiver {
         if self.silly && !self.ended() && self.window() > left {
             self.now = true;
         }
+        // `tcp_cleanup_rbuf` of Linux: a window that has doubled is worth a segment of its own.
         if !self.now && !self.ended() && left * 2 <= self.tuning.clamp {
             let window = self.window();
             self.now = window > 0 && window >= left * 2;

@@ -9,6 +9,7 @@ pub(super) const LONGEST: u64 = 120_000_000_000;
 /// The longest time-out of hosts of 1995 (4.4BSD's TCPTV_REXMTMAX), in ns.
 const LONGEST_CLASSIC: u64 = 64_000_000_000;
 /// How long a minimum of the round trip is valid, in ns.
+// `tcp_min_rtt_wlen` of Linux.
 const MINIMUM_HOLDS: u64 = 300_000_000_000;
 
 /// The rules for time-outs.
@@ -55,6 +56,7 @@ impl Timeouts {
         } else {
             at - phase
         };
+        // `begun` is less than a tick and `whole` at least one: the difference is above 0.
         now + Duration((self.whole(after.0) - begun).max(1))
     }
 
@@ -106,6 +108,7 @@ impl Rtt {
         if self.smoothed == 0 {
             self.smoothed = sample;
             self.deviation = sample / 2;
+            // Four deviations of half a sample (RFC 6298, section 2.2).
             self.variation = (sample * 2).max(self.rules.least.0);
             (self.largest, self.round) = (self.variation, next);
             return;

@@ -180,6 +180,8 @@ impl Scoreboard {
                     }
                     arrived.segments += segments;
                     arrived.newest(run.sent, boundary, run.again);
+                    // Karn's rule: which copy of a segment sent twice has arrived is unknown (RFC
+                    // 6298, section 3).
                     if !run.again {
                         arrived.first = arrived.first.or(Some(run.sent));
                         arrived.last = Some(run.sent);
@@ -237,6 +239,7 @@ impl Scoreboard {
             }
             self.highest = self.highest.max(end);
             at = self.mark(at, (start, end, segments), |run| {
+                // An arrived run needs neither of both: equal values let neighbours join.
                 (run.fate, run.again, run.sent) = (TcpSegmentFate::Sacked, true, Instant(0));
             });
         }
@@ -325,6 +328,7 @@ impl Scoreboard {
     pub(super) fn lose_all(&mut self, recent: Instant) {
         let mut at = 0;
         while let Some(&run) = self.runs.get(at) {
+            // The first segment is lost whenever it was sent: the time-out was its own.
             if run.fate == TcpSegmentFate::InFlight && (at == 0 || run.sent <= recent) {
                 at = self.lose(at, (run.start, run.end, run.segments));
             }

@@ -11,8 +11,10 @@ pub const TCP_HEADER: u32 = 20;
 /// Bytes of the timestamps option with its padding.
 pub const TIMESTAMPS: u32 = 12;
 /// The most bytes of IPv4 and TCP headers of one segment.
+// 20 of IPv4 and the 60 that TCP's data offset (4 bits, words of 4 bytes) can describe.
 pub const LARGEST_HEADERS: usize = 80;
 /// The most ranges of a SACK option that fit beside the timestamps option.
+// 40 bytes of options less 12 of timestamps hold 4 + 3 x 8.
 pub const MOST_BLOCKS: usize = 3;
 /// TCP's protocol number in the IPv4 header.
 const PROTOCOL: u8 = 6;
@@ -120,6 +122,7 @@ impl TcpSegment {
     /// the second range.
     #[must_use]
     pub fn reports_duplicate(&self) -> bool {
+        // Sequence numbers are compared modulo 2^32 (RFC 9293, section 3.4).
         let before = |a: u32, b: u32| (b.wrapping_sub(a) as i32) > 0;
         let within = |(from, to): (u32, u32), (start, end): (u32, u32)| {
             !before(from, start) && !before(end, to)
@@ -191,6 +194,7 @@ impl TcpSegment {
         *into = [0; LARGEST_HEADERS];
         let headers = self.headers() as usize;
         let (ip, tcp) = into.split_at_mut(IPV4_HEADER as usize);
+        // Version 4, a header of 5 words.
         ip[0] = 0x45;
         ip[1] = self.codepoint.bits();
         ip[2..4].copy_from_slice(&(self.bytes() as u16).to_be_bytes());
@@ -203,6 +207,7 @@ impl TcpSegment {
         let checksum = finish(sum(0, ip));
         ip[10..12].copy_from_slice(&checksum.to_be_bytes());
         self.write_tcp(tcp);
+        // The pseudo header: addresses, protocol, length. Data of zeros adds nothing to the sum.
         let pseudo = sum(
             u32::from(PROTOCOL) + self.tcp_header() + self.length,
             &ip[12..20],
@@ -226,6 +231,8 @@ impl TcpSegment {
             at += bytes.len();
         };
         let syn = self.flags.has(TcpFlags::SYN);
+        // Kinds: 1 padding, 2 MSS, 3 window scale, 4 SACK permitted, 5 SACK, 8 timestamps; each
+        // option is padded to words of 4 bytes.
         if syn && self.syn.mss > 0 {
             put(&[2, 4]);
             put(&self.syn.mss.to_be_bytes());

@@ -19,6 +19,7 @@ pub(super) const fn clock(now: Instant) -> u32 {
 fn age(now: Instant, stamps: Option<Timestamps>) -> Option<Duration> {
     let echo = stamps?.echo;
     let ago = clock(now).wrapping_sub(echo);
+    // From the beginning of the echoed millisecond: a sample is never too short.
     (echo != 0 && ago < 1 << 31).then(|| Duration(u64::from(ago) * 1_000_000 + now.0 % 1_000_000))
 }
 
@@ -55,6 +56,7 @@ impl TcpConnection {
         let peer = if segment.syn.mss == 0 {
             536
         } else {
+            // `TCP_MIN_MSS` of Linux.
             u32::from(segment.syn.mss).max(88)
         };
         self.timestamps = segment.timestamps.is_some();
@@ -63,6 +65,7 @@ impl TcpConnection {
         self.receiver.gathers = self.sender.sack;
         self.sender.ecn.agreed = self.options.ecn && TcpEcn::wanted(segment.flags);
         self.scaled = segment.syn.window_scale.is_some();
+        // RFC 7323, section 2.3: a larger shift counts as 14.
         self.sender.scale = segment.syn.window_scale.unwrap_or(0).min(14);
         if !self.scaled {
             self.receiver.scale = 0;
@@ -110,6 +113,7 @@ impl TcpConnection {
         self.handshake = None;
         self.sender.una = 1;
         self.sender.window_update = (0, 1);
+        // Karn's rule: which SYN was answered is known only by the timestamp.
         if self.syns <= 1 {
             self.sender.rtt.sample(now, now.since(self.syn_sent), 1, 1);
         } else if let Some(rtt) = age(now, segment.timestamps) {
@@ -211,17 +215,20 @@ impl TcpConnection {
                 TcpState::Established
             };
         }
+        // The application closed its half before the handshake was over.
         if self.state == TcpState::FinWait1 && self.sender.una == 0 {
             if upto < 1 {
                 return false;
             }
             self.establish(now, segment);
         }
+        // An old acknowledgement; the data that came with it may still be new.
         if upto < self.sender.una {
             return true;
         }
         let window = u64::from(segment.window) << self.sender.scale;
         let opened = self.sender.update_window(window, start, upto);
+        // With nothing in flight, the timer that runs is that of window probes.
         if opened && self.sender.board.out == 0 {
             (self.sender.timer, self.sender.backoff) = (None, 0);
         }
@@ -298,6 +305,7 @@ impl TcpConnection {
             // Beyond the peer's FIN.
             return;
         }
+        // A small segment may have waited for the application or for Nagle's algorithm.
         if segment.length >= self.sender.mss
             && let (Some(stamps), Some(age)) = (segment.timestamps, age(now, segment.timestamps))
         {

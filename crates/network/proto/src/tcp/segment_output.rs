@@ -84,6 +84,7 @@ impl TcpConnection {
                 self.options.recovery == Recovery::Linux
             },
         };
+        // The window of a SYN is not scaled (RFC 7323, section 2.2).
         let window = self.receiver.window().min(UNSCALED);
         (self.receiver.acknowledged, self.receiver.offered) = (1, window);
         self.receiver.now = false;
@@ -214,6 +215,7 @@ impl TcpConnection {
         let sender = &mut self.sender;
         let stuck = sender.board.out == 0 && sender.next < sender.end();
         if stuck && sender.timer.is_none() {
+            // `TCP_RTO_MIN` of Linux bounds probes too.
             let after = sender.rtt.timeout(sender.backoff).0.max(200_000_000);
             sender.timer = Some((TcpTimerPurpose::WindowProbe, now + Duration(after)));
         }
@@ -227,6 +229,7 @@ impl TcpConnection {
     ) -> TcpSegment {
         self.emit_range(range, again);
         let sender = &mut self.sender;
+        // The FIN's place is `queued`: it carries no byte.
         let data = range.end.min(sender.queued) - range.start.min(sender.queued);
         let fin = range.end > sender.queued;
         if again.is_some() {
@@ -247,6 +250,7 @@ impl TcpConnection {
         } else {
             flags
         };
+        // What is sent again is not ECN-capable (RFC 3168, section 6.1.5).
         let (said, codepoint) = self.sender.ecn.leaves(again.is_none());
         let flags = flags.with(said);
         TcpSegment {
@@ -260,6 +264,7 @@ impl TcpConnection {
     /// An acknowledgement whose sequence number is a place of the own stream.
     fn acknowledgement(&mut self, now: Instant, place: u64) -> TcpSegment {
         let window = self.receiver.advertise(self.scaled);
+        // A bare acknowledgement is not ECN-capable (RFC 3168, section 6.1.4).
         let (said, codepoint) = self.sender.ecn.leaves(false);
         let mut segment = TcpSegment {
             sequence: self.sender.origin.wire(place),

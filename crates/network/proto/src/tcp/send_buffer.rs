@@ -8,6 +8,7 @@
 use stackline_core::time::Duration;
 
 /// The most bytes of a block.
+// 65,536 less one and less Linux's room for headers (`MAX_TCP_HEADER`, 320).
 const BLOCK: u64 = 65_215;
 /// Bytes of memory that the description of a block takes (Linux's socket buffer structures).
 pub(super) const DESCRIPTION: u64 = 1536;
@@ -98,6 +99,7 @@ pub(super) fn piece(
     least: Duration,
 ) -> u64 {
     let parts = if slow_start { 200 } else { 120 };
+    // Parts are hundredths, and 10^9 ns are a second.
     let a_second =
         u128::from(window * segment) * parts * 10_000_000 / u128::from(smoothed.0.max(1));
     let shift = u32::try_from((least.0 / 1000) >> ROUND_TRIP_SHIFT).unwrap_or(u32::MAX);

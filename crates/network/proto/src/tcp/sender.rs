@@ -351,6 +351,7 @@ impl TcpSender {
                 .highest
                 .saturating_sub(late)
                 .div_ceil(u64::from(self.mss));
+            // `tcp_max_reordering` of Linux.
             self.reordering = self.reordering.max(by.min(300) as u32);
             self.reordered = true;
         }
@@ -376,6 +377,8 @@ impl TcpSender {
     /// Whether the congestion window is what holds the sender back.
     const fn is_window_limited(&self) -> bool {
         if self.congestion.slow_start() {
+            // In slow start the window may reach twice what was in flight (`tcp_is_cwnd_limited` of
+            // Linux).
             self.congestion.window < 2 * self.most_out || self.limited
         } else {
             self.limited
@@ -434,6 +437,7 @@ impl TcpSender {
         ) {
             return self.congestion.threshold;
         }
+        // Three quarters, as `tcp_current_ssthresh` of Linux.
         self.congestion.threshold.max(window / 2 + window / 4)
     }
 
@@ -456,6 +460,7 @@ impl TcpSender {
         if idle > timeout {
             self.congestion.threshold = self.threshold_now();
             let least = self.congestion.window.min(self.first_window);
+            // RFC 2861: halved for each time-out of silence.
             let halvings = (idle.0 / timeout.0.max(1)).min(31) as u32;
             self.congestion.window = (self.congestion.window >> halvings).max(least);
             (self.used, self.used_at) = (0, now);

@@ -6,6 +6,7 @@ use stackline_core::time::{Duration, Instant};
 /// The first window, in bytes.
 pub(super) const FIRST: u64 = 64 << 10;
 /// The largest window by default, in bytes.
+// The default maximum of Linux's `tcp_rmem`.
 pub(super) const LARGEST: u64 = 6 << 20;
 /// The largest window without window scaling, in bytes.
 pub(super) const UNSCALED: u64 = 65_535;
@@ -33,6 +34,7 @@ pub(super) struct Tuning {
 impl Tuning {
     pub(super) fn new(fixed: Option<u64>, segment: u32) -> Self {
         let clamp = fixed.unwrap_or(FIRST);
+        // A sender's initial window: more cannot come in the first round trip.
         let space = (10 * u64::from(segment)).min(clamp);
         let fixed = fixed.is_some();
         Self {
@@ -50,6 +52,7 @@ impl Tuning {
     /// The number of bits by which windows are shifted so that the largest one fits into 16 bits.
     pub(super) fn scale(fixed: Option<u64>) -> u8 {
         let largest = fixed.unwrap_or(LARGEST);
+        // RFC 7323, section 2.3: at most 14 bits.
         (0..14)
             .find(|scale| UNSCALED << scale >= largest)
             .unwrap_or(14)
@@ -87,6 +90,7 @@ impl Tuning {
     pub(super) fn arrived(&mut self, segment: u32) -> bool {
         let establish = self.threshold < self.clamp;
         if establish {
+            // Two segments for each that arrived, as `tcp_grow_window` of Linux.
             self.threshold = self.clamp.min(self.threshold + 2 * u64::from(segment));
         }
         establish
@@ -98,6 +102,7 @@ impl Tuning {
         if self.fixed || self.rtt == 0 || now.since(self.since).0 < self.rtt {
             return;
         }
+        // What still waits shows that the application is behind: it needs no larger window.
         let copied = (taken - self.from).saturating_sub(waiting);
         if copied > self.space {
             self.grow(copied, beyond);
@@ -116,6 +121,7 @@ impl Tuning {
     /// doubled its rate since.
     fn grow(&mut self, copied: u64, beyond: u64) {
         let window = copied * 2;
+        // `copied` is never below `space`: `took` compares them, `gap` passes `space` itself.
         let rise = window * (copied - self.space) / self.space.max(1);
         self.space = copied;
         self.clamp = self.clamp.max((window + 2 * rise + beyond).min(LARGEST));

@@ -213,6 +213,7 @@ impl Rate {
             f64::from(sample.packets.max(sample.lost).max(1)),
             f64::from(sample.lost),
         );
+        // Losses at the tolerated share cancel out; only a higher rate adds up.
         self.excess = (self.excess + lost - LOSS * packets).max(0.0);
         let chance = (self.window / self.packet / 8.0).clamp(CHANCE.0, CHANCE.1);
         (self.excess > chance).then(|| (1.0 - lost / packets).clamp(LEFT, BETA))

@@ -130,6 +130,7 @@ impl ImpLine {
         let eights = usize::from(count.div_ceil(TOGETHER));
         Self {
             channels: alloc::vec![ImpLineChannel::default(); usize::from(count)],
+            // Taken from the end, so channel 0 goes first.
             free: (0..count).rev().collect(),
             regular: VecDeque::new(),
             priority: VecDeque::new(),

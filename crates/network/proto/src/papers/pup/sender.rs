@@ -131,6 +131,7 @@ impl PupSender {
     /// Bytes that the peer allows to be sent now.
     const fn may(&self) -> u32 {
         let left = self.limit.wrapping_sub(self.next);
+        // An answer may allow less than the one before: the limit then lies behind `next`.
         if (left as i32) < 0 || self.pups == 0 {
             0
         } else {
