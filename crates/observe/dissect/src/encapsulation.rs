@@ -80,6 +80,7 @@ fn behind_link(link: Linktype, data: &[u8]) -> Result<(usize, NextHeader), Packe
     let kind = |at| number(data, at).ok_or(cut);
     match link.0 {
         1 => Ok((0, NextHeader::Ethernet)),
+        // A Linux cooked capture has the EtherType last, its second version first.
         113 => Ok((16, NextHeader::Ether(kind(14)?))),
         LINUX_SLL2 => Ok((20, NextHeader::Ether(kind(0)?))),
         // A four-byte address family, whose numbers differ between systems: the IP version tells the family instead.
@@ -129,9 +130,11 @@ fn wireless(data: &[u8], at: usize) -> Result<(usize, NextHeader), PacketReadErr
     }
     let mut head = 24;
     if to_ds && from_ds {
+        // The fourth address of a frame between two access points.
         head += 6;
     }
     if subtype & 8 != 0 {
+        // QoS control.
         head += 2;
         // With the order bit set there is an HT control field of 4 bytes.
         head += if control[1] & 0x80 != 0 { 4 } else { 0 };
@@ -176,6 +179,7 @@ fn ether(data: &[u8], at: usize, kind: u16) -> Result<(usize, NextHeader), Packe
             loop {
                 let label = data.get(at..at + 4).ok_or(cut)?;
                 at += 4;
+                // The bottom of the stack (RFC 3032, section 2.1).
                 if label[2] & 1 != 0 {
                     break;
                 }
@@ -211,6 +215,7 @@ fn is_ip(data: &[u8], at: usize) -> bool {
 fn tunnel(data: &[u8], at: usize) -> Option<(usize, NextHeader)> {
     let (protocol, at) = behind_ip(data, at)?;
     match protocol {
+        // 41|4 is IPv4 in IP, 41 IPv6 in IP, 47 GRE, 17 UDP.
         4 | 41 => is_ip(data, at).then_some((at, NextHeader::Ip)),
         47 => gre(data, at),
         17 => {
@@ -221,6 +226,7 @@ fn tunnel(data: &[u8], at: usize) -> Option<(usize, NextHeader)> {
             if (VXLAN.contains(&to) || VXLAN.contains(&from)) && is_vxlan {
                 return Some((at + 16, NextHeader::Ethernet));
             }
+            // Version 0. The length of the options counts words of 4 bytes.
             let is_geneve = to == GENEVE && head[0] >> 6 == 0;
             let options = usize::from(head[0] & 0x3f) * 4;
             is_geneve.then(|| {
@@ -236,6 +242,7 @@ fn tunnel(data: &[u8], at: usize) -> Option<(usize, NextHeader)> {
 fn behind_ip(data: &[u8], at: usize) -> Option<(u8, usize)> {
     if data.get(at)? >> 4 == 4 {
         let header = data.get(at..at + 20)?;
+        // The offset and the flag that more follow: both are 0 in a whole packet.
         let fragment = u16::from_be_bytes([header[6], header[7]]) & 0x3fff;
         let length = usize::from(header[0] & 15) * 4;
         return (fragment == 0 && length >= 20).then_some((header[9], at + length));
@@ -249,6 +256,7 @@ fn behind_ip(data: &[u8], at: usize) -> Option<(u8, usize)> {
         }
         let head = data.get(at..at + 2)?;
         protocol = head[0];
+        // The length counts words of 8 bytes and leaves out the first (RFC 8200).
         at += 8 + usize::from(head[1]) * 8;
     }
     Some((protocol, at))

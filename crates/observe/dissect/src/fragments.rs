@@ -119,6 +119,8 @@ impl FragmentedPacket {
             .parts
             .get(&fragment.at)
             .is_some_and(|part| part == fragment.data);
+        // Earlier parts do not overlap, so only the last one before the end can reach into this
+        // one.
         let overlaps = self
             .parts
             .range(..end)
@@ -143,6 +145,7 @@ impl FragmentedPacket {
             return None;
         }
         let is_v4 = packet.first()? >> 4 == 4;
+        // The length field of IPv6 leaves out its own header of 40 bytes.
         let total = if is_v4 {
             packet.len()
         } else {
@@ -172,6 +175,7 @@ impl<'p> Fragment<'p> {
         let field = u16::from_be_bytes([header[6], header[7]]);
         let data = packet.get(length..total)?;
         let mut headers = packet.get(..length)?.to_vec();
+        // Don't Fragment is kept; the rest is 0 in a whole packet.
         headers[6] &= 0x40;
         headers[7] = 0;
         let address =
@@ -199,6 +203,7 @@ impl<'p> Fragment<'p> {
             next = at;
             at += 8 + usize::from(*packet.get(at + 1)?) * 8;
         }
+        // 44 is the fragment header.
         let fragment = packet.get(at..at + 8).filter(|_| packet[next] == 44)?;
         let field = u16::from_be_bytes([fragment[2], fragment[3]]);
         let id = u32::from_be_bytes([fragment[4], fragment[5], fragment[6], fragment[7]]);

@@ -177,6 +177,7 @@ impl FrameLocator {
         let data = segment.get(usize::from(header[12] >> 4) * 4..)?;
         if header[13] & SYN != 0 {
             let first = sequence.wrapping_add(1);
+            // A SYN that comes again must not undo how far the stream has come.
             if self
                 .streams
                 .get(&ends)
@@ -230,6 +231,7 @@ impl FrameLocator {
         let head = HEADER + if sealed { SEAL } else { 0 };
         let heads = head * segments.max(1) as usize;
         let bytes = data.len().checked_sub(heads)? as u64;
+        // All joined packets but the last are of one size.
         let each = bytes.div_ceil(u64::from(segments.max(1)));
         if self.blasts.len() >= MOST_CONNECTIONS && !self.blasts.contains_key(&ends) {
             self.left_out.add(Bound::Flows, 1);
@@ -238,6 +240,7 @@ impl FrameLocator {
         let packet = self.blasts.entry(ends).or_default();
         *packet = each.max(*packet);
         let within = u64::from(header.index) * *packet;
+        // An empty blast has one packet, at its start.
         let is_within = within < u64::from(header.length).max(1);
         let offset = header.start.checked_add(within).filter(|_| is_within);
         Some((
@@ -267,6 +270,7 @@ fn of_unit(data: &[u8], segments: u32) -> Option<(Option<u64>, FrameStreamRange)
         bytes: Some(data.len() as u64),
         ..FrameStreamRange::default()
     };
+    // Joined datagrams are several units: the first number does not stand for all.
     Some((number.filter(|_| segments <= 1), range))
 }
 

@@ -224,6 +224,7 @@ const TIME_STAMP: [u8; 3] = [1, 1, 8];
 /// The highest right edge of a segment's selective acknowledgements, if it lies beyond the acknowledgement number.
 fn farthest_selective(tcp: &TcpSlice<'_>) -> Option<u32> {
     let options = tcp.options();
+    // A selective acknowledgement takes 10 bytes at least; most segments have a time stamp only.
     let is_bare = options.len() < 10 || options.len() == 12 && options.starts_with(&TIME_STAMP);
     if tcp.syn() || is_bare {
         return None;
@@ -267,6 +268,7 @@ fn carried<'p>(
             let bytes = header
                 .total
                 .saturating_sub(header.bytes as u64 + 8)
+                // A length of 0 in the header says nothing: what was captured is the least.
                 .max(udp.payload().len() as u64);
             Some(PacketTransport::Udp(
                 DissectedDatagram {

@@ -123,8 +123,10 @@ fn name(bytes: &[u8], at: usize) -> Result<(String, usize), DnsReadError> {
                 text.push(b'.');
                 at += 1 + length;
             }
+            // A pointer may point at itself: their number is bounded.
             0xc0.. if pointers < MOST_POINTERS => {
                 pointers += 1;
+                // The name ends behind its first pointer, wherever that leads.
                 behind = behind.or(Some(at + 2));
                 at = (length & 0x3f) << 8
                     | usize::from(*bytes.get(at + 1).ok_or(DnsReadError::Foreign)?);
@@ -212,6 +214,7 @@ pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
             let marks = rest
                 .iter()
                 .zip(known)
+                // The masks leave out RD in the first byte; RA, AD and CD in the second.
                 .zip([0xfe, 0x4f, 0xff, 0xff, 0xff, 0xff]);
             marks
                 .into_iter()

@@ -50,6 +50,7 @@ pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
                 | [0xd4 | 0xdc | 0xdd, 7, 0, 0, ..]
         )
     );
+    // 48 MB is 0x02dc6c00.
     let is_long = there.get(3).is_some_and(|byte| *byte > 2);
     match extent(
         EventStreamDirection::There,
@@ -225,6 +226,7 @@ fn document_of(operation: u64, body: &[u8]) -> Option<Vec<u8>> {
             fields.take(4)?;
             let collection = fields.text();
             fields.take(8)?;
+            // Older clients send commands as queries of this collection.
             collection.ends_with(b".$cmd").then(|| fields.0.to_vec())
         }
         REPLY => fields.take(20).map(|_| fields.0.to_vec()),
@@ -258,6 +260,7 @@ fn first_literal(bytes: &[u8]) -> Option<&[u8]> {
         short @ 0..60 => short,
         long => usize::try_from(fields.little(long - 59)?).unwrap_or(usize::MAX),
     };
+    // Snappy stores lengths less one.
     fields.take(length.saturating_add(1).min(fields.0.len()))
 }
 

@@ -52,6 +52,7 @@ pub(super) fn recognise(opening: &ConversationOpening<'_>) -> ProtocolVerdict {
     let verdicts =
         [b"\0\x04MQTT\x04", b"\0\x04MQTT\x05"].map(|begins| ProtocolVerdict::begins(begin, begins));
     match () {
+        // The length has four bytes at most (MQTT 3.1.1, section 2.2.3).
         () if length > 4 => ProtocolVerdict::No,
         () if verdicts.contains(&ProtocolVerdict::Yes) => ProtocolVerdict::Yes,
         () if verdicts.contains(&ProtocolVerdict::Perhaps) => ProtocolVerdict::Perhaps,
@@ -102,6 +103,7 @@ impl RecordProtocol for Mqtt {
             (EventStreamDirection::There, CONNECT) => {
                 self.begin_request(ExchangeKind::Handshake, at, found)
             }
+            // Quality of service 0 is not answered.
             (EventStreamDirection::There, PUBLISH) if held[0] & 6 == 0 => {
                 self.begin_request(ExchangeKind::OneWay, at, found)
             }
@@ -147,12 +149,14 @@ impl Mqtt {
         let fixed = RedactedName::fixed;
         let (answer, number, name) = match kind_of(held) {
             CONNECT => {
+                // Behind the length and the name of the protocol.
                 self.version = body.get(6).copied().unwrap_or(0);
                 (CONNECT_ANSWER, Some(0), fixed("CONNECT"))
             }
             PUBLISH => {
                 let topic = fields.vector(2).unwrap_or_default();
                 let name = operation::redact_at_subject("PUBLISH", topic);
+                // Quality of service 1 is answered by PUBACK, 2 by PUBREC.
                 let answer = if held[0] & 4 == 0 {
                     PUBLISHED
                 } else {
@@ -229,6 +233,7 @@ impl Mqtt {
             let _ = properties_length(&mut fields).and_then(|length| fields.take(length));
         }
         let code = fields.number(1).unwrap_or(0);
+        // MQTT 3.1.1 refuses a connection with codes from 1 on.
         let has_failed = code >= FAILURES || kind == CONNECT_ANSWER && code > 0;
         let status = match has_failed {
             true => RedactedName::number("ERROR ", code as u64),

@@ -43,6 +43,7 @@ impl RecordProtocol for WebSocket {
         let is_masked = side == EventStreamDirection::There;
         match *head {
             [first, ..] if !is_known(first) => Extent::Wrong,
+            // Clients mask, servers do not (RFC 6455, section 5.1).
             [_, second, ..] if (second & MASKED != 0) != is_masked => Extent::Wrong,
             [_, second, ref behind @ ..] => {
                 let width = match second & LENGTH {
@@ -61,6 +62,7 @@ impl RecordProtocol for WebSocket {
                 let head = 2 + width as u64 + mask;
                 match length {
                     None => Extent::More,
+                    // RFC 6455, section 5.2: the highest bit is 0.
                     Some(length) if length >> 63 != 0 => Extent::Wrong,
                     Some(length) => Extent::Record {
                         length: head + length,

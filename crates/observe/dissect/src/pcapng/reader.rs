@@ -387,6 +387,7 @@ fn nanoseconds(time: u128, resolution: u128, offset_s: i64) -> Option<u64> {
     let ns = if resolution <= u128::from(u64::MAX) {
         rest * 1_000_000_000 / resolution
     } else {
+        // `rest * 10^9` could overflow: a finer unit is divided first.
         rest / (resolution / 1_000_000_000)
     };
     let ns = seconds.checked_mul(1_000_000_000)?.checked_add(ns)?;

@@ -59,6 +59,7 @@ pub(super) fn next_frame<'b>(payload: &mut &'b [u8]) -> Option<QuicFrame<'b>> {
             numbers(payload, 2)?;
             let length = usize::from(*take(payload, 1)?.first()?);
             let id = take(payload, length).filter(|id| (1..=LONGEST_ID).contains(&id.len()))?;
+            // The stateless reset token.
             take(payload, 16)?;
             Some(QuicFrame::NewId(id))
         }
@@ -76,6 +77,7 @@ pub(super) fn next_frame<'b>(payload: &mut &'b [u8]) -> Option<QuicFrame<'b>> {
             })
         }
         0x30 => {
+            // Without a length a datagram reaches to the end of the packet (RFC 9221, section 4).
             *payload = &[];
             Some(QuicFrame::Other)
         }
@@ -104,6 +106,7 @@ fn stream<'b>(payload: &mut &'b [u8], kind: u64) -> Option<QuicFrame<'b>> {
         0
     };
     let bytes = match kind & 2 {
+        // Without a length it reaches to the end of the packet (RFC 9000, section 19.8).
         0 => std::mem::take(payload),
         _ => vector(payload)?,
     };

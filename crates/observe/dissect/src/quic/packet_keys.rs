@@ -12,6 +12,7 @@ const FIRST_SUITE: u16 = 0x1301;
 /// The length of the authentication tag in bytes.
 const TAG: usize = 16;
 /// The distance in bytes from the start of the packet number to the sample for header protection.
+// As if the number had its full four bytes (RFC 9001, section 5.4.2).
 const SAMPLE_AT: usize = 4;
 /// The length of this sample in bytes.
 const SAMPLE: usize = 16;
@@ -30,6 +31,7 @@ const IV: usize = 1;
 const HEADER: usize = 2;
 const UPDATE: usize = 3;
 
+// RFC 9001, sections 5.1, 5.2 and 5.8.
 const V1: VersionConstants = VersionConstants {
     salt: [
         0x38, 0x76, 0x2c, 0xf7, 0xf5, 0x59, 0x34, 0xb3, 0x4d, 0x17, 0x9a, 0xe6, 0xa4, 0xc8, 0x0c,
@@ -44,6 +46,7 @@ const V1: VersionConstants = VersionConstants {
         0x46, 0x15, 0x99, 0xd3, 0x5d, 0x63, 0x2b, 0xf2, 0x23, 0x98, 0x25, 0xbb,
     ],
 };
+// RFC 9369, section 3.3.
 const V2: VersionConstants = VersionConstants {
     salt: [
         0x0d, 0xed, 0xe3, 0xde, 0xf7, 0x00, 0xa6, 0xdb, 0x81, 0x93, 0x81, 0xbe, 0x6e, 0x26, 0x9d,
@@ -101,6 +104,7 @@ impl UnmaskedPacket<'_> {
 impl PacketKeys {
     /// The keys of both sides for Initial packets, from the connection id that the client first sent to.
     pub(super) fn of_initial(version: QuicVersion, id: &[u8]) -> Option<[Self; 2]> {
+        // HKDF-Extract is an HMAC whose key is the salt (RFC 5869, section 2.2).
         let salt = hmac::Key::new(hmac::HMAC_SHA256, &constants(version).salt);
         let (secret, suite) = (hmac::sign(&salt, id), Suite::of(FIRST_SUITE)?);
         let side = |label| {
@@ -155,8 +159,10 @@ impl PacketKeys {
         let sample = packet.get(number_at + SAMPLE_AT..)?.get(..SAMPLE)?;
         let mask = self.header.new_mask(sample).ok()?;
         let mut header = packet.get(..number_at + SAMPLE_AT)?.to_vec();
+        // A long header hides 4 bits of its first byte, a short one 5 (RFC 9001, section 5.4.1).
         let hidden = if header[0] & 0x80 != 0 { 0x0f } else { 0x1f };
         header[0] ^= mask[0] & hidden;
+        // The length of the number was masked too: it is known only now.
         let length = usize::from(header[0] & 3) + 1;
         header.truncate(number_at + length);
         let number = &mut header[number_at..];
@@ -177,6 +183,7 @@ impl PacketKeys {
 
     /// Decrypts a packet; `None` if it is not protected with these keys.
     pub(super) fn open(&self, packet: &UnmaskedPacket<'_>) -> Option<Vec<u8>> {
+        // RFC 9001, section 5.3: the IV with the number in its last bytes.
         let mut nonce = self.iv;
         let number = packet.number.to_be_bytes();
         nonce[4..]
@@ -230,6 +237,7 @@ pub(super) fn is_retry(version: QuicVersion, packet: &[u8], id: &[u8]) -> bool {
     ) else {
         return false;
     };
+    // The Retry pseudo-packet.
     let also = [&[id.len() as u8], id, rest].concat();
     let nonce = Nonce::assume_unique_for_key(*retry_nonce);
     let mut tag = *tag;

@@ -171,6 +171,7 @@ impl Http2FrameParser {
             self.state = Http2FrameState::Lost;
             return Gap::Frames;
         }
+        // Padding is never above what is left: `before` checks it.
         let contents = self.left - self.padding;
         self.left -= count as u32;
         self.padding = self.padding.min(self.left);
@@ -220,6 +221,7 @@ impl Http2FrameParser {
             0x1 => Http2FrameKind::Head,
             0x3 => Http2FrameKind::Reset,
             0x5 => Http2FrameKind::Promise,
+            // A CONTINUATION that continues nothing.
             0x9 => return Some(Http2FrameStep::Foreign),
             _ => Http2FrameKind::Other,
         };
@@ -265,6 +267,7 @@ impl Http2FrameParser {
     ) -> Option<Http2FrameStep<'b>> {
         let held = self.held_bytes;
         let whole = self.hold(length, at, bytes);
+        // `header` has refused a payload that is shorter than these fields.
         self.left -= if whole {
             length - held
         } else {

@@ -126,6 +126,7 @@ impl Decoder {
     ) -> Result<(), Undecoded> {
         let mut rest = block;
         while let Some(&first) = rest.first() {
+            // The first bits name the representation (RFC 7541, section 6).
             match first {
                 0x80.. => {
                     let number = integer(&mut rest, 7)?;
@@ -153,6 +154,7 @@ impl Decoder {
 
     /// Calls `give` with the field at an index.
     fn with(&self, number: usize, give: &mut impl FnMut(&[u8], &[u8])) -> Result<(), Undecoded> {
+        // Index 0 is invalid: it wraps to one that neither table has.
         if let Some((name, value)) = STATIC.get(number.wrapping_sub(1)) {
             give(name.as_bytes(), value.as_bytes());
             return Ok(());
@@ -187,6 +189,8 @@ impl Decoder {
     /// Adds an entry to the dynamic table.
     fn insert(&mut self, field: HpackField) {
         let bytes = field.bytes();
+        // The field shares its name, so evicting where it came from is safe (RFC 7541, section
+        // 4.4).
         self.evict(self.limit.saturating_sub(bytes));
         // An entry that is larger than the table empties it (RFC 7541, 4.4).
         if bytes <= self.limit {
@@ -229,6 +233,7 @@ pub(in crate::conversation) fn integer(rest: &mut &[u8], bits: u32) -> Result<us
     if value < most {
         return Ok(value);
     }
+    // 28 bits are more than any header needs; without a bound the sum could overflow.
     for shift in [0, 7, 14, 21] {
         let more = byte(rest)?;
         value += usize::from(more & 0x7f) << shift;

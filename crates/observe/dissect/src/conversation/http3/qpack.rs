@@ -138,6 +138,7 @@ impl QpackDecoder {
         let required = self.required(encoded, most_bytes / ENTRY as u64)?;
         let is_behind = rest.first().ok_or(Malformed)? & 0x80 != 0;
         let delta = integer(&mut rest, 7)? as u64;
+        // RFC 9204, section 4.5.1.2.
         let base = match is_behind {
             false => required.checked_add(delta),
             true => required.checked_sub(delta + 1),
@@ -165,6 +166,7 @@ impl QpackDecoder {
             return Err(Malformed);
         }
         let most = self.inserted + most_entries;
+        // `full` is not below `encoded`, which is above 0.
         let wrapped = most / full * full;
         let required = wrapped + encoded - 1;
         match required > most {

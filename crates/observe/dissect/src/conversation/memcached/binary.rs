@@ -65,6 +65,7 @@ pub(super) fn recognise(bytes: &[u8]) -> ProtocolVerdict {
             .get(usize::from(*number))
             .is_some_and(|name| !name.is_empty())
     };
+    // The data type and the partition, which clients leave 0.
     let zeros = [bytes.get(5), bytes.get(6), bytes.get(7)];
     if bytes.get(1).is_some_and(|number| !is_known(number))
         || zeros.into_iter().flatten().any(|byte| *byte != 0)

@@ -87,6 +87,8 @@ impl<'b> Iterator for BsonElements<'b> {
         }
         let name = fields.text();
         let announced = || usize::try_from(RecordFieldReader(fields.0).little(4)?).ok();
+        // As in the BSON specification: strings leave the four bytes of their length out, documents
+        // count them.
         let length = match kind {
             STRING | 13 | 14 => announced()?.checked_add(4)?,
             DOCUMENT | ARRAY => announced()?,

@@ -73,10 +73,13 @@ impl ExpectedMysqlPacket {
     /// The first packet of the response to a command.
     pub(super) const fn of(command: u8) -> Self {
         match command {
+            // 0x0a|COM_QUERY, COM_PROCESS_INFO, COM_STMT_EXECUTE, and MariaDB's bulk execution.
             0x03 | 0x0a | 0x17 | 0xfa => Self::First,
             0x16 => Self::Prepared,
+            // 0x1c|COM_FIELD_LIST and COM_STMT_FETCH: rows without a head.
             0x04 | 0x1c => Self::Rows(0),
             0x11 => Self::Login,
+            // 0x1e|COM_BINLOG_DUMP and COM_BINLOG_DUMP_GTID.
             0x12 | 0x1e => Self::Events,
             0x02 | 0x05..=0x09 | 0x0c..=0x0e | 0x14 | 0x15 | 0x1a | 0x1b | 0x1f => Self::Single,
             _ => Self::Unknown,
@@ -207,6 +210,7 @@ fn prepared(bytes: &[u8], abilities: Abilities) -> Means {
     let Some((columns, parameters)) = counts else {
         return Means::More(ExpectedMysqlPacket::Unknown);
     };
+    // An EOF packet ends each list that is not empty, unless both sides do without.
     let packets = |count: u64| count + u64::from(count > 0 && !abilities.no_eof);
     let lacks = abilities.may_lack_columns && bytes.get(12) == Some(&0);
     match packets(columns) + packets(parameters) {
@@ -219,6 +223,7 @@ fn prepared(bytes: &[u8], abilities: Abilities) -> Means {
 
 /// Whether a packet is the end of the rows.
 fn is_end(mark: u8, length: u64, abilities: Abilities) -> bool {
+    // A row with this first byte has a field of 2^24 bytes or more, so it fills its packet.
     let most = if abilities.no_eof {
         super::LONGEST - 1
     } else {
@@ -236,6 +241,7 @@ fn flags(bytes: &[u8]) -> u64 {
 fn flags_of(bytes: &[u8]) -> Option<u64> {
     let mut fields = RecordFieldReader(bytes);
     let mark = fields.little(1)?;
+    // An EOF packet has the warnings before the flags, an OK packet two numbers.
     if mark == u64::from(EOF) && bytes.len() <= 5 {
         fields.take(2)?;
     } else {

@@ -138,6 +138,7 @@ impl RespValueParser {
         let left = left - bytes.len() as u64;
         let of_text = bytes
             .len()
+            // The last two bytes are the line end: what has come of them is not text.
             .saturating_sub(2_u64.saturating_sub(left) as usize);
         if let Some(word) = self.words.last_mut().filter(|_| self.is_word && !self.gap) {
             let room = LONGEST_NAME.saturating_sub(word.len());
@@ -206,6 +207,7 @@ impl RespValueParser {
             self.words.clear();
         }
         if let Some(left) = self.left.last_mut() {
+            // `settle` has taken off all levels where nothing is left.
             *left -= 1;
         }
     }
@@ -230,6 +232,7 @@ impl RespValueParser {
     /// Takes the head of an array or another aggregate.
     fn elements(&mut self, mark: u8, number: i64) -> RespProgress {
         self.begins(mark, number);
+        // Maps and attributes count pairs.
         let count = number.max(0) as u64 * if matches!(mark, b'%' | b'|') { 2 } else { 1 };
         if mark == b'|' {
             // Attributes precede the value that they belong to, so another value follows.

@@ -115,6 +115,8 @@ impl Opener {
         client: &[u8; 32],
         server: &[u8; 32],
     ) -> Option<[Self; 2]> {
+        // ChaCha20 takes its whole nonce from the key block (RFC 7905), AES-GCM the first 4 bytes
+        // (RFC 5288).
         let (key, fixed) = (
             suite.algorithm().key_len(),
             if suite.cipher == TlsCipher::ChaCha20 {
@@ -126,9 +128,12 @@ impl Opener {
         let block = pseudo_random(
             suite,
             master,
+            // The server's number comes first here, unlike in the master secret (RFC 5246, section
+            // 6.3).
             &[&b"key expansion"[..], server, client],
             2 * (key + fixed),
         );
+        // These ciphers need no MAC keys: two keys, then two nonces.
         let side = |at: usize| {
             let mut iv = [0; 12];
             iv[..fixed].copy_from_slice(&block[2 * key + at * fixed..][..fixed]);
@@ -180,6 +185,7 @@ impl Opener {
             }
         };
         let length = u16::try_from(body.len().checked_sub(TAG)?).ok()?;
+        // RFC 5246, section 6.2.3.3: the length is that of the plaintext.
         let also = [
             &self.next.to_be_bytes()[..],
             &head[..3],
@@ -233,6 +239,7 @@ impl Opener {
     /// The most bytes of contents in a record of this length in bytes, its head included.
     pub(super) const fn contents_of(&self, record: u64) -> u64 {
         let more = match (&self.how, self.suite.cipher) {
+            // The content type behind the contents.
             (TlsNonceScheme::Newer(_), _) => 1,
             (TlsNonceScheme::Older, TlsCipher::ChaCha20) => 0,
             (TlsNonceScheme::Older, _) => EXPLICIT as u64,
