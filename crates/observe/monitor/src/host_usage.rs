@@ -46,6 +46,7 @@ impl HostSample {
         let (a, b) = (&self.usage, &later.usage);
         let throttled = self.throttled.seconds_until(&later.throttled);
         HostUsage {
+            // Counters of `/proc/stat` may go back, such as that of iowait (proc_stat(5)).
             user_s: (b.user_s - a.user_s).max(0.0),
             system_s: (b.system_s - a.system_s).max(0.0),
             interrupt_s: (b.interrupt_s - a.interrupt_s).max(0.0),

@@ -16,6 +16,7 @@ use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
 
 /// Message types and flags of netlink (`linux/netlink.h`, `linux/sock_diag.h`).
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
+// NLM_F_REQUEST, NLM_F_ROOT and NLM_F_MATCH.
 const NLM_F_REQUEST_DUMP: u16 = 0x301;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
@@ -168,15 +169,18 @@ impl SockDiag {
 }
 
 fn request(family: u8) -> Vec<u8> {
+    // `struct inet_diag_req_v2` has 56 bytes.
     let length = HEADER + 56;
     let mut bytes = Vec::with_capacity(length);
     bytes.extend((length as u32).to_ne_bytes());
     bytes.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
     bytes.extend(NLM_F_REQUEST_DUMP.to_ne_bytes());
+    // Sequence number and port: one request is open at a time, and 0 is the kernel.
     bytes.extend([0; 8]);
     bytes.extend([
         family,
         libc::IPPROTO_TCP as u8,
+        // Extensions are bits, counted from 1.
         1 << (INET_DIAG_INFO - 1),
         0,
     ]);
@@ -201,10 +205,12 @@ fn read(mut bytes: &[u8], sockets: &mut Vec<DiagSocket>) -> NetlinkReplyEnd {
         let Some(message) = bytes.get(HEADER..length) else {
             return NetlinkReplyEnd::More;
         };
+        // `get` has found a whole header, so these bytes exist.
         match u16::from_ne_bytes([bytes[4], bytes[5]]) {
             NLMSG_DONE => return NetlinkReplyEnd::Done,
             NLMSG_ERROR => {
                 match read_u32(message, 0).map_or(0, |error| (error as i32).wrapping_neg()) {
+                    // An acknowledgement.
                     0 => {}
                     error => return NetlinkReplyEnd::Refused(error),
                 }
@@ -222,6 +228,7 @@ fn socket_of(message: &[u8]) -> Option<DiagSocket> {
     let address = |at: usize, port: usize| -> Option<SocketAddr> {
         let ip: IpAddr = match i32::from(head[0]) {
             libc::AF_INET => Ipv4Addr::from(*head[at..].first_chunk::<4>()?).into(),
+            // A socket of both families shows a peer with IPv4 as a mapped address.
             libc::AF_INET6 => Ipv6Addr::from(*head[at..].first_chunk::<16>()?).to_canonical(),
             _ => return None,
         };
@@ -233,6 +240,7 @@ fn socket_of(message: &[u8]) -> Option<DiagSocket> {
     let info = attribute(&message[MESSAGE..], INET_DIAG_INFO).and_then(TcpInfo::parse);
     Some(DiagSocket {
         pair: AddressPair {
+            // Offsets of `struct inet_diag_msg`.
             local: address(8, 4)?,
             remote: address(24, 6)?,
         },

@@ -90,6 +90,7 @@ fn poll(
     let mut ports = RecordedSwitchPorts::default();
     loop {
         let began = Instant::now();
+        // Read before the poll, so that the last one begins after the stop.
         let last = stop.load(Ordering::Acquire);
         let rows = walk(|columns| {
             if stop.load(Ordering::Acquire) && began.elapsed() > LAST {

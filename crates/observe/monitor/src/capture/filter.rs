@@ -24,6 +24,7 @@ pub(super) fn program(options: &CaptureOptions, interfaces: &[u32]) -> io::Resul
     }
     let mut steps = of_interfaces(interfaces);
     steps.extend(one_of_two());
+    // The steps that follow compare what was loaded last.
     steps.push(Load(Word, libc::SKF_AD_OFF + libc::SKF_AD_PROTOCOL));
     steps.extend(if options.tcp_udp_only {
         tcp_and_udp()

@@ -81,6 +81,7 @@ impl TraceEventFormat {
             .checked_mul(8)
             .filter(|bits| (1..=64).contains(bits))?;
         let unused = 64 - u32::try_from(bits).ok()?;
+        // Shifted up and back: the sign fills the unused bits.
         Some(self.number(record, field)?.cast_signed() << unused >> unused)
     }
 

@@ -56,6 +56,7 @@ impl Layout {
     /// How many bytes of a page are used, with its header; `None` if the page is incomplete.
     pub(crate) fn used(&self, page: &[u8]) -> Option<usize> {
         let field = page.get(self.length.0..self.length.0 + self.length.1)?;
+        // It is as wide as a `long` of the kernel.
         let length = match *field {
             [a, b, c, d] => u64::from(u32::from_ne_bytes([a, b, c, d])),
             _ => field.try_into().map_or(0, u64::from_ne_bytes),
@@ -137,6 +138,7 @@ impl<'p> Iterator for TracePageRecords<'p> {
                 _ => {
                     self.at_ns = self.at_ns.wrapping_add(time);
                     let length = match kind {
+                        // The length counts its own word.
                         0 => (self.word()? as usize)
                             .saturating_sub(4)
                             .next_multiple_of(4),

@@ -271,6 +271,7 @@ impl TcpMonitor {
         });
         // A connection with unread data is recorded even if nothing changed: a stuck reader is what is searched for.
         let is_idle = unchanged && receive_queue_bytes <= END_OF_STREAM;
+        // The next record then covers the idle time too.
         let at_ns = if is_idle { earlier_ns } else { at_ns };
         if at_ns > earlier_ns {
             record_counters(

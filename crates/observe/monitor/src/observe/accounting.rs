@@ -212,6 +212,7 @@ impl Step {
                 in_time: ended_with_its_time(*call, *result),
             }),
             ThreadChange::Executes { .. } => Some(Self::Returns { in_time: false }),
+            // Thread 0 is the idle one: an interrupt has woken the thread.
             ThreadChange::Woken {
                 by,
                 in_interrupt: false,
@@ -281,6 +282,7 @@ const fn ended_with_its_time(call: Call, result: i64) -> bool {
 fn left_for(left: Left, call: Option<Call>) -> Place {
     match left {
         Left::Preempted => Place::Ready,
+        // `vfork` and `clone` wait for the child in an uninterruptible sleep.
         Left::Disk if cause(call) != Cause::Child => Place::Blocked(Cause::Disk),
         Left::Disk | Left::Sleeping => Place::Blocked(cause(call)),
         Left::Stopped => Place::Blocked(Cause::Other),
@@ -339,6 +341,7 @@ impl ThreadTimes {
             let later = changes.split_off(changes.partition_point(|change| change.at_ns <= to_ns));
             changes.truncate(changes.partition_point(|change| change.at_ns < from_ns));
             insert(changes, from_ns, Step::Unseen);
+            // Put in again, so that their states follow from the unseen one.
             later
                 .into_iter()
                 .for_each(|change| insert(changes, change.at_ns, change.step));
@@ -513,6 +516,7 @@ fn common(spans: impl Iterator<Item = (u64, u64)>, intervals: &[(u64, u64)]) -> 
     let mut sum = 0;
     for (from, to) in spans {
         let mut until = from;
+        // Intervals may overlap: what an earlier one has covered is not counted again.
         for (begin, end) in intervals {
             sum += (*end).min(to).saturating_sub((*begin).max(until));
             until = until.max((*end).min(to));

@@ -89,6 +89,7 @@ pub(crate) fn stop_at(calls: &[u32]) -> io::Result<()> {
         len: length,
         filter: filter.as_ptr().cast_mut(),
     };
+    // Without it, only a privileged process may install a filter (seccomp(2)).
     nix::sys::prctl::set_no_new_privs()?;
     // SAFETY: the kernel reads the instructions, which live until it returns, and keeps a copy.
     let set = unsafe {
@@ -119,6 +120,7 @@ const PROCESSOR: Option<u32> = if cfg!(target_arch = "x86_64") {
 fn filter(calls: &[u32]) -> io::Result<BpfProgram> {
     let processor = PROCESSOR.ok_or(io::ErrorKind::Unsupported)?;
     let mut steps = vec![
+        // First the architecture: the numbers of calls differ between them.
         BpfStep::Load(BpfWidth::Word, 4),
         BpfStep::IsEqual(processor, BpfJump::NEXT, BpfJump::Accept),
         BpfStep::Load(BpfWidth::Word, 0),

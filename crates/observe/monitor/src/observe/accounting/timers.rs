@@ -41,6 +41,7 @@ fn is_timed(threads: &ThreadAccounts, thread: u32, at_ns: u64, most: u32) -> boo
         return false;
     };
     let until = changes.partition_point(|change| change.at_ns <= at_ns);
+    // None of these changes is later than `at_ns`.
     for at in (0..until)
         .rev()
         .take_while(|at| at_ns - changes[*at].at_ns <= LONGEST_RUN_NS)

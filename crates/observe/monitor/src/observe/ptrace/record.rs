@@ -160,6 +160,7 @@ impl PtraceRecordWriter {
     pub fn open(path: &Path, waits: bool) -> io::Result<Self> {
         let pipe = OpenOptions::new()
             .write(true)
+            // Without waiting, so that a missing reader is an error.
             .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
             .open(path)?;
         if waits {

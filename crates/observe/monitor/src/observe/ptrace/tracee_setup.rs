@@ -37,6 +37,7 @@ pub fn become_program(command: &[OsString]) -> io::Error {
         }
         std::thread::sleep(Duration::from_micros(200));
     }
+    // Not before there is a tracer: without one, the stopped calls fail (seccomp(2)).
     match stop_at(&CALLS) {
         Ok(()) => Command::new(name).args(arguments).exec(),
         Err(error) => error,

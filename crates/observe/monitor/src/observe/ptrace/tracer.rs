@@ -54,11 +54,13 @@ pub fn trace_command(
         | Options::PTRACE_O_TRACEVFORK
         | Options::PTRACE_O_TRACEEXEC
         | Options::PTRACE_O_EXITKILL;
+    // Seized and not attached: no SIGSTOP is sent, and a group-stop lasts (ptrace(2)).
     ptrace::seize(program, options).map_err(|error| {
         let _ = kill(program, Signal::SIGKILL);
         io::Error::from(error)
     })?;
     pass_on(program)?;
+    // The `/proc` of another PID namespace has other numbers for these processes.
     if fs::read_link("/proc/self").ok().as_deref()
         != Some(std::path::Path::new(&std::process::id().to_string()))
     {
@@ -98,6 +100,7 @@ fn pass_on(program: Pid) -> io::Result<()> {
     let pending = SignalFd::new(&signals)?;
     let pass = move || {
         while let Ok(Some(sent)) = pending.read_signal() {
+            // Codes above 0 are of the kernel, such as those of the terminal.
             if let Ok(signal) = Signal::try_from(sent.ssi_signo.cast_signed())
                 && sent.ssi_code <= 0
             {
@@ -148,6 +151,7 @@ impl<T: FnMut(PtraceRecord)> PtraceTracer<T> {
             // A thread that a signal stopped stays stopped; every other stop of this kind is the first one of a new thread.
             EVENT_STOP if STOPPING.contains(&signal) => listen(thread),
             EVENT_STOP => go_on(thread, 0),
+            // PTRACE_O_TRACESYSGOOD sets bit 7 in stops at calls.
             0 if signal == libc::SIGTRAP | 0x80 => self.returns(thread),
             0 => go_on(thread, signal),
             event => {

@@ -78,6 +78,8 @@ fn renumbered(format: &TraceEventFormat, record: &[u8]) -> Option<ThreadEvent> {
 fn left(state: u64) -> Left {
     match state & 0xff {
         0 => Left::Preempted,
+        // X and Z; then D; then S and I, that of idle threads of the kernel; the rest are T, t and
+        // P.
         bits if bits & 0x30 != 0 => Left::Dead,
         bits if bits & 0x02 != 0 => Left::Disk,
         bits if bits & 0x81 != 0 => Left::Sleeping,
@@ -113,6 +115,7 @@ fn of_one(kind: ThreadTraceKind, format: &TraceEventFormat, record: &[u8]) -> Op
         },
         ThreadTraceKind::Calls(call) => ThreadChange::Calls {
             call,
+            // The first argument is named differently for each call.
             argument: format.behind("__syscall_nr").and_then(number).unwrap_or(0),
         },
         ThreadTraceKind::Returns(call) => ThreadChange::Returns {
