@@ -230,6 +230,7 @@ impl RequestConnection {
         } else if passing.arrives && direction == EventStreamDirection::There {
             self.hears_client(at_ns);
         }
+        // A SYN takes the number before the first byte.
         let first = segment.sequence.wrapping_add(u32::from(segment.syn));
         let own = &mut self.directions[direction as usize];
         let position = own.position.get_or_insert_with(|| Position::new(first));
@@ -241,6 +242,7 @@ impl RequestConnection {
             .map(|(up_to, _)| up_to);
         let is_data = segment.bytes > 0
             && !self.directions[direction as usize].is_probe(from, end, acknowledged);
+        // Before the two below, which move on what it compares with.
         if passing.is_dissected && is_data {
             self.data_passes(at_ns, direction, end, passing.leaves);
         }
@@ -256,6 +258,7 @@ impl RequestConnection {
         {
             self.acknowledged(at_ns, direction, segment);
         }
+        // Parsed last: an exchange that this segment ends needs the times noted above.
         if passing.is_dissected {
             let found = self.dissect_segment(direction, from, end, segment, bytes);
             self.take(found, done);

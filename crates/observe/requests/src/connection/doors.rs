@@ -98,6 +98,7 @@ impl RequestConnection {
         let before = own.left.whole(from).map(|moment| moment.at_ns);
         // In a long message, any segment waits for the acknowledgements of what is in flight, so only a short burst counts.
         let is_short = end.saturating_sub(own.burst_from) <= FIRST_WINDOW;
+        // Until a full segment was seen, one of Ethernet is assumed.
         let is_small = segment.bytes * SMALL < own.largest.max(1460);
         if is_small && !segment.fin {
             own.sends_small(end, other_ack.map_or(0, |(acked, _)| acked));
@@ -113,6 +114,7 @@ impl RequestConnection {
         }
         self.note_stall(at_ns, direction, from);
         let own = &mut self.directions[direction as usize];
+        // After all the above, which looks at what had left before this segment.
         own.left.pass(end, at_ns, 0);
         if own.is_out_of_room() {
             own.full_since.get_or_insert(at_ns);
@@ -150,6 +152,7 @@ impl RequestConnection {
             self.note_stall(at_ns, direction, from);
         }
         let own = &mut self.directions[direction as usize];
+        // After all the above, which looks at what had arrived before this segment.
         own.arrives(at_ns, from, end);
         if !is_sender_seen {
             own.farthest.pass(end, at_ns, 0);
@@ -400,6 +403,7 @@ impl RequestConnection {
             .map(|trip| trip.saturating_mul(2).saturating_add(QUEUES_NS));
         let in_time = took.zip(trip).is_some_and(|(took, trip)| took <= trip);
         let full_ns = at_ns.saturating_sub(since);
+        // A mere update of the window shows that the window was the limit.
         if full_ns >= FULL_NS && (!is_news || in_time) {
             sent.full_ns = sent.full_ns.saturating_add(full_ns);
             self.quiet.restart(at_ns);

@@ -51,6 +51,7 @@ const ENDED: &str = "the connection ended in the middle of";
 impl RequestConnection {
     /// Makes room for a new exchange: reports the oldest of those that are complete; if none is, the oldest of all.
     pub(super) fn make_room(&mut self, done: &mut Vec<Exchange>) {
+        // Called at `MOST_OPEN`, which is twice as many.
         let many = self.open.len() - GO_ON;
         let whole = self
             .open

@@ -43,6 +43,8 @@ impl SpinBit {
     /// The shortest round trip, ns; `None` if the bit does not spin.
     pub(super) fn round_trip_ns(&self) -> Option<u64> {
         let [far, near] = self.counts;
+        // An end that does not take part sends random values (RFC 9000, section 17.4): too many
+        // changes are then too close.
         self.least_ns.filter(|_| far >= 2 && far > 2 * near)
     }
 }
