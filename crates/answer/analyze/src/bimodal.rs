@@ -59,6 +59,7 @@ impl LogTimeSums {
     }
 
     fn variance(&self) -> f64 {
+        // Rounding may make it negative where all values are equal.
         (self.squares / self.n - self.mean().powi(2)).max(0.0)
     }
 }
@@ -73,6 +74,7 @@ fn split(weights: &[(f64, f64)]) -> Option<(LogTimeSums, LogTimeSums)> {
         });
     let mut low = LogTimeSums::default();
     let mut best: Option<(f64, LogTimeSums)> = None;
+    // Without the last value, so that the high group is never empty.
     for (value, n) in &weights[..weights.len().saturating_sub(1)] {
         low = low.plus(*value, *n);
         let high = all.without(low);
@@ -88,6 +90,8 @@ fn split(weights: &[(f64, f64)]) -> Option<(LogTimeSums, LogTimeSums)> {
 fn apart(low: &LogTimeSums, high: &LogTimeSums) -> bool {
     let shares = low.n.min(high.n) / (low.n + high.n);
     let distance = high.mean() - low.mean();
+    // Ashman's D is sqrt(2) x distance / spread; below it is multiplied out, as the spread may be
+    // 0.
     let spread = (low.variance() + high.variance()).sqrt();
     shares >= LEAST_SHARE
         && distance >= LEAST_FACTOR.ln()

@@ -94,6 +94,7 @@ pub fn measure_concurrency(blocked: &[Blocked]) -> Option<ConcurrentBlocking> {
         .flat_map(|one| &one.intervals)
         .flat_map(|(from, to)| [(*from, 1), (*to, -1)])
         .collect();
+    // Of one moment, ends come first: intervals that touch do not overlap.
     changes.sort_unstable();
     let (mut at_once, mut since, mut several) = (0, from, 0);
     for (at, change) in changes {
@@ -146,6 +147,7 @@ fn of_server(group: u32, mut transits: Vec<(u64, u64)>) -> Option<Blocked> {
         gaps.push((transits[at - 1].0.max(earliest), transits[at].0));
     }
     gaps.reverse();
+    // No unit departs after it arrives, so no gap is negative.
     let mut lengths: Vec<i64> = gaps
         .iter()
         .map(|(from, to)| (to - from) as i64)
@@ -204,6 +206,7 @@ fn held(a: &Blocked, b: &Blocked, from: u64, to: u64) -> Synchrony {
     let [mut one, other] = [a, b].map(|blocked| relative(&blocked.intervals, from));
     let observed = overlap(&one, &other);
     let shifts = (STEPS / (one.len() + other.len()) as u64).clamp(99, SHIFTS);
+    // The observed position counts as one of the shifts: p is never 0.
     let (mut as_much, mut sum) = (1_u64, 0.0);
     for shift in 1..=shifts {
         let by = (u128::from(span) * u128::from(shift) / u128::from(shifts + 1)) as u64;

@@ -106,6 +106,7 @@ impl<'i> Causality<'i> {
         let fits = fitting
             .iter()
             .map(|pair| (*pair, ClockCorrection::default()));
+        // A pair that proves an offset goes before one whose times merely fit.
         let steps: Vec<(&HostPairExchanges, ClockCorrection)> =
             wrong.into_iter().chain(fits).collect();
         while let Some((pair, clock)) = steps.iter().find(|(pair, _)| {
@@ -170,6 +171,7 @@ fn verdict(pair: &HostPairExchanges) -> ClockVerdict {
     if exchanges.len() < FEWEST || pair.fits() {
         return ClockVerdict::Fits;
     }
+    // No offset puts the one within the other: that says nothing about a clock.
     if !pair.encloses() {
         return ClockVerdict::Fits;
     }

@@ -167,6 +167,7 @@ fn slowest(lifelines: &Lifelines, count: usize) -> Vec<u32> {
     let arrived = (0_u32..)
         .zip(&lifelines.lines)
         .filter(|(_, line)| line.has_arrived() && !lifelines.is_connection(line));
+    // Negative, so that the slowest come first, and of equal ones the first line.
     let mut lines: Vec<(i64, u32)> = arrived
         .map(|(number, line)| (-lifeline_duration_ns(lifelines, line), number))
         .collect();

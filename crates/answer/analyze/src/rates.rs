@@ -273,6 +273,7 @@ struct RateSums {
 impl RateSums {
     fn add(&mut self, side: TransferSide, moments: &[UnitObservation]) {
         self.units += moments.len() as u64;
+        // A list of moments is made with its first one, so none is empty.
         self.gaps += moments.len() as u64 - 1;
         self.elapsed_ns += moments[moments.len() - 1].at_ns - moments[0].at_ns;
         self.jitters_ns.extend(jitter_ns(moments));

@@ -40,6 +40,7 @@ impl SampleStatistics {
         sorted.sort_unstable_by(f64::total_cmp);
         let (min, max) = (*sorted.first()?, *sorted.last()?);
         let n = sorted.len();
+        // Rounding may put the mean of equal values beside them.
         let mean = (sorted.iter().sum::<f64>() / to_f64(n as u64)).clamp(min, max);
         let squares: f64 = sorted.iter().map(|value| (value - mean).powi(2)).sum();
         let sd = (n > 1).then(|| (squares / to_f64(n as u64 - 1)).sqrt());
@@ -162,6 +163,7 @@ fn interval(n: u64, mean: f64, sd: Option<f64>) -> Option<(f64, f64)> {
 
 fn deviation(histogram: &Histogram, n: u64) -> f64 {
     let sum = to_f64(histogram.sum);
+    // Rounding may make it negative where all values are equal.
     ((histogram.squares - sum * sum / to_f64(n)).max(0.0) / to_f64(n - 1)).sqrt()
 }
 
@@ -222,6 +224,7 @@ pub fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
     let middle = values.len() / 2;
     let upper = *values.get(middle)?;
+    // `get` has found a value, so there is at least one.
     let lower = values[(values.len() - 1) / 2];
     Some(f64::midpoint(lower, upper))
 }

@@ -65,6 +65,7 @@ impl Chains {
             };
             for (child, parent) in [(trace, unit), (unit, trace)] {
                 let (inner, outer) = (spans[*child], spans[*parent]);
+                // Of two equal spans, either could be the parent of the other.
                 if outer.0 <= inner.0 && inner.1 <= outer.1 && inner != outer {
                     parent_of.entry(*child).or_insert(*parent);
                 }

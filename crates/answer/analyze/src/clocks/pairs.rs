@@ -159,6 +159,7 @@ impl UnitSightings {
             return;
         }
         let unit = hash(table.value(row, UNIT));
+        // Rotated, so that a span with its unit's own id does not cancel out.
         let of_unit = |id: EventValue<'_>| unit ^ hash(id).rotate_left(1);
         let new = SpanSighting {
             host,

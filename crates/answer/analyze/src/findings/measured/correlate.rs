@@ -105,6 +105,7 @@ pub(crate) fn by_rate(log: &FindingEventLog<'_>, waits: &[ReceiveWait], rows: &[
     }
     let times: Vec<u64> = rows.iter().map(|row| log.at(*row)).collect();
     let rate = to_f64(rows.len() as u64) / span;
+    // At a constant rate, the probability of at least one event in a wait of this length.
     let chance = long
         .iter()
         .map(|wait| 1.0 - (-rate * wait.seconds()).exp())
@@ -119,6 +120,7 @@ pub(crate) fn by_rate(log: &FindingEventLog<'_>, waits: &[ReceiveWait], rows: &[
     }
     let (n, chance) = (long.len() as u64, chance.clamp(1e-12, 1.0 - 1e-12));
     let by_chance = match Binomial::new(chance, n) {
+        // The probability of as many or more.
         Ok(binomial) if found.waits > 0 => binomial.sf(found.waits - 1),
         _ => 1.0,
     };
@@ -126,6 +128,7 @@ pub(crate) fn by_rate(log: &FindingEventLog<'_>, waits: &[ReceiveWait], rows: &[
         return Explained::default();
     }
     // Some of the waits with an event contain it by chance: they are subtracted.
+    // Solved from: found = real + (n - real) x chance.
     let real_ones = (to_f64(found.waits) - to_f64(n) * chance) / (1.0 - chance);
     found.seconds *= (real_ones / to_f64(found.waits)).clamp(0.0, 1.0);
     found.confidence = 0.9 * (1.0 - by_chance / SIGNIFICANT).max(0.5);

@@ -43,6 +43,7 @@ pub(crate) fn estimate_time_shares(
         let receive_window = take(counts.kept_back(counts.window_s, window, trip, basis));
         let buffer = part.setting_of(side, "send_buffer").map(to_f64);
         let send_buffer = take(counts.kept_back(counts.buffer_s, buffer, trip, basis));
+        // Nothing counts this time, so it gets all that the others leave.
         let recovery = if counts.sent_again > 0 {
             take(1.0)
         } else {

@@ -287,6 +287,7 @@ fn recovery_s(part: &MeasuredPart<'_>) -> f64 {
     let back = if part.plan.stack.word("congestion") == Some("reno") {
         reno
     } else {
+        // Where Reno is faster, CUBIC follows it (RFC 9438, section 4.3).
         cubic.min(reno.max(trip))
     };
     // The loss may also be repaired by a timeout, which takes at least this long.
