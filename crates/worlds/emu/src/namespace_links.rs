@@ -149,6 +149,7 @@ impl HostVethPair<'_> {
     fn address(&self) -> AddressMessage {
         let mut message = AddressMessage::default();
         message.header.family = AddressFamily::Inet;
+        // No subnet: everything goes to the gateway.
         message.header.prefix_len = 32;
         message.header.index = ETH0;
         let address = IpAddr::V4(self.address);
@@ -181,6 +182,7 @@ fn route(to: Option<Ipv4Addr>, mtu: u32) -> RouteMessage {
     message.header.protocol = RouteProtocol::Static;
     message.header.scope = RouteScope::Universe;
     message.header.kind = RouteType::Unicast;
+    // The gateway is in none of the host's subnets.
     message.header.flags = RouteFlags::Onlink;
     message.attributes = vec![
         RouteAttribute::Oif(ETH0),

@@ -97,6 +97,7 @@ impl Rtnl {
                 let answer = NetlinkMessage::<Message>::deserialize(answers);
                 let answer = answer.map_err(|e| lost(io::Error::other(e.to_string())))?;
                 left -= confirmed(what, &answer)?;
+                // At least 4: a length of 0 would read this answer for ever.
                 let length = (answer.header.length as usize).next_multiple_of(4).max(4);
                 answers = answers.get(length..).unwrap_or_default();
             }

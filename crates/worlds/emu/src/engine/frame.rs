@@ -36,6 +36,7 @@ pub(crate) struct VnetFrame {
 impl VnetFrame {
     /// The frame in the first `length` bytes of the buffer, with its header as read by [`header::read`].
     pub(crate) fn new(buffer: PooledBuffer, length: usize, header: &EmulatedFrameHeader) -> Self {
+        // Padding behind a train would become data of its last segment.
         let length = if header.segments.count > 1 {
             header.end
         } else {
@@ -91,6 +92,7 @@ impl VnetFrame {
             return rest;
         }
         let mut first = self.copy_of([&self.bytes()[..headers], front]);
+        // The headers move up to the data, perhaps over themselves: hence the copy.
         let mut copy = [0; LONGEST_HEADERS];
         copy[..headers].copy_from_slice(&self.bytes()[..headers]);
         self.start += behind as u32;
@@ -106,6 +108,7 @@ impl VnetFrame {
         let frame = self.bytes_mut();
         let total = (frame.len() - NETWORK) as u16;
         put(frame, NETWORK + 2, total);
+        // As segmentation in the kernel counts it.
         let identification = read_u16(frame, NETWORK + 4).wrapping_add(before as u16);
         put(frame, NETWORK + 4, identification);
         sum_ip(frame, ip);
@@ -113,6 +116,7 @@ impl VnetFrame {
         let checksum = match transport {
             TransportHeaderKind::Tcp => {
                 advance(frame, segment + 4, (before * full) as u32);
+                // As the kernel cuts: FIN and PSH stay on the last segment, CWR on the first.
                 let keep = !(if last { 0 } else { FIN | PSH } | if first { 0 } else { CWR });
                 frame[segment + 13] &= keep;
                 16
@@ -163,6 +167,7 @@ fn describe(frame: &mut [u8], offload: Offload) {
     let mark = if reduced { frame[1] & GSO_ECN } else { 0 };
     frame[0] |= NEEDS_CHECKSUM;
     frame[1] = if several { kind | mark } else { GSO_NONE };
+    // The fields hdr_len, gso_size, csum_start and csum_offset.
     put_native(frame, 2, (offload.data - VIRTIO) as u16);
     put_native(frame, 4, if several { offload.full as u16 } else { 0 });
     put_native(frame, 6, (offload.segment - VIRTIO) as u16);
@@ -187,6 +192,7 @@ fn advance(frame: &mut [u8], at: usize, by: u32) {
 
 /// Folds a sum of 16-bit words into a one's complement sum of 16 bits (RFC 1071).
 fn fold(sum: u32) -> u16 {
+    // Twice is enough: the first time leaves at most one carry.
     let once = (sum & 0xffff) + (sum >> 16);
     ((once & 0xffff) + (once >> 16)) as u16
 }
@@ -231,6 +237,7 @@ impl PacketPayload for VnetFrame {
     fn mark(&mut self) {
         let frame = self.bytes_mut();
         let before = read_u16(frame, NETWORK);
+        // Both bits: congestion experienced (RFC 3168, section 5).
         frame[NETWORK + 1] |= 3;
         // RFC 1624: the sum changes by the difference.
         let sum = u32::from(!read_u16(frame, NETWORK + 10))

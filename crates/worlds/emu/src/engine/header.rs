@@ -95,6 +95,7 @@ pub(crate) fn read(frame: &[u8]) -> Result<EmulatedFrameHeader, Unsupported> {
     let packet = &frame[NETWORK..];
     let (ip, total) = lengths(packet).ok_or(Unsupported::Malformed)?;
     let packet = &packet[..total];
+    // An offset or the flag that more follow: the transport header may be elsewhere.
     let fragment = read_u16(packet, 6) & 0x3fff != 0;
     let (transport, header) = if fragment {
         (TransportHeaderKind::Other, 0)
@@ -180,6 +181,7 @@ fn flow(packet: &[u8], ip: usize, transport: TransportHeaderKind) -> u32 {
         pair(ip)
     };
     let addresses = pair(12) << 32 | pair(16);
+    // Multipliers of the golden ratio and of MurmurHash3; the upper half is mixed best.
     let mixed = (addresses
         ^ (ports << 8 | u64::from(packet[9])).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     .wrapping_mul(0xff51_afd7_ed55_8ccd);

@@ -64,6 +64,7 @@ pub(super) fn raise_priority(before: Option<ThreadSchedule>) -> String {
 impl EmulatorEngine {
     /// Forwards frames until `stop` is readable.
     pub fn run(&mut self, stop: BorrowedFd<'_>) -> io::Result<EmulatorReport> {
+        // The default slack of 50 us would make every sleep late.
         let slack = set_timer_slack(1);
         let before = schedule();
         self.mechanisms
@@ -199,6 +200,7 @@ impl EmulatorEngine {
             .machine
             .deadline()
             .map(|(due, _)| due.since(self.origin.now()).0);
+        // Sleeping is not that exact: the rest is spun.
         let due = due.map(|ns| match self.mechanisms.spins {
             true => ns.saturating_sub(self.options.spin.0),
             false => ns,
@@ -264,6 +266,7 @@ impl EmulatorEngine {
         } = arrived;
         let at = match stamp.filter(|_| believed) {
             Some(stamp) => match self.origin.instant(stamp) {
+                // The offset of the clocks has an error: no frame comes later than it is read.
                 Some(at) => at.min(now),
                 None => {
                     return self

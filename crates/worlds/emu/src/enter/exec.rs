@@ -73,6 +73,7 @@ pub fn exec(program: &HostProgram<'_>) -> Result<i32> {
         | CloneFlags::CLONE_NEWIPC;
     let lost = |what: &str| format!("setting up the program's environment ({what})");
     let parent = pipe2(OFlag::O_CLOEXEC).map_err(|e| error::call_failed("opening a pipe", e))?;
+    // Before the fork: both processes read signals from descriptors.
     let signals = Signals::block().map_err(|e| error::call_failed(&lost("signals"), e))?;
     // The number of threads is read in /proc, which is replaced afterwards.
     let child = {
@@ -81,6 +82,7 @@ pub fn exec(program: &HostProgram<'_>) -> Result<i32> {
         fork().map_err(|e| error::call_failed(&lost("processes"), e))?
     };
     if let Some(init) = child {
+        // Each process keeps one end: the child's shows when this process has ended.
         drop(parent.0);
         let ended = watch(init, &signals, program.lease);
         // The last program of the host takes the group with it.

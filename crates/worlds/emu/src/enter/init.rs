@@ -142,6 +142,7 @@ fn group(program: Pid) -> Vec<Pid> {
 fn group_of(process: Pid) -> Option<String> {
     let text = fs::read(format!("/proc/{process}/stat")).ok()?;
     let text = String::from_utf8_lossy(&text);
+    // The name before it may have any character, parentheses too.
     Some(text.rsplit_once(") ")?.1.split(' ').nth(2)?.to_owned())
 }
 
