@@ -330,6 +330,7 @@ impl<W: EndpointWorld> Endpoint<W> {
             if answered && measuring {
                 self.calls.record(self.world.between(before, after));
             }
+            // One reading of the clock serves both: the next call begins where this one ends.
             (before, since) = (after, after);
         }
         if cut {

@@ -53,6 +53,7 @@ impl DurationSamples {
         self.min = self.min.min(ns);
         self.max = self.max.max(ns);
         match &mut self.histogram {
+            // The histogram has no 0.
             Some(histogram) => histogram.saturating_record(ns.clamp(1, LONGEST)),
             None if self.exact.len() < EXACT => self.exact.push(ns),
             None => self.overflow(ns),
