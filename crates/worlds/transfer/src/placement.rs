@@ -78,6 +78,7 @@ impl PayloadPlacement {
                     length: packet.min(row - n * packet),
                 };
                 self.places.extend((0..wanted).map(place));
+                // Memory that ends within a packet: what follows would begin there.
                 if self.places.len() == most || row % packet > 0 && row as u64 != bytes {
                     return;
                 }

@@ -186,6 +186,8 @@ impl SealReceiveKeys {
     fn came(&mut self, epoch: u64) {
         if epoch > self.epoch {
             self.epoch = epoch;
+            // The last, the present and the next key are kept. No packet of a farther epoch can be
+            // opened, so the epoch moves on by one.
             self.keys[((epoch + 1) % 3) as usize] = self.direction.key(epoch + 1);
         }
     }
@@ -261,6 +263,7 @@ impl Seal {
         let Some(session) = &mut self.session else {
             return false;
         };
+        // A number that wraps would repeat a nonce.
         let Some(number) = session.number.checked_add(1) else {
             return false;
         };
@@ -327,6 +330,7 @@ impl Seal {
         {
             return SealVerdict::Forged;
         }
+        // Only now: a forged number must neither change keys nor close the window.
         session.back.came(epoch(number));
         session.window.mark(number);
         SealVerdict::Genuine

@@ -130,6 +130,7 @@ impl Udp {
     fn new(socket: Socket, options: UdpCarrierOptions, connected: bool) -> io::Result<Self> {
         let v6 = socket.local_addr()?.is_ipv6();
         widen(&socket, options)?;
+        // Not fragmented: one lost fragment would lose the whole packet.
         discover(socket.as_fd(), v6, libc::IP_PMTUDISC_DO)?;
         let joined_in = options.offload
             && socket_option::set_option(socket.as_fd(), libc::SOL_UDP, libc::UDP_GRO, 1).is_ok();
@@ -206,6 +207,7 @@ impl Udp {
                 self.facts.joined_out = JOINED_BEFORE;
                 Ok(true)
             }
+            // EIO: the route has no device to which checksums can be left.
             Some(libc::EIO | libc::EINVAL | libc::EOPNOTSUPP) if joined => {
                 self.facts.joined_out = 1;
                 self.counters.fallbacks += 1;
@@ -231,6 +233,7 @@ impl Udp {
         } else {
             self.facts.packet
         };
+        // Nothing shorter is left to be tried.
         if self.facts.joined_out == 1 && packet >= self.facts.packet {
             return Err(io::Error::from_raw_os_error(libc::EMSGSIZE));
         }
@@ -327,6 +330,8 @@ impl Udp {
             .incoming
             .many(self.socket.as_fd(), head, into, places, flags)?;
         for index in 0..messages {
+            // A slot is in the head of its own index: once a message was cut or copied, indices
+            // differ and all further ones are copied.
             let message = self.incoming.message(index);
             let place = places.get(index);
             if message.cut {

@@ -66,6 +66,7 @@ impl UdpSendBuffers {
             writer.end_message(if heads.len() > 1 { segment } else { 0 });
         }
         let sent = writer.send(socket, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)?;
+        // All messages but the last have this many packets.
         Ok((sent * joined).min(packets))
     }
 
