@@ -123,6 +123,7 @@ impl AnalysisQueue {
             let mut analysis = match self.analysis.try_lock() {
                 Ok(analysis) => analysis,
                 Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                // The worker is at it already.
                 Err(TryLockError::WouldBlock) => return Ok(()),
             };
             if !self.step(&mut analysis)? {
@@ -164,6 +165,7 @@ impl AnalysisQueue {
             self.lower();
         }
         loop {
+            // Locked before a reading is taken, so that readings are analysed in their order.
             let mut analysis = self.analysis.lock().unwrap_or_else(PoisonError::into_inner);
             if self.step(&mut analysis)? {
                 continue;

@@ -76,6 +76,7 @@ impl CallPackets {
         let is_client = match (local.port() >= EPHEMERAL, remote.port() >= EPHEMERAL) {
             (true, false) => true,
             (false, true) => false,
+            // Otherwise a guess, but the same one at both ends.
             _ => local.port() > remote.port(),
         };
         let ends = match is_client {
@@ -107,6 +108,7 @@ impl CallPackets {
                 true => [one.sent, one.received],
                 false => [one.received, one.sent],
             };
+            // A SYN takes the first number.
             let numbers = numbers.map(|number| number.wrapping_add(1));
             packets.push(one.packet(sent, PUSH | ACK, numbers, piece));
             one.advance(sent, u32::try_from(piece.len()).unwrap_or(u32::MAX));

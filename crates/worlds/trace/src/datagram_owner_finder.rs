@@ -39,6 +39,7 @@ impl DatagramOwnerFinder {
         let namespace = |host: &TracedHost| match &host.net {
             None => "self".to_owned(),
             Some((path, _)) => {
+                // `/proc/PID/ns/net`.
                 let process = path.iter().nth(2).unwrap_or_default();
                 process.to_string_lossy().into_owned()
             }
@@ -54,6 +55,7 @@ impl DatagramOwnerFinder {
         let Some((from, to)) = read_ends(packet.bytes) else {
             return;
         };
+        // Either end may be of this host.
         for ends in [(from, to), (to, from)] {
             if self.known.contains(&(host, ends)) {
                 continue;
