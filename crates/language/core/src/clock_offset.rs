@@ -206,6 +206,7 @@ fn cut(corners: &[OffsetLine], inside: impl Fn(OffsetLine) -> f64) -> Vec<Offset
             kept.push(here);
         }
         if (a < 0.0) != (b < 0.0) {
+            // The corners are on different sides, so a - b is not 0.
             let share = a / (a - b);
             let between = |from: f64, to: f64| from + (to - from) * share;
             kept.push(OffsetLine {

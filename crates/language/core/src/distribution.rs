@@ -223,6 +223,7 @@ impl Distribution {
             Self::Exponential(mean) => mean * core::f64::consts::LN_2,
             Self::Bivalue(first, second, p) => *(if *p >= 0.5 { first } else { second }),
             Self::Pareto(scale, shape) => scale * libm::exp2(1.0 / shape),
+            // The exponential of the logarithm's mean.
             Self::Lognormal(mean, sd) => mean / libm::sqrt(1.0 + (sd / mean) * (sd / mean)),
             Self::Triangular(least, mode, most) => triangular([*least, *mode, *most], 0.5),
             Self::Empirical(values) => {
@@ -246,6 +247,7 @@ fn rectified_normal(mean: f64, sd: f64) -> f64 {
         return mean.max(0.0);
     }
     let z = mean / sd;
+    // Phi(z), in a form that keeps small values exact.
     let below = 0.5 * libm::erfc(-z / core::f64::consts::SQRT_2);
     let density = libm::exp(-z * z / 2.0) / libm::sqrt(2.0 * core::f64::consts::PI);
     mean * below + sd * density

@@ -93,6 +93,7 @@ pub fn find_factor(table: &[(&str, f64)], name: &str) -> Option<f64> {
 pub fn format_time(seconds: f64) -> String {
     let (value, unit) = match seconds.abs() {
         0.0 => (0.0, "s"),
+        // Just below the unit, three digits would be rounded up to 1000 of the smaller one.
         s if s < 0.999_5e-6 => (seconds * 1e9, "ns"),
         s if s < 0.999_5e-3 => (seconds * 1e6, "us"),
         s if s < 0.999_5 => (seconds * 1e3, "ms"),
@@ -149,6 +150,7 @@ pub fn per_second(value: f64) -> String {
 #[must_use]
 pub fn three_digits(value: f64) -> String {
     match value.abs() {
+        // Just below a power of ten, rounding adds a digit.
         v if v >= 99.95 => format!("{value:.0}"),
         v if v >= 9.995 => format!("{value:.1}"),
         0.0 => String::from("0"),

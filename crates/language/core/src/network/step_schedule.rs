@@ -27,6 +27,7 @@ impl<T> StepSchedule<T> {
             .period
             .filter(|period| period.0 > 0)
             .map_or(now.0, |period| now.0 % period.0);
+        // The first step is at 0: it holds from the beginning.
         self.steps
             .partition_point(|(from, _)| from.0 <= within)
             .saturating_sub(1)
