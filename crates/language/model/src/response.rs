@@ -76,6 +76,7 @@ impl Packets {
     #[must_use]
     pub const fn of(bytes: u64, segment_bytes: u64, header_bytes: u64) -> Self {
         let segment = if segment_bytes == 0 { 1 } else { segment_bytes };
+        // A message of whole segments has a full last packet.
         let full = bytes.saturating_sub(1) / segment;
         Self {
             full,

@@ -97,6 +97,7 @@ impl ImpPathLine {
     /// wait for routing messages.
     fn packet_s(&self, bits: f64) -> f64 {
         let routing = PACKET_BITS / self.bit_s;
+        // The share of the time that a routing message takes, times half its length.
         let waits = routing * routing / (2.0 * ROUTING_S);
         let processors = CYCLES_OUT * self.cycles_s.0 + CYCLES_IN * self.cycles_s.1;
         waits + (bits + OVERHEAD_BITS) / self.bit_s + self.delay_s + processors
@@ -307,6 +308,7 @@ impl ImpPath {
     /// The data rate of full messages that the slowest part of the path carries, bit/s.
     fn carries_bit_s(&self) -> f64 {
         let bits = HEADER_BITS + 8.0 * count_to_f64(MESSAGE_BYTES);
+        // A full message has eight packets.
         let message_s = 8.0 * self.slowest_s();
         8.0 * count_to_f64(MESSAGE_BYTES)
             / message_s
