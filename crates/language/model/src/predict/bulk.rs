@@ -310,10 +310,13 @@ impl ModelledFlow<'_> {
         }
         let sent = time_transfer(&SlowStartTransfer {
             bytes: rest,
+            // Each acknowledged segment lets two others go.
             initial_segments: 2 * segments,
             ..transfer
         })?;
         Some(SlowStartOutcome {
+            // The next round begins with its first acknowledgement, or once the first window has
+            // left.
             time_s: sent.time_s + first_s.max(transfer.rtt_s),
             rounds: sent.rounds + 1,
             ..sent

@@ -133,6 +133,7 @@ impl ModelledFlow<'_> {
             self.pipe(rate, rtt_s, values, &mut named);
             self.under_loss(rtt_s, p, values, &mut named);
         } else {
+            // Lost datagrams have used the path too.
             for (_, value) in &mut named {
                 *value = value.map(|value| value * (1.0 - p));
             }
