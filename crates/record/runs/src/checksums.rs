@@ -120,6 +120,7 @@ impl RowGroupChecksums {
     pub(crate) fn begin<W: Write + Send>(
         file: &mut SerializedFileWriter<Summed<W>>,
     ) -> Parquet<Self> {
+        // What is still buffered belongs before the first row group.
         file.flush()?;
         file.inner_mut().sum = Hasher::new();
         Ok(Self::default())

@@ -204,6 +204,7 @@ impl Old {
     /// Copies the new file over this one. Disk space for all of it is reserved before the first byte is overwritten.
     fn overwrite(mut self, new: &mut File) -> io::Result<()> {
         let length = new.metadata()?.len();
+        // Room first: a full disk must not leave half of the new file in the old one.
         if length > self.about.len()
             && let Err(cause) = posix_fallocate(&self.file, 0, length as i64)
         {
@@ -239,6 +240,7 @@ impl New {
             unnamed(directory, &Permissions::from_mode(0o600))
                 .map_or_else(stackline_guard::scratch::create_file, Ok)
         };
+        // A new file would leave the old contents under the other names.
         if old.is_some_and(|old| old.about.nlink() > 1) {
             return aside().map(Self::Aside);
         }
@@ -249,6 +251,7 @@ impl New {
             .permissions(permissions)
             .tempfile_in(directory)
         {
+            // The file may be written, but not its directory.
             Err(cause) if old.is_some() && cause.kind() == ErrorKind::PermissionDenied => {
                 aside().map(Self::Aside)
             }
@@ -323,6 +326,7 @@ fn unnamed(directory: &Path, permissions: &Permissions) -> Option<File> {
 
 /// Links a file without a name to a path.
 fn give_name(file: &File, path: &Path) -> io::Result<()> {
+    // Naming an unnamed file in this way needs no privilege (open(2), O_TMPFILE).
     let open = format!("/proc/self/fd/{}", file.as_raw_fd());
     linkat(
         AT_FDCWD,

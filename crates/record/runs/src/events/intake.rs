@@ -230,11 +230,13 @@ impl Intake {
         buckets.finish(self.held, &self.stop, |host, sorter| {
             settle(host, sorter, &self.scratch)
         })?;
+        // Asked last: everything before it can be given up.
         if !wanted() {
             return Err(Error::interrupted(
                 "its events were not kept: it was interrupted",
             ));
         }
+        // All are complete and synced before the first takes its place.
         for (made, to) in ready {
             fs::rename(&made, &to).map_err(|cause| Error::writing(&to, &cause))?;
         }

@@ -101,6 +101,7 @@ impl Sorter {
                 rows.partition_point(|row| at(*row) < further)
             });
             self.stop.check(count)?;
+            // The closest fit, so that the others can still take earlier events.
             let behind = self
                 .open
                 .iter()

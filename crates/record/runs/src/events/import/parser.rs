@@ -106,6 +106,7 @@ fn usual<'t>(
     if length == 0 || length > 9 || at > end {
         return None;
     }
+    // The column of times is signed: it ends in the year 2262.
     let at_ns = seconds
         .checked_mul(NANOS)?
         .checked_add(nanos)
@@ -209,6 +210,7 @@ fn value<'t>(bytes: &'t [u8], at: &mut usize, end: usize) -> Option<EventValue<'
     skip_blanks(bytes, at, end);
     let begin = *at;
     let (number, length) = digits(bytes, begin);
+    // A leading zero would be lost in a number: such a field is a text.
     let usual = length == 1 || (length > 1 && bytes[begin] != b'0');
     if usual && begin + length <= end {
         *at = begin + length;
@@ -272,6 +274,7 @@ fn eight_digits(bytes: [u8; 8]) -> (u64, usize) {
     let word = u64::from_le_bytes(bytes);
     // A byte's highest bit is set if the byte is not a digit. A carry may spoil the bits above the first such byte,
     // which are not used.
+    // 0x46 carries for what is above `9`, 0x30 borrows for what is below `0`.
     let other = (word.wrapping_add(0x4646_4646_4646_4646)
         | word.wrapping_sub(0x3030_3030_3030_3030))
         & 0x8080_8080_8080_8080;
@@ -294,6 +297,7 @@ fn few_digits(bytes: &[u8], at: usize) -> (u64, usize) {
         .unwrap_or_default()
         .iter()
         .take_while(|byte| byte.is_ascii_digit())
+        // The nineteenth only shows that there are more than 18.
         .take(19);
     let (value, length) = digits.fold((0_u64, 0), |(value, length), digit| {
         (

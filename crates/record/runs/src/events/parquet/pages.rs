@@ -47,6 +47,7 @@ impl Pages {
                     Some(texts) => {
                         *buf = texts.lock().dictionary(plain(buf, Some(*num_values))?)?
                     }
+                    // Numbers have eight bytes.
                     None => (buf.len() / 8 >= *num_values as usize).then_some(())?,
                 }
                 self.has_dictionary = true;
@@ -61,6 +62,7 @@ impl Pages {
                 let mut levels = 0..0;
                 if self.optional {
                     (*def_level_encoding == Encoding::RLE).then_some(())?;
+                    // In pages of the first version the levels follow their length.
                     levels = 4..4 + u32::from_le_bytes(*buf.first_chunk()?) as usize;
                 }
                 self.values(encoding, buf, levels, *num_values)?;
@@ -175,12 +177,14 @@ fn differences(mut bytes: &[u8]) -> Option<u64> {
         number(&mut bytes)?,
     );
     number(&mut bytes)?;
+    // With these bounds nothing below overflows, and no part is empty.
     (block <= 1 << 20 && (1..=block).contains(&parts)).then_some(())?;
     let (part, mut left) = (block / parts, count.saturating_sub(1));
     while left > 0 {
         number(&mut bytes)?;
         let (widths, rest) = bytes.split_at_checked(parts as usize)?;
         bytes = rest;
+        // Widths of parts behind the last number may be anything.
         for width in widths.iter().take(left.div_ceil(part) as usize) {
             bytes = bytes
                 .get((u64::from(*width) * part / 8) as usize..)
@@ -244,6 +248,7 @@ pub(super) struct ColumnTextList {
 impl ColumnTextList {
     /// Takes the texts of the dictionary page. Returns the page with numbers instead.
     fn dictionary(&mut self, texts: Vec<Box<str>>) -> Option<Bytes> {
+        // A column chunk has one dictionary, and that comes first.
         self.texts.is_empty().then_some(())?;
         (self.of_dictionary, self.page) = (texts.len(), texts.len());
         self.texts = texts;
