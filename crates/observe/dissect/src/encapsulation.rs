@@ -215,7 +215,7 @@ fn is_ip(data: &[u8], at: usize) -> bool {
 fn tunnel(data: &[u8], at: usize) -> Option<(usize, NextHeader)> {
     let (protocol, at) = behind_ip(data, at)?;
     match protocol {
-        // 41|4 is IPv4 in IP, 41 IPv6 in IP, 47 GRE, 17 UDP.
+        // 4 is IPv4 in IP, 41 IPv6 in IP, 47 GRE, 17 UDP.
         4 | 41 => is_ip(data, at).then_some((at, NextHeader::Ip)),
         47 => gre(data, at),
         17 => {

@@ -73,13 +73,13 @@ impl ExpectedMysqlPacket {
     /// The first packet of the response to a command.
     pub(super) const fn of(command: u8) -> Self {
         match command {
-            // 0x0a|COM_QUERY, COM_PROCESS_INFO, COM_STMT_EXECUTE, and MariaDB's bulk execution.
+            // COM_QUERY, COM_PROCESS_INFO, COM_STMT_EXECUTE, and MariaDB's bulk execution.
             0x03 | 0x0a | 0x17 | 0xfa => Self::First,
             0x16 => Self::Prepared,
-            // 0x1c|COM_FIELD_LIST and COM_STMT_FETCH: rows without a head.
+            // COM_FIELD_LIST and COM_STMT_FETCH: rows without a head.
             0x04 | 0x1c => Self::Rows(0),
             0x11 => Self::Login,
-            // 0x1e|COM_BINLOG_DUMP and COM_BINLOG_DUMP_GTID.
+            // COM_BINLOG_DUMP and COM_BINLOG_DUMP_GTID.
             0x12 | 0x1e => Self::Events,
             0x02 | 0x05..=0x09 | 0x0c..=0x0e | 0x14 | 0x15 | 0x1a | 0x1b | 0x1f => Self::Single,
             _ => Self::Unknown,
