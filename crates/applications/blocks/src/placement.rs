@@ -29,6 +29,8 @@ impl BlockPlacementPolicy {
         let disks = disks.max(1) as u64;
         let at = match self {
             Self::RoundRobin => number % disks,
+            // Hashed before the seed is mixed in: else near seeds would only swap neighbours'
+            // disks.
             Self::Random(seed) => scattered(seed ^ scattered(number)) % disks,
             Self::Hash => scattered(number) % disks,
             Self::Tiles => {

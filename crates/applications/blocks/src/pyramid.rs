@@ -60,6 +60,7 @@ impl Pyramid {
     /// The number of tiles at one level.
     const fn tiles_of(&self, level: u8) -> u64 {
         let (columns, rows) = self.grid(level);
+        // Two factors below 2^32: the product fits.
         columns as u64 * rows as u64
     }
 
@@ -101,6 +102,7 @@ impl Pyramid {
         for level in 0..self.levels() {
             let of_level = self.tiles_of(level);
             if rest < of_level {
+                // Not 0: the level has at least this tile.
                 let columns = u64::from(self.grid(level).0);
                 return Some(Tile {
                     level,

@@ -135,6 +135,7 @@ impl PyramidViewer {
                     );
                     let distance = sqrt(dx * dx + dy * dy);
                     let mut off = fabs(atan2(dy, dx) - heading) % core::f64::consts::TAU;
+                    // The angle between both directions, whichever way round.
                     if off > core::f64::consts::PI {
                         off = core::f64::consts::TAU - off;
                     }

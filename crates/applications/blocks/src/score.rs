@@ -173,6 +173,7 @@ impl Score {
     #[must_use]
     pub fn unanswered(&self) -> u64 {
         let flushed: u64 = self.servers.values().map(|server| server.flushed).sum();
+        // A block that came twice counts as late, too: it must not hide one that is pending.
         self.requested
             .saturating_sub(self.delivered + self.late + self.missing + flushed)
             .max(self.pending)

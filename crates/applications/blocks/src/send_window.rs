@@ -148,6 +148,7 @@ impl BlockSendWindow {
         let held_back = !self.may_begin();
         self.acked = acked.saturating_sub(self.first_acked).min(self.handed);
         let (since, before) = *self.measured.get_or_insert((now, self.acked));
+        // Held back by the old figure, empty by the new one: only the bound limited it.
         self.starved |= held_back && self.held() == 0;
         let span = now.since(since);
         let shared = self.is_slow() && !self.starved;
@@ -190,6 +191,7 @@ impl BlockSendWindow {
     /// After what time enough is acknowledged for another part, if the path keeps its rate.
     #[must_use]
     pub fn look_again(&self) -> Duration {
+        // One byte more: `may_begin` asks for less than the bound, not for as much.
         let over = self.held().saturating_sub(self.bound) + 1;
         let ns = u128::from(over) * 1_000_000_000 / u128::from(self.rate().max(1));
         Duration(u64::try_from(ns).unwrap_or(u64::MAX)).clamp(LOOKS.0, LOOKS.1)

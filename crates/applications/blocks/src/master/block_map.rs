@@ -71,6 +71,7 @@ impl SetBlockMap {
         let at = (number % TABLE) as usize;
         table.checksums[at] = row.checksum;
         let spots = &mut table.spots[at * replicas..(at + 1) * replicas];
+        // A set has at least one copy of each block (`BlockSet::fault`).
         let new = spots[0].server == u16::MAX;
         spots.fill(NOWHERE);
         for (spot, place) in spots.iter_mut().zip(&row.places) {

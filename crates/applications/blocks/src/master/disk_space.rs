@@ -64,6 +64,7 @@ impl Space {
 
     /// The beginning of the first hole that can take that many bytes.
     fn hole(&self, bytes: u32, now: Instant) -> Option<u64> {
+        // A disk may come back smaller: a hole may lie behind its end.
         let (slot, capacity) = (slot(bytes), self.about.capacity);
         let fits = |at: u64, hole: &Hole| {
             hole.from <= now && hole.end - at >= slot && at + slot <= capacity
@@ -92,12 +93,14 @@ impl Space {
     /// Makes a part of the disk a hole, which may be used from the moment `from` on.
     pub(crate) fn give_back(&mut self, begin: u64, end: u64, from: Instant) {
         let (mut begin, mut end) = (begin, end.min(self.next));
+        // The first page of a disk holds no blocks.
         let is_within = begin < end && begin >= ALIGNMENT;
         let overlaps = self
             .holes
             .range(..end)
             .next_back()
             .is_some_and(|(_, hole)| hole.end > begin);
+        // A place that comes back twice must not be allocated twice.
         if !is_within || overlaps {
             return;
         }
@@ -121,6 +124,7 @@ impl Space {
             self.holes.remove(&end);
             end = hole.end;
         }
+        // Beyond the limit the place stays allocated: it is lost, but never used twice.
         if self.holes.len() < limits::MOST_HOLES || self.holes.contains_key(&begin) {
             self.holes.insert(begin, Hole { end, from });
         }

@@ -109,7 +109,10 @@ impl BlockWriteKey {
         connector: &[u8; 16],
         acceptor: &[u8; 16],
     ) -> Option<Hmac<Sha256>> {
+        // HMAC takes keys of any length (RFC 2104, section 2): this does not fail.
         let mut mac = <Hmac<Sha256> as Mac>::new_from_slice(&self.0).ok()?;
+        // All of fixed length, so that no two inputs run together to the same bytes. With the side
+        // among them, a proof cannot be sent back as the other side's.
         mac.update(b"stackline blocks 1");
         mac.update(&[u8::from(accepting), role as u8]);
         mac.update(connector);

@@ -139,6 +139,7 @@ impl Message {
         to.extend_from_slice(&[0; HEAD - 1]);
         self.kind().put(to);
         self.put_body(to);
+        // The length counts what follows it.
         let length = (to.len() - at - (HEAD - 1)) as u32;
         to[at..at + HEAD - 1].copy_from_slice(&length.to_be_bytes());
     }
