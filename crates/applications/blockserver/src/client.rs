@@ -201,6 +201,7 @@ impl BlockClient {
             BlockPeerRole::Client
         };
         let (receiver, sender) = connection::connect(master, role, options.key.as_ref(), None)?;
+        // Units count on from here: clients start at least 2^20 apart, and far below 2^64.
         let drawn = || (crate::key::generate_identity().unwrap_or(1) as u64 >> 24) << 20;
         let first_unit = options.first_unit.unwrap_or_else(drawn);
         let capture = options
@@ -301,6 +302,7 @@ impl BlockClient {
             let Message::Mapped(mapped) = answer else {
                 return Err(refusal(&answer));
             };
+            // An empty answer would be asked for again without end.
             if mapped.rows.is_empty() {
                 break;
             }
@@ -337,6 +339,7 @@ impl BlockClient {
             let left =
                 until.map(|until| until.saturating_duration_since(std::time::Instant::now()));
             let (mut event, before) = self.shared.events.take(left)?;
+            // It was withdrawn after the event had been queued.
             let is_old = |set: u32| lock(&self.shared.known).withdrawals(set) > before;
             match &mut event {
                 BlockClientEvent::Block(block) => {
@@ -597,6 +600,7 @@ impl BlockClientShared {
     fn ask(&self, question: impl FnOnce(u32) -> Message) -> Result<Message> {
         let request = self.next_request.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = mpsc::sync_channel(1);
+        // Before the request leaves: the answer may come before `send` returns.
         lock(&self.answers).insert(request, answer);
         let result = self.send(&question(request)).and_then(|()| {
             answered.recv_timeout(ANSWER).map_err(|why| match why {
@@ -624,6 +628,7 @@ impl BlockClientShared {
     /// Handles a block that has come: checks it, and reports it.
     fn came(&self, head: BlockHead, data: Vec<u8>) {
         let at = now();
+        // What was dropped on arrival cannot be compared.
         if self.options.check && !self.options.discard && crc32fast::hash(&data) != head.checksum {
             return self.try_elsewhere(
                 head.set,
@@ -670,6 +675,7 @@ impl BlockClientShared {
                 true => known.machine.take_back(set, number),
                 false => known.machine.drop_block(set, number, None),
             };
+            // Nobody waits for it any more: neither another copy nor a report is needed.
             if !was_wanted {
                 return;
             }
@@ -679,6 +685,7 @@ impl BlockClientShared {
             }
             (has_others, known.withdrawals(set))
         };
+        // The lock is free again by now: a request takes it, too.
         if again && self.request(set, vec![number], false, true).is_ok() {
             return;
         }

@@ -97,7 +97,10 @@ impl BlockDatagramSender {
             .map_or(USUAL_MTU, |mtu| mtu as usize);
         let header = PART + if rtp { RTP } else { 0 };
         let below = if to.is_ipv4() { HEADERS.0 } else { HEADERS.1 };
-        let datagram = mtu.saturating_sub(below).clamp(header + 64, AT_ONCE.0 / 2);
+        let datagram = mtu
+            .saturating_sub(below)
+            // Loopback's MTU is 65,536: a datagram also has to fit into a message.
+            .clamp(header + 64, AT_ONCE.0 / 2);
         // With this option the kernel cuts each message into datagrams of this size.
         if !rtp {
             setsockopt(&socket, sockopt::UdpGsoSegment, &(datagram as i32))?;
@@ -199,6 +202,7 @@ impl BlockDatagramSender {
             .iter()
             .for_each(|(head, _)| head.put(&mut self.heads));
         let whole = self.carries + self.header + self.below;
+        // A message leaves as a whole: it must not exceed what may leave at a time.
         let at_once = self.pace.map_or(usize::MAX, |pace| pace.burst / whole);
         let datagrams = if self.rtp.is_some() {
             1
@@ -286,6 +290,7 @@ impl BlockDatagramSender {
         for at in (call.from..call.to).step_by(self.carries) {
             if let Some(rtp) = &mut self.rtp {
                 let last = at + self.carries >= all;
+                // The product exceeds 64 bits; a timestamp may wrap.
                 let ticks =
                     (u128::from(head.start_write) * u128::from(TICKS) / 1_000_000_000) as u32;
                 self.headers.push(VERSION);

@@ -72,6 +72,7 @@ fn read(
     mut take: impl FnMut(u64, Vec<u8>) -> Result<()>,
 ) -> Result<()> {
     let (first, end) = (numbers.start, numbers.end.min(set.about.blocks()));
+    // A set with a block size of 0 cannot be opened.
     let ahead = (AHEAD / u64::from(set.about.block_size)).clamp(8, limits::LONGEST_LIST as u64);
     let mut next = first;
     let mut heard = Instant::now();

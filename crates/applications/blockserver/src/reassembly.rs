@@ -131,11 +131,13 @@ impl BlockReassembly {
             .partial
             .entry(unit)
             .or_insert_with(|| Partial::new(all, if self.discard { 0 } else { all - BLOCK_HEAD }));
+        // A second copy, or a datagram of something else with this unit.
         if partial.all != all || partial.came.contains(&at) {
             return None;
         }
         partial.came.push(at);
         partial.put(at as usize, part, self.discard);
+        // More came than was missing: parts overlap, so it can never be known to be whole.
         partial.missing = partial
             .missing
             .checked_sub(part.len())
@@ -145,6 +147,7 @@ impl BlockReassembly {
         }
         let Partial { head, data, .. } = self.partial.remove(&unit)?;
         let head = BlockHead::take(&mut BlockWireReader::new(&head)).ok()?;
+        // The sum of the parts alone does not prove that they fit together.
         if head.unit != unit
             || head.length as usize != all - BLOCK_HEAD
             || !(self.discard || data.len() == all - BLOCK_HEAD)

@@ -166,6 +166,7 @@ impl<'r> SetReader<'r> {
         let before = self.bytes_before(numbers.start);
         write_file_by(path, |file| {
             let failed = |error: std::io::Error| unwritten(path, &error);
+            // A device does not take a length.
             if file.metadata().is_ok_and(|metadata| metadata.is_file()) {
                 file.set_len(bytes).map_err(failed)?;
             }
@@ -225,6 +226,7 @@ impl<'r> SetReader<'r> {
             .parent()
             .filter(|parent| !parent.as_os_str().is_empty())
             .unwrap_or(Path::new("."));
+        // Beside its final place: a rename does not cross file systems.
         let making = tempfile::Builder::new()
             .prefix(".blocks-")
             .tempdir_in(parent)
@@ -235,7 +237,9 @@ impl<'r> SetReader<'r> {
         })?;
         drop(parts);
         fs::set_permissions(making.path(), Permissions::from_mode(0o755)).map_err(failed)?;
+        // It replaces an empty directory (rename(2)).
         fs::rename(making.path(), path).map_err(failed)?;
+        // Nothing is left under the old name to be removed.
         let _ = making.keep();
         Ok(())
     }
@@ -267,6 +271,7 @@ impl FolderFileWriter {
                 .open(&path)?;
             file.set_len(part.bytes)?;
             if part.executable {
+                // Who may read it may execute it: so the umask counts for both.
                 let mode = file.metadata()?.permissions().mode();
                 file.set_permissions(Permissions::from_mode(mode | (mode & 0o444) >> 2))?;
             }

@@ -74,6 +74,7 @@ impl BlockSessionFigures {
         if score.missing > 0 {
             let _ = writeln!(out, "blocks that were not sent    {}", score.missing);
         }
+        // `unanswered` is never less than `pending`.
         let never = score.unanswered() - score.pending;
         if never > 0 {
             let _ = writeln!(out, "blocks that never arrived    {never}");

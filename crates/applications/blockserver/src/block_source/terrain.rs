@@ -52,10 +52,13 @@ impl Terrain {
     /// The heights of a tile's pixels and those around them, from about -1 to 1.
     fn heights(&self, tile: Tile) -> Vec<f32> {
         let step = 1_i64 << tile.level;
+        // The point before the first pixel, in the middle of what a pixel covers at this level.
         let origin = |tiles: u32| (i64::from(tiles) * SIDE as i64 - 1) * step + step / 2;
         let (left, top) = (origin(tile.column), origin(tile.row));
         let mut heights = vec![0.0; POINTS * POINTS];
+        // 1/2 + 1/4 + ... stays below 1.
         let (mut wavelength, mut share) = (self.longest(), 0.5);
+        // A wave shorter than two points cannot be shown: it would only be noise.
         while wavelength >= (2 * step).max(4) {
             self.add_octave(&mut heights, [left, top], step, wavelength, share);
             (wavelength, share) = (wavelength / 2, share / 2.0);
@@ -72,11 +75,13 @@ impl Terrain {
         share: f32,
     ) {
         let [left, top] = corner;
+        // Without it, each octave would repeat the lattice of the one before.
         let salt = scattered(self.seed ^ wavelength as u64);
         let across: Vec<(i64, f32)> = (0..POINTS as i64)
             .map(|at| place(left + at * step, wavelength))
             .collect();
         let first = across[0].0;
+        // One for the count itself, one for the lattice point after the last place.
         let count = (across[POINTS - 1].0 - first + 2) as usize;
         let lattice = |y: i64| -> Vec<f32> {
             (0..count as i64)
@@ -86,6 +91,7 @@ impl Terrain {
         let mut rows: Option<(i64, Vec<f32>, Vec<f32>)> = None;
         for (row, heights) in heights.chunks_exact_mut(POINTS).enumerate() {
             let (y, down) = place(top + row as i64 * step, wavelength);
+            // At fine levels many rows lie between the same two rows of the lattice.
             let (_, above, below) = match rows.take() {
                 Some(same) if same.0 == y => rows.insert(same),
                 Some((before, _, below)) if before + 1 == y => {
@@ -145,6 +151,7 @@ fn place(at: i64, wavelength: i64) -> (i64, f32) {
 /// The pseudo-random height of a lattice point, from -1 to 1.
 fn value(salt: u64, x: i64, y: i64) -> f32 {
     let bits = scattered(salt ^ scattered((x as u64) << 32 ^ (y as u64 & 0xffff_ffff)));
+    // 24 bits: as many as an `f32` holds exactly.
     (bits >> 40) as f32 / (1_u32 << 23) as f32 - 1.0
 }
 

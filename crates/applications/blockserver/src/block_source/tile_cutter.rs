@@ -85,6 +85,7 @@ impl Cutter {
             .copy_from_slice(&row[..level.width * PIXEL]);
         level.rows += 1;
         let is_last = level.rows == level.height;
+        // The last row of an odd height has no partner: it counts twice.
         let above = match level.odd.take() {
             _ if is_top => None,
             Some(first) => Some(halved(&first, row)),
@@ -103,6 +104,7 @@ impl Cutter {
     fn write_band(&mut self, at: usize) -> Result<()> {
         let level = &mut self.levels[at];
         let stride = level.width.next_multiple_of(SIDE) * PIXEL;
+        // At least one row has come.
         let row = ((level.rows - 1) / SIDE) as u32;
         let mut tile = vec![0; TILE_BYTES as usize];
         for column in 0..level.width.div_ceil(SIDE) {
@@ -118,11 +120,13 @@ impl Cutter {
                 row,
                 column: column as u32,
             });
+            // Every tile here has a number: the levels are those of `about`.
             let offset = number.unwrap_or(0) * u64::from(TILE_BYTES);
             self.file
                 .write_all_at(&tile, offset)
                 .map_err(|error| unwritten(&error))?;
         }
+        // The last band may have fewer rows: it must not show those of the one before.
         level.band.fill(0);
         Ok(())
     }
@@ -155,6 +159,7 @@ fn halved(first: &[u8], second: &[u8]) -> Vec<u8> {
     let mut row = Vec::with_capacity(first.len().div_ceil(2 * PIXEL) * PIXEL);
     for (a, b) in pairs {
         for colour in 0..PIXEL {
+            // The last column of an odd width counts twice.
             let right = if a.len() == 2 * PIXEL {
                 colour + PIXEL
             } else {
@@ -164,6 +169,7 @@ fn halved(first: &[u8], second: &[u8]) -> Vec<u8> {
                 .map(u16::from)
                 .iter()
                 .sum::<u16>();
+            // To the nearest: rounded down, each level would be a little darker.
             row.push(((sum + 2) / 4) as u8);
         }
     }

@@ -128,6 +128,7 @@ impl BlockMessageReceiver {
             Ok(0) => Err(self.over()),
             Ok(count) => {
                 self.until += count;
+                // Only a read that filled all the room leaves a doubt.
                 Ok(self.until == self.memory.len())
             }
             Err(Errno::EAGAIN) => Ok(false),
@@ -210,6 +211,7 @@ impl BlockMessageReceiver {
         let Some(([a, b, c, d, kind], rest)) = here.split_first_chunk::<HEAD>() else {
             return Ok(None);
         };
+        // The length counts the kind, which is taken off already.
         let length = message::parse_message_length([*a, *b, *c, *d], most).map_err(malformed)? - 1;
         let Some(body) = rest.get(..length) else {
             return Ok(None);
@@ -245,6 +247,7 @@ impl BlockMessageReceiver {
         }
         all.0.fetch_sub(before, Ordering::Relaxed);
         match all.0.fetch_add(now, Ordering::Relaxed) + now {
+            // A connection may always hold one read: a full counter must not stop short messages.
             too_much if too_much > limits::ALL_INCOMING && now > AT_ONCE as u64 => {
                 Err(BlockConnectionEnd::Broken(
                     "too much data from incomplete messages has arrived".into(),

@@ -184,7 +184,9 @@ impl GatewayRangeBody {
         let Some(mut data) = self.ready.pop_front() else {
             return Poll::Ready(Some(Err(io::Error::other("a range ends too early"))));
         };
+        // Only after a block has left the window is there room for more.
         self.ask();
+        // Only the first block has bytes before the range: afterwards this is 0.
         let skip = std::mem::take(&mut self.skip).min(data.len() as u64);
         let count = (data.len() as u64 - skip).min(self.left);
         self.left -= count;
@@ -248,6 +250,7 @@ impl GatewayListBody {
             return;
         }
         let count = self.rest.len().min(ahead - self.outstanding);
+        // A block that the set does not have counts as well: its event takes it off again.
         self.outstanding += count;
         let (to, over) = (&self.to, &self.over);
         let blocks = self.rest.drain(..count).filter_map(|number| {

@@ -91,6 +91,7 @@ impl Colours {
             } => Ok(Self::Samples(bands.into())),
             ColorType::Palette(8) => {
                 let map = decoder.get_tag_u16_vec(Tag::ColorMap).map_err(unreadable)?;
+                // All reds come first, then all greens, then all blues, of 16 bits each.
                 let third = map.len() / 3;
                 let colour =
                     |index: usize| [0, 1, 2].map(|colour| (map[colour * third + index] >> 8) as u8);
