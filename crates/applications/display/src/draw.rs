@@ -28,6 +28,7 @@ impl SymbolPlacement {
     #[must_use]
     pub const fn point(&self, point: PixelPoint) -> PixelPoint {
         let (x, y) = point;
+        // The coordinates of an item are short: unscaled, they need no limit.
         if self.scale == ONE as i32 && self.turns == 0 {
             return (self.at.0 + x, self.at.1 + y);
         }
@@ -48,6 +49,7 @@ impl SymbolPlacement {
     /// The placement of a symbol that an item of this one calls.
     #[must_use]
     pub fn of_call(&self, call: &DisplayItem) -> Self {
+        // The scales of nested calls multiply: they must reach neither 0 nor an overflow.
         let scale =
             ((i64::from(self.scale) * i64::from(call.x1.max(1))) >> 8).clamp(1, 1 << 16) as i32;
         Self {
@@ -59,6 +61,7 @@ impl SymbolPlacement {
 }
 
 const fn scaled(value: i32, scale: i32) -> i64 {
+    // Rounds down on both sides of 0, so that nothing shifts where a picture crosses it.
     (value as i64 * scale as i64) >> 8
 }
 
@@ -238,11 +241,13 @@ impl SymbolDrawing<'_> {
             DisplayItemKind::Rectangle => {
                 within(from.0, to.0, width) * within(from.1, to.1, height)
             }
+            // A character has 8 by 16 pixels.
             DisplayItemKind::Text => 128 * bytes(),
             DisplayItemKind::Raster => 8 * bytes(),
             // Points may be anywhere, so each line is counted as if it crossed everything.
             DisplayItemKind::Polyline => points() * FAR,
             DisplayItemKind::Spline => points() * FAR / 4,
+            // Each row looks at all edges, and paints at most its width.
             DisplayItemKind::Fill => i64::from(height) * (points() + i64::from(width)),
             DisplayItemKind::Call => 0,
         }

@@ -55,6 +55,7 @@ struct DisplayHitSearch<'s> {
 
 impl DisplayHitSearch<'_> {
     fn symbol(&mut self, number: u32, place: SymbolPlacement) {
+        // As deep as drawing goes.
         let Some(symbol) = self
             .symbols
             .get(number)
@@ -143,6 +144,7 @@ fn is_near(from: PixelPoint, to: PixelPoint, at: PixelPoint) -> bool {
     if square == 0 {
         return px.abs().max(py.abs()) <= NEAR;
     }
+    // Beyond an end, that end is the nearest point.
     let along = (px * dx + py * dy).clamp(0, square);
     // The distance from the nearest point of the line, times the square of its length. Nested calls may place things far away, hence 128
     // bits.
@@ -153,6 +155,7 @@ fn is_near(from: PixelPoint, to: PixelPoint, at: PixelPoint) -> bool {
         off(py, dy),
         i128::from(NEAR) * i128::from(square),
     );
+    // The first two keep the squares within 128 bits.
     ex.abs() <= near && ey.abs() <= near && ex * ex + ey * ey <= near * near
 }
 

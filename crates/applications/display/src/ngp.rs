@@ -86,6 +86,7 @@ pub struct NgpDefinitionStore {
 impl NgpDefinitionStore {
     fn keep(&mut self, items: &[u8]) {
         let digest = digest(items);
+        // A definition that is larger would push out all others and then itself.
         if items.len() > KEPT || self.definitions.contains_key(&digest) {
             return;
         }
@@ -200,6 +201,7 @@ impl Near {
         self.rest.extend_from_slice(requests);
         // `plain` is where requests begin that go as they are; complete definitions get frames of their own.
         let (mut plain, mut at) = (0, self.held.take().unwrap_or(0));
+        // What was held back begins at 0.
         let mut begins = (at > 0).then_some(0);
         while let Ok(Some((request, wants, length))) = protocol::parse_request(&self.rest[at..]) {
             let next = at + length;
@@ -262,6 +264,7 @@ impl Near {
             &self.rest[end..next],
         );
         let digest = digest(items);
+        // Only what can be sent again may be named: the other end may have dropped it.
         if self.there.contains(&digest) && lock(&self.sent).get(&digest).is_some() {
             put(&mut self.out, KNOWN, &[head, tail, &digest]);
             return;

@@ -83,6 +83,7 @@ impl Pixels {
         } else {
             (dy, dx, down)
         };
+        // The same steps as in `clipped`, arranged so that `rest` never falls below 0.
         let (both, back, mut rest) = (right + down, long - short, long / 2);
         let mut at = from.1 as isize * self.width as isize + from.0 as isize;
         // A half-open range: an inclusive one checks its end at each step, which costs a fifth of the time.
@@ -145,6 +146,7 @@ impl Pixels {
             let Some(row) = self.bytes.get_mut(begin..begin + many) else {
                 return;
             };
+            // Anchored to the window, not to the rectangle: the patterns of neighbours meet.
             match pattern[(y & 7) as usize] {
                 0xff => row.fill(colour),
                 0 => {}
@@ -171,6 +173,7 @@ impl Pixels {
     pub fn bits(&mut self, corner: PixelPoint, bits: &[u8], width: usize, colour: u8) {
         let (x, top) = corner;
         let row_bytes = width.div_ceil(8).max(1);
+        // Bits of the last byte beyond the width are padding, which may be set.
         let (last, in_last) = (row_bytes - 1, (0xff_u32 << (8 * row_bytes - width)) as u8);
         for (number, row) in bits.chunks(row_bytes).enumerate() {
             let y = top + number as i32;
@@ -235,6 +238,7 @@ fn crossings(points: &[PixelPoint], y: i32) -> impl Iterator<Item = i32> {
     let ends = points
         .iter()
         .zip(points.iter().skip(1).chain(points.first()));
+    // Half-open: a corner that two edges share counts for one of them.
     ends.filter(move |(a, b)| (a.1 <= y) != (b.1 <= y))
         .map(move |(a, b)| {
             let (above, below) = if a.1 < b.1 { (a, b) } else { (b, a) };
@@ -242,6 +246,7 @@ fn crossings(points: &[PixelPoint], y: i32) -> impl Iterator<Item = i32> {
                 i64::from(below.0) - i64::from(above.0),
                 i64::from(below.1) - i64::from(above.1),
             );
+            // All in halves: the row is crossed at its middle, and pixels have theirs there, too.
             let along = (2 * (i64::from(y) - i64::from(above.1)) + 1) * dx;
             above.0 + (2 * along + 2 * dy - 1).div_euclid(4 * dy) as i32
         })
@@ -260,6 +265,7 @@ pub(crate) fn is_filled(points: &[PixelPoint], at: PixelPoint) -> bool {
 /// Sets those pixels of a row whose bit is set in the repeated 8-bit pattern, highest bit first.
 fn stippled(row: &mut [u8], bits: u8, colour: u8) {
     let mask = spread(bits);
+    // Native order both ways: the pixels keep their places in memory.
     let paint = u64::from_ne_bytes([colour; 8]) & mask;
     let mut eights = row.chunks_exact_mut(8);
     for eight in &mut eights {
@@ -308,6 +314,7 @@ pub fn spline(points: &[PixelPoint]) -> Vec<PixelPoint> {
         for step in 0..=STEPS {
             let rest = STEPS - step;
             let mix = |a: i64, b: i64, c: i64| {
+                // The weights add up to STEPS squared; the 2 turns half pixels into whole ones.
                 (rest * rest * a + 2 * rest * step * b + step * step * c) / (2 * STEPS * STEPS)
             };
             out.push((
@@ -354,6 +361,7 @@ pub fn palette() -> Vec<[u8; 3]> {
 /// A sentence when they cannot be encoded.
 pub fn png(pixels: &Pixels) -> Result<Vec<u8>, String> {
     let failed = |error: png::EncodingError| format!("cannot encode the window: {error}");
+    // PNG has no empty pictures.
     let (width, height) = (pixels.width.max(1) as u32, pixels.height.max(1) as u32);
     let mut out = Vec::new();
     let mut encoder = png::Encoder::new(&mut out, width, height);

@@ -208,6 +208,7 @@ fn plain(item: &DisplayItem, wants_answer: bool) -> [u8; PLAIN_BYTES] {
 #[inline]
 #[must_use]
 pub fn take_plain(message: &[u8; PLAIN_BYTES]) -> Option<DisplayItem> {
+    // One that wants an answer, or has more bytes, takes the general way.
     let ([ADD, kind, 0, 20], wire) = message.split_first_chunk::<HEAD_BYTES>()? else {
         return None;
     };
@@ -283,6 +284,7 @@ fn put_any(out: &mut Vec<u8>, request: &DisplayRequest<'_>, wants_answer: bool) 
 
 /// Writes the length into the header of the message that begins at `begin`.
 fn close(out: &mut Vec<u8>, begin: usize) {
+    // The length has 16 bits.
     out.truncate(begin + LONGEST);
     let length = ((out.len() - begin) as u16).to_be_bytes();
     if let Some(head) = out.get_mut(begin + 2..begin + 4) {
@@ -487,6 +489,7 @@ fn answer(operation: u8, kind: u8, body: &[u8]) -> Result<DisplayAnswer, Malform
         bytes.try_into().map(u64::from_be_bytes).map_err(|_| wrong)
     };
     Ok(match operation {
+        // The version is looked at first: it decides what the rest means.
         65 => match body {
             [high, low, ..] if u16::from_be_bytes([*high, *low]) != VERSION => {
                 return Err(MalformedDisplayMessage::Version(u16::from_be_bytes([
@@ -549,6 +552,7 @@ impl DisplayInput {
         match self {
             Self::Key(key) => key,
             Self::Move(x, y) | Self::Press(x, y) | Self::Release(x, y) => {
+                // By way of 16 bits: a sign must not run into the other half.
                 (x as u16 as u32) << 16 | y as u16 as u32
             }
         }

@@ -174,6 +174,7 @@ impl Symbol {
         } else {
             bytes.len() + size_of::<Box<[u8]>>()
         };
+        // The first id that does not increase needs an index of all items.
         let entries = match &self.index {
             Some(_) => 1,
             None if self.grows(item.id) => 0,
@@ -189,6 +190,7 @@ impl Symbol {
 
     /// The position of an item that is not deleted.
     fn place(&self, id: u32) -> Option<usize> {
+        // A deleted item stays in its place until `compact`.
         match &self.index {
             Some(index) => index.get(&id).map(|at| *at as usize),
             None => self.items.binary_search_by_key(&id, |item| item.id).ok(),
@@ -212,6 +214,7 @@ impl Symbol {
         if !grows && self.place(item.id).is_some() {
             return Err(DisplayRefusal::ItemExists);
         }
+        // The last step that can fail comes before the first change.
         let bytes = self.hold(bytes)?;
         if !grows {
             let all = self
@@ -236,6 +239,7 @@ impl Symbol {
             return 0;
         }
         let before = self.items.len();
+        // In 64 bits: the highest id has no successor in 32.
         let mut least = self.items.last().map_or(0, |last| u64::from(last.id) + 1);
         self.items.extend(items.take(most).take_while(|item| {
             let is_next = u64::from(item.id) >= least && item.bytes == 0 && is_plain(item);
@@ -272,6 +276,7 @@ impl Symbol {
             .filter(|_| !bytes.is_empty())
         {
             Some(held) => {
+                // Added first: the new bytes may be fewer.
                 self.held_bytes = self.held_bytes + bytes.len() - held.len();
                 *held = bytes.into();
                 before as u16
@@ -296,9 +301,11 @@ impl Symbol {
             .and_then(|at| self.held.get_mut(at))
         {
             self.held_bytes -= held.len();
+            // Its place stays, so that the indices of the others remain.
             *held = Box::default();
         }
         self.gone += 1;
+        // Only at half: on average a deletion then moves no more than one item.
         if self.gone * 2 > self.items.len() {
             self.compact();
         }
@@ -468,6 +475,7 @@ impl Symbols {
         if !self.all.contains_key(&number) && self.all.len() >= limits.symbols {
             return Err(DisplayRefusal::TooMany);
         }
+        // It is part of `memory`, so the subtractions cannot fail.
         let before = self.all.get(&number).map_or(0, Symbol::memory);
         if self.memory - before + symbol.memory() > limits.bytes {
             return Err(DisplayRefusal::Memory);

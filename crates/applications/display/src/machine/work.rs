@@ -51,6 +51,7 @@ impl DisplayRequestWork<'_> {
     pub(super) fn all(&mut self, bytes: &[u8], token: &[u8]) -> Result<usize, DisplayEndReason> {
         let mut used = 0;
         loop {
+            // This takes nothing before the `Hello`: no symbol is open then.
             used += self.plain(&bytes[used..]);
             if !self.client.is_known
                 && bytes
@@ -91,6 +92,7 @@ impl DisplayRequestWork<'_> {
             batch,
             ..
         } = &mut *self.client;
+        // A listener wants every step, and a batch only stores.
         if self.hears || batch.is_some() {
             return 0;
         }
@@ -320,6 +322,7 @@ impl DisplayRequestWork<'_> {
     }
 
     fn end(&mut self) -> Result<(), DisplayRefusal> {
+        // It is closed even if the symbol is then refused.
         if let OpenDisplaySymbol::Defined(number, symbol) =
             self.client.open.take().ok_or(DisplayRefusal::NoSymbol)?
         {
