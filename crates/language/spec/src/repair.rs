@@ -118,6 +118,7 @@ impl<J: Fn(&str) -> Vec<Diagnostic>> RepairSearch<'_, J> {
                 .filter(|d| d.severity == Severity::Error);
             match errors.min_by_key(|error| error.span.start) {
                 None => return Some(changed),
+                // The first mistake is behind the edit now, so the edit helped.
                 Some(next) if next.span.start > edit.end() && later.len() < CONTINUED => {
                     later.push((changed, next))
                 }
@@ -125,6 +126,7 @@ impl<J: Fn(&str) -> Vec<Diagnostic>> RepairSearch<'_, J> {
             }
         }
         let more = changes.checked_sub(1).filter(|more| *more > 0)?;
+        // Breadth first: fewer changes are likelier to be what was meant.
         later
             .into_iter()
             .find_map(|(text, next)| self.from(&text, &next, more))
@@ -138,7 +140,9 @@ fn changed(wrong: &str, right: &str) -> String {
         .zip(right.chars())
         .find(|((_, a), b)| a != b)
         .map_or(wrong.len(), |((at, _), _)| at);
+    // Up to here both are the same, so it is a boundary of characters in both.
     let before = before.min(right.len());
+    // Only behind `before`, so that the same beginning and end do not overlap.
     let behind = wrong[before..]
         .chars()
         .rev()

@@ -93,6 +93,7 @@ pub(crate) fn lex(text: &str, origin: TextOrigin, report: &mut DiagnosticReport)
         );
         lexer.at = text.len();
     }
+    // A byte order mark, as some editors write it.
     if lexer.rest().starts_with('\u{feff}') {
         lexer.at = '\u{feff}'.len_utf8();
     }
@@ -151,6 +152,7 @@ impl<'a> SpecLexer<'a> {
             end,
             origin: self.origin,
         };
+        // At the beginning it has its own line, though no line break comes before it.
         let breaks = if self.tokens.list.is_empty() {
             self.breaks.max(1)
         } else {
@@ -185,6 +187,7 @@ impl<'a> SpecLexer<'a> {
             "a quoted string is not closed",
             "expected `\"` on the same line",
         ));
+        // As if it were closed: parsing goes on behind it.
         self.push(TokenKind::Text, end);
     }
 

@@ -80,6 +80,7 @@ fn whole_time(seconds: f64) -> Option<String> {
     let thousandths = (seconds / factor * 1e3 + 0.5) as u64;
     let text = format!("{}", thousandths as f64 / 1e3);
     let written: f64 = text.parse().ok()?;
+    // Further decimals would be lost: such a time is not written in this way.
     let same = (written * factor - seconds).abs() <= 1e-12 * seconds;
     same.then(|| format!("{text} {unit}"))
 }
@@ -221,6 +222,7 @@ impl Checker<'_> {
             .sweeps
             .iter()
             .map(|sweep| sweep.name.text.clone());
+        // Stacks vary fastest, so that those with the same values are neighbours.
         let values = digits(combination / stacks.max(1), sweeps.iter().map(Vec::len));
         let bound: Vec<(String, f64)> = variables
             .zip(sweeps.iter().zip(values))
@@ -232,6 +234,7 @@ impl Checker<'_> {
         );
         let before = self.report.errors();
         let bindings = Bindings(&bound);
+        // Of all parts before any is given up: each mistake is to be reported.
         let chosen: Vec<(StackOffer, Option<Stack>)> = (0..specification.parts.len())
             .map(|part| {
                 let from = if self.instead.is_some() {
@@ -317,6 +320,7 @@ impl Checker<'_> {
     ) -> Option<(Measurement, Vec<WrittenPart>)> {
         let first = specification.parts.first()?;
         let before = self.report.errors();
+        // Unwrapped only further down, so that mistakes of the parts are reported, too.
         let head = self.heads(specification, chosen.bindings);
         let parts: Vec<Option<MeasurementPart>> = (0..specification.parts.len())
             .map(|index| self.part(specification, index, chosen))
@@ -337,6 +341,7 @@ impl Checker<'_> {
         if self.report.errors() > before {
             return None;
         }
+        // Parts without pairs are left out, so that a load may remain alone.
         if parts.iter().all(|part| part.background) {
             let with: Vec<String> = chosen
                 .bindings

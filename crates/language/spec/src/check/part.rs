@@ -39,6 +39,7 @@ impl Checker<'_> {
         let procedure = self.program(item)?;
         let replicas = self.replicas(item, chosen.bindings)?;
         let table = self.table(specification, item, stack)?;
+        // Unwrapped only at the end, so that the checks below report, too.
         let mut data = self.part_data(specification, index, &procedure, chosen.bindings);
         if let Some(data) = &mut data {
             self.carried(item, &procedure, data, &table);
@@ -64,6 +65,7 @@ impl Checker<'_> {
             cpu: cpu?,
             background: is_load(specification, index),
         })
+        // Without pairs, the part does not take part in this combination.
         .filter(|part| part.replicas > 0)
     }
 
@@ -83,6 +85,7 @@ impl Checker<'_> {
         let Some(value) = &item.replicas else {
             return Some(1);
         };
+        // A swept number may begin at 0; a written 0 is a mistake.
         let least = u64::from(matches!(value.base, Base::Number(_)));
         self.report
             .keep(bindings.whole(value, "the number of pairs", least, MOST_REPLICAS))
@@ -220,6 +223,7 @@ impl Checker<'_> {
             }
             CountItem::Amount(value) => self.amount(value, data, bindings),
             CountItem::Open if ends => Some(UnitCount::Unlimited),
+            // Nothing in it depends on the number: it ends by itself.
             CountItem::Open if !counts(&procedure.initiator) && !counts(&procedure.responder) => {
                 Some(UnitCount::Units(1))
             }

@@ -80,6 +80,7 @@ impl Parser<'_, '_> {
         let parts = self.parts(specification);
         specification.at = first..self.position();
         specification.span = specification.span.to(self.last_span());
+        // Only now: the span is needed for what could be read, too.
         parts?;
         self.specification_end();
         Ok(())
@@ -294,6 +295,7 @@ impl Parser<'_, '_> {
             .iter()
             .any(|part| part.replicas.is_some())
         {
+            // Several pairs of one part are a composition, too.
             specification.composer = Composer::Parallel;
         }
         Ok(())

@@ -127,6 +127,7 @@ impl<'t> MistakeContext<'t> {
         let here = tokens
             .iter()
             .position(|token| token.span.end > span.start)
+            // The list ends with `End`, so it is never empty.
             .unwrap_or(tokens.len() - 1);
         Self {
             text,
@@ -218,6 +219,7 @@ impl<'t> MistakeContext<'t> {
                 && three[1].span.end == three[2].span.start;
             if close && number(&three[0]) && three[1].kind == TokenKind::Comma && number(&three[2])
             {
+                // Three digits behind a comma are thousands, others are decimals.
                 let thousands = three[2].span.end - three[2].span.start == 3;
                 edits.push(RepairEdit::new(
                     three[1].span.start..three[1].span.end,
@@ -421,6 +423,7 @@ impl<'t> MistakeContext<'t> {
         for word in self.text.split_whitespace() {
             let kept = word.trim_end_matches([';', ',', '}']);
             if !kept.is_empty() {
+                // `word` is a part of `text`: the difference is its offset.
                 let from = word.as_ptr().addr() - self.text.as_ptr().addr();
                 words.push(from..from + kept.len());
             }
