@@ -186,9 +186,11 @@ pub fn redact_attribute<'v>(key: &str, value: &'v str, system: &str) -> Cow<'v, 
     let is_size = [".size", ".length", "_size", "_length", ".count", "_count"]
         .iter()
         .any(|end| key.ends_with(end));
+    // The size of a secret is not one.
     if is_size && value.bytes().all(|byte| byte.is_ascii_digit()) {
         return value.into();
     }
+    // Asked first: a key may also fit one of the lists of what is kept.
     let below = LEFT_OUT_BELOW.iter().any(|below| key.starts_with(below));
     match () {
         () if below || is_one(&key, &LEFT_OUT_AT) || is_secret(&key) => LEFT_OUT.to_string().into(),
@@ -208,6 +210,7 @@ fn parts(key: &str) -> Vec<String> {
     let letters: Vec<char> = key.chars().collect();
     for (at, letter) in letters.iter().enumerate() {
         let before = at.checked_sub(1).map(|before| letters[before]);
+        // In `HTTPUrl`, the `U` begins a word, though a capital stands before it.
         let begins = letter.is_uppercase()
             && before.is_some_and(|before| {
                 !before.is_uppercase()
@@ -265,6 +268,7 @@ fn target(value: &str) -> String {
         _ if value.starts_with('/') || value.contains("://") || value == "*" => {
             http::redact_url(value)
         }
+        // A path needs its `/` for the rules; it is taken off again.
         _ => http::redact_url(&format!("/{value}")).split_off(1),
     }
 }

@@ -104,6 +104,7 @@ fn has_user(word: &str) -> bool {
 fn target(url: &str) -> String {
     match () {
         () if url.starts_with('/') || url.contains("://") => http::redact_url(url),
+        // A path needs its `/` for the rules; it is taken off again.
         () if url.contains('/') || has_query(url) => {
             http::redact_url(&format!("/{url}")).split_off(1)
         }

@@ -15,11 +15,13 @@ const LONGEST_PARAMETER: usize = 32;
 /// Redacts a request: `GET /item/7?key=…`. The target of CONNECT, a host and a port, is kept.
 #[must_use]
 pub fn redact_request(method: &[u8], target: &[u8]) -> RedactedName {
+    // `-` as in M-SEARCH and VERSION-CONTROL.
     let is_method = (1..=LONGEST_METHOD).contains(&method.len())
         && method
             .iter()
             .all(|byte| byte.is_ascii_uppercase() || *byte == b'-');
     let kept = match method {
+        // Its target is only an authority (RFC 9112, section 3.2.3).
         b"CONNECT" => format!("CONNECT {}", redact_authority(target)),
         _ if is_method => format!(
             "{} {}",
@@ -44,6 +46,7 @@ pub fn redact_target(target: &[u8]) -> String {
     let mut out = String::new();
     match path_of(target) {
         Some(rest) => path(rest, cut, &mut out),
+        // The target of OPTIONS for the whole server (RFC 9112, section 3.2.4).
         None if target == b"*" => out.push('*'),
         None => out.push(LEFT_OUT),
     }
@@ -101,6 +104,7 @@ fn path_of(target: &[u8]) -> Option<&[u8]> {
         .iter()
         .take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'));
     let rest = target[scheme.count()..].strip_prefix(b"://")?;
+    // Browsers take `\` as `/`.
     let end = rest
         .iter()
         .position(|byte| matches!(byte, b'/' | b'\\' | b'?' | b'#' | b';'))
@@ -110,6 +114,7 @@ fn path_of(target: &[u8]) -> Option<&[u8]> {
 
 /// Writes the redacted path and query.
 fn path(rest: &[u8], cut: bool, out: &mut String) {
+    // First: a `?` behind it is a part of the fragment (RFC 3986, section 3.5).
     let fragment = rest.iter().position(|byte| *byte == b'#');
     let rest = &rest[..fragment.unwrap_or(rest.len())];
     let question = rest.iter().position(|byte| *byte == b'?');
@@ -142,6 +147,7 @@ fn segments(path: &[u8], goes_on: bool, out: &mut String) {
     }
     while let Some(part) = parts.next() {
         out.push('/');
+        // What was cut off cannot be judged: it may be the beginning of a secret.
         let is_cut = goes_on && semicolon.is_none() && parts.peek().is_none();
         if is_cut {
             out.push(LEFT_OUT);
@@ -227,6 +233,7 @@ fn parameters(query: &[u8], out: &mut String) {
     if query.is_empty() {
         return;
     }
+    // Some servers take `;` for `&` (HTML 4.01, appendix B.2.2).
     for (number, pair) in query.split(|byte| matches!(byte, b'&' | b';')).enumerate() {
         if number > 0 {
             out.push('&');

@@ -71,6 +71,7 @@ pub fn redact_command(words: &[Vec<u8>]) -> RedactedName {
     let is = |word: &Vec<u8>, what: &str| word.eq_ignore_ascii_case(what.as_bytes());
     let reads = command.starts_with("XREAD");
     let streams = words.iter().position(|word| reads && is(word, "STREAMS"));
+    // Behind STREAMS it would be a key.
     let block = words
         .iter()
         .take(streams.unwrap_or(0))
@@ -90,6 +91,7 @@ pub fn redact_command(words: &[Vec<u8>]) -> RedactedName {
         .map(|word| String::from_utf8_lossy(word).to_uppercase());
     let (kept_at, whole_at) = match known {
         _ if reads => (streams.map(|at| at + 1), streams.map(|at| at + 1)),
+        // The fourth word is the first key of all of these.
         Some(place) if is_one_of(&command, KEY_BEHIND_COUNT) => (place.word(), Some(3)),
         Some(place) => (place.word(), place.word()),
         None => (None, Some(1)),

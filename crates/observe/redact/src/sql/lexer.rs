@@ -112,6 +112,7 @@ impl<'t> SqlLexer<'t> {
             let comment = match self.text.as_bytes() {
                 [b'-', b'-', next @ ..] => self.dashes(next.first().copied())?,
                 [b'#', ..] if self.is_mysql() => true,
+                // A comment in MySQL, an operator in PostgreSQL.
                 [b'#', ..] if !self.is_postgres() => return None,
                 [b'/', b'*', ..] => {
                     self.block()?;
@@ -172,6 +173,7 @@ impl<'t> SqlLexer<'t> {
                 (b'*', Some(b'/')) => (depth, at) = (depth - 1, at + 2),
                 (b'/', Some(b'*')) if self.is_postgres() => (depth, at) = (depth + 1, at + 2),
                 (b'/', Some(b'*')) => return None,
+                // Within quotes, `*/` might not end the hint.
                 (b'\'' | b'"' | b'`', _) if is_hint => return None,
                 _ => at += 1,
             }
@@ -192,6 +194,7 @@ impl<'t> SqlLexer<'t> {
         let letter = self.text.chars().next()?;
         let continues = std::mem::take(&mut self.goes_on);
         Some(match letter {
+            // PostgreSQL continues a string behind a line break, here with its escapes.
             '\'' if continues => self.string(0, Backslash::Escapes),
             '\'' => self.string(0, self.plain()),
             '"' if self.is_postgres() => self.identifier('"'),
@@ -202,6 +205,7 @@ impl<'t> SqlLexer<'t> {
             '.' if self.text[1..].starts_with(|next: char| next.is_ascii_digit()) => self.number(),
             letter if letter.is_alphabetic() || letter == '_' => self.word(),
             '[' if self.dialect == Dialect::Unknown => self.bracket(),
+            // The statement before may have changed what a backslash means.
             ';' => {
                 self.forget_backslash();
                 self.advance(1);
@@ -272,6 +276,7 @@ impl<'t> SqlLexer<'t> {
     fn dollar(&mut self) -> SqlToken<'t> {
         let rest = &self.text[1..];
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        // PostgreSQL has at most 65,535 parameters.
         if (1..=5).contains(&digits) {
             return SqlToken::Word(self.advance(1 + digits));
         }
@@ -404,6 +409,7 @@ impl<'t> Iterator for SqlLexer<'t> {
 
 /// Whether a backslash may be the second byte of a letter, where this decides the end of the text.
 fn may_be_letter(bytes: &[u8], at: usize, quote: u8) -> bool {
+    // The caller begins behind the quote, so `at` is at least 1.
     bytes[at - 1] >= 0x80
         && bytes
             .get(at + 1)
