@@ -190,6 +190,7 @@ impl CaptureConnections {
             );
         }
         let other = self.open.get(&(ends.1, ends.0));
+        // As a zero-window probe (RFC 9293, section 3.8.6.1) or a keep-alive (section 3.8.4).
         let wants_nothing = bytes == 1 && other.is_some_and(|other| other.refuses(sequence));
         let stream = self.open.get_mut(&ends)?;
         stream.announce(segment);
@@ -276,6 +277,7 @@ impl CaptureStream {
 
     /// Whether the sender of this stream has already acknowledged the byte with this sequence number, or has no room for it.
     fn refuses(&self, sequence: u32) -> bool {
+        // Modulo 2^32 (RFC 9293, section 3.4).
         let behind = |number: u32| number.wrapping_sub(sequence.wrapping_add(1)) < 1 << 31;
         self.is_closed || self.acknowledged.is_some_and(behind)
     }
@@ -303,6 +305,7 @@ impl CaptureStream {
         }
         self.ranges.insert(from, to);
         self.position.advance(to);
+        // The merged ranges were disjoint, so they share at most the whole with this one.
         own.1 - own.0 - known
     }
 

@@ -257,6 +257,7 @@ impl Mysql {
         self.finish_unknown(found);
         let kind = match command {
             QUIT | LONG_DATA | CLOSE => ExchangeKind::OneWay,
+            // COM_CHANGE_USER logs in anew.
             0x11 => ExchangeKind::Handshake,
             _ => ExchangeKind::Call,
         };
@@ -418,6 +419,7 @@ impl Mysql {
         );
         let mut fields = RecordFieldReader(held.get(HEAD + 1..).unwrap_or_default());
         let dialect = Dialect::MySql(self.backslash);
+        // All others may change `sql_mode`, and with it what a backslash means.
         if !matches!(held.get(HEAD), Some(&(PREPARE | CLOSE | LONG_DATA))) {
             self.backslash = Backslash::Unknown;
         }
@@ -546,14 +548,18 @@ fn learn_number(prepared: &mut Option<PreparedMysqlStatement>, exchange: u64, st
 
 /// The capability flags in a greeting, behind the server's version.
 fn greeting_bits(mut fields: RecordFieldReader<'_>) -> Option<u64> {
+    // The connection's id, the first part of the scramble, and a filler.
     fields.take(4 + 8 + 1)?;
     let low = fields.little(2)?;
+    // The character set, then the status.
     fields.take(1)?;
     fields.take(2)?;
     let high = fields.little(2).unwrap_or(0);
+    // The length of the scramble, and six reserved bytes.
     fields.take(1 + 6)?;
     let of_mariadb = fields
         .little(4)
+        // MariaDB leaves this flag out where it uses four reserved bytes for its own.
         .filter(|_| low & LONG_PASSWORD == 0)
         .unwrap_or(0);
     Some(low | high << 16 | of_mariadb << 32)
@@ -563,10 +569,12 @@ fn greeting_bits(mut fields: RecordFieldReader<'_>) -> Option<u64> {
 fn login_bits(fields: &mut RecordFieldReader<'_>) -> Option<u64> {
     let low = fields.little(2)?;
     if low & PROTOCOL_41 == 0 {
+        // Before protocol 4.1 the largest packet has three bytes, and nothing is reserved.
         fields.take(3)?;
         return Some(low);
     }
     let high = fields.little(2)?;
+    // The largest packet, the character set, and reserved bytes.
     fields.take(4 + 1 + 19)?;
     let of_mariadb = fields
         .little(4)
@@ -599,6 +607,7 @@ fn query_text(
     is_whole: bool,
 ) -> RedactedName {
     if abilities.attributes {
+        // The counts of parameters and of their sets: only without parameters the text is next.
         match (number(&mut fields), number(&mut fields)) {
             (Some(0), Some(_)) => {}
             _ => return RedactedName::fixed("query with attributes"),

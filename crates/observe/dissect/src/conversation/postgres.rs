@@ -155,6 +155,7 @@ impl RecordProtocol for Postgres {
         let lost = self.dialogue.is_lost(EventStreamDirection::There)
             && side == EventStreamDirection::There
             && !self.gone;
+        // The first byte of a length below 16 MiB is 0.
         let begins = matches!(*bytes, [b'Q' | b'P' | b'B', 0, _, _, _, ..]);
         if lost
             && begins
@@ -359,6 +360,7 @@ impl Postgres {
         match mark {
             b'S' => self.dialogue.hand_over(Box::<TlsDissector>::default()),
             b'G' => self.lose("it is encrypted", found),
+            // A server that does not know the request refuses it and closes.
             b'E' => self.gone = true,
             _ => {}
         }
@@ -372,10 +374,12 @@ impl Postgres {
         } else {
             Backslash::Unknown
         });
+        // These may change the setting before the server reports it.
         self.settled &= !b"BEFQ".contains(&held[0]);
         match held[0] {
             b'Q' => {
                 self.name(read_statement(&mut fields, dialect), found);
+                // Counts only if the statement before gave no name.
                 self.name(RedactedName::fixed("empty query"), found);
                 self.finish_request(PostgresAnswerEnd::Ready, end, found);
             }
@@ -599,6 +603,7 @@ impl Postgres {
             ..
         }) = self.waiting.front_mut()
         {
+            // Not 0: the exchange is removed as soon as it is.
             *count -= 1;
             if *count == 0 {
                 self.whole(end, found);
@@ -630,6 +635,7 @@ impl Postgres {
             _ => return self.lose("its answer is out of order", found),
         }
         self.settled = self.waiting.is_empty();
+        // Portals last until the end of their transaction.
         if self.settled && body == b"I" {
             self.rounds.forget_portals();
         }

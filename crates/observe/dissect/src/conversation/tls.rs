@@ -350,6 +350,8 @@ impl TlsDissector {
             ExchangeRole::Response,
             RedactedName::fixed(name),
         ));
+        // A server that resumes repeats the client's session id (RFC 5246, section 7.4.1.3); in TLS
+        // 1.3 it is always repeated, and means nothing.
         let same = !hello.session.is_empty() && hello.session == self.offer.session;
         let resumed = if newer {
             hello.key_known && self.offer.ticket
@@ -385,6 +387,7 @@ impl TlsDissector {
                     ciphers: true,
                     ..older
                 });
+                // Without a certificate, it resumes what the client offered.
                 if !older.certificate && (self.offer.ticket || !self.offer.session.is_empty()) {
                     self.named(true, found);
                 }
@@ -598,6 +601,7 @@ impl Older {
         let mut fields = RecordFieldReader(&body[skipped..]);
         while !fields.0.is_empty() {
             let (kind, length) = (fields.number(1), fields.number(3));
+            // The head goes on in the next record: a certificate cannot be ruled out.
             let Some(length) = length else {
                 self.certificate = true;
                 break;
@@ -615,6 +619,7 @@ impl Older {
 /// The length of the record that begins with these bytes, and how much of it is kept.
 fn extent(head: &[u8]) -> Extent {
     match *head {
+        // Asked after each byte: what is before it was checked then.
         [] | [CHANGE_CIPHER_SPEC..=DATA] | [_, 3] | [_, _, 0..=4] | [_, _, _, _] => Extent::More,
         [kind, _, _, high, low] => {
             let length = usize::from(high) << 8 | usize::from(low);

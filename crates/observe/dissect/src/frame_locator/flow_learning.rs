@@ -63,6 +63,7 @@ impl TcpHeaderSummary {
         let number = |at: usize| {
             u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
         };
+        // The header's length is in words of four bytes.
         let bytes = data.get(usize::from(header[12] >> 4) * 4..)?.len() as u64;
         Some(Self {
             sequence: number(4),
@@ -169,6 +170,7 @@ impl Learning {
             segment.is_some_and(|it| !it.opens() && (it.has_syn() || from.port() < to.port()));
         let (initiator, responder) = if is_back { (to, from) } else { (from, to) };
         let first_sequence = segment.filter(TcpHeaderSummary::has_syn);
+        // What acknowledges a SYN names the initiator's first byte.
         let first_sequence =
             first_sequence.map(|it| if is_back { it.acknowledged } else { it.first() });
         let there = first_sequence.map(Position::new);

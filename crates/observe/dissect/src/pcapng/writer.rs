@@ -281,6 +281,7 @@ fn packet(capture: &PcapngPacket, epoch_ns: u64) -> Vec<u8> {
 
 /// A block: type, length, body, and the length again.
 fn block(kind: u32, body: &[u8]) -> Vec<u8> {
+    // The kind, and the length at both ends.
     let length = u32::try_from(body.len() + 12)
         .unwrap_or(u32::MAX)
         .to_le_bytes();
@@ -290,6 +291,7 @@ fn block(kind: u32, body: &[u8]) -> Vec<u8> {
 /// Adds an option; a text that is too long for its length field is cut between two characters.
 fn option(body: &mut Vec<u8>, code: u16, value: &[u8]) {
     let mut length = value.len().min(usize::from(u16::MAX));
+    // Not in the middle of a character.
     while length < value.len() && value[length] & 0xc0 == 0x80 {
         length -= 1;
     }

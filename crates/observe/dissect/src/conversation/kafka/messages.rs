@@ -209,6 +209,7 @@ impl KafkaRequest {
     /// Reads the first fields of the request's body.
     fn beginning<'b>(&self, held: &'b [u8]) -> Option<KafkaBeginning<'b>> {
         let mut fields = RecordFieldReader(held.get(HEAD..)?);
+        // The client's id keeps its old form in flexible versions.
         text(&mut fields, false)?;
         if self.is_flexible() {
             // The count of tagged fields, of which none is defined so far.
@@ -217,6 +218,7 @@ impl KafkaRequest {
         let mut beginning = KafkaBeginning::default();
         match self.key {
             PRODUCE => {
+                // The id of a transaction.
                 if self.version >= 3 {
                     text(&mut fields, self.is_flexible())?;
                 }
@@ -226,7 +228,9 @@ impl KafkaRequest {
             }
             FETCH => {
                 let _ = (self.version < 15).then(|| fields.take(4));
+                // How long the broker may wait, and for how many bytes at least.
                 beginning.waits = fields.number(4)? > 0 && fields.number(4)? > 0;
+                // The most bytes since version 3, the isolation since 4, session and epoch since 7.
                 let between = [(3, 4), (4, 1), (7, 8)];
                 let skipped: usize = between
                     .iter()
@@ -237,6 +241,7 @@ impl KafkaRequest {
                 beginning.topic = self.first_topic(&mut fields, 13);
             }
             METADATA => {
+                // The UUID of a topic.
                 let id = if self.version >= 10 { 16 } else { 0 };
                 beginning.topic = self.first_topic_behind(&mut fields, id);
             }
@@ -262,6 +267,7 @@ impl KafkaRequest {
         fields: &mut RecordFieldReader<'b>,
         id: usize,
     ) -> Option<&'b [u8]> {
+        // Compact arrays count from 1; their 0 is null, as -1 is in the old form.
         let (none, count) = match self.is_flexible() {
             true => (1, short_number(fields)?),
             false => (0, fields.number(4).filter(|count| *count < 1 << 24)?),
@@ -287,6 +293,7 @@ impl KafkaRequest {
     /// The first error code of a response.
     fn error(&self, mut fields: RecordFieldReader<'_>) -> Option<usize> {
         let is_flexible = self.is_flexible();
+        // Its response keeps the old head, which clients of any version can read (KIP-511).
         if is_flexible && self.key != API_VERSIONS {
             fields.take(1)?;
         }
@@ -314,9 +321,11 @@ impl KafkaRequest {
 /// A text, which may be null (then it is empty); `is_short` for the format of flexible versions.
 fn text<'b>(fields: &mut RecordFieldReader<'b>, is_short: bool) -> Option<&'b [u8]> {
     let length = match is_short {
+        // Compact lengths are one higher; 0 is null.
         true => short_number(fields)?.saturating_sub(1),
         false => fields
             .number(2)
+            // A negative length is null.
             .map(|length| if length >= 0x8000 { 0 } else { length })?,
     };
     fields.take(length)
