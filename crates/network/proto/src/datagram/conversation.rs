@@ -153,6 +153,7 @@ impl DatagramConversation {
         let Some(request) = &mut self.request else {
             return ControlStep::Answered;
         };
+        // It goes out at least once: the peer may wait for it.
         if request.sent && answered {
             self.slowest_answer = self.slowest_answer.max(now.since(request.begun));
             self.end_sent |= request.kind == DatagramControl::End;
@@ -231,6 +232,7 @@ impl DatagramConversation {
             DatagramControl::Start | DatagramControl::End => {}
             DatagramControl::Bye => {
                 self.closed = true;
+                // 0 says nothing: an end with calls does not count units.
                 self.peer_sent = self.peer_sent.or(Some(value).filter(|sent| *sent > 0));
             }
         }

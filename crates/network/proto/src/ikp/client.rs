@@ -169,6 +169,7 @@ impl IkpClient {
                 writable.div_ceil(u64::from(packet))
             };
             let guessed = (0..packets).map(move |n| (n * u64::from(packet), packet));
+            // Both lie within the granted segment.
             known
                 .chain(guessed)
                 .map(move |(at, bytes)| (at as u32, (writable - at).min(u64::from(bytes)) as u32))
@@ -233,6 +234,7 @@ impl IkpClient {
     /// Notes a sign of life of the server.
     fn last_heard(&mut self, now: Instant, header: &BlastHeader, arrival: IkpClientArrival) {
         let Some(call) = &mut self.call else { return };
+        // The round names the send that is answered, so that repeated ones can be sampled, too.
         let answers_send = matches!(
             header.kind,
             BlastPacketKind::Reply | BlastPacketKind::Pending
@@ -281,6 +283,7 @@ impl IkpClient {
 
     fn again(&mut self, now: Instant) -> Option<IkpOutput> {
         let call = self.call.as_mut()?;
+        // Not at the first send after something was received.
         if call.silent.is_some() {
             self.rtt.back_off(MOST_DOUBLED);
         }
@@ -323,6 +326,7 @@ fn is_of(header: &BlastHeader, transaction: u32, call: &IkpCall) -> bool {
         BlastPacketKind::MoveFrom => (header.blast, header.check as u16),
         _ => (header.blast, header.round),
     };
+    // Rounds wrap: what is less than half of their range behind is earlier.
     theirs == transaction && call.sends > 0 && call.round().wrapping_sub(round) as i16 >= 0
 }
 
@@ -337,6 +341,7 @@ impl IkpCall {
         match options.interval {
             blast::BlastTimeout::Fixed(_) => wait,
             blast::BlastTimeout::Adaptive => {
+                // So that the message is sent at least once more before the patience ends.
                 let longest =
                     Duration(LONGEST_PENDING_WAIT.0.min(options.patience.0 / 2)).max(Duration(1));
                 Duration(wait.0.saturating_mul(1 << self.pending.min(16))).min(longest)

@@ -192,6 +192,7 @@ impl NcpConnection {
     }
 
     fn new(options: NcpOptions, now: Instant) -> Self {
+        // Link 0 carries the commands.
         let links = alloc::vec![NcpLink::default(); usize::from(options.links.max(1)) + 1];
         Self {
             options,
@@ -404,6 +405,7 @@ impl NcpConnection {
         self.counts.round_trip = if smoothed == Duration::ZERO {
             took
         } else {
+            // The gain of TCP's smoothed round-trip time (RFC 6298, section 2).
             Duration((smoothed.0 * 7 + took.0) / 8)
         };
         match message.kind {
@@ -430,6 +432,7 @@ impl NcpConnection {
         );
         let since = *self.silent_since.get_or_insert(now);
         self.last_failure = Some(why);
+        // A reset is not repeated: this end has given up already.
         if message.kind == NcpMessageKind::Reset || is_dead && now.since(since) >= PATIENCE {
             known.message = None;
             self.state = NcpState::Broken;
@@ -511,6 +514,7 @@ impl NcpConnection {
     /// The next message to be sent now; also accounts for what holds data up.
     pub fn poll(&mut self, now: Instant) -> Option<NcpMessage> {
         let next = self.next(now);
+        // Still with the old reason, which held until now.
         self.waited = self.waited(now);
         self.held_since = now;
         self.held = match self.taken > self.sent && self.state == NcpState::Open {

@@ -256,6 +256,7 @@ impl Destination {
         };
         let number = packet.number;
         let came = known.assemblies.get(&number).map(|one| one.came);
+        // Here already: taken once more, so that it is not sent again.
         if number < known.next || came.is_some_and(|came| came >> part & 1 == 1) {
             return ImpPacketVerdict::Taken;
         }
@@ -310,6 +311,7 @@ impl Destination {
         match parts {
             1 if known.awaited.remove(&number) => {}
             1 if has_room(*singles, number == known.next) => *singles -= 1,
+            // Not kept: it counts as a request, and is sent again once a buffer is promised.
             1 => {
                 if !refused.contains(&(message.from, number)) {
                     refused.push_back((message.from, number));
@@ -408,6 +410,7 @@ impl Destination {
     /// Promises buffers to those who wait for them, in order.
     fn serve(&mut self, out: &mut Vec<ImpPacket>) {
         let eight = u32::from(MOST_PARTS);
+        // In their order, so that small wants do not starve a large one before them.
         while let Some(want) = self.wants.front().copied() {
             let (to, kind, number) = match want {
                 Want::Asked { by, number } if self.free >= eight => (

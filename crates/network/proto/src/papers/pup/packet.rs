@@ -126,6 +126,7 @@ fn checksum(bytes: &[u8]) -> u16 {
         let (added, carry) = sum.overflowing_add(u16::from_be_bytes([word[0], word[1]]));
         sum = added.wrapping_add(u16::from(carry)).rotate_left(1);
     }
+    // All ones mean "no checksum", and are another 0 in ones' complement.
     if sum == NONE { 0 } else { sum }
 }
 

@@ -49,6 +49,7 @@ impl PupReceiver {
     /// Handles data or a mark; `id` is the number of its first byte. Packets after a gap are dropped.
     pub(super) fn receive_data(&mut self, id: u32, data: &[u8], is_mark: bool, asks: bool) {
         self.is_asked |= asks;
+        // Below 0, bytes before it are missing: nothing is kept out of order.
         let known = self.wanted.wrapping_sub(id) as i32;
         if known < 0 || known as usize >= data.len() || (is_mark && data.len() != 1) {
             return;
@@ -77,6 +78,7 @@ impl PupReceiver {
     /// Takes a mark, or at most `most` bytes before the next mark.
     pub(super) fn take(&mut self, most: usize) -> PupStreamItem {
         let first = self.wanted.wrapping_sub(self.bytes.len() as u32);
+        // A mark has an id of its own, like a byte.
         if self.marks.front() == Some(&first) {
             self.marks.pop_front();
             return self
@@ -108,6 +110,7 @@ impl PupReceiver {
         if !core::mem::take(&mut self.is_asked) {
             return None;
         }
+        // The answer has 16 bits for it.
         let room = self.room().min(usize::from(u16::MAX));
         let packets = room.div_ceil(usize::from(self.options.packet));
         (self.allowed, self.limit) = (room, self.wanted.wrapping_add(room as u32));
