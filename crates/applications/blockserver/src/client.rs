@@ -201,7 +201,7 @@ impl BlockClient {
             BlockPeerRole::Client
         };
         let (receiver, sender) = connection::connect(master, role, options.key.as_ref(), None)?;
-        // Units count on from here: clients start at least 2^20 apart, and far below 2^64.
+        // Units count on from here: multiples of 2^20 keep clients apart, and stay far below 2^64.
         let drawn = || (crate::key::generate_identity().unwrap_or(1) as u64 >> 24) << 20;
         let first_unit = options.first_unit.unwrap_or_else(drawn);
         let capture = options

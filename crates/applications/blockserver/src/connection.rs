@@ -158,6 +158,7 @@ fn halves(stream: TcpStream) -> io::Result<BlockConnectionHalves> {
 
 /// Sets the sizes of a connection's buffers, if they are given, and disables Nagle's algorithm.
 fn tune(stream: &TcpStream, send: Option<usize>, receive: Option<usize>) -> io::Result<()> {
+    // Small requests wait for answers: Nagle's algorithm would hold them up.
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
     if let Some(bytes) = send {
@@ -221,6 +222,7 @@ pub fn connect(
         );
         return Err(refusal(address, Why::Version, &words));
     }
+    // The accepting side proves first: one who lacks the key gets no proof.
     if let Some(key) = key.filter(|_| role.proves()) {
         if !key.verifies(&welcome.proof, true, role, &ours, &welcome.nonce) {
             return Err(refusal(address, Why::Key, "the keys differ"));
@@ -387,6 +389,7 @@ pub(crate) fn send_away(stream: &TcpStream, words: &str) {
         why: Why::Limit as u8,
         words: words.to_owned(),
     };
+    // One who does not read must not hold up this thread.
     let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
     let _ = send(stream.as_raw_fd(), &Message::from(refused).bytes(), flags);
     let _ = stream.shutdown(Shutdown::Both);

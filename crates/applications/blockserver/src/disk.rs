@@ -118,13 +118,16 @@ impl BlockDisk {
             ),
             Err(error) => return Err(failed(error)),
         };
+        // Before the page is read: another server may be about to write it.
         plain.try_lock().map_err(|_| is_taken(path))?;
         let page = first_page(&plain, &file_path, is_device, is_writable)?;
         let capacity = match size {
             Some(size) => size,
             None if is_device => device_size(&plain).map_err(failed)?,
+            // What the file has taken already is not free, but its own.
             None => free(path).map_err(failed)? + allocated(&plain).map_err(failed)?,
         };
+        // For blocks only: the first page is not aligned, as direct I/O requires.
         let data = if direct {
             open(is_writable, OFlag::O_DIRECT).map_err(|error| {
                 let error = Error::environment(format!(
@@ -243,6 +246,7 @@ impl BlockDisk {
                     last_set: 0,
                 },
             };
+            // Durable before the first block: a crash must not leave blocks of an unknown owner.
             let written = files
                 .locked
                 .write_all_at(&new.bytes(), 0)
@@ -270,6 +274,7 @@ impl BlockDisk {
         let Some(files) = &self.files else {
             return false;
         };
+        // A file stays open here when its name, or its file system, goes.
         let (now, then) = (fs::metadata(&self.file_path), files.locked.metadata());
         matches!((now, then), (Ok(now), Ok(then)) if (now.dev(), now.ino()) == (then.dev(), then.ino()))
     }
@@ -378,6 +383,7 @@ impl BlockDisk {
             .data
             .sync_data()
             .map_err(|error| self.failed(&error))?;
+        // A file without a name still takes writes, and then loses them.
         if self.is_there() {
             Ok(())
         } else {
@@ -453,6 +459,7 @@ fn new_page(file: &File, path: &Path) -> io::Result<Page> {
     bytes[..page::LENGTH].copy_from_slice(&page.bytes());
     file.write_all_at(&bytes, 0)?;
     file.sync_all()?;
+    // Its name has to last, too.
     files::sync_name(path)?;
     Ok(page)
 }
@@ -492,11 +499,13 @@ fn free(path: &Path) -> io::Result<u64> {
 }
 
 fn allocated(file: &File) -> io::Result<u64> {
+    // The unit of stat(2), whatever the file system's block size.
     Ok(file.metadata()?.blocks() * 512)
 }
 
 fn device_size(file: &File) -> io::Result<u64> {
     use std::io::Seek;
+    // The metadata of a device has no size.
     let mut file = file.try_clone()?;
     file.seek(io::SeekFrom::End(0))
 }

@@ -258,12 +258,14 @@ impl RunningDiskServer {
     /// Whether all of its threads have gone after [`RunningDiskServer::stop`].
     #[must_use]
     pub fn is_over(&self) -> bool {
+        // Each of its threads holds a share.
         Arc::strong_count(&self.shared) == 1
     }
 
     /// Stops the server: its connections are closed and its threads end.
     pub fn stop(&self) {
         self.shared.stop.stop();
+        // Locked after the switch: a thread that did not see it is waiting by now.
         let state = self.shared.state();
         state.bells.values().for_each(|bell| bell.wake());
         drop(state);
@@ -290,6 +292,7 @@ impl ConnectionService for DiskServerShared {
     }
 
     fn has_room(self: &Arc<Self>) -> bool {
+        // Each thread holds a share of this.
         Arc::strong_count(self) <= self.own_threads + self.options.places.threads()
     }
 
@@ -351,6 +354,7 @@ impl DiskServerShared {
             let result = slot.disk.read(&read.spot, read.checksum, &mut buffer);
             if let Some(time) = &self.options.read_time {
                 let takes = Duration::from_secs_f64(time.draw(&mut generator));
+                // The real read is a part of the given time.
                 thread::sleep(takes.saturating_sub(begun.elapsed()));
             }
             if result == Err(Why::Corrupt) {
@@ -463,6 +467,7 @@ impl DiskServerShared {
             Ok(seat) => seat,
             Err(words) => return connection::send_away(sender.stream(), &words),
         };
+        // It has a seat of its own now: another stranger may have this place.
         drop(place);
         match role {
             BlockPeerRole::Data => {
@@ -505,6 +510,7 @@ impl DiskServerShared {
                     receiver
                         .data(&mut buffer.pages(store.length as usize)[..store.length as usize])?;
                     match self.store(&store, &mut buffer) {
+                        // `store` has checked that there is such a disk.
                         Ok(()) => written[usize::from(store.disk)] = true,
                         Err(why) => sender.message(&refused(store.request, why))?,
                     }

@@ -67,6 +67,7 @@ pub fn files_of_index(index: &[u8], bytes: u64) -> Result<Vec<FolderFile>> {
     for line in text.ok_or_else(|| damaged("it is not text"))?.lines() {
         let line: FolderIndexLine =
             serde_json::from_str(line).map_err(|error| damaged(&error.to_string()))?;
+        // Anybody may have loaded the set: its paths must not lead elsewhere.
         let path = Path::new(&line.path);
         let plain = path
             .components()
@@ -100,6 +101,7 @@ pub fn files_of_index(index: &[u8], bytes: u64) -> Result<Vec<FolderFile>> {
         ));
     }
     let mut sorted: Vec<&FolderFile> = parts.iter().collect();
+    // Paths are ordered by components: what is in a directory comes right behind it.
     sorted.sort_by(|a, b| a.path.cmp(&b.path));
     for two in sorted.windows(2) {
         let (first, second) = (&two[0].path, &two[1].path);
@@ -214,6 +216,7 @@ impl Folder {
         let which = self
             .files
             .partition_point(|(begins, bytes, _)| begins + bytes <= at);
+        // `block` asks for no byte beyond the last file.
         let (begins, bytes, path) = &self.files[which];
         let count = usize::try_from(begins + bytes - at)
             .unwrap_or(usize::MAX)
