@@ -54,6 +54,7 @@ impl TracedProgram {
                 .map(|place| place.join(name))
                 .collect(),
         };
+        // As execvp(3) does: the search goes on behind a file that cannot be executed.
         let mut cause = Errno::ENOENT;
         for place in &places {
             match may_be_executed(place) {
@@ -80,6 +81,7 @@ impl StartFailure {
         let is_absent = cause.kind() == std::io::ErrorKind::NotFound;
         Self {
             error: cannot_be_started(name, cause),
+            // The codes of shells.
             code: if is_absent { 127 } else { 126 },
         }
     }
@@ -88,6 +90,7 @@ impl StartFailure {
 /// Whether a file may be executed.
 fn may_be_executed(place: &Path) -> Result<(), Errno> {
     access(place, AccessFlags::X_OK)?;
+    // Directories may have the bit, too.
     if place.is_dir() {
         return Err(Errno::EACCES);
     }

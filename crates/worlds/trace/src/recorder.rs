@@ -217,6 +217,7 @@ impl RequestRecorder {
             self.who.notice(thread);
         }
         let what = match event.what {
+            // A socket that begins a connection is no longer in the one before.
             SocketChange::State {
                 new: TcpState::SynSent | TcpState::SynReceived,
                 ..
@@ -628,6 +629,8 @@ impl RequestRecorder {
             .min(times.socket_ns + times.unnamed_ns);
         let work = thread_work(thread, &times);
         let socket_ns = work.socket_ns.saturating_sub(of_child);
+        // `collect_ns` is a part of `lock_ns`, and `of_child` of the waits for sockets and unnamed
+        // things.
         Some(ServerThreadWork {
             lock_ns: work.lock_ns - collect_ns,
             collect_ns,
@@ -657,6 +660,7 @@ impl RequestRecorder {
 fn work_spans(exchange: &Exchange) -> impl Iterator<Item = (u64, u64)> {
     exchange.rounds().filter_map(|(asked, answer)| {
         let (first, last) = answer?.left?;
+        // A call may return long after its last bytes have left.
         let written = answer?.written.map_or(first, |(_, written)| written);
         Some((asked.read?, written.clamp(first, last.max(first))))
     })

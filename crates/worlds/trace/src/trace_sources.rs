@@ -90,6 +90,7 @@ struct TraceOverhead {
 impl TraceOverhead {
     /// Whether a packet belongs to the measurement: a UDP datagram over IPv4 from one of its ports.
     fn is_packet(&self, bytes: &[u8]) -> bool {
+        // The own probes are UDP over IPv4 without options.
         let is_datagram = bytes.len() > 24 && bytes[0] == 0x45 && bytes[9] == 17;
         is_datagram
             && self
@@ -212,6 +213,7 @@ impl Sources {
             is_here,
             ..TraceOverhead::default()
         };
+        // Before anything is open that it is to be compared with.
         if calls || is_here {
             measured.without = PingPong::start()
                 .and_then(PingPong::run)
@@ -331,6 +333,7 @@ impl Sources {
     /// Closes all sources. Returns what observing cost programs, measured before it began, at its beginning, at its end, and after
     /// it.
     pub(crate) fn close(&mut self) -> Option<ObservationCost> {
+        // Once more at the end: the machine may have become slower or faster meanwhile.
         if !self.measured.with.is_empty() {
             self.measure();
         }
