@@ -301,6 +301,7 @@ impl Cursor {
 
     fn leave_repeats(&mut self, mut depth: usize) {
         self.loops.truncate(self.loops.len() - depth);
+        // From within: a repeat that begins on the way has to end on it, too.
         while depth > 0 {
             match self.instructions.get(self.at) {
                 Some(Instruction::Repeat { .. }) => depth += 1,
@@ -393,6 +394,7 @@ impl Cursor {
             RepeatLimit::Rounded { left: 1, last } => Some(last),
             RepeatLimit::Rounded { .. } => Some(u64::MAX),
             RepeatLimit::Amount(amount) => {
+                // At least one byte, so that the repeat comes to its end.
                 Some(amount.saturating_sub(self.unit_bytes - running.base).max(1))
             }
         };
@@ -539,6 +541,7 @@ impl Cursor {
                     let limit = limit(*count, data);
                     self.instructions.push(Instruction::Repeat {
                         limit,
+                        // Known once the body is compiled.
                         end: 0,
                         drives,
                     });
