@@ -176,6 +176,7 @@ impl<'r> RequestAccounts<'r> {
                 let known = trips
                     .entry((&request.client, &request.server))
                     .or_insert(trip);
+                // An answer that comes sooner than a known round trip shows a shorter one.
                 let answered_in = request
                     .times
                     .map_or(trip, |times| times.work / times.trips());
@@ -285,6 +286,7 @@ impl<'r> RequestAccounts<'r> {
                 begins_slowly: !is_kept && usual.begins_slowly,
                 ..usual
             };
+            // Each transfer contains a round trip, which is counted already.
             least_ns += transfer.least_ns() - trip_ns;
             limit = match known {
                 Some(rate) if transfer.is_of_rate() => Some(RemainingLimit::Link(rate.to_string())),
@@ -596,6 +598,7 @@ impl<'r> RequestAccounts<'r> {
             (RequestCause::Observer, work.observer),
         ];
         for (cause, part) in known {
+            // No more than the server's own time: what comes last in the list gets less.
             let part = part.min(own);
             shares.push((cause, server.clone(), part));
             own -= part;
