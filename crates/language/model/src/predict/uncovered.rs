@@ -104,6 +104,7 @@ fn paced(flow: &ModelledFlow<'_>, estimate: &TransferEstimate<'_>) -> Result<(),
         );
     }
     let packets = flow.s.packets(flow.unit);
+    // While it arrives at the rate before, a part of it leaves: the rest has to wait.
     let longest = count_to_f64(packets.full * packets.full_bytes + packets.last_bytes);
     if packets.full > 0
         && fed(flow.data).any(|fed| longest * (1.0 - fed.rate / fed.before) > fed.queue)
@@ -235,6 +236,7 @@ fn losses(flow: &ModelledFlow<'_>) -> Result<(), String> {
     }
     let packets = flow.packets().map_or(f64::INFINITY, count_to_f64);
     let back = flow.acks.loss_of(flow.s.transport.control_bytes, None);
+    // What opens and closes a stream crosses both paths.
     let expected = (p * (packets + CONTROLS) + back * CONTROLS) * f64::from(flow.s.part.replicas);
     if expected < LITTLE {
         return Ok(());
