@@ -185,6 +185,7 @@ impl MonitorSampler {
     fn work(&mut self) -> Observed {
         let mut due = Instant::now() + self.interval;
         loop {
+            // Before the sample, so that what is stopped gets a last one.
             let last = self.stop.load(Ordering::Acquire);
             let now = Instant::now();
             if now >= due || last {

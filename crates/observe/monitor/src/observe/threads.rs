@@ -278,6 +278,7 @@ pub struct ThreadEventDecoder {
 fn last_thread() -> u32 {
     let limit = fs::read_to_string("/proc/sys/kernel/pid_max");
     let limit = limit.ok().and_then(|text| text.trim().parse().ok());
+    // `pid_max` is one above the greatest number (proc(5)).
     GREATEST_THREAD.min(limit.unwrap_or(u32::MAX).saturating_sub(1))
 }
 
@@ -297,6 +298,7 @@ impl ThreadTrace {
         // The list is set before any event is switched on, so that no records of other threads are written.
         let instance = trace.rings.rings().instance();
         instance.write(CHOSEN, &last_thread().to_string())?;
+        // The kernel then adds the children of chosen threads to the list by itself.
         instance.write("options/event-fork", "1")?;
         for pid in pids {
             if let Err(reason) = trace.follow(*pid) {
@@ -423,6 +425,7 @@ impl ThreadTrace {
         into.clear();
         into.chosen.append(&mut self.chosen);
         self.rings.read(&mut into.events)?;
+        // A fork may be among what was lost: the kernel's own list knows the child.
         if into.events.lost > 0 {
             let chosen = self.rings.rings().instance().read(CHOSEN)?;
             into.followed.extend(listed(&chosen));
@@ -474,6 +477,7 @@ impl ThreadEventDecoder {
 fn disk(absent: &mut BTreeMap<String, String>) -> Option<TraceEventRings<ThreadTraceKind>> {
     let fields = ["dev", "sector"];
     let rings = TraceEventRings::create().and_then(|mut rings| {
+        // The ends first, so that no start is seen whose end is not.
         rings.add(
             ThreadTraceKind::DiskEnds,
             "block/block_io_done",
@@ -519,6 +523,7 @@ fn with_its_thread(
 ) -> Option<ThreadEvent> {
     match event.what {
         ThreadChange::DiskStarts { device, sector, .. } => {
+            // Requests whose end was lost must not stay forever.
             if requests.len() >= MOST_REQUESTS {
                 requests.clear();
             }
