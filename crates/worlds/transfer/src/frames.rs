@@ -85,6 +85,7 @@ impl FrameCarrier {
     pub fn connect(interface: &str, options: FrameCarrierOptions) -> io::Result<Self> {
         let (frames, index) = Self::open(interface, options.peer, None, options)?;
         frames.rx_ring.block_all(&frames.filter)?;
+        // Bound last, so that nothing arrives before the filter.
         frames.rx_ring.bind(index, frames.ethertype)?;
         Ok(frames)
     }
@@ -102,6 +103,7 @@ impl FrameCarrier {
         let (mut frames, index) = Self::open(interface, None, number, options)?;
         frames.filter.opening_only = true;
         frames.rx_ring.set_filter(&frames.filter)?;
+        // Bound last, so that nothing arrives before the filter.
         frames.rx_ring.bind(index, frames.ethertype)?;
         Ok(frames)
     }
@@ -115,6 +117,7 @@ impl FrameCarrier {
     ) -> io::Result<(Self, u32)> {
         let known = usable_interface(raw()?.as_fd(), interface)?;
         let loopback = known.kind == libc::ARPHRD_LOOPBACK;
+        // On loopback all ends have the same address, so each makes one up.
         let own = if loopback {
             Mac::made_up()
         } else {
@@ -398,8 +401,10 @@ fn packet_of(mtu: usize, wanted: usize) -> usize {
 }
 
 fn set_send_buffer(socket: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
+    // The kernel doubles the value (socket(7)).
     let most = i32::try_from(bytes).unwrap_or(i32::MAX / 2);
     let set = |name| socket_option::set_option(socket, libc::SOL_SOCKET, name, most);
+    // This one needs a privilege, but has no limit (socket(7)).
     set(libc::SO_SNDBUFFORCE).or_else(|_| set(libc::SO_SNDBUF))
 }
 
