@@ -77,7 +77,7 @@ impl DisplayClient {
         let (out, rest, inputs) = (Vec::new(), Vec::new(), VecDeque::new());
         let is_recorded = stackline_events::recorder::is_recording();
         let (requests, number, sent, done, refused, patience) = (0, 0, 0, 0, None, HELLO);
-        let unseen = address.shows_late().then(|| address.clone());
+        let unseen = address.scheme().shows_late().then(|| address.clone());
         let mut client = Self {
             stream,
             patience,

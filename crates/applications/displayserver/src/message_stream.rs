@@ -53,7 +53,7 @@ pub(crate) fn silent(error: ikp::IkpTransferError) -> io::Error {
 /// A connection of a client by V's messages.
 #[derive(Debug)]
 pub struct DisplayMessageStream {
-    client: ikp::IkpUdpClient,
+    client: Box<ikp::IkpUdpClient>,
     /// Answers that came and are not read yet.
     answers: Vec<u8>,
     /// Whether the display has more answers.
@@ -71,7 +71,7 @@ impl DisplayMessageStream {
         let client = ikp::IkpUdpClient::connect(address(to)?, &IkpTransferOptions::default())
             .map_err(silent)?;
         Ok(Self {
-            client,
+            client: Box::new(client),
             answers: Vec::new(),
             has_more: false,
             patience: Cell::new(None),
@@ -104,6 +104,8 @@ impl DisplayMessageStream {
 }
 
 impl DisplayTransport for DisplayMessageStream {
+    // The sender is blocked until the reply comes, so a second thread could not read in the meantime: it has one handle.
+
     fn read_within(&self, patience: Option<Duration>) -> io::Result<()> {
         self.patience.set(patience);
         Ok(())

@@ -1,16 +1,36 @@
 //! What a connection to a display can do besides reading and writing, for each transport; and its implementation for kernel sockets.
 
+use crate::stream::DisplayStream;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::{Timeout, set_socket_send_buffer_size, set_socket_timeout};
 use rustix::net::{Shutdown, shutdown};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// A connection. Each transport overrides the functions that it supports; the others do nothing.
+/// A connection. Each transport overrides the functions that it supports; the others do nothing, or if it is a socket of the kernel, what
+/// the kernel does for sockets.
 pub trait DisplayTransport: Read + Write {
+    /// A second handle of the same connection.
+    ///
+    /// # Errors
+    /// The kernel's error; `Unsupported` if a connection has one user only.
+    fn again(&self) -> io::Result<DisplayStream> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// The kernel's stream socket, if the connection is one.
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// Whether the kernel knows the peer's user, so that neither has to prove who it is by a secret.
+    fn knows_user(&self) -> bool {
+        false
+    }
+
     /// Whether the kernel says that the peer is a program of the same user: only possible on a unix socket of this machine.
     fn is_same_user(&self) -> bool {
         false
@@ -20,32 +40,57 @@ pub trait DisplayTransport: Read + Write {
     ///
     /// # Errors
     /// The kernel's error.
-    fn write_within(&self, _patience: Duration) -> io::Result<()> {
-        Ok(())
+    fn write_within(&self, patience: Duration) -> io::Result<()> {
+        self.socket().map_or(Ok(()), |socket| {
+            Ok(set_socket_timeout(socket, Timeout::Send, Some(patience))?)
+        })
     }
 
     /// Sets the longest time that a read may take before it fails; `None`: without limit.
     ///
     /// # Errors
     /// The kernel's error.
-    fn read_within(&self, _patience: Option<Duration>) -> io::Result<()> {
-        Ok(())
+    fn read_within(&self, patience: Option<Duration>) -> io::Result<()> {
+        self.socket().map_or(Ok(()), |socket| {
+            Ok(set_socket_timeout(socket, Timeout::Recv, patience)?)
+        })
     }
 
     /// Sets the size of the kernel's send buffer to about this many bytes.
-    fn keeps(&self, _bytes: usize) {}
+    fn keeps(&self, bytes: usize) {
+        let _ = self
+            .socket()
+            .map(|socket| set_socket_send_buffer_size(socket, bytes));
+    }
 
     /// Whether the peer has closed the connection or its sending direction, as far as is known without reading.
     fn is_gone(&self) -> bool {
+        let ended = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
+        self.socket().is_some_and(|socket| shows(socket, ended))
+    }
+
+    /// Waits until something can be read. Returns whether urgent data (TCP) has come.
+    fn waits_urgent(&self) -> bool {
+        false
+    }
+
+    /// Whether urgent data (TCP) has come and is not read: then what precedes it may be dropped (RFC 854's Synch).
+    fn is_urgent(&self) -> bool {
         false
     }
 
     /// Closes the sending direction: the peer is notified that nothing more is written here, and may still write.
-    fn ends_writing(&self) {}
+    fn ends_writing(&self) {
+        let _ = self
+            .socket()
+            .map(|socket| shutdown(socket, Shutdown::Write));
+    }
 
     /// Ends both directions; threads that read or write here notice. Protocols of this program first wait until what was written has
     /// arrived.
-    fn end(&self) {}
+    fn end(&self) {
+        let _ = self.socket().map(|socket| shutdown(socket, Shutdown::Both));
+    }
 
     /// Ends both directions, for protocols of this program after waiting until what was written has arrived.
     ///
@@ -57,53 +102,45 @@ pub trait DisplayTransport: Read + Write {
     }
 }
 
-/// A stream socket of the kernel.
-trait KernelSocket: Read + Write + AsFd {
-    fn is_same_user(&self) -> bool {
-        false
+impl DisplayTransport for TcpStream {
+    fn again(&self) -> io::Result<DisplayStream> {
+        self.try_clone().map(DisplayStream::Tcp)
+    }
+
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.as_fd())
+    }
+
+    fn waits_urgent(&self) -> bool {
+        let mut asked = [PollFd::new(self, PollFlags::IN | PollFlags::PRI)];
+        poll(&mut asked, None).is_ok() && asked[0].revents().intersects(PollFlags::PRI)
+    }
+
+    fn is_urgent(&self) -> bool {
+        shows(self.as_fd(), PollFlags::PRI)
     }
 }
 
-impl KernelSocket for TcpStream {}
+impl DisplayTransport for UnixStream {
+    fn again(&self) -> io::Result<DisplayStream> {
+        self.try_clone().map(DisplayStream::Unix)
+    }
 
-impl KernelSocket for UnixStream {
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.as_fd())
+    }
+
+    fn knows_user(&self) -> bool {
+        true
+    }
+
     fn is_same_user(&self) -> bool {
         stackline_guard::socket::is_same_user(self)
     }
 }
 
-impl<S: KernelSocket> DisplayTransport for S {
-    fn is_same_user(&self) -> bool {
-        KernelSocket::is_same_user(self)
-    }
-
-    fn write_within(&self, patience: Duration) -> io::Result<()> {
-        Ok(set_socket_timeout(self, Timeout::Send, Some(patience))?)
-    }
-
-    fn read_within(&self, patience: Option<Duration>) -> io::Result<()> {
-        Ok(set_socket_timeout(self, Timeout::Recv, patience)?)
-    }
-
-    fn keeps(&self, bytes: usize) {
-        let _ = set_socket_send_buffer_size(self, bytes);
-    }
-
-    fn is_gone(&self) -> bool {
-        shows(self, PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR)
-    }
-
-    fn ends_writing(&self) {
-        let _ = shutdown(self, Shutdown::Write);
-    }
-
-    fn end(&self) {
-        let _ = shutdown(self, Shutdown::Both);
-    }
-}
-
 /// Whether poll reports one of these events for a socket, without waiting.
-pub(crate) fn shows(socket: &impl AsFd, what: PollFlags) -> bool {
-    let mut asked = [PollFd::new(socket, what)];
+fn shows(socket: BorrowedFd<'_>, what: PollFlags) -> bool {
+    let mut asked = [PollFd::from_borrowed_fd(socket, what)];
     poll(&mut asked, Some(&Timespec::default())).is_ok() && asked[0].revents().intersects(what)
 }

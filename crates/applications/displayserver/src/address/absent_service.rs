@@ -20,17 +20,7 @@ pub enum DisplayServiceKind {
 impl DisplayServiceKind {
     /// The error if no such service answers there.
     pub(crate) fn absent(self, address: &DisplayAddress, why: &io::Error) -> Error {
-        let listen = listens(address);
-        if why.kind() == ErrorKind::Unsupported
-            && let DisplayAddress::Ngp(below, ..) = address
-        {
-            return Error::environment(format!("no display answers at {address}: {why}")).hint(
-                format!(
-                    "omit `ngp:`, or make the display listen on ngp:{} as well",
-                    elsewhere(below)
-                ),
-            );
-        }
+        let listen = address.scheme().listens();
         if !address.has_host() {
             return Error::environment(format!("cannot resolve the host of {address}: {why}")).hint(
                 "an address is HOST:PORT or unix:PATH, optionally preceded by ikp:, pup:, blast:, ngp: or vio:HOST:PORT/",
@@ -48,26 +38,8 @@ impl DisplayServiceKind {
     }
 }
 
-/// Another address of the same kind, as an example.
-fn elsewhere(address: &DisplayAddress) -> String {
-    match (address, address.host_port()) {
-        (DisplayAddress::Unix(_), _) => "unix:ANOTHER_PATH".into(),
-        (_, Some((scheme, _))) => format!("{}HOST:ANOTHER_PORT", scheme.prefix),
-        _ => "HOST:ANOTHER_PORT".into(),
-    }
-}
-
-/// The address on which a service has to listen to be found at this one.
-fn listens(address: &DisplayAddress) -> String {
-    match address {
-        DisplayAddress::Vio(_, _, to) => to.to_string(),
-        DisplayAddress::Ngp(below, ..) => format!("ngp:{}", listens(below)),
-        other => other.to_string(),
-    }
-}
-
 /// The error if no internet server answers there, or it refuses.
-pub(super) fn internet(server: &str, why: &io::Error) -> Error {
+pub(crate) fn internet(server: &str, why: &io::Error) -> Error {
     if why.kind() == ErrorKind::PermissionDenied {
         let refused = Error::environment(format!(
             "the internet server at ikp:{server} refused the request: {why}"

@@ -6,7 +6,10 @@
 //! each blast after that        length 4 | bytes; none of them: the other end is there
 //! ```
 
+pub(crate) mod scheme;
+
 use crate::message_stream::{address, failed as sentence};
+use crate::stream::DisplayStream;
 use crate::transport::DisplayTransport;
 use stackline_core::time::Duration as Time;
 use stackline_guard::connection_slots::{ConnectionSlot, ConnectionSlotPool};
@@ -204,18 +207,16 @@ impl BlastStream {
         let (writes, reads) = (open(REQUESTS)?, open(ANSWERS)?);
         Ok(Self::of(reads, writes))
     }
-
-    /// A second handle of the same connection.
-    #[must_use]
-    pub fn again(&self) -> Self {
-        Self {
-            user: Arc::clone(&self.user),
-            read_within: self.read_within.clone(),
-        }
-    }
 }
 
 impl DisplayTransport for BlastStream {
+    fn again(&self) -> io::Result<DisplayStream> {
+        Ok(DisplayStream::Blast(Self {
+            user: Arc::clone(&self.user),
+            read_within: self.read_within.clone(),
+        }))
+    }
+
     fn read_within(&self, patience: Option<Duration>) -> io::Result<()> {
         self.read_within.set(patience);
         Ok(())

@@ -2,6 +2,7 @@
 //! the stored definitions outlive a connection.
 
 mod newest_writer;
+pub(crate) mod scheme;
 
 use crate::stream::DisplayStream;
 use crate::transport::DisplayTransport;
@@ -99,7 +100,7 @@ impl NgpStreamEnd {
 #[derive(Debug)]
 pub struct Ngp {
     /// The stream that is read; only one handle may read.
-    reads: DisplayStream,
+    reads: Box<DisplayStream>,
     rest: Vec<u8>,
     shared: Arc<NgpStreamShared>,
     /// How long a read may take as a whole, including frames without answers.
@@ -153,7 +154,7 @@ impl Ngp {
             writes: Mutex::new(stream.again()?),
         };
         Ok(Self {
-            reads: stream,
+            reads: Box::new(stream),
             rest: Vec::new(),
             shared: Arc::new(shared),
             patience: Cell::new(None),
@@ -211,21 +212,6 @@ impl Ngp {
         Self::over(stream, NgpStreamEnd::Far(Far::default(), kept.clone()))
     }
 
-    /// A second handle of the same connection. Bytes that were decoded and not read stay with the first.
-    ///
-    /// # Errors
-    /// The kernel's error.
-    pub fn again(&self) -> io::Result<Self> {
-        let (shared, newest) = (Arc::clone(&self.shared), self.newest.clone());
-        Ok(Self {
-            reads: self.reads.again()?,
-            rest: Vec::new(),
-            shared,
-            patience: self.patience.clone(),
-            newest,
-        })
-    }
-
     /// Reads once. Returns how many bytes came, including those of frames.
     fn fill(&mut self) -> io::Result<usize> {
         let mut piece = vec![0; PIECE];
@@ -242,6 +228,18 @@ impl Ngp {
 }
 
 impl DisplayTransport for Ngp {
+    /// Bytes that were decoded and not read stay with the first handle.
+    fn again(&self) -> io::Result<DisplayStream> {
+        let (shared, newest) = (Arc::clone(&self.shared), self.newest.clone());
+        Ok(DisplayStream::Ngp(Self {
+            reads: Box::new(self.reads.again()?),
+            rest: Vec::new(),
+            shared,
+            patience: self.patience.clone(),
+            newest,
+        }))
+    }
+
     fn read_within(&self, patience: Option<Duration>) -> io::Result<()> {
         self.patience.set(patience);
         self.reads.read_within(patience)

@@ -2,10 +2,12 @@
 //! runs timers; a thread that reads or writes sends what is due immediately.
 
 mod listener;
+pub(crate) mod scheme;
 
 pub use listener::PupListener;
 
 use crate::message_stream::address;
+use crate::stream::DisplayStream;
 use crate::transport::DisplayTransport;
 use stackline_core::time::Instant as Moment;
 use stackline_proto::papers::pup::{
@@ -315,6 +317,10 @@ impl Pup {
 }
 
 impl DisplayTransport for Pup {
+    fn again(&self) -> io::Result<DisplayStream> {
+        Ok(DisplayStream::Pup(self.again()))
+    }
+
     fn read_within(&self, patience: Option<Duration>) -> io::Result<()> {
         self.read_within.set(patience);
         Ok(())

@@ -1,7 +1,10 @@
 //! A byte stream by V's I/O protocol: blocks of an instance at an internet server (the byte-stream library of the paper, section 2.3).
 //! Reading and writing may go on at the same time, each with messages of its own.
 
+pub(crate) mod scheme;
+
 use crate::message_stream::{address, silent};
+use crate::stream::DisplayStream;
 use crate::transport::DisplayTransport;
 use stackline_proto::papers::vio::{VioReply, VioRequest};
 use stackline_transfer::ikp::{self, IkpClientSegments, IkpTransferOptions};
@@ -143,6 +146,10 @@ fn ended(why: &[u8]) -> io::Error {
 }
 
 impl DisplayTransport for Vio {
+    fn again(&self) -> io::Result<DisplayStream> {
+        Ok(DisplayStream::Vio(self.again()))
+    }
+
     fn read_within(&self, patience: Option<Duration>) -> io::Result<()> {
         self.read_within.set(patience);
         Ok(())

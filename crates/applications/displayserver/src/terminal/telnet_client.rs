@@ -46,8 +46,7 @@ pub fn talk(terminal: &DisplayAddress, secret: Option<&Secret>) -> Result<()> {
             send_typed(&typing, &by_character, known);
         }
     });
-    // Programs of the same user on a unix socket are not asked for a secret.
-    let is_asked = !matches!(from, DisplayStream::Unix(_));
+    let is_asked = !from.knows_user();
     let (mut raw, mut knock, mut opens) = (None, Knock::new(secret), Some(opens));
     let (mut piece, mut data) = ([0; PIECE], Vec::new());
     from.read_within(Some(SILENT)).map_err(lost)?;
