@@ -15,6 +15,7 @@
 //! | [`server`] | the server: moves bytes between clients and the display's state machine |
 //! | [`transport`] | what a connection can do, for each transport |
 //! | [`view`] | the page and the WebSocket with which browsers look on |
+//! | [`page_relay`] | passes browsers on to the page of a display elsewhere |
 //! | [`client`] | a connection to a display: requests, credit, answers |
 //! | `late_answers` | delayed answers to wrong secrets over V's messages |
 //! | [`send_level`] | the four levels at which a picture is sent |
@@ -32,6 +33,7 @@ mod late_answers;
 pub mod listener;
 pub mod message_stream;
 pub mod messages;
+pub mod page_relay;
 pub mod papers;
 pub mod program_check;
 pub mod raw_terminal;

@@ -129,6 +129,16 @@ pub(crate) fn serve_streams(
     strangers: Arc<ConnectionSlotPool>,
     serve: impl Fn(DisplayStream, ConnectionSlot) + Send + Sync + 'static,
 ) {
+    serve_streams_until(&StopSwitch::never(), listener, strangers, serve);
+}
+
+/// The same until the switch is thrown, which the next connection notices.
+pub(crate) fn serve_streams_until(
+    stop: &StopSwitch,
+    listener: &DisplayListener,
+    strangers: Arc<ConnectionSlotPool>,
+    serve: impl Fn(DisplayStream, ConnectionSlot) + Send + Sync + 'static,
+) {
     let service = Arc::new(StreamService { strangers, serve });
-    serve_connections(&service, &StopSwitch::never(), || listener.accept());
+    serve_connections(&service, stop, || listener.accept());
 }

@@ -134,10 +134,13 @@ fn admitted(
 
 /// Tells a browser why it sees nothing, in a thread of its own.
 pub fn refuse(stream: DisplayStream, why: String) {
-    in_thread(move || {
-        let _ = stream.write_within(PATIENCE);
-        answer_request(stream, Deadline::within(PATIENCE), |_| busy_response(&why));
-    });
+    in_thread(move || refuse_in_time(stream, &why));
+}
+
+/// Tells a browser why it sees nothing, within a time limit.
+pub(crate) fn refuse_in_time(stream: DisplayStream, why: &str) {
+    let _ = stream.write_within(PATIENCE);
+    answer_request(stream, Deadline::within(PATIENCE), |_| busy_response(why));
 }
 
 /// Sends a browser the pictures until it goes.
