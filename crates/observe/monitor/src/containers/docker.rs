@@ -1,5 +1,8 @@
 //! Reads Docker's containers: from its directory, or where that cannot be read, from its socket. Podman's socket has the same
 //! interface.
+//!
+//! The socket is asked without a library of HTTP: the client of hyper, the one in this workspace, needs a runtime and crates that nothing
+//! else here uses, and with limits of time and size it is longer than one request whose answer ends with the connection.
 
 use super::{Container, ContainerRuntime, LONGEST};
 use serde_json::Value;
@@ -7,11 +10,11 @@ use stackline_os::root_directory::Root;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Where Docker keeps its containers, unless it is configured otherwise.
 const DIRECTORY: &str = "var/lib/docker/containers";
-/// The longest wait for an answer of a socket.
+/// The longest wait for the whole answer of a socket.
 const ANSWERS: Duration = Duration::from_secs(2);
 /// The most containers that a socket is asked about one by one.
 const MOST_ASKED: usize = 1_024;
@@ -85,8 +88,20 @@ fn ask(socket: &Path, path: &str) -> io::Result<Value> {
     stream.set_write_timeout(Some(ANSWERS))?;
     let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n");
     stream.write_all(request.as_bytes())?;
-    let mut answer = Vec::new();
-    stream.take(LONGEST).read_to_end(&mut answer)?;
+    let (mut answer, mut piece) = (Vec::new(), vec![0; 64 << 10]);
+    let (begun, mut stream) = (Instant::now(), stream.take(LONGEST));
+    loop {
+        let count = stream.read(&mut piece)?;
+        if count == 0 {
+            break;
+        }
+        answer.extend_from_slice(&piece[..count]);
+        let rest = ANSWERS
+            .checked_sub(begun.elapsed())
+            .filter(|rest| !rest.is_zero());
+        let rest = rest.ok_or(io::ErrorKind::TimedOut)?;
+        stream.get_ref().set_read_timeout(Some(rest))?;
+    }
     let text = String::from_utf8_lossy(&answer);
     let (head, body) = text
         .split_once("\r\n\r\n")

@@ -1,11 +1,12 @@
 //! Runtimes by what they keep in a directory; none of them runs.
 
 use super::list::{ContainerList, ContainerPlaces};
-use super::{Container, ContainerRuntime};
+use super::{Container, ContainerRuntime, docker};
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 fn id(begin: &str) -> String {
@@ -235,6 +236,55 @@ fn where_the_directory_is_elsewhere_the_socket_is_asked() {
     let list = read(&at);
     assert_eq!(found(&list, "web").pid, Some(95));
     server.join().unwrap();
+}
+
+/// What is said of a socket whose answer `writes` writes.
+fn refused_answer(writes: impl FnOnce(UnixStream) + Send + 'static) -> String {
+    let at = tempfile::tempdir().unwrap();
+    let socket = at.path().join("docker.sock");
+    let listener = UnixListener::bind(&socket).unwrap();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let _asked = stream.read(&mut [0; 512]).unwrap();
+        writes(stream);
+    });
+    docker::of_socket(&socket, ContainerRuntime::Docker).unwrap_err()
+}
+
+#[test]
+fn a_socket_that_does_not_answer_as_a_runtime_is_refused() {
+    for (answer, why) in [
+        ("hello", "invalid data"),
+        ("HTTP/1.0 500 No\r\n\r\n[]", "it answered HTTP/1.0 500 No"),
+        ("HTTP/1.0 200 OK\r\n\r\n[", "EOF while parsing"),
+    ] {
+        let refused = refused_answer(|mut stream| stream.write_all(answer.as_bytes()).unwrap());
+        assert!(refused.contains(why), "{refused}");
+    }
+}
+
+#[test]
+fn an_answer_of_a_socket_that_never_ends_or_is_too_large_is_refused() {
+    let begins = b"HTTP/1.0 200 OK\r\n\r\n[";
+    let begun = Instant::now();
+    let silent = refused_answer(|mut stream| {
+        stream.write_all(begins).unwrap();
+        // Ends when nobody reads any more.
+        while stream.write_all(b" ").is_ok() {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    });
+    assert!(silent.contains("docker.sock: "), "{silent}");
+    assert!(
+        begun.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        begun.elapsed()
+    );
+    let large = refused_answer(|mut stream| {
+        stream.write_all(begins).unwrap();
+        while stream.write_all(&[b' '; 1 << 16]).is_ok() {}
+    });
+    assert!(large.contains("EOF while parsing"), "{large}");
 }
 
 #[test]
