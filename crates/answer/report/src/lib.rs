@@ -22,6 +22,9 @@
 //! | [`scene`](mod@scene) | pictures as SVG, PNG and PDF |
 //! | [`monitored`](mod@monitored) | values of monitors over time, as a chart |
 //! | [`page`](mod@page) | a whole run as one file for a browser |
+//! | [`live_table`](mod@live_table) | the latest samples of monitors, redrawn in place |
+//! | [`mistakes`](mod@mistakes) | mistakes of a specification, with their places in its text |
+//! | [`terminal_text`](mod@terminal_text) | text that is safe and fit for a terminal |
 //! | [`manual_text`](mod@manual_text) | a chapter of a manual as text for a terminal |
 //! | [`topology`](mod@topology) | a network: hosts, links, and the path between each two hosts |
 
@@ -41,8 +44,10 @@ pub mod json;
 mod kept_runs;
 mod lifeline_selection;
 pub mod lifelines;
+pub mod live_table;
 pub mod manual_text;
 mod markup_escape;
+pub mod mistakes;
 pub mod monitored;
 mod named_requests;
 pub mod ncc;
@@ -59,6 +64,7 @@ pub mod results_picture;
 pub mod scene;
 pub mod sheet;
 pub mod table;
+pub mod terminal_text;
 #[cfg(test)]
 mod testing;
 pub mod topology;
@@ -77,6 +83,7 @@ pub use findings::{findings, findings_json, first_finding, wrapped};
 pub use json::{ReportHeader, json};
 pub use kept_runs::{headline_figure, kept_run_table};
 pub use lifelines::{lifelines, lifelines_gnuplot, lifelines_json};
+pub use mistakes::{MistakenTexts, mistake, mistakes_json};
 pub use named_requests::named_requests;
 pub use ncc::{ncc, ncc_each, ncc_json};
 pub use notes::{Note, Weight};

@@ -2,13 +2,12 @@
 //!
 //! Only what changes is shown: an idle interface or an unchanged counter has no line.
 
-use crate::output;
+use crate::terminal_text::steers;
 use stackline_core::units;
 use stackline_events::{EventLog, EventRecord, catalogue};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
-use std::io::{Write as _, stdout};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Width of a bar, characters.
 const BAR: usize = 24;
@@ -16,16 +15,10 @@ const BAR: usize = 24;
 const MOST: usize = 8;
 /// A line is removed after so many intervals without a new sample.
 const STALE: u32 = 20;
-/// The alternate screen, so that the text before comes back.
-const ENTER: &str = "\x1b[?1049h\x1b[?25l";
-const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
-
 /// The state of the table.
-pub(super) struct LiveTable {
-    began: Instant,
+#[derive(Debug)]
+pub struct LiveTable {
     interval: Duration,
-    /// Whether it is on the alternate screen, which has to be left.
-    on_screen: bool,
     newest_ns: u64,
     events: u64,
     /// Lines by section and name, with the time of their sample.
@@ -57,44 +50,21 @@ impl Section {
     ];
 }
 
-impl Drop for LiveTable {
-    fn drop(&mut self) {
-        if self.on_screen {
-            write_now(LEAVE);
-        }
-    }
-}
-
-/// Writes terminal codes without a buffer; there is nobody to report an error to when the terminal is gone.
-fn write_now(codes: &str) {
-    let mut out = stdout().lock();
-    let _ = out.write_all(codes.as_bytes()).and_then(|()| out.flush());
-}
-
 impl LiveTable {
-    /// Opens it on this terminal.
-    pub(super) fn open(interval: Duration) -> Self {
-        let mut table = Self::new(interval);
-        table.on_screen = true;
-        write_now(ENTER);
-        table
-    }
-
-    fn new(interval: Duration) -> Self {
-        let (lines, trace_events) = (BTreeMap::new(), VecDeque::new());
+    /// An empty table of monitors that sample once per interval.
+    #[must_use]
+    pub const fn new(interval: Duration) -> Self {
         Self {
-            began: Instant::now(),
             interval,
-            on_screen: false,
             newest_ns: 0,
             events: 0,
-            lines,
-            trace_events,
+            lines: BTreeMap::new(),
+            trace_events: VecDeque::new(),
         }
     }
 
     /// Adds events and returns their number.
-    pub(super) fn add(&mut self, log: &EventLog) -> u64 {
+    pub fn add(&mut self, log: &EventLog) -> u64 {
         let mut count = 0;
         for record in log.records() {
             count += 1;
@@ -159,32 +129,20 @@ impl LiveTable {
         }
     }
 
-    /// Redraws it in place.
-    pub(super) fn draw(&self) {
-        write_now(&self.render());
-    }
-
-    /// The table as terminal codes. What steers a terminal in names of others is left out of the lines.
-    fn render(&self) -> String {
-        let width = output::columns(stdout()).unwrap_or(100);
-        let height = output::rows(stdout()).unwrap_or(40);
+    /// The terminal codes that draw it in place, as large as the terminal. `elapsed` is the time since it was opened. What steers a
+    /// terminal in names of others is left out of the lines.
+    #[must_use]
+    pub fn codes(&self, elapsed: Duration, columns: usize, rows: usize) -> String {
         let mut codes = "\x1b[H".to_owned();
-        for line in self.text().iter().take(height.saturating_sub(1)) {
-            codes.extend(
-                line.chars()
-                    .filter(|letter| !output::steers(*letter))
-                    .take(width),
-            );
+        for line in self.text(elapsed).iter().take(rows.saturating_sub(1)) {
+            codes.extend(line.chars().filter(|letter| !steers(*letter)).take(columns));
             codes += "\x1b[K\r\n";
         }
         codes + "\x1b[J"
     }
 
-    fn text(&self) -> Vec<String> {
-        let (elapsed, interval) = (
-            self.began.elapsed().as_secs_f64(),
-            self.interval.as_secs_f64(),
-        );
+    fn text(&self, elapsed: Duration) -> Vec<String> {
+        let (elapsed, interval) = (elapsed.as_secs_f64(), self.interval.as_secs_f64());
         let mut text = vec![format!(
             "watching every {}   {elapsed:.1} s   events: {}   Ctrl-C exits",
             units::format_time(interval),
@@ -395,7 +353,7 @@ mod tests {
     #[test]
     fn a_core_has_a_bar_of_its_time() {
         let table = table(&[("CPU_USE", &[100, 3, 500_000, 250_000, 0, 0, 0, 250_000, 0])]);
-        let text = table.text();
+        let text = table.text(Duration::ZERO);
         assert!(
             text.iter()
                 .any(|line| line.contains("3         ############======......   50 %  25 %")),
@@ -410,7 +368,7 @@ mod tests {
             ("NETSTAT_UDP", &[100, 3, 0, 0, 0]),
             ("NETIF", &[100, 5, 0, 0, 0, 0, 0, 0, 0, 0]),
         ]);
-        let text = table.text().join("\n");
+        let text = table.text(Duration::ZERO).join("\n");
         assert!(
             text.contains("udp          in 3")
                 && !text.contains("tcp ")
@@ -440,7 +398,7 @@ mod tests {
         );
         let mut table = LiveTable::new(Duration::from_millis(100));
         table.add(&log);
-        let text = table.text();
+        let text = table.text(Duration::ZERO);
         let [.., machine, vda, vdb, _, last, pause] = &text[..] else {
             panic!("{text:#?}")
         };
@@ -468,7 +426,7 @@ mod tests {
         log.push(keyword::intern("TCP_STATE"), 1_000, &data);
         let mut table = LiveTable::new(Duration::from_millis(100));
         table.add(&log);
-        let codes = table.render();
+        let codes = table.codes(Duration::ZERO, 100, 40);
         assert!(codes.contains("TCP_STATE state loss[2J\x1b[K"), "{codes:?}");
     }
 }

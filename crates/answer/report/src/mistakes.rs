@@ -1,8 +1,6 @@
-//! Prints mistakes of a specification for people: the line with the place underlined, what was expected, and a hint.
-//! Also gives them as JSON.
+//! Mistakes of a specification for people: the line with the place underlined, what was expected, and a hint. Also as JSON.
 
-use crate::flags::SpecTextFlags;
-use crate::output::{self, harmless, steers};
+use crate::terminal_text::{harmless, steers};
 use miette::{
     GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnostic, NamedSource, Report,
     Severity,
@@ -10,26 +8,37 @@ use miette::{
 use serde_json::Value;
 use stackline_spec::{Checked, Diagnostic, Severity as How, TextOrigin};
 use std::borrow::Cow;
-use std::io::stderr;
 use std::ops::Range;
 
-/// Prints all diagnostics of a text to stderr; `name` is the text's name. Returns whether one of them is an error.
-pub(crate) fn print(
-    diagnostics: &[Diagnostic],
-    name: &str,
-    text: &str,
-    flags: Option<&SpecTextFlags>,
-) -> bool {
-    for diagnostic in diagnostics {
-        output::say_drawn(draw(diagnostic, name, text, flags).trim_end());
+/// The texts in which mistakes were found.
+#[derive(Clone, Copy, Debug)]
+pub struct MistakenTexts<'t> {
+    /// The name of the specification, or of the flag whose value it is.
+    pub name: &'t str,
+    /// Its text.
+    pub text: &'t str,
+    /// The stacks that replace those of the specification (`--over`), if any.
+    pub over: Option<&'t str>,
+    /// How hosts are reached (`--host`).
+    pub hosts: &'t [String],
+}
+
+impl<'t> MistakenTexts<'t> {
+    /// The name and the contents of the text that a diagnostic refers to.
+    fn named(&self, origin: TextOrigin) -> (&'t str, &'t str) {
+        match origin {
+            TextOrigin::File => (self.name, self.text),
+            TextOrigin::Over => ("--over", self.over.unwrap_or_default()),
+            TextOrigin::Host(index) => ("--host", self.hosts.get(index).map_or("", String::as_str)),
+        }
     }
-    diagnostics.iter().any(|d| d.severity == How::Error)
 }
 
 /// All diagnostics as JSON, with lines and columns counted from 1.
-pub(crate) fn json(checked: &Checked, name: &str, text: &str, flags: &SpecTextFlags) -> Value {
+#[must_use]
+pub fn mistakes_json(checked: &Checked, texts: &MistakenTexts<'_>) -> Value {
     let each = checked.diagnostics.iter().map(|diagnostic| {
-        let (name, text) = named(diagnostic.origin, name, text, Some(flags));
+        let (name, text) = texts.named(diagnostic.origin);
         let before = text.get(..diagnostic.span.start).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
@@ -41,28 +50,6 @@ pub(crate) fn json(checked: &Checked, name: &str, text: &str, flags: &SpecTextFl
         })
     });
     serde_json::json!({ "ok": false, "diagnostics": each.collect::<Vec<_>>(), "right": checked.right })
-}
-
-/// The name and the contents of the text that a diagnostic refers to.
-fn named(
-    origin: TextOrigin,
-    name: &str,
-    text: &str,
-    flags: Option<&SpecTextFlags>,
-) -> (String, String) {
-    match origin {
-        TextOrigin::File => (name.to_string(), text.to_string()),
-        TextOrigin::Over => (
-            "--over".to_string(),
-            flags.and_then(|f| f.over.clone()).unwrap_or_default(),
-        ),
-        TextOrigin::Host(index) => (
-            "--host".to_string(),
-            flags
-                .and_then(|f| f.hosts.get(index).cloned())
-                .unwrap_or_default(),
-        ),
-    }
 }
 
 /// The part of a text that is printed with a mistake.
@@ -185,13 +172,21 @@ fn shown(text: &str) -> String {
     harmless(&shortened(text)).into_owned()
 }
 
-fn draw(diagnostic: &Diagnostic, name: &str, text: &str, flags: Option<&SpecTextFlags>) -> String {
-    let (name, text) = named(diagnostic.origin, name, text, flags);
+/// A diagnostic for people: the line with the place underlined, what was expected, and a hint. `columns` is the width of the terminal,
+/// if there is one. Its foreign parts are harmless.
+#[must_use]
+pub fn mistake(
+    diagnostic: &Diagnostic,
+    texts: &MistakenTexts<'_>,
+    columns: Option<usize>,
+    has_colours: bool,
+) -> String {
+    let (name, text) = texts.named(diagnostic.origin);
     let SourceExcerpt { name, text, span } = excerpt(
-        &name,
-        &text,
+        name,
+        text,
         diagnostic.span.clone(),
-        LineLengths::within(output::columns(stderr())),
+        LineLengths::within(columns),
     );
     let mut drawn = MietteDiagnostic::new(shown(&diagnostic.message))
         .with_severity(if diagnostic.severity == How::Error {
@@ -204,19 +199,18 @@ fn draw(diagnostic: &Diagnostic, name: &str, text: &str, flags: Option<&SpecText
         drawn = drawn.with_help(shown(hint));
     }
     let source = NamedSource::new(harmless(&name), text);
-    let theme = if output::has_colours(stderr()) {
+    let theme = if has_colours {
         GraphicalTheme::unicode()
     } else {
         GraphicalTheme::unicode_nocolor()
     };
-    let handler = GraphicalReportHandler::new_themed(theme)
-        .with_width(output::columns(stderr()).unwrap_or(100));
+    let handler = GraphicalReportHandler::new_themed(theme).with_width(columns.unwrap_or(100));
     let mut out = String::new();
     let report = Report::new(drawn).with_source_code(source);
     if handler.render_report(&mut out, report.as_ref()).is_err() {
         out = shown(&diagnostic.message);
     }
-    out.replacen("help:", "hint:", 1)
+    out.replacen("help:", "hint:", 1).trim_end().to_owned()
 }
 
 #[cfg(test)]

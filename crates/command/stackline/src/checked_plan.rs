@@ -1,13 +1,14 @@
 //! Makes a checked plan from the command line. Mistakes of a specification are printed with their places in the text.
 
-use crate::diagnostics;
 use crate::exit::{Blame, Error, Result, already_shown};
 use crate::flags::SpecTextFlags;
 use crate::output;
 use stackline_core::plan::Plan;
+use stackline_report::MistakenTexts;
 use stackline_runner::spec_source::FlagMistake;
 pub(crate) use stackline_runner::spec_source::SpecSource;
-use stackline_spec::{Checked, Overrides};
+use stackline_spec::{Checked, Diagnostic, Overrides, Severity};
+use std::io::stderr;
 
 /// Reads the specification that the flags name.
 pub(crate) fn source_of(flags: &SpecTextFlags) -> Result<SpecSource> {
@@ -59,14 +60,44 @@ fn report(
     flags: &SpecTextFlags,
 ) -> Result<(Plan, Vec<String>)> {
     let (name, text) = source.named();
-    let wrong = diagnostics::print(&checked.diagnostics, name, text, Some(flags));
+    let texts = MistakenTexts {
+        name,
+        text,
+        over: flags.over.as_deref(),
+        hosts: &flags.hosts,
+    };
+    let wrong = print_mistakes(&checked.diagnostics, &texts);
     if wrong && flags.json {
-        output::json(&diagnostics::json(&checked, name, text, flags), true)?;
+        output::json(&stackline_report::mistakes_json(&checked, &texts), true)?;
     }
     Ok((
         checked.plan.ok_or_else(|| already_shown(Blame::Input))?,
         checked.notes,
     ))
+}
+
+/// Prints all diagnostics of texts to stderr. Returns whether one of them is an error.
+fn print_mistakes(diagnostics: &[Diagnostic], texts: &MistakenTexts<'_>) -> bool {
+    let (columns, has_colours) = (output::columns(stderr()), output::has_colours(stderr()));
+    for diagnostic in diagnostics {
+        let drawn = stackline_report::mistake(diagnostic, texts, columns, has_colours);
+        output::say_drawn(&drawn);
+    }
+    diagnostics
+        .iter()
+        .any(|diagnostic| diagnostic.severity == Severity::Error)
+}
+
+/// Prints the mistakes of one text, which `name` names. Returns the error that they were printed.
+pub(crate) fn mistakes_shown(mistakes: &[Diagnostic], name: &str, text: &str) -> Error {
+    let texts = MistakenTexts {
+        name,
+        text,
+        over: None,
+        hosts: &[],
+    };
+    print_mistakes(mistakes, &texts);
+    already_shown(Blame::Input)
 }
 
 /// The error for a flag with a wrong text; mistakes in its value are printed with their places in it.
@@ -77,10 +108,7 @@ pub(crate) fn mistake_shown(mistake: FlagMistake) -> Error {
             flag,
             value,
             mistakes,
-        } => {
-            diagnostics::print(&mistakes, &flag, &value, None);
-            already_shown(Blame::Input)
-        }
+        } => mistakes_shown(&mistakes, &flag, &value),
     }
 }
 

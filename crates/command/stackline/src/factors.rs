@@ -1,6 +1,6 @@
 //! `stackline factors`: a designed experiment that varies a specification.
 
-use crate::checked_plan::{Specification as _, overrides, source_of};
+use crate::checked_plan::{Specification as _, mistakes_shown, overrides, source_of};
 use crate::exit::{Blame, Error, Exit, Result, already_shown};
 use crate::flags::{FactorExperiment, Factors as FactorsFlags};
 use crate::interrupt::listen_for_ctrl_c;
@@ -143,8 +143,7 @@ fn lay_out(
 /// The factors of the specification, followed by those of the flags.
 pub(crate) fn parse_factors(flags: &[String], source: &SpecSource) -> Result<Vec<Factor>> {
     stackline_whatif::experiment::parse_factors(flags, &source.text, &mut |text, mistakes| {
-        crate::diagnostics::print(mistakes, "--factor", text, None);
-        already_shown(Blame::Input)
+        mistakes_shown(mistakes, "--factor", text)
     })
 }
 

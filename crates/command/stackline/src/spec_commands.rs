@@ -1,8 +1,7 @@
 //! The commands that only read a specification or list stacks: `check`, `fmt`, `plan`, `stacks`.
 
-use crate::checked_plan::{SpecSource, Specification as _, source_of};
-use crate::diagnostics;
-use crate::exit::{Blame, Error, Exit, Result, already_shown};
+use crate::checked_plan::{SpecSource, Specification as _, mistakes_shown, source_of};
+use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::output;
 use stackline_core::catalogue::{OptionKind, StackTable};
@@ -48,8 +47,7 @@ pub(crate) fn fmt(flags: &flags::Fmt) -> Result {
     let source = SpecSource::named_by(flags.expression.as_deref(), flags.spec.as_deref())?;
     let formatted = stackline_spec::format(&source.text).map_err(|mistakes| {
         let (name, text) = source.named();
-        diagnostics::print(&mistakes, name, text, None);
-        already_shown(Blame::Input)
+        mistakes_shown(&mistakes, name, text)
     })?;
     if flags.check {
         return Ok(if formatted == source.text {

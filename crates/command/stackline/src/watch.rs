@@ -2,14 +2,12 @@
 //!
 //! It starts no measurement; `run --trace` watches by itself.
 
-mod live_table;
 mod secrets;
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::interrupt::listen_for_ctrl_c;
 use crate::output;
-use live_table::LiveTable;
 use serde_json::{Map, json};
 use stackline_core::trace_index::{HostTrace, Index, UNNAMED};
 use stackline_core::units;
@@ -18,6 +16,7 @@ use stackline_monitor::snmp::{PORT, SnmpSwitch};
 use stackline_monitor::{
     Config, INTERVALS, MonitorSession, Observed, WatchedConnections, WatchedPorts,
 };
+use stackline_report::live_table::LiveTable;
 use stackline_runs::events::{SortStopSignal, Spooling, write_index};
 use stackline_runs::{RunDirectory, runs_root};
 use std::collections::BTreeSet;
@@ -30,6 +29,9 @@ use std::time::{Duration, Instant, SystemTime};
 const CHECK: Duration = Duration::from_millis(20);
 /// The shortest time between two takes of events.
 const TAKE: Duration = Duration::from_millis(250);
+/// The alternate screen, so that the text before comes back.
+const ENTER: &str = "\x1b[?1049h\x1b[?25l";
+const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 
 /// Watches until the time is over or Ctrl-C comes; both are a normal end.
 pub(crate) fn watch(flags: &flags::WatchFlags) -> Result {
@@ -127,7 +129,7 @@ enum WatchOutput {
         json: bool,
         closed: bool,
     },
-    Table(LiveTable),
+    Table(TableScreen),
     Directory {
         directory: Box<RunDirectory>,
         spool: Spooling,
@@ -158,7 +160,7 @@ impl WatchOutput {
                 closed: false,
             });
         }
-        Ok(Self::Table(LiveTable::open(flags.interval)))
+        Ok(Self::Table(TableScreen::open(flags.interval)))
     }
 
     const fn is_closed(&self) -> bool {
@@ -190,7 +192,7 @@ impl WatchOutput {
                 Ok(records.len() as u64)
             }
             Self::Table(table) => {
-                let count = table.add(log);
+                let count = table.table.add(log);
                 table.draw();
                 Ok(count)
             }
@@ -237,6 +239,41 @@ impl WatchOutput {
         directory.finish(&[], true, None)?;
         Ok(Some(path.display().to_string()))
     }
+}
+
+/// The table on this terminal's alternate screen.
+struct TableScreen {
+    table: LiveTable,
+    began: Instant,
+}
+
+impl TableScreen {
+    fn open(interval: Duration) -> Self {
+        write_codes(ENTER);
+        Self {
+            table: LiveTable::new(interval),
+            began: Instant::now(),
+        }
+    }
+
+    /// Redraws it in place.
+    fn draw(&self) {
+        let columns = output::columns(stdout()).unwrap_or(100);
+        let rows = output::rows(stdout()).unwrap_or(40);
+        write_codes(&self.table.codes(self.began.elapsed(), columns, rows));
+    }
+}
+
+impl Drop for TableScreen {
+    fn drop(&mut self) {
+        write_codes(LEAVE);
+    }
+}
+
+/// Writes terminal codes without a buffer; there is nobody to report an error to when the terminal is gone.
+fn write_codes(codes: &str) {
+    let mut out = stdout().lock();
+    let _ = out.write_all(codes.as_bytes()).and_then(|()| out.flush());
 }
 
 /// Writes to stdout; false when its reader is gone.

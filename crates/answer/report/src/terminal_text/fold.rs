@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 const LEAST_COLUMN: usize = 24;
 
 /// The text with lines of at most `columns` columns, where its words allow it. Colour sequences have no width.
-pub(crate) fn fold(text: &str, columns: usize) -> String {
+#[must_use]
+pub fn fold(text: &str, columns: usize) -> String {
     let mut folded = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
         let (body, end) = line

@@ -58,7 +58,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "factors", "report", "runner", "whatif",
         ],
     ),
-    ("report", &["core", "events", "analyze", "factors"]),
+    ("report", &["core", "spec", "events", "analyze", "factors"]),
     (
         "runner",
         &[
