@@ -1,9 +1,14 @@
 //! The TCP connections of packet captures, read from `TCP_CONNECTION` events; the one with most data first.
 
 use serde::Serialize;
+use stackline_core::error::Result;
+use stackline_core::trace_index::Index;
 use stackline_events::catalogue::CatalogueEntry;
+use stackline_events::table::FIELDS;
 use stackline_events::{EventTable, EventValue, catalogue};
+use stackline_runs::events::{EventColumnSelection, read_batches};
 use std::collections::HashMap;
+use std::path::Path;
 
 /// A TCP connection as a packet capture recorded it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -44,6 +49,25 @@ pub struct CapturedConnection {
     pub paused_ns: [u64; 2],
     /// How the connection ended: `closed`, `reset`, or `open` at the end of the capture.
     pub end: String,
+}
+
+/// The connections in the captures that were imported into a run, the one with most data first.
+///
+/// # Errors
+/// If its events cannot be read.
+pub fn read_captured_connections(
+    run: &Path,
+    index: Option<&Index>,
+) -> Result<Vec<CapturedConnection>> {
+    let mut all = Vec::new();
+    if index.is_some_and(|index| index.imports.iter().any(|import| import.form == "capture")) {
+        let fields: Vec<usize> = (0..FIELDS).collect();
+        read_batches(run, &EventColumnSelection::fields(&fields), |batch| {
+            all.extend(find_captured_connections(batch))
+        })?;
+        sort_by_bytes(&mut all);
+    }
+    Ok(all)
 }
 
 /// All connections of a table of events, the one with most data first.
@@ -113,7 +137,7 @@ impl<'e> EventFields<'e> {
 }
 
 /// Sorts connections by their bytes, the most first; then by begin and flow.
-pub fn sort_by_bytes(connections: &mut [CapturedConnection]) {
+fn sort_by_bytes(connections: &mut [CapturedConnection]) {
     connections.sort_by_key(|one| {
         (
             std::cmp::Reverse(one.bytes.iter().sum::<u64>()),

@@ -60,7 +60,7 @@ pub use ranking::{count_time_once, is_about_failures, rank};
 pub use removal::takes_away;
 pub use requests::accounted::{
     AccountedCause, AccountedRequest, AccountedSpread, AccountedTimes, account_requests,
-    spread_requests,
+    account_shown_requests, spread_requests,
 };
 pub use requests::causes::program_ends::describe_last_program;
 pub use requests::failed_status::is_failure_status;

@@ -1,7 +1,11 @@
 //! Sums up what the IMPs (the packet switches of the ARPANET) of a run reported to the Network Control Center: for each IMP, and for
 //! each direction of each line. Read from IMP_REPORT and IMP_LINE events.
 
+use stackline_core::error::Result;
+use stackline_events::table::FIELDS;
 use stackline_events::{EventTable, EventValue};
+use stackline_runs::StoredRun;
+use stackline_runs::events::{EventColumnSelection, read_batches};
 use std::collections::BTreeMap;
 
 /// The sums of all reports.
@@ -32,6 +36,28 @@ impl ImpAnalysis {
             _ => {}
         }
     }
+}
+
+/// Reads the events of a run's reports, batch by batch, so that only these are held in memory.
+///
+/// # Errors
+/// If the run has no events, or they cannot be read.
+pub fn read_reports(run: &StoredRun) -> Result<EventTable> {
+    let fields: Vec<usize> = (0..FIELDS).collect();
+    let mut kept = EventTable::default();
+    read_batches(&run.path, &EventColumnSelection::fields(&fields), |batch| {
+        let is_report = |row: &usize| batch.keyword(*row).starts_with("IMP_");
+        for row in (0..batch.len()).filter(is_report) {
+            let values: Vec<_> = (0..10).map(|field| batch.value(row, field)).collect();
+            kept.push(
+                batch.keyword(row),
+                batch.host(row),
+                batch.at_ns[row],
+                &values,
+            );
+        }
+    })?;
+    Ok(kept)
 }
 
 /// The sums of one IMP's reports.

@@ -18,10 +18,12 @@
 //! | [`enough_runs`] | whether a measurement with `until` has been run often enough |
 //! | [`compare`](mod@compare) | one run against another |
 //! | [`compare_segments`](mod@compare_segments) | one trace against another |
+//! | [`compared_runs`] | two runs, or the stacks of one, with their traces |
 //! | [`gate`] | whether a comparison passes a limit |
 //! | [`network`] | packets, drops and marks of a modelled network; how late an emulated one sent its packets |
 //! | [`lifelines`](mod@lifelines) | the data of lifelines |
 //! | [`data_fates`](mod@data_fates) | retransmissions and drops that are on no lifeline |
+//! | [`selected_lifelines`] | some lifelines of a run, and notes on those that are shown |
 //! | [`assemble`] | makes lifelines of events |
 //! | [`clocks`] | finds hosts whose clocks contradict causality, and corrects them |
 //! | [`lifeline_statistics`] | all statistics that are computed from lifelines |
@@ -48,6 +50,7 @@ pub mod clocks;
 pub mod colouring;
 pub mod compare;
 pub mod compare_segments;
+pub mod compared_runs;
 mod core_sharing;
 mod costs;
 mod critical_path;
@@ -74,6 +77,7 @@ pub mod profile;
 pub mod rates;
 pub mod scope;
 pub mod segments;
+pub mod selected_lifelines;
 mod side_summary;
 pub mod stages;
 pub mod statistics;

@@ -8,9 +8,10 @@ use crate::figure;
 use crate::grid::{Align, line, widths, wrap};
 use crate::json::statistics;
 use serde_json::{Value, json as object};
+use stackline_analyze::compared_runs::RunComparison;
 use stackline_analyze::{
-    ComparisonVerdict, GateOutcome, Label, MeasurementComparison, MetricComparison, Pairing,
-    WorseBy,
+    ComparisonVerdict, GateOutcome, GateVerdict, Label, MeasurementComparison, MetricComparison,
+    Pairing, WorseBy,
 };
 use stackline_core::units::three_digits;
 
@@ -201,6 +202,63 @@ fn verdict(m: &MetricComparison) -> String {
 #[must_use]
 pub fn comparison_json(comparisons: &[MeasurementComparison]) -> Value {
     object!({ "comparisons": comparisons.iter().map(one).collect::<Vec<_>>() })
+}
+
+/// Measurements, requests and segments that were compared, each as text.
+#[must_use]
+pub fn compared_runs(compared: &RunComparison) -> String {
+    let RunComparison {
+        measurements,
+        requests,
+        segments,
+    } = compared;
+    let mut texts = Vec::new();
+    texts.extend((!measurements.is_empty()).then(|| comparison(measurements)));
+    texts.extend((!requests.is_empty()).then(|| request_comparison(requests)));
+    texts.extend((!segments.is_empty()).then(|| segment_comparison(segments)));
+    texts.join("\n")
+}
+
+/// The same as JSON, with the result of a gate if there was one.
+#[must_use]
+pub fn compared_runs_json(compared: &RunComparison, gate: Option<&GateOutcome>) -> Value {
+    let mut json = comparison_json(&compared.measurements);
+    json["segments"] = segment_comparison_json(&compared.segments);
+    if !compared.requests.is_empty() {
+        json["requests"] = segment_comparison_json(&compared.requests);
+    }
+    if let Some(gate) = gate {
+        json["gate"] = gate_json(gate);
+    }
+    json
+}
+
+/// The result of a gate as sentences.
+#[must_use]
+pub fn gate_lines(gate: &GateOutcome) -> Vec<String> {
+    let limit = gate.limit * 100.0;
+    match (gate.verdict, &gate.worst) {
+        (GateVerdict::Worse, Some(worst)) => vec![format!(
+            "failed: {} is worse by {:.1} %, over the {limit:.1} % limit",
+            worst.name,
+            worst.by * 100.0
+        )],
+        (GateVerdict::Undecided, _) => vec![format!(
+            "cannot decide whether anything is worse by more than {limit:.1} %: {}",
+            gate.reasons.join("; ")
+        )],
+        _ => {
+            let passed = format!("passed: nothing is shown to be worse by more than {limit:.1} %");
+            let possible = gate.possible.as_ref().map(|possible| {
+                format!(
+                    "note: {} may be up to {:.0} % worse (95 % confidence): more runs would narrow this",
+                    possible.name,
+                    possible.by * 100.0
+                )
+            });
+            [passed].into_iter().chain(possible).collect()
+        }
+    }
 }
 
 /// The result of a gate as JSON, described in `docs/JSON.md`.

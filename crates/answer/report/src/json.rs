@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json as object};
 use stackline_analyze::{RunMetric, SampleStatistics, SideSummary, Summary};
 use stackline_core::plan::World;
 use stackline_core::run_record::WakeUp;
+use stackline_runs::StoredRun;
 
 /// Data of a run that hold for all its measurements.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +26,35 @@ pub struct ReportHeader {
     pub running: bool,
     /// Why it is incomplete, if known.
     pub reason: Option<String>,
+}
+
+impl ReportHeader {
+    /// That of a kept run.
+    #[must_use]
+    pub fn of(run: &StoredRun) -> Self {
+        let first = run.plan.measurements.first();
+        Self {
+            stackline: env!("CARGO_PKG_VERSION").into(),
+            run: run.path.display().to_string(),
+            seed: run.plan.seed,
+            world: first.map_or(World::Live, |measurement| measurement.world),
+            wake_up: wake_up(run),
+            complete: run.complete,
+            running: run.running,
+            reason: run.reason.clone(),
+        }
+    }
+}
+
+/// The cost of waking a thread, if it was measured.
+fn wake_up(run: &StoredRun) -> Option<WakeUp> {
+    let worlds = run.environment.get("worlds")?.as_object()?.values();
+    let hosts = worlds
+        .filter_map(|world| world.get("hosts")?.as_object())
+        .flat_map(|hosts| hosts.values());
+    hosts
+        .filter_map(|host| serde_json::from_value(host.get("wake_up")?.clone()).ok())
+        .next()
 }
 
 /// A run and its summaries; `percentiles` are given in addition to the fixed ones.

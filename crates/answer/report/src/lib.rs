@@ -25,6 +25,7 @@
 //! | [`live_table`](mod@live_table) | the latest samples of monitors, redrawn in place |
 //! | [`mistakes`](mod@mistakes) | mistakes of a specification, with their places in its text |
 //! | [`terminal_text`](mod@terminal_text) | text that is safe and fit for a terminal |
+//! | [`run_page`](mod@run_page) | the page of a run that was read |
 //! | [`manual_text`](mod@manual_text) | a chapter of a manual as text for a terminal |
 //! | [`topology`](mod@topology) | a network: hosts, links, and the path between each two hosts |
 
@@ -61,6 +62,7 @@ pub mod prediction;
 mod procedure;
 mod request_names;
 pub mod results_picture;
+pub mod run_page;
 pub mod scene;
 pub mod sheet;
 pub mod table;
@@ -72,8 +74,8 @@ mod transfers;
 
 pub use chart::{Chart, chart};
 pub use comparison::{
-    comparison, comparison_json, gate_json, request_comparison, segment_comparison,
-    segment_comparison_json,
+    compared_runs, compared_runs_json, comparison, comparison_json, gate_json, gate_lines,
+    request_comparison, segment_comparison, segment_comparison_json,
 };
 pub use connections::{connections, connections_json};
 pub use csv::csv;
@@ -85,13 +87,14 @@ pub use kept_runs::{headline_figure, kept_run_table};
 pub use lifelines::{lifelines, lifelines_gnuplot, lifelines_json};
 pub use mistakes::{MistakenTexts, mistake, mistakes_json};
 pub use named_requests::named_requests;
-pub use ncc::{ncc, ncc_each, ncc_json};
+pub use ncc::{imp_map, ncc, ncc_each, ncc_each_json, ncc_json};
 pub use notes::{Note, Weight};
 pub use page::page;
 pub use paper::{paper, paper_json};
 pub use plan::plan;
 pub use prediction::{prediction, prediction_json};
 pub use request_names::request_names;
+pub use run_page::run_page;
 pub use table::{TableOptions, table, table_rows};
 pub use topology::{topology, topology_json};
 pub use transfers::transfers;

@@ -1,9 +1,11 @@
 //! The report of a Network Control Center of the ARPANET: figures of each IMP (packet switch) and each line, and what is unusual; as
 //! text and JSON.
 
+use crate::drawing::{LinkUse, drawing_in_use};
 use crate::grid::{Align, line, name_and_figures, widths};
 use serde_json::{Value, json};
 use stackline_analyze::imps::{ImpAnalysis, ImpLineTotals, ImpTotals};
+use stackline_core::network::Network;
 use stackline_core::units;
 use std::collections::BTreeMap;
 
@@ -36,6 +38,27 @@ pub fn ncc(reports: &ImpAnalysis) -> String {
     }
     found.iter().for_each(|one| out += &format!("! {one}\n"));
     out
+}
+
+/// A drawing of the network of a run with the use of its lines, if it is a network of IMPs that reported.
+#[must_use]
+pub fn imp_map(networks: &[Network], reports: &ImpAnalysis) -> Option<String> {
+    let network = networks
+        .iter()
+        .find(|network| network.has_imps())
+        .filter(|_| !reports.lines.is_empty())?;
+    let port = |number: usize| network.port_name(u32::try_from(number).ok()?);
+    let of = |number: usize| port(number).and_then(|name| reports.lines.get(&name));
+    let used = |link: usize| {
+        let (there, back) = (of(2 * link)?, of(2 * link + 1)?);
+        Some(LinkUse {
+            there: there.busy.0,
+            back: back.busy.0,
+            is_down: there.up_seconds.min(back.up_seconds) <= 0.0,
+        })
+    };
+    let uses: Vec<Option<LinkUse>> = (0..network.links.len()).map(used).collect();
+    drawing_in_use(network, &uses)
 }
 
 /// Most lines that have columns in the table over time.
@@ -234,6 +257,13 @@ fn anomalies(reports: &ImpAnalysis) -> Vec<String> {
         }));
     }
     found
+}
+
+/// The load over time as JSON: the reports of each span of `span_s` seconds.
+#[must_use]
+pub fn ncc_each_json(spans: &BTreeMap<u64, ImpAnalysis>, span_s: f64) -> Value {
+    let span = |(number, reports): (&u64, &ImpAnalysis)| json!({ "from_s": *number as f64 * span_s, "reports": ncc_json(reports) });
+    json!({ "each_s": span_s, "spans": spans.iter().map(span).collect::<Vec<_>>() })
 }
 
 /// The report as JSON: times in seconds, shares from 0 to 1.

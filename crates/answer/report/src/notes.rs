@@ -9,6 +9,7 @@ mod placement;
 use crate::defaults::defaults;
 use crate::figure::percent;
 use stackline_analyze::{SampleStatistics, SideSummary, Summary};
+use stackline_core::run_record::WakeUp;
 use stackline_core::units;
 
 /// A window that limits less than this share of the busy time gets no note.
@@ -52,6 +53,18 @@ impl Note {
             weight,
             text: text.into(),
         }
+    }
+
+    /// What waking a thread costs; `None` where that was not measured on the same core.
+    #[must_use]
+    pub fn of_wake_up(wake_up: WakeUp) -> Option<Self> {
+        let same = units::format_time(wake_up.same_core_s?);
+        let other = wake_up.other_core_s.map_or_else(
+            || "the only one in this machine".into(),
+            |s| format!("{} on another core", units::format_time(s)),
+        );
+        let text = format!("waking a thread costs {same} on the same core, {other}");
+        Some(Self::new(Weight::Detail, text))
     }
 
     pub(crate) fn is_always_shown(&self) -> bool {

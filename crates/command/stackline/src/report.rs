@@ -3,18 +3,17 @@
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::output;
-use crate::show::header;
 use stackline_analyze::loaded_run::{LoadedRun, MOST_EVENTS, incomplete};
 use stackline_report::chart;
 use stackline_report::monitored::{MonitoredSpan, fields, monitored};
-use stackline_report::page::{Content, origin_ns};
+use stackline_report::page::origin_ns;
 use stackline_report::picture::{PictureSelection, picture};
 use stackline_report::results_picture::results_picture;
 use stackline_report::scene::VectorScene;
 use stackline_report::scene::picture_file::PictureFileFormat;
-use stackline_report::{Note, TableOptions, Weight};
 use stackline_runs::{StoredRun, names, runs_root};
-use std::fs;
+use stackline_whatif::advice;
+use stackline_whatif::simulated_runs::SimulationBudget;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -122,7 +121,7 @@ const fn chooses_lifelines(flags: &flags::ReportFlags) -> bool {
 fn scene(flags: &flags::ReportFlags, loaded: LoadedRun) -> Result<VectorScene> {
     if loaded.lifelines.lines.is_empty() && flags.output.is_some() && !chooses_lifelines(flags) {
         let summaries = stackline_analyze::summarise(&loaded.run.plan, &loaded.run.records);
-        return results_picture(&title(&loaded.run), &summaries).ok_or_else(|| {
+        return results_picture(&loaded.run.title(), &summaries).ok_or_else(|| {
             Error::input("the run has neither lifelines nor figures to draw")
                 .hint("`stackline report RUN` writes the run's page")
         });
@@ -176,12 +175,6 @@ fn print_names(files: &[(&Path, PictureFileFormat)]) -> Result {
     Ok(Exit::Done)
 }
 
-/// The title of a run's page.
-fn title(run: &StoredRun) -> String {
-    let name = run.path.file_name();
-    name.map_or_else(|| "run".into(), |name| name.to_string_lossy().into_owned())
-}
-
 /// A chart of a monitored field over time, as SVG.
 fn monitor(field: &str, flags: &flags::ReportFlags, loaded: &LoadedRun) -> Result<String> {
     let origin_ns = origin_ns(&loaded.index, &loaded.events, &loaded.lifelines);
@@ -231,7 +224,7 @@ pub(crate) fn open(flags: &flags::OpenFlags) -> Result {
     let run = StoredRun::open_events(&run)?;
     incomplete(&run, "shown").iter().for_each(output::say);
     let path = run.page();
-    if !is_fresh(&path, &run.path) {
+    if !run.has_fresh_page() {
         run.keep_page(&page(
             &LoadedRun::whatever(&run.path, MOST_EVENTS)?,
             MOST_EVENTS,
@@ -255,84 +248,6 @@ pub(crate) fn open(flags: &flags::OpenFlags) -> Result {
 
 /// The text of a run's page.
 fn page(loaded: &LoadedRun, most_events: usize) -> Result<String> {
-    let run = &loaded.run;
-    let summaries = stackline_analyze::summarise(&run.plan, &run.records);
-    let header = header(run);
-    let title = title(run);
-    let note = loaded.note("report");
-    let input = loaded.input();
-    let mut about = stackline_report::json(&header, &summaries, &[]);
-    // For a run without measurements: where it came from, and what was looked for.
-    about["origin"] = stackline_analyze::scope::origin(&input)
-        .map(|origin| origin.words())
-        .into();
-    about["scope"] = stackline_analyze::scope::scope(&input).into();
-    if run
-        .plan
-        .networks
-        .iter()
-        .any(stackline_core::network::Network::has_imps)
-    {
-        about["map"] =
-            crate::ncc::map(run, &stackline_analyze::imps::reports(&loaded.events)).into();
-    }
-    let connections =
-        stackline_analyze::captured_connections::find_captured_connections(&loaded.events);
-    let printed = if summaries.is_empty() {
-        let table = if connections.is_empty() {
-            String::new()
-        } else {
-            stackline_report::connections(&connections)
-        };
-        note.unwrap_or_default() + &table
-    } else {
-        let notes = note
-            .map(|text| Note::new(Weight::Always, text))
-            .into_iter()
-            .collect();
-        stackline_report::table(
-            &summaries,
-            &TableOptions {
-                notes,
-                ..TableOptions::default()
-            },
-        )
-    };
-    let content = Content {
-        title: &title,
-        started: &run.started.replace('T', " ").replace('Z', " UTC"),
-        run: &about,
-        printed: &printed,
-        specification: &run.specification,
-        environment: &run.environment,
-        findings: &stackline_whatif::advice::findings(
-            loaded,
-            stackline_whatif::simulated_runs::SimulationBudget::moment(),
-        ),
-        index: &loaded.index,
-        events: &loaded.events,
-        lifelines: &loaded.lifelines,
-        requests: &stackline_analyze::findings::account_requests(&input),
-        named: &stackline_analyze::findings::find_named_requests(&input),
-        most_events,
-    };
-    stackline_report::page(&content).map_err(Error::measurement)
-}
-
-/// Whether the page exists and is newer than the events and findings that it is made of.
-fn is_fresh(page: &Path, run: &Path) -> bool {
-    let changed = |path: &Path| {
-        fs::symlink_metadata(path)
-            .and_then(|about| about.modified())
-            .ok()
-    };
-    let events = run.join("events");
-    let within = fs::read_dir(&events)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path());
-    let made_of = within.chain([events.clone(), run.join("findings.json")]);
-    let newest = made_of.filter_map(|path| changed(&path)).max();
-    fs::symlink_metadata(page).is_ok_and(|there| there.is_file()) && changed(page) >= newest
+    let findings = advice::findings(loaded, SimulationBudget::moment());
+    stackline_report::run_page(loaded, &findings, most_events).map_err(Error::measurement)
 }

@@ -93,6 +93,33 @@ impl StoredRun {
         self.path.join(files::PAGE)
     }
 
+    /// Whether the report page exists and is newer than the events and findings that it is made of.
+    #[must_use]
+    pub fn has_fresh_page(&self) -> bool {
+        let changed = |path: &Path| {
+            fs::symlink_metadata(path)
+                .and_then(|about| about.modified())
+                .ok()
+        };
+        let events = self.path.join(files::EVENTS);
+        let within = fs::read_dir(&events)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path());
+        let made_of = within.chain([events.clone(), self.path.join(files::FINDINGS)]);
+        let newest = made_of.filter_map(|path| changed(&path)).max();
+        let page = self.page();
+        fs::symlink_metadata(&page).is_ok_and(|there| there.is_file()) && changed(&page) >= newest
+    }
+
+    /// The name of its directory, as a title.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let name = self.path.file_name();
+        name.map_or_else(|| "run".into(), |name| name.to_string_lossy().into_owned())
+    }
+
     /// The names of event files that the run had at its end and that are missing.
     #[must_use]
     pub fn missing_events(&self) -> Vec<String> {

@@ -58,7 +58,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "factors", "report", "runner", "whatif",
         ],
     ),
-    ("report", &["core", "spec", "events", "analyze", "factors"]),
+    (
+        "report",
+        &["core", "spec", "events", "runs", "analyze", "factors"],
+    ),
     (
         "runner",
         &[

@@ -8,8 +8,9 @@ use crate::findings::requests::request_roots::RequestRoots;
 use crate::findings::requests::traced_requests::requests;
 use crate::findings::rows::EventRows;
 use crate::lifeline_percentiles::TimeSpread;
+use crate::lifelines::Lifelines;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A cause of requests' time, and its place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -95,6 +96,26 @@ pub fn account_requests(input: &AnalysisInput<'_>) -> Vec<AccountedRequest> {
         });
     }
     found
+}
+
+/// The time of the requests of a run by cause: of all its roots, or of those among the shown lifelines; `None` if there are none.
+#[must_use]
+pub fn account_shown_requests(
+    input: &AnalysisInput<'_>,
+    shown: Option<&Lifelines>,
+) -> Option<AccountedTimes> {
+    let units = |shown: &Lifelines| -> BTreeSet<i64> {
+        let lines = shown.lines.iter();
+        lines.filter_map(|line| line.unit.number()).collect()
+    };
+    let shown = shown.map(units);
+    let all = account_requests(input);
+    let of_lines = all.iter().filter(|request| {
+        shown
+            .as_ref()
+            .is_none_or(|shown| shown.contains(&request.unit))
+    });
+    spread_requests(of_lines)
 }
 
 /// The time of the roots among these requests by cause; `None` if there are no roots.

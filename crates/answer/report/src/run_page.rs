@@ -1,0 +1,73 @@
+//! The page of a run that was read: its figures, connections, findings, lifelines.
+
+use crate::connections::connections as connections_table;
+use crate::json::{ReportHeader, json};
+use crate::ncc::imp_map;
+use crate::notes::{Note, Weight};
+use crate::page::{Content, page};
+use crate::table::{TableOptions, table};
+use stackline_analyze::captured_connections::find_captured_connections;
+use stackline_analyze::findings::{Finding, account_requests, find_named_requests};
+use stackline_analyze::loaded_run::LoadedRun;
+use stackline_analyze::{imps, scope, summarise};
+use stackline_core::network::Network;
+
+/// The page of a run whose events are in memory, as HTML.
+///
+/// # Errors
+/// As those of [`page()`].
+pub fn run_page(
+    loaded: &LoadedRun,
+    findings: &[Finding],
+    most_events: usize,
+) -> Result<String, String> {
+    let run = &loaded.run;
+    let summaries = summarise(&run.plan, &run.records);
+    let title = run.title();
+    let note = loaded.note("report");
+    let input = loaded.input();
+    let mut about = json(&ReportHeader::of(run), &summaries, &[]);
+    // For a run without measurements: where it came from, and what was looked for.
+    about["origin"] = scope::origin(&input).map(|origin| origin.words()).into();
+    about["scope"] = scope::scope(&input).into();
+    if run.plan.networks.iter().any(Network::has_imps) {
+        about["map"] = imp_map(&run.plan.networks, &imps::reports(&loaded.events)).into();
+    }
+    let connections = find_captured_connections(&loaded.events);
+    let printed = if summaries.is_empty() {
+        let table = if connections.is_empty() {
+            String::new()
+        } else {
+            connections_table(&connections)
+        };
+        note.unwrap_or_default() + &table
+    } else {
+        let notes = note
+            .map(|text| Note::new(Weight::Always, text))
+            .into_iter()
+            .collect();
+        table(
+            &summaries,
+            &TableOptions {
+                notes,
+                ..TableOptions::default()
+            },
+        )
+    };
+    let content = Content {
+        title: &title,
+        started: &run.started.replace('T', " ").replace('Z', " UTC"),
+        run: &about,
+        printed: &printed,
+        specification: &run.specification,
+        environment: &run.environment,
+        findings,
+        index: &loaded.index,
+        events: &loaded.events,
+        lifelines: &loaded.lifelines,
+        requests: &account_requests(&input),
+        named: &find_named_requests(&input),
+        most_events,
+    };
+    page(&content)
+}
