@@ -267,95 +267,146 @@ fn addresses(
     places: &[(&str, &SurveyedInterface)],
     compared: &BTreeMap<IpAddr, HostAddressVotes>,
 ) -> (BTreeSet<IpAddr>, Option<String>) {
-    let mut all: BTreeSet<IpAddr> = BTreeSet::new();
-    let mut link_votes = BTreeMap::<IpAddr, HostAddressVotes>::new();
-    let mut halves = BTreeMap::<IpAddr, HostAddressVotes>::new();
-    let (mut gaps, mut own) = (Vec::new(), BTreeSet::new());
-    for (name, place) in places {
-        all.extend(place.ttls.keys().flat_map(|(from, to)| [*from, *to]));
-        if *name == "lo" || *name == "lo0" || name.starts_with("Loopback") {
-            own.extend(place.ttls.keys().flat_map(|(from, to)| [*from, *to]));
+    let mut evidence = HostAddressEvidence::of(places);
+    if evidence.all == evidence.own {
+        return (evidence.own, None);
+    }
+    let (found, looked) = evidence.judge(compared);
+    let note = match found.last_key_value() {
+        Some((by, addresses)) => evidence.describe(*by, addresses),
+        None => evidence.describe_open(looked),
+    };
+    let of_host = found.into_values().flat_map(|found| found.addresses);
+    evidence.own.extend(of_host);
+    (evidence.own, Some(note))
+}
+
+/// What the interfaces of one host show of its addresses.
+#[derive(Default)]
+struct HostAddressEvidence {
+    /// All addresses in packets.
+    all: BTreeSet<IpAddr>,
+    /// Addresses that are the host's without doubt: those of its loopback.
+    own: BTreeSet<IpAddr>,
+    /// What link headers say.
+    link_votes: BTreeMap<IpAddr, HostAddressVotes>,
+    /// What the halves of handshakes, or else hop counts, say.
+    halves: BTreeMap<IpAddr, HostAddressVotes>,
+    /// The times of both halves of each handshake, ns.
+    gaps: Vec<(u64, u64)>,
+}
+
+/// Addresses that were found on one basis, and the votes for them.
+#[derive(Default)]
+struct FoundHostAddresses {
+    here: u64,
+    of: u64,
+    addresses: BTreeSet<IpAddr>,
+}
+
+impl HostAddressEvidence {
+    fn of(places: &[(&str, &SurveyedInterface)]) -> Self {
+        let mut evidence = Self::default();
+        for (name, place) in places {
+            let ends = || place.ttls.keys().flat_map(|(from, to)| [*from, *to]);
+            evidence.all.extend(ends());
+            if *name == "lo" || *name == "lo0" || name.starts_with("Loopback") {
+                evidence.own.extend(ends());
+            }
+            for (address, [here, elsewhere]) in &place.link_votes {
+                let votes = evidence.link_votes.entry(*address).or_default();
+                votes.here += here;
+                votes.elsewhere += elsewhere;
+            }
+            evidence.add_handshakes(place);
         }
-        for (address, [here, elsewhere]) in &place.link_votes {
-            let votes = link_votes.entry(*address).or_default();
-            votes.here += here;
-            votes.elsewhere += elsewhere;
-        }
-        for ((client, server), handshake) in place
-            .handshakes
-            .iter()
-            .map(|((ends, _), shake)| (*ends, shake))
-        {
+        let loopback = evidence.all.iter().filter(|address| address.is_loopback());
+        evidence.own.extend(loopback);
+        evidence
+    }
+
+    fn add_handshakes(&mut self, place: &SurveyedInterface) {
+        for (((client, server), _), handshake) in &place.handshakes {
             let (client, server) = (client.ip(), server.ip());
             let Some((answer, rest)) = handshake.gaps() else {
                 continue;
             };
-            gaps.push((answer, rest));
+            self.gaps.push((answer, rest));
             let at = match () {
                 () if answer >= rest.max(1).saturating_mul(CLEAR) => Some(client),
                 () if rest >= answer.max(1).saturating_mul(CLEAR) => Some(server),
                 () => by_hops(place, client, server),
             };
-            vote(&mut halves, client, server, at);
+            vote(&mut self.halves, client, server, at);
         }
         for (client, server) in place.ttls.keys().filter(|(from, to)| from < to) {
-            if !halves.contains_key(client) && !halves.contains_key(server) {
+            if !self.halves.contains_key(client) && !self.halves.contains_key(server) {
                 let at = by_hops(place, *client, *server);
-                vote(&mut halves, *client, *server, at);
+                vote(&mut self.halves, *client, *server, at);
             }
         }
     }
-    own.extend(all.iter().filter(|address| address.is_loopback()));
-    if all.iter().all(|address| own.contains(address)) {
-        return (own, None);
-    }
-    let mut found: BTreeMap<HostAddressBasis, (u64, u64, BTreeSet<IpAddr>)> = BTreeMap::new();
-    let mut looked = 0;
-    for address in &all {
-        let [link, comparison, handshakes] = [&link_votes, compared, &halves]
-            .map(|votes| votes.get(address).copied().unwrap_or_default());
-        let (by, votes) = match () {
-            () if link.all() > 0 => (HostAddressBasis::Link, link),
-            () if comparison.all() > 0 => (HostAddressBasis::Comparison, comparison),
-            () => (HostAddressBasis::Handshakes, handshakes),
-        };
-        looked = looked.max(votes.all());
-        if votes.are_for_it() {
-            let (here, of, addresses) = found.entry(by).or_default();
-            *here += votes.here;
-            *of += votes.all();
-            addresses.insert(*address);
+
+    /// The host's addresses by what they were found on, and the most votes on any address. `compared` has the votes of several captures.
+    fn judge(
+        &self,
+        compared: &BTreeMap<IpAddr, HostAddressVotes>,
+    ) -> (BTreeMap<HostAddressBasis, FoundHostAddresses>, u64) {
+        let mut found: BTreeMap<HostAddressBasis, FoundHostAddresses> = BTreeMap::new();
+        let mut looked = 0;
+        for address in &self.all {
+            let [link, comparison, handshakes] = [&self.link_votes, compared, &self.halves]
+                .map(|votes| votes.get(address).copied().unwrap_or_default());
+            let (by, votes) = match () {
+                () if link.all() > 0 => (HostAddressBasis::Link, link),
+                () if comparison.all() > 0 => (HostAddressBasis::Comparison, comparison),
+                () => (HostAddressBasis::Handshakes, handshakes),
+            };
+            looked = looked.max(votes.all());
+            if votes.are_for_it() {
+                let found = found.entry(by).or_default();
+                found.here += votes.here;
+                found.of += votes.all();
+                found.addresses.insert(*address);
+            }
         }
+        (found, looked)
     }
-    let note = found.iter().next_back().map(|(by, (here, of, addresses))| {
+
+    /// Where the capture was taken, and how that was found.
+    fn describe(&self, by: HostAddressBasis, found: &FoundHostAddresses) -> String {
+        let FoundHostAddresses {
+            here,
+            of,
+            addresses,
+        } = found;
         let names = listed(addresses);
         match by {
             HostAddressBasis::Link => format!(
                 "at {names}, according to link headers that show which packets it sent ({here} of {of})"
             ),
             HostAddressBasis::Comparison => {
-                format!("at {names}, according to {here} of {of} handshakes seen in several captures")
-            }
-            HostAddressBasis::Handshakes => {
                 format!(
-                    "at {names}, according to {here} of {of} handshakes or hop counts{}",
-                    medians(&mut gaps.clone())
+                    "at {names}, according to {here} of {of} handshakes seen in several captures"
                 )
             }
+            HostAddressBasis::Handshakes => format!(
+                "at {names}, according to {here} of {of} handshakes or hop counts{}",
+                medians(&mut self.gaps.clone())
+            ),
         }
-    });
-    let between = || {
-        match looked {
-        0 => "between hosts, as far as is known (the capture contains no handshake); request times do not separate network time from server time".to_owned(),
-        _ => format!(
-            "apparently between hosts, because neither half of its handshakes is clearly shorter{}; request times do not separate network time from server time",
-            medians(&mut gaps.clone())
-        ),
     }
-    };
-    let note = note.unwrap_or_else(between);
-    own.extend(found.into_values().flat_map(|(.., addresses)| addresses));
-    (own, Some(note))
+
+    /// That the capture was taken between hosts; `looked` is the most votes on any address.
+    fn describe_open(&self, looked: u64) -> String {
+        match looked {
+            0 => "between hosts, as far as is known (the capture contains no handshake); request times do not separate network time from server time".to_owned(),
+            _ => format!(
+                "apparently between hosts, because neither half of its handshakes is clearly shorter{}; request times do not separate network time from server time",
+                medians(&mut self.gaps.clone())
+            ),
+        }
+    }
 }
 
 /// Adds a vote: `at` is the address that belongs to the host, if that is known.

@@ -8,7 +8,7 @@ use super::packet_copies::PacketCopies;
 use super::packet_words::{StreamEndTexts, why_unread};
 use crate::{Error, ImportMistakes, Imported};
 use stackline_core::trace_index::RunFlow;
-use stackline_dissect::connections::{CaptureConnections, StreamRegistry};
+use stackline_dissect::connections::{CaptureConnections, Location, StreamRegistry};
 use stackline_dissect::fragments::{FragmentOutcome, FragmentReassembly};
 use stackline_dissect::left_out::Bound;
 use stackline_dissect::pcapng::{self, CapturePacket, OwnedCapturePacket};
@@ -331,6 +331,51 @@ impl CapturePacketState {
         }
     }
 
+    /// Emits that the data of a segment were seen on the host `name`, and that they were retransmitted if they were seen before or fill a
+    /// gap late.
+    fn emit_data(
+        &mut self,
+        name: &str,
+        packet: &CapturePacket<'_>,
+        segment: &DissectedSegment,
+        known: &Location,
+        fills_late: bool,
+    ) {
+        let [from, to, both_ends] = self.stream_ends.of(known.stream, segment);
+        let seen = NetSeen {
+            stream: known.stream.into(),
+            offset: known.offset.into(),
+            bytes: segment.bytes.into(),
+            place: EventValue::from(packet.interface),
+            way: EventValue::from(both_ends),
+            flow: i64::from(unit_ids::stream_parts(known.stream).0).into(),
+            number: packet.number.into(),
+            segments: 1.into(),
+            length: segment.length.into(),
+            ..NetSeen::default()
+        };
+        let mut emit = self.imported.table.emitter();
+        seen.emit_on(name, packet.at_ns, &mut emit);
+        if known.repeated || fills_late {
+            let why = if known.repeated {
+                "seen before"
+            } else {
+                "lost before the capture"
+            };
+            let again = TcpRetransmit {
+                stream: seen.stream,
+                offset: seen.offset,
+                bytes: seen.bytes,
+                cause: why.into(),
+                segments: 1.into(),
+                local: EventValue::from(from),
+                remote: EventValue::from(to),
+                ..TcpRetransmit::default()
+            };
+            again.emit_on(name, packet.at_ns, &mut emit);
+        }
+    }
+
     /// Counts a packet that was not read.
     fn unread(&mut self, why: impl Into<Cow<'static, str>>) {
         *self.others.entry(why.into()).or_default() += 1;
@@ -408,7 +453,6 @@ impl SharedCaptureState<'_> {
         segment: &DissectedSegment,
         data: &[u8],
     ) {
-        let (number, place) = (packet.number, packet.interface);
         let (from, to) = (segment.ends.0.ip(), segment.ends.1.ip());
         let door = self.plan.door(host, from, to);
         // A packet that a host sends to itself is captured twice, going out and coming in, if all interfaces are captured.
@@ -424,7 +468,8 @@ impl SharedCaptureState<'_> {
         }
         let Some(known) = see.connections.locate(&mut self.known, segment) else {
             return see.imported.mistake(format!(
-                "packet {number} belongs to a connection beyond the supported number of connections"
+                "packet {} belongs to a connection beyond the supported number of connections",
+                packet.number
             ));
         };
         let name = &self.names[host];
@@ -445,41 +490,8 @@ impl SharedCaptureState<'_> {
                 data,
             );
         }
-        if segment.bytes == 0 {
-            return;
-        }
-        let [from, to, both_ends] = see.stream_ends.of(known.stream, segment);
-        let seen = NetSeen {
-            stream: known.stream.into(),
-            offset: known.offset.into(),
-            bytes: segment.bytes.into(),
-            place: EventValue::from(place),
-            way: EventValue::from(both_ends),
-            flow: i64::from(flow).into(),
-            number: number.into(),
-            segments: 1.into(),
-            length: segment.length.into(),
-            ..NetSeen::default()
-        };
-        let mut emit = see.imported.table.emitter();
-        seen.emit_on(name, packet.at_ns, &mut emit);
-        if known.repeated || fills_late {
-            let why = if known.repeated {
-                "seen before"
-            } else {
-                "lost before the capture"
-            };
-            let again = TcpRetransmit {
-                stream: seen.stream,
-                offset: seen.offset,
-                bytes: seen.bytes,
-                cause: why.into(),
-                segments: 1.into(),
-                local: EventValue::from(from),
-                remote: EventValue::from(to),
-                ..TcpRetransmit::default()
-            };
-            again.emit_on(name, packet.at_ns, &mut emit);
+        if segment.bytes > 0 {
+            see.emit_data(name, packet, segment, &known, fills_late);
         }
     }
 
