@@ -53,30 +53,8 @@ pub(crate) fn limits(
         .iter()
         .map(|factor| (factor, &factor.levels[0]))
         .collect();
-    let as_simulated = |changes: &[(&Factor, &FactorLevel)]| -> Result<Plan> {
-        let mut plan = experiment.laid_out.subject.changed(changes)?;
-        plan.measurements
-            .iter_mut()
-            .for_each(|measurement| measurement.world = World::Simulated);
-        Ok(plan)
-    };
     let runs = RUNS.max(u64::from(replicates));
-    // If the experiment itself was simulated, its runs at the first levels are taken instead of new ones.
-    let row = experiment
-        .laid_out
-        .design
-        .row_of(&vec![0; base.len()])
-        .filter(|_| experiment.world() == World::Simulated);
-    let known: Vec<f64> = first
-        .observed
-        .iter()
-        .filter(|one| Some(one.row) == row)
-        .map(|one| one.value)
-        .collect();
-    let now = match known.len() {
-        0 | 1 => as_simulated(&base).and_then(|plan| values(&plan, first, runs, stop)),
-        _ => Ok(known),
-    };
+    let now = values_at_base(experiment, &base, first, runs, stop);
     let now = match now {
         Ok(now) => now,
         Err(error) => {
@@ -87,20 +65,12 @@ pub(crate) fn limits(
             return Vec::new();
         }
     };
-    // The shares of segments cover the time of calls, not the time between them, so they apply to response times only.
-    let of_calls = matches!(
-        RunResponse::named(&first.name),
-        Some(RunResponse::Response | RunResponse::Median)
-    );
-    let account = as_simulated(&base)
-        .ok()
-        .filter(|_| of_calls)
-        .and_then(|plan| RunTimeShares::of(&plan, stop));
+    let account = shares_at_base(experiment, &base, first, stop);
     let mut limits = Vec::new();
     for (at, factor, level) in candidates {
         let mut changes = base.clone();
         changes[at].1 = &level;
-        let made = as_simulated(&changes).and_then(|plan| {
+        let made = as_simulated(experiment, &changes).and_then(|plan| {
             let then = values(&plan, first, runs, stop)?;
             Ok((then, next(&plan, stop)))
         });
@@ -118,6 +88,53 @@ pub(crate) fn limits(
         }
     }
     limits
+}
+
+/// The plan of the specification with these levels, in the simulated world.
+fn as_simulated(experiment: &SpecExperiment, changes: &[(&Factor, &FactorLevel)]) -> Result<Plan> {
+    let mut plan = experiment.laid_out.subject.changed(changes)?;
+    plan.measurements
+        .iter_mut()
+        .for_each(|measurement| measurement.world = World::Simulated);
+    Ok(plan)
+}
+
+/// The values of the response at the first levels. If the experiment itself was simulated, those of its runs are taken instead of new
+/// ones.
+fn values_at_base(
+    experiment: &SpecExperiment,
+    base: &[(&Factor, &FactorLevel)],
+    first: &Response,
+    runs: u64,
+    stop: &FactorsStopSignal,
+) -> Result<Vec<f64>> {
+    let row = experiment
+        .laid_out
+        .design
+        .row_of(&vec![0; base.len()])
+        .filter(|_| experiment.world() == World::Simulated);
+    let of_row = first.observed.iter().filter(|one| Some(one.row) == row);
+    let known: Vec<f64> = of_row.map(|one| one.value).collect();
+    match known.len() {
+        0 | 1 => values(&as_simulated(experiment, base)?, first, runs, stop),
+        _ => Ok(known),
+    }
+}
+
+/// The shares of segments at the first levels. They cover the time of calls, not the time between them, so they apply to response times
+/// only.
+fn shares_at_base(
+    experiment: &SpecExperiment,
+    base: &[(&Factor, &FactorLevel)],
+    first: &Response,
+    stop: &FactorsStopSignal,
+) -> Option<RunTimeShares> {
+    let is_of_calls = matches!(
+        RunResponse::named(&first.name),
+        Some(RunResponse::Response | RunResponse::Median)
+    );
+    let plan = is_of_calls.then(|| as_simulated(experiment, base).ok());
+    RunTimeShares::of(&plan.flatten()?, stop)
 }
 
 /// The values of the response in a few simulated runs.
