@@ -1,10 +1,7 @@
 //! `stackline net`: shows the networks of a specification, runs programs on them, and keeps them up.
 
-mod declared_networks;
 mod exec;
 mod host_network;
-mod network_names;
-mod running_networks;
 mod set;
 mod up;
 
@@ -16,13 +13,14 @@ use crate::checked_plan::{Specification as _, source_of};
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{self, NetCommand};
 use crate::output;
-use declared_networks::choose_network;
-use running_networks::by_name;
+use host_network::declared_in;
 use stackline_core::network::Network;
 use stackline_core::random::Seed;
 use stackline_net::{self as machine, NodeIndex, PacketPayload};
 use stackline_report::drawing::MOST_NODES;
 use stackline_report::topology::{HostPath, MOST_HOSTS_IN_PAIRS};
+use stackline_runner::declared_networks::choose_networks;
+use stackline_runner::running_networks::join_by_name;
 use std::path::Path;
 
 /// Carries out the subcommand of `net`.
@@ -65,7 +63,8 @@ fn show(flags: &flags::NetShow) -> Result {
 /// The networks to show: those of a specification, or a network that is up, in its current state.
 fn shown(flags: &flags::NetShow) -> Result<Vec<Network>> {
     let text = flags.text();
-    let up = by_name(&text)?.map(|(_, description)| description.network);
+    let up = join_by_name(text.spec.as_deref(), declared_in)?
+        .map(|(_, description)| description.network);
     if let (Some(network), Some(name)) = (&up, &flags.network) {
         let message = format!(
             "--network {name} has no effect: the network {} is already up",
@@ -79,7 +78,7 @@ fn shown(flags: &flags::NetShow) -> Result<Vec<Network>> {
     let source = source_of(&text)?;
     let networks = source.declarations(&text)?.networks;
     Ok(
-        choose_network(&networks, flags.network.as_deref(), &source)?
+        choose_networks(&networks, flags.network.as_deref(), &source.name)?
             .into_iter()
             .cloned()
             .collect(),

@@ -7,6 +7,8 @@
 //! | --- | --- |
 //! | [`spec_source`] | the text of a specification to a checked plan, with every world there is |
 //! | [`network_stack`] | the one network, or the one stack, that an application is carried out across |
+//! | [`declared_networks`] | the network that a specification declares for a program's host |
+//! | [`running_networks`] | emulated networks that are up, by name |
 //! | [`link_by_text`] | new values of a link, as a person writes them |
 //! | `run_sequence` | all runs of a plan, in order |
 //! | `runs_of_seeds` | the same under many seeds, simulated |
@@ -18,12 +20,14 @@
 //! | `network_tap` | what happens in a network, as events and packets |
 
 mod backend;
+pub mod declared_networks;
 pub mod link_by_text;
 pub mod network_stack;
 mod network_tap;
 mod recording;
 mod run_sequence;
 mod run_writer;
+pub mod running_networks;
 mod runs_of_seeds;
 pub mod spec_source;
 mod tracing;

@@ -1,8 +1,7 @@
 //! `stackline net exec`: runs any program on a host of an emulated network. `stackline emulate`: the process that
 //! emulates the network.
 
-use super::host_network::{NetworkSelection, declared, unknown};
-use super::running_networks::by_name;
+use super::host_network::{NetworkSelection, declared, declared_in};
 use crate::exit::{Error, Exit, Result, already_shown};
 use crate::flags;
 use crate::output;
@@ -11,6 +10,8 @@ use nix::sys::signal::Signal;
 use stackline_core::network::Network;
 use stackline_emu::enter::{self, HostProgram};
 use stackline_emu::server::{self, ClientChannel};
+use stackline_runner::declared_networks::unknown_host;
+use stackline_runner::running_networks::join_by_name;
 use std::ffi::OsString;
 use std::fs::File;
 
@@ -30,7 +31,7 @@ pub(super) fn exec(flags: &flags::NetExec) -> Result {
             &flags.command,
         );
     }
-    let (mut emulation, network) = match by_name(&text)? {
+    let (mut emulation, network) = match join_by_name(text.spec.as_deref(), declared_in)? {
         Some((emulation, up)) => (emulation, as_it_is(flags, up.network)?),
         None => {
             let (network, options) = (flags.network.as_deref(), flags.options());
@@ -55,7 +56,7 @@ pub(super) fn exec(flags: &flags::NetExec) -> Result {
     emulation.uses()?;
     let entered = emulation
         .host(host)
-        .ok_or_else(|| unknown(host, &[network]))?;
+        .ok_or_else(|| unknown_host(host, &[network]))?;
     let end = flags.end_to.as_ref();
     let end = end.and_then(|path| File::options().write(true).open(path).ok());
     let guest = HostProgram {

@@ -1,16 +1,17 @@
 //! `stackline net set`: changes a link of a network that is up.
 
-use super::running_networks::join_network;
+use super::host_network::declared_in;
 use crate::checked_plan::mistake_shown;
 use crate::exit::{Exit, Result};
 use crate::flags::NetSet;
 use crate::output;
 use stackline_core::network::{Network, NetworkLink};
 use stackline_runner::link_by_text::{self, LinkValues, link_name, link_named, link_with};
+use stackline_runner::running_networks::join_network;
 
 /// Changes a link of a network that is up.
 pub(super) fn set(flags: &NetSet) -> Result {
-    let (mut emulation, description) = join_network(&flags.network)?;
+    let (mut emulation, description) = join_network(&flags.network, declared_in)?;
     let network = &description.network;
     let link = link_named(network, &flags.link)?;
     let values = LinkValues {

@@ -2,9 +2,7 @@
 //!
 //! The emulator's own process keeps a network up; the commands here end at once.
 
-use super::declared_networks::{choose_network, describe_missing, emulated_only};
-use super::network_names::quoted;
-use super::running_networks::{describe_network, find_named, is_second};
+use super::host_network::declared_in;
 use crate::checked_plan::{Specification as _, source_of};
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{NetDown, NetList, NetUp};
@@ -15,16 +13,26 @@ use stackline_core::units::counted;
 use stackline_emu::Description;
 use stackline_emu::client::{self, Emulation};
 use stackline_report::topology::link_changes;
+use stackline_runner::declared_networks::{
+    choose_networks, describe_missing, emulated_only, quoted,
+};
 use stackline_runner::link_by_text::{link_name, shortened};
+use stackline_runner::running_networks::{describe_network, find_named, note_second_network};
 
 /// Creates a network, or joins it, and keeps it up.
 pub(super) fn up(flags: &NetUp) -> Result {
     let (text, name) = flags.text()?;
     let source = source_of(&text)?;
     let plan = source.declarations(&text)?;
-    let network = match choose_network(&plan.networks, name.as_deref(), &source)?[..] {
+    let network = match choose_networks(&plan.networks, name.as_deref(), &source.name)?[..] {
         [network] => network,
-        [] => return Err(describe_missing(&plan.networks, name.as_deref(), &source)),
+        [] => {
+            return Err(describe_missing(
+                &plan.networks,
+                name.as_deref(),
+                &source.name,
+            ));
+        }
         ref several => {
             let names: Vec<String> = several
                 .iter()
@@ -40,7 +48,7 @@ pub(super) fn up(flags: &NetUp) -> Result {
     stackline_emu::CAPABILITIES
         .accepts(network)
         .map_err(emulated_only)?;
-    if is_second(network, &flags.options())?.is_some() {
+    if note_second_network(network, &flags.options())?.is_some() {
         let message = format!(
             "a network named {} is already up, built from another specification",
             network.name
@@ -79,7 +87,7 @@ pub(super) fn down(flags: &NetDown) -> Result {
     let up = client::up_networks()?;
     let named = match &flags.network {
         None => up,
-        Some(word) => find_named(&up, word)?,
+        Some(word) => find_named(&up, word, declared_in)?,
     };
     let mut kept = Vec::new();
     for network in &named {

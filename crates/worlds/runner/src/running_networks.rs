@@ -1,20 +1,24 @@
 //! Finds networks that are up by name, joins them and describes their state.
 
-use super::network_names::quoted;
-use crate::checked_plan::{Specification as _, source_of};
-use crate::exit::{Error, Result};
-use crate::flags::SpecTextFlags;
+use crate::declared_networks::quoted;
+use stackline_core::error::{Error, Result};
 use stackline_core::network::Network;
 use stackline_emu::Description;
 use stackline_emu::client::{self, Emulation, UpNetwork};
 use stackline_emu::engine::EmulatorOptions;
 use std::path::Path;
 
+/// The networks that the specification in a file declares.
+pub type DeclaredIn = fn(&Path) -> Result<Vec<Network>>;
+
 /// Joins the network of that name, or one that the specification in the file `word` declares; returns its current
 /// state too.
-pub(super) fn join_network(word: &str) -> Result<(Emulation, Description)> {
+///
+/// # Errors
+/// If there is none, or several, or it cannot be joined.
+pub fn join_network(word: &str, declared_in: DeclaredIn) -> Result<(Emulation, Description)> {
     let mut found = Vec::new();
-    for network in find_named(&client::up_networks()?, word)? {
+    for network in find_named(&client::up_networks()?, word, declared_in)? {
         found.extend(describe_network(&network)?);
     }
     let several = found.len();
@@ -35,18 +39,20 @@ pub(super) fn join_network(word: &str) -> Result<(Emulation, Description)> {
 }
 
 /// Joins a network that is up, if the word in place of a specification is not a file but the name of a network.
-pub(super) fn by_name(text: &SpecTextFlags) -> Result<Option<(Emulation, Description)>> {
-    let Some(word) = text
-        .spec
-        .as_deref()
-        .filter(|path| *path != Path::new("-") && !path.exists())
-    else {
+///
+/// # Errors
+/// If the word is neither, or the network cannot be joined.
+pub fn join_by_name(
+    word: Option<&Path>,
+    declared_in: DeclaredIn,
+) -> Result<Option<(Emulation, Description)>> {
+    let Some(word) = word.filter(|path| *path != Path::new("-") && !path.exists()) else {
         return Ok(None);
     };
     let word = word.to_string_lossy();
     let up = client::up_networks()?;
     if up.iter().any(|network| network.is_named(&word)) {
-        return join_network(&word).map(Some);
+        return join_network(&word, declared_in).map(Some);
     }
     if word.contains(['/', '.', '*', ';', ' ']) {
         return Ok(None); // It is a file's name, or a text: who reads it says what is wrong.
@@ -63,7 +69,10 @@ pub(super) fn by_name(text: &SpecTextFlags) -> Result<Option<(Emulation, Descrip
 }
 
 /// The networks that are up and have this name, or whose names the specification in the file `word` declares.
-pub(super) fn find_named(up: &[UpNetwork], word: &str) -> Result<Vec<UpNetwork>> {
+///
+/// # Errors
+/// If that specification has mistakes.
+pub fn find_named(up: &[UpNetwork], word: &str, declared_in: DeclaredIn) -> Result<Vec<UpNetwork>> {
     let by = |names: &[&str]| -> Vec<UpNetwork> {
         up.iter()
             .filter(|network| names.iter().any(|name| network.is_named(name)))
@@ -74,11 +83,7 @@ pub(super) fn find_named(up: &[UpNetwork], word: &str) -> Result<Vec<UpNetwork>>
     if !found.is_empty() || !Path::new(word).is_file() {
         return Ok(found);
     }
-    let text = SpecTextFlags {
-        spec: Some(word.into()),
-        ..SpecTextFlags::default()
-    };
-    let networks = source_of(&text)?.declarations(&text)?.networks;
+    let networks = declared_in(Path::new(word))?;
     Ok(by(&networks
         .iter()
         .map(|network| network.name.as_str())
@@ -86,7 +91,10 @@ pub(super) fn find_named(up: &[UpNetwork], word: &str) -> Result<Vec<UpNetwork>>
 }
 
 /// Joins a network that is up and describes it; `None` when it has just ended.
-pub(super) fn describe_network(network: &UpNetwork) -> Result<Option<(Emulation, Description)>> {
+///
+/// # Errors
+/// If it cannot be joined.
+pub fn describe_network(network: &UpNetwork) -> Result<Option<(Emulation, Description)>> {
     let Some(mut emulation) = Emulation::join(network)? else {
         return Ok(None);
     };
@@ -94,8 +102,11 @@ pub(super) fn describe_network(network: &UpNetwork) -> Result<Option<(Emulation,
     Ok(Some((emulation, description)))
 }
 
-/// A note for the user who is creating a second network with the same name.
-pub(super) fn is_second(network: &Network, options: &EmulatorOptions) -> Result<Option<String>> {
+/// A note for the user who is creating a second network with the same name; `None` where it is the first.
+///
+/// # Errors
+/// If the networks that are up cannot be listed.
+pub fn note_second_network(network: &Network, options: &EmulatorOptions) -> Result<Option<String>> {
     let up = client::up_networks()?;
     let same_name: Vec<&UpNetwork> = up.iter().filter(|up| up.is_named(&network.name)).collect();
     if same_name.is_empty()
