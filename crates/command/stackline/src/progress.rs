@@ -17,6 +17,15 @@ const FIRST: Duration = Duration::from_secs(10);
 /// Interval between further lines.
 const EACH: Duration = Duration::from_secs(60);
 
+/// Where progress bars are drawn: on stderr, if it is a terminal.
+pub(crate) fn draw_target() -> ProgressDrawTarget {
+    if stderr().is_terminal() {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
+    }
+}
+
 /// A progress bar with the current measurement's text.
 pub(crate) struct Bar {
     bar: ProgressBar,
@@ -46,12 +55,7 @@ impl Bar {
             .most_time()
             .filter(|_| seeds == 1 && !plan.measurements.is_empty())
             .map(|most| Duration::from_nanos(most.0) + Duration::from_secs(1));
-        let target = if stderr().is_terminal() {
-            ProgressDrawTarget::stderr()
-        } else {
-            ProgressDrawTarget::hidden()
-        };
-        let bar = ProgressBar::with_draw_target(Some(most), target);
+        let bar = ProgressBar::with_draw_target(Some(most), draw_target());
         if let Ok(style) =
             ProgressStyle::with_template("{bar:24} {pos}/{len} runs{left}  {wide_msg}")
         {

@@ -3,11 +3,11 @@
 mod compare;
 
 use crate::exit::{Error, Exit, Result};
+use crate::progress::draw_target;
 use crate::{flags, output};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use stackline_papers::{PAPERS, PaperExperiment, ReproductionSettings};
 use stackline_report::Chart;
-use std::io::{IsTerminal, stderr};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -162,12 +162,7 @@ fn measured(paper: &PaperExperiment, runs: u32) -> Result<Vec<u8>, String> {
 }
 
 fn bar() -> ProgressBar {
-    let target = if stderr().is_terminal() {
-        ProgressDrawTarget::stderr()
-    } else {
-        ProgressDrawTarget::hidden()
-    };
-    let bar = ProgressBar::with_draw_target(None, target);
+    let bar = ProgressBar::with_draw_target(None, draw_target());
     if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len}") {
         bar.set_style(style);
     }

@@ -1,18 +1,13 @@
 //! The progress bar of a load or a read, drawn on a terminal only, and the line that summarises it.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use crate::progress::draw_target;
+use indicatif::{ProgressBar, ProgressStyle};
 use stackline_core::units;
-use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
 /// A progress bar that counts bytes; any thread may advance it.
 pub(super) fn create_byte_bar(all: u64, what: &'static str) -> ProgressBar {
-    let target = if stderr().is_terminal() {
-        ProgressDrawTarget::stderr()
-    } else {
-        ProgressDrawTarget::hidden()
-    };
-    let bar = ProgressBar::with_draw_target(Some(all), target);
+    let bar = ProgressBar::with_draw_target(Some(all), draw_target());
     let style = ProgressStyle::with_template(
         "{bar:24} {bytes}/{total_bytes}, {bytes_per_sec}, about {eta} left  {msg}",
     );
