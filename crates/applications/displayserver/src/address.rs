@@ -10,7 +10,7 @@ mod tcp;
 mod unix;
 
 pub use crate::papers::vio::scheme::DisplayAddressSecret;
-pub use absent_service::DisplayServiceKind;
+pub use absent_service::{DisplayServiceKind, program_not_served};
 pub use scheme::DisplayCarriage;
 
 use crate::papers::blast_stream::scheme::BLAST;
@@ -23,7 +23,7 @@ use host_port::HostPort;
 use messages::MESSAGES;
 use own_terminal::{OwnTerminal, PIPE, TTY};
 use scheme::{DisplayScheme, ParsedAddress};
-use stackline_core::error::Result;
+use stackline_core::error::{Error, Result};
 use stackline_events::setting::host;
 use stackline_guard::secret::Secret;
 use std::fmt;
@@ -124,6 +124,53 @@ impl DisplayAddress {
         self.scheme()
             .place()
             .is_none_or(|place| place.to_socket_addrs().is_ok())
+    }
+
+    /// Checks that it is a stream that can be connected to: only over such a stream can bytes pass in both directions at once.
+    ///
+    /// # Errors
+    /// If it is a terminal, a pipe, or V's messages.
+    pub fn must_be_stream(&self) -> Result<()> {
+        match self.carriage() {
+            DisplayCarriage::Bytes | DisplayCarriage::Requests => Ok(()),
+            DisplayCarriage::OnlyConnection => {
+                Err(Error::input("cannot open a separate connection to a display behind a terminal or a pipe")
+                    .hint("use a display at HOST:PORT or unix:PATH"))
+            }
+            DisplayCarriage::Messages => Err(Error::input(
+                "cannot relay V messages: they block a client while it sends",
+            )
+            .hint("use HOST:PORT or unix:PATH; the same display can listen there too, as its `--listen` may be repeated")),
+        }
+    }
+
+    /// Checks that a terminal can be served there over TELNET.
+    ///
+    /// # Errors
+    /// If TELNET, or PUP TELNET with its marks, cannot pass there.
+    pub fn must_serve_telnet(&self) -> Result<()> {
+        if self.carriage() != DisplayCarriage::Bytes {
+            return Err(Error::input(format!(
+                "no terminal is served at {self}: TELNET needs a stream"
+            ))
+            .hint("`stackline display terminal -- PROGRAM` serves one and prints its address"));
+        }
+        let Some(to) = self.scheme().without_marks_of() else {
+            return Ok(());
+        };
+        Err(Error::input(
+            "PUP TELNET uses marks in its stream, which do not pass through an internet server",
+        )
+        .hint(format!(
+            "connect to {to} directly, or to a terminal at HOST:PORT through the server"
+        )))
+    }
+
+    /// Removes the socket file of a Unix address.
+    pub fn remove_socket_file(&self) {
+        if let Some(path) = self.scheme().socket_file() {
+            let _ = std::fs::remove_file(path);
+        }
     }
 
     /// Connects to a display.

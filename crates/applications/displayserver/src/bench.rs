@@ -9,6 +9,7 @@ use stackline_display::item::{DisplayItem, DisplayItemKind};
 use stackline_display::machine::FULL_SIZE;
 use stackline_display::protocol::DisplayRequest;
 use stackline_display::scenes::{self, LETTERS};
+use stackline_report::display::DisplayRateRow;
 use std::time::{Duration, Instant};
 
 /// The number of the window.
@@ -58,6 +59,19 @@ pub struct DisplayBenchResult {
     pub rate: DisplayBenchSubject,
     /// Items per second, one value per trial.
     pub trials: Vec<f64>,
+}
+
+/// Results as rows of a report.
+#[must_use]
+pub fn rate_rows(all: &[DisplayBenchResult]) -> Vec<DisplayRateRow> {
+    let row = |one: &DisplayBenchResult| DisplayRateRow {
+        picture: one.picture,
+        rate: one.rate.name(),
+        unit: one.unit,
+        trials: one.trials.clone(),
+        absent: None,
+    };
+    all.iter().map(row).collect()
 }
 
 /// A picture of the benchmarks.

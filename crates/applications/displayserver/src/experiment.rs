@@ -5,3 +5,4 @@ pub mod combinations;
 pub mod factors;
 mod next_steps;
 pub mod testbed;
+pub mod two_clients;

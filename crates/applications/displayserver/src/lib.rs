@@ -20,6 +20,7 @@
 //! | `late_answers` | delayed answers to wrong secrets over V's messages |
 //! | [`send_level`] | the four levels at which a picture is sent |
 //! | [`bench`](mod@bench) | the paper's benchmarks at these levels |
+//! | [`live_bench`] | these benchmarks of a live display |
 //! | [`terminal`] | programs on pseudo-terminals over TELNET, and the other end |
 //! | [`experiment`] | experiments with a display in virtual time, and which factors matter |
 //! | [`simulated`] | the display in virtual time, on hosts with processors, in five classes of application |
@@ -31,6 +32,7 @@ pub mod client;
 pub mod experiment;
 mod late_answers;
 pub mod listener;
+pub mod live_bench;
 pub mod message_stream;
 pub mod messages;
 pub mod page_relay;

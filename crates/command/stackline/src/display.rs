@@ -13,16 +13,16 @@ use crate::flags::{
 };
 use crate::interrupt::listen_for_ctrl_c;
 use crate::output;
-use indicatif::{ProgressBar, ProgressDrawTarget};
-use rates::{levels, pictures, rows, show};
+use crate::progress::draw_target;
+use indicatif::ProgressBar;
+use rates::{levels, pictures, show};
 use stackline_display::budget::DisplayMemoryBudget;
-use stackline_display::pixels;
 use stackline_display::symbols::DisplayClientLimits;
-use stackline_displayserver::address::{DisplayAddress, DisplayServiceKind};
+use stackline_displayserver::address::{DisplayAddress, DisplayServiceKind, program_not_served};
 use stackline_displayserver::agent as agents;
-use stackline_displayserver::bench::{self, DisplayBenchSubject};
-use stackline_displayserver::client::DisplayClient;
+use stackline_displayserver::bench::rate_rows;
 use stackline_displayserver::listener::DisplayListener;
+use stackline_displayserver::live_bench::{LiveBench, OwnDisplay};
 use stackline_displayserver::messages;
 use stackline_displayserver::papers::internet::{self, RunningInternetServer, Serves};
 use stackline_displayserver::papers::vio::Vio;
@@ -33,16 +33,16 @@ use stackline_displayserver::stream::DisplayStream;
 use stackline_displayserver::terminal;
 use stackline_displayserver::view;
 use stackline_events::EventRecorder;
-use stackline_guard::scratch::{self, ScratchDirectory};
+use stackline_guard::interruptible::unless_stopped;
+use stackline_guard::scratch;
 use stackline_guard::secret::Secret;
 use stackline_guard::serve::accept_each;
 use stackline_guard::stop::StopSwitch;
-use std::io::{ErrorKind, IsTerminal, Read, Write, stderr, stdin};
+use std::io::{Read, Write, stdin};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -118,13 +118,17 @@ fn serve(flags: &DisplayServe) -> Result {
     output::print(&format!("page:    {page}\n"))?;
     wait(&stop);
     // Unix socket files are not removed when their process ends.
-    flags.listen.iter().chain([&flags.view]).for_each(forget);
+    flags
+        .listen
+        .iter()
+        .chain([&flags.view])
+        .for_each(DisplayAddress::remove_socket_file);
     Ok(Exit::Done)
 }
 
 /// Runs an agent between clients and a display until it is interrupted.
 fn agent(flags: &DisplayAgent) -> Result {
-    is_stream(&flags.to)?;
+    flags.to.must_be_stream()?;
     let display = secrets::add_internet_secret(&flags.to)?;
     let secret = secrets::find_or_make_secret(secrets::DISPLAY, flags.secret_file.as_deref())?
         .bytes()
@@ -141,7 +145,7 @@ fn agent(flags: &DisplayAgent) -> Result {
     output::print(&format!("clients: {}\n", listener.address().for_others()))?;
     thread::spawn(move || agents::serve(&listener, &service, |why| output::say(&why)));
     wait(&stop);
-    forget(&flags.listen);
+    flags.listen.remove_socket_file();
     Ok(Exit::Done)
 }
 
@@ -160,7 +164,7 @@ fn terminals(flags: &DisplayTerminal) -> Result {
     };
     thread::spawn(move || terminal::serve(&listener, service, |why| output::say(&why)));
     wait(&stop);
-    forget(&flags.listen);
+    flags.listen.remove_socket_file();
     Ok(Exit::Done)
 }
 
@@ -239,7 +243,7 @@ fn execute(flags: &DisplayExecute) -> Result {
         ))
         .hint("`stackline display vserver -- PROGRAM` serves one and prints its address"));
     };
-    is_stream(&flags.to)?;
+    flags.to.must_be_stream()?;
     let secret = secrets::find_secret(secrets::VSERVER, flags.secret_file.as_deref())?;
     // Installed before the program is started, so that a signal ends the program too.
     let stop = Arc::new(AtomicBool::new(false));
@@ -253,13 +257,13 @@ fn execute(flags: &DisplayExecute) -> Result {
     let begins = move || {
         let display = to.connect()?;
         let secret = secret.as_ref().map(Secret::bytes).unwrap_or_default();
-        let program =
-            Vio::connect(&place, secret, "program").map_err(|error| not_served(&at, &error))?;
+        let program = Vio::connect(&place, secret, "program")
+            .map_err(|error| program_not_served(&at, &error))?;
         Ok((program, display))
     };
-    let (program, display) = unless_stopped_or_soon(&stop, LETS_GO, begins)?;
+    let (program, display) = unless_stopped(&stop, LETS_GO, Error::interrupted, begins)?;
     let ends = DisplayStream::Vio(program.again());
-    let done = unless_stopped(&stop, move || {
+    let done = unless_stopped(&stop, Duration::ZERO, Error::interrupted, move || {
         terminal::bring(DisplayStream::Vio(program), display, typed)
     });
     // The program ends together with the command that asked for it.
@@ -267,63 +271,13 @@ fn execute(flags: &DisplayExecute) -> Result {
     done.map(|()| Exit::Done)
 }
 
-/// The error that a V-server's program cannot be reached.
-fn not_served(at: &DisplayAddress, error: &std::io::Error) -> Error {
-    match error.kind() {
-        ErrorKind::PermissionDenied => Error::environment(format!("the V-server at {at} refused the request: {error}"))
-            .hint("the secret is in ~/.config/stackline/vserver.secret, in the home directory of the user who runs the V-server: copy that file, or specify another with --secret-file"),
-        _ => Error::environment(format!("no program is served at {at}: {error}"))
-            .hint(format!("`stackline display vserver --listen {at} -- PROGRAM` serves one")),
-    }
-}
-
-/// Checks that the address is a stream that can be connected to: only over such a stream can bytes pass in both
-/// directions at once.
-fn is_stream(display: &DisplayAddress) -> Result<()> {
-    match display {
-        DisplayAddress::Tcp(_)
-        | DisplayAddress::Unix(_)
-        | DisplayAddress::Pup(_)
-        | DisplayAddress::Blast(_)
-        | DisplayAddress::Vio(..)
-        | DisplayAddress::Ngp(..) => Ok(()),
-        DisplayAddress::Terminal | DisplayAddress::Pipe => {
-            Err(Error::input("cannot open a separate connection to a display behind a terminal or a pipe")
-                .hint("use a display at HOST:PORT or unix:PATH"))
-        }
-        DisplayAddress::Messages(_) => Err(Error::input(
-            "cannot relay V messages: they block a client while it sends",
-        )
-        .hint("use HOST:PORT or unix:PATH; the same display can listen there too, as its `--listen` may be repeated")),
-    }
-}
-
 /// Runs the user's end of a terminal (TELNET).
 fn telnet(flags: &DisplayTelnet) -> Result {
-    if matches!(
-        flags.terminal,
-        DisplayAddress::Messages(_)
-            | DisplayAddress::Terminal
-            | DisplayAddress::Pipe
-            | DisplayAddress::Ngp(..)
-    ) {
-        return Err(Error::input(format!(
-            "no terminal is served at {}: TELNET needs a stream",
-            flags.terminal
-        ))
-        .hint("`stackline display terminal -- PROGRAM` serves one and prints its address"));
-    }
-    if let DisplayAddress::Vio(_, _, to) = &flags.terminal
-        && matches!(**to, DisplayAddress::Pup(_))
-    {
-        return Err(Error::input(
-            "PUP TELNET uses marks in its stream, which do not pass through an internet server",
-        )
-        .hint(format!(
-            "connect to {to} directly, or to a terminal at HOST:PORT through the server"
-        )));
-    }
-    flags.to.as_ref().map_or(Ok(()), is_stream)?;
+    flags.terminal.must_serve_telnet()?;
+    flags
+        .to
+        .as_ref()
+        .map_or(Ok(()), DisplayAddress::must_be_stream)?;
     let stop = Arc::new(AtomicBool::new(false));
     signals::watch(&stop)?;
     listen_for_ctrl_c([&stop])?;
@@ -339,10 +293,15 @@ fn telnet(flags: &DisplayTelnet) -> Result {
         _ => secrets::find_secret(secrets::TERMINAL, flags.secret_file.as_deref())?,
     };
     let typed = flags.typed;
-    let done = unless_stopped(&stop, move || match &to {
-        Some(display) => terminal::attach(&at, display, secret.as_ref(), typed),
-        None => terminal::talk(&at, secret.as_ref()),
-    });
+    let done = unless_stopped(
+        &stop,
+        Duration::ZERO,
+        Error::interrupted,
+        move || match &to {
+            Some(display) => terminal::attach(&at, display, secret.as_ref(), typed),
+            None => terminal::talk(&at, secret.as_ref()),
+        },
+    );
     raw_terminal::restore();
     if done.is_ok() && flags.to.is_none() {
         output::say(&format!("the connection to {} was closed", flags.terminal));
@@ -363,15 +322,6 @@ fn wait(stop: &AtomicBool) {
     }
 }
 
-/// Removes the socket file of a Unix address.
-fn forget(address: &DisplayAddress) {
-    match address {
-        DisplayAddress::Unix(path) => drop(std::fs::remove_file(path)),
-        DisplayAddress::Ngp(below, ..) => forget(below),
-        _ => {}
-    }
-}
-
 /// Relays bytes from a port to a display's page.
 fn bring(flags: &DisplayView) -> Result {
     let (place, secret) = (&flags.from, "SECRET");
@@ -383,7 +333,7 @@ fn bring(flags: &DisplayView) -> Result {
     }
     let from = DisplayAddress::of(place)
         .map_err(|form| Error::input(format!("{place} is not a valid address: {form}")))?;
-    is_stream(&from)?;
+    from.must_be_stream()?;
     is_there(&from)?;
     let listener = DisplayListener::at(&flags.listen)?;
     let stop = Arc::new(AtomicBool::new(false));
@@ -438,89 +388,43 @@ fn pass(mut from: DisplayStream, mut to: DisplayStream) {
     to.end();
 }
 
-/// A display on a Unix socket, served by a thread of this process.
-struct OwnDisplay {
-    server: DisplayServer,
-    address: DisplayAddress,
-    _directory: ScratchDirectory,
-}
-
-impl OwnDisplay {
-    fn start() -> Result<Self> {
-        let directory = scratch::create_directory("display")
-            .map_err(|error| output::unwritten("to the temporary directory", &error))?;
-        let address = DisplayAddress::Unix(directory.path().join("display"));
-        let server = DisplayServer::new(DisplayClientLimits::default(), Vec::new());
-        server.listen(DisplayListener::at(&address)?, |why| output::say(&why));
-        Ok(Self {
-            server,
-            address,
-            _directory: directory,
-        })
-    }
-}
-
 /// Measures the rates of a display.
 fn bench(flags: &DisplayBench) -> Result {
     if flags.simulated.across.is_some() {
         return simulated::bench(flags);
     }
-    let own = if flags.to.is_none() {
-        Some(OwnDisplay::start()?)
-    } else {
-        None
-    };
-    let address = own.as_ref().map(|own| &own.address).or(flags.to.as_ref());
+    let own = flags.to.is_none().then(own_display).transpose()?;
+    let address = own.as_ref().map(OwnDisplay::address).or(flags.to.as_ref());
     let address = address.ok_or_else(|| Error::input("no display address was given"))?;
-    let address = secrets::add_internet_secret(address)?;
     // The secret may be needed by an agent at a Unix socket, which passes it on.
-    let secret = secrets::find_secret(secrets::DISPLAY, flags.secret_file.as_deref())?;
-    let secret = secret
-        .map(|secret| secret.bytes().to_vec())
-        .unwrap_or_default();
-    let (levels, pictures) = (levels(flags), pictures(flags));
+    let (address, secret) = (
+        secrets::add_internet_secret(address)?,
+        secrets::find_secret(secrets::DISPLAY, flags.secret_file.as_deref())?,
+    );
     let stop = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&stop])?;
-    let mut all = Vec::new();
-    let bar = trial_bar();
-    // Each picture gets a connection of its own. A terminal or a pipe is a single connection that is reused, with its
-    // state, for all pictures.
-    let (is_only, mut only) = (
-        matches!(address, DisplayAddress::Terminal | DisplayAddress::Pipe),
-        None,
-    );
-    let _before = if address == DisplayAddress::Terminal {
-        RawTerminal::of(stdin().as_fd())
-    } else {
-        None
+    // A progress indicator of trials.
+    let bar = ProgressBar::with_draw_target(None, draw_target());
+    let shown = bar.clone();
+    let live = LiveBench {
+        secret: secret.map_or_else(Vec::new, |secret| secret.bytes().to_vec()),
+        levels: levels(flags),
+        trials: usize::from(flags.trials),
+        stop: Arc::clone(&stop),
+        show: Arc::new(move |trial| {
+            shown.set_message(trial);
+            shown.tick();
+        }),
+        address,
     };
-    for picture in pictures {
-        let (before, to, secret) = (
-            only.take().filter(|_| is_only),
-            address.clone(),
-            secret.clone(),
-        );
-        let (levels, trials, name) = (levels.clone(), flags.trials, picture.name);
-        let (bar, stopped) = (bar.clone(), Arc::clone(&stop));
-        let (client, measured) = unless_stopped(&stop, move || {
-            let mut client = before.map_or_else(|| DisplayClient::connect(&to, &secret), Ok)?;
-            let mut show_trial = |rate: DisplayBenchSubject, trial: usize| {
-                let (rate, number) = (rate.name(), trial + 1);
-                bar.set_message(format!("{name}, {rate}, trial {number} of {trials}"));
-                bar.tick();
-                !stopped.load(Ordering::Relaxed)
-            };
-            let rates = bench::rates(&picture, &levels);
-            let measured = bench::measure(
-                &mut client,
-                &picture,
-                &rates,
-                usize::from(trials),
-                &mut show_trial,
-            )?;
-            Ok((client, measured))
-        })?;
-        only = Some(client);
+    let _before = (live.address == DisplayAddress::Terminal)
+        .then(|| RawTerminal::of(stdin().as_fd()))
+        .flatten();
+    let (mut all, mut client) = (Vec::new(), None);
+    for picture in pictures(flags) {
+        let name = picture.name;
+        let (used, measured) = live.measure(picture, client.take())?;
+        client = Some(used);
         all.extend(measured);
         if let (Some(own), Some(directory)) = (&own, &flags.png) {
             keep(own, name, directory)?;
@@ -530,25 +434,20 @@ fn bench(flags: &DisplayBench) -> Result {
         }
     }
     bar.finish_and_clear();
-    if is_only {
+    let (place, rows) = (live.address.to_string(), rate_rows(&all));
+    if live.is_single() {
         // Standard output belongs to the display.
-        output::say(&stackline_report::display::display(
-            &address.to_string(),
-            &rows(&all),
-        ));
+        output::say(&stackline_report::display::display(&place, &rows));
         return Ok(Exit::Done);
     }
-    show(&address.to_string(), &rows(&all), flags.json)
+    show(&place, &rows, flags.json)
 }
 
-/// A progress indicator of trials, drawn on a terminal only.
-fn trial_bar() -> ProgressBar {
-    let target = if stderr().is_terminal() {
-        ProgressDrawTarget::stderr()
-    } else {
-        ProgressDrawTarget::hidden()
-    };
-    ProgressBar::with_draw_target(None, target)
+/// A display of this process.
+fn own_display() -> Result<OwnDisplay> {
+    let directory = scratch::create_directory("display")
+        .map_err(|error| output::unwritten("to the temporary directory", &error))?;
+    OwnDisplay::start(directory, |why| output::say(&why))
 }
 
 /// Keeps a picture shown for some time, or until the process is interrupted.
@@ -559,51 +458,12 @@ fn hold(time: Duration, stop: &AtomicBool) {
     }
 }
 
-/// The result of `work`, which runs in a thread, or an error as soon as the process is interrupted.
-fn unless_stopped<T: Send + 'static>(
-    stop: &AtomicBool,
-    work: impl FnOnce() -> Result<T> + Send + 'static,
-) -> Result<T> {
-    unless_stopped_or_soon(stop, Duration::ZERO, work)
-}
-
-/// The result of `work`, or an error when the process is interrupted. On an interruption it waits up to `soon` for
-/// `work`, so that dropping the result ends what was started elsewhere.
-fn unless_stopped_or_soon<T: Send + 'static>(
-    stop: &AtomicBool,
-    soon: Duration,
-    work: impl FnOnce() -> Result<T> + Send + 'static,
-) -> Result<T> {
-    let (to, from) = mpsc::channel();
-    thread::spawn(move || drop(to.send(work())));
-    loop {
-        match from.recv_timeout(Duration::from_millis(50)) {
-            Ok(done) => return done,
-            Err(_) if stop.load(Ordering::Relaxed) => {
-                drop(from.recv_timeout(soon));
-                return Err(Error::interrupted());
-            }
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => {
-                return Err(Error::measurement("its thread panicked"));
-            }
-        }
-    }
-}
-
 /// Writes the picture of the display's last window as PNG.
 fn keep(own: &OwnDisplay, name: &str, directory: &Path) -> Result<()> {
     std::fs::create_dir_all(directory)
         .map_err(|error| output::unwritten(directory.display(), &error))?;
-    let png = own.server.last(|client, display| {
-        let number = display.windows().map(|(_, number, _)| number).last()?;
-        Some(pixels::png(display.draw(client, number)?.pixels()))
-    });
-    match png.flatten() {
-        Some(png) => output::file(
-            &directory.join(format!("{name}.png")),
-            png.map_err(Error::measurement)?,
-        ),
+    match own.last_picture()? {
+        Some(png) => output::file(&directory.join(format!("{name}.png")), png),
         None => Ok(()),
     }
 }

@@ -38,6 +38,17 @@ impl DisplayServiceKind {
     }
 }
 
+/// The error that a V-server's program cannot be reached.
+#[must_use]
+pub fn program_not_served(at: &DisplayAddress, error: &io::Error) -> Error {
+    match error.kind() {
+        ErrorKind::PermissionDenied => Error::environment(format!("the V-server at {at} refused the request: {error}"))
+            .hint("the secret is in ~/.config/stackline/vserver.secret, in the home directory of the user who runs the V-server: copy that file, or specify another with --secret-file"),
+        _ => Error::environment(format!("no program is served at {at}: {error}"))
+            .hint(format!("`stackline display vserver --listen {at} -- PROGRAM` serves one")),
+    }
+}
+
 /// The error if no internet server answers there, or it refuses.
 pub(crate) fn internet(server: &str, why: &io::Error) -> Error {
     if why.kind() == ErrorKind::PermissionDenied {

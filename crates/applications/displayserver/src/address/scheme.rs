@@ -6,6 +6,7 @@ use crate::stream::DisplayStream;
 use stackline_core::error::{Error, Result};
 use stackline_guard::secret::Secret;
 use std::io;
+use std::path::PathBuf;
 
 /// An address, or what was expected, in words.
 pub(crate) type ParsedAddress = std::result::Result<DisplayAddress, String>;
@@ -64,6 +65,16 @@ pub(crate) trait DisplayScheme {
     /// Whether an internet server connects to such addresses.
     fn is_behind_server(&self) -> bool {
         false
+    }
+
+    /// The file of the socket on which it listens, if there is one.
+    fn socket_file(&self) -> Option<PathBuf> {
+        None
+    }
+
+    /// The address behind an internet server whose stream has marks, which do not pass through the server.
+    fn without_marks_of(&self) -> Option<&DisplayAddress> {
+        None
     }
 
     /// Whether only the first exchange of bytes shows that nobody is there.

@@ -42,6 +42,10 @@ impl DisplayScheme for UnixAddress<'_> {
         }))
     }
 
+    fn socket_file(&self) -> Option<PathBuf> {
+        Some(self.0.to_owned())
+    }
+
     fn elsewhere(&self) -> String {
         "unix:ANOTHER_PATH".into()
     }

@@ -4,7 +4,7 @@ use crate::exit::{Exit, Result};
 use crate::flags::DisplayBench;
 use crate::output;
 use stackline_core::named::NamedValue as _;
-use stackline_displayserver::bench::{DisplayBenchPicture, DisplayBenchResult};
+use stackline_displayserver::bench::DisplayBenchPicture;
 use stackline_displayserver::send_level::{DisplayPicture, DisplaySendLevel};
 use stackline_report::display::{DisplayRateRow, display, display_json};
 
@@ -38,16 +38,4 @@ pub(super) fn show(place: &str, rows: &[DisplayRateRow], json: bool) -> Result {
         false => output::print(&display(place, rows))?,
     }
     Ok(Exit::Done)
-}
-
-/// The rates as rows of a report.
-pub(super) fn rows(all: &[DisplayBenchResult]) -> Vec<DisplayRateRow> {
-    let row = |one: &DisplayBenchResult| DisplayRateRow {
-        picture: one.picture,
-        rate: one.rate.name(),
-        unit: one.unit,
-        trials: one.trials.clone(),
-        absent: None,
-    };
-    all.iter().map(row).collect()
 }

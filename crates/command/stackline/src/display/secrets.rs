@@ -1,7 +1,7 @@
 //! Finds the secrets of display services: in a file, the environment, or this user's default file, which a starting
 //! service creates. A secret is never passed as an argument, which every user of the machine could read.
 
-use crate::exit::{Error, Result};
+use crate::exit::Result;
 use crate::output;
 use stackline_displayserver::address::DisplayAddress;
 use stackline_guard::secret::{FoundSecret, Secret, SecretSource};
@@ -19,9 +19,6 @@ pub(super) const VSERVER: Of = ("STACKLINE_VSERVER_SECRET", "vserver.secret");
 /// The secret of internet servers.
 pub(super) const INTERNET: Of = ("STACKLINE_INTERNET_SECRET", "internet.secret");
 
-/// Longest secret that the protocols can carry, in bytes.
-const MOST: usize = 255;
-
 const fn source(of: Of, file: Option<&Path>) -> SecretSource<'_> {
     let (variable, usual) = of;
     SecretSource {
@@ -31,27 +28,19 @@ const fn source(of: Of, file: Option<&Path>) -> SecretSource<'_> {
     }
 }
 
-fn check_secret(found: FoundSecret) -> Result<Secret> {
-    if let Some(note) = found.note {
-        output::say(&note);
-    }
-    if found.secret.bytes().len() > MOST {
-        return Err(
-            Error::input(format!("the secret must not exceed {MOST} bytes"))
-                .hint("choose a shorter one"),
-        );
-    }
-    Ok(found.secret)
+fn noted(found: FoundSecret) -> Secret {
+    found.note.iter().for_each(output::say);
+    found.secret
 }
 
 /// The secret of a service that is starting; it is created if there is none.
 pub(super) fn find_or_make_secret(of: Of, file: Option<&Path>) -> Result<Secret> {
-    check_secret(source(of, file).find_or_make()?)
+    source(of, file).find_or_make().map(noted)
 }
 
 /// The secret of a service to connect to, if this user has it.
 pub(super) fn find_secret(of: Of, file: Option<&Path>) -> Result<Option<Secret>> {
-    source(of, file).find()?.map(check_secret).transpose()
+    Ok(source(of, file).find()?.map(noted))
 }
 
 /// The address with the internet server's secret, if it leads through one and this user has the secret.

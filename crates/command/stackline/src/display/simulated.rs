@@ -1,21 +1,21 @@
-//! `display bench --across`: the benchmark in virtual time, with client and display on hosts of a simulated network.
+//! `display bench --across`: the benchmark in virtual time, with client and display on hosts of a simulated network; with `--beside`, of
+//! two clients at once.
 //! `display factors`: which factors matter there.
 
-mod second_client;
-
-use super::rates::{levels, pictures, rows, show};
+use super::rates::{levels, pictures, show};
 use crate::checked_plan::Specification as _;
 use crate::declared_network::network_of;
 use crate::exit::{Error, Exit, Result};
 use crate::factors;
 use crate::flags::{DisplayBench, DisplayFactors, SpecTextFlags};
 use crate::output;
-use stackline_displayserver::bench::{self, DisplayBenchResult};
+use stackline_displayserver::bench::{self, DisplayBenchResult, rate_rows};
 use stackline_displayserver::experiment::combinations::DisplaySubject;
 use stackline_displayserver::experiment::factors::{DisplayFactorsOptions, display_factors};
 use stackline_displayserver::experiment::testbed::{DisplayTestbed, no_rate};
+use stackline_displayserver::experiment::two_clients::measure_two_clients;
 use stackline_displayserver::simulated::{DisplayRequestPaths, measure, trace};
-use stackline_report::display::DisplayRateRow;
+use stackline_report::display::{DisplayRateRow, display_json};
 use stackline_runner::spec_source::SpecSource;
 use stackline_runs::events::keep_run;
 use stackline_whatif::experiment::Experiment;
@@ -28,7 +28,7 @@ pub(super) fn bench(flags: &DisplayBench) -> Result {
     let network = network_of(own.across.as_deref(), scene.network.as_deref())?;
     let testbed = DisplayTestbed::of(&scene, network)?;
     if let Some(beside) = &own.beside {
-        return second_client::bench(flags, &testbed, beside);
+        return two_clients(flags, &testbed, beside);
     }
     let mut paths = own.keep.is_some().then(DisplayRequestPaths::default);
     let all = measured(flags, &testbed, paths.as_mut())?;
@@ -36,7 +36,7 @@ pub(super) fn bench(flags: &DisplayBench) -> Result {
         return Err(no_rate());
     }
     let place = format!("{}, simulated", testbed.place());
-    let rows: Vec<DisplayRateRow> = rows(&all)
+    let rows: Vec<DisplayRateRow> = rate_rows(&all)
         .into_iter()
         .map(|row| testbed.explained(row))
         .collect();
@@ -50,7 +50,7 @@ pub(super) fn bench(flags: &DisplayBench) -> Result {
         paths.emit_events(&testbed.network, zero, emit)
     })?;
     if flags.json {
-        let mut value = stackline_report::display::display_json(&place, &rows);
+        let mut value = display_json(&place, &rows);
         value["run"] = run.into();
         output::json(&value, false)?;
     } else {
@@ -77,6 +77,21 @@ fn measured(
         });
     }
     Ok(all)
+}
+
+/// Prints the rates of two clients that draw at the same time; the second one's internet server is at `beside`.
+fn two_clients(flags: &DisplayBench, testbed: &DisplayTestbed, beside: &str) -> Result {
+    let trials = usize::from(flags.trials);
+    let [one, other] =
+        measure_two_clients(testbed, &pictures(flags), &levels(flags), trials, beside)?;
+    if flags.json {
+        let mut value = display_json(&one.place, &one.rows);
+        value["beside"] = display_json(&other.place, &other.rows);
+        return output::json(&value, false).map(|()| Exit::Done);
+    }
+    show(&one.place, &one.rows, false)?;
+    output::print("\n")?;
+    show(&other.place, &other.rows, false)
 }
 
 /// Simulates all combinations and reports the effect of each factor.

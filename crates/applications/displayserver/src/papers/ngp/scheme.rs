@@ -8,6 +8,7 @@ use crate::stream::DisplayStream;
 use stackline_core::error::{Error, Result};
 use stackline_guard::secret::Secret;
 use std::io::{self, ErrorKind};
+use std::path::PathBuf;
 
 /// The address of the stream, the definitions that were sent, and which changes are delivered.
 pub(crate) struct NgpAddress<'a> {
@@ -94,6 +95,10 @@ impl DisplayScheme for NgpAddress<'_> {
             self.sent.clone(),
             self.changes,
         ))
+    }
+
+    fn socket_file(&self) -> Option<PathBuf> {
+        self.below.scheme().socket_file()
     }
 
     fn is_through_server(&self) -> bool {

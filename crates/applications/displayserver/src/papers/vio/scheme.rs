@@ -95,6 +95,10 @@ impl DisplayScheme for VioAddress<'_> {
         true
     }
 
+    fn without_marks_of(&self) -> Option<&DisplayAddress> {
+        matches!(self.to, DisplayAddress::Pup(_)).then_some(self.to)
+    }
+
     fn shows_late(&self) -> bool {
         true
     }
