@@ -3,6 +3,8 @@
 use crate::groups::{groups, half_width_share as of_runs};
 use stackline_core::plan::Measurement;
 use stackline_core::run_record::RunRecord;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// Half width of the 95 % interval over the mean of the main metric (throughput, else response time, else connect
 /// time), the largest of the measured parts. `records` are those of this measurement, warm-up runs are left out.
@@ -25,4 +27,29 @@ pub fn interval_reached(measurement: &Measurement, records: &[RunRecord]) -> boo
         return true;
     };
     half_width_share(measurement, records).is_some_and(|share| share <= until.share)
+}
+
+/// Whether all runs of each part have the same results; false if there is only one of each.
+#[must_use]
+pub fn all_runs_equal(records: &[RunRecord]) -> bool {
+    let mut firsts = BTreeMap::new();
+    let mut several = false;
+    records
+        .iter()
+        .filter(|record| !record.warmup)
+        .all(|record| {
+            let alike = RunRecord {
+                run: 0,
+                ..record.clone()
+            };
+            let mut same = true;
+            match firsts.entry((record.measurement, record.part)) {
+                Entry::Vacant(place) => {
+                    place.insert(alike);
+                }
+                Entry::Occupied(first) => (several, same) = (true, *first.get() == alike),
+            }
+            same
+        })
+        && several
 }

@@ -92,7 +92,7 @@ pub use compare::{
 };
 pub use compare_segments::{SegmentComparison, compare_requests, compare_segments};
 pub use core_sharing::CoreSharing;
-pub use enough_runs::{half_width_share, interval_reached};
+pub use enough_runs::{all_runs_equal, half_width_share, interval_reached};
 pub use gate::{GateOutcome, GateVerdict, WorseBy, judge_gate};
 pub use statistics::{SampleStatistics, values_needed};
 pub use summarise::summarise;

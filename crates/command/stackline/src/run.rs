@@ -10,14 +10,13 @@ use crate::interrupt::listen_for_ctrl_c;
 use crate::output;
 use crate::progress::Bar;
 use crate::show::present;
+use stackline_analyze::all_runs_equal;
 use stackline_core::plan::{Plan, World};
 use stackline_core::run_record::{RunRecord, WakeUp};
 use stackline_live::launch::Launcher;
 use stackline_report::{Note, ReportHeader, Weight};
 use stackline_runner::{RunContext, RunWriter, Traces, make_runs, make_runs_of_seeds};
 use stackline_runs::{RunDirectory, runs_root};
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,11 +27,7 @@ use std::time::{Duration, SystemTime};
 /// Makes the runs of a specification.
 pub(crate) fn run(flags: &flags::RunFlags) -> Result {
     let source = source_of(&flags.text)?;
-    let (plan, notes) = source.work(&flags.text)?;
-    let mut notes: Vec<Note> = notes
-        .into_iter()
-        .map(|text| Note::new(Weight::Always, text))
-        .collect();
+    let (plan, assumed) = source.work(&flags.text)?;
     only_simulated(flags, &plan)?;
     traced_once(flags)?;
     if flags.trace {
@@ -55,8 +50,7 @@ pub(crate) fn run(flags: &flags::RunFlags) -> Result {
         Box::new(Bar::new(&plan, seeds)),
         stackline_analyze::interval_reached,
     );
-    let path = writer.path().display().to_string();
-    let (failed, known) = carry_out(flags, &plan, &interrupted, &signalled, &mut writer);
+    let (failed, mut known) = carry_out(flags, &plan, &interrupted, &signalled, &mut writer);
     if failed.is_some() {
         // A killed agent leaves its settings in the kernel.
         clean::sweep();
@@ -67,6 +61,24 @@ pub(crate) fn run(flags: &flags::RunFlags) -> Result {
         writer.remove();
         return failed.map_or(Ok(Exit::Done), Err);
     }
+    let assumed = assumed.into_iter();
+    known
+        .notes
+        .splice(0..0, assumed.map(|text| Note::new(Weight::Always, text)));
+    finish(flags, &plan, writer, failed, known, &signalled)
+}
+
+/// Closes the run's directory, shows the results and then diagnoses a traced run. Returns the error of the runs, if
+/// there was one.
+fn finish(
+    flags: &flags::RunFlags,
+    plan: &Plan,
+    writer: RunWriter<'_>,
+    failed: Option<Error>,
+    known: RunFindings,
+    signalled: &AtomicBool,
+) -> Result {
+    let path = writer.path().display().to_string();
     let reason = failed.as_ref().map(|fault| fault.message.clone());
     let (records, unkept) = writer.finish(failed.is_none(), reason.as_deref());
     let reason = reason.or(unkept.as_ref().map(|error| error.message.clone()));
@@ -83,18 +95,14 @@ pub(crate) fn run(flags: &flags::RunFlags) -> Result {
         running: false,
         reason,
     };
-    notes.extend(known.notes);
+    let mut notes = known.notes;
     notes.extend(notes_of_records(flags, &header, failed.is_some(), &records));
     // Diagnosis may take long, or need too much memory, so it follows the results.
-    let findings = || {
-        if records.is_empty() {
-            Vec::new()
-        } else {
-            diagnosed(flags, &plan, &header.run, &signalled)
+    show(flags, plan, &records, &header, || {
+        if !records.is_empty() {
+            notes.extend(diagnosed(flags, plan, &header.run, signalled));
         }
-    };
-    show(flags, &plan, &records, &header, || {
-        notes.into_iter().chain(findings()).collect()
+        notes
     })?;
     // The results were shown, and a signal prevented the diagnosis.
     let undiagnosed = || {
@@ -126,36 +134,12 @@ fn notes_of_records(
             format!("INCOMPLETE: {incomplete}"),
         ));
     }
-    if flags.seeds.is_some() && header.complete && are_equal(records) {
+    if flags.seeds.is_some() && header.complete && all_runs_equal(records) {
         let text =
             "all runs gave equal results: the measurement is deterministic, so one run is enough";
         notes.push(Note::new(Weight::Always, text));
     }
     notes
-}
-
-/// Whether all runs of each part have the same results; false if there is only one of each.
-fn are_equal(records: &[RunRecord]) -> bool {
-    let mut firsts = BTreeMap::new();
-    let mut several = false;
-    records
-        .iter()
-        .filter(|record| !record.warmup)
-        .all(|record| {
-            let alike = RunRecord {
-                run: 0,
-                ..record.clone()
-            };
-            let mut same = true;
-            match firsts.entry((record.measurement, record.part)) {
-                Entry::Vacant(place) => {
-                    place.insert(alike);
-                }
-                Entry::Occupied(first) => (several, same) = (true, *first.get() == alike),
-            }
-            same
-        })
-        && several
 }
 
 /// Diagnoses a traced run and stores the findings in its directory. Returns the first finding as a note. Errors are
@@ -277,8 +261,8 @@ fn open(flags: &flags::RunFlags, source: &SpecSource, plan: &Plan) -> Result<Run
 
 /// What is known besides the records.
 #[derive(Default)]
-/// The cost of waking a thread, if it was measured.
 struct RunFindings {
+    /// The cost of waking a thread, if it was measured.
     wake_up: Option<WakeUp>,
     notes: Vec<Note>,
 }
