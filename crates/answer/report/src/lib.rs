@@ -26,6 +26,8 @@
 //! | [`mistakes`](mod@mistakes) | mistakes of a specification, with their places in its text |
 //! | [`terminal_text`](mod@terminal_text) | text that is safe and fit for a terminal |
 //! | [`run_page`](mod@run_page) | the page of a run that was read |
+//! | [`reference_pages`](mod@reference_pages) | findings, keywords and stacks as Markdown |
+//! | [`help_topics`](mod@help_topics) | chapters of the language manual, and what findings mean |
 //! | [`manual_text`](mod@manual_text) | a chapter of a manual as text for a terminal |
 //! | [`topology`](mod@topology) | a network: hosts, links, and the path between each two hosts |
 
@@ -41,6 +43,7 @@ pub mod factors;
 mod figure;
 pub mod findings;
 mod grid;
+pub mod help_topics;
 pub mod json;
 mod kept_runs;
 mod lifeline_selection;
@@ -60,11 +63,13 @@ pub mod picture;
 pub mod plan;
 pub mod prediction;
 mod procedure;
+pub mod reference_pages;
 mod request_names;
 pub mod results_picture;
 pub mod run_page;
 pub mod scene;
 pub mod sheet;
+mod stacks;
 pub mod table;
 pub mod terminal_text;
 #[cfg(test)]
@@ -95,6 +100,7 @@ pub use plan::plan;
 pub use prediction::{prediction, prediction_json};
 pub use request_names::request_names;
 pub use run_page::run_page;
+pub use stacks::{stack, stack_list};
 pub use table::{TableOptions, table, table_rows};
 pub use topology::{topology, topology_json};
 pub use transfers::transfers;

@@ -4,13 +4,12 @@ use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::output;
 use serde_json::{Value, json};
-use stackline_events::catalogue::block_rows::BLOCK_ENTRIES;
-use stackline_events::catalogue::{CatalogueEntry, ENTRIES};
+use stackline_events::catalogue::{CatalogueEntry, all_entries};
 
 /// Lists the keywords, or prints one.
 pub(crate) fn keywords(flags: &flags::KeywordsFlags) -> Result {
     let chosen: Vec<&CatalogueEntry> = match &flags.keyword {
-        None => all().collect(),
+        None => all_entries().collect(),
         Some(name) => vec![find(name)?],
     };
     if flags.json {
@@ -22,13 +21,8 @@ pub(crate) fn keywords(flags: &flags::KeywordsFlags) -> Result {
     Ok(Exit::Done)
 }
 
-/// All keywords: those of measurements and traces, and those of the block server.
-pub(crate) fn all() -> impl Iterator<Item = &'static CatalogueEntry> {
-    ENTRIES.iter().chain(&BLOCK_ENTRIES)
-}
-
 fn find(name: &str) -> Result<&'static CatalogueEntry> {
-    all().find(|entry| entry.keyword.eq_ignore_ascii_case(name)).ok_or_else(|| {
+    all_entries().find(|entry| entry.keyword.eq_ignore_ascii_case(name)).ok_or_else(|| {
         Error::input(format!("unknown keyword {name}"))
             .hint("`stackline keywords` lists them all; events with other keywords are also kept and shown")
     })

@@ -1,40 +1,25 @@
 //! `stackline man --reference`: reference pages in Markdown, generated from the tables that the program itself uses.
 
 use crate::flags::command_line;
-use crate::keywords;
-use crate::spec_commands::{form, yes};
 use clap::{Arg, Command};
-use stackline_analyze::findings::KINDS;
 use stackline_core::catalogue::StackTable;
+use stackline_core::plan::World;
+use stackline_report::reference_pages::{self, head, row, table};
 use stackline_runner::spec_source;
 use std::fmt::Write as _;
 
 /// The pages: file name and text.
 pub(crate) fn reference_pages() -> [(&'static str, String); 4] {
+    let stacks: Vec<(World, Vec<StackTable>)> = spec_source::worlds()
+        .into_iter()
+        .map(|(can, stacks)| (can.world, stacks))
+        .collect();
     [
         ("commands.md", commands_page()),
-        ("findings.md", findings_page()),
-        ("keywords.md", keywords_page()),
-        ("stacks.md", stacks_page()),
+        ("findings.md", reference_pages::findings_page()),
+        ("keywords.md", reference_pages::keywords_page()),
+        ("stacks.md", reference_pages::stacks_page(&stacks)),
     ]
-}
-
-/// The head of a page, which says how the page is generated.
-fn head(title: &str, about: &str) -> String {
-    format!("# {title}\n\n{about} `stackline man --reference docs/reference` writes this page.\n")
-}
-
-/// A row of a Markdown table; `|` in a cell is escaped.
-fn row(cells: &[&str]) -> String {
-    let cells = cells
-        .iter()
-        .map(|cell| cell.replace('|', "\\|").replace('\n', " "));
-    format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
-}
-
-fn table(names: &[&str]) -> String {
-    let rule: Vec<&str> = names.iter().map(|_| "---").collect();
-    row(names) + &row(&rule)
 }
 
 fn commands_page() -> String {
@@ -119,67 +104,4 @@ fn explained(arg: &Arg) -> String {
         let _ = write!(words, "; default {}", defaults.join(", "));
     }
     words
-}
-
-fn findings_page() -> String {
-    let mut out = head(
-        "Findings",
-        "Causes that `stackline diagnose` can report, and the conditions for each.",
-    );
-    out += "\n";
-    out += &table(&["kind", "means"]);
-    for kind in KINDS {
-        out += &row(&[&format!("`{}`", kind.name), kind.meaning]);
-    }
-    out
-}
-
-fn keywords_page() -> String {
-    let mut out = head("Keywords", "Every event recorded by stackline itself.");
-    out += "\n";
-    out += &table(&["keyword", "fields", "what happened"]);
-    for entry in keywords::all() {
-        out += &row(&[
-            &format!("`{}`", entry.keyword),
-            &entry.data.join("; "),
-            entry.help,
-        ]);
-    }
-    out
-}
-
-fn stacks_page() -> String {
-    let mut out = head("Stacks", "Every stack in each world, with its options.");
-    for (can, stacks) in spec_source::worlds() {
-        let _ = write!(out, "\n## {} world\n", can.world);
-        for stack in &stacks {
-            describe_stack(stack, &mut out);
-        }
-    }
-    out
-}
-
-fn describe_stack(stack: &StackTable, out: &mut String) {
-    let _ = write!(
-        out,
-        "\n### {}\n\n{}. Data units of {} to {} bytes; reliable: {}; one-way: {}; \
-         one host only: {}; files: {}.\n",
-        stack.name,
-        stack.summary,
-        stack.least_unit,
-        stack.largest_unit,
-        yes(stack.reliable),
-        yes(stack.one_way),
-        yes(stack.one_host),
-        yes(stack.files)
-    );
-    if stack.options.is_empty() {
-        return;
-    }
-    *out += "\n";
-    *out += &table(&["option", "default", "what it does"]);
-    for option in stack.options {
-        let written = format!("`{}`", form(option.name, option.kind));
-        *out += &row(&[&written, option.default, option.help]);
-    }
 }

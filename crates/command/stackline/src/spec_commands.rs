@@ -4,12 +4,11 @@ use crate::checked_plan::{SpecSource, Specification as _, mistakes_shown, source
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::output;
-use stackline_core::catalogue::{OptionKind, StackTable};
+use stackline_core::catalogue::StackTable;
 use stackline_core::plan::{Plan, World};
 use stackline_core::time::Duration;
 use stackline_core::units::counted;
 use stackline_runner::spec_source;
-use std::fmt::Write;
 
 /// Prints every error, or a summary of the specification if there is none.
 pub(crate) fn check(flags: &flags::SpecTextFlags) -> Result {
@@ -117,15 +116,7 @@ pub(crate) fn stacks(flags: &flags::Stacks) -> Result {
     if flags.json {
         output::json(&chosen, true)?;
     } else if flags.name.is_none() {
-        let width = chosen
-            .iter()
-            .map(|stack| stack.name.len())
-            .max()
-            .unwrap_or(0);
-        let list: String = chosen
-            .iter()
-            .map(|stack| format!("{:<width$} {}\n", stack.name, stack.summary))
-            .collect();
+        let list = stackline_report::stack_list(&chosen);
         let more = match flags.world {
             World::Simulated => {
                 "`stackline stacks NAME --in simulated` prints a stack's options and its mapping.\n"
@@ -136,60 +127,12 @@ pub(crate) fn stacks(flags: &flags::Stacks) -> Result {
         };
         output::print(&format!("{list}\n{more}"))?;
     } else {
-        output::print(&chosen.iter().map(describe).collect::<String>())?;
+        output::print(
+            &chosen
+                .iter()
+                .map(stackline_report::stack)
+                .collect::<String>(),
+        )?;
     }
     Ok(Exit::Done)
-}
-
-fn describe(stack: &StackTable) -> String {
-    let mut out = String::new();
-    // Writing to a String cannot fail.
-    let _ = writeln!(out, "{}: {}\n", stack.name, stack.summary);
-    let _ = writeln!(
-        out,
-        "data units: {} to {} bytes, in bulk at least {}",
-        stack.least_unit, stack.largest_unit, stack.least_bulk_unit
-    );
-    let _ = writeln!(
-        out,
-        "reliable: {}; one-way: {}; one host only: {}; files: {}\n",
-        yes(stack.reliable),
-        yes(stack.one_way),
-        yes(stack.one_host),
-        yes(stack.files)
-    );
-    let _ = writeln!(
-        out,
-        "options, written as `over {}(NAME, NAME = VALUE)`:",
-        stack.name
-    );
-    for option in stack.options {
-        let _ = writeln!(
-            out,
-            "  {:<28} {}",
-            form(option.name, option.kind),
-            option.help
-        );
-        let _ = writeln!(out, "  {:<28} default: {}", "", option.default);
-    }
-    let _ = writeln!(out, "\noperations and their mapping:");
-    for row in stack.mapping.operations() {
-        let _ = writeln!(out, "  {:<42} {}", row.operation, row.services);
-    }
-    out
-}
-
-pub(crate) fn form(name: &str, kind: OptionKind) -> String {
-    match kind {
-        OptionKind::Flag => name.to_string(),
-        OptionKind::Bytes(..) => format!("{name} = BYTES"),
-        OptionKind::Number(least, most) => format!("{name} = {least}..{most}"),
-        OptionKind::Time => format!("{name} = TIME"),
-        OptionKind::Word(words) => format!("{name} = {}", words.join("|")),
-        OptionKind::Name => format!("{name} = NAME"),
-    }
-}
-
-pub(crate) const fn yes(is: bool) -> &'static str {
-    if is { "yes" } else { "no" }
 }
