@@ -39,6 +39,7 @@ mod csv;
 mod defaults;
 pub mod display;
 pub mod drawing;
+mod event_json;
 pub mod factors;
 mod figure;
 pub mod findings;
@@ -85,6 +86,7 @@ pub use comparison::{
 pub use connections::{connections, connections_json};
 pub use csv::csv;
 pub use drawing::{LinkUse, drawing, drawing_in_use};
+pub use event_json::write_event_json;
 pub use figure::Percentile;
 pub use findings::{findings, findings_json, first_finding, wrapped};
 pub use json::{ReportHeader, json};

@@ -8,10 +8,8 @@ use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::interrupt::listen_for_ctrl_c;
 use crate::output;
-use serde_json::{Map, json};
 use stackline_core::trace_index::{HostTrace, Index, UNNAMED};
-use stackline_core::units;
-use stackline_events::{EventLog, EventRecord, EventValue, catalogue, text};
+use stackline_events::{EventLog, EventRecord, text};
 use stackline_monitor::snmp::{PORT, SnmpSwitch};
 use stackline_monitor::{
     Config, INTERVALS, MonitorSession, Observed, WatchedConnections, WatchedPorts,
@@ -59,7 +57,8 @@ pub(crate) fn watch(flags: &flags::WatchFlags) -> Result {
     let elapsed = began.elapsed();
     count += sink.take(&observed.event_log)?;
     let kept = sink.finish(&observed)?;
-    report_end(&observed, elapsed, interval, count);
+    let lines = observed.lines(elapsed, interval, count);
+    lines.iter().for_each(output::say);
     if let Some(path) = kept {
         output::say(&format!("kept in {path}"));
     }
@@ -176,7 +175,7 @@ impl WatchOutput {
                 let mut lines = Vec::new();
                 for record in &records {
                     match json {
-                        true => json_line(record, &mut lines),
+                        true => stackline_report::write_event_json(record, &mut lines),
                         false => {
                             text::write_line(
                                 &mut lines,
@@ -289,54 +288,6 @@ fn write_out(bytes: &[u8]) -> Result<bool> {
     }
 }
 
-fn json_line(record: &EventRecord<'_>, lines: &mut Vec<u8>) {
-    let names = catalogue::find(record.keyword).map_or(&[][..], |entry| entry.data);
-    let value = |value: &EventValue<'_>| match value {
-        EventValue::Absent => serde_json::Value::Null,
-        EventValue::Number(number) => json!(number),
-        EventValue::Text(text) => json!(text),
-    };
-    let name = |at: usize| {
-        names
-            .get(at)
-            .map_or_else(|| (at + 1).to_string(), ToString::to_string)
-    };
-    let data: Map<String, serde_json::Value> = record
-        .values
-        .iter()
-        .enumerate()
-        .map(|(at, field)| (name(at), value(field)))
-        .collect();
-    let line = json!({"keyword": record.keyword, "host": record.host, "at_ns": record.at_ns, "data": data});
-    lines.extend_from_slice(line.to_string().as_bytes());
-    lines.push(b'\n');
-}
-
-/// Prints the cost and what could not be watched to stderr.
-fn report_end(observed: &Observed, elapsed: Duration, interval: Duration, count: u64) {
-    let total: f64 = observed.cost_s.values().sum();
-    let seconds = elapsed.as_secs_f64();
-    let parts: Vec<String> = observed
-        .cost_s
-        .iter()
-        .map(|(what, cost)| format!("{what} {}", units::format_time(*cost)))
-        .collect();
-    output::say(&format!(
-        "watched for {}, sampling every {}; events: {count}; watching took {} of CPU time, {} % of a core ({})",
-        units::format_time(seconds),
-        units::format_time(interval.as_secs_f64()),
-        units::format_time(total),
-        units::three_digits(total / seconds * 100.0),
-        parts.join(", ")
-    ));
-    for (what, reason) in &observed.absent {
-        output::say(&format!("absent: {what}: {reason}"));
-    }
-    for note in &observed.notes {
-        output::say(&format!("note: {note}"));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -351,31 +302,5 @@ mod tests {
         ] {
             assert_eq!(with_port(written), meant);
         }
-    }
-
-    #[test]
-    fn a_line_of_json_names_its_data() {
-        let mut log = EventLog::default();
-        log.host("khons");
-        let data = [5_i64.into(), 0_i64.into(), 7_i64.into(), EventValue::Absent];
-        log.push(stackline_events::keyword::intern("SOFTNET"), 9, &data);
-        log.push(
-            stackline_events::keyword::intern("UNKNOWN_KEYWORD"),
-            9,
-            &["word".into()],
-        );
-        let mut lines = Vec::new();
-        log.records()
-            .for_each(|record| json_line(&record, &mut lines));
-        let lines: Vec<serde_json::Value> = lines
-            .split(|byte| *byte == b'\n')
-            .filter(|line| !line.is_empty())
-            .map(|line| serde_json::from_slice(line).unwrap())
-            .collect();
-        assert_eq!(
-            lines[0]["data"],
-            json!({"interval_ns": 5, "core": 0, "packets": 7, "drops": null})
-        );
-        assert_eq!(lines[1]["data"], json!({"1": "word"}));
     }
 }

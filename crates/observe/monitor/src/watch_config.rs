@@ -1,6 +1,7 @@
 //! The configuration of a watch, and its result: plain types.
 
 use crate::snmp::SnmpSwitch;
+use stackline_core::units;
 use stackline_events::EventLog;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -88,4 +89,29 @@ pub struct Observed {
     pub absent: BTreeMap<String, String>,
     /// Remarks for the reader.
     pub notes: Vec<String>,
+}
+
+impl Observed {
+    /// Sentences for the user: what watching cost, what could not be watched, and the notes. `count` is the number of all events.
+    #[must_use]
+    pub fn lines(&self, elapsed: Duration, interval: Duration, count: u64) -> Vec<String> {
+        let total: f64 = self.cost_s.values().sum();
+        let seconds = elapsed.as_secs_f64();
+        let cost = |(what, cost): (&String, &f64)| format!("{what} {}", units::format_time(*cost));
+        let parts: Vec<String> = self.cost_s.iter().map(cost).collect();
+        let watched = format!(
+            "watched for {}, sampling every {}; events: {count}; watching took {} of CPU time, {} % of a core ({})",
+            units::format_time(seconds),
+            units::format_time(interval.as_secs_f64()),
+            units::format_time(total),
+            units::three_digits(total / seconds * 100.0),
+            parts.join(", ")
+        );
+        let absent = self
+            .absent
+            .iter()
+            .map(|(what, why)| format!("absent: {what}: {why}"));
+        let notes = self.notes.iter().map(|note| format!("note: {note}"));
+        [watched].into_iter().chain(absent).chain(notes).collect()
+    }
 }
