@@ -7,6 +7,7 @@
 //! | module | one idea |
 //! | --- | --- |
 //! | [`advice`] | the gain of a finding's advice, by simulation |
+//! | [`traced_answers`] | the answers for a run that was just traced |
 //! | [`experiment`] | a designed experiment, independent of what is run |
 //! | [`specification`] | a designed experiment over a specification |
 //! | [`predicted`] | predictions by simulation where no formula applies |
@@ -18,4 +19,5 @@ pub mod experiment;
 pub mod predicted;
 pub mod simulated_runs;
 pub mod specification;
+pub mod traced_answers;
 pub mod unattended_runs;

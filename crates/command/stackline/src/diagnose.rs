@@ -3,14 +3,10 @@
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::output;
-use stackline_analyze::findings::Finding;
-use stackline_analyze::findings::{
-    NamedRequests, ObservedTransfer, describe_last_program, find_named_requests, find_transfers,
-};
-use stackline_analyze::loaded_run::{LoadedRun, MOST_EVENTS, incomplete};
+use stackline_analyze::findings::{describe_last_program, find_named_requests, find_transfers};
+use stackline_analyze::loaded_run::{LoadedRun, incomplete};
 use stackline_whatif::advice;
 use stackline_whatif::simulated_runs::SimulationBudget;
-use std::path::Path;
 
 /// Diagnoses a run and stores the findings in its directory.
 pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
@@ -86,37 +82,4 @@ fn say_notes(loaded: &LoadedRun) {
         .chain(loaded.note("diagnose"))
         .chain(left_out)
         .for_each(|note| output::say(&format_args!("note: {note}")));
-}
-
-/// The results for a run that was just traced.
-pub(crate) struct TracedAnswers {
-    pub(crate) findings: Vec<Finding>,
-    /// The run's requests, grouped by name.
-    pub(crate) requests: Vec<NamedRequests>,
-    /// Transfers in which no request was recognised.
-    pub(crate) transfers: Vec<ObservedTransfer>,
-    /// The note that not all of its events were read, if so.
-    pub(crate) note: Option<String>,
-}
-
-/// Diagnoses a run that was just traced and stores the findings in its directory.
-pub(crate) fn after_a_run(path: &Path) -> Result<TracedAnswers> {
-    let loaded = LoadedRun::whatever(path, MOST_EVENTS)?;
-    let findings = loaded.placed(advice::findings(&loaded, SimulationBudget::moment()));
-    let requests = find_named_requests(&loaded.input());
-    let mut json = stackline_report::findings_json(
-        &loaded.run.path.display().to_string(),
-        loaded.run.complete,
-        &findings,
-    );
-    json["requests"] = serde_json::json!(requests);
-    let transfers = find_transfers(&loaded.input());
-    json["transfers"] = serde_json::json!(transfers);
-    loaded.run.keep_findings(&json)?;
-    Ok(TracedAnswers {
-        findings,
-        requests,
-        transfers,
-        note: loaded.note("diagnose"),
-    })
 }

@@ -1,13 +1,12 @@
 //! `stackline import`: makes a run of other programs' logs, or adds them to a run.
 
-use crate::diagnose;
 use crate::exit::{Exit, Result};
 use crate::flags;
 use crate::interrupt::listen_for_ctrl_c;
 use crate::output;
-use crate::request_summary;
 use stackline_exchange::import::{ImportEnding, ImportRequest, import_logs};
 use stackline_runs::{RunDirectory, StoredRun, runs_root};
+use stackline_whatif::traced_answers::diagnose_traced;
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -65,9 +64,9 @@ pub(crate) fn import(flags: &flags::ImportFlags) -> Result {
         true => output::json(&outcome.json(&run), false)?,
         false => {
             output::print(&outcome.text(&run))?;
-            let answers = diagnose::after_a_run(&run)?;
+            let answers = diagnose_traced(&run)?;
             if !answers.requests.is_empty() {
-                request_summary::say(&answers, &run);
+                answers.lines(&run).iter().for_each(output::say);
             }
         }
     }

@@ -33,7 +33,6 @@ mod query;
 mod reference;
 mod report;
 mod reproduce;
-mod request_summary;
 mod run;
 mod runs;
 mod show;

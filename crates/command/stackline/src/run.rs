@@ -2,7 +2,6 @@
 
 use crate::checked_plan::{SpecSource, Specification as _, source_of};
 use crate::clean;
-use crate::diagnose;
 use crate::exit::{Blame, Error, Exit, Result, already_shown};
 use crate::flags;
 use crate::flags::Seeds;
@@ -17,6 +16,7 @@ use stackline_live::launch::Launcher;
 use stackline_report::{Note, ReportHeader, Weight};
 use stackline_runner::{RunContext, RunWriter, Traces, make_runs, make_runs_of_seeds};
 use stackline_runs::{RunDirectory, runs_root};
+use stackline_whatif::traced_answers::diagnose_traced;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -151,7 +151,7 @@ fn diagnosed(flags: &flags::RunFlags, plan: &Plan, run: &str, signalled: &Atomic
     // After an interruption no diagnosis is begun.
     let diagnosing = (!signalled.load(Ordering::Relaxed)).then(|| {
         let path = PathBuf::from(run);
-        thread::spawn(move || diagnose::after_a_run(&path))
+        thread::spawn(move || diagnose_traced(&path))
     });
     while diagnosing
         .as_ref()

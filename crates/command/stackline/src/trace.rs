@@ -2,13 +2,11 @@
 //! become a run, and what limits them is printed.
 
 use crate::command_line_error;
-use crate::diagnose;
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::interrupt::listen_for_ctrl_c;
 use crate::net::{is_host, link_of_text, open_host_network};
 use crate::output;
-use crate::request_summary;
 use stackline_runs::events::disk_sample::DISK_BYTES;
 use stackline_trace::calls;
 use stackline_trace::joined_processes::{JoinedNames, JoinedProcesses};
@@ -16,6 +14,7 @@ use stackline_trace::program_trace::{TraceOptions, TraceOutcome, trace_once};
 use stackline_trace::programs::{HERE, TracedProgram, parse_programs};
 use stackline_trace::scope::TraceScope;
 use stackline_trace::setting::TraceSetting;
+use stackline_whatif::traced_answers::diagnose_traced;
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, ExitStatus};
@@ -259,7 +258,7 @@ fn say_notes(notes: &[String], wanted: flags::NotesFlag) {
 fn report(flags: &flags::TraceFlags, outcome: &TraceOutcome) -> Result<()> {
     let path = &outcome.path;
     outcome.lines().iter().for_each(output::say);
-    let answers = diagnose::after_a_run(path)?;
+    let answers = diagnose_traced(path)?;
     let notes = answers.note.iter().cloned().chain(outcome.all_notes());
     say_notes(&notes.collect::<Vec<_>>(), flags.notes);
     if flags.json {
@@ -270,6 +269,7 @@ fn report(flags: &flags::TraceFlags, outcome: &TraceOutcome) -> Result<()> {
         json["transfers"] = serde_json::json!(answers.transfers);
         return output::json(&json, false);
     }
-    request_summary::say(&answers, path);
+    // Standard output has what the programs print.
+    answers.lines(path).iter().for_each(output::say);
     Ok(())
 }
