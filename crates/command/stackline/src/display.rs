@@ -24,6 +24,7 @@ use stackline_displayserver::bench::rate_rows;
 use stackline_displayserver::listener::DisplayListener;
 use stackline_displayserver::live_bench::{LiveBench, OwnDisplay};
 use stackline_displayserver::messages;
+use stackline_displayserver::page_relay::relay_page;
 use stackline_displayserver::papers::internet::{self, RunningInternetServer, Serves};
 use stackline_displayserver::papers::vio::Vio;
 use stackline_displayserver::program_check;
@@ -36,7 +37,6 @@ use stackline_events::EventRecorder;
 use stackline_guard::interruptible::unless_stopped;
 use stackline_guard::scratch;
 use stackline_guard::secret::Secret;
-use stackline_guard::serve::accept_each;
 use stackline_guard::stop::StopSwitch;
 use std::io::{Read, Write, stdin};
 use std::os::fd::AsFd;
@@ -45,9 +45,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// How long the other direction of a connection may go on after one has ended.
-const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// How long an interrupted command waits for a program that is just starting, in order to end it.
 const LETS_GO: Duration = Duration::from_secs(2);
@@ -343,19 +340,7 @@ fn bring(flags: &DisplayView) -> Result {
         view::url(listener.address(), secret)
     ))?;
     output::say(&"SECRET is the part after `?` in the address that `display serve` printed");
-    thread::spawn(move || {
-        let next = || listener.accept();
-        accept_each(&StopSwitch::never(), next, |browser| {
-            let Ok(display) = from.connect() else {
-                return view::refuse(browser, format!("no page responds at {from}"));
-            };
-            let (Ok(browser_again), Ok(display_again)) = (browser.again(), display.again()) else {
-                return;
-            };
-            thread::spawn(move || pass(browser, display));
-            thread::spawn(move || pass(display_again, browser_again));
-        });
-    });
+    thread::spawn(move || relay_page(&listener, from, &StopSwitch::never()));
     wait(&stop);
     Ok(Exit::Done)
 }
@@ -371,21 +356,6 @@ fn is_there(from: &DisplayAddress) -> Result<()> {
             there => return there.map(drop),
         }
     }
-}
-
-/// Relays bytes in one direction until they end. The other direction may go on for [`LAST_WORDS`], because what its
-/// end still writes would otherwise be lost.
-fn pass(mut from: DisplayStream, mut to: DisplayStream) {
-    let mut piece = vec![0; 64 << 10];
-    while let Ok(count) = from.read(&mut piece) {
-        if count == 0 || to.write_all(&piece[..count]).is_err() {
-            break;
-        }
-    }
-    to.ends_writing();
-    thread::sleep(LAST_WORDS);
-    from.end();
-    to.end();
 }
 
 /// Measures the rates of a display.
