@@ -14,7 +14,7 @@ pub(crate) mod streams;
 mod values;
 
 use crate::{Error, Imported, json_mistake, keyword_of_others, moment};
-use packets::QlogPacket;
+use packets::{QlogPacket, QlogPacketPoint};
 use sender::QlogSender;
 use serde_json::Value as Json;
 use stackline_dissect::left_out::Bound;
@@ -239,9 +239,9 @@ impl QlogTraceReader {
         };
         self.sender.pass(at_ns);
         match event.name.rsplit([':', '.']).next().unwrap_or_default() {
-            "packet_sent" => self.packet("QUIC_SENT", at_ns, &event, imported),
-            "packet_received" => self.packet("QUIC_RECEIVED", at_ns, &event, imported),
-            "packet_lost" => self.packet("QUIC_LOST", at_ns, &event, imported),
+            "packet_sent" => self.packet(QlogPacketPoint::Sent, at_ns, &event, imported),
+            "packet_received" => self.packet(QlogPacketPoint::Received, at_ns, &event, imported),
+            "packet_lost" => self.packet(QlogPacketPoint::Lost, at_ns, &event, imported),
             "metrics_updated"
             | "recovery_metrics_updated"
             | "metric_update"
@@ -295,16 +295,16 @@ impl QlogTraceReader {
     /// Adds a packet that was sent, received or lost.
     fn packet(
         &mut self,
-        keyword: &'static str,
+        point: QlogPacketPoint,
         at_ns: u64,
         event: &QlogEvent<'_>,
         imported: &mut Imported,
     ) {
-        let packet = QlogPacket::of(keyword, event.data, event.trigger);
-        match keyword {
-            "QUIC_LOST" => self.sender.lose_packet(),
+        let packet = QlogPacket::of(point, event.data, event.trigger);
+        match point {
+            QlogPacketPoint::Lost => self.sender.lose_packet(),
             _ => {
-                let is_sent = keyword == "QUIC_SENT";
+                let is_sent = point == QlogPacketPoint::Sent;
                 self.sender.take_frames(packet.frames, is_sent, at_ns);
                 let first = match is_sent {
                     true => QlogSide::Client,

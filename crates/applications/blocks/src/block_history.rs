@@ -41,22 +41,6 @@ impl BlockPathPoint {
         Self::AppReceive,
     ];
 
-    /// The event keyword of the point: the name that the paper prints, where it prints one (sections 3.1 and 4.3.1).
-    #[must_use]
-    pub const fn keyword(self) -> &'static str {
-        match self {
-            Self::AppSend => "TV_REQ_TILE",
-            Self::MasterIn => "DPSS_MASTER_IN",
-            Self::MasterOut => "DPSS_MASTER_OUT",
-            Self::ServerIn => "DPSS_SERV_IN",
-            Self::StartRead => "DPSS_START_READ",
-            Self::EndRead => "DPSS_END_READ",
-            Self::StartWrite => "DPSS_START_WRITE",
-            Self::EndWrite => "DPSS_END_WRITE",
-            Self::AppReceive => "TV_RECV_TILE",
-        }
-    }
-
     /// Which part of the system the point belongs to.
     #[must_use]
     pub const fn place(self) -> BlockPathNode {
@@ -78,11 +62,6 @@ pub enum BlockPathNode {
     /// A disk server.
     Server,
 }
-
-/// The event keyword of a block that a server discarded because of a newer list.
-pub const FLUSH: &str = "DPSS_FLUSH";
-/// The event keyword of a block that had not come when its client asked for others, and did not come later.
-pub const GIVEN_UP: &str = "TV_GIVEN_UP";
 
 /// What is known of one request for one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,10 @@
 //! The histories of blocks as events: one event for each point that a block passed, under the paper's keywords (Tierney et al. 1996,
 //! sections 3.1 and 4.3.1). Writing them to a file is up to the caller.
 
-use stackline_blocks::block_history::{BlockPathNode, BlockPathPoint, FLUSH, GIVEN_UP, History};
+use stackline_blocks::block_history::{BlockPathNode, BlockPathPoint, History};
 use stackline_blocks::session_record::BlockSessionRecord;
 use stackline_events::catalogue::block_rows::{FROM_DISK, FROM_MEMORY};
+use stackline_events::catalogue::families::{BlockPassage, BlockPassageEvent};
 use stackline_events::{EventEmitter, EventValue};
 use std::collections::BTreeMap;
 
@@ -39,44 +40,48 @@ pub fn emit_block_events(
     emit: &mut EventEmitter<'_>,
 ) {
     for history in record.histories.iter().chain(&record.unanswered()) {
-        // The unit stands first, as in all events; then the paper's other data: block, set, list. After them the bytes, and whether the
-        // block came from memory or from disk.
-        // Behind them what the block's message says: whether it was in memory.
+        // What the block's message says: whether it was in memory.
         let source = match history.passed(BlockPathPoint::AppReceive) {
             Some(_) if history.cached => EventValue::Text(FROM_MEMORY),
             Some(_) => EventValue::Text(FROM_DISK),
             None => EventValue::Absent,
         };
-        let values: [EventValue<'_>; 6] = [
-            history.unit.into(),
-            history.number.into(),
-            history.set.into(),
-            history.serial.into(),
-            history.bytes.into(),
+        let data = BlockPassage {
+            unit: history.unit.into(),
+            block: history.number.into(),
+            set: history.set.into(),
+            list: history.serial.into(),
+            bytes: history.bytes.into(),
             source,
-        ];
+        };
         for point in BlockPathPoint::ALL {
             if let Some(at) = history.passed(point) {
                 // In virtual time several points may have the same time; one more nanosecond for each point keeps their order.
                 let at_ns = at.0 + zero_ns + point as u64;
-                emit(
-                    names.of(history, point.place()),
-                    point.keyword(),
-                    at_ns,
-                    &values,
-                );
+                event_of(point).emit_on(&data, names.of(history, point.place()), at_ns, emit);
             }
         }
         if let Some(at) = history.flushed {
-            emit(
-                names.of(history, BlockPathNode::Server),
-                FLUSH,
-                at.0 + zero_ns,
-                &values,
-            );
+            let server = names.of(history, BlockPathNode::Server);
+            BlockPassageEvent::DpssFlush.emit_on(&data, server, at.0 + zero_ns, emit);
         }
         if let Some(at) = history.given_up {
-            emit(&names.client, GIVEN_UP, at.0 + zero_ns, &values);
+            BlockPassageEvent::TvGivenUp.emit_on(&data, &names.client, at.0 + zero_ns, emit);
         }
+    }
+}
+
+/// The event of a point: under the name that the paper prints, where it prints one (sections 3.1 and 4.3.1).
+const fn event_of(point: BlockPathPoint) -> BlockPassageEvent {
+    match point {
+        BlockPathPoint::AppSend => BlockPassageEvent::TvReqTile,
+        BlockPathPoint::MasterIn => BlockPassageEvent::DpssMasterIn,
+        BlockPathPoint::MasterOut => BlockPassageEvent::DpssMasterOut,
+        BlockPathPoint::ServerIn => BlockPassageEvent::DpssServIn,
+        BlockPathPoint::StartRead => BlockPassageEvent::DpssStartRead,
+        BlockPathPoint::EndRead => BlockPassageEvent::DpssEndRead,
+        BlockPathPoint::StartWrite => BlockPassageEvent::DpssStartWrite,
+        BlockPathPoint::EndWrite => BlockPassageEvent::DpssEndWrite,
+        BlockPathPoint::AppReceive => BlockPassageEvent::TvRecvTile,
     }
 }

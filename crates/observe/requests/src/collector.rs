@@ -309,7 +309,7 @@ pub fn counted_requests(by_protocol: &BTreeMap<&'static str, u64>) -> Option<Str
 mod tests {
     use super::*;
     use crate::exchange::ExchangeMessage;
-    use stackline_events::EventValue;
+    use stackline_events::EmittedEvent;
     use stackline_redact::RedactedName;
 
     fn call(flow: u32, number: u64) -> Exchange {
@@ -355,7 +355,7 @@ mod tests {
         Bound::Spans.assert_reported(|count| {
             let mut collector = RequestCollector::default();
             let mut one = call(0, 0);
-            let sink = &mut |_: &str, _: &str, _: u64, _: &[EventValue<'_>]| {};
+            let sink = &mut |_: &EmittedEvent<'_>| {};
             for at in (10..).take(count - 1) {
                 (one.request.left, one.request.arrived) = (Some((at, at)), Some((at, at)));
                 one.response.as_mut().unwrap().arrived = Some((at + 2, at + 3));
@@ -387,8 +387,8 @@ mod tests {
                 read: Some(from + 4),
                 ..ExchangeMessage::default()
             };
-            let mut sink = |_: &str, name: &str, _, _: &[EventValue<'_>]| {
-                parents += u64::from(name == "REQUEST_PARENT");
+            let mut sink = |event: &EmittedEvent<'_>| {
+                parents += u64::from(event.keyword == "REQUEST_PARENT");
             };
             for (number, from, to, threads) in [(0, 20, 60, (7, 8)), (1, 0, 90, (5, 7))] {
                 let mut one = call(at as u32, number);
@@ -406,7 +406,7 @@ mod tests {
             }
         }
         assert!(collector.spans.len() <= MOST_SPANS);
-        collector.finish(&mut |_, name, _, _| parents += u64::from(name == "REQUEST_PARENT"));
+        collector.finish(&mut |event| parents += u64::from(event.keyword == "REQUEST_PARENT"));
         assert_eq!(parents, count, "each inner request has its outer one");
         assert_eq!(collector.call_times().count() as u64, count);
         assert_eq!(collector.left_out, LeftOut::default());
@@ -419,9 +419,9 @@ mod tests {
         (asked.client.host, asked.server.host) = (Some(0), Some(1));
         let context = ExchangeContext::default();
         let threads = ExchangeThreads::default();
-        collector.add(&asked, &context, threads, &mut |_, _, _, _| {});
+        collector.add(&asked, &context, threads, &mut |_| {});
         (asked.flow, asked.reversed) = (8, true);
-        collector.add(&asked, &context, threads, &mut |_, _, _, _| {});
+        collector.add(&asked, &context, threads, &mut |_| {});
         let hosts: Vec<_> = collector.flows().map(|flow| flow.hosts.clone()).collect();
         let pair = |one: &str, other: &str| (one.to_owned(), other.to_owned());
         assert_eq!(hosts, [pair("a", "b"), pair("b", "a")]);

@@ -5,16 +5,17 @@
 use crate::exchange::ExchangeKind;
 use crate::exchange::{Exchange, ExchangeEnd, ExchangeMessage};
 use crate::time_account::account_time;
+use stackline_events::catalogue::families::{DataUnit, DataUnitEvent, ThreadWork, ThreadWorkEvent};
 use stackline_events::catalogue::rows::{
-    NetSeen, RequestNetwork, RequestProcess, RequestSeen, RequestStall, RequestTime, RequestTrace,
-    RequestWork,
+    AppConnected, NetSeen, RequestNetwork, RequestProcess, RequestSeen, RequestStall, RequestTime,
+    RequestTrace,
 };
 use stackline_events::unit_ids::{self, EventStreamDirection};
 use stackline_events::{EventEmitter, EventValue};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// Receives events: host, keyword, moment in ns, and values.
+/// Receives events.
 pub type RequestEventSink<'e> = EventEmitter<'e>;
 
 /// What a thread did during a time of an exchange, such as the server's between request and answer, ns.
@@ -216,9 +217,12 @@ impl ExchangeEventWriter<'_> {
         );
         let flow = exchange.flow & unit_ids::LAST_FLOW;
         if let (Some(host), Some((asked, there))) = (client, exchange.connect) {
-            let connection = EventValue::from(unit_ids::connection(flow, 0));
-            emit(host, "APP_CONNECT", asked, &[connection]);
-            emit(host, "APP_CONNECTED", there, &[connection]);
+            let connection = DataUnit {
+                unit: unit_ids::connection(flow, 0).into(),
+                ..DataUnit::default()
+            };
+            DataUnitEvent::AppConnect.emit_on(&connection, host, asked, emit);
+            AppConnected::from(connection).emit_on(host, there, emit);
         }
         self.asked(&exchange.request, segments, [client, server], emit);
         let Some(response) = &exchange.response else {
@@ -230,30 +234,25 @@ impl ExchangeEventWriter<'_> {
         // A lifeline passes each point once: the round trips after the first are one part of it.
         self.answered(first, false, segments, [client, server], emit);
         if let (Some(host), Some(at_ns)) = (client.or(server), next.handed_ns()) {
-            emit(
-                host,
-                "APP_TURN",
-                at_ns,
-                &self.range(next, self.directions[0]),
-            );
+            let turn = self.range(next, self.directions[0]);
+            DataUnitEvent::AppTurn.emit_on(&turn, host, at_ns, emit);
         }
         self.received(response, client, emit);
     }
 
-    /// The values of a point: the unit, the stream, and the offset and number of the message's bytes.
+    /// The data of a point: the unit, the stream, and the offset and number of the message's bytes.
     fn range(
         &self,
         message: &ExchangeMessage,
         direction: EventStreamDirection,
-    ) -> [EventValue<'static>; 4] {
+    ) -> DataUnit<'static> {
         let flow = self.exchange.flow & unit_ids::LAST_FLOW;
-        let stream = EventValue::from(unit_ids::stream(flow, direction));
-        [
-            self.unit.into(),
-            stream,
-            message.from.into(),
-            (message.end - message.from).into(),
-        ]
+        DataUnit {
+            unit: self.unit.into(),
+            stream: unit_ids::stream(flow, direction).into(),
+            offset: message.from.into(),
+            bytes: (message.end - message.from).into(),
+        }
     }
 
     /// Emits the points of a request.
@@ -268,7 +267,7 @@ impl ExchangeEventWriter<'_> {
         let ask = self.range(request, self.directions[0]);
         let left = request.written.or(request.left).is_some();
         if let (Some(host), Some(at_ns)) = (client.filter(|_| left), request.handed_ns()) {
-            emit(host, "APP_CALL", at_ns, &ask);
+            DataUnitEvent::AppCall.emit_on(&ask, host, at_ns, emit);
         }
         if !(segments && left && client.is_some()) {
             self.crosses(
@@ -280,15 +279,15 @@ impl ExchangeEventWriter<'_> {
             );
         }
         if let (Some(host), Some(at_ns)) = (server, request.read) {
-            emit(host, "SOCK_RECEIVED", at_ns, &ask);
+            DataUnitEvent::SockReceived.emit_on(&ask, host, at_ns, emit);
         }
         // A message that nobody answers has no other point that shows its arrival.
-        let (keyword, came) = match self.is_message() {
-            true => ("APP_RECEIVED", request.came_at_receiver_ns()),
-            false => ("APP_INDICATION", request.read),
+        let (event, came) = match self.is_message() {
+            true => (DataUnitEvent::AppReceived, request.came_at_receiver_ns()),
+            false => (DataUnitEvent::AppIndication, request.read),
         };
         if let (Some(host), Some(at_ns)) = (server, came) {
-            emit(host, keyword, at_ns, &ask);
+            event.emit_on(&ask, host, at_ns, emit);
         }
     }
 
@@ -309,12 +308,12 @@ impl ExchangeEventWriter<'_> {
         let [client, server] = hosts;
         let answer = self.range(response, self.directions[1]);
         if let (Some(host), Some((at_ns, _))) = (server, response.left) {
-            let keyword = if self.is_message() {
-                "APP_SEND"
+            let event = if self.is_message() {
+                DataUnitEvent::AppSend
             } else {
-                "APP_REPLY"
+                DataUnitEvent::AppReply
             };
-            emit(host, keyword, at_ns, &answer);
+            event.emit_on(&answer, host, at_ns, emit);
         }
         if !(segments && response.left.is_some() && server.is_some()) {
             self.crosses(
@@ -326,7 +325,7 @@ impl ExchangeEventWriter<'_> {
             );
         }
         if let (Some(host), Some(at_ns)) = (client, response.read) {
-            emit(host, "SOCK_RECEIVED", at_ns, &answer);
+            DataUnitEvent::SockReceived.emit_on(&answer, host, at_ns, emit);
         }
         if is_last {
             self.received(response, client, emit);
@@ -344,12 +343,12 @@ impl ExchangeEventWriter<'_> {
             self.exchange.void.is_none() && (response.read.is_some() || response.arrived.is_some());
         if let (Some(host), Some(at_ns)) = (client, self.exchange.end_ns().filter(|_| came)) {
             let answer = self.range(response, self.directions[1]);
-            let keyword = if self.is_message() {
-                "APP_RECEIVED"
+            let event = if self.is_message() {
+                DataUnitEvent::AppReceived
             } else {
-                "APP_RESPONSE"
+                DataUnitEvent::AppResponse
             };
-            emit(host, keyword, at_ns, &answer);
+            event.emit_on(&answer, host, at_ns, emit);
         }
     }
 
@@ -358,22 +357,17 @@ impl ExchangeEventWriter<'_> {
     fn crosses(
         &self,
         message: &ExchangeMessage,
-        range: [EventValue<'_>; 4],
+        range: DataUnit<'_>,
         hosts: [Option<&str>; 2],
         ends: &str,
         emit: &mut RequestEventSink<'_>,
     ) {
         for (host, passed) in hosts.into_iter().zip([message.left, message.arrived]) {
             if let (Some(host), Some((_, at_ns))) = (host, passed) {
-                let [unit, stream, offset, bytes] = range;
                 NetSeen {
-                    unit,
-                    stream,
-                    offset,
-                    bytes,
                     place: ends.into(),
                     way: ends.into(),
-                    ..NetSeen::default()
+                    ..range.into()
                 }
                 .emit_on(host, at_ns, emit);
             }
@@ -503,15 +497,14 @@ impl ExchangeEventWriter<'_> {
         at_ns: u64,
         emit: &mut RequestEventSink<'_>,
     ) {
-        for (name, work) in [
-            ("REQUEST_WORK", &known.work),
-            ("LOCK_HOLDER", &known.holders),
-            ("REQUEST_WAIT", &known.wait),
-            ("RESPONSE_WAIT", &known.answer_wait),
+        for (event, work) in [
+            (ThreadWorkEvent::RequestWork, &known.work),
+            (ThreadWorkEvent::LockHolder, &known.holders),
+            (ThreadWorkEvent::RequestWait, &known.wait),
+            (ThreadWorkEvent::ResponseWait, &known.answer_wait),
         ] {
             let Some(work) = work else { continue };
-            // The four events have the same fields.
-            let data = RequestWork {
+            let data = ThreadWork {
                 unit: self.unit.into(),
                 thread: work.thread.into(),
                 cpu_ns: work.cpu_ns.into(),
@@ -526,7 +519,7 @@ impl ExchangeEventWriter<'_> {
                 observer_ns: work.observer_ns.into(),
                 other_ns: work.other_ns.into(),
             };
-            emit(host, name, at_ns, &data.values());
+            event.emit_on(&data, host, at_ns, emit);
         }
     }
 

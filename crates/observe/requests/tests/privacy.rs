@@ -62,12 +62,7 @@ fn events(script: &Script, contents: bool) -> Vec<String> {
             contents,
             ..ExchangeContext::default()
         };
-        emit_exchange(
-            &exchange,
-            &known,
-            &names,
-            &mut |host, keyword, at_ns, values| table.push(keyword, host, at_ns, values),
-        );
+        emit_exchange(&exchange, &known, &names, &mut table.emitter());
     }
     (0..table.len())
         .map(|row| table.event(row).to_string())

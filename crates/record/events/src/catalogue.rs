@@ -7,6 +7,7 @@
 //! from the connection's first byte on.
 
 pub mod block_rows;
+pub mod families;
 pub mod rows;
 
 pub use rows::ENTRIES;

@@ -4,7 +4,6 @@
 //! Each log that is passed on defines its names and its host itself, so its receiver may mix it with others.
 
 use crate::event_log::EventLog;
-use crate::value::EventValue;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -52,8 +51,9 @@ impl EventLogs {
         }
     }
 
-    /// Adds an event of the host with that index; ignored when there is no such host.
-    pub fn push(&mut self, host: usize, keyword: u32, at_ns: u64, values: &[EventValue<'_>]) {
+    /// Adds the events that `write` writes, of the host with that index; ignored when there is no such host.
+    #[inline]
+    pub fn write(&mut self, host: usize, write: impl FnOnce(&mut EventLog)) {
         let Some((name, event_log)) = self.event_logs.get_mut(host) else {
             return;
         };
@@ -63,7 +63,7 @@ impl EventLogs {
         if event_log.bytes().is_empty() {
             event_log.host(name);
         }
-        event_log.push(keyword, at_ns, values);
+        write(event_log);
         if event_log.bytes().len() >= LONG {
             self.hand_on(host);
         }
@@ -147,14 +147,11 @@ mod tests {
         });
         let keyword = intern("APP_SEND");
         for n in 0..60_000_u64 {
-            event_logs.push(
-                usize::from(n % 3 == 0),
-                keyword,
-                n,
-                &[n.into(), "some text".into()],
-            );
+            event_logs.write(usize::from(n % 3 == 0), |log| {
+                log.push(keyword, n, &[n.into(), "some text".into()]);
+            });
         }
-        event_logs.push(7, keyword, 0, &[]);
+        event_logs.write(7, |log| log.push(keyword, 0, &[]));
         event_logs.finish().unwrap();
         assert!(
             pieces.load(std::sync::atomic::Ordering::Relaxed) > 2,
@@ -181,7 +178,7 @@ mod tests {
     fn what_is_not_taken_is_reported() {
         let mut event_logs =
             EventLogs::new(["khons".to_owned()], |_, _| Err("the disk is full".into()));
-        event_logs.push(0, intern("APP_SEND"), 1, &[]);
+        event_logs.write(0, |log| log.push(intern("APP_SEND"), 1, &[]));
         assert_eq!(event_logs.finish(), Err("the disk is full".into()));
     }
 }

@@ -59,4 +59,4 @@ pub use recorder::EventRecorder;
 pub use sink::{EventSink, MemoryEventSink, Totals};
 pub use table::EventTable;
 pub use text::TextEvent;
-pub use value::{EventEmitter, EventValue};
+pub use value::{EmittedEvent, EventEmitter, EventValue};

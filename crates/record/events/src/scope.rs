@@ -5,8 +5,8 @@
 //! Nothing is counted or emitted while no recorder runs.
 
 use crate::catalogue::rows::{SockReceive, SockReceived, SockSend, SockSent};
-use crate::recorder::{self, is_recording};
-use crate::{EventValue, Keyword, clock};
+use crate::recorder::is_recording;
+use crate::{EventValue, clock};
 use std::cell::Cell;
 
 /// One direction of the connection that the thread works on.
@@ -68,26 +68,25 @@ struct Gave {
     bytes: usize,
 }
 
-static RECEIVE: Keyword = Keyword::new("SOCK_RECEIVE");
-static RECEIVED: Keyword = Keyword::new("SOCK_RECEIVED");
-
 impl ThreadScope {
     /// Emits the events of the call that returned a datagram, with the unit that the datagram belongs to.
     fn emit_receive(&self, unit: Option<i64>) {
         let Some(gave) = self.gave.take() else { return };
-        for (keyword, at_ns, bytes) in [
-            (&RECEIVE, gave.began_ns, gave.room),
-            (&RECEIVED, gave.ended_ns, gave.bytes),
-        ] {
-            // `SOCK_RECEIVED` has the same data fields.
-            let data = SockReceive {
-                unit: unit.into(),
-                stream: self.into.stream.get().into(),
-                offset: EventValue::Absent,
-                bytes: (bytes as u64).into(),
-            };
-            recorder::emit_at(keyword.id(), at_ns, &data.values());
+        let [unit, stream] = [unit, self.into.stream.get()].map(EventValue::from);
+        SockReceive {
+            unit,
+            stream,
+            offset: EventValue::Absent,
+            bytes: gave.room.into(),
         }
+        .emit_at(gave.began_ns);
+        SockReceived {
+            unit,
+            stream,
+            offset: EventValue::Absent,
+            bytes: gave.bytes.into(),
+        }
+        .emit_at(gave.ended_ns);
     }
 }
 

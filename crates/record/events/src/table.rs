@@ -2,7 +2,7 @@
 
 use crate::event_log::{self, EventLog};
 use crate::text::TextEvent;
-use crate::value::EventValue;
+use crate::value::{EmittedEvent, EventValue};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
@@ -191,8 +191,8 @@ impl EventTable {
     }
 
     /// An emitter that adds events to this table.
-    pub fn emitter(&mut self) -> impl FnMut(&str, &'static str, u64, &[EventValue<'_>]) {
-        |host, keyword, at_ns, values| self.push(keyword, host, at_ns, values)
+    pub fn emitter(&mut self) -> impl FnMut(&EmittedEvent<'_>) {
+        |event| self.push(event.keyword, event.host, event.at_ns, event.values)
     }
 
     /// Adds one event whose keyword and host are numbers in `names`.

@@ -10,6 +10,7 @@ mod line;
 
 pub use line::{Lines, line, write_line};
 
+use crate::value::{EmittedEvent, EventEmitter, EventValue};
 use std::borrow::Cow;
 use std::fmt;
 use std::io::BufRead;
@@ -48,6 +49,21 @@ impl TextEvent {
             }
         }
         Ok(self.to_string())
+    }
+
+    /// Passes the event to an emitter.
+    pub fn emit(&self, emit: &mut EventEmitter<'_>) {
+        let values: Vec<EventValue<'_>> = self
+            .data
+            .iter()
+            .map(|field| EventValue::of(field))
+            .collect();
+        emit(&EmittedEvent {
+            host: &self.host,
+            keyword: &self.keyword,
+            at_ns: self.at_ns,
+            values: &values,
+        });
     }
 
     /// Parses a line without its line break. Blanks around fields and a semicolon behind the last field are ignored.

@@ -3,8 +3,23 @@
 //! There are no fractions: times are in ns, sizes in bytes, shares in parts per million, so a value reads back equal
 //! from every form.
 
-/// Receives events: host, keyword, time (ns) and data.
-pub type EventEmitter<'e> = dyn FnMut(&str, &'static str, u64, &[EventValue<'_>]) + 'e;
+/// An event on its way to a receiver. Only this crate makes one: of a row of [`crate::catalogue`] or of a line of the
+/// text form.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct EmittedEvent<'e> {
+    /// The host.
+    pub host: &'e str,
+    /// The keyword.
+    pub keyword: &'e str,
+    /// The time, ns.
+    pub at_ns: u64,
+    /// The data.
+    pub values: &'e [EventValue<'e>],
+}
+
+/// Receives events.
+pub type EventEmitter<'e> = dyn FnMut(&EmittedEvent<'_>) + 'e;
 
 /// The value of a data field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,11 +5,10 @@
 
 use crate::clock;
 use crate::control::{AgentRecordingSummary, MAX_EVENT_LOG_BYTES};
+use stackline_events::catalogue::rows::AppSend;
 use stackline_events::event_log::EventLogNames;
 use stackline_events::file_sinks::append;
-use stackline_events::{
-    EventLog, EventRecorder, EventSink, EventValue, Keyword, MemoryEventSink, recorder,
-};
+use stackline_events::{EventLog, EventRecorder, EventSink, EventValue, MemoryEventSink};
 use stackline_guard::scratch;
 use stackline_monitor::clock::{synchronisation, thread_cpu_s};
 use stackline_monitor::{Config, MonitorSession, Observed, WatchedPorts};
@@ -262,16 +261,15 @@ impl RecordedPieces {
 /// When events cannot be recorded.
 pub(crate) fn emission_ns() -> io::Result<f64> {
     const EVENTS: u32 = 5000;
-    static TRIED: Keyword = Keyword::new("EVENTS_TRIED");
     let recorder = EventRecorder::start("tried", MemoryEventSink::default())?;
     let emit = || {
-        let values = [
-            EventValue::Number(1),
-            EventValue::Number(2),
-            EventValue::Number(3),
-            EventValue::Number(4),
-        ];
-        (0..EVENTS).for_each(|_| recorder::emit(&TRIED, &values));
+        let tried = AppSend {
+            unit: EventValue::Number(1),
+            stream: EventValue::Number(2),
+            offset: EventValue::Number(3),
+            bytes: EventValue::Number(4),
+        };
+        (0..EVENTS).for_each(|_| tried.emit());
     };
     emit();
     let begun = clock::now();
@@ -285,16 +283,19 @@ pub(crate) fn emission_ns() -> io::Result<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use stackline_events::catalogue::rows::ClockStep;
 
     fn event_log_of(bytes: usize, with: u64) -> EventLog {
         let mut log = EventLog::default();
         while log.bytes().len() < bytes {
-            log.push(TESTED.id(), with, &[EventValue::Absent]);
+            TESTED.write(&mut log, with);
         }
         log
     }
 
-    static TESTED: Keyword = Keyword::new("RECORDING_TEST");
+    const TESTED: ClockStep<'static> = ClockStep {
+        by_ns: EventValue::Absent,
+    };
 
     #[test]
     fn addresses_have_ports_unless_they_are_names() {
@@ -314,7 +315,7 @@ mod tests {
             refused.to_string().contains("is already recording events"),
             "{refused}"
         );
-        recorder::emit(&TESTED, &[EventValue::Number(7)]);
+        TESTED.emit();
         let (recorded, mut pieces) = recording.stop(30.0);
         assert_eq!((recorded.recorded, recorded.lost), (1, 0));
         assert!(
@@ -325,7 +326,7 @@ mod tests {
             .records()
             .map(|record| (record.host, record.keyword))
             .collect();
-        assert_eq!(recorded, [("khons", "RECORDING_TEST")]);
+        assert_eq!(recorded, [("khons", ClockStep::KEYWORD)]);
         assert!(pieces.next().unwrap().is_empty());
     }
 
@@ -354,7 +355,7 @@ mod tests {
             let event_log = EventLog::from_bytes(bytes);
             event_log
                 .records()
-                .filter(|record| record.keyword == TESTED.name())
+                .filter(|record| record.keyword == ClockStep::KEYWORD)
                 .map(|record| record.at_ns)
                 .collect()
         };

@@ -2,7 +2,7 @@
 
 use stackline_core::time::Duration;
 use stackline_events::EventValue;
-use stackline_events::catalogue::rows::TcpInfo;
+use stackline_events::catalogue::families::ConnectionReport;
 use stackline_proto::tcp::TcpFacts;
 
 /// A connection as its machine reports it at a moment, as in `TCP_INFO`; what it does not have is absent.
@@ -57,12 +57,12 @@ impl ConnectionInfo {
 
     /// The data of an event at the end of an interval, without the connection: its state now, and what grew since `before`.
     #[must_use]
-    pub fn since(&self, before: &Self, interval: Duration) -> TcpInfo<'static> {
+    pub fn since(&self, before: &Self, interval: Duration) -> ConnectionReport<'static> {
         let value = |value: Option<u64>| value.map_or(EventValue::Absent, EventValue::from);
         let grew = |get: fn(&Self) -> Option<u64>| {
             value(get(self).map(|n| n.saturating_sub(get(before).unwrap_or(0))))
         };
-        TcpInfo {
+        ConnectionReport {
             interval_ns: interval.0.into(),
             cwnd_bytes: value(self.cwnd_bytes),
             in_flight_bytes: value(self.in_flight_bytes),
@@ -76,7 +76,7 @@ impl ConnectionInfo {
             send_window_bytes: value(self.send_window_bytes),
             mss_bytes: value(self.mss_bytes),
             acked_bytes: grew(|info| info.acked_bytes),
-            ..TcpInfo::default()
+            ..ConnectionReport::default()
         }
     }
 }

@@ -7,39 +7,18 @@ use crate::port_events::{SimProcessorSpending, cpu_use};
 use stackline_core::procedure::PairSide;
 use stackline_core::time::{Duration, Instant};
 use stackline_endpoint::EndpointStep;
-use stackline_events::catalogue::rows::{AppSend, BlastSend, TcpInfo};
+use stackline_events::catalogue::families::{
+    ConnectionReport, ConnectionReportEvent, DataUnit, DataUnitEvent, ProtocolStep,
+    ProtocolStepEvent,
+};
+use stackline_events::catalogue::rows::{AppAccepted, AppConnected, AppStart, AppStop};
 use stackline_events::unit_ids::{self, EventStreamDirection, Numbering};
-use stackline_events::{EventLogs, EventValue, Keyword};
+use stackline_events::{EventLog, EventLogs, EventValue};
 use stackline_net::NodeIndex;
 use stackline_proto::blast::event_tracer::{self as blast, EventKind};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-
-static CONNECT: Keyword = Keyword::new("APP_CONNECT");
-static CONNECTED: Keyword = Keyword::new("APP_CONNECTED");
-static ACCEPTED: Keyword = Keyword::new("APP_ACCEPTED");
-static START: Keyword = Keyword::new("APP_START");
-static CALL: Keyword = Keyword::new("APP_CALL");
-static SEND: Keyword = Keyword::new("APP_SEND");
-static SENT: Keyword = Keyword::new("APP_SENT");
-static INDICATION: Keyword = Keyword::new("APP_INDICATION");
-static REPLY: Keyword = Keyword::new("APP_REPLY");
-static REPLIED: Keyword = Keyword::new("APP_REPLIED");
-static AWAIT: Keyword = Keyword::new("APP_AWAIT");
-static RECEIVED: Keyword = Keyword::new("APP_RECEIVED");
-static ENDED: Keyword = Keyword::new("APP_ENDED");
-static RESPONSE: Keyword = Keyword::new("APP_RESPONSE");
-static LOST: Keyword = Keyword::new("APP_LOST");
-static STOP: Keyword = Keyword::new("APP_STOP");
-static DISCONNECT: Keyword = Keyword::new("APP_DISCONNECT");
-static DISCONNECTED: Keyword = Keyword::new("APP_DISCONNECTED");
-static BLAST_SEND: Keyword = Keyword::new(EventKind::Send.keyword());
-static BLAST_RETRANSMIT: Keyword = Keyword::new(EventKind::Retransmit.keyword());
-static BLAST_TIMER: Keyword = Keyword::new(EventKind::Timer.keyword());
-static BLAST_NAK: Keyword = Keyword::new(EventKind::Nak.keyword());
-static BLAST_ACK: Keyword = Keyword::new(EventKind::Ack.keyword());
-static CPU_USE: Keyword = Keyword::new("CPU_USE");
 
 /// The parameters of a traced run.
 #[derive(Debug)]
@@ -122,7 +101,7 @@ impl SimTraceLog {
     /// A connection as its machine reports it now, for one side of a pair.
     pub(crate) fn info(
         &self,
-        keyword: &Keyword,
+        event: ConnectionReportEvent,
         pair: u32,
         side: PairSide,
         at: Instant,
@@ -130,12 +109,11 @@ impl SimTraceLog {
         now: &ConnectionInfo,
     ) {
         let (stream, host) = self.stream(pair, side);
-        // The data of `BLAST_INFO` and `QUIC_INFO` are those of `TCP_INFO`.
-        let info = TcpInfo {
+        let report = ConnectionReport {
             stream: stream.into(),
             ..now.since(before, SAMPLE_EVERY)
         };
-        self.emit(host, at, keyword, &info.values());
+        self.emit(host, at, |log, at_ns| event.write(&report, log, at_ns));
     }
 
     /// Writes the use of a host's processor since the last sample, given the time spent until now. Returns false when
@@ -164,7 +142,7 @@ impl SimTraceLog {
         let busy =
             used.user_ppm != EventValue::Number(0) || used.system_ppm != EventValue::Number(0);
         if busy {
-            self.emit(host as usize, at, &CPU_USE, &used.values());
+            self.emit(host as usize, at, |log, at_ns| used.write(log, at_ns));
         }
         busy
     }
@@ -177,32 +155,26 @@ impl SimTraceLog {
         } else {
             self.stream(pair, side.other()).0
         };
-        let keyword = match event.kind {
-            EventKind::Send => &BLAST_SEND,
-            EventKind::Retransmit => &BLAST_RETRANSMIT,
-            EventKind::Timer => &BLAST_TIMER,
-            EventKind::Nak => &BLAST_NAK,
-            EventKind::Ack => &BLAST_ACK,
+        let step = match event.kind {
+            EventKind::Send => ProtocolStepEvent::BlastSend,
+            EventKind::Retransmit => ProtocolStepEvent::BlastRetransmit,
+            EventKind::Timer => ProtocolStepEvent::BlastTimer,
+            EventKind::Nak => ProtocolStepEvent::BlastNak,
+            EventKind::Ack => ProtocolStepEvent::BlastAck,
         };
-        // The events of a blast all have the same data.
-        let data = BlastSend {
+        let data = ProtocolStep {
             unit: EventValue::Absent,
             stream: stream.into(),
             offset: event.offset.into(),
             bytes: event.bytes.into(),
             cause: EventValue::Text(event.cause),
         };
-        self.emit(host, at, keyword, &data.values());
+        self.emit(host, at, |log, at_ns| step.write(&data, log, at_ns));
     }
 
-    /// Writes an event on a host's log; `at` is the true moment, the log gets the host's clock.
-    pub(crate) fn emit(
-        &self,
-        host: usize,
-        at: Instant,
-        keyword: &Keyword,
-        values: &[EventValue<'_>],
-    ) {
+    /// Writes an event on a host's log; `at` is the true moment, `write` gets the reading of the host's clock, ns.
+    #[inline]
+    pub(crate) fn emit(&self, host: usize, at: Instant, write: impl FnOnce(&mut EventLog, u64)) {
         let reading = self
             .clocks
             .get(host)
@@ -210,7 +182,7 @@ impl SimTraceLog {
         let at_ns = u64::try_from((i128::from(self.zero_ns) + reading).max(0)).unwrap_or(u64::MAX);
         self.event_logs
             .borrow_mut()
-            .push(host, keyword.id(), at_ns, values);
+            .write(host, |log| write(log, at_ns));
     }
 
     /// The stream that one side of a pair sends, and its host.
@@ -333,9 +305,12 @@ impl SimEndpointTrace {
         }
     }
 
-    /// Writes an event; the data of all operations have the same form.
-    fn emit(&self, at: Instant, keyword: &Keyword, data: &AppSend<'_>) {
-        self.log.emit(self.host, at, keyword, &data.values());
+    fn write(&self, at: Instant, write: impl FnOnce(&mut EventLog, u64)) {
+        self.log.emit(self.host, at, write);
+    }
+
+    fn emit(&self, at: Instant, event: DataUnitEvent, data: &DataUnit<'_>) {
+        self.write(at, |log, at_ns| event.write(data, log, at_ns));
     }
 
     /// The stream that the endpoint sends.
@@ -353,45 +328,55 @@ impl SimEndpointTrace {
         if matches!(step, EndpointStep::Connect | EndpointStep::Accept) {
             self.begin();
         }
+        let connection = DataUnit {
+            unit: self.connection.get().into(),
+            stream: self.own_stream().into(),
+            ..DataUnit::default()
+        };
+        let DataUnit { unit, stream, .. } = connection;
+        let open = DataUnit {
+            offset: self.offset(&self.out).into(),
+            ..connection
+        };
         match step {
             // Nothing is recorded when a responder begins to wait.
             EndpointStep::Accept => {}
-            EndpointStep::Connect => self.connection(at, &CONNECT, None),
-            EndpointStep::Connected => self.connection(at, &CONNECTED, self.offset(&self.out)),
-            EndpointStep::Accepted => self.connection(at, &ACCEPTED, self.offset(&self.out)),
-            EndpointStep::Disconnect => self.connection(at, &DISCONNECT, None),
-            EndpointStep::Disconnected => self.connection(at, &DISCONNECTED, None),
-            EndpointStep::ClockStarts => self.connection(at, &START, None),
-            EndpointStep::ClockStops => self.connection(at, &STOP, None),
+            EndpointStep::Connect => self.emit(at, DataUnitEvent::AppConnect, &connection),
+            EndpointStep::Connected => {
+                self.write(at, |log, at_ns| AppConnected::from(open).write(log, at_ns))
+            }
+            EndpointStep::Accepted => {
+                self.write(at, |log, at_ns| AppAccepted::from(open).write(log, at_ns))
+            }
+            EndpointStep::Disconnect => self.emit(at, DataUnitEvent::AppDisconnect, &connection),
+            EndpointStep::Disconnected => {
+                self.emit(at, DataUnitEvent::AppDisconnected, &connection)
+            }
+            EndpointStep::ClockStarts => {
+                self.write(at, |log, at_ns| AppStart { unit, stream }.write(log, at_ns))
+            }
+            EndpointStep::ClockStops => {
+                self.write(at, |log, at_ns| AppStop { unit, stream }.write(log, at_ns))
+            }
             EndpointStep::AwaitsWord => {
-                let data = AppSend {
+                let data = DataUnit {
                     stream: self.peer_stream().into(),
                     offset: self.offset(&self.taken).into(),
-                    ..AppSend::default()
+                    ..DataUnit::default()
                 };
-                self.emit(at, &AWAIT, &data);
+                self.emit(at, DataUnitEvent::AppAwait, &data);
             }
             EndpointStep::StreamEnded => {
                 let (unit, stream) = self.next_taken();
-                let data = AppSend {
+                let data = DataUnit {
                     unit: unit.into(),
                     stream: stream.into(),
                     offset: self.offset(&self.taken).into(),
-                    ..AppSend::default()
+                    ..DataUnit::default()
                 };
-                self.emit(at, &ENDED, &data);
+                self.emit(at, DataUnitEvent::AppEnded, &data);
             }
         }
-    }
-
-    fn connection(&self, at: Instant, keyword: &Keyword, begins: Option<u64>) {
-        let data = AppSend {
-            unit: self.connection.get().into(),
-            stream: self.own_stream().into(),
-            offset: begins.into(),
-            ..AppSend::default()
-        };
-        self.emit(at, keyword, &data);
     }
 
     /// The id of the next unit to be received, and its stream.
@@ -421,53 +406,53 @@ impl SimEndpointTrace {
         } else {
             self.number(self.own, None)
         };
-        let keyword = match what {
-            SimDepartureKind::Unit => &SEND,
-            SimDepartureKind::Call => &CALL,
-            SimDepartureKind::Reply => &REPLY,
+        let event = match what {
+            SimDepartureKind::Unit => DataUnitEvent::AppSend,
+            SimDepartureKind::Call => DataUnitEvent::AppCall,
+            SimDepartureKind::Reply => DataUnitEvent::AppReply,
         };
         if what == SimDepartureKind::Call {
             self.call.set(unit);
         }
         self.leaving.set((unit, self.out.get()));
         let offset = self.offset(&self.out);
-        let data = AppSend {
+        let data = DataUnit {
             unit: unit.into(),
             stream: self.own_stream().into(),
             offset: offset.into(),
             bytes: bytes.into(),
         };
-        self.emit(at, keyword, &data);
+        self.emit(at, event, &data);
         unit
     }
 
     /// Writes that the operation that sent the unit returns.
     pub(crate) fn left(&self, at: Instant, what: SimDepartureKind, bytes: u64) {
         let (unit, begin) = self.leaving.get();
-        let keyword = match what {
-            SimDepartureKind::Unit => &SENT,
-            SimDepartureKind::Reply => &REPLIED,
+        let event = match what {
+            SimDepartureKind::Unit => DataUnitEvent::AppSent,
+            SimDepartureKind::Reply => DataUnitEvent::AppReplied,
             SimDepartureKind::Call => return,
         };
-        self.has_left(at, keyword, unit, begin, bytes);
+        self.has_left(at, event, unit, begin, bytes);
     }
 
-    fn has_left(&self, at: Instant, keyword: &Keyword, unit: i64, begin: u64, bytes: u64) {
+    fn has_left(&self, at: Instant, event: DataUnitEvent, unit: i64, begin: u64, bytes: u64) {
         let begin = self.streams.get().then_some(begin);
-        let data = AppSend {
+        let data = DataUnit {
             unit: unit.into(),
             stream: self.own_stream().into(),
             offset: begin.into(),
             bytes: bytes.into(),
         };
-        self.emit(at, keyword, &data);
+        self.emit(at, event, &data);
     }
 
     /// Writes that units of `bytes` bytes each have all left; `units` are their ids and offsets.
     pub(crate) fn all_left(&self, at: Instant, units: &[(i64, u64)], bytes: u64) {
-        units
-            .iter()
-            .for_each(|(unit, begin)| self.has_left(at, &SENT, *unit, *begin, bytes));
+        units.iter().for_each(|(unit, begin)| {
+            self.has_left(at, DataUnitEvent::AppSent, *unit, *begin, bytes)
+        });
     }
 
     /// Writes that the sending of units of `bytes` bytes began, at each moment that many. Returns their ids and
@@ -488,44 +473,44 @@ impl SimEndpointTrace {
     /// Writes that the application waits for its next data unit, or for a call.
     pub(crate) fn awaits(&self, at: Instant, bytes: u64) {
         let (unit, stream) = self.next_taken();
-        let data = AppSend {
+        let data = DataUnit {
             unit: unit.into(),
             stream: stream.into(),
             offset: self.offset(&self.taken).into(),
             bytes: bytes.into(),
         };
-        self.emit(at, &AWAIT, &data);
+        self.emit(at, DataUnitEvent::AppAwait, &data);
     }
 
     /// Writes that a whole data unit has arrived. `number` is its number on this connection, where a packet shows it.
     pub(crate) fn comes(&self, at: Instant, what: Coming, bytes: u64, number: Option<u64>) {
         let direction = opposite(self.own);
-        let (keyword, unit) = match what {
-            Coming::Unit => (&RECEIVED, self.number(direction, number)),
-            Coming::Call => (&INDICATION, self.number(direction, number)),
-            Coming::Response => (&RESPONSE, self.call.get()),
+        let (event, unit) = match what {
+            Coming::Unit => (DataUnitEvent::AppReceived, self.number(direction, number)),
+            Coming::Call => (DataUnitEvent::AppIndication, self.number(direction, number)),
+            Coming::Response => (DataUnitEvent::AppResponse, self.call.get()),
         };
         if what == Coming::Call {
             self.call.set(unit);
         }
         let offset = self.offset(&self.taken);
-        let data = AppSend {
+        let data = DataUnit {
             unit: unit.into(),
             stream: self.peer_stream().into(),
             offset: offset.into(),
             bytes: bytes.into(),
         };
-        self.emit(at, keyword, &data);
+        self.emit(at, event, &data);
     }
 
     /// Writes that the last call is given up as lost.
     pub(crate) fn lost(&self, at: Instant, bytes: u64) {
-        let data = AppSend {
+        let data = DataUnit {
             unit: self.call.get().into(),
             stream: self.own_stream().into(),
             offset: EventValue::Absent,
             bytes: bytes.into(),
         };
-        self.emit(at, &LOST, &data);
+        self.emit(at, DataUnitEvent::AppLost, &data);
     }
 }

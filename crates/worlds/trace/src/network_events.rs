@@ -98,14 +98,9 @@ impl TracedNetwork {
     pub(crate) fn ports(&self, recorder: &mut RequestRecorder) {
         let at_ns = clock::now_ns();
         for port in (0..).take(2 * self.network.links.len()) {
-            port_setup(
-                &self.network,
-                port,
-                at_ns,
-                &mut |host, name, at_ns, values| {
-                    recorder.emit(host, name, at_ns, values);
-                },
-            );
+            port_setup(&self.network, port, at_ns, &mut |event| {
+                recorder.emit(event)
+            });
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::transfer_counters::TransferCounters;
 use stackline_core::error::Result;
 use stackline_events::catalogue::rows::{EventsLost, ObserverCost, ProgramEnd};
 use stackline_events::unit_ids::{self, EventStreamDirection};
-use stackline_events::{EventLog, EventValue};
+use stackline_events::{EmittedEvent, EventLog};
 use stackline_monitor::observe::accounting::{ThreadTimes, Times};
 use stackline_monitor::observe::connections::SocketConnections;
 use stackline_monitor::observe::datagram_sockets::DatagramEnds;
@@ -173,8 +173,8 @@ impl RequestRecorder {
     }
 
     /// An event beside those of requests.
-    pub(crate) fn emit(&mut self, host: &str, name: &str, at_ns: u64, values: &[EventValue<'_>]) {
-        emit_event(&mut self.logs, host, name, at_ns, values);
+    pub(crate) fn emit(&mut self, event: &EmittedEvent<'_>) {
+        emit_event(&mut self.logs, event);
     }
 
     /// Something happened.
@@ -271,9 +271,7 @@ impl RequestRecorder {
         self.keep_transfers();
         self.keep_quic();
         let logs = &mut self.logs;
-        self.collector.finish(&mut |host, name, at_ns, values| {
-            emit_event(logs, host, name, at_ns, values);
-        });
+        self.collector.finish(&mut |event| emit_event(logs, event));
         self.write(spool, 0)?;
         self.left_out.merge(&unknown.left_out);
         self.left_out.merge(&self.who.left_out);
@@ -304,17 +302,11 @@ impl RequestRecorder {
     fn emit_lost(&mut self, count: u64) {
         let at_ns = self.lost_since_ns;
         if let Some(host) = self.hosts().first().cloned() {
-            let data = EventsLost {
+            EventsLost {
                 count: count.into(),
                 seen: self.seen.into(),
-            };
-            emit_event(
-                &mut self.logs,
-                &host,
-                EventsLost::KEYWORD,
-                at_ns,
-                &data.values(),
-            );
+            }
+            .emit_on(&host, at_ns, &mut |event| self.emit(event));
         }
     }
 
@@ -322,39 +314,27 @@ impl RequestRecorder {
     pub(crate) fn cost(&mut self, at_ns: u64, cost: &ObservationCost) {
         if let Some(host) = self.hosts().first().cloned() {
             let (without, with) = cost.medians_ns;
-            let data = ObserverCost {
+            ObserverCost {
                 batches: ((cost.batches.0 + cost.batches.1) as u64).into(),
                 without_ns: (without as u64).into(),
                 with_ns: (with as u64).into(),
                 spread_ns: (cost.spread_ns as u64).into(),
-            };
-            emit_event(
-                &mut self.logs,
-                &host,
-                ObserverCost::KEYWORD,
-                at_ns,
-                &data.values(),
-            );
+            }
+            .emit_on(&host, at_ns, &mut |event| self.emit(event));
         }
     }
 
     /// Programs that ended by themselves too early, or with a failure, are events.
     pub(crate) fn programs_ended(&mut self, early: &[EarlyEnd]) {
         for end in early {
-            let data = ProgramEnd {
+            ProgramEnd {
                 program: end.name.as_str().into(),
                 pid: end.pid.map(u64::from).into(),
                 code: end.code.map(i64::from).into(),
                 signal: end.signal.map(i64::from).into(),
                 is_last: u64::from(end.is_last).into(),
-            };
-            emit_event(
-                &mut self.logs,
-                &end.host,
-                ProgramEnd::KEYWORD,
-                end.at_ns,
-                &data.values(),
-            );
+            }
+            .emit_on(&end.host, end.at_ns, &mut |event| self.emit(event));
         }
     }
 
@@ -385,11 +365,10 @@ impl RequestRecorder {
             };
             let programs = [program(0), program(1)];
             let logs = &mut self.logs;
-            self.collector.add_transfer(
-                &transfer,
-                [&programs[0], &programs[1]],
-                &mut |host, name, at_ns, values| emit_event(logs, host, name, at_ns, values),
-            );
+            self.collector
+                .add_transfer(&transfer, [&programs[0], &programs[1]], &mut |event| {
+                    emit_event(logs, event)
+                });
             self.keep_counters(&transfer);
         }
     }
@@ -412,7 +391,7 @@ impl RequestRecorder {
                     name,
                     unit_ids::stream(transfer.flow & unit_ids::LAST_FLOW, direction),
                     transfer.is_new.then_some(transfer.span_ns.0),
-                    &mut |host, name, at_ns, values| emit_event(logs, host, name, at_ns, values),
+                    &mut |event| emit_event(logs, event),
                 );
             }
         }
@@ -422,9 +401,7 @@ impl RequestRecorder {
         let (logs, flows) = (&mut self.logs, &self.collector);
         for account in self.builder.take_quic_accounts() {
             if flows.has_flow(account.flow) {
-                account.emit(flows.hosts(), &mut |host, name, at_ns, values| {
-                    emit_event(logs, host, name, at_ns, values);
-                });
+                account.emit(flows.hosts(), &mut |event| emit_event(logs, event));
             }
         }
     }
@@ -478,15 +455,11 @@ impl RequestRecorder {
             server_process: process(server),
         };
         let (logs, mut doors) = (&mut self.logs, self.doors.as_mut().map(|(_, logs)| logs));
-        self.collector.add(
-            exchange,
-            &known,
-            threads,
-            &mut |host, name, at_ns, values| match &mut doors {
-                Some(doors) if name == "NET_SEEN" => emit_event(doors, host, name, at_ns, values),
-                _ => emit_event(logs, host, name, at_ns, values),
-            },
-        );
+        self.collector
+            .add(exchange, &known, threads, &mut |event| match &mut doors {
+                Some(doors) if event.keyword == "NET_SEEN" => emit_event(doors, event),
+                _ => emit_event(logs, event),
+            });
         self.note(exchange, &names);
     }
 

@@ -149,12 +149,12 @@ mod tests {
         counters
             .take(end)
             .unwrap()
-            .emit("a", 2, Some(0), &mut |_, _, at_ns, values| {
-                let number = |at: usize| match values[at] {
+            .emit("a", 2, Some(0), &mut |event| {
+                let number = |at: usize| match event.values[at] {
                     EventValue::Number(value) => u64::try_from(value).unwrap(),
                     other => panic!("{other:?}"),
                 };
-                spans.push((at_ns, number(0)));
+                spans.push((event.at_ns, number(0)));
                 limited_ns += number(9);
             });
         (spans, limited_ns)

@@ -15,7 +15,7 @@ use stackline_dissect::pcapng::{self, CapturePacket, OwnedCapturePacket};
 use stackline_dissect::segment::{DissectedSegment, PacketReadError, PacketTransport, of_ip};
 use stackline_events::catalogue::rows::{NetSeen, TcpRetransmit};
 use stackline_events::unit_ids::{self, EventStreamDirection};
-use stackline_events::{EventTable, EventValue};
+use stackline_events::{EmittedEvent, EventTable, EventValue};
 use stackline_requests::collector::{ExchangeThreads, RequestCollector};
 use stackline_requests::exchange_events::{self, HostsElsewhere};
 use stackline_requests::{
@@ -651,13 +651,14 @@ fn own_events<'s>(
     names: &'s [String],
     source_of: &'s [usize],
     sources: &'s mut [CaptureSource<'_>],
-) -> impl FnMut(&str, &str, u64, &[EventValue<'_>]) {
-    move |name, keyword, at_ns, values| {
-        let Some(host) = names.iter().position(|known| known == name) else {
+) -> impl FnMut(&EmittedEvent<'_>) {
+    move |event| {
+        let Some(host) = names.iter().position(|known| known == event.host) else {
             return;
         };
         let table = &mut sources[source_of[host]].seen.imported.table;
-        table.push(keyword, name, plan.own_ns(host, at_ns), values);
+        let at_ns = plan.own_ns(host, event.at_ns);
+        table.push(event.keyword, event.host, at_ns, event.values);
     }
 }
 

@@ -7,7 +7,7 @@ use crate::formats::CaptureImport;
 use stackline_core::error::{Error, Result};
 use stackline_core::trace_index::TraceImport;
 use stackline_core::units;
-use stackline_events::catalogue::rows::RequestUpstream;
+use stackline_events::catalogue::rows::{ProgramLog, RequestUpstream};
 use stackline_events::{EventTable, EventValue};
 use stackline_guard::files as guard_files;
 use stackline_redact::{http, secret_words};
@@ -108,31 +108,25 @@ fn one(
         let (stream, offset, length) = request.answer;
         let message = message(entry, contents, &mut left_out);
         let level = level_of(entry, contents);
-        let values: [EventValue<'_>; 7] = [
-            request.unit.into(),
-            stream.into(),
-            offset.into(),
-            length.into(),
-            level
+        let at_ns = access::moment(entry, request);
+        ProgramLog {
+            unit: request.unit.into(),
+            stream: stream.into(),
+            offset: offset.into(),
+            bytes: length.into(),
+            level: level
                 .as_deref()
                 .map_or(EventValue::Absent, EventValue::Text),
-            logger.as_str().into(),
-            message.as_str().into(),
-        ];
-        let at_ns = access::moment(entry, request);
-        table.push("LOG", &request.server, at_ns, &values);
+            logger: logger.as_str().into(),
+            message: message.as_str().into(),
+        }
+        .emit_on(&request.server, at_ns, &mut table.emitter());
         if let Some(upstream_ns) = entry.upstream_ns {
-            let upstream = RequestUpstream {
+            RequestUpstream {
                 unit: request.unit.into(),
                 upstream_ns: upstream_ns.into(),
-            };
-            upstream.emit_on(
-                &request.server,
-                at_ns,
-                &mut |host, keyword, at_ns, values| {
-                    table.push(keyword, host, at_ns, values);
-                },
-            );
+            }
+            .emit_on(&request.server, at_ns, &mut table.emitter());
         }
         *import.hosts.entry(request.server.clone()).or_default() += 1;
     }

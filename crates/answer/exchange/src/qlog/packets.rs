@@ -3,12 +3,25 @@
 
 use super::values::{count_of, first_of, first_text};
 use serde_json::Value as Json;
-use stackline_events::{EventTable, EventValue, catalogue::rows::QuicLost};
+use stackline_events::catalogue::families::DataUnit;
+use stackline_events::catalogue::rows::{QuicLost, QuicReceived, QuicSent};
+use stackline_events::{EventTable, EventValue};
+
+/// What happened to a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum QlogPacketPoint {
+    /// It was sent.
+    Sent,
+    /// It was received.
+    Received,
+    /// It was declared lost.
+    Lost,
+}
 
 /// One packet.
 pub(super) struct QlogPacket<'j> {
-    /// The keyword of its events.
-    pub(super) keyword: &'static str,
+    /// What happened to it.
+    point: QlogPacketPoint,
     /// The packet number.
     pub(super) number: Option<u64>,
     /// The packet type; for a lost packet, why it is taken for lost.
@@ -50,14 +63,14 @@ impl QlogStreamFrame {
 
 impl<'j> QlogPacket<'j> {
     /// Reads a packet from the data of its event, and the event's trigger.
-    pub(super) fn of(keyword: &'static str, data: &'j Json, trigger: Option<&'j str>) -> Self {
+    pub(super) fn of(point: QlogPacketPoint, data: &'j Json, trigger: Option<&'j str>) -> Self {
         const KINDS: [&str; 2] = ["packet_type", "type"];
         let header = &data["header"];
         let number = |of: &Json| first_of(of, &["packet_number"]).and_then(count_of);
         let kind = first_text(header, &KINDS).or_else(|| first_text(data, &KINDS));
         let cause = first_text(data, &["trigger"]).or(trigger);
-        let kind = match keyword {
-            QuicLost::KEYWORD => cause.or(kind),
+        let kind = match point {
+            QlogPacketPoint::Lost => cause.or(kind),
             _ => kind.or(cause),
         };
         let sizes = [
@@ -66,7 +79,7 @@ impl<'j> QlogPacket<'j> {
             (data, "packet_size"),
         ];
         Self {
-            keyword,
+            point,
             number: number(header).or_else(|| number(data)),
             kind: kind.unwrap_or_default(),
             frames: data["frames"].as_array().map_or(&[], Vec::as_slice),
@@ -76,7 +89,30 @@ impl<'j> QlogPacket<'j> {
 
     /// Adds the packet's events to a table; `kind` is the redacted type.
     pub(super) fn push(&self, host: &str, at_ns: u64, kind: &str, table: &mut EventTable) {
-        let (number, kind) = (EventValue::from(self.number), EventValue::from(kind));
+        let (packet, kind) = (EventValue::from(self.number), EventValue::from(kind));
+        let mut push = |range: DataUnit<'_>| {
+            let emit = &mut table.emitter();
+            match self.point {
+                QlogPacketPoint::Sent => QuicSent {
+                    packet,
+                    kind,
+                    ..range.into()
+                }
+                .emit_on(host, at_ns, emit),
+                QlogPacketPoint::Received => QuicReceived {
+                    packet,
+                    kind,
+                    ..range.into()
+                }
+                .emit_on(host, at_ns, emit),
+                QlogPacketPoint::Lost => QuicLost {
+                    packet,
+                    cause: kind,
+                    ..range.into()
+                }
+                .emit_on(host, at_ns, emit),
+            }
+        };
         let streams = self
             .frames
             .iter()
@@ -84,29 +120,19 @@ impl<'j> QlogPacket<'j> {
         let mut carried = false;
         for frame in streams {
             carried = true;
-            let QlogStreamFrame {
-                stream,
-                offset,
-                bytes,
-                ..
-            } = QlogStreamFrame::of(frame);
-            let range = [
-                EventValue::Absent,
-                stream.into(),
-                offset.into(),
-                bytes.into(),
-            ];
-            table.push(
-                self.keyword,
-                host,
-                at_ns,
-                &[&range[..], &[number, kind]].concat(),
-            );
+            let frame = QlogStreamFrame::of(frame);
+            push(DataUnit {
+                stream: frame.stream.into(),
+                offset: frame.offset.into(),
+                bytes: frame.bytes.into(),
+                ..DataUnit::default()
+            });
         }
         if !carried {
-            let absent = EventValue::Absent;
-            let values = [absent, absent, absent, self.bytes.into(), number, kind];
-            table.push(self.keyword, host, at_ns, &values);
+            push(DataUnit {
+                bytes: self.bytes.into(),
+                ..DataUnit::default()
+            });
         }
     }
 }

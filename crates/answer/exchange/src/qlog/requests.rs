@@ -79,11 +79,11 @@ pub(crate) fn find_requests(
                     ..ExchangeContext::default()
                 },
                 ExchangeThreads::default(),
-                &mut |host, keyword, at_ns, values| table.push(keyword, host, at_ns, values),
+                &mut table.emitter(),
             );
         }
     }
-    collector.finish(&mut |host, keyword, at_ns, values| table.push(keyword, host, at_ns, values));
+    collector.finish(&mut table.emitter());
     let mut left_out = LeftOut::default();
     let streams = connections.iter().flat_map(|one| one.streams.values());
     streams

@@ -137,7 +137,7 @@ impl QlogSender {
             rwnd_limited_ns: interval.blocked_ns.into(),
             ..QuicInfo::default()
         };
-        table.push(QuicInfo::KEYWORD, host, at_ns, &info.values());
+        info.emit_on(host, at_ns, &mut table.emitter());
         (self.interval.since_ns, self.interval.until_ns) = (Some(at_ns), at_ns);
     }
 

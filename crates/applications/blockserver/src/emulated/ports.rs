@@ -7,8 +7,9 @@ use stackline_core::error::{Error, Result};
 use stackline_core::network::Network;
 use stackline_emu::client::Emulation;
 use stackline_emu::engine::EmulatedPortReport;
+use stackline_events::catalogue::rows::{PortSetup, PortUse};
 use stackline_events::text::{TextEvent, line};
-use stackline_events::{EventEmitter, EventValue};
+use stackline_events::{EmittedEvent, EventEmitter};
 use stackline_net::{DropReason, PortCounters};
 use stackline_sim::port_events::{counters_since, port_setup, port_use};
 use std::fs::{self, OpenOptions};
@@ -26,7 +27,7 @@ const STEP: Duration = Duration::from_millis(5);
 /// How long the session may take to end when it is asked to.
 const ENDING: Duration = Duration::from_secs(5);
 /// The keywords of the events that are written and read.
-const KEYWORDS: [&str; 2] = ["PORT_SETUP", "PORT_USE"];
+const KEYWORDS: [&str; 2] = [PortSetup::KEYWORD, PortUse::KEYWORD];
 
 /// Watches the ports until the child has ended; on an interruption the child is ended.
 pub(crate) fn until_over(
@@ -45,10 +46,7 @@ pub(crate) fn until_over(
         .open(file)
         .map_err(failed)?;
     let mut text = String::new();
-    let mut put = |host: &str, keyword: &'static str, at_ns: u64, values: &[EventValue<'_>]| {
-        text += &line(keyword, host, at_ns, values);
-        text.push('\n');
-    };
+    let mut put = |event: &EmittedEvent<'_>| add_line(&mut text, event);
     for port in (0..).take(2 * network.links.len()) {
         port_setup(network, port, now_ns(), &mut put);
     }
@@ -72,11 +70,7 @@ pub(crate) fn until_over(
         if Instant::now() >= next {
             next += EVERY;
             let (later, now) = (read(emulation)?, now_ns());
-            let mut put =
-                |host: &str, keyword: &'static str, at_ns: u64, values: &[EventValue<'_>]| {
-                    text += &line(keyword, host, at_ns, values);
-                    text.push('\n');
-                };
+            let mut put = |event: &EmittedEvent<'_>| add_line(&mut text, event);
             for ((port, later), before) in (0..).zip(&later).zip(&before) {
                 let did = counters_since(later, before);
                 if did != PortCounters::default() {
@@ -89,6 +83,11 @@ pub(crate) fn until_over(
         }
         std::thread::sleep(STEP);
     }
+}
+
+fn add_line(text: &mut String, event: &EmittedEvent<'_>) {
+    *text += &line(event.keyword, event.host, event.at_ns, event.values);
+    text.push('\n');
 }
 
 fn now_ns() -> u64 {
@@ -128,13 +127,8 @@ pub fn emit_watched_events(file: &Path, emit: &mut EventEmitter<'_>) {
     let text = fs::read_to_string(file).unwrap_or_default();
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
     for event in whole.lines().filter_map(|line| TextEvent::parse(line).ok()) {
-        if let Some(keyword) = KEYWORDS.into_iter().find(|known| *known == event.keyword) {
-            let values: Vec<EventValue<'_>> = event
-                .data
-                .iter()
-                .map(|field| EventValue::of(field))
-                .collect();
-            emit(&event.host, keyword, event.at_ns, &values);
+        if KEYWORDS.contains(&event.keyword.as_str()) {
+            event.emit(emit);
         }
     }
 }

@@ -5,7 +5,8 @@ use super::scene::{BlockScene, BlockSceneOutcome};
 use super::usage::ConnectionUse;
 use crate::block_events::{BlockEventNames, emit_block_events};
 use stackline_core::procedure::PairSide;
-use stackline_events::catalogue::rows::{TcpInfo, TcpRetransmit};
+use stackline_events::catalogue::families::{ConnectionReport, ConnectionReportEvent};
+use stackline_events::catalogue::rows::TcpRetransmit;
 use stackline_events::{EventEmitter, EventTable, EventValue};
 use stackline_sim::connection_info::ConnectionInfo;
 use stackline_sim::messages::TcpConnectionEvent;
@@ -15,9 +16,7 @@ use stackline_sim::usage::emit_usage;
 #[must_use]
 pub fn event_table(scene: &BlockScene<'_>, outcome: &BlockSceneOutcome) -> EventTable {
     let mut table = EventTable::default();
-    emit_scene_events(scene, outcome, 0, &mut |host, keyword, at_ns, values| {
-        table.push(keyword, host, at_ns, values)
-    });
+    emit_scene_events(scene, outcome, 0, &mut table.emitter());
     table
 }
 
@@ -79,10 +78,10 @@ fn connection(
         (scene.client.as_str(), server)
     };
     let [before, later] = one.facts.each_ref().map(ConnectionInfo::of_tcp);
-    let info = TcpInfo {
+    let report = ConnectionReport {
         local: EventValue::Text(local),
         remote: EventValue::Text(remote),
         ..later.since(&before, one.interval)
     };
-    info.emit_on(local, one.at.0 + zero_ns, emit);
+    ConnectionReportEvent::TcpInfo.emit_on(&report, local, one.at.0 + zero_ns, emit);
 }

@@ -5,6 +5,7 @@ use crate::server::unit;
 use stackline_core::network::Network;
 use stackline_core::time::Instant;
 use stackline_events::EventEmitter;
+use stackline_events::catalogue::families::{DisplayPassage, DisplayPassageEvent};
 use stackline_net::NodeIndex;
 use stackline_sim::usage::{UsageInterval, emit_usage};
 
@@ -36,18 +37,18 @@ pub(super) enum DisplayRequestPoint {
 }
 
 impl DisplayRequestPoint {
-    /// The keyword of its event: as for a live display, and for what lies between.
-    const fn keyword(self) -> &'static str {
+    /// Its event: as for a live display, and for what lies between.
+    const fn event(self) -> DisplayPassageEvent {
         match self {
-            Self::Call => "DISPLAY_CALL",
-            Self::Send => "DISPLAY_SEND",
-            Self::RemoteAgent | Self::LocalAgent => "DISPLAY_AGENT",
-            Self::ArriveBetween | Self::Arrive => "DISPLAY_ARRIVE",
-            Self::Internet => "DISPLAY_INTERNET",
-            Self::Parse => "DISPLAY_PARSE",
-            Self::Store => "DISPLAY_STORE",
-            Self::Render => "DISPLAY_RENDER",
-            Self::Done => "DISPLAY_DONE",
+            Self::Call => DisplayPassageEvent::DisplayCall,
+            Self::Send => DisplayPassageEvent::DisplaySend,
+            Self::RemoteAgent | Self::LocalAgent => DisplayPassageEvent::DisplayAgent,
+            Self::ArriveBetween | Self::Arrive => DisplayPassageEvent::DisplayArrive,
+            Self::Internet => DisplayPassageEvent::DisplayInternet,
+            Self::Parse => DisplayPassageEvent::DisplayParse,
+            Self::Store => DisplayPassageEvent::DisplayStore,
+            Self::Render => DisplayPassageEvent::DisplayRender,
+            Self::Done => DisplayPassageEvent::DisplayDone,
         }
     }
 
@@ -74,8 +75,8 @@ pub(super) struct DisplayPointPassage {
 pub struct DisplayRequestEvent {
     /// The number of its host in the network.
     pub host: u32,
-    /// The event's keyword.
-    pub keyword: &'static str,
+    /// What it passed.
+    pub point: DisplayPassageEvent,
     /// When, ns.
     pub at_ns: u64,
     /// The unit of the request, as live: made of the client's number and the request's.
@@ -100,12 +101,11 @@ impl DisplayRequestPaths {
                 .hosts
                 .get(event.host as usize)
                 .map_or("", |host| &host.name);
-            emit(
-                host,
-                event.keyword,
-                zero_ns + event.at_ns,
-                &[event.unit.into()],
-            );
+            let data = DisplayPassage {
+                unit: event.unit.into(),
+            };
+            let at_ns = zero_ns + event.at_ns;
+            event.point.emit_on(&data, host, at_ns, emit);
         }
         self.watched
             .iter()
@@ -145,7 +145,7 @@ impl DisplayRequestPaths {
                 .filter(|trial| trial.requests.contains(&one.request))?;
             Some(DisplayRequestEvent {
                 host: nodes[one.point.host()].0,
-                keyword: one.point.keyword(),
+                point: one.point.event(),
                 // In virtual time several points may have the same time; one more nanosecond for each point keeps their order.
                 at_ns: begins[at] + one.at.since(trial.begin).0 + one.point as u64,
                 unit: unit(client, one.request),

@@ -481,7 +481,7 @@ fn request_path(
         format!(
             "{:.0} {} {}",
             point(event.at_ns),
-            event.keyword.trim_start_matches("DISPLAY_"),
+            event.point.name().trim_start_matches("DISPLAY_"),
             host(event.host)
         )
     };
@@ -583,7 +583,7 @@ fn every_request_of_a_level_is_followed_to_its_answer() {
             paths
                 .events()
                 .iter()
-                .filter(|event| event.keyword == keyword)
+                .filter(|event| event.point.name() == keyword)
                 .count()
         };
         // Two levels, each with two trials of the picture between two requests; what prepares them is not measured.

@@ -13,7 +13,7 @@ fn every_keyword_is_printed_with_its_fields() {
     );
     let rows = json["keywords"].as_array().unwrap();
     assert_eq!(rows.len(), ENTRIES.len() + BLOCK_ENTRIES.len());
-    for (entry, row) in ENTRIES.iter().chain(&BLOCK_ENTRIES).zip(rows) {
+    for (entry, row) in ENTRIES.iter().chain(BLOCK_ENTRIES).zip(rows) {
         assert_eq!(
             *row,
             serde_json::json!({"keyword": entry.keyword, "data": entry.data, "help": entry.help})

@@ -25,18 +25,6 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// Its keyword in a trace.
-    #[must_use]
-    pub const fn keyword(self) -> &'static str {
-        match self {
-            Self::Send => "BLAST_SEND",
-            Self::Retransmit => "BLAST_RETRANSMIT",
-            Self::Timer => "BLAST_TIMER",
-            Self::Nak => "BLAST_NAK",
-            Self::Ack => "BLAST_ACK",
-        }
-    }
-
     /// Whether it concerns the connection's own stream, not the peer's.
     #[must_use]
     pub const fn is_own(self) -> bool {

@@ -3,63 +3,81 @@
 //! two of them cannot be confused.
 
 use super::{CatalogueEntry, DataFate, Layer};
+use crate::value::EmittedEvent;
 use crate::{EventEmitter, EventLog, EventValue, Keyword, recorder};
 
 /// The name without `r#`: `r#in` is called `in`.
-const fn field_name(name: &'static str) -> &'static str {
+pub(super) const fn field_name(name: &'static str) -> &'static str {
     match name.as_bytes() {
         [b'r', b'#', ..] => name.split_at(2).1,
         _ => name,
     }
 }
 
+/// A type of the data of events, with a field for each value.
+macro_rules! event_data {
+    ($(#[$about:meta])* $name:ident { $($field:ident),* $(,)? }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct $name<'t> {
+            $(
+                #[doc = concat!("The field `", stringify!($field), "`.")]
+                pub $field: EventValue<'t>,
+            )*
+        }
+
+        impl<'t> $name<'t> {
+            /// Names of the data fields, in order.
+            pub(super) const FIELDS: &'static [&'static str] =
+                &[$($crate::catalogue::rows::field_name(stringify!($field))),*];
+
+            /// The event's data in the order of the catalogue.
+            #[inline]
+            #[must_use]
+            pub const fn values(&self) -> [EventValue<'t>; [$(stringify!($field)),*].len()] {
+                [$(self.$field),*]
+            }
+        }
+    };
+}
+
 macro_rules! entry {
-    ($keyword:literal $layer:ident ($($field:ident)*) $help:literal, $fate:expr, $is_work:expr) => {
+    ($name:ident $keyword:literal $layer:ident $help:literal, $fate:expr, $is_work:expr) => {
         CatalogueEntry {
             keyword: $keyword,
             layer: Layer::$layer,
-            data: &[$(field_name(stringify!($field))),*],
+            data: $name::FIELDS,
             help: $help,
             fate: $fate,
             is_work: $is_work,
         }
     };
-    ($keyword:literal $layer:ident $fields:tt $help:literal) => {
-        entry!($keyword $layer $fields $help, None, false)
+    ($name:ident $keyword:literal $layer:ident $help:literal) => {
+        entry!($name $keyword $layer $help, None, false)
     };
-    ($keyword:literal $layer:ident $fields:tt $help:literal work) => {
-        entry!($keyword $layer $fields $help, None, true)
+    ($name:ident $keyword:literal $layer:ident $help:literal work) => {
+        entry!($name $keyword $layer $help, None, true)
     };
-    ($keyword:literal $layer:ident $fields:tt $help:literal fate $fate:ident) => {
-        entry!($keyword $layer $fields $help, Some(DataFate::$fate), false)
+    ($name:ident $keyword:literal $layer:ident $help:literal fate $fate:ident) => {
+        entry!($name $keyword $layer $help, Some(DataFate::$fate), false)
     };
 }
 
 macro_rules! catalogue {
-    ($($name:ident = $keyword:literal, $layer:ident $($more:ident)*: { $($field:ident),* $(,)? } $help:literal;)*) => {
-        /// All keywords, in the order in which a data unit passes them.
-        pub const ENTRIES: &[CatalogueEntry] = &[$(entry!($keyword $layer ($($field)*) $help $($more)*)),*];
+    ($(#[$about:meta])* $entries:ident;
+    $($name:ident = $keyword:literal, $layer:ident $($more:ident)*: $fields:tt $help:literal;)*) => {
+        $(#[$about])*
+        pub const $entries: &[CatalogueEntry] = &[$(entry!($name $keyword $layer $help $($more)*)),*];
 
         $(
-            #[doc = concat!("`", $keyword, "`: ", $help, ". A field that is not given is empty.")]
-            #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-            pub struct $name<'t> {
-                $(
-                    #[doc = concat!("The field `", stringify!($field), "`.")]
-                    pub $field: EventValue<'t>,
-                )*
+            event_data! {
+                #[doc = concat!("`", $keyword, "`: ", $help, ". A field that is not given is empty.")]
+                $name $fields
             }
 
-            impl<'t> $name<'t> {
+            impl $name<'_> {
                 /// The event's keyword.
                 pub const KEYWORD: &'static str = $keyword;
-
-                /// The event's data in the order of the catalogue.
-                #[inline]
-                #[must_use]
-                pub const fn values(&self) -> [EventValue<'t>; [$(stringify!($field)),*].len()] {
-                    [$(self.$field),*]
-                }
 
                 #[inline]
                 fn keyword() -> &'static Keyword {
@@ -87,14 +105,24 @@ macro_rules! catalogue {
 
                 /// Passes the event to an emitter for several hosts, with its host and time (ns).
                 pub fn emit_on(&self, host: &str, at_ns: u64, emit: &mut EventEmitter<'_>) {
-                    emit(host, $keyword, at_ns, &self.values());
+                    emit(&EmittedEvent {
+                        host,
+                        keyword: $keyword,
+                        at_ns,
+                        values: &self.values(),
+                    });
                 }
             }
         )*
     };
 }
 
+pub(super) use {catalogue, entry, event_data};
+
 catalogue! {
+    /// All keywords, in the order in which a data unit passes them.
+    ENTRIES;
+
     AppConnect = "APP_CONNECT", Application: { unit, stream, offset, bytes }
         "a connection is requested";
 

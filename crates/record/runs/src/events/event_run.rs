@@ -4,25 +4,20 @@ use super::{SortStopSignal, Spooling, write_index};
 use crate::{RunDirectory, RunFileAccess, runs_root};
 use stackline_core::error::Result;
 use stackline_core::trace_index::{HostTrace, Index};
-use stackline_events::{EventEmitter, EventLog, EventValue, keyword};
+use stackline_events::{EmittedEvent, EventEmitter, EventLog, keyword};
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 /// Adds an event to its host's log; the log is created with the host's first event.
-pub fn emit_event(
-    logs: &mut BTreeMap<String, EventLog>,
-    host: &str,
-    name: &str,
-    at_ns: u64,
-    values: &[EventValue<'_>],
-) {
+pub fn emit_event(logs: &mut BTreeMap<String, EventLog>, event: &EmittedEvent<'_>) {
+    let host = event.host;
     if !logs.contains_key(host) {
         let mut log = EventLog::default();
         log.host(host);
         logs.insert(host.to_owned(), log);
     }
     if let Some(log) = logs.get_mut(host) {
-        log.push(keyword::intern(name), at_ns, values);
+        log.push(keyword::intern(event.keyword), event.at_ns, event.values);
     }
 }
 
@@ -38,7 +33,7 @@ pub fn keep_run(
     emit_events: impl FnOnce(&mut EventEmitter<'_>),
 ) -> Result<String> {
     let mut logs: BTreeMap<String, EventLog> = BTreeMap::new();
-    emit_events(&mut |host, name, at_ns, values| emit_event(&mut logs, host, name, at_ns, values));
+    emit_events(&mut |event| emit_event(&mut logs, event));
     let directory = RunDirectory::create(&runs_root(), name, SystemTime::now(), access)?;
     let spool = Spooling::of(directory.path())?;
     for (host, log) in &logs {

@@ -12,28 +12,13 @@ use stackline_core::run_record::TransportRecord;
 use stackline_core::run_record::UnitLosses;
 use stackline_core::time::Instant;
 use stackline_endpoint::BulkDirection;
-use stackline_events::catalogue::rows::{AppConnect, AppConnected, AppSend};
+use stackline_events::catalogue::families::{DataUnit, DataUnitEvent};
+use stackline_events::catalogue::rows::{AppAccepted, AppConnected};
 use stackline_events::unit_ids::{EventStreamDirection, Numbering};
-use stackline_events::{EventValue, Keyword, clock, recorder, scope};
+use stackline_events::{clock, recorder, scope};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-
-static CONNECTED: Keyword = Keyword::new("APP_CONNECTED");
-static ACCEPTED: Keyword = Keyword::new("APP_ACCEPTED");
-static DISCONNECT: Keyword = Keyword::new("APP_DISCONNECT");
-static DISCONNECTED: Keyword = Keyword::new("APP_DISCONNECTED");
-static SEND: Keyword = Keyword::new("APP_SEND");
-static SENT: Keyword = Keyword::new("APP_SENT");
-static AWAIT: Keyword = Keyword::new("APP_AWAIT");
-static RECEIVED: Keyword = Keyword::new("APP_RECEIVED");
-static ENDED: Keyword = Keyword::new("APP_ENDED");
-static CALL: Keyword = Keyword::new("APP_CALL");
-static RESPONSE: Keyword = Keyword::new("APP_RESPONSE");
-static LOST: Keyword = Keyword::new("APP_LOST");
-static INDICATION: Keyword = Keyword::new("APP_INDICATION");
-static REPLY: Keyword = Keyword::new("APP_REPLY");
-static REPLIED: Keyword = Keyword::new("APP_REPLIED");
 
 /// Most data units sent in one call: the events of so many fit into the ring of the event recorder.
 const MOST_TOGETHER: u64 = 4096;
@@ -112,13 +97,13 @@ impl Numbers {
         self.numbering.stream(self.flow_trace.sends)
     }
 
-    /// The data of an event of the connection with this ID; connecting and disconnecting events have the same fields.
-    fn connection(&self, id: i64) -> AppConnect<'static> {
-        AppConnect {
+    /// Emits an event of the connection with this ID.
+    fn emit(&self, event: DataUnitEvent, id: i64) {
+        event.emit(&DataUnit {
             unit: id.into(),
             stream: self.sends().into(),
-            ..AppConnect::default()
-        }
+            ..DataUnit::default()
+        });
     }
 
     /// Advances the count of received units to what the peer says it has sent on this connection, so that lost units are counted too.
@@ -152,10 +137,13 @@ struct TracedLiveEndpoint<T> {
 impl Connector for TracedLiveEndpoint<Box<dyn Connector>> {
     fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
         let (id, numbers) = self.flow_trace.connect();
-        numbers.connection(id).emit();
+        numbers.emit(DataUnitEvent::AppConnect, id);
         let inner = self.inner.connect(buffers)?;
         Ok(Box::new(TracedLiveConnection::open(
-            inner, id, numbers, &CONNECTED,
+            inner,
+            id,
+            numbers,
+            PairSide::Initiator,
         )))
     }
 }
@@ -169,7 +157,10 @@ impl LiveListener for TracedLiveEndpoint<Box<dyn LiveListener>> {
         let (id, numbers) = self.flow_trace.connect();
         let inner = self.inner.accept(buffers)?;
         Ok(Box::new(TracedLiveConnection::open(
-            inner, id, numbers, &ACCEPTED,
+            inner,
+            id,
+            numbers,
+            PairSide::Responder,
         )))
     }
 }
@@ -186,16 +177,14 @@ struct TracedDataUnit {
 }
 
 impl TracedDataUnit {
-    fn emit(self, keyword: &Keyword) {
+    fn emit(self, event: DataUnitEvent) {
         if recorder::is_recording() {
-            // The events of all operations have the fields of `AppSend`.
-            let data = AppSend {
+            event.emit(&DataUnit {
                 unit: self.id.into(),
                 stream: self.stream.into(),
                 offset: self.offset.into(),
                 bytes: self.bytes.into(),
-            };
-            recorder::emit(keyword, &data.values());
+            });
         }
     }
 }
@@ -211,8 +200,8 @@ struct TracedLiveConnection {
 }
 
 impl TracedLiveConnection {
-    /// Wraps an open connection and emits `keyword`, connected or accepted.
-    fn open(inner: Box<dyn LiveConnection>, id: i64, numbers: Numbers, keyword: &Keyword) -> Self {
+    /// Wraps an open connection and emits that this side of a pair has connected or accepted.
+    fn open(inner: Box<dyn LiveConnection>, id: i64, numbers: Numbers, side: PairSide) -> Self {
         // The time is read first: the queries below take a while.
         let at_ns = clock::now_ns();
         let places = inner.places();
@@ -223,15 +212,27 @@ impl TracedLiveConnection {
             .as_ref()
             .map(|(local, remote)| (local.as_str(), remote.as_str()))
             .unzip();
-        let data = AppConnected {
+        let data = DataUnit {
             unit: id.into(),
             stream: numbers.sends().into(),
             offset: places.map(|(sent, _)| sent).into(),
-            bytes: EventValue::Absent,
-            local: local.into(),
-            remote: remote.into(),
+            ..DataUnit::default()
         };
-        recorder::emit_at(keyword.id(), at_ns, &data.values());
+        let (local, remote) = (local.into(), remote.into());
+        match side {
+            PairSide::Initiator => AppConnected {
+                local,
+                remote,
+                ..data.into()
+            }
+            .emit_at(at_ns),
+            PairSide::Responder => AppAccepted {
+                local,
+                remote,
+                ..data.into()
+            }
+            .emit_at(at_ns),
+        }
         Self {
             inner,
             id,
@@ -293,15 +294,17 @@ impl TracedLiveConnection {
     ) -> Result<u64> {
         let unit = self.outgoing(bytes as u64, 0);
         scope::work_for(Some(unit.id));
-        unit.emit(&SEND);
+        unit.emit(DataUnitEvent::AppSend);
         let others: Vec<TracedDataUnit> = (1..units)
             .map(|ahead| self.outgoing(bytes as u64, ahead))
             .collect();
-        others.iter().for_each(|unit| unit.emit(&SEND));
+        others
+            .iter()
+            .for_each(|unit| unit.emit(DataUnitEvent::AppSend));
         let sent = self.inner.send(bytes, units, buffers)?;
         let all = std::iter::once(&unit).chain(&others);
         all.take(usize::try_from(sent).unwrap_or(usize::MAX))
-            .for_each(|unit| unit.emit(&SENT));
+            .for_each(|unit| unit.emit(DataUnitEvent::AppSent));
         let direction = self.numbers.flow_trace.sends;
         self.numbers
             .numbering
@@ -360,13 +363,13 @@ impl LiveConnection for TracedLiveConnection {
         for done in 0..times {
             let unit = self.incoming(bytes as u64);
             scope::work_for(Some(unit.id));
-            unit.emit(&AWAIT);
+            unit.emit(DataUnitEvent::AppAwait);
             if self.inner.receive(bytes, 1, buffers)? == 0 {
-                unit.emit(&ENDED);
+                unit.emit(DataUnitEvent::AppEnded);
                 return Ok(done);
             }
             let unit = self.came(unit);
-            unit.emit(&RECEIVED);
+            unit.emit(DataUnitEvent::AppReceived);
         }
         Ok(times)
     }
@@ -380,7 +383,7 @@ impl LiveConnection for TracedLiveConnection {
     ) -> Result<bool> {
         let unit = self.outgoing(request as u64, 0);
         scope::work_for(Some(unit.id));
-        unit.emit(&CALL);
+        unit.emit(DataUnitEvent::AppCall);
         self.numbers.numbering.next(self.numbers.flow_trace.sends);
         let back = TracedDataUnit {
             id: unit.id,
@@ -389,9 +392,9 @@ impl LiveConnection for TracedLiveConnection {
         let answered = self.inner.call(request, response, since, buffers)?;
         if answered {
             scope::note_received_unit(unit.id);
-            back.emit(&RESPONSE);
+            back.emit(DataUnitEvent::AppResponse);
         } else {
-            unit.emit(&LOST);
+            unit.emit(DataUnitEvent::AppLost);
         }
         Ok(answered)
     }
@@ -403,7 +406,7 @@ impl LiveConnection for TracedLiveConnection {
             return Ok(false);
         }
         let unit = self.came(unit);
-        unit.emit(&INDICATION);
+        unit.emit(DataUnitEvent::AppIndication);
         self.called = Some(unit.id);
         Ok(true)
     }
@@ -415,9 +418,9 @@ impl LiveConnection for TracedLiveConnection {
             ..unit
         };
         scope::work_for(Some(unit.id));
-        unit.emit(&REPLY);
+        unit.emit(DataUnitEvent::AppReply);
         self.inner.reply(bytes, buffers)?;
-        unit.emit(&REPLIED);
+        unit.emit(DataUnitEvent::AppReplied);
         Ok(())
     }
 
@@ -482,10 +485,10 @@ impl LiveConnection for TracedLiveConnection {
             mut numbers,
             ..
         } = *self;
-        recorder::emit(&DISCONNECT, &numbers.connection(id).values());
+        numbers.emit(DataUnitEvent::AppDisconnect, id);
         numbers.peer_sent(inner.peer_sent());
         inner.disconnect(buffers)?;
-        recorder::emit(&DISCONNECTED, &numbers.connection(id).values());
+        numbers.emit(DataUnitEvent::AppDisconnected, id);
         Ok(())
     }
 
@@ -493,7 +496,7 @@ impl LiveConnection for TracedLiveConnection {
         scope::work_for(None);
         self.inner.await_disconnect(buffers)?;
         self.numbers.peer_sent(self.inner.peer_sent());
-        recorder::emit(&DISCONNECTED, &self.numbers.connection(self.id).values());
+        self.numbers.emit(DataUnitEvent::AppDisconnected, self.id);
         Ok(())
     }
 

@@ -6,20 +6,12 @@ use serde::{Deserialize, Serialize};
 use stackline_core::network::{ClockModel, Network};
 use stackline_core::time::Instant;
 use stackline_dissect::frame_locator::Began;
-use stackline_events::catalogue::rows::{NetFlow, NetSeen};
+use stackline_events::catalogue::families::{NetPacket, NetPacketEvent};
+use stackline_events::catalogue::rows::{NetDrop, NetEnqueue, NetFlow};
 use stackline_events::unit_ids::{self, EventStreamDirection};
-use stackline_events::{EventLogs, EventValue, Keyword};
+use stackline_events::{EventLog, EventLogs, EventValue};
 use stackline_net::{NetworkEvent, NetworkLocation, NetworkPacket};
 use stackline_runs::events::disk_sample::DiskSample;
-
-static ENQUEUE: Keyword = Keyword::new("NET_ENQUEUE");
-static DEQUEUE: Keyword = Keyword::new("NET_DEQUEUE");
-static MARK: Keyword = Keyword::new("NET_MARK");
-static DUPLICATE: Keyword = Keyword::new("NET_DUPLICATE");
-static AGAIN: Keyword = Keyword::new("NET_AGAIN");
-static DROP: Keyword = Keyword::new("NET_DROP");
-static DELIVER: Keyword = Keyword::new("NET_DELIVER");
-static FLOW: Keyword = Keyword::new("NET_FLOW");
 
 /// How instants of the network's time become times of events.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -109,7 +101,7 @@ impl NetworkEventLogs {
         }
         let Identity { flow, number, .. } = Identity::of(packet);
         let ends = names.ends(packet.from, packet.to);
-        let data = NetSeen {
+        let data = NetPacket {
             unit: range.unit.into(),
             stream: range.stream.into(),
             offset: range.offset.into(),
@@ -121,28 +113,27 @@ impl NetworkEventLogs {
             segments: packet.segments.count.into(),
             length: packet.bytes().into(),
         };
-        let reason;
-        let (keyword, more) = match what {
-            NetworkEvent::Enqueue(queued) => (&ENQUEUE, Some(queued.into())),
-            NetworkEvent::Dequeue => (&DEQUEUE, None),
-            NetworkEvent::Mark => (&MARK, None),
-            NetworkEvent::Duplicate => (&DUPLICATE, None),
-            NetworkEvent::Drop(why) => {
-                reason = why.to_string();
-                (&DROP, Some(EventValue::Text(&reason)))
+        let of_packet = |event: NetPacketEvent, log: &mut EventLog| event.write(&data, log, at_ns);
+        self.event_logs.write(node as usize, |log| match what {
+            NetworkEvent::Enqueue(queued) => NetEnqueue {
+                queued: queued.into(),
+                ..data.into()
             }
-            NetworkEvent::Deliver => (&DELIVER, None),
-        };
-        // All events begin with the same data; `NET_ENQUEUE` and `NET_DROP` have one value more.
-        let values = data.values();
-        let mut all = [more.unwrap_or_default(); 11];
-        all[..values.len()].copy_from_slice(&values);
-        let known = values.len() + usize::from(more.is_some());
-        self.event_logs
-            .push(node as usize, keyword.id(), at_ns, &all[..known]);
+            .write(log, at_ns),
+            NetworkEvent::Drop(why) => NetDrop {
+                reason: EventValue::Text(&why.to_string()),
+                ..data.into()
+            }
+            .write(log, at_ns),
+            NetworkEvent::Dequeue => of_packet(NetPacketEvent::NetDequeue, log),
+            NetworkEvent::Mark => of_packet(NetPacketEvent::NetMark, log),
+            NetworkEvent::Duplicate => of_packet(NetPacketEvent::NetDuplicate, log),
+            NetworkEvent::Deliver => of_packet(NetPacketEvent::NetDeliver, log),
+        });
         if range.repeated && matches!(what, NetworkEvent::Enqueue(_)) && node == packet.from.0 {
-            self.event_logs
-                .push(node as usize, AGAIN.id(), at_ns, &values);
+            self.event_logs.write(node as usize, |log| {
+                of_packet(NetPacketEvent::NetAgain, log)
+            });
         }
     }
 
@@ -155,12 +146,9 @@ impl NetworkEventLogs {
             responder: EventValue::Text(&responder),
             first_sequence: began.first_sequence.into(),
         };
-        self.event_logs.push(
-            node as usize,
-            FLOW.id(),
-            self.stamp.at_ns(node, at),
-            &data.values(),
-        );
+        let at_ns = self.stamp.at_ns(node, at);
+        self.event_logs
+            .write(node as usize, |log| data.write(log, at_ns));
     }
 
     /// Hands on the remaining events.
@@ -212,7 +200,7 @@ mod tests {
 
     /// The events that were kept, node by node.
     fn lines(kept: &MemoryEventLogs) -> Vec<String> {
-        let lines = |event_log: &stackline_events::EventLog| {
+        let lines = |event_log: &EventLog| {
             let mut table = EventTable::default();
             table.push_event_log(event_log);
             (0..table.len())

@@ -5,11 +5,8 @@ use crate::papers::host_messages::{ImpStatusReport, LineReport};
 use crate::run_trace::SimTraceLog;
 use stackline_core::network::Network;
 use stackline_core::time::{Duration, Instant};
+use stackline_events::EventValue;
 use stackline_events::catalogue::rows::{ImpLine, ImpReport};
-use stackline_events::{EventValue, Keyword};
-
-static IMP_REPORT: Keyword = Keyword::new("IMP_REPORT");
-static IMP_LINE: Keyword = Keyword::new("IMP_LINE");
 
 /// Writes the events, each from two successive reports.
 #[derive(Debug, Default)]
@@ -70,7 +67,7 @@ fn imp(
         reassembly_all: all.into(),
         through: through.into(),
     };
-    log.emit(host, at, &IMP_REPORT, &data.values());
+    log.emit(host, at, |log, at_ns| data.write(log, at_ns));
 }
 
 /// Emits the event of one line of an IMP: its counts between two reports.
@@ -98,5 +95,5 @@ fn line(
         duplicates: since(counts.duplicates, last.duplicates),
         downs: since(counts.downs, last.downs),
     };
-    log.emit(host, at, &IMP_LINE, &data.values());
+    log.emit(host, at, |log, at_ns| data.write(log, at_ns));
 }

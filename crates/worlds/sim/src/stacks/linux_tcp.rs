@@ -13,8 +13,8 @@ use stackline_core::catalogue::{
 use stackline_core::plan::Stack;
 use stackline_core::run_record::{SenderLimitTimes, TransportRecord};
 use stackline_core::time::{Duration, Instant};
+use stackline_events::EventValue;
 use stackline_events::catalogue::rows::{self, TcpRcvqFull, TcpRetransmit};
-use stackline_events::{EventValue, Keyword};
 use stackline_net::{EcnMarking, NetworkPacket};
 use stackline_proto::tcp::{
     self, Algorithm, Codepoint, PacketBuffers, Recovery, TcpConnection, TcpConnectionEvent,
@@ -154,11 +154,6 @@ pub(super) const TABLE: StackTable = StackTable {
     },
     ..StackTable::RELIABLE
 };
-
-static SEGMENT: Keyword = Keyword::new("TCP_SEGMENT");
-static RETRANSMIT: Keyword = Keyword::new("TCP_RETRANSMIT");
-static STATE: Keyword = Keyword::new("TCP_STATE");
-static FULL: Keyword = Keyword::new("TCP_RCVQ_FULL");
 
 /// The machine of one end of a connection.
 #[derive(Debug)]
@@ -308,7 +303,7 @@ impl SimLinuxTcpMachine {
                         offset: offset.into(),
                         bytes: bytes.into(),
                     };
-                    log.emit(host, now, &SEGMENT, &data.values());
+                    log.emit(host, now, |log, at_ns| data.write(log, at_ns));
                 }
                 TcpConnectionEvent::Again {
                     offset,
@@ -323,7 +318,7 @@ impl SimLinuxTcpMachine {
                         segments: 1.into(),
                         ..TcpRetransmit::default()
                     };
-                    log.emit(host, now, &RETRANSMIT, &data.values());
+                    log.emit(host, now, |log, at_ns| data.write(log, at_ns));
                 }
                 TcpConnectionEvent::State { offset, state } => {
                     let data = rows::TcpState {
@@ -332,7 +327,7 @@ impl SimLinuxTcpMachine {
                         state: EventValue::Text(state),
                         ..rows::TcpState::default()
                     };
-                    log.emit(host, now, &STATE, &data.values());
+                    log.emit(host, now, |log, at_ns| data.write(log, at_ns));
                 }
                 TcpConnectionEvent::Full { offset, queued } => {
                     let data = TcpRcvqFull {
@@ -341,7 +336,7 @@ impl SimLinuxTcpMachine {
                         queued: queued.into(),
                         ..TcpRcvqFull::default()
                     };
-                    log.emit(host, now, &FULL, &data.values());
+                    log.emit(host, now, |log, at_ns| data.write(log, at_ns));
                 }
             }
         }

@@ -15,15 +15,13 @@ use stackline_core::plan;
 use stackline_core::procedure::PairSide;
 use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant;
-use stackline_events::Keyword;
+use stackline_events::catalogue::families::ConnectionReportEvent;
 use stackline_net::NetworkPacket;
 use stackline_proto::tcp::{TcpFacts, TcpFlags, TcpState};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::rc::Rc;
-
-static INFO: Keyword = Keyword::new("TCP_INFO");
 
 /// Ports of initiators: the first, and how many there are.
 const EPHEMERAL: (u32, u32) = (32_768, 28_232);
@@ -375,7 +373,7 @@ impl SimTcpEnd {
         let reports = changed || now.in_flight + now.unsent + now.waiting > 0;
         if reports {
             log.info(
-                &INFO,
+                ConnectionReportEvent::TcpInfo,
                 self.wire.pair,
                 self.side,
                 at,

@@ -55,7 +55,7 @@ proptest! {
         for exchange in path.finish() {
             let _ = account_time(&exchange);
             let known = crate::exchange_events::ExchangeContext::default();
-            crate::exchange_events::emit_exchange(&exchange, &known, &names, &mut |_, _, _, _| ());
+            crate::exchange_events::emit_exchange(&exchange, &known, &names, &mut |_| ());
         }
     }
 }

@@ -12,15 +12,13 @@ use crate::run_state::SimRunState;
 use crate::run_trace::SimTraceLog;
 use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant;
-use stackline_events::Keyword;
+use stackline_events::catalogue::families::ConnectionReportEvent;
 use stackline_net::NetworkPacket;
 use stackline_proto::blast::event_tracer::BlastTracer;
 use stackline_proto::blast::{
     BlastArrival, BlastConnection, BlastFailure as Broken, BlastOptions, BlastOutput, BlastState,
 };
 use std::rc::Rc;
-
-static INFO: Keyword = Keyword::new("BLAST_INFO");
 
 /// Data units that are to be sent and were not handed to the machine yet. They are handed over only as the machine can send them in
 /// whole blasts, so that at a time limit the rest is not sent.
@@ -199,7 +197,14 @@ impl packet_end::PacketEndMachine for SimBlastMachine {
         let records =
             self.spent.is_busy() || now.0.acked_bytes != before.0.acked_bytes || now.1 != before.1;
         if records {
-            log.info(&INFO, wire.pair, wire.side, at, &before.0, &now.0);
+            log.info(
+                ConnectionReportEvent::BlastInfo,
+                wire.pair,
+                wire.side,
+                at,
+                &before.0,
+                &now.0,
+            );
         }
         records
     }

@@ -9,8 +9,8 @@ use crate::run_state::SimRunState;
 use crate::run_trace::SimTraceLog;
 use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant;
-use stackline_events::catalogue::rows::IkpSend;
-use stackline_events::{EventValue, Keyword};
+use stackline_events::EventValue;
+use stackline_events::catalogue::families::{ProtocolStep, ProtocolStepEvent};
 use stackline_net::NetworkPacket;
 use stackline_proto::blast::BlastPacketKind;
 use stackline_proto::blast::event_tracer::{BlastEvent, BlastTracer};
@@ -51,10 +51,6 @@ pub(super) struct SimIkpMachine {
     tracer: Option<BlastTracer>,
 }
 
-static SEND: Keyword = Keyword::new("IKP_SEND");
-static RETRANSMIT: Keyword = Keyword::new("IKP_RETRANSMIT");
-static PENDING: Keyword = Keyword::new("IKP_PENDING");
-
 impl SimIkpMachine {
     pub(super) const fn new(role: SimIkpRole) -> Self {
         Self {
@@ -70,7 +66,7 @@ impl SimIkpMachine {
 
     /// Records the events for an output of the machine.
     fn emit(&mut self, log: &SimTraceLog, now: Instant, wire: &PacketWire, output: &IkpOutput) {
-        let (header, keyword, cause) = match output {
+        let (header, step, cause) = match output {
             IkpOutput::Run(run) => {
                 // The positions of a move are in a memory segment, not in a stream.
                 let emit = |event: BlastEvent| {
@@ -87,13 +83,13 @@ impl SimIkpMachine {
                 return self.tracer.get_or_insert_default().run(run.packets(), emit);
             }
             IkpOutput::Control(header, _) if header.kind == BlastPacketKind::Pending => {
-                (header, &PENDING, "asked")
+                (header, ProtocolStepEvent::IkpPending, "asked")
             }
             IkpOutput::Control(..) => return,
             IkpOutput::Message(header) if self.last.replace(header.blast) == Some(header.blast) => {
                 (
                     header,
-                    &RETRANSMIT,
+                    ProtocolStepEvent::IkpRetransmit,
                     if header.kind == BlastPacketKind::Send {
                         "timeout"
                     } else {
@@ -103,7 +99,7 @@ impl SimIkpMachine {
             }
             IkpOutput::Message(header) => (
                 header,
-                &SEND,
+                ProtocolStepEvent::IkpSend,
                 if header.kind == BlastPacketKind::Send {
                     "call"
                 } else {
@@ -112,13 +108,13 @@ impl SimIkpMachine {
             ),
         };
         let (stream, host) = log.stream(wire.pair, wire.side);
-        let data = IkpSend {
+        let data = ProtocolStep {
             stream: stream.into(),
             bytes: header.length.into(),
             cause: EventValue::Text(cause),
-            ..IkpSend::default()
+            ..ProtocolStep::default()
         };
-        log.emit(host, now, keyword, &data.values());
+        log.emit(host, now, |log, at_ns| step.write(&data, log, at_ns));
     }
 }
 

@@ -10,7 +10,7 @@ use crate::stacks::pair::SimPairRoute;
 use stackline_core::procedure::PairSide;
 use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant;
-use stackline_events::Keyword;
+use stackline_events::catalogue::families::ConnectionReportEvent;
 use stackline_net::{EcnMarking, NetworkPacket, NodeIndex, SegmentSizes};
 use stackline_proto::papers::imp::ImpDeliveryFailure;
 use stackline_proto::papers::ncp::{
@@ -20,8 +20,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
-
-static INFO: Keyword = Keyword::new("TCP_INFO");
 
 /// The IPv4 protocol number for experiments (RFC 3692), with which captures show NCP messages.
 const PROTOCOL: u8 = 253;
@@ -136,7 +134,14 @@ impl SimNcpEnd {
         .sum::<u64>();
         let reports = waits > 0 || now.acked_bytes != before.acked_bytes;
         if reports {
-            log.info(&INFO, self.pair, self.side, at, &before, &now);
+            log.info(
+                ConnectionReportEvent::TcpInfo,
+                self.pair,
+                self.side,
+                at,
+                &before,
+                &now,
+            );
         }
         reports
     }

@@ -17,7 +17,7 @@ use quinn_proto::{
 use stackline_core::procedure::PairSide;
 use stackline_core::run_record::TransportRecord;
 use stackline_core::time::{Duration, Instant};
-use stackline_events::Keyword;
+use stackline_events::catalogue::families::ConnectionReportEvent;
 use stackline_events::catalogue::rows::QuicLost;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -71,9 +71,6 @@ pub(crate) struct SimQuicEnd {
 
 /// After this many round trips without an acknowledgement, a lost packet counts as found by a timer.
 const SILENT: f64 = 1.5;
-
-static LOST: Keyword = Keyword::new("QUIC_LOST");
-static INFO: Keyword = Keyword::new("QUIC_INFO");
 
 /// The changing state of an end.
 struct SimQuicEndState {
@@ -208,7 +205,7 @@ impl SimQuicEnd {
                 bytes: each.into(),
                 ..QuicLost::default()
             };
-            log.emit(host, now, &LOST, &data.values());
+            log.emit(host, now, |log, at_ns| data.write(log, at_ns));
         }
     }
 
@@ -274,7 +271,14 @@ impl SimQuicEnd {
         let (before, moved_before) = std::mem::replace(&mut inner.looked, (now, moved));
         let reports = inner.spent.is_busy() || moved != moved_before;
         if reports {
-            log.info(&INFO, self.pair(), self.place.side, at, &before, &now);
+            log.info(
+                ConnectionReportEvent::QuicInfo,
+                self.pair(),
+                self.place.side,
+                at,
+                &before,
+                &now,
+            );
         }
         reports
     }
