@@ -269,6 +269,33 @@ fn comments_stand_above_what_they_are_about() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
+/// Whether code adds an event to a table under a keyword that stands there as a text.
+fn pushes_a_keyword(code: &str) -> bool {
+    code.split(".push(\"").skip(1).any(|argument| {
+        let keyword = argument.split_once("\",").map(|(text, _)| text);
+        keyword.is_some_and(|text| text.bytes().all(|b| b.is_ascii_uppercase() || b == b'_'))
+    })
+}
+
+/// An event is a row of the catalogue, or of one of its families, with named fields: nobody puts a keyword beside values. `runs` carries
+/// events that others have written.
+#[test]
+fn events_are_emitted_as_rows_of_the_catalogue() {
+    let mut found = Vec::new();
+    for source in SOURCES.iter().filter(|source| source.of_crate != "events") {
+        let lines = source.lines.iter().map(|line| line.trim());
+        let code: String = lines.filter(|line| !line.starts_with("//")).collect();
+        let doors = ["Keyword::new(", "event!(", "keyword::intern("];
+        let door = doors.iter().find(|door| code.contains(**door));
+        let carries = source.of_crate == "runs" && door == Some(&"keyword::intern(");
+        let is_for_tests = source.path.iter().any(|part| part == "testing");
+        if (door.is_some() && !carries) || (pushes_a_keyword(&code) && !is_for_tests) {
+            found.push(format!("{} emits by a keyword", source.path.display()));
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
 #[test]
 fn words_are_the_fields() {
     let mut found = Vec::new();
