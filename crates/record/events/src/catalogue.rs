@@ -78,7 +78,7 @@ pub fn find(keyword: &str) -> Option<&'static CatalogueEntry> {
 
 /// All keywords: those of measurements and traces, and those of the block server.
 pub fn all_entries() -> impl Iterator<Item = &'static CatalogueEntry> {
-    ENTRIES.iter().chain(&block_rows::BLOCK_ENTRIES)
+    ENTRIES.iter().chain(block_rows::BLOCK_ENTRIES)
 }
 
 /// What an event says about the fate of data. For keywords that are not in the catalogue it follows from their names.
