@@ -39,8 +39,8 @@ fuzz_target!(|bytes: &[u8]| {
     }
     let _ = netlogger::recognise(bytes);
     let _ = access::read(bytes);
-    if let Ok(survey) = Survey::of(bytes, "a", None) {
-        let plan = CapturePlan::of(&[survey], &BTreeMap::new());
+    if let Ok(survey) = Survey::read(bytes, "a", None) {
+        let plan = CapturePlan::from_surveys(&[survey], &BTreeMap::new());
         let known = StreamRegistry::new(BTreeMap::new(), 0);
         if let Ok(mut reader) = CaptureEventReader::open(
             vec![Box::new(bytes)],

@@ -210,7 +210,7 @@ impl<'i> Assembler<'i> {
         };
         for row in 0..table.len() {
             let role = *here.roles[table.keyword[row] as usize]
-                .get_or_insert_with(|| KeywordRole::of(table.keyword(row)));
+                .get_or_insert_with(|| KeywordRole::from_keyword(table.keyword(row)));
             let at_ns = self.reference_ns(table, row, &mut here);
             self.until_ns = self.until_ns.max(at_ns);
             let number = first_row.unwrap_or(0).saturating_add(row as u32);

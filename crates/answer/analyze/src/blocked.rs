@@ -117,7 +117,7 @@ pub fn measure_concurrency(blocked: &[Blocked]) -> Option<ConcurrentBlocking> {
 /// The blocked intervals of every group that has at least `LEAST_GAPS` gaps between arrivals.
 #[must_use]
 pub fn blocked(lifelines: &Lifelines) -> Vec<Blocked> {
-    let senders = Senders::of(lifelines);
+    let senders = Senders::from_lifelines(lifelines);
     let mut transits: Vec<Vec<(u64, u64)>> = vec![Vec::new(); lifelines.groups.len()];
     for line in &lifelines.lines {
         let (Some(sent), Some(received)) = (

@@ -77,7 +77,7 @@ pub fn find_captured_connections(events: &EventTable) -> Vec<CapturedConnection>
         let keyword = events.names.find(keyword);
         (0..events.len()).filter(move |row| Some(events.keyword[*row]) == keyword)
     };
-    let transfers = ConnectionTransfers::of(events, rows_of("TCP_TRANSFER"));
+    let transfers = ConnectionTransfers::from_events(events, rows_of("TCP_TRANSFER"));
     let rows = rows_of("TCP_CONNECTION");
     let mut found: Vec<CapturedConnection> = rows
         .map(|row| connection(events, row, &transfers))
@@ -92,7 +92,7 @@ pub(crate) struct ConnectionTransfers<'e> {
 }
 
 impl<'e> ConnectionTransfers<'e> {
-    pub(crate) fn of(events: &'e EventTable, rows: impl Iterator<Item = usize>) -> Self {
+    pub(crate) fn from_events(events: &'e EventTable, rows: impl Iterator<Item = usize>) -> Self {
         let flow = |row: &usize| events.number(*row, 0).map(|stream| stream >> 1);
         let rows = rows.filter_map(|row| Some(((events.host(row), flow(&row)?), row)));
         Self {
@@ -109,7 +109,7 @@ struct EventFields<'e> {
 }
 
 impl<'e> EventFields<'e> {
-    fn of(events: &'e EventTable, row: usize, keyword: &str) -> Self {
+    fn new(events: &'e EventTable, row: usize, keyword: &str) -> Self {
         Self {
             events,
             row,
@@ -153,11 +153,11 @@ pub(crate) fn connection(
     row: usize,
     transfers: &ConnectionTransfers<'_>,
 ) -> CapturedConnection {
-    let of = EventFields::of(events, row, "TCP_CONNECTION");
+    let of = EventFields::new(events, row, "TCP_CONNECTION");
     let host = events.host(row);
     let flow = of.number("stream").map_or(0, |stream| (stream >> 1) as i64);
     let row = transfers.rows.get(&(host, flow));
-    let transfer = row.map(|row| EventFields::of(events, *row, "TCP_TRANSFER"));
+    let transfer = row.map(|row| EventFields::new(events, *row, "TCP_TRANSFER"));
     let pair = |there: &str, back: &str| {
         let transfer = transfer.as_ref();
         transfer.map_or([0, 0], |transfer| transfer.pair(there, back))

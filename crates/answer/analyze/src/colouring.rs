@@ -36,7 +36,7 @@ const RULES: [LineColouringRule; 4] = [
 impl Colouring {
     /// The colouring of these lines.
     #[must_use]
-    pub fn of(lifelines: &Lifelines, index: &Index) -> Self {
+    pub fn from_lifelines(lifelines: &Lifelines, index: &Index) -> Self {
         let named = |(by, name): &LineColouringRule| {
             let names = lifelines
                 .lines
@@ -167,7 +167,7 @@ mod tests {
                 &unit,
             );
         }
-        Colouring::of(
+        Colouring::from_lifelines(
             &lifelines(&table, None, &LifelineOptions::default()),
             &Index::default(),
         )

@@ -80,7 +80,7 @@ impl MetricComparison {
 }
 
 impl Label {
-    fn of(summary: &Summary) -> Self {
+    fn from_summary(summary: &Summary) -> Self {
         Self {
             text: summary.text.clone(),
             part: summary.part.clone(),
@@ -189,8 +189,8 @@ fn take<'s>(from: &mut [Option<&'s Summary>], like: &Summary) -> Option<&'s Summ
 
 fn alone(a: Option<&Summary>, b: Option<&Summary>) -> MeasurementComparison {
     MeasurementComparison {
-        a: a.map(Label::of),
-        b: b.map(Label::of),
+        a: a.map(Label::from_summary),
+        b: b.map(Label::from_summary),
         pairing: Pairing::Alone,
         metrics: vec![],
         unlike_placement: None,
@@ -202,8 +202,8 @@ fn pair(a: &Summary, b: &Summary, pairing: Pairing) -> MeasurementComparison {
     let metric = |metric: RunMetric| compare_values(metric, a.values(metric), b.values(metric));
     let metrics = RunMetric::ALL.into_iter().filter_map(metric).collect();
     MeasurementComparison {
-        a: Some(Label::of(a)),
-        b: Some(Label::of(b)),
+        a: Some(Label::from_summary(a)),
+        b: Some(Label::from_summary(b)),
         pairing,
         metrics,
         unlike_placement: unlike_placement(a.core_sharing, b.core_sharing),

@@ -23,7 +23,7 @@ struct RunWorkTotals {
 }
 
 impl RunWorkTotals {
-    fn of(runs: &[GroupRun<'_>], work: Option<RepeatedWork>) -> Self {
+    fn from_runs(runs: &[GroupRun<'_>], work: Option<RepeatedWork>) -> Self {
         let gb = to_f64(runs.iter().map(GroupRun::bytes).sum()) / 1e9;
         let times = work.map_or(0, |work| runs.iter().map(|run| run.times(work)).sum());
         Self {
@@ -40,7 +40,7 @@ pub(crate) fn costs(
     summary: &mut Summary,
     runs: &[GroupRun<'_>],
 ) {
-    let done = RunWorkTotals::of(runs, summary.rate_of);
+    let done = RunWorkTotals::from_runs(runs, summary.rate_of);
     let (initiator, responder) = (
         summary.initiator.usage.cpu_s(),
         summary.responder.usage.cpu_s(),

@@ -180,7 +180,7 @@ pub fn of_events(events: &EventTable) -> Vec<Finding> {
 /// for in the first.
 #[must_use]
 pub fn diagnose_each(inputs: &[AnalysisInput<'_>]) -> Vec<Finding> {
-    let logs: Vec<FindingEventLog<'_>> = inputs.iter().map(FindingEventLog::of).collect();
+    let logs: Vec<FindingEventLog<'_>> = inputs.iter().map(FindingEventLog::from_input).collect();
     let of_run = |find: &Find| {
         if let Find::Run(find) = find {
             find(logs.first()?)
@@ -191,11 +191,11 @@ pub fn diagnose_each(inputs: &[AnalysisInput<'_>]) -> Vec<Finding> {
     let mut findings: Vec<Finding> = finds().filter_map(of_run).collect();
     let whole = findings.iter().any(|finding| finding.share >= LEAST);
     let indices = |log: &FindingEventLog<'_>| 0..log.input.plan.measurements.len();
-    let measurements = logs
-        .iter()
-        .flat_map(|log| indices(log).filter_map(move |index| FindingMeasurement::of(log, index)));
-    for found in
-        measurements.map(|measurement| of_measurement(&mut FindingContext::of(measurement)))
+    let measurements = logs.iter().flat_map(|log| {
+        indices(log).filter_map(move |index| FindingMeasurement::from_log(log, index))
+    });
+    for found in measurements
+        .map(|measurement| of_measurement(&mut FindingContext::from_measurement(measurement)))
     {
         // What is wrong with the whole run says more than that nothing is wrong with a part of it.
         findings.extend(
@@ -211,16 +211,16 @@ pub fn diagnose_each(inputs: &[AnalysisInput<'_>]) -> Vec<Finding> {
 /// Whether nothing was measured, and events follow units over hosts and back.
 #[must_use]
 pub fn is_session(input: &AnalysisInput<'_>) -> bool {
-    input.plan.measurements.is_empty() && FindingEventLog::of(input).session().is_some()
+    input.plan.measurements.is_empty() && FindingEventLog::from_input(input).session().is_some()
 }
 
 /// What could cost time by the specification, measurement by measurement.
 #[must_use]
 pub fn suspects(input: &AnalysisInput<'_>) -> Vec<Suspect> {
-    let log = FindingEventLog::of(input);
+    let log = FindingEventLog::from_input(input);
     let measurements = 0..input.plan.measurements.len();
     measurements
-        .filter_map(|index| FindingMeasurement::of(&log, index))
+        .filter_map(|index| FindingMeasurement::from_log(&log, index))
         .flat_map(|one| suspects::find_suspects(&one))
         .collect()
 }

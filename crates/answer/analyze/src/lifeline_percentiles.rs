@@ -28,7 +28,7 @@ pub struct TimeSpread {
 impl TimeSpread {
     /// Computes the figures; it reorders the values. `None` without values.
     #[must_use]
-    pub fn of(values: &mut [i64]) -> Option<Self> {
+    pub fn from_values(values: &mut [i64]) -> Option<Self> {
         let n = values.len();
         let (min_ns, max_ns) = (*values.iter().min()?, *values.iter().max()?);
         let sum: i128 = values.iter().map(|value| i128::from(*value)).sum();
@@ -97,11 +97,11 @@ mod tests {
                     .all(|(ours, theirs)| (ours - theirs).abs() < 1e-9),
                 "{values:?}: {ours:?}"
             );
-            let spread = TimeSpread::of(&mut values).unwrap();
+            let spread = TimeSpread::from_values(&mut values).unwrap();
             assert_eq!([spread.median_ns, spread.p90_ns, spread.p99_ns], ours);
         }
         assert_eq!(
-            (continuous(&mut [], 0.5), TimeSpread::of(&mut [])),
+            (continuous(&mut [], 0.5), TimeSpread::from_values(&mut [])),
             (None, None)
         );
     }
@@ -131,7 +131,7 @@ mod tests {
                 let (low, high) = (sorted[rank as usize] as f64, sorted[rank.ceil() as usize] as f64);
                 low + (high - low) * rank.fract()
             };
-            let spread = TimeSpread::of(&mut values).unwrap();
+            let spread = TimeSpread::from_values(&mut values).unwrap();
             for (fast, slow) in [(spread.median_ns, slow(0.5)), (spread.p90_ns, slow(0.9)), (spread.p99_ns, slow(0.99))] {
                 prop_assert!((fast - slow).abs() < 1e-6, "{fast} {slow}");
             }

@@ -88,7 +88,11 @@ pub struct LifelineTotalSpread {
 impl LifelineStatistics {
     /// Computes all statistics. `index` is that of the run's events, for clocks and flows.
     #[must_use]
-    pub fn of(lifelines: &Lifelines, index: Option<&Index>, request: LifelineQuery) -> Self {
+    pub fn from_lifelines(
+        lifelines: &Lifelines,
+        index: Option<&Index>,
+        request: LifelineQuery,
+    ) -> Self {
         let groups = (0..lifelines.groups.len() as u32)
             .map(Some)
             .filter(|_| request.grouped);
@@ -125,7 +129,7 @@ impl LifelineStatistics {
 }
 
 fn by_stage(lifelines: &Lifelines) -> Option<ByStage> {
-    let stages = Stages::of(lifelines);
+    let stages = Stages::from_lifelines(lifelines);
     let points = stages.points(lifelines)?;
     Some(ByStage {
         segments: stage_segments(lifelines, &stages, &points),

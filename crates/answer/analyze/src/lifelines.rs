@@ -20,8 +20,8 @@ pub enum Id {
 impl Id {
     /// Reads an id from a text: a number if the text is one.
     #[must_use]
-    pub fn of(text: &str) -> Self {
-        EventValue::of(text)
+    pub fn parse(text: &str) -> Self {
+        EventValue::parse(text)
             .number()
             .map_or_else(|| Self::Text(text.into()), Self::Number)
     }
@@ -67,7 +67,7 @@ impl Serialize for Id {
 
 impl<'de> Deserialize<'de> for Id {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(|text| Self::of(&text))
+        String::deserialize(deserializer).map(|text| Self::parse(&text))
     }
 }
 

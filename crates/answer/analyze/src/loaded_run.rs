@@ -44,7 +44,7 @@ impl LoadedRun {
         let run = StoredRun::open_events(path)?;
         let known = read_index(&run.path)?;
         let index = known.clone().unwrap_or_default();
-        let (events, part) = match EventExcerpt::of(&run.path, &index, most_events as u64)? {
+        let (events, part) = match EventExcerpt::select(&run.path, &index, most_events as u64)? {
             None => (read_run(&run.path)?, None),
             Some(excerpt) => {
                 let mut events = EventTable::default();

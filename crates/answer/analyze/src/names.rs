@@ -430,7 +430,7 @@ mod tests {
     #[test]
     fn every_keyword_on_a_path_has_a_name() {
         for entry in stackline_events::catalogue::ENTRIES {
-            let role = crate::assemble::roles::KeywordRole::of(entry.keyword);
+            let role = crate::assemble::roles::KeywordRole::from_keyword(entry.keyword);
             if role.class == crate::assemble::roles::EventClass::OnPath {
                 assert_ne!(step(entry.keyword), TransitStep::Other, "{}", entry.keyword);
             }

@@ -113,12 +113,12 @@ impl Rules {
         let roles: Vec<KeywordRole> = lifelines
             .points
             .iter()
-            .map(|point| KeywordRole::of(&point.keyword))
+            .map(|point| KeywordRole::from_keyword(&point.keyword))
             .collect();
         let beside = lifelines
             .marked
             .iter()
-            .map(|point| KeywordRole::of(&point.keyword).class)
+            .map(|point| KeywordRole::from_keyword(&point.keyword).class)
             .collect();
         let hosts = numbered_hosts(lifelines);
         let (met, followers) = counted(lifelines);

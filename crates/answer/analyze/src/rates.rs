@@ -63,8 +63,8 @@ pub struct Bursts {
 /// The throughput of every group. `bytes` is the size of units whose events do not say it.
 #[must_use]
 pub fn rates(lifelines: &Lifelines, index: Option<&Index>, bytes: Option<u64>) -> Vec<Rates> {
-    let senders = Senders::of(lifelines);
-    let calls = CallPoints::of(lifelines);
+    let senders = Senders::from_lifelines(lifelines);
+    let calls = CallPoints::from_lifelines(lifelines);
     let mut moments: BTreeMap<(u32, bool, TransferSide, RateRunKey), Vec<UnitObservation>> =
         BTreeMap::new();
     for line in lifelines
@@ -139,7 +139,7 @@ struct CallPoints<'m> {
 }
 
 impl<'m> CallPoints<'m> {
-    fn of(lifelines: &'m Lifelines) -> Self {
+    fn from_lifelines(lifelines: &'m Lifelines) -> Self {
         let own = |keyword: &str| {
             matches!(
                 keyword,
@@ -210,7 +210,7 @@ pub(crate) struct Senders {
 impl Senders {
     /// Finds the points: for stackline's own units, APP_SEND and APP_REPLY; for other units that arrived, the last point that is on a
     /// different host from the last of all.
-    pub(crate) fn of(lifelines: &Lifelines) -> Self {
+    pub(crate) fn from_lifelines(lifelines: &Lifelines) -> Self {
         let own = |keyword: &str| matches!(keyword, "APP_SEND" | "APP_REPLY");
         let mut points: BTreeSet<u32> = (0_u32..)
             .zip(&lifelines.points)

@@ -106,7 +106,7 @@ fn finished(
         let negative = stretch.ns.iter().filter(|ns| **ns < 0).count() as u64;
         let host = |point: u32| points[point as usize].host.as_str();
         let clock_error_ns = clock_error(index, host(stretch.from), host(stretch.to));
-        let ns = TimeSpread::of(&mut stretch.ns)?;
+        let ns = TimeSpread::from_values(&mut stretch.ns)?;
         let group = grouped.then_some(stretch.group);
         let (from, to, connections) = (stretch.from, stretch.to, stretch.connections);
         Some(LifelineSegment {
@@ -142,7 +142,7 @@ pub fn measure_reach_times(lifelines: &Lifelines, grouped: bool) -> Vec<Reached>
     let mut keys: Vec<(u32, u32)> = times.keys().copied().collect();
     keys.sort_unstable();
     let reached = |(group, point): (u32, u32)| {
-        let ns = TimeSpread::of(times.get_mut(&(group, point))?)?;
+        let ns = TimeSpread::from_values(times.get_mut(&(group, point))?)?;
         Some(Reached {
             point,
             group: grouped.then_some(group),
@@ -166,7 +166,7 @@ pub fn measure_total_times(lifelines: &Lifelines, group: Option<u32>) -> Option<
         .filter(of)
         .map(|line| lifeline_duration_ns(lifelines, line))
         .collect();
-    TimeSpread::of(&mut times)
+    TimeSpread::from_values(&mut times)
 }
 
 /// The time from the first to the last point of a line, ns; 0 with fewer than two points.
@@ -239,7 +239,7 @@ fn collect(
     of: impl Fn(&Lifeline) -> bool,
 ) -> Vec<SegmentTimes> {
     const UNWANTED: usize = usize::MAX;
-    let again = SentAgain::of(lifelines);
+    let again = SentAgain::from_lifelines(lifelines);
     let mut found: Vec<SegmentTimes> = Vec::new();
     let mut places: HashMap<(u32, u32, bool, u32, bool), usize> = HashMap::new();
     // A cache by point: where the last line went on to, and the place of that segment; most often the next line goes there too.
@@ -305,7 +305,7 @@ struct SentAgain<'l> {
 }
 
 impl<'l> SentAgain<'l> {
-    fn of(lifelines: &'l Lifelines) -> Self {
+    fn from_lifelines(lifelines: &'l Lifelines) -> Self {
         let layer = |point: &LifelinePoint| catalogue::find(&point.keyword).map(|it| it.layer);
         let is = |wanted| {
             let points = lifelines.points.iter();

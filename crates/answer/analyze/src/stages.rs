@@ -26,7 +26,7 @@ pub struct Stages {
 impl Stages {
     /// The stages of these lines.
     #[must_use]
-    pub fn of(lifelines: &Lifelines) -> Self {
+    pub fn from_lifelines(lifelines: &Lifelines) -> Self {
         let depths = depths(lifelines);
         let mut numbers: BTreeMap<(&str, &str, u32), u32> = BTreeMap::new();
         let mut of: Vec<u32> = Vec::with_capacity(depths.len());
@@ -229,7 +229,7 @@ mod tests {
     use stackline_events::{EventTable, EventValue};
 
     /// A table of units, each with its way: a keyword, host and place each.
-    fn of(paths: &[&[&str]]) -> Lifelines {
+    fn lifelines_of(paths: &[&[&str]]) -> Lifelines {
         let mut table = EventTable::default();
         for (unit, path) in paths.iter().enumerate() {
             for (step, point) in path.iter().enumerate() {
@@ -243,7 +243,7 @@ mod tests {
     }
 
     fn rows(lifelines: &Lifelines) -> Vec<String> {
-        let stages = Stages::of(lifelines);
+        let stages = Stages::from_lifelines(lifelines);
         stages
             .names
             .iter()
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn copies_on_several_hosts_are_one_row_and_queues_in_a_row_are_not() {
-        let lifelines = of(&[
+        let lifelines = lifelines_of(&[
             &["SEND a", "QUEUE a", "QUEUE s", "RECEIVED c"],
             &["SEND b", "QUEUE b", "QUEUE s", "RECEIVED c"],
             &["SEND a", "QUEUE a", "QUEUE s", "RECEIVED d"],
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_longer_path_keeps_its_order() {
-        let lifelines = of(&[
+        let lifelines = lifelines_of(&[
             &["SEND a", "QUEUE a", "QUEUE r", "QUEUE s", "RECEIVED c"],
             &["SEND b", "QUEUE b", "QUEUE s", "RECEIVED c"],
             &["SEND b", "QUEUE b", "RECEIVED d"],
@@ -283,7 +283,7 @@ mod tests {
             ]
         );
         // On every line each row is above the one before.
-        let stages = Stages::of(&lifelines);
+        let stages = Stages::from_lifelines(&lifelines);
         for line in &lifelines.lines {
             let rows = lifelines
                 .passages_of(line)

@@ -45,10 +45,10 @@ impl SampleStatistics {
         let squares: f64 = sorted.iter().map(|value| (value - mean).powi(2)).sum();
         let sd = (n > 1).then(|| (squares / to_f64(n as u64 - 1)).sqrt());
         let percentile = |p| between(&sorted, p);
-        Some(Self::of(n as u64, mean, sd, [min, max], percentile))
+        Some(Self::new(n as u64, mean, sd, [min, max], percentile))
     }
 
-    fn of(
+    fn new(
         n: u64,
         mean: f64,
         sd: Option<f64>,
@@ -82,7 +82,7 @@ impl SampleStatistics {
         let mean = (to_f64(histogram.sum) / to_f64(n.max(1)) * scale).clamp(min, max);
         let sd = (n > 1).then(|| deviation(histogram, n) * scale);
         let percentile = |p| to_f64(value_at_rank(histogram, n, p).clamp(least, largest)) * scale;
-        Some(Self::of(n, mean, sd, [min, max], percentile))
+        Some(Self::new(n, mean, sd, [min, max], percentile))
     }
 
     /// Statistics of the histograms of several runs. Calls within one run are not independent of each other, so with two runs or more

@@ -165,7 +165,7 @@ fn figures(summary: &mut Summary, runs: &[GroupRun<'_>]) {
     summary.main = values.main();
     let main = values
         .main()
-        .and_then(|metric| SampleStatistics::from_values(values.of(metric)));
+        .and_then(|metric| SampleStatistics::from_values(values.values_of(metric)));
     summary.normalised_sd = main.and_then(|statistics| statistics.normalised_sd());
     summary.run_values = values;
 }

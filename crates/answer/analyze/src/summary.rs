@@ -99,7 +99,7 @@ pub struct RunValues {
 impl RunValues {
     /// The values of a metric.
     #[must_use]
-    pub fn of(&self, metric: RunMetric) -> &[f64] {
+    pub fn values_of(&self, metric: RunMetric) -> &[f64] {
         match metric {
             RunMetric::Throughput => &self.throughput_bit_s,
             RunMetric::Response => &self.response_s,
@@ -114,7 +114,7 @@ impl RunValues {
     pub fn main(&self) -> Option<RunMetric> {
         RunMetric::MAIN
             .into_iter()
-            .find(|metric| !self.of(*metric).is_empty())
+            .find(|metric| !self.values_of(*metric).is_empty())
     }
 }
 
@@ -402,7 +402,7 @@ impl Summary {
         if other_work {
             &[]
         } else {
-            self.run_values.of(metric)
+            self.run_values.values_of(metric)
         }
     }
 }

@@ -141,8 +141,8 @@ fn cpu_s() -> [f64; 2] {
 fn ours(path: &Path) -> (f64, u64) {
     let open = || File::open(path).unwrap();
     let before = cpu_s()[0];
-    let plan = CapturePlan::of(
-        &[Survey::of(open(), "bench.pcap", None).unwrap()],
+    let plan = CapturePlan::from_surveys(
+        &[Survey::read(open(), "bench.pcap", None).unwrap()],
         &BTreeMap::new(),
     );
     let surveyed = cpu_s()[0];

@@ -131,7 +131,7 @@ fn take(
         format!("{field}={value}")
     });
     let data: Vec<String> = std::iter::once(unit.to_owned()).chain(rest).collect();
-    let values: Vec<EventValue<'_>> = data.iter().map(|field| EventValue::of(field)).collect();
+    let values: Vec<EventValue<'_>> = data.iter().map(|field| EventValue::parse(field)).collect();
     imported.table.push(&keyword, host, at_ns, &values);
     Ok(())
 }

@@ -173,7 +173,8 @@ fn import_ours(span: &OtlpSpan, host: &str, imported: &mut Imported) {
             }
             data[field] = value;
         }
-        let values: Vec<EventValue<'_>> = data.iter().map(|field| EventValue::of(field)).collect();
+        let values: Vec<EventValue<'_>> =
+            data.iter().map(|field| EventValue::parse(field)).collect();
         imported
             .table
             .push(&event.name, host, event.time_unix_nano, &values);
@@ -243,7 +244,8 @@ fn import_span(
             .chain([span_name.clone()])
             .chain(named)
             .collect();
-        let values: Vec<EventValue<'_>> = data.iter().map(|field| EventValue::of(field)).collect();
+        let values: Vec<EventValue<'_>> =
+            data.iter().map(|field| EventValue::parse(field)).collect();
         imported.table.push(&keyword, host, at_ns, &values);
     };
     put(

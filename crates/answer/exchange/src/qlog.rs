@@ -84,7 +84,7 @@ fn read_document(
         .as_array()
         .ok_or_else(|| Error::new("this is not qlog", "it has no traces"))?;
     for trace in traces {
-        let mut reader = QlogTraceReader::of(trace, host, contents);
+        let mut reader = QlogTraceReader::from_trace(trace, host, contents);
         for event in trace["events"].as_array().into_iter().flatten() {
             reader.read_event(event, &mut into.imported);
         }
@@ -108,7 +108,7 @@ fn read_sequence<'b>(
             "its first record has neither qlog_version nor file_schema",
         ));
     }
-    let mut reader = QlogTraceReader::of(&header["trace"], host, contents);
+    let mut reader = QlogTraceReader::from_trace(&header["trace"], host, contents);
     for record in records {
         match serde_json::from_slice(record) {
             Ok(event) => reader.read_event(&event, &mut into.imported),
@@ -155,7 +155,7 @@ struct QlogTraceReader {
 }
 
 impl QlogTraceReader {
-    fn of(trace: &Json, host: Option<&str>, contents: bool) -> Self {
+    fn from_trace(trace: &Json, host: Option<&str>, contents: bool) -> Self {
         let common = &trace["common_fields"];
         let columns: Vec<String> = trace["event_fields"]
             .as_array()
@@ -300,7 +300,7 @@ impl QlogTraceReader {
         event: &QlogEvent<'_>,
         imported: &mut Imported,
     ) {
-        let packet = QlogPacket::of(point, event.data, event.trigger);
+        let packet = QlogPacket::new(point, event.data, event.trigger);
         match point {
             QlogPacketPoint::Lost => self.sender.lose_packet(),
             _ => {

@@ -41,7 +41,7 @@ struct Expected {
     takes_ms: Option<(f64, f64)>,
 }
 
-fn of(name: &'static str, wire: Wire) -> Expected {
+fn expected(name: &'static str, wire: Wire) -> Expected {
     Expected {
         name,
         wire,
@@ -71,7 +71,7 @@ fn slow_server() -> Expected {
     wire.closes(Side::Client);
     Expected {
         takes_ms: Some((440.0, 460.0)),
-        ..of("slow server", wire)
+        ..expected("slow server", wire)
     }
 }
 
@@ -91,7 +91,7 @@ fn slow_reader() -> Expected {
     wire.closes(Side::Client);
     Expected {
         takes_ms: Some((1900.0, 2050.0)),
-        ..of("slow client reader", wire)
+        ..expected("slow client reader", wire)
     }
 }
 
@@ -99,7 +99,7 @@ fn distance() -> Expected {
     let mut wire = opened(60);
     (0..6).for_each(|at| wire.asks(&format!("/{at}"), MS, SMALL));
     wire.closes(Side::Client);
-    of("distance", wire)
+    expected("distance", wire)
 }
 
 /// Ten segments of which one is lost, and sent again so much later.
@@ -137,7 +137,7 @@ fn loss(
     wire.closes(Side::Client);
     Expected {
         unknown,
-        ..of(name, wire)
+        ..expected(name, wire)
     }
 }
 
@@ -155,7 +155,7 @@ fn small_window() -> Expected {
         wire.now = begun + 2 * wire.delay + 120;
     }
     wire.closes(Side::Client);
-    of("small window", wire)
+    expected("small window", wire)
 }
 
 fn nagle() -> Expected {
@@ -179,7 +179,7 @@ fn nagle() -> Expected {
     wire.closes(Side::Client);
     Expected {
         takes_ms: Some((160.0, 185.0)),
-        ..of("Nagle", wire)
+        ..expected("Nagle", wire)
     }
 }
 
@@ -201,7 +201,7 @@ fn refused() -> Expected {
     wire.says_at(wire.now, Side::Client, b"", syn);
     wire.now += wire.delay + 20;
     wire.says_at(wire.now, Side::Server, b"", RESET);
-    of("refused", wire)
+    expected("refused", wire)
 }
 
 fn reset() -> Expected {
@@ -210,7 +210,7 @@ fn reset() -> Expected {
     wire.requests("/b");
     wire.now += 30 * MS;
     wire.says_at(wire.now, Side::Server, b"", RESET);
-    of("reset", wire)
+    expected("reset", wire)
 }
 
 fn cut_off() -> Expected {
@@ -222,7 +222,7 @@ fn cut_off() -> Expected {
     wire.bursts(Side::Server, part, 50);
     wire.now += 20 * MS;
     wire.closes(Side::Server);
-    of("cut off", wire)
+    expected("cut off", wire)
 }
 
 fn errors() -> Expected {
@@ -230,7 +230,7 @@ fn errors() -> Expected {
     let error = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n";
     (0..3).for_each(|at| wire.asks(&format!("/{at}"), MS, if at == 1 { error } else { SMALL }));
     wire.closes(Side::Client);
-    of("5xx", wire)
+    expected("5xx", wire)
 }
 
 /// 1 MB at 20 Mbit/s: a segment each 600 us.
@@ -243,7 +243,7 @@ fn upload() -> Expected {
     wire.bursts(Side::Server, SMALL, 10);
     wire.now += wire.delay;
     wire.closes(Side::Client);
-    of("large upload", wire)
+    expected("large upload", wire)
 }
 
 /// Ten segments at first, then the rest of 30 kB when they are acknowledged: there is room for 64 kB all the time.
@@ -259,7 +259,7 @@ fn first_window() -> Expected {
     wire.bursts(Side::Server, SMALL, 10);
     wire.now += wire.delay;
     wire.closes(Side::Client);
-    of("first window", wire)
+    expected("first window", wire)
 }
 
 /// A server that has no more than 68 kB under way in each round trip of 60 ms, which leave at 100 Mbit/s, although there is room for more.
@@ -279,7 +279,7 @@ fn small_send_buffer() -> Expected {
         (rest, window) = (behind, (2 * window).min(47));
     }
     wire.closes(Side::Client);
-    of("small send buffer", wire)
+    expected("small send buffer", wire)
 }
 
 fn idle_close() -> Expected {
@@ -294,7 +294,7 @@ fn idle_close() -> Expected {
     wire.says_at(wire.now, Side::Server, b"", fin);
     wire.requests("/b");
     wire.says_at(wire.now, Side::Server, b"", RESET);
-    of("idle close", wire)
+    expected("idle close", wire)
 }
 
 /// The end of a request is lost and sent again after 250 ms.
@@ -322,7 +322,7 @@ fn lost_request() -> Expected {
     wire.closes(Side::Client);
     Expected {
         unknown: &[(Door::Server, &["client_pauses"])],
-        ..of("loss of a request's end", wire)
+        ..expected("loss of a request's end", wire)
     }
 }
 
@@ -338,7 +338,7 @@ fn server_pause() -> Expected {
     wire.closes(Side::Client);
     Expected {
         unknown: &[(Door::Client, &["server_takes"])],
-        ..of("pause within an answer", wire)
+        ..expected("pause within an answer", wire)
     }
 }
 
@@ -352,7 +352,7 @@ fn connection_each() -> Expected {
     // How long the set-up takes its client is not seen at the server: nothing is alleged there.
     Expected {
         unknown: &[(Door::Server, &["healthy"])],
-        ..of("connection for each", wire)
+        ..expected("connection for each", wire)
     }
 }
 
@@ -360,7 +360,7 @@ fn far_once() -> Expected {
     let mut wire = opened(60);
     wire.asks("/once", MS, SMALL);
     wire.closes(Side::Client);
-    of("far and once", wire)
+    expected("far and once", wire)
 }
 
 /// A client that sends the rest of its request a second behind its beginning.
@@ -376,7 +376,7 @@ fn late_upload(name: &'static str, first: &[u8], rest: &[u8]) -> Expected {
     Expected {
         unknown: &[(Door::Server, &["client_pauses"])],
         takes_ms: Some((950.0, 1010.0)),
-        ..of(name, wire)
+        ..expected(name, wire)
     }
 }
 
@@ -405,7 +405,7 @@ fn late_permission() -> Expected {
     // The wait begins when the head has left, or a round trip later, when that is acknowledged.
     Expected {
         takes_ms: Some((760.0, 815.0)),
-        ..of("late 100 Continue", wire)
+        ..expected("late 100 Continue", wire)
     }
 }
 
@@ -425,7 +425,7 @@ fn one_of_many() -> Expected {
     wire.closes(Side::Client);
     Expected {
         takes_ms: Some((800.0, 845.0)),
-        ..of("one of many", wire)
+        ..expected("one of many", wire)
     }
 }
 
@@ -444,7 +444,7 @@ fn half_closed() -> Expected {
     wire.says_at(wire.now, Side::Server, b"", fin);
     Expected {
         takes_ms: Some((140.0, 155.0)),
-        ..of("half-closed", wire)
+        ..expected("half-closed", wire)
     }
 }
 

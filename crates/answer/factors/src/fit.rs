@@ -115,7 +115,7 @@ struct FitColumns {
 }
 
 impl FitColumns {
-    fn of(design: &Design, terms: &[Term], observed: &[FactorObservation]) -> Self {
+    fn from_design(design: &Design, terms: &[Term], observed: &[FactorObservation]) -> Self {
         let widths: Vec<usize> = terms
             .iter()
             .map(|term| term.width(&design.levels))
@@ -172,7 +172,7 @@ impl Fit {
         terms: &[Term],
         observed: &[FactorObservation],
     ) -> Result<Self, String> {
-        let columns = FitColumns::of(design, terms, observed);
+        let columns = FitColumns::from_design(design, terms, observed);
         let all = columns.all();
         if observed.len() < all {
             return Err(format!(

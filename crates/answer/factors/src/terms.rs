@@ -16,7 +16,7 @@ pub struct Term {
 }
 
 impl Term {
-    const fn of(factors: Vec<usize>) -> Self {
+    const fn new(factors: Vec<usize>) -> Self {
         Self {
             factors,
             aliases: Vec::new(),
@@ -68,14 +68,14 @@ fn coded(levels: usize, level: usize) -> Vec<f64> {
 #[must_use]
 pub fn terms(design: &Design) -> Vec<Term> {
     let factors = design.levels.len();
-    let mains = (0..factors).map(|factor| Term::of(vec![factor]));
+    let mains = (0..factors).map(|factor| Term::new(vec![factor]));
     match &design.kind {
         DesignKind::OneAtATime | DesignKind::Screening | DesignKind::Given => mains.collect(),
         DesignKind::Full => {
             let most = if factors > MOST_FACTORS { 2 } else { factors };
             subsets(factors, most)
                 .into_iter()
-                .map(|bits| Term::of(listed(bits)))
+                .map(|bits| Term::new(listed(bits)))
                 .collect()
         }
         DesignKind::Fraction(words) => {

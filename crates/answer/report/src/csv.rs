@@ -92,7 +92,7 @@ pub fn csv(summaries: &[Summary], percentiles: &[Percentile]) -> String {
         let spent = SPENT.iter().map(|(_, value)| value(s));
         let further = further
             .iter()
-            .map(|(_, metric, percentile)| Some(percentile.of(*metric, s)?.to_string()));
+            .map(|(_, metric, percentile)| Some(percentile.value_in(*metric, s)?.to_string()));
         described
             .chain(swept)
             .chain(measured)

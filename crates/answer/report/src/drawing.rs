@@ -65,7 +65,7 @@ pub fn drawing_in_use(network: &Network, uses: &[Option<LinkUse>]) -> Option<Str
     if network.hosts.len() + network.switches.len() > MOST_NODES {
         return None;
     }
-    let mut scene = TopologyScene::of(network);
+    let mut scene = TopologyScene::from_network(network);
     for line in &mut scene.lines {
         if let (Some(Some(used)), Some(link)) =
             (uses.get(line.number), network.links.get(line.number))
@@ -139,7 +139,7 @@ struct TopologyScene {
 }
 
 impl TopologyScene {
-    fn of(network: &Network) -> Self {
+    fn from_network(network: &Network) -> Self {
         let boxes = boxes(network);
         let lines = lines(network);
         let graph = graph(&boxes, &lines);

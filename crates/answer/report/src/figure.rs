@@ -87,7 +87,7 @@ impl Percentile {
     }
 
     /// Its value for the times of a summary; `None` if there are too few.
-    pub(crate) fn of(self, metric: RunMetric, summary: &Summary) -> Option<f64> {
+    pub(crate) fn value_in(self, metric: RunMetric, summary: &Summary) -> Option<f64> {
         let statistics = || {
             if metric == RunMetric::Connect {
                 summary.connect_s

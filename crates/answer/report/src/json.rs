@@ -31,7 +31,7 @@ pub struct ReportHeader {
 impl ReportHeader {
     /// That of a kept run.
     #[must_use]
-    pub fn of(run: &StoredRun) -> Self {
+    pub fn from_run(run: &StoredRun) -> Self {
         let first = run.plan.measurements.first();
         Self {
             stackline: env!("CARGO_PKG_VERSION").into(),
@@ -85,7 +85,7 @@ fn measurement(s: &Summary, percentiles: &[Percentile]) -> Value {
         };
         let each = percentiles
             .iter()
-            .map(|one| (one.name(), one.of(metric, s).into()))
+            .map(|one| (one.name(), one.value_in(metric, s).into()))
             .collect::<Map<_, Value>>();
         value[name]["percentiles"] = each.into();
         for (one, why) in percentiles

@@ -15,7 +15,7 @@ pub(crate) fn select_lifelines(
         .iter()
         .flat_map(|f| &f.evidence)
         .flat_map(|e| &e.units)
-        .map(|unit| Id::of(unit))
+        .map(|unit| Id::parse(unit))
         .collect();
     thin_lifelines(
         lifelines,

@@ -69,7 +69,7 @@ impl LiveTable {
         for record in log.records() {
             count += 1;
             self.newest_ns = self.newest_ns.max(record.at_ns);
-            self.add_record(&RecordFields::of(&record));
+            self.add_record(&RecordFields::new(&record));
         }
         self.events += count;
         count
@@ -190,7 +190,7 @@ struct RecordFields<'r> {
 }
 
 impl<'r> RecordFields<'r> {
-    fn of(record: &'r EventRecord<'r>) -> Self {
+    fn new(record: &'r EventRecord<'r>) -> Self {
         Self {
             record,
             names: catalogue::find(record.keyword).map_or(&[], |entry| entry.data),

@@ -76,7 +76,7 @@ pub fn picture(
     index: &Index,
     wanted: &PictureSelection,
 ) -> Option<LifelinePicture> {
-    let units: BTreeSet<Id> = wanted.units.iter().map(|unit| Id::of(unit)).collect();
+    let units: BTreeSet<Id> = wanted.units.iter().map(|unit| Id::parse(unit)).collect();
     let is_wanted = |line: &Lifeline| {
         let (first, last) = span(lifelines, line);
         (units.is_empty() || units.contains(&line.unit))
@@ -105,12 +105,12 @@ pub fn picture(
     if lines.is_empty() || to_ns < from_ns {
         return None;
     }
-    let colouring = Colouring::of(lifelines, index);
+    let colouring = Colouring::from_lifelines(lifelines, index);
     let lines: Vec<DrawnLifeline<'_>> = lines
         .iter()
         .map(|at| (line(at), colouring.of[*at as usize]))
         .collect();
-    let frame = PictureFrame::of(
+    let frame = PictureFrame::new(
         lifelines,
         &colouring,
         &lines,
@@ -167,13 +167,13 @@ struct PictureFrame<'l> {
 }
 
 impl<'l> PictureFrame<'l> {
-    fn of(
+    fn new(
         lifelines: &'l Lifelines,
         colouring: &'l Colouring,
         lines: &[DrawnLifeline<'_>],
         times_ns: Range<u64>,
     ) -> Self {
-        let stages = Stages::of(lifelines);
+        let stages = Stages::from_lifelines(lifelines);
         let passages = lines
             .iter()
             .flat_map(|(line, _)| lifelines.passages_of(line));

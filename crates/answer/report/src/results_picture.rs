@@ -47,7 +47,7 @@ pub fn results_picture(title: &str, summaries: &[Summary]) -> Option<VectorScene
         let most = measured
             .iter()
             .filter(|other| other.main == summary.main)
-            .map(|other| RunRange::of(other).reach())
+            .map(|other| RunRange::from_summary(other).reach())
             .fold(0.0, f64::max);
         row(&mut shapes, summary, TOP + ROW * at as f32, most);
     }
@@ -73,7 +73,7 @@ struct RunRange {
 }
 
 impl RunRange {
-    fn of(summary: &Summary) -> Self {
+    fn from_summary(summary: &Summary) -> Self {
         let values = summary
             .main
             .map_or(&[][..], |metric| summary.values(metric));
@@ -106,7 +106,7 @@ fn row(shapes: &mut Vec<SceneShape>, summary: &Summary, top: f32, most: f64) {
         true => shortened(&summary.part),
         false => shortened(&format!("{}{over}", summary.part)),
     };
-    let range = RunRange::of(summary);
+    let range = RunRange::from_summary(summary);
     shapes.push(text(LEFT, middle + 4.0, TextAnchor::Start, INK, &label));
     shapes.push(line(AXIS, AXIS_END, middle, RULE, 1.0));
     shapes.push(line(

@@ -26,7 +26,7 @@ pub fn run_page(
     let title = run.title();
     let note = loaded.note("report");
     let input = loaded.input();
-    let mut about = json(&ReportHeader::of(run), &summaries, &[]);
+    let mut about = json(&ReportHeader::from_run(run), &summaries, &[]);
     // For a run without measurements: where it came from, and what was looked for.
     about["origin"] = scope::origin(&input).map(|origin| origin.words()).into();
     about["scope"] = scope::scope(&input).into();

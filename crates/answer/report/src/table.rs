@@ -161,7 +161,7 @@ fn rows(summaries: &[Summary], options: &TableOptions) -> Vec<String> {
         .iter()
         .flat_map(|block| cells(block, summaries, requested))
         .collect();
-    let columns = Columns::of(&head(summaries, percentiles), &cells);
+    let columns = Columns::measure(&head(summaries, percentiles), &cells);
     let everywhere = flags_everywhere(summaries);
     let mut lines = vec![paint(
         options.colour,
@@ -219,7 +219,7 @@ struct Columns {
 
 impl Columns {
     /// Columns as wide as their content; if a line would be too wide, the label column is narrowed, then the gaps.
-    fn of(head: &[String], cells: &[Vec<String>]) -> Self {
+    fn measure(head: &[String], cells: &[Vec<String>]) -> Self {
         let used: Vec<usize> = (0..head.len())
             .filter(|at| *at == LABEL || cells.iter().any(|row| !row[*at].is_empty()))
             .collect();
@@ -422,7 +422,7 @@ fn figures(summary: &Summary, percentiles: &[Percentile]) -> [String; 2] {
             metric,
             &percentiles
                 .iter()
-                .map(|one| one.of(metric, summary))
+                .map(|one| one.value_in(metric, summary))
                 .collect::<Vec<_>>(),
         ),
         _ => figure::range(metric, s.min, s.max),

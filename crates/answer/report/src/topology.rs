@@ -342,7 +342,7 @@ fn pairs<'a>(network: &Network, host_paths: &'a [HostPath]) -> Vec<PathPair<'a>>
         let back = by_ends
             .get(&(path.to, path.from))
             .and_then(|back| back.ports.as_ref());
-        let offer = |ports: &Vec<u32>| PathCapacity::of(network, ports);
+        let offer = |ports: &Vec<u32>| PathCapacity::from_network(network, ports);
         let mirrored = |(there, back): (&Vec<u32>, &Vec<u32>)| {
             there
                 .iter()

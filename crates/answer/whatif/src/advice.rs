@@ -268,7 +268,7 @@ impl AdviceTrial<'_> {
         let seeds = now.elapsed_s.len();
         let (metric, pairs) = compared(now, then, change.is_between_calls())?;
         let mut effects: Vec<RunEffect> = (0..seeds)
-            .filter_map(|run| RunEffect::of(metric, &pairs, run))
+            .filter_map(|run| RunEffect::measure(metric, &pairs, run))
             .collect();
         effects.sort_unstable_by(|a, b| a.gain.total_cmp(&b.gain));
         // With 20 pairs or more, the interval leaves out the extreme 5 % at each end.
@@ -419,7 +419,7 @@ struct RunEffect {
 
 impl RunEffect {
     /// The effect in one run: geometric means over its parts.
-    fn of(metric: Gauge, pairs: &[ValuePair<'_>], run: usize) -> Option<Self> {
+    fn measure(metric: Gauge, pairs: &[ValuePair<'_>], run: usize) -> Option<Self> {
         let mean = |values: &dyn Fn(&ValuePair<'_>) -> Option<f64>| {
             let sum: f64 = pairs
                 .iter()

@@ -50,7 +50,7 @@ struct Diagnosed {
 
 impl Diagnosed {
     /// Of a measurement over one link of that rate, delay and whatever else.
-    fn of(link: &str, measurement: &str) -> Self {
+    fn run(link: &str, measurement: &str) -> Self {
         Self::of_parts(link, &format!("from a to b {measurement} across n"))
     }
 
@@ -116,7 +116,7 @@ fn is_near(value: f64, wanted: f64, by: f64) {
 #[test]
 fn a_connection_for_each_call_is_named_with_what_each_begins_with() {
     let link = "200 Mbit/s 22.5 ms";
-    let found = Diagnosed::of(link, "fetch 300, 90 kB*20 over tcp");
+    let found = Diagnosed::run(link, "fetch 300, 90 kB*20 over tcp");
     assert_eq!(
         found.kinds(),
         ["connection_per_call", "slow_start", "serial_round_trips"]
@@ -125,24 +125,24 @@ fn a_connection_for_each_call_is_named_with_what_each_begins_with() {
     assert!(all > 0.93 && found.findings.iter().all(|one| one.confidence >= 0.9));
     is_near(found.get("connection_per_call").share, 0.25, 0.01);
     is_near(found.get("slow_start").share, 0.49, 0.03);
-    let kept = Diagnosed::of(link, "request_response 300, 90 kB*20 over tcp");
+    let kept = Diagnosed::run(link, "request_response 300, 90 kB*20 over tcp");
     let saves = found.get("connection_per_call").saves.unwrap();
     is_near(saves, found.saved_by(&kept), 0.02);
 }
 
 #[test]
 fn three_more_that_connect_each_time() {
-    let small = Diagnosed::of("100 Mbit/s 20 ms", "fetch 200, 200*30 over tcp");
+    let small = Diagnosed::run("100 Mbit/s 20 ms", "fetch 200, 200*30 over tcp");
     assert_eq!(small.kinds(), ["connection_per_call", "serial_round_trips"]);
     is_near(small.get("connection_per_call").share, 0.5, 0.01);
-    let upload = Diagnosed::of("100 Mbit/s 20 ms", "upload 200 kB*10 over tcp");
+    let upload = Diagnosed::run("100 Mbit/s 20 ms", "upload 200 kB*10 over tcp");
     assert_eq!(upload.kinds()[..2], ["connection_per_call", "slow_start"]);
-    let quic = Diagnosed::of("100 Mbit/s 20 ms", "fetch 200, 60 kB*10 over quic");
+    let quic = Diagnosed::run("100 Mbit/s 20 ms", "fetch 200, 60 kB*10 over quic");
     assert_eq!(
         quic.kinds(),
         ["connection_per_call", "slow_start", "serial_round_trips"]
     );
-    let wide = Diagnosed::of(
+    let wide = Diagnosed::run(
         "100 Mbit/s 20 ms",
         "fetch 200, 60 kB*10 over quic(initial_window = 120000)",
     );
@@ -154,7 +154,7 @@ fn three_more_that_connect_each_time() {
 #[test]
 fn a_send_buffer_that_holds_everything_hides_no_slow_start() {
     let share = |buffer: &str| {
-        let found = Diagnosed::of(
+        let found = Diagnosed::run(
             "300 Mbit/s 40 ms",
             &format!("bulk_get 50 kB*10 over tcp{buffer}"),
         );
@@ -165,12 +165,12 @@ fn a_send_buffer_that_holds_everything_hides_no_slow_start() {
     for buffer in ["512 KiB", "1 MiB", "4 MiB"] {
         is_near(share(&format!("(send_buffer = {buffer})")), usual, 0.25);
     }
-    let large = Diagnosed::of(
+    let large = Diagnosed::run(
         "300 Mbit/s 22.5 ms",
         "request_response 300, 90 kB*1 over quic",
     );
     assert_eq!(large.kinds(), ["slow_start"]);
-    let wide = Diagnosed::of(
+    let wide = Diagnosed::run(
         "300 Mbit/s 22.5 ms",
         "request_response 300, 90 kB*1 over quic(initial_window = 150000)",
     );
@@ -183,13 +183,13 @@ fn a_send_buffer_that_holds_everything_hides_no_slow_start() {
 #[test]
 fn units_there_and_back_wait_for_distance_and_for_who_answers() {
     for stack in ["tcp", "quic"] {
-        let idle = Diagnosed::of(
+        let idle = Diagnosed::run(
             "300 Mbit/s 15 ms",
             &format!("turns 900, 900*50 over {stack}"),
         );
         assert_eq!(idle.kinds(), ["serial_round_trips"], "{stack}");
         is_near(idle.get("serial_round_trips").share, 1.0, 0.03);
-        let works = Diagnosed::of(
+        let works = Diagnosed::run(
             "300 Mbit/s 15 ms",
             &format!("turns 900, 900*50 constant(30 ms) over {stack}"),
         );
@@ -206,7 +206,7 @@ fn units_there_and_back_wait_for_distance_and_for_who_answers() {
 #[test]
 fn order_is_by_removal() {
     let both = "send_buffer = 32 KiB, receive_buffer = 96 KiB";
-    let found = Diagnosed::of(
+    let found = Diagnosed::run(
         "100 Mbit/s 15 ms",
         &format!("bulk_put 16 KiB*500 over tcp({both})"),
     );
@@ -221,9 +221,9 @@ fn order_is_by_removal() {
         buffer.sentence
     );
     let link = "50 Mbit/s 10 ms loss 0.1%";
-    let slow = Diagnosed::of(link, "slow_put 16 KiB*300 constant(9 ms) over tcp");
+    let slow = Diagnosed::run(link, "slow_put 16 KiB*300 constant(9 ms) over tcp");
     assert_eq!(slow.kinds()[0], "receiver_limited");
-    let lossy = Diagnosed::of(
+    let lossy = Diagnosed::run(
         "100 Mbit/s 20 ms loss 0.05%",
         "bulk_put 64 KiB*150 over tcp(receive_buffer = 96 KiB)",
     );
@@ -235,13 +235,13 @@ fn order_is_by_removal() {
 /// A new connection's bytes begin anew, and a large receive buffer limits nothing that fits into it.
 #[test]
 fn what_delays_nothing_is_not_named() {
-    let door = Diagnosed::of("50 Mbit/s 18 ms", "fetch 4 kB, 30 kB*20 over tcp");
+    let door = Diagnosed::run("50 Mbit/s 18 ms", "fetch 4 kB, 30 kB*20 over tcp");
     assert!(
         !door.kinds().contains(&"nagle_delayed_ack"),
         "{:?}",
         door.kinds()
     );
-    let wide = Diagnosed::of(
+    let wide = Diagnosed::run(
         "100 Mbit/s 20 ms queue 200 kB",
         "bulk_put 64 KiB*90 over tcp(first_window = 2000, receive_buffer = 16 MiB)",
     );
@@ -256,7 +256,7 @@ fn what_delays_nothing_is_not_named() {
 #[test]
 fn a_reader_that_is_away_and_what_its_socket_drops_are_both_named() {
     let link = "50 Mbit/s 5 ms";
-    let away = Diagnosed::of(
+    let away = Diagnosed::run(
         link,
         "slow_put 1400*1000 constant(700 us) over udp(receive_buffer = 64 KiB)",
     );
@@ -270,7 +270,7 @@ fn a_reader_that_is_away_and_what_its_socket_drops_are_both_named() {
     assert!(drops.confidence >= 0.8, "{drops:?}");
     let gain = drops.tries[0].expected.unwrap().times_as_fast[0];
     assert!(gain * (1.0 - drops.share) > 0.9, "{gain}: {drops:?}");
-    let reads = Diagnosed::of(
+    let reads = Diagnosed::run(
         link,
         "slow_put 1400*1000 constant(0 us) over udp(receive_buffer = 64 KiB)",
     );
@@ -280,7 +280,7 @@ fn a_reader_that_is_away_and_what_its_socket_drops_are_both_named() {
 /// A discipline that drops early is taken away by one that does not, not by more room.
 #[test]
 fn early_drops_are_taken_away_by_a_queue_that_drops_when_it_is_full() {
-    let found = Diagnosed::of(
+    let found = Diagnosed::run(
         "20 Mbit/s 20 ms queue 200000 bytes red(min = 10 kB, max = 30 kB)",
         "bulk_put 16 KiB*400 over tcp",
     );
@@ -300,7 +300,7 @@ fn early_drops_are_taken_away_by_a_queue_that_drops_when_it_is_full() {
 /// Where losses make runs differ, more of them are made, and figures are means over them; where nothing differs, five are enough.
 #[test]
 fn what_chance_decides_is_tried_more_often() {
-    let lossy = Diagnosed::of("20 Mbit/s 30 ms loss 1%", "bulk_get 100000*4 over tcp");
+    let lossy = Diagnosed::run("20 Mbit/s 30 ms loss 1%", "bulk_get 100000*4 over tcp");
     let loss = lossy.get("link_loss");
     let expected = loss.tries.iter().find_map(|one| one.expected).unwrap();
     let [gain, least, greatest] = expected.times_as_fast;
@@ -310,7 +310,7 @@ fn what_chance_decides_is_tried_more_often() {
     );
     is_near(gain, expected.then / expected.now, 1e-9);
     assert!(loss.saves > Some(0.3), "{loss:?}");
-    let windowed = Diagnosed::of(
+    let windowed = Diagnosed::run(
         "100 Mbit/s 40 ms",
         "bulk_put 16 KiB*200 over tcp(receive_buffer = 64 KiB)",
     );

@@ -20,7 +20,7 @@ pub struct BlockEventNames {
 }
 
 impl BlockEventNames {
-    fn of(&self, history: &History, place: BlockPathNode) -> &str {
+    fn name_of(&self, history: &History, place: BlockPathNode) -> &str {
         match place {
             BlockPathNode::Application => &self.client,
             BlockPathNode::Master => &self.master,
@@ -58,11 +58,11 @@ pub fn emit_block_events(
             if let Some(at) = history.passed(point) {
                 // In virtual time several points may have the same time; one more nanosecond for each point keeps their order.
                 let at_ns = at.0 + zero_ns + point as u64;
-                event_of(point).emit_on(&data, names.of(history, point.place()), at_ns, emit);
+                event_of(point).emit_on(&data, names.name_of(history, point.place()), at_ns, emit);
             }
         }
         if let Some(at) = history.flushed {
-            let server = names.of(history, BlockPathNode::Server);
+            let server = names.name_of(history, BlockPathNode::Server);
             BlockPassageEvent::DpssFlush.emit_on(&data, server, at.0 + zero_ns, emit);
         }
         if let Some(at) = history.given_up {

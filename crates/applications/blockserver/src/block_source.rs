@@ -39,7 +39,7 @@ pub struct OpenedSource {
 /// If it is nothing that can be loaded, or cannot be read.
 pub fn open(names: &[String], block: Option<u64>, plain: bool) -> Result<OpenedSource> {
     if let [name] = names {
-        if let Some(terrain) = terrain::Terrain::of(name) {
+        if let Some(terrain) = terrain::Terrain::parse(name) {
             let terrain = terrain?;
             let about = terrain.about();
             return pyramid(Box::new(terrain), about, block);
@@ -82,7 +82,7 @@ fn file(path: &Path, is_device: bool, block: Option<u64>, plain: bool) -> Result
     let filled = file
         .read_at(&mut first, 0)
         .map_err(|error| unread(path, &error))?;
-    let form = picture::PictureFormat::of(&first[..filled]);
+    let form = picture::PictureFormat::recognise(&first[..filled]);
     if let Some(form) = form.filter(|_| !plain) {
         file.rewind().map_err(|error| unread(path, &error))?;
         let (tiles, about) = picture::cut(form, file, path)?;

@@ -508,7 +508,7 @@ pub(crate) fn refusal(message: &Message) -> Error {
         return Error::environment("the answer does not match the request");
     };
     let words = refused.words.clone();
-    match Why::of(refused.why) {
+    match Why::from_number(refused.why) {
         Why::NoSet => Error::input(words).hint("`stackline blocks list` shows the existing sets"),
         Why::Busy => Error::input(words).hint("choose another name, or delete the old set first with `stackline blocks delete`"),
         Why::Key => Error::input(words).hint("writing needs a key: create one with `stackline blocks key`"),

@@ -268,7 +268,7 @@ fn welcome_of(
     match answer {
         Ok(Message::Welcome(welcome)) => Ok(welcome),
         Ok(Message::Refused(refused)) => {
-            Err(refusal(address, Why::of(refused.why), &refused.words))
+            Err(refusal(address, Why::from_number(refused.why), &refused.words))
         }
         Err(BlockConnectionEnd::Silent) => Err(silent_peer_error(address)),
         Err(BlockConnectionEnd::Closed) => {

@@ -169,7 +169,7 @@ fn fill(
         .map_or((0, 0), |picture| (picture.width, picture.height));
     let text = format!("terrain:{width}x{height}:{}", session.request.seed);
     let mut terrain =
-        Terrain::of(&text).ok_or_else(|| Error::input(format!("invalid terrain {text}")))??;
+        Terrain::parse(&text).ok_or_else(|| Error::input(format!("invalid terrain {text}")))??;
     load::load(&client, made, &session.set, &mut terrain, None, |_| {
         goes_on(interrupted)
     })?;

@@ -310,7 +310,7 @@ impl Writers<'_> {
             let name = self.name(*server);
             match self.connection(*server)?.0.message() {
                 Ok(Message::Synced(_)) => {}
-                Ok(Message::Refused(refused)) if Why::of(refused.why) == Why::Full => {
+                Ok(Message::Refused(refused)) if Why::from_number(refused.why) == Why::Full => {
                     return Err(refusal(&refused.into())
                         .within(&name)
                         .hint("free space on its disk, or give it a larger one"));

@@ -11,7 +11,7 @@ use stackline_core::network::Network;
 /// Pixels of a tile's side, and bytes of a pixel: a tile is 128 * 128 * 3 bytes, a block of 48 KiB.
 const TILE: (u16, u8) = (128, 3);
 
-/// The roles that the user has assigned to hosts; the others follow from the network ([`Roles::of`]).
+/// The roles that the user has assigned to hosts; the others follow from the network ([`Roles::assign`]).
 #[derive(Clone, Debug, Default)]
 pub struct WantedRoles {
     /// The client's.
@@ -39,7 +39,7 @@ impl Roles {
     ///
     /// # Errors
     /// When a wanted host is not in the network, or no host is left for a server.
-    pub fn of(wanted: &WantedRoles, network: &Network) -> Result<Self> {
+    pub fn assign(wanted: &WantedRoles, network: &Network) -> Result<Self> {
         let names: Vec<&str> = network
             .hosts
             .iter()

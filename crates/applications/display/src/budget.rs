@@ -21,14 +21,14 @@ struct Total {
 
 impl Default for DisplayMemoryBudget {
     fn default() -> Self {
-        Self::of(BYTES)
+        Self::new(BYTES)
     }
 }
 
 impl DisplayMemoryBudget {
     /// A budget of `most` bytes.
     #[must_use]
-    pub fn of(most: usize) -> Self {
+    pub fn new(most: usize) -> Self {
         Self(Arc::new(Total {
             most,
             taken: AtomicUsize::new(0),
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn shares_grow_to_the_budget_and_are_given_back() {
-        let budget = DisplayMemoryBudget::of(100);
+        let budget = DisplayMemoryBudget::new(100);
         let (mut one, mut other) = (budget.share(), budget.share());
         assert_eq!(
             (one.grow(70), other.grow(70), budget.taken()),

@@ -296,7 +296,7 @@ mod tests {
                 (kind, i16::MIN, 1),
             ]
         }) {
-            let kind = DisplayItemKind::of(kind).unwrap();
+            let kind = DisplayItemKind::from_number(kind).unwrap();
             let mut symbols = Symbols::default();
             let mut inner = Symbol::default();
             let to = if kind == DisplayItemKind::Raster {
@@ -449,7 +449,7 @@ mod tests {
             points in proptest::collection::vec((-25_i16..25, -25_i16..25), 1..7),
             (scale, turns) in (1_i16..700, 0_i16..4), (at, view) in ((-20..60, -20..60), 1..700)
         ) {
-            let kind = DisplayItemKind::of(kind).unwrap();
+            let kind = DisplayItemKind::from_number(kind).unwrap();
             let bytes = match kind {
                 DisplayItemKind::Vector | DisplayItemKind::Rectangle | DisplayItemKind::Call => vec![],
                 DisplayItemKind::Text => b"Ag".to_vec(),

@@ -29,7 +29,7 @@ pub enum DisplayItemKind {
 impl DisplayItemKind {
     /// The kind with that number on the wire.
     #[must_use]
-    pub const fn of(number: u8) -> Option<Self> {
+    pub const fn from_number(number: u8) -> Option<Self> {
         Some(match number {
             1 => Self::Vector,
             2 => Self::Rectangle,

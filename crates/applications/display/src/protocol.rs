@@ -378,7 +378,7 @@ fn request(
         6 | 7 => {
             let (wire, bytes) = body.split_first_chunk::<WIRE_BYTES>().ok_or(wrong)?;
             let item = DisplayItem::from_wire(
-                DisplayItemKind::of(kind & 0xf).ok_or(wrong)?,
+                DisplayItemKind::from_number(kind & 0xf).ok_or(wrong)?,
                 kind >> 4,
                 wire,
             );
@@ -529,7 +529,7 @@ fn answer(operation: u8, kind: u8, body: &[u8]) -> Result<DisplayAnswer, Malform
             };
             DisplayAnswer::Input {
                 window: long(0)?,
-                input: DisplayInput::of(kind, long(4)?).ok_or(wrong)?,
+                input: DisplayInput::from_number(kind, long(4)?).ok_or(wrong)?,
                 dropped: long(8)?,
                 hits: hits.map(hit).collect(),
             }
@@ -558,7 +558,7 @@ impl DisplayInput {
         }
     }
 
-    fn of(number: u8, value: u32) -> Option<Self> {
+    fn from_number(number: u8, value: u32) -> Option<Self> {
         let (x, y) = ((value >> 16) as u16 as i16, value as u16 as i16);
         Some(match number {
             1 => Self::Key(value),

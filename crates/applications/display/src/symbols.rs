@@ -90,7 +90,7 @@ impl DisplayRefusal {
 
     /// The reason with that number.
     #[must_use]
-    pub const fn of(number: u8) -> Option<Self> {
+    pub const fn from_number(number: u8) -> Option<Self> {
         Some(match number {
             1 => Self::NoSymbol,
             2 => Self::NoItem,

@@ -84,7 +84,7 @@ impl DisplayAddress {
     ///
     /// # Errors
     /// What was expected, in words.
-    pub fn of(text: &str) -> std::result::Result<Self, String> {
+    pub fn parse(text: &str) -> std::result::Result<Self, String> {
         let parsed = PARSERS.iter().find_map(|parse| parse(text));
         parsed.unwrap_or_else(|| Err(TCP.expected.to_owned()))
     }

@@ -335,7 +335,7 @@ impl DisplayClient {
         match answer {
             DisplayAnswer::Credit(more) => self.credit += u64::from(*more),
             DisplayAnswer::Refused { request, why } => {
-                let why = DisplayRefusal::of(*why).unwrap_or(DisplayRefusal::Order);
+                let why = DisplayRefusal::from_number(*why).unwrap_or(DisplayRefusal::Order);
                 self.refused.get_or_insert((*request, why));
             }
             DisplayAnswer::Input {

@@ -57,7 +57,7 @@ pub fn restored<T>(stops: impl FnOnce() -> T) -> T {
 impl RawTerminal {
     /// Puts a terminal into raw mode; `None` if it is not a terminal.
     #[must_use]
-    pub fn of(terminal: BorrowedFd<'_>) -> Option<Self> {
+    pub fn enter(terminal: BorrowedFd<'_>) -> Option<Self> {
         if !isatty(terminal) {
             return None;
         }
@@ -93,14 +93,14 @@ mod tests {
         let terminal = ioctl_tiocgptpeer(&pty, OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         let modes = || tcgetattr(&terminal).unwrap().local_modes;
         let before = modes();
-        let raw = RawTerminal::of(terminal.as_fd()).unwrap();
+        let raw = RawTerminal::enter(terminal.as_fd()).unwrap();
         assert_ne!(modes(), before);
         restored(|| assert_eq!(modes(), before));
         assert_ne!(modes(), before);
         restore();
         assert_eq!(modes(), before);
         drop(raw);
-        drop(RawTerminal::of(terminal.as_fd()));
+        drop(RawTerminal::enter(terminal.as_fd()));
         assert_eq!(modes(), before);
     }
 }

@@ -144,7 +144,7 @@ fn run(
         )?);
     }
     for (site, scene) in sites.iter().zip(scenes) {
-        site.start(DisplayTrialScript::of(scene, picture, rate, trials).actions);
+        site.start(DisplayTrialScript::from_scene(scene, picture, rate, trials).actions);
     }
     while !sites.iter().any(|site| site.is_over()) {
         let is_measured = || sites.first().is_some_and(|site| site.is_measured());

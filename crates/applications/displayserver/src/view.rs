@@ -409,7 +409,7 @@ mod tests {
 
     #[test]
     fn a_page_is_where_others_can_open_it() {
-        let opened = |at: &str| url(DisplayAddress::of(at).unwrap(), "key");
+        let opened = |at: &str| url(DisplayAddress::parse(at).unwrap(), "key");
         for all in ["0.0.0.0:8085", "[::]:8085"] {
             assert_eq!(opened(all), format!("http://{}:8085/?key", host()));
         }

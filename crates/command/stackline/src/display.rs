@@ -83,7 +83,7 @@ fn carry_out(flags: &flags::DisplayFlags) -> Result {
 fn serve(flags: &DisplayServe) -> Result {
     let limits = limits(flags.memory);
     let secret = secrets::find_or_make_secret(secrets::DISPLAY, flags.secret_file.as_deref())?;
-    let budget = DisplayMemoryBudget::of(usize::try_from(flags.memory_all).unwrap_or(usize::MAX));
+    let budget = DisplayMemoryBudget::new(usize::try_from(flags.memory_all).unwrap_or(usize::MAX));
     let server = DisplayServer::within(limits, secret.bytes().to_vec(), budget);
     let (by_messages, streams): (Vec<&DisplayAddress>, Vec<&DisplayAddress>) = flags
         .listen
@@ -328,7 +328,7 @@ fn bring(flags: &DisplayView) -> Result {
         )
         .hint("omit `?` and everything after it here; append that part to the address opened in the browser"));
     }
-    let from = DisplayAddress::of(place)
+    let from = DisplayAddress::parse(place)
         .map_err(|form| Error::input(format!("{place} is not a valid address: {form}")))?;
     from.must_be_stream()?;
     is_there(&from)?;
@@ -388,7 +388,7 @@ fn bench(flags: &DisplayBench) -> Result {
         address,
     };
     let _before = (live.address == DisplayAddress::Terminal)
-        .then(|| RawTerminal::of(stdin().as_fd()))
+        .then(|| RawTerminal::enter(stdin().as_fd()))
         .flatten();
     let (mut all, mut client) = (Vec::new(), None);
     for picture in pictures(flags) {

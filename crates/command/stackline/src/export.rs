@@ -14,7 +14,7 @@ use std::path::Path;
 pub(crate) fn export(flags: &flags::Export) -> Result {
     let run = StoredRun::open_events(&flags.run)?;
     incomplete(&run, "exported").iter().for_each(output::say);
-    let units = flags.units.iter().map(|unit| Id::of(unit));
+    let units = flags.units.iter().map(|unit| Id::parse(unit));
     let chosen = ExportSelection {
         reference: flags.reference,
         from_s: flags.from,

@@ -58,7 +58,7 @@ pub(crate) fn lifelines(flags: &flags::LifelinesFlags) -> Result {
         bytes: flags.bytes,
         slowest: flags.slowest,
     };
-    let statistics = LifelineStatistics::of(&made, index.as_ref(), request);
+    let statistics = LifelineStatistics::from_lifelines(&made, index.as_ref(), request);
     let unseen = index.as_ref().map_or_else(Vec::new, |index| {
         stackline_requests::LeftOut::of_names(&index.left_out).lines()
     });

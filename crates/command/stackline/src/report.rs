@@ -98,7 +98,7 @@ fn noted(loaded: LoadedRun) -> LoadedRun {
 fn picture_files(flags: &flags::ReportFlags) -> Vec<(&Path, PictureFileFormat)> {
     let named = flags.output.as_deref();
     [
-        named.and_then(|path| Some((path, PictureFileFormat::of(path)?))),
+        named.and_then(|path| Some((path, PictureFileFormat::from_path(path)?))),
         flags
             .svg
             .as_deref()

@@ -13,7 +13,7 @@ use std::io::stdout;
 /// Prints the results of a kept run.
 pub(crate) fn show(flags: &Show) -> Result {
     let run = StoredRun::open(&flags.run)?;
-    let header = ReportHeader::of(&run);
+    let header = ReportHeader::from_run(&run);
     let mut summaries = stackline_analyze::summarise(&run.plan, &run.records);
     summaries.retain(|summary| header.complete || summary.runs > 0);
     if flags.json {

@@ -72,7 +72,7 @@ fn label(scenario: &Scenario, interrupted: &AtomicBool) -> Result<Value> {
             without.insert(change, seconds_for_all(&measured(&other, interrupted)?));
         }
     }
-    let truth = MeasuredTruth::of(took_s, &without);
+    let truth = MeasuredTruth::new(took_s, &without);
     let spent = [&first.initiator, &first.responder].map(|side| {
         let (start, stop) = side.transport?;
         Some(stop.spent?.since(start.spent?))

@@ -85,7 +85,7 @@ fn config(flags: &flags::WatchFlags) -> Result<Config> {
     let mut config = Config {
         interval: flags.interval,
         connections,
-        ..Config::of(&host)
+        ..Config::new(&host)
     };
     config.interfaces.clone_from(&flags.interface);
     config.system_calls = flags.system_calls;
@@ -145,7 +145,7 @@ impl WatchOutput {
                 SystemTime::now(),
                 flags.sharing.access(),
             )?);
-            let spool = Spooling::of(directory.path())?;
+            let spool = Spooling::start(directory.path())?;
             return Ok(Self::Directory {
                 directory,
                 spool,

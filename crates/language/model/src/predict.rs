@@ -30,18 +30,18 @@ pub fn predict(plan: &Plan) -> Vec<PartPrediction> {
     plan.measurements
         .iter()
         .enumerate()
-        .flat_map(|(index, measurement)| of(plan, index, measurement))
+        .flat_map(|(index, measurement)| predict_plan(plan, index, measurement))
         .collect()
 }
 
 /// The predictions for one measurement.
-fn of(plan: &Plan, index: usize, measurement: &Measurement) -> Vec<PartPrediction> {
+fn predict_plan(plan: &Plan, index: usize, measurement: &Measurement) -> Vec<PartPrediction> {
     let network = measurement
         .across
         .as_ref()
         .and_then(|name| plan.networks.iter().find(|n| n.name == *name));
     let load = network
-        .map(|network| LinkFlowCounts::of(network, measurement))
+        .map(|network| LinkFlowCounts::from_network(network, measurement))
         .unwrap_or_default();
     let measured = measurement
         .parts
@@ -157,7 +157,8 @@ fn answer(
             .ok_or_else(|| format!("{} has no path from {a} to {b}", network.name))
     };
     let shape = recognise(&part.procedure)?;
-    let situation = Situation::of(measurement, part, path(from, to)?, path(to, from)?, load)?;
+    let situation =
+        Situation::from_measurement(measurement, part, path(from, to)?, path(to, from)?, load)?;
     match &shape {
         WorkloadPattern::Bulk {
             get,

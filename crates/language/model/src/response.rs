@@ -74,7 +74,7 @@ impl Packets {
     /// Cuts `bytes` into segments of at most `segment_bytes` with `header_bytes` each; a message without bytes is one
     /// packet of headers.
     #[must_use]
-    pub const fn of(bytes: u64, segment_bytes: u64, header_bytes: u64) -> Self {
+    pub const fn from_bytes(bytes: u64, segment_bytes: u64, header_bytes: u64) -> Self {
         let segment = if segment_bytes == 0 { 1 } else { segment_bytes };
         // A message of whole segments has a full last packet.
         let full = bytes.saturating_sub(1) / segment;
@@ -190,12 +190,12 @@ mod tests {
         // Five packets of 1000 bytes over 10 and 1 Mbit/s: 0.8 + 5 * 8 ms.
         let two = path(vec![hop(10e6, 0.0), hop(1e6, 0.0)]);
         assert!(close(
-            message_s(&two, &Packets::of(5000, 1000, 0)).unwrap(),
+            message_s(&two, &Packets::from_bytes(5000, 1000, 0)).unwrap(),
             0.040_8
         ));
         // A short last one: 4 * 8 + 0.8 ms at the slow hop, waiting there for those before it.
         assert!(close(
-            message_s(&two, &Packets::of(4100, 1000, 0)).unwrap(),
+            message_s(&two, &Packets::from_bytes(4100, 1000, 0)).unwrap(),
             0.000_8 + 0.032 + 0.000_8
         ));
     }
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn cutting() {
         assert_eq!(
-            Packets::of(0, 1000, 52),
+            Packets::from_bytes(0, 1000, 52),
             Packets {
                 full: 0,
                 full_bytes: 1052,
@@ -232,7 +232,7 @@ mod tests {
             }
         );
         assert_eq!(
-            Packets::of(1000, 1000, 52),
+            Packets::from_bytes(1000, 1000, 52),
             Packets {
                 full: 0,
                 full_bytes: 1052,
@@ -240,7 +240,7 @@ mod tests {
             }
         );
         assert_eq!(
-            Packets::of(1001, 1000, 52),
+            Packets::from_bytes(1001, 1000, 52),
             Packets {
                 full: 1,
                 full_bytes: 1052,
@@ -331,7 +331,7 @@ mod tests {
             let sender = NetworkInterface { copy_per_packet: Duration(copy), single_buffered: single, ..NetworkInterface::default() };
             let hops = rates.into_iter().map(|(rate, delay)| hop(rate, delay)).collect();
             let path = PathModel { hops, sender, ..PathModel::default() };
-            let packets = Packets::of(bytes, 1000, 40);
+            let packets = Packets::from_bytes(bytes, 1000, 40);
             let (form, queues) = (message_s(&path, &packets).unwrap(), by_hand(&path, &packets));
             prop_assert!((form - queues).abs() <= 1e-9 * queues.max(1e-6), "{} {}", form, queues);
         }

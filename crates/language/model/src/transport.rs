@@ -87,7 +87,7 @@ impl TransportModel {
     ///
     /// # Errors
     /// One sentence, for a stack that the formulas do not cover, or an MTU that is too small for its headers.
-    pub fn of(stack: &Stack, mtu_bytes: u64) -> Result<Self, String> {
+    pub fn from_stack(stack: &Stack, mtu_bytes: u64) -> Result<Self, String> {
         let form = stack.facts.form;
         let mut transport = match form {
             ClosedForm::Tcp => tcp(stack),
@@ -289,7 +289,7 @@ pub(crate) mod tests {
     #[test]
     fn the_assumption_about_the_window_is_what_is_computed_with() {
         let assumed = |name, options: &[(&str, OptionValue)], words: &str| {
-            let model = TransportModel::of(&stack(name, options), 1500).unwrap();
+            let model = TransportModel::from_stack(&stack(name, options), 1500).unwrap();
             let said = model.assumptions.iter().any(|one| one.contains(words));
             assert!(said, "{:?}", model.assumptions);
             model.window_bytes
@@ -306,7 +306,7 @@ pub(crate) mod tests {
     #[test]
     fn segments_fill_the_path() {
         let segment = |name, mtu| {
-            TransportModel::of(&stack(name, &[]), mtu)
+            TransportModel::from_stack(&stack(name, &[]), mtu)
                 .unwrap()
                 .segment_bytes
         };
@@ -319,14 +319,19 @@ pub(crate) mod tests {
             [1448, 1472, 1439]
         );
         let short = stack("tcp", &[("mss", OptionValue::Number(536))]);
-        assert_eq!(TransportModel::of(&short, 1500).unwrap().segment_bytes, 524);
+        assert_eq!(
+            TransportModel::from_stack(&short, 1500)
+                .unwrap()
+                .segment_bytes,
+            524
+        );
         assert!(
-            TransportModel::of(&stack("tcp", &[]), 52)
+            TransportModel::from_stack(&stack("tcp", &[]), 52)
                 .unwrap_err()
                 .contains("no room")
         );
         assert!(
-            TransportModel::of(&stack("unix", &[]), 1500)
+            TransportModel::from_stack(&stack("unix", &[]), 1500)
                 .unwrap_err()
                 .contains("unix")
         );
@@ -338,14 +343,14 @@ pub(crate) mod tests {
             ("receive_buffer", OptionValue::Number(65_536)),
             ("congestion", OptionValue::Word("reno".into())),
         ];
-        let tcp = TransportModel::of(&stack("tcp", &options), 1500).unwrap();
+        let tcp = TransportModel::from_stack(&stack("tcp", &options), 1500).unwrap();
         assert_eq!(
             (tcp.window_bytes, tcp.congestion),
             (Some(84_058.0), CongestionModel::Reno)
         );
         let bbr = stack("tcp", &[("congestion", OptionValue::Word("bbr".into()))]);
         assert_eq!(
-            TransportModel::of(&bbr, 1500).unwrap().congestion,
+            TransportModel::from_stack(&bbr, 1500).unwrap().congestion,
             CongestionModel::Other("bbr".into())
         );
     }

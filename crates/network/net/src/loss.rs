@@ -86,7 +86,7 @@ impl LossProcess {
                 DropReason::Lost,
             ),
             LossKind::BitErrors(errors) => (
-                bernoulli::draw_bernoulli(errors.of(bytes), generator),
+                bernoulli::draw_bernoulli(errors.probability_of(bytes), generator),
                 DropReason::BitError,
             ),
             LossKind::GilbertElliott(states) => (states.lost(generator), DropReason::Lost),
@@ -154,7 +154,7 @@ impl BitErrors {
     }
 
     /// The probability that a packet of that many bytes has at least one wrong bit.
-    fn of(&mut self, bytes: u64) -> f64 {
+    fn probability_of(&mut self, bytes: u64) -> f64 {
         if bytes != self.bytes {
             self.bytes = bytes;
             // 1 - (1 - rate)^bits, without losing a small rate in the 1.
@@ -266,18 +266,20 @@ mod tests {
     #[test]
     fn a_packet_is_lost_when_one_of_its_bits_is_wrong() {
         let mut errors = BitErrors::new(1e-5);
-        assert!((errors.of(1500) - (1.0 - (1.0_f64 - 1e-5).powi(12_000))).abs() < 1e-12);
-        assert_eq!(errors.of(0), 0.0);
         assert!(
-            (BitErrors::new(1e-15).of(53) / 424e-15 - 1.0).abs() < 1e-9,
+            (errors.probability_of(1500) - (1.0 - (1.0_f64 - 1e-5).powi(12_000))).abs() < 1e-12
+        );
+        assert_eq!(errors.probability_of(0), 0.0);
+        assert!(
+            (BitErrors::new(1e-15).probability_of(53) / 424e-15 - 1.0).abs() < 1e-9,
             "small rates are not rounded away"
         );
-        assert_eq!(BitErrors::new(1.0).of(1), 1.0);
-        assert_eq!(BitErrors::new(0.0).of(u64::MAX), 0.0);
+        assert_eq!(BitErrors::new(1.0).probability_of(1), 1.0);
+        assert_eq!(BitErrors::new(0.0).probability_of(u64::MAX), 0.0);
         for bytes in [53, 1500, 9000] {
             let lost = lost(&LossModel::BitErrors(1e-5), bytes, 100_000, bytes);
             assert!(
-                plausible(count(&lost), 100_000, errors.of(bytes)),
+                plausible(count(&lost), 100_000, errors.probability_of(bytes)),
                 "{bytes}: {}",
                 count(&lost)
             );

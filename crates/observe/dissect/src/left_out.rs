@@ -121,7 +121,7 @@ impl LeftOut {
 
     /// How much was left out at a limit.
     #[must_use]
-    pub fn of(&self, bound: Bound) -> u64 {
+    pub fn count_of(&self, bound: Bound) -> u64 {
         self.0.get(&bound).copied().unwrap_or(0)
     }
 
@@ -185,14 +185,14 @@ impl Bound {
             && !matches!(self, Self::Block | Self::BehindHole | Self::Moments);
         if !takes_long {
             assert_eq!(
-                fill(self.most()).of(self),
+                fill(self.most()).count_of(self),
                 0,
                 "{}: there is room",
                 self.name()
             );
         }
         let beyond = fill(self.most() + 1);
-        let count = beyond.of(self);
+        let count = beyond.count_of(self);
         assert!(
             if takes_long { count == 1 } else { count > 0 },
             "{}: {beyond:?}",
@@ -240,7 +240,7 @@ mod tests {
         let mut other = LeftOut::default();
         other.add(Bound::Open, 204);
         left_out.merge(&other);
-        assert_eq!(left_out.of(Bound::Open), 1204);
+        assert_eq!(left_out.count_of(Bound::Open), 1204);
         let line = "left out: requests that were reported before they ended (1,204): more than 8,192 were open on one connection";
         assert_eq!(left_out.lines(), [line]);
         assert_eq!(LeftOut::of_names(&left_out.names()), left_out);

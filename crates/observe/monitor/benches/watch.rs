@@ -60,7 +60,7 @@ fn share(interval: Duration, kernel: bool) -> BTreeMap<String, f64> {
         interval,
         kernel,
         connections: WatchedConnections::All,
-        ..Config::of("here")
+        ..Config::new("here")
     };
     let began = Instant::now();
     let watch = MonitorSession::start(config);

@@ -59,7 +59,7 @@ impl BufferedEvents {
 
 impl EventBuffer {
     /// Creates an empty buffer for the events of a host.
-    pub(crate) fn of(host: &str) -> Self {
+    pub(crate) fn new(host: &str) -> Self {
         Self {
             host: host.into(),
             waiting: Mutex::default(),

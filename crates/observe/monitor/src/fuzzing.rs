@@ -45,7 +45,7 @@ pub fn bytes(layout: &str, format: &str, page: &[u8]) {
         return;
     };
     let format = TraceEventFormat::parse(format).unwrap_or_default();
-    for (_, record) in TracePageRecords::of(page, &layout) {
+    for (_, record) in TracePageRecords::from_page(page, &layout) {
         let _ = (
             format.number(record, "common_pid"),
             format.bytes(record, "comm"),

@@ -43,7 +43,7 @@ impl MonitorSession {
 
     fn begin(config: Config, sink: Option<Box<dyn EventSink>>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let buffer = Arc::new(EventBuffer::of(&config.host));
+        let buffer = Arc::new(EventBuffer::new(&config.host));
         let more_ports = Arc::new(Mutex::new(WatchedPorts::default()));
         let interval = config.limited_interval();
         let poller =
@@ -300,7 +300,7 @@ mod tests {
             let data = vec![7; 1 << 16];
             (0..bytes / data.len()).for_each(|_| near.write_all(&data).unwrap());
         });
-        u64::from(TcpInfo::of(near.as_fd()).unwrap().total_retransmits)
+        u64::from(TcpInfo::read(near.as_fd()).unwrap().total_retransmits)
     }
 
     fn number(record: &EventRecord<'_>, field: &str) -> Option<i64> {
@@ -319,7 +319,7 @@ mod tests {
     fn every_retransmission_has_its_exact_time() {
         let watch = MonitorSession::start(Config {
             interval: Duration::from_millis(10),
-            ..Config::of("khons")
+            ..Config::new("khons")
         });
         let from_ns = clock::now_ns();
         let (mut near, mut far) = lossy(80_000);
@@ -395,7 +395,7 @@ mod tests {
         let config = Config {
             interval: Duration::from_millis(10),
             kernel: false,
-            ..Config::of("khons")
+            ..Config::new("khons")
         };
         let watch = MonitorSession::start(config);
         let (mut near, mut far) = lossy(80_000);
@@ -417,7 +417,7 @@ mod tests {
     fn a_watch_records_this_machine_and_its_own_cost() {
         let watch = MonitorSession::start(Config {
             interval: Duration::from_millis(10),
-            ..Config::of("khons")
+            ..Config::new("khons")
         });
         std::thread::sleep(Duration::from_millis(60));
         let first = watch.take();
@@ -464,7 +464,7 @@ mod tests {
         let config = || Config {
             interval: Duration::from_millis(10),
             kernel: false,
-            ..Config::of("khons")
+            ..Config::new("khons")
         };
         for room in [usize::MAX, 1] {
             let store = Store {
@@ -507,7 +507,7 @@ mod tests {
     fn a_missing_interface_is_absent_with_its_reason() {
         let observed = MonitorSession::start(Config {
             interfaces: vec!["none".into()],
-            ..Config::of("khons")
+            ..Config::new("khons")
         })
         .stop();
         assert_eq!(observed.absent["interfaces"], "unknown interface none");

@@ -54,7 +54,7 @@ pub struct Config {
 impl Config {
     /// The default: all monitors but that of system calls, every 100 ms, and the connections of this process.
     #[must_use]
-    pub fn of(host: &str) -> Self {
+    pub fn new(host: &str) -> Self {
         Self {
             host: host.into(),
             interval: EVERY,

@@ -30,13 +30,13 @@ pub fn redact_request(method: &[u8], target: &[u8]) -> RedactedName {
         ),
         _ => format!("{LEFT_OUT} {}", redact_target(target)),
     };
-    RedactedName::of(&kept, &printable(&[method, b" ", target].concat()))
+    RedactedName::new(&kept, &printable(&[method, b" ", target].concat()))
 }
 
 /// Redacts a gRPC call: `/pkg.Service/Method`.
 #[must_use]
 pub fn redact_call(target: &[u8]) -> RedactedName {
-    RedactedName::of(&redact_target(target), &printable(target))
+    RedactedName::new(&redact_target(target), &printable(target))
 }
 
 /// Redacts a request target or a URL (RFC 3986; RFC 9112, 3.2).

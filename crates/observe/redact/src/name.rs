@@ -52,27 +52,27 @@ impl RedactedName {
                 .as_bytes(),
             )
         });
-        Self::of(&kept, &whole)
+        Self::new(&kept, &whole)
     }
 
     /// An identifier behind constant words: of a database, a prepared statement, a channel.
     #[must_use]
     pub fn identifier(words: &'static str, identifier: &[u8]) -> Self {
         let kept = format!("{words}{}", secret_words::redact_identifier(identifier));
-        Self::of(&kept, &printable(&[words.as_bytes(), identifier].concat()))
+        Self::new(&kept, &printable(&[words.as_bytes(), identifier].concat()))
     }
 
     /// The same name with constant words before it.
     #[must_use]
     pub fn behind(&self, words: &'static str) -> Self {
-        Self::of(
+        Self::new(
             &format!("{words}{}", self.kept),
             &format!("{words}{}", self.whole),
         )
     }
 
     /// A name of both forms; each is cut at [`LONGEST_NAME`] bytes.
-    pub(crate) fn of(kept: &str, whole: &str) -> Self {
+    pub(crate) fn new(kept: &str, whole: &str) -> Self {
         if kept == whole {
             Self::harmless(kept)
         } else {

@@ -39,7 +39,7 @@ pub fn redact_named_command(command: &[u8], of: &[u8]) -> RedactedName {
     };
     let kept = join(kept_command, &kept, "");
     let whole = join(&whole_command, &printable(of), "");
-    RedactedName::of(kept.kept(), whole.kept())
+    RedactedName::new(kept.kept(), whole.kept())
 }
 
 /// The same operation, marked as one that waits for others.
@@ -49,7 +49,7 @@ pub fn blocking(name: &RedactedName) -> RedactedName {
         let end = text.floor_char_boundary(LONGEST_NAME - BLOCKS.len());
         format!("{}{BLOCKS}", &text[..end])
     };
-    RedactedName::of(&behind(name.kept()), &behind(name.whole()))
+    RedactedName::new(&behind(name.kept()), &behind(name.whole()))
 }
 
 /// A server's error text, which is kept if it begins with a known one.
@@ -58,7 +58,7 @@ pub fn redact_error(text: &[u8], known: &[&'static str]) -> RedactedName {
     let whole = printable(text);
     let kept = known.iter().find(|known| whole.starts_with(**known));
     let kept = kept.map_or_else(|| LEFT_OUT.to_string(), |known| (*known).to_owned());
-    RedactedName::of(&format!("ERROR {kept}"), &format!("ERROR {whole}"))
+    RedactedName::new(&format!("ERROR {kept}"), &format!("ERROR {whole}"))
 }
 
 /// Joins the operation with both forms of its object.
@@ -67,7 +67,7 @@ fn join(operation: &str, kept: &str, whole: &str) -> RedactedName {
         true => operation.to_owned(),
         false => format!("{operation} {of}"),
     };
-    RedactedName::of(
+    RedactedName::new(
         &text(kept),
         &text(if whole.is_empty() { kept } else { whole }),
     )

@@ -119,7 +119,7 @@ pub fn redact_command(words: &[Vec<u8>]) -> RedactedName {
         key: word(whole_at).map(|key| String::from_utf8_lossy(key).into_owned()),
         waits,
     };
-    RedactedName::of(&kept.text(), &printable(whole.text().as_bytes()))
+    RedactedName::new(&kept.text(), &printable(whole.text().as_bytes()))
 }
 
 /// Redacts a push message: its kind and its channel.
@@ -145,7 +145,7 @@ pub fn redact_message(words: &[Vec<u8>]) -> RedactedName {
         .map(Vec::as_slice)
         .collect::<Vec<_>>()
         .join(&b' ');
-    RedactedName::of(
+    RedactedName::new(
         &format!("{of_kind}{}", channel.unwrap_or_default()),
         &printable(&whole),
     )
@@ -161,14 +161,14 @@ pub fn redact_status(text: &[u8]) -> RedactedName {
     } else {
         "text"
     };
-    RedactedName::of(kept, &whole)
+    RedactedName::new(kept, &whole)
 }
 
 /// Redacts an error: its first word is kept if it is a known one; the rest may quote data and is dropped.
 #[must_use]
 pub fn redact_error(text: &[u8]) -> RedactedName {
     let first = printable(text.split(|byte| *byte == b' ').next().unwrap_or_default());
-    RedactedName::of(
+    RedactedName::new(
         if is_one_of(&first, ERRORS) {
             &first
         } else {

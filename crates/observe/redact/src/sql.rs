@@ -56,7 +56,7 @@ pub fn redact_beginning(dialect: Dialect, text: &[u8]) -> RedactedName {
 fn name(text: &[u8], kept: &str) -> RedactedName {
     let words = String::from_utf8_lossy(&text[..text.len().min(LONGEST_TEXT)]);
     let whole = words.split_whitespace().collect::<Vec<_>>().join(" ");
-    RedactedName::of(kept, &printable(whole.as_bytes()))
+    RedactedName::new(kept, &printable(whole.as_bytes()))
 }
 
 /// The kept part of [`redact_statement`].

@@ -22,7 +22,7 @@ impl QuicStreamDirection {
     pub fn leave(&mut self, from: u64, end: u64, at_ns: u64) {
         if end > from && end <= self.left.end() {
             self.again += 1;
-            let first_ns = self.left.of(from).map_or(at_ns, |first| first.at_ns);
+            let first_ns = self.left.moment_of(from).map_or(at_ns, |first| first.at_ns);
             self.again_ns = self.again_ns.max(at_ns.saturating_sub(first_ns));
         }
         self.left.pass(end, at_ns, 0);
@@ -66,7 +66,7 @@ impl QuicStreamDirection {
     pub fn message(&self, end: Option<u64>) -> ExchangeMessage {
         let end = end.unwrap_or_else(|| self.left_end().max(self.arrived_end()));
         let pair = |progress: &StreamPointProgress| {
-            Some((progress.of(0)?.at_ns, progress.whole(end)?.at_ns))
+            Some((progress.moment_of(0)?.at_ns, progress.whole(end)?.at_ns))
         };
         ExchangeMessage {
             end,

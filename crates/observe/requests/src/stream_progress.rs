@@ -82,7 +82,7 @@ impl StreamPointProgress {
 
     /// When the byte at that offset passed.
     #[must_use]
-    pub fn of(&self, offset: u64) -> Option<ProgressMoment> {
+    pub fn moment_of(&self, offset: u64) -> Option<ProgressMoment> {
         let at = self.first_beyond(offset);
         self.moments
             .get(at)
@@ -121,7 +121,7 @@ impl StreamPointProgress {
     /// When all bytes before that offset had passed.
     #[must_use]
     pub fn whole(&self, end: u64) -> Option<ProgressMoment> {
-        self.of(end.checked_sub(1)?)
+        self.moment_of(end.checked_sub(1)?)
     }
 
     /// The offset behind the farthest byte that had passed at a moment.
@@ -286,7 +286,7 @@ mod tests {
         }
         let at = |moment: Option<ProgressMoment>| moment.map(|moment| moment.at_ns);
         assert_eq!(
-            [0, 9, 10, 29, 30].map(|offset| at(progress.of(offset))),
+            [0, 9, 10, 29, 30].map(|offset| at(progress.moment_of(offset))),
             [Some(1), Some(1), Some(4), Some(4), None]
         );
         assert_eq!(
@@ -294,12 +294,12 @@ mod tests {
             [None, Some(1), Some(4)]
         );
         progress.forget(10);
-        assert_eq!((at(progress.of(9)), progress.end()), (Some(4), 30));
+        assert_eq!((at(progress.moment_of(9)), progress.end()), (Some(4), 30));
         let mut late = StreamPointProgress::default();
         late.begin_at(20);
         late.pass(30, 5, 7);
         assert_eq!(
-            [10, 19, 20].map(|offset| at(late.of(offset))),
+            [10, 19, 20].map(|offset| at(late.moment_of(offset))),
             [None, None, Some(5)],
             "nobody looked before"
         );

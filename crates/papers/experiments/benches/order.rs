@@ -92,7 +92,7 @@ fn line(what: &str, times: [f64; 3]) {
 fn channels(waiting: PacketWaiting) -> Result<[f64; 3], Failure> {
     let of = |machine: blast::BlastOptions| BlastChannelOptions {
         waiting,
-        ..BlastChannelOptions::of(blast::BlastOptions {
+        ..BlastChannelOptions::from_blast(blast::BlastOptions {
             buffer: 0,
             ..machine
         })

@@ -224,7 +224,7 @@ impl EventTable {
         let values: Vec<EventValue<'_>> = event
             .data
             .iter()
-            .map(|field| EventValue::of(field))
+            .map(|field| EventValue::parse(field))
             .collect();
         self.push(&event.keyword, &event.host, event.at_ns, &values);
     }

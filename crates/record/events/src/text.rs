@@ -56,7 +56,7 @@ impl TextEvent {
         let values: Vec<EventValue<'_>> = self
             .data
             .iter()
-            .map(|field| EventValue::of(field))
+            .map(|field| EventValue::parse(field))
             .collect();
         emit(&EmittedEvent {
             host: &self.host,

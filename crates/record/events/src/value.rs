@@ -29,7 +29,7 @@ pub enum EventValue<'t> {
     Absent,
     /// A whole number.
     Number(i64),
-    /// Any other text. A text that is a whole number in the sense of [`EventValue::of`] is kept as
+    /// Any other text. A text that is a whole number in the sense of [`EventValue::parse`] is kept as
     /// [`EventValue::Number`].
     Text(&'t str),
 }
@@ -38,7 +38,7 @@ impl<'t> EventValue<'t> {
     /// The value of a field of the text form: a number if the field is exactly the number's usual decimal form,
     /// otherwise a text.
     #[must_use]
-    pub fn of(field: &'t str) -> Self {
+    pub fn parse(field: &'t str) -> Self {
         if field.is_empty() {
             return Self::Absent;
         }
@@ -127,14 +127,14 @@ impl From<usize> for EventValue<'_> {
 impl<'t> From<&'t str> for EventValue<'t> {
     #[inline]
     fn from(text: &'t str) -> Self {
-        Self::of(text)
+        Self::parse(text)
     }
 }
 
 impl<'t> From<&'t String> for EventValue<'t> {
     #[inline]
     fn from(text: &'t String) -> Self {
-        Self::of(text)
+        Self::parse(text)
     }
 }
 
@@ -168,7 +168,7 @@ mod tests {
             ("9223372036854775807", i64::MAX),
             ("-9223372036854775808", i64::MIN),
         ] {
-            assert_eq!(EventValue::of(field), EventValue::Number(number));
+            assert_eq!(EventValue::parse(field), EventValue::Number(number));
         }
         for field in [
             "-0",
@@ -181,14 +181,14 @@ mod tests {
             "-",
             " 1",
         ] {
-            assert_eq!(EventValue::of(field), EventValue::Text(field));
+            assert_eq!(EventValue::parse(field), EventValue::Text(field));
         }
     }
 
     proptest! {
         #[test]
         fn a_field_is_written_as_it_was_read(field in "-?[0-9]{0,21}|\\PC{0,8}") {
-            prop_assert_eq!(EventValue::of(&field).to_string(), field);
+            prop_assert_eq!(EventValue::parse(&field).to_string(), field);
         }
     }
 }

@@ -151,7 +151,7 @@ fn compare() -> Fallible<()> {
     )?;
     let begin = Instant::now();
     let mut count = 0;
-    Merged::of(&run, false)?.each(|_, rows| {
+    Merged::open(&run, false)?.each(|_, rows| {
         count += rows.len() as u64;
         Ok(())
     })?;

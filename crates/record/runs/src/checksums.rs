@@ -87,7 +87,7 @@ pub(crate) struct Summed<W> {
 }
 
 impl<W> Summed<W> {
-    pub(crate) fn of(to: W) -> Self {
+    pub(crate) fn new(to: W) -> Self {
         Self {
             to,
             sum: Hasher::new(),
@@ -154,7 +154,7 @@ pub(crate) struct StoredChecksums(Option<Vec<u32>>);
 
 impl StoredChecksums {
     /// Reads the checksums and verifies that of the footer.
-    pub(crate) fn of(metadata: &ParquetMetaData) -> Parquet<Self> {
+    pub(crate) fn from_metadata(metadata: &ParquetMetaData) -> Parquet<Self> {
         let about = metadata.file_metadata();
         let kept = about
             .key_value_metadata()

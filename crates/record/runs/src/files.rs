@@ -123,7 +123,7 @@ pub enum RunFileAccess {
 impl RunFileAccess {
     /// The access of a directory, which new files in it inherit.
     #[must_use]
-    pub fn of(directory: &Path) -> Self {
+    pub fn new(directory: &Path) -> Self {
         let mode = fs::metadata(directory).map_or(0, |about| about.permissions().mode());
         if mode & 0o004 == 0 {
             Self::Private
@@ -136,7 +136,7 @@ impl RunFileAccess {
     fn within(path: &Path) -> Self {
         path.parent()
             .filter(|parent| !parent.as_os_str().is_empty())
-            .map_or(Self::Private, Self::of)
+            .map_or(Self::Private, Self::new)
     }
 
     const fn file_mode(self) -> u32 {
@@ -302,7 +302,7 @@ pub(crate) fn make_events(run: &Path) -> io::Result<()> {
     if !is_there(run) {
         make_directory(run, RunFileAccess::within(run))?;
     }
-    match make_directory(&events, RunFileAccess::of(run)) {
+    match make_directory(&events, RunFileAccess::new(run)) {
         Err(cause) if cause.kind() == ErrorKind::AlreadyExists => {
             match fs::symlink_metadata(&events)?.is_dir() {
                 true => Ok(()),

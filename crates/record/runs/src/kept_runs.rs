@@ -235,14 +235,14 @@ fn about(run: &Path) -> Vec<String> {
 
 /// The size of a directory's files, in bytes, down to two levels of directories below it; links are not followed.
 fn bytes(directory: &Path) -> u64 {
-    fn of(directory: &Path, depth: u32) -> u64 {
+    fn folder_bytes(directory: &Path, depth: u32) -> u64 {
         let entries = fs::read_dir(directory).into_iter().flatten().flatten();
         let size = |entry: fs::DirEntry| match entry.metadata() {
-            Ok(found) if found.is_dir() && depth > 0 => of(&entry.path(), depth - 1),
+            Ok(found) if found.is_dir() && depth > 0 => folder_bytes(&entry.path(), depth - 1),
             Ok(found) if found.is_file() => found.len(),
             _ => 0,
         };
         entries.map(size).sum()
     }
-    of(directory, 2)
+    folder_bytes(directory, 2)
 }

@@ -64,7 +64,7 @@ pub(crate) fn readable(record: &RunRecord) -> Result<(), Error> {
 
 fn write_rows(file: &mut File, columns: &[ResultColumn], rows: &[ResultRow<'_>]) -> Parquet<()> {
     let mut writer = SerializedFileWriter::new(
-        Summed::of(file),
+        Summed::new(file),
         Arc::new(schema(columns)?),
         Arc::new(properties()),
     )?;
@@ -176,7 +176,7 @@ fn read_texts(path: &Path) -> Parquet<Vec<ByteArray>> {
     let file = SharedFile::open(path)?;
     let bytes = file.clone();
     let reader = SerializedFileReader::new(file)?;
-    let sums = StoredChecksums::of(reader.metadata())?;
+    let sums = StoredChecksums::from_metadata(reader.metadata())?;
     let columns = reader
         .metadata()
         .file_metadata()

@@ -39,7 +39,7 @@ fn run_for(root: &Path, access: RunFileAccess) -> PathBuf {
         .unwrap();
     directory.write_environment(&serde_json::json!({})).unwrap();
     directory.append(&record).unwrap();
-    let spool = Spooling::of(directory.path()).unwrap();
+    let spool = Spooling::start(directory.path()).unwrap();
     let mut log = EventLog::default();
     log.host("khons");
     log.push(keyword::intern("APP_SEND"), 1, &[]);
@@ -141,7 +141,7 @@ fn readers_write_nothing_through_links() {
     fs::rename(path.join("events"), others.path().join("events")).unwrap();
     symlink(others.path().join("events"), path.join("events")).unwrap();
     let before = fs::read_dir(others.path().join("events")).unwrap().count();
-    assert!(write_index(&path, &Index::default()).is_err() && Spooling::of(&path).is_err());
+    assert!(write_index(&path, &Index::default()).is_err() && Spooling::start(&path).is_err());
     assert_eq!(
         fs::read_dir(others.path().join("events")).unwrap().count(),
         before
@@ -216,7 +216,7 @@ fn nothing_is_written_into_a_run_of_another_user() {
     give_away(&path);
     let before = fs::read_dir(&path).unwrap().count();
     let kept = StoredRun::open(&path).unwrap();
-    assert!(Spooling::of(&path).is_err() && write_index(&path, &Index::default()).is_err());
+    assert!(Spooling::start(&path).is_err() && write_index(&path, &Index::default()).is_err());
     assert!(kept.keep_page("<p>").unwrap_err().hint.contains("-o FILE"));
     kept.keep_findings(&serde_json::json!([])).unwrap();
     assert_eq!(fs::read_dir(&path).unwrap().count(), before);

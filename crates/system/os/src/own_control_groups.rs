@@ -121,12 +121,12 @@ impl ThrottledTime {
     pub fn now() -> Self {
         static GROUPS: OnceLock<Result<Groups, String>> = OnceLock::new();
         let root = Root::system();
-        Self::of(GROUPS.get_or_init(|| Groups::find(&root)).as_ref(), &root)
+        Self::read(GROUPS.get_or_init(|| Groups::find(&root)).as_ref(), &root)
     }
 
     /// Reads the counters of these groups, or takes the reason why there are none.
     #[must_use]
-    pub fn of(groups: Result<&Groups, &String>, root: &Root) -> Self {
+    pub fn read(groups: Result<&Groups, &String>, root: &Root) -> Self {
         match groups {
             Ok(groups) => Self {
                 each: groups.throttled_ns(root),

@@ -55,7 +55,7 @@ impl TcpInfo {
     ///
     /// # Errors
     /// If the socket is not TCP.
-    pub fn of(socket: BorrowedFd<'_>) -> io::Result<Self> {
+    pub fn read(socket: BorrowedFd<'_>) -> io::Result<Self> {
         let mut room = [0; ROOM];
         let length = read_bytes(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut room)?;
         Self::parse(&room[..length]).ok_or_else(|| io::ErrorKind::InvalidData.into())
@@ -119,8 +119,8 @@ mod tests {
     #[test]
     fn a_socket_that_is_not_tcp_has_no_tcp_info() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        assert!(TcpInfo::of(listener.as_fd()).is_ok());
+        assert!(TcpInfo::read(listener.as_fd()).is_ok());
         let datagrams = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        assert!(TcpInfo::of(datagrams.as_fd()).is_err());
+        assert!(TcpInfo::read(datagrams.as_fd()).is_err());
     }
 }

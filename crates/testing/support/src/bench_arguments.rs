@@ -10,11 +10,11 @@ impl BenchArguments {
     /// Those of this process, without the flag that cargo adds.
     #[must_use]
     pub fn read() -> Self {
-        Self::of(std::env::args().skip(1))
+        Self::parse(std::env::args().skip(1))
     }
 
     /// Those of any words.
-    pub fn of(words: impl IntoIterator<Item = String>) -> Self {
+    pub fn parse(words: impl IntoIterator<Item = String>) -> Self {
         Self(words.into_iter().filter(|word| word != "--bench").collect())
     }
 
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     fn arguments(line: &str) -> BenchArguments {
-        BenchArguments::of(line.split(' ').map(str::to_owned))
+        BenchArguments::parse(line.split(' ').map(str::to_owned))
     }
 
     #[test]

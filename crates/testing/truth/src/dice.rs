@@ -9,7 +9,7 @@ pub struct ScenarioDice(Generator);
 
 impl ScenarioDice {
     /// The numbers of a seed, for one purpose.
-    pub fn of(seed: u64, what: &str) -> Self {
+    pub fn new(seed: u64, what: &str) -> Self {
         Self(Seed::root(seed).child(what).generator())
     }
 

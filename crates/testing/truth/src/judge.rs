@@ -37,7 +37,7 @@ pub fn seconds_for_all(record: &RunRecord) -> f64 {
 impl MeasuredTruth {
     /// From the time it took, and the times without each cause.
     #[must_use]
-    pub fn of(took_s: f64, without: &BTreeMap<LimitCause, f64>) -> Self {
+    pub fn new(took_s: f64, without: &BTreeMap<LimitCause, f64>) -> Self {
         let saves = without
             .iter()
             .map(|(change, other_s)| (*change, 1.0 - other_s / took_s))

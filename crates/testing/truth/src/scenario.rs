@@ -126,7 +126,7 @@ impl Scenario {
     /// The scenario of a seed.
     #[must_use]
     pub fn draw(seed: u64) -> Self {
-        let mut dice = ScenarioDice::of(seed, "truth");
+        let mut dice = ScenarioDice::new(seed, "truth");
         let mut scenario = Self::healthy(seed, &mut dice);
         let planted = match dice.unit() {
             u if u < 0.2 => 0,

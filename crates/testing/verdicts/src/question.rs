@@ -28,7 +28,7 @@ impl Question {
     /// The question of a seed.
     #[must_use]
     pub fn draw(seed: u64) -> Self {
-        let mut dice = ScenarioDice::of(seed, "space");
+        let mut dice = ScenarioDice::new(seed, "space");
         let mut question = Self {
             seed,
             text: String::new(),

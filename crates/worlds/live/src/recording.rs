@@ -41,7 +41,7 @@ impl AgentRecording {
         let store = EventLogStore::default();
         let recorder = EventRecorder::start(host, store.clone())?;
         let watch = monitors.then(|| {
-            MonitorSession::start_into(Config::of(host), EventLogStoreSink(store.clone()))
+            MonitorSession::start_into(Config::new(host), EventLogStoreSink(store.clone()))
         });
         Ok(Self {
             recorder,

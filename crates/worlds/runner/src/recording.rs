@@ -98,7 +98,7 @@ impl RunRecording {
 pub(crate) fn spool_event_logs(
     directory: &Path,
 ) -> impl FnMut(&str, &EventLog) -> Result<(), String> + Send + 'static {
-    let spool = Spool::of(directory);
+    let spool = Spool::new(directory);
     move |host, event_log| {
         spool
             .append(host, event_log)
@@ -117,7 +117,7 @@ impl Traces {
     ///
     /// # Errors
     /// An [`Error`] when a port is unknown.
-    pub(crate) fn of(
+    pub(crate) fn recording_of(
         &self,
         network: &Network,
         scheduled: &ScheduledRun<'_>,

@@ -57,7 +57,7 @@ impl RunTracer {
     pub(crate) fn new(directory: &Path) -> Result<Self, Error> {
         Ok(Self {
             directory: directory.to_owned(),
-            spool: Spooling::of(directory)?,
+            spool: Spooling::start(directory)?,
             index: Index::default(),
         })
     }

@@ -347,7 +347,7 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
         });
         let begins_after = start_phase::begins_after(job, replica, self.phase);
         let plan = &self.scene.network.hosts[host];
-        let costs = HostWorkCosts::of(plan);
+        let costs = HostWorkCosts::from_host(plan);
         let context = SimEndpointContext::new(
             &self.time.shared,
             job,

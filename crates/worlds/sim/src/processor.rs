@@ -58,7 +58,7 @@ struct RunningSimWork<T> {
 impl<T> SimProcessor<T> {
     /// The processor of a host, idle.
     pub(crate) fn new(host: &NetworkHost) -> Self {
-        let switch = HostWorkCosts::of(host).map_or(Duration::ZERO, |costs| costs.switch());
+        let switch = HostWorkCosts::from_host(host).map_or(Duration::ZERO, |costs| costs.switch());
         let waiting = [VecDeque::new(), VecDeque::new()];
         Self {
             first: host.work.first,

@@ -13,7 +13,7 @@ pub struct HostWorkCosts {
 impl HostWorkCosts {
     /// The costs of a host; `None` where its programs take no time.
     #[must_use]
-    pub fn of(host: &NetworkHost) -> Option<Self> {
+    pub fn from_host(host: &NetworkHost) -> Option<Self> {
         (!host.work.is_nothing()).then(|| Self {
             work: host.work.clone(),
             speed: host.interface.speed(),
@@ -78,7 +78,7 @@ mod tests {
             cpu_speed: Some(2.0),
             ..NetworkInterface::default()
         };
-        let costs = HostWorkCosts::of(&NetworkHost {
+        let costs = HostWorkCosts::from_host(&NetworkHost {
             work,
             interface,
             ..NetworkHost::default()
@@ -91,6 +91,6 @@ mod tests {
         // Who looks now and then sees it at the next look.
         let seen = [0, 1, 200, 201].map(|at| costs.seen(Instant(at * MS)).0 / MS);
         assert_eq!(seen, [0, 200, 200, 400]);
-        assert!(HostWorkCosts::of(&NetworkHost::default()).is_none());
+        assert!(HostWorkCosts::from_host(&NetworkHost::default()).is_none());
     }
 }

@@ -281,7 +281,7 @@ mod tests {
                     ThreadDirectory::default(),
                 ),
                 keys: None,
-                spool: Spooling::of(run.path()).unwrap(),
+                spool: Spooling::start(run.path()).unwrap(),
             };
             let mut queue = AnalysisQueue::new(analysis);
             queue.most_bytes = most_bytes;

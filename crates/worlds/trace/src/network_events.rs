@@ -108,7 +108,7 @@ impl TracedNetwork {
 impl NetworkEvents {
     /// The spool of events at the doors of hosts.
     pub(crate) fn doors(&self) -> Spool {
-        Spool::of(&self.doors)
+        Spool::new(&self.doors)
     }
 
     /// Moves the recorded events into the run; returns how many bytes of them are damaged.
@@ -199,7 +199,7 @@ mod tests {
             let (name, data) = event.split_once("; ").unwrap();
             let values: Vec<EventValue<'_>> = data
                 .split("; ")
-                .map(|field| EventValue::of(field.trim()))
+                .map(|field| EventValue::parse(field.trim()))
                 .collect();
             log.push(keyword::intern(name), at, &values);
         }
@@ -222,7 +222,7 @@ mod tests {
             "NET_FLOW; 4; 10.0.0.1:40000; 10.0.0.2:80",
             "NET_DELIVER;  ; 5;  ; 3; a; b>a; 7; 3; 1; 50",
         ];
-        Spool::of(&queues.network)
+        Spool::new(&queues.network)
             .append("x", &log("x", &network))
             .unwrap();
         let doors = ["NET_SEEN; 8; 6; 0; 10", "NET_SEEN; 8; 8; 0; 10"];
@@ -236,7 +236,7 @@ mod tests {
             &[8, 6, 10, 10].map(EventValue::Number),
         );
         queues.doors().append("a", &later).unwrap();
-        let spool = Spooling::of(run.path()).unwrap();
+        let spool = Spooling::start(run.path()).unwrap();
         let ends = (
             "10.0.0.1:40000".parse().unwrap(),
             "10.0.0.2:80".parse().unwrap(),

@@ -210,7 +210,7 @@ impl TraceSession {
             }),
         }
         let path = directory.path().to_path_buf();
-        let spool = Spooling::of(&path)?;
+        let spool = Spooling::start(&path)?;
         let (mut events, mut notes) = (None, setting.notes.clone());
         if is_here && !only_traced {
             notes.push(

@@ -63,7 +63,7 @@ impl TracedProgram {
                 Err(other) => cause = other,
             }
         }
-        Err(StartFailure::of(name, &cause.into()))
+        Err(StartFailure::new(name, &cause.into()))
     }
 }
 
@@ -77,7 +77,7 @@ pub struct StartFailure {
 }
 
 impl StartFailure {
-    fn of(name: &OsStr, cause: &std::io::Error) -> Self {
+    fn new(name: &OsStr, cause: &std::io::Error) -> Self {
         let is_absent = cause.kind() == std::io::ErrorKind::NotFound;
         Self {
             error: cannot_be_started(name, cause),
@@ -114,7 +114,7 @@ fn interpreter_is_there(name: &OsStr, script: &Path) -> Result<(), StartFailure>
     may_be_executed(Path::new(OsStr::from_bytes(interpreter))).map_err(|cause| {
         let said = format!("{}: {cause}", String::from_utf8_lossy(interpreter));
         let kind = std::io::Error::from(cause).kind();
-        StartFailure::of(name, &std::io::Error::new(kind, said))
+        StartFailure::new(name, &std::io::Error::new(kind, said))
     })
 }
 
@@ -208,7 +208,7 @@ pub(crate) struct EarlyEnd {
 
 impl EarlyEnd {
     /// The early end of a program, if this was one: the last program should succeed, and the others should serve until it has ended.
-    fn of(child: &ProgramChild, is_last: bool) -> Option<Self> {
+    fn from_child(child: &ProgramChild, is_last: bool) -> Option<Self> {
         let (status, at_ns) = child.ended?;
         let is_stopped = child.program.stopped.is_some();
         let of_signal = |code: &i32| is_stopped && *code > KILLED_BY;
@@ -370,7 +370,7 @@ impl RunningPrograms {
         let mut early = Vec::new();
         for (number, child) in self.children.iter_mut().enumerate() {
             child.look();
-            early.extend(EarlyEnd::of(child, number == last));
+            early.extend(EarlyEnd::from_child(child, number == last));
             if child.ended.is_none() {
                 ask_to_end(&child.process);
             }

@@ -39,7 +39,7 @@ impl TraceSetting {
     /// # Errors
     /// When the network has gone, or secrets of TLS have no place.
     pub fn on_network(word: String, emulation: Emulation, decipher: bool) -> Result<Self> {
-        let keys = KeyLog::of(decipher, true)?;
+        let keys = KeyLog::start(decipher, true)?;
         let network = TracedNetwork::uses(word, emulation)?;
         let handles = network.emulation.hosts().to_vec();
         let hosts = handles.iter().map(|host| TracedHost {
@@ -64,7 +64,7 @@ impl TraceSetting {
     /// # Errors
     /// When a program is of another host, or the machine's addresses cannot be read.
     pub fn here(programs: &[TracedProgram], decipher: bool) -> Result<Self> {
-        let keys = KeyLog::of(decipher, false)?;
+        let keys = KeyLog::start(decipher, false)?;
         if let Some(other) = programs.iter().find(|program| program.host != HERE) {
             return Err(Error::input(format!(
                 "unknown host {}: no network was specified",
@@ -108,7 +108,7 @@ impl TraceSetting {
             hosts: Vec::new(),
             addresses: Vec::new(),
             network: None,
-            keys: KeyLog::of(decipher, false)?,
+            keys: KeyLog::start(decipher, false)?,
             notes: Vec::new(),
         };
         let mut containers = None;

@@ -42,7 +42,7 @@ enum KeyLogOwnership {
 impl KeyLog {
     /// The file of a trace: the one that the environment names, or its own if `decipher`; `None`: programs are not asked for
     /// secrets. `on_hosts`: they run on hosts of a network.
-    pub(crate) fn of(decipher: bool, on_hosts: bool) -> Result<Option<Self>> {
+    pub(crate) fn start(decipher: bool, on_hosts: bool) -> Result<Option<Self>> {
         let named = std::env::var_os(VARIABLE)
             .filter(|path| !path.is_empty())
             .map(PathBuf::from);
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn lines_are_learnt_when_they_are_whole() {
         for on_hosts in [false, true] {
-            let keys = KeyLog::of(true, on_hosts).unwrap().unwrap();
+            let keys = KeyLog::start(true, on_hosts).unwrap().unwrap();
             let mut reader = keys.reader();
             reader.read();
             let random = "ab".repeat(32);

@@ -349,7 +349,7 @@ impl Sources {
                     .unwrap_or_default(),
             });
         }
-        ObservationCost::of(&measured.without, &measured.with)
+        ObservationCost::compare(&measured.without, &measured.with)
     }
 
     /// Whether the kernel's trace events of sockets are read.

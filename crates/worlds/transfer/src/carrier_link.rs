@@ -155,6 +155,6 @@ fn put<C: PacketCarrier>(carrier: &mut C, run: PacketRun<'_>) -> Result<usize, E
     match carrier::send(carrier, run) {
         Ok(packets) => Ok(packets),
         Err(error) if error.kind() == ErrorKind::Interrupted => Ok(0),
-        Err(error) => Err(Error::of("sending", error)),
+        Err(error) => Err(Error::new("sending", error)),
     }
 }

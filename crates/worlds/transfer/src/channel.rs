@@ -82,7 +82,7 @@ impl BlastChannel<Udp> {
     /// [`Error::Refused`] when the terms do not agree, and what the kernel says.
     pub fn connect(peer: SocketAddr, options: &BlastChannelOptions) -> Result<Self, Error> {
         let carrier =
-            Udp::connect(peer, options.udp).map_err(|error| Error::of("connecting", error))?;
+            Udp::connect(peer, options.udp).map_err(|error| Error::new("connecting", error))?;
         Self::connect_over(carrier, options)
     }
 }

@@ -426,7 +426,7 @@ impl<C: PacketCarrier> Driver<C> {
     /// to the CLOSE: nothing can be lost any more.
     fn receive_failed(&mut self, error: io::Error) -> Result<(), Error> {
         if self.connection.state() != BlastState::Closing || !self.connection.sender().is_idle() {
-            return Err(Error::of("receiving", error));
+            return Err(Error::new("receiving", error));
         }
         let goodbye = BlastHeader::new(BlastPacketKind::Closed, self.connection.id());
         self.connection.handle(self.now(), &goodbye, &[], 0);

@@ -28,7 +28,7 @@ pub enum Error {
 
 impl Error {
     /// Converts an error of a carrier; `what` names the operation.
-    pub(crate) fn of(what: &'static str, error: io::Error) -> Self {
+    pub(crate) fn new(what: &'static str, error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::ConnectionRefused => Self::Gone,
             _ => Self::Io(what, error),

@@ -100,31 +100,41 @@ mod tests {
     use super::*;
     use std::net::Ipv4Addr;
 
-    fn of(port: u16) -> SocketAddr {
+    fn address_of(port: u16) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, port).into()
     }
 
     #[test]
     fn a_connection_is_new_once_and_over_when_its_channel_is() {
         let mut known = BlastListenerMemory::default();
-        let life = known.begin(of(1), 7, None).unwrap();
-        assert!(known.begin(of(1), 7, None).is_none());
-        assert!(known.begin(of(2), 7, None).is_some() && known.begin(of(1), 8, None).is_some());
-        assert!(!known.is_over(of(1), 7));
+        let life = known.begin(address_of(1), 7, None).unwrap();
+        assert!(known.begin(address_of(1), 7, None).is_none());
+        assert!(
+            known.begin(address_of(2), 7, None).is_some()
+                && known.begin(address_of(1), 8, None).is_some()
+        );
+        assert!(!known.is_over(address_of(1), 7));
         drop(life);
-        assert!(known.is_over(of(1), 7) && !known.is_over(of(1), 9) && !known.is_over(of(3), 7));
-        known.forget(of(1), 7);
-        assert!(!known.is_over(of(1), 7) && known.begin(of(1), 7, None).is_some());
+        assert!(
+            known.is_over(address_of(1), 7)
+                && !known.is_over(address_of(1), 9)
+                && !known.is_over(address_of(3), 7)
+        );
+        known.forget(address_of(1), 7);
+        assert!(!known.is_over(address_of(1), 7) && known.begin(address_of(1), 7, None).is_some());
     }
 
     #[test]
     fn random_bytes_count_once_wherever_they_come_from() {
         let mut known = BlastListenerMemory::default();
-        assert!(known.begin(of(1), 7, Some([1; 16])).is_some());
-        assert!(known.begin(of(2), 8, Some([1; 16])).is_none());
-        assert!(!known.is_over(of(2), 8), "what was not opened is not known");
-        known.forget(of(1), 7);
-        assert!(known.begin(of(2), 8, Some([1; 16])).is_some());
+        assert!(known.begin(address_of(1), 7, Some([1; 16])).is_some());
+        assert!(known.begin(address_of(2), 8, Some([1; 16])).is_none());
+        assert!(
+            !known.is_over(address_of(2), 8),
+            "what was not opened is not known"
+        );
+        known.forget(address_of(1), 7);
+        assert!(known.begin(address_of(2), 8, Some([1; 16])).is_some());
     }
 
     #[test]
@@ -132,7 +142,7 @@ mod tests {
         let mut known = BlastListenerMemory::default();
         let nonce = |n: usize| Some((n as u128).to_le_bytes());
         for n in 0..NONCES + 3 {
-            assert!(known.begin(of(1), n as u32, nonce(n)).is_some());
+            assert!(known.begin(address_of(1), n as u32, nonce(n)).is_some());
         }
         assert_eq!(
             (
@@ -143,9 +153,9 @@ mod tests {
             (CONNECTIONS, NONCES, NONCES)
         );
         assert!(
-            known.begin(of(2), 0, nonce(3)).is_none(),
+            known.begin(address_of(2), 0, nonce(3)).is_none(),
             "the oldest that is remembered"
         );
-        assert!(known.begin(of(2), 0, nonce(2)).is_some());
+        assert!(known.begin(address_of(2), 0, nonce(2)).is_some());
     }
 }

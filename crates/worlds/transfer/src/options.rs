@@ -75,7 +75,7 @@ impl BlastChannelOptions {
     /// Blasts with this strategy as [`blast::BlastOptions::usual`] has them.
     #[must_use]
     pub const fn new(strategy: BlastStrategy) -> Self {
-        Self::of(blast::BlastOptions {
+        Self::from_blast(blast::BlastOptions {
             buffer: 0,
             ..blast::BlastOptions::usual(strategy, 0)
         })
@@ -83,7 +83,7 @@ impl BlastChannelOptions {
 
     /// These options of the machine, and nothing else.
     #[must_use]
-    pub const fn of(blast: blast::BlastOptions) -> Self {
+    pub const fn from_blast(blast: blast::BlastOptions) -> Self {
         Self {
             blast,
             token: [0; 16],

@@ -25,7 +25,7 @@ pub(super) struct Chains {
 impl Chains {
     /// Finds the parts. `parents` has pairs (unit, the unit that it was made for); `traces` has pairs (foreign trace, unit of one of
     /// its spans), where the one that encloses the other in time counts as the parent. Times that do not enclose are ignored.
-    pub(super) fn of(
+    pub(super) fn new(
         drawn: &LifelineRows,
         met: &UnitEvents,
         parents: &[(u32, u32)],

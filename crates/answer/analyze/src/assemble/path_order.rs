@@ -50,7 +50,7 @@ fn in_path_order(
     let mut sorted: Vec<(u32, u64)> = Vec::with_capacity(left.len());
     while !left.is_empty() {
         let is_before = |earlier: &(u32, u64), later: &(u32, u64)| {
-            let error_ns = error.of(earlier.0, later.0);
+            let error_ns = error.error_between(earlier.0, later.0);
             error_ns == 0 || later.1 - earlier.1 > error_ns
         };
         let is_next = |at: &usize| {
@@ -61,7 +61,7 @@ fn in_path_order(
         let key = |at: &usize| {
             let elsewhere = sorted
                 .last()
-                .is_some_and(|last| error.of(last.0, left[*at].0) > 0);
+                .is_some_and(|last| error.error_between(last.0, left[*at].0) > 0);
             (points::stage(&known[left[*at].0 as usize]), elsewhere)
         };
         let next = (0..left.len()).filter(is_next).min_by_key(key).unwrap_or(0);
@@ -111,7 +111,7 @@ impl ClockErrors {
     }
 
     #[inline]
-    fn of(&self, a: u32, b: u32) -> u64 {
+    fn error_between(&self, a: u32, b: u32) -> u64 {
         if self.ns.is_empty() {
             return 0;
         }

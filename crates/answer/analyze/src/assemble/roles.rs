@@ -38,7 +38,7 @@ const RETURNS: u8 = 3;
 
 impl KeywordRole {
     /// The role of a keyword.
-    pub(crate) fn of(keyword: &str) -> Self {
+    pub(crate) fn from_keyword(keyword: &str) -> Self {
         let row = catalogue::ENTRIES
             .iter()
             .position(|entry| entry.keyword == keyword);
@@ -151,7 +151,7 @@ mod tests {
             "APP_RESPONSE",
         ] {
             assert_eq!(
-                KeywordRole::of(keyword).class,
+                KeywordRole::from_keyword(keyword).class,
                 EventClass::OnPath,
                 "{keyword}"
             );
@@ -163,7 +163,7 @@ mod tests {
             "DISPLAY_DONE",
         ] {
             assert_eq!(
-                KeywordRole::of(keyword).class,
+                KeywordRole::from_keyword(keyword).class,
                 EventClass::OnPath,
                 "{keyword}"
             );
@@ -178,7 +178,7 @@ mod tests {
             "RUN_START",
         ] {
             assert_eq!(
-                KeywordRole::of(keyword).class,
+                KeywordRole::from_keyword(keyword).class,
                 EventClass::Elsewhere,
                 "{keyword}"
             );
@@ -190,27 +190,33 @@ mod tests {
             "QUIC_LOST",
         ] {
             assert_eq!(
-                KeywordRole::of(keyword).class,
+                KeywordRole::from_keyword(keyword).class,
                 EventClass::Beside(Some(DataFate::SentAgain)),
                 "{keyword}"
             );
         }
-        assert_eq!(KeywordRole::of("NET_MARK").class, EventClass::Beside(None));
+        assert_eq!(
+            KeywordRole::from_keyword("NET_MARK").class,
+            EventClass::Beside(None)
+        );
     }
 
     #[test]
     fn keywords_of_others() {
-        assert_eq!(KeywordRole::of("DPSS_START_READ").class, EventClass::OnPath);
         assert_eq!(
-            KeywordRole::of("VMSTAT_SYS_CALLS").class,
+            KeywordRole::from_keyword("DPSS_START_READ").class,
+            EventClass::OnPath
+        );
+        assert_eq!(
+            KeywordRole::from_keyword("VMSTAT_SYS_CALLS").class,
             EventClass::Elsewhere
         );
         assert_eq!(
-            KeywordRole::of("NETSTAT_RETRANSSEGS").class,
+            KeywordRole::from_keyword("NETSTAT_RETRANSSEGS").class,
             EventClass::Elsewhere
         );
         assert_eq!(
-            KeywordRole::of("RTP_RETRANSMIT").class,
+            KeywordRole::from_keyword("RTP_RETRANSMIT").class,
             EventClass::Beside(Some(DataFate::SentAgain))
         );
     }

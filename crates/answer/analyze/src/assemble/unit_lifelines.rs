@@ -34,7 +34,7 @@ impl Assembler<'_> {
         let leave_out = |id: u32| self.is_warmup(flows[id as usize]);
         let mut drawn = Draw::new(&met, &known, &ties, &own).all(names.len(), leave_out);
         let error = ClockErrors::new(self.index, &known);
-        let chains = Chains::of(&drawn, &met, &self.parents, &self.traces);
+        let chains = Chains::new(&drawn, &met, &self.parents, &self.traces);
         let mut votes = cast_votes(&drawn, &met, &known, &error);
         chains.vote(&drawn, &met, &known, &mut votes);
         let ranks = votes.ranks(&ties);
@@ -380,7 +380,7 @@ impl Labels<'_> {
     }
 
     fn group(&self, lifelines: &mut Lifelines) {
-        let servers = Servers::of(self.index, lifelines);
+        let servers = Servers::from_index(self.index, lifelines);
         let mut names: BTreeMap<String, u32> = BTreeMap::new();
         let mut known: BTreeMap<(Option<u32>, u32, u32), u32> = BTreeMap::new();
         let mut groups = Vec::with_capacity(lifelines.lines.len());
@@ -451,7 +451,7 @@ struct Servers {
 }
 
 impl Servers {
-    fn of(index: Option<&Index>, lifelines: &Lifelines) -> Self {
+    fn from_index(index: Option<&Index>, lifelines: &Lifelines) -> Self {
         let flows: BTreeSet<u32> = lifelines
             .lines
             .iter()

@@ -215,7 +215,7 @@ fn hosts_behind_one_another_are_corrected_to_one_clock() {
                 let data = [
                     EventValue::Number(unit),
                     EventValue::Text(&span),
-                    EventValue::of(&parent),
+                    EventValue::parse(&parent),
                 ];
                 table.push(keyword, host, u64::try_from(at + ahead).unwrap(), &data);
             }

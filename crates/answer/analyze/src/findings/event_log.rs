@@ -27,9 +27,9 @@ impl<'c> Deref for FindingEventLog<'c> {
 
 impl<'c> FindingEventLog<'c> {
     /// Indexes the events of a run.
-    pub(crate) fn of(input: &'c AnalysisInput<'c>) -> Self {
+    pub(crate) fn from_input(input: &'c AnalysisInput<'c>) -> Self {
         Self {
-            rows: EventRows::of(input),
+            rows: EventRows::from_input(input),
             session: OnceCell::new(),
             costs: OnceCell::new(),
         }
@@ -38,14 +38,14 @@ impl<'c> FindingEventLog<'c> {
     /// The analysis of a session: a run without measurements, whose units are followed through events. `None` for other runs.
     pub(crate) fn session(&self) -> Option<&SessionAnalysis> {
         self.session
-            .get_or_init(|| SessionAnalysis::of(self).map(Box::new))
+            .get_or_init(|| SessionAnalysis::from_log(self).map(Box::new))
             .as_deref()
     }
 
     /// The times of requests of traced programs by cause; `None` if there are no such requests.
     pub(crate) fn costs(&self) -> Option<&RequestCosts> {
         self.costs
-            .get_or_init(|| RequestCosts::of(&self.rows).map(Box::new))
+            .get_or_init(|| RequestCosts::from_log(&self.rows).map(Box::new))
             .as_deref()
     }
 }

@@ -123,7 +123,7 @@ pub struct ExpectedEffect {
 
 impl Advice {
     /// Advice in words alone, without a change of the plan.
-    pub(crate) fn of(what: impl Into<String>) -> Self {
+    pub(crate) fn new(what: impl Into<String>) -> Self {
         Self {
             what: what.into(),
             change: None,
@@ -148,7 +148,7 @@ impl Advice {
 
 impl From<&str> for Advice {
     fn from(what: &str) -> Self {
-        Self::of(what)
+        Self::new(what)
     }
 }
 
@@ -220,7 +220,7 @@ impl Finding {
 
     /// Adds advice in words.
     pub(crate) fn attempt(mut self, what: impl Into<String>) -> Self {
-        self.tries.push(Advice::of(what));
+        self.tries.push(Advice::new(what));
         self
     }
 
@@ -242,7 +242,7 @@ impl Finding {
     pub(crate) fn attempt_by(mut self, what: impl Into<String>, change: PlanChange) -> Self {
         self.tries.push(Advice {
             change: Some(change),
-            ..Advice::of(what)
+            ..Advice::new(what)
         });
         self
     }

@@ -40,7 +40,7 @@ impl FlowByteRange {
 
 impl<'c> EventRows<'c> {
     /// Indexes the events of a run and corrects their times to reference time.
-    pub(crate) fn of(input: &'c AnalysisInput<'c>) -> Self {
+    pub(crate) fn from_input(input: &'c AnalysisInput<'c>) -> Self {
         let table = input.events;
         let mut counts: Vec<u32> = Vec::new();
         let (mut times, mut places) = (

@@ -65,7 +65,7 @@ fn suspect(
     };
     let advice = Advice {
         change: Some(change),
-        ..Advice::of(cure)
+        ..Advice::new(cure)
     };
     let finding = Finding {
         measurement: Some(measurement.index),
@@ -214,7 +214,7 @@ fn interruptions(
             PlanChange::NoOutage(ends.clone()),
         ));
     }
-    let resends = NeedlessResends::of(measurement);
+    let resends = NeedlessResends::from_measurement(measurement);
     if resends.is_some_and(|resends| measurement.ports[resends.port].name == *name) {
         found.push(suspect(
             measurement,

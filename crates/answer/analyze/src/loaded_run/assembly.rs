@@ -31,7 +31,7 @@ pub fn assembled(
     let wanted = Columns::fields(&assemble::fields(options));
     let (none, mut read) = (Index::default(), 0);
     let of = index.unwrap_or(&none);
-    let Some(excerpt) = EventExcerpt::of(run, of, most_events as u64)? else {
+    let Some(excerpt) = EventExcerpt::select(run, of, most_events as u64)? else {
         read_batches(run, &wanted, |batch| assembler.add(batch, None))?;
         return Ok((assembler.finish(), None));
     };

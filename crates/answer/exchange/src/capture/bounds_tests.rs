@@ -70,8 +70,8 @@ fn connections_beyond_those_that_have_numbers() {
         ];
         packet.extend([0, 0, 0, 7, 0, 0, 0, 0, 0x50, 2, 1, 0, 0, 0, 0, 0]);
         capture.extend(packet);
-        let plan = CapturePlan::of(
-            &[Survey::of(&capture[..], "a", None).unwrap()],
+        let plan = CapturePlan::from_surveys(
+            &[Survey::read(&capture[..], "a", None).unwrap()],
             &BTreeMap::new(),
         );
         let known = StreamRegistry::new(BTreeMap::new(), taken);
@@ -86,9 +86,9 @@ fn connections_beyond_those_that_have_numbers() {
         reader.finish().unknown.left_out
     };
     assert_eq!(Bound::Numbers.most(), FIRST_LOOKUP as usize);
-    assert_eq!(read(FIRST_LOOKUP - 1).of(Bound::Numbers), 0);
+    assert_eq!(read(FIRST_LOOKUP - 1).count_of(Bound::Numbers), 0);
     let beyond = read(FIRST_LOOKUP);
-    assert_eq!(beyond.of(Bound::Numbers), 1);
+    assert_eq!(beyond.count_of(Bound::Numbers), 1);
     assert!(beyond.lines()[0].contains("more than 8,388,607 connections"));
 }
 
@@ -97,7 +97,7 @@ fn what_a_survey_looks_at() {
     Bound::Handshakes.assert_reported(|count| {
         let mut survey = Survey::default();
         (0..count).for_each(|client| survey.seen("a", 0, None, Some(&syn(client))));
-        CapturePlan::of(&[survey], &BTreeMap::new()).left_out
+        CapturePlan::from_surveys(&[survey], &BTreeMap::new()).left_out
     });
     Bound::SurveyedInterfaces.assert_reported(|count| {
         let mut survey = Survey::default();

@@ -67,7 +67,7 @@ enum HostAddressBasis {
 impl CapturePlan {
     /// Makes the plan. Clocks in `given` (host name, ns ahead) are not compared.
     #[must_use]
-    pub fn of(surveys: &[Survey], given: &BTreeMap<String, i64>) -> Self {
+    pub fn from_surveys(surveys: &[Survey], given: &BTreeMap<String, i64>) -> Self {
         let mut plan = Self::default();
         surveys
             .iter()
@@ -267,7 +267,7 @@ fn addresses(
     places: &[(&str, &SurveyedInterface)],
     compared: &BTreeMap<IpAddr, HostAddressVotes>,
 ) -> (BTreeSet<IpAddr>, Option<String>) {
-    let mut evidence = HostAddressEvidence::of(places);
+    let mut evidence = HostAddressEvidence::from_places(places);
     if evidence.all == evidence.own {
         return (evidence.own, None);
     }
@@ -305,7 +305,7 @@ struct FoundHostAddresses {
 }
 
 impl HostAddressEvidence {
-    fn of(places: &[(&str, &SurveyedInterface)]) -> Self {
+    fn from_places(places: &[(&str, &SurveyedInterface)]) -> Self {
         let mut evidence = Self::default();
         for (name, place) in places {
             let ends = || place.ttls.keys().flat_map(|(from, to)| [*from, *to]);

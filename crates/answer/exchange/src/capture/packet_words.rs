@@ -16,7 +16,7 @@ pub(super) struct StreamEndTexts {
 
 impl StreamEndTexts {
     /// The texts of a stream.
-    pub(super) fn of(&mut self, stream: i64, segment: &DissectedSegment) -> &[String; 3] {
+    pub(super) fn texts_of(&mut self, stream: i64, segment: &DissectedSegment) -> &[String; 3] {
         // The ends of a stream do not change, so the cache can be cleared when it is full.
         if self.by_stream.len() >= MOST_STREAMS && !self.by_stream.contains_key(&stream) {
             self.by_stream.clear();

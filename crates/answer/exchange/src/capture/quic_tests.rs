@@ -62,9 +62,9 @@ fn read(captures: &[Vec<u8>], secrets: Option<Secrets>) -> (Vec<String>, Finishe
     let surveys: Vec<Survey> = captures
         .iter()
         .zip(names)
-        .map(|(bytes, name)| Survey::of(&bytes[..], name, Some(&name[..6])).unwrap())
+        .map(|(bytes, name)| Survey::read(&bytes[..], name, Some(&name[..6])).unwrap())
         .collect();
-    let plan = CapturePlan::of(&surveys, &BTreeMap::new());
+    let plan = CapturePlan::from_surveys(&surveys, &BTreeMap::new());
     let open = captures
         .iter()
         .map(|bytes| Box::new(&bytes[..]) as Box<dyn Read + Send + '_>);
@@ -84,7 +84,7 @@ fn read(captures: &[Vec<u8>], secrets: Option<Secrets>) -> (Vec<String>, Finishe
     (lines, reader.finish())
 }
 
-fn of<'l>(lines: &'l [String], keyword: &str) -> Vec<&'l String> {
+fn lines_with<'l>(lines: &'l [String], keyword: &str) -> Vec<&'l String> {
     lines
         .iter()
         .filter(|line| line.starts_with(&format!("{keyword};")))
@@ -102,7 +102,7 @@ fn a_capture_of_quic_has_requests_with_its_secrets_and_an_account_without() {
         let counted: Vec<(&str, u64)> = finished.requests.into_iter().collect();
         assert_eq!(counted, [("HTTP/3", 3), ("QUIC", 1)]);
         assert_eq!(
-            of(&lines, "REQUEST")
+            lines_with(&lines, "REQUEST")
                 .iter()
                 .filter(|line| line.contains("; GET /a; 200; "))
                 .count(),
@@ -114,9 +114,9 @@ fn a_capture_of_quic_has_requests_with_its_secrets_and_an_account_without() {
             finished.mistakes[0].first
         );
         let (lines, finished) = read(std::slice::from_ref(&capture), None);
-        assert_eq!(of(&lines, "REQUEST").len(), 1);
+        assert_eq!(lines_with(&lines, "REQUEST").len(), 1);
         assert_eq!(finished.unknown.sealed_quic, 1);
-        let account = of(&lines, "QUIC_CONNECTION");
+        let account = lines_with(&lines, "QUIC_CONNECTION");
         assert_eq!(account.len(), 1);
         assert!(
             account[0].contains("10.0.0.1:5000; 10.0.0.2:443; h3; "),
@@ -135,7 +135,7 @@ fn captures_of_both_ends_have_each_moment_where_it_was() {
     let (lines, finished) = read(&captures, Some(secrets));
     assert_eq!(finished.requests.get("HTTP/3"), Some(&3));
     // From the request's end at the server to the first byte of its answer, ns: it works for five milliseconds.
-    let times = of(&lines, "REQUEST_TIME");
+    let times = lines_with(&lines, "REQUEST_TIME");
     for (number, line) in times[1..].iter().enumerate() {
         let fields: Vec<&str> = line.split("; ").collect();
         let total: u64 = fields[5].parse().unwrap();

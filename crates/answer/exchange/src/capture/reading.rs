@@ -341,7 +341,7 @@ impl CapturePacketState {
         known: &Location,
         fills_late: bool,
     ) {
-        let [from, to, both_ends] = self.stream_ends.of(known.stream, segment);
+        let [from, to, both_ends] = self.stream_ends.texts_of(known.stream, segment);
         let seen = NetSeen {
             stream: known.stream.into(),
             offset: known.offset.into(),

@@ -146,7 +146,11 @@ impl Survey {
     ///
     /// # Errors
     /// If it is neither pcapng nor pcap.
-    pub fn of(from: impl Read + Send, source: &str, pattern: Option<&str>) -> Result<Self, Error> {
+    pub fn read(
+        from: impl Read + Send,
+        source: &str,
+        pattern: Option<&str>,
+    ) -> Result<Self, Error> {
         let mut reader = pcapng::CaptureReader::open(from)
             .map_err(|cause| Error::new("this is neither pcapng nor pcap", cause))?;
         let (source, pattern) = (source.to_owned(), pattern.map(str::to_owned));

@@ -48,9 +48,9 @@ fn read(
 ) -> (Vec<String>, Finished, CapturePlan) {
     let surveys: Vec<Survey> = captures
         .iter()
-        .map(|(source, bytes, host)| Survey::of(*bytes, source, *host).unwrap())
+        .map(|(source, bytes, host)| Survey::read(*bytes, source, *host).unwrap())
         .collect();
-    let plan = CapturePlan::of(&surveys, &BTreeMap::new());
+    let plan = CapturePlan::from_surveys(&surveys, &BTreeMap::new());
     let open: Vec<Box<dyn Read + Send + '_>> = captures
         .iter()
         .map(|(_, bytes, _)| Box::new(*bytes) as _)
@@ -87,8 +87,8 @@ fn lines(bytes: &[u8], host: Option<&str>, known: StreamRegistry) -> (Vec<String
 
 /// Reads all of it, whatever it is.
 fn harmless(bytes: &[u8]) {
-    if let Ok(survey) = Survey::of(bytes, "a", None) {
-        let plan = CapturePlan::of(&[survey], &BTreeMap::new());
+    if let Ok(survey) = Survey::read(bytes, "a", None) {
+        let plan = CapturePlan::from_surveys(&[survey], &BTreeMap::new());
         let mut reader = CaptureEventReader::open(
             vec![Box::new(bytes)],
             &plan,
@@ -244,7 +244,7 @@ fn a_truncated_capture_ends_there_and_is_reported() {
             .any(|mistake| mistake.contains("reading stopped")),
         "{mistakes:?}"
     );
-    assert!(Survey::of(&b"no capture at all, just text"[..], "a", None).is_err());
+    assert!(Survey::read(&b"no capture at all, just text"[..], "a", None).is_err());
 }
 
 #[test]

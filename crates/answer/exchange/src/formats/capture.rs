@@ -69,7 +69,7 @@ fn import(log: ImportLog<'_>, _: &mut Intake, shared: &mut ImportContext) -> Res
         count: &mut count,
         failed: &mut failed,
     };
-    let survey = Survey::of(seen, name, host);
+    let survey = Survey::read(seen, name, host);
     let log = ImportLog {
         bytes: &mut io::empty(),
         name,
@@ -212,7 +212,7 @@ pub fn read_captures(
             .get_or_insert_with(Secrets::default)
             .adopt(secrets);
     }
-    let plan = CapturePlan::of(&surveys, &given.iter().cloned().collect())
+    let plan = CapturePlan::from_surveys(&surveys, &given.iter().cloned().collect())
         .naming(&options.elsewhere, &surveys);
     drop(surveys);
     let failed =

@@ -143,7 +143,7 @@ impl ExportSelection {
 
     /// The selected events in the order of time. If units are selected, only events that name one are included.
     pub(crate) fn merged(&self, run: &Path) -> Result<Merged> {
-        let merged = Merged::of(run, self.reference)?;
+        let merged = Merged::open(run, self.reference)?;
         if self.is_all() {
             return Ok(merged);
         }
@@ -160,7 +160,7 @@ impl ExportSelection {
                 clock.reference_ns(table.at_ns[row])
             });
             let unit = || table.value(row, 0).to_string();
-            (from_ns..=to_ns).contains(&at_ns) && (all || units.contains(&Id::of(&unit())))
+            (from_ns..=to_ns).contains(&at_ns) && (all || units.contains(&Id::parse(&unit())))
         }))
     }
 }

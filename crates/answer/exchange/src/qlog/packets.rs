@@ -46,7 +46,7 @@ pub(super) struct QlogStreamFrame {
 
 impl QlogStreamFrame {
     /// The frame in a packet's data.
-    pub(super) fn of(frame: &Json) -> Self {
+    pub(super) fn from_frame(frame: &Json) -> Self {
         let lengths = [
             &frame["length"],
             &frame["raw"]["payload_length"],
@@ -63,7 +63,7 @@ impl QlogStreamFrame {
 
 impl<'j> QlogPacket<'j> {
     /// Reads a packet from the data of its event, and the event's trigger.
-    pub(super) fn of(point: QlogPacketPoint, data: &'j Json, trigger: Option<&'j str>) -> Self {
+    pub(super) fn new(point: QlogPacketPoint, data: &'j Json, trigger: Option<&'j str>) -> Self {
         const KINDS: [&str; 2] = ["packet_type", "type"];
         let header = &data["header"];
         let number = |of: &Json| first_of(of, &["packet_number"]).and_then(count_of);
@@ -120,7 +120,7 @@ impl<'j> QlogPacket<'j> {
         let mut carried = false;
         for frame in streams {
             carried = true;
-            let frame = QlogStreamFrame::of(frame);
+            let frame = QlogStreamFrame::from_frame(frame);
             push(DataUnit {
                 stream: frame.stream.into(),
                 offset: frame.offset.into(),

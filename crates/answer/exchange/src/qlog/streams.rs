@@ -129,7 +129,7 @@ impl QlogConnection {
             offset,
             bytes,
             fin,
-        } = QlogStreamFrame::of(frame);
+        } = QlogStreamFrame::from_frame(frame);
         self.says_ends |= fin.is_some();
         self.last_stream = self.last_stream.max(stream.unwrap_or(0));
         let range = offset.zip(bytes).and_then(|(from, bytes)| {

@@ -37,9 +37,9 @@ fn nothing_overlaps() {
         crowd(60, 6),
     ];
     for network in networks {
-        let scene = TopologyScene::of(&network);
+        let scene = TopologyScene::from_network(&network);
         let points: Vec<DrawingPoint> = scene.shapes.iter().map(|shape| shape.middle).collect();
-        let mut again = TopologyScene::of(&network);
+        let mut again = TopologyScene::from_network(&network);
         assert_eq!(again.stand(&points), 0, "{}", heading(&network));
         assert_eq!(
             scene.svg(&network),

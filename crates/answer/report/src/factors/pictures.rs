@@ -39,7 +39,7 @@ struct Ratios {
 }
 
 impl Ratios {
-    fn of(values: impl Iterator<Item = f64>) -> Self {
+    fn from_values(values: impl Iterator<Item = f64>) -> Self {
         let (least, most) = values
             .filter(|value| value.is_finite() && *value > 0.0)
             .fold((1.0_f64, 1.0_f64), |(least, most), value| {
@@ -102,7 +102,7 @@ fn effects(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) 
         let (least, most) = within.unwrap_or((*gain, *gain));
         [*gain, least, most]
     });
-    let axis = Ratios::of(ends);
+    let axis = Ratios::from_values(ends);
     let bottom = TOP + ROW * rows.len() as f64;
     let mut canvas = Canvas::default();
     axis.grid(bottom, &mut canvas);
@@ -146,7 +146,7 @@ fn tornado(outcome: &FactorOutcome, response: &Response, answer: &FactorAnswer) 
             )
         })
         .collect();
-    let axis = Ratios::of(rows.iter().map(|(_, gain, _)| *gain));
+    let axis = Ratios::from_values(rows.iter().map(|(_, gain, _)| *gain));
     let bottom = TOP + ROW * rows.len() as f64;
     let mut canvas = Canvas::default();
     axis.grid(bottom, &mut canvas);

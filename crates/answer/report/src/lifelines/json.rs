@@ -11,7 +11,7 @@ use stackline_analyze::stages::Stages;
 #[must_use]
 pub fn lifelines_json(shown: &Shown<'_>, lines: bool) -> Value {
     let (lifelines, statistics) = (shown.lifelines, shown.statistics);
-    let stages = Stages::of(lifelines);
+    let stages = Stages::from_lifelines(lifelines);
     let every = || {
         lifelines
             .lines

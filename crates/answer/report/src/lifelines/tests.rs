@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 fn shown(table: &EventTable, grouped: bool) -> (String, serde_json::Value) {
     let made = assembled(table, None, &LifelineOptions::default());
-    let statistics = LifelineStatistics::of(
+    let statistics = LifelineStatistics::from_lifelines(
         &made,
         None,
         LifelineQuery {
@@ -115,7 +115,7 @@ fn a_run_without_units_says_so() {
 #[test]
 fn gnuplot_gets_one_block_of_rows_a_line() {
     let made = assembled(&magic(), None, &LifelineOptions::default());
-    let statistics = LifelineStatistics::of(&made, None, LifelineQuery::default());
+    let statistics = LifelineStatistics::from_lifelines(&made, None, LifelineQuery::default());
     let files = super::lifelines_gnuplot(&Shown {
         lifelines: &made,
         statistics: &statistics,

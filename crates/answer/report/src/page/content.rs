@@ -28,7 +28,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// The data of a page as one block of base64.
 pub(super) fn pack_content(content: &Content<'_>) -> String {
-    let mut writer = PageContentWriter::of(content);
+    let mut writer = PageContentWriter::new(content);
     let mut lines = select_lifelines(content.lifelines, content.findings, content.most_events);
     lines.retain(|line| begins(content.lifelines, *line).is_some());
     lines.sort_by_key(|line| begins(content.lifelines, *line));
@@ -61,7 +61,7 @@ pub(super) fn pack_content(content: &Content<'_>) -> String {
     kept.sort_by_key(|row| (content.events.at_ns[*row as usize], *row));
     kept.iter().for_each(|row| writer.loose(*row as usize));
     let mut head = head(content, &writer, &named);
-    let requests = PageRequests::of(content.requests, content.lifelines, &lines);
+    let requests = PageRequests::from_requests(content.requests, content.lifelines, &lines);
     head.insert("accounts".into(), requests.accounts());
     head.insert(
         "requests".into(),
@@ -179,7 +179,7 @@ const LINES: [&str; 10] = [
 ];
 
 impl<'c> PageContentWriter<'c> {
-    fn of(content: &'c Content<'c>) -> Self {
+    fn new(content: &'c Content<'c>) -> Self {
         let points = content
             .lifelines
             .points
@@ -196,7 +196,7 @@ impl<'c> PageContentWriter<'c> {
             loose_kinds: BTreeMap::new(),
             lines: Default::default(),
             requests: request_names(content.events),
-            colouring: Colouring::of(content.lifelines, content.index),
+            colouring: Colouring::from_lifelines(content.lifelines, content.index),
             pairs: BTreeSet::new(),
             latest: vec![u32::MAX; content.lifelines.points.len()],
             at: PageColumn::default(),
@@ -481,7 +481,7 @@ const MOST_HOSTS: usize = 32;
 /// The rows of the picture: the row of each point, and the names and places of rows.
 fn stages(lifelines: &Lifelines) -> Value {
     const ROOM: usize = 60;
-    let stages = Stages::of(lifelines);
+    let stages = Stages::from_lifelines(lifelines);
     let places: Vec<String> = (0..stages.names.len())
         .map(|stage| stages.place(stage as u32, ROOM))
         .collect();

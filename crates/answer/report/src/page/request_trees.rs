@@ -19,7 +19,11 @@ pub(super) struct PageRequests<'c> {
 }
 
 impl<'c> PageRequests<'c> {
-    pub(super) fn of(all: &'c [AccountedRequest], lifelines: &Lifelines, lines: &[u32]) -> Self {
+    pub(super) fn from_requests(
+        all: &'c [AccountedRequest],
+        lifelines: &Lifelines,
+        lines: &[u32],
+    ) -> Self {
         let places: HashMap<i64, usize> = all
             .iter()
             .enumerate()

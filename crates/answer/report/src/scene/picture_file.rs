@@ -17,7 +17,7 @@ pub enum PictureFileFormat {
 impl PictureFileFormat {
     /// The format by the extension of a file's name; `None` if it is unknown.
     #[must_use]
-    pub fn of(path: &Path) -> Option<Self> {
+    pub fn from_path(path: &Path) -> Option<Self> {
         let ending = path.extension()?.to_str()?.to_ascii_lowercase();
         [("svg", Self::Svg), ("png", Self::Png), ("pdf", Self::Pdf)]
             .into_iter()

@@ -287,7 +287,7 @@ fn figures_that_spread_far_fit_a_screen() {
             "5.31 s/GB",
         ]),
     ];
-    let columns = Columns::of(&head, &cells);
+    let columns = Columns::measure(&head, &cells);
     let lines: Vec<String> = cells.iter().flat_map(|row| columns.row(row)).collect();
     assert!(
         lines.iter().all(|line| grid::width(line) <= WIDTH),

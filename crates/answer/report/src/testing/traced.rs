@@ -473,7 +473,7 @@ pub(crate) fn hostile() -> TracedFixture {
         });
     }
     traced.lifelines.lines.push(Lifeline {
-        unit: Id::of(HOSTILE),
+        unit: Id::parse(HOSTILE),
         count: 2,
         ..Lifeline::default()
     });

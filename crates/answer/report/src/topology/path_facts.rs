@@ -32,7 +32,7 @@ pub(crate) struct PathCapacity {
 
 impl PathCapacity {
     /// The capacity of a path over these directions of links; links that the network lacks are left out.
-    pub(crate) fn of(network: &Network, ports: &[u32]) -> Self {
+    pub(crate) fn from_network(network: &Network, ports: &[u32]) -> Self {
         let links = || {
             ports
                 .iter()

@@ -27,7 +27,7 @@ pub(crate) struct Asked {
 
 impl Asked {
     /// What is predicted of a question, by forms alone or with what is simulated, and the figures of its runs.
-    pub(crate) fn of(question: &Question, simulates: bool) -> Result<Self, String> {
+    pub(crate) fn new(question: &Question, simulates: bool) -> Result<Self, String> {
         let plan = plan_of(&question.text)?;
         let other = Plan {
             // What it simulates are other runs than those it is judged by.

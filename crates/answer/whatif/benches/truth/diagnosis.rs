@@ -88,7 +88,7 @@ fn one(place: &RunPlace, seed: u64) -> Result<JudgedScenario, String> {
         }
     }
     Ok(JudgedScenario {
-        truth: MeasuredTruth::of(seconds_for_all(&run.record), &without),
+        truth: MeasuredTruth::new(seconds_for_all(&run.record), &without),
         said: run.findings.iter().map(reported).collect(),
         followed: follow(&plan, &run.findings),
         scenario,

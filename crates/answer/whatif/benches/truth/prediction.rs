@@ -61,7 +61,7 @@ pub(crate) struct JudgedPredictions(Vec<(u64, Result<Asked, String>)>);
 
 /// Predicts the specifications of seeds from `from` on, until one of the limits is reached.
 pub(crate) fn judge(from: u64, count: u64, until: Instant, simulate: bool) -> JudgedPredictions {
-    let ask = |(): &(), seed| Asked::of(&Question::draw(seed), simulate);
+    let ask = |(): &(), seed| Asked::new(&Question::draw(seed), simulate);
     JudgedPredictions(for_each_seed(from, count, until, || (), ask))
 }
 

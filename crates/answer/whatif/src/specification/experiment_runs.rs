@@ -537,7 +537,7 @@ fn in_real_time(
     let plan = plan_single_run(&experiment.plans[run.row], run.seed);
     let place = RunPlace {
         root: &root,
-        access: RunFileAccess::of(directory),
+        access: RunFileAccess::new(directory),
         name: &name,
     };
     let (_, records) = carry_out(&plan, place, stop, false)?;

@@ -134,7 +134,7 @@ fn shares_at_base(
         Some(RunResponse::Response | RunResponse::Median)
     );
     let plan = is_of_calls.then(|| as_simulated(experiment, base).ok());
-    RunTimeShares::of(&plan.flatten()?, stop)
+    RunTimeShares::from_plan(&plan.flatten()?, stop)
 }
 
 /// The values of the response in a few simulated runs.
@@ -176,7 +176,7 @@ const HELD: f64 = 0.02;
 
 impl RunTimeShares {
     /// `None` if the plan has other work than calls of single packets by one pair, losses, or data held back by the protocol.
-    fn of(plan: &Plan, stop: &FactorsStopSignal) -> Option<Self> {
+    fn from_plan(plan: &Plan, stop: &FactorsStopSignal) -> Option<Self> {
         let [part] = plan.measurements.first()?.parts.as_slice() else {
             return None;
         };

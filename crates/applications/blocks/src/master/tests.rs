@@ -98,7 +98,7 @@ fn why(actions: &Actions, connection: u64) -> Option<Why> {
     to(actions, connection)
         .iter()
         .find_map(|message| match message {
-            Message::Refused(refused) => Some(Why::of(refused.why)),
+            Message::Refused(refused) => Some(Why::from_number(refused.why)),
             _ => None,
         })
 }

@@ -306,7 +306,7 @@ impl Why {
 
     /// The reason with that number; [`Why::Malformed`] for a number that only a newer program knows.
     #[must_use]
-    pub fn of(number: u8) -> Self {
+    pub fn from_number(number: u8) -> Self {
         Self::ALL
             .get(usize::from(number))
             .copied()
@@ -359,7 +359,7 @@ impl BlockDataTransport {
     ///
     /// # Errors
     /// [`MalformedBlockMessage`] if there is none.
-    pub const fn of(number: u8) -> Result<Self, MalformedBlockMessage> {
+    pub const fn from_number(number: u8) -> Result<Self, MalformedBlockMessage> {
         match number {
             0 => Ok(Self::Tcp),
             1 => Ok(Self::Udp),

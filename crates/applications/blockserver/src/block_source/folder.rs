@@ -168,10 +168,10 @@ impl Folder {
                 "note: {count} links and special files were skipped"
             )),
         };
-        Ok((Self::of(found.files, block)?, note))
+        Ok((Self::new(found.files, block)?, note))
     }
 
-    fn of(found: Vec<(FolderIndexLine, PathBuf)>, block: u32) -> Result<Self> {
+    fn new(found: Vec<(FolderIndexLine, PathBuf)>, block: u32) -> Result<Self> {
         let mut lines = String::new();
         for (line, _) in &found {
             lines +=

@@ -20,7 +20,7 @@ pub(crate) enum PictureFormat {
 
 impl PictureFormat {
     /// Recognises the format by a file's first bytes.
-    pub(crate) fn of(first: &[u8]) -> Option<Self> {
+    pub(crate) fn recognise(first: &[u8]) -> Option<Self> {
         let begins = |with: &[u8]| first.starts_with(with);
         if begins(b"\x89PNG\r\n\x1a\n") {
             Some(Self::Png)

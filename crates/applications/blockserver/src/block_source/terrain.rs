@@ -21,7 +21,7 @@ pub struct Terrain {
 impl Terrain {
     /// Parses `terrain:WIDTHxHEIGHT[:SEED]`; `None` for other texts.
     #[must_use]
-    pub fn of(text: &str) -> Option<Result<Self>> {
+    pub fn parse(text: &str) -> Option<Result<Self>> {
         let rest = text.strip_prefix("terrain:")?;
         let (size, seed) = rest.split_once(':').unwrap_or((rest, "1"));
         let sides = size
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     fn terrain(text: &str) -> Terrain {
-        Terrain::of(text).unwrap().unwrap()
+        Terrain::parse(text).unwrap().unwrap()
     }
 
     fn tile(text: &str, level: u8, row: u32, column: u32) -> Vec<u8> {
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn texts_that_are_no_terrain() {
-        assert!(Terrain::of("map.png").is_none());
+        assert!(Terrain::parse("map.png").is_none());
         for text in [
             "terrain:",
             "terrain:5",
@@ -296,7 +296,7 @@ mod tests {
             "terrain:5x5:x",
             "terrain:9999999x5",
         ] {
-            assert!(Terrain::of(text).unwrap().is_err(), "{text}");
+            assert!(Terrain::parse(text).unwrap().is_err(), "{text}");
         }
     }
 }

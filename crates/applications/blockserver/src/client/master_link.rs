@@ -76,7 +76,7 @@ impl BlockClientShared {
     }
 
     fn missing(&self, missing: &MissingBlocksNotice) {
-        if Why::of(missing.why) == Why::NoSet {
+        if Why::from_number(missing.why) == Why::NoSet {
             self.forget(missing.set);
         }
         let (gone, withdrawals) = {
@@ -91,7 +91,7 @@ impl BlockClientShared {
                 BlockClientEvent::Failed {
                     set: missing.set,
                     number,
-                    why: Why::of(missing.why),
+                    why: Why::from_number(missing.why),
                 },
                 withdrawals,
             );

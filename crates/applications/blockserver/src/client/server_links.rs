@@ -333,7 +333,12 @@ impl BlockClientShared {
                 }
                 Ok(Message::Failed(failed)) => {
                     let disk = self.disk_of(failed.set, failed.number, id);
-                    self.try_elsewhere(failed.set, failed.number, (id, disk), Why::of(failed.why));
+                    self.try_elsewhere(
+                        failed.set,
+                        failed.number,
+                        (id, disk),
+                        Why::from_number(failed.why),
+                    );
                 }
                 Ok(_) => {}
                 Err(ended) => break ended,

@@ -168,7 +168,7 @@ impl Gateway {
         asking: &GatewayRequest,
     ) -> Result<GatewayResponse, GatewayFault> {
         let route =
-            GatewayRoute::of(path).ok_or_else(|| GatewayFault::not_found("no such path"))?;
+            GatewayRoute::parse(path).ok_or_else(|| GatewayFault::not_found("no such path"))?;
         match route {
             GatewayRoute::Sets => self.sets(asking).await,
             GatewayRoute::Whole(name) => self.whole(&name, asking).await,

@@ -8,7 +8,7 @@ use super::route::GatewayRoute;
 /// # Panics
 /// If a parsed range is not within the set.
 pub fn request(path: &str, range: Option<&str>, length: u64) {
-    let _ = GatewayRoute::of(path);
+    let _ = GatewayRoute::parse(path);
     if let GatewayRangeRequest::Part(first, last) = parse_range(range, length) {
         assert!(first <= last && last < length, "{first}-{last} of {length}");
     }

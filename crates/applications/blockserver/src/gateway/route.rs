@@ -44,7 +44,7 @@ impl GatewayTileName {
 
 impl GatewayRoute {
     /// Parses a path.
-    pub(super) fn of(path: &str) -> Option<Self> {
+    pub(super) fn parse(path: &str) -> Option<Self> {
         let path = decoded(path)?;
         let rest = path.strip_prefix('/')?;
         if rest.is_empty() {
@@ -162,7 +162,7 @@ mod tests {
             ("/a.b_c-d/1", GatewayRoute::Block("a.b_c-d".into(), 1)),
             ("/%6d%61p/%30", GatewayRoute::Block(map(), 0)),
         ] {
-            assert_eq!(GatewayRoute::of(path), Some(route), "{path}");
+            assert_eq!(GatewayRoute::parse(path), Some(route), "{path}");
         }
     }
 
@@ -196,7 +196,7 @@ mod tests {
             "/m\u{e4}p",
             &long,
         ] {
-            assert_eq!(GatewayRoute::of(path), None, "{path}");
+            assert_eq!(GatewayRoute::parse(path), None, "{path}");
         }
     }
 

@@ -29,7 +29,7 @@ pub(super) struct Hops {
 
 impl Hops {
     /// The times of a block that came at the moment `at` for a request that came at the moment `entered`, ns of the gateway's clock.
-    pub(super) fn of(head: &BlockHead, entered: u64, at: u64) -> Self {
+    pub(super) fn new(head: &BlockHead, entered: u64, at: u64) -> Self {
         let gateway = head.app_send.saturating_sub(entered);
         let master = head.master_out.saturating_sub(head.master_in);
         let queue = head.start_read.saturating_sub(head.server_in);
@@ -57,7 +57,7 @@ fn ms(ns: u64) -> f64 {
 
 /// The header for one block.
 pub(super) fn format_block_timing(came: &GatewayBlock, entered: u64) -> String {
-    let hops = Hops::of(&came.head, entered, came.at);
+    let hops = Hops::new(&came.head, entered, came.at);
     let mut header = String::new();
     for (name, ns) in [
         ("gateway", hops.gateway),
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn terms_add_up_and_do_not_depend_on_the_clocks() {
         for ahead in [0, 77_000_000_000] {
-            let hops = Hops::of(&head(ahead), 900, 2200);
+            let hops = Hops::new(&head(ahead), 900, 2200);
             let terms = [
                 hops.gateway,
                 hops.master,
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn who_joined_late_waited_for_less() {
-        let hops = Hops::of(&head(0), 2000, 2200);
+        let hops = Hops::new(&head(0), 2000, 2200);
         assert_eq!((hops.gateway, hops.total), (0, 200));
     }
 }

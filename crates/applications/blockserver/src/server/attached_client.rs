@@ -93,7 +93,7 @@ impl DiskServerShared {
         attach: &Attach,
         receiver: &BlockMessageReceiver,
     ) -> Result<Option<BlockSideSender>, BlockConnectionEnd> {
-        let transport = BlockDataTransport::of(attach.transport)
+        let transport = BlockDataTransport::from_number(attach.transport)
             .map_err(|fault| BlockConnectionEnd::Broken(fault.to_string()))?;
         let to = SocketAddr::new(receiver.stream().peer_addr()?.ip(), attach.port);
         Ok(match transport {
@@ -121,7 +121,7 @@ enum BlockSideSender {
 
 /// Bytes that the other side has acknowledged so far (TCP_INFO).
 fn acked(stream: &TcpStream) -> u64 {
-    TcpInfo::of(stream.as_fd())
+    TcpInfo::read(stream.as_fd())
         .ok()
         .and_then(|info| info.acked_bytes)
         .unwrap_or(0)
@@ -129,7 +129,7 @@ fn acked(stream: &TcpStream) -> u64 {
 
 /// Passes the transport's current acknowledgements and round-trip times to the send window.
 fn look(flight: &mut BlockSendWindow, stream: &TcpStream) {
-    let info = TcpInfo::of(stream.as_fd()).ok();
+    let info = TcpInfo::read(stream.as_fd()).ok();
     let time = |us: u32| stackline_core::time::Duration(u64::from(us) * 1000);
     if let Some((info, acked)) = info.and_then(|info| Some((info, info.acked_bytes?))) {
         let (usual, deviation) = (time(info.rtt_us), time(info.rtt_var_us));

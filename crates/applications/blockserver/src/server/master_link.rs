@@ -23,7 +23,7 @@ fn joined_of(answer: Message) -> Result<DiskServerJoined, BlockConnectionEnd> {
     match answer {
         Message::Joined(joined) => Ok(joined),
         Message::Refused(refused) => {
-            let hint = match Why::of(refused.why) {
+            let hint = match Why::from_number(refused.why) {
                 Why::Busy => " (hint: choose another name with --name)".to_owned(),
                 Why::Foreign => {
                     format!("; nothing is written to the disk (hint: {OWNERSHIP_HINT})")

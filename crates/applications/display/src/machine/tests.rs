@@ -603,7 +603,7 @@ fn every_step_of_every_request_is_reported() {
 /// What one client takes another one of the same service cannot have, until it is given back.
 #[test]
 fn all_clients_of_a_service_share_its_memory() {
-    let budget = DisplayMemoryBudget::of(100_000);
+    let budget = DisplayMemoryBudget::new(100_000);
     let mut talks = [0, 1].map(|_| Talk::new(DisplayClientLimits::default()));
     for talk in &mut talks {
         talk.display =

@@ -27,7 +27,7 @@ impl DisplayScheme for OwnTerminal {
     /// The terminal is in raw mode as long as the connection exists; standard input and output are used whatever they are.
     fn connect(&self, _: Refused<'_>) -> Result<DisplayStream> {
         let raw = if self.0 == TTY {
-            let raw = RawTerminal::of(io::stdin().as_fd()).ok_or_else(|| {
+            let raw = RawTerminal::enter(io::stdin().as_fd()).ok_or_else(|| {
                 Error::input("standard input is not a terminal").hint(
                     "serve programs on terminals with `stackline display terminal -- PROGRAM`",
                 )

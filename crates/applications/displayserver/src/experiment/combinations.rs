@@ -52,7 +52,7 @@ impl DisplayCombination {
     }
 
     fn testbed(&self) -> Result<DisplayTestbed> {
-        DisplayTestbed::of(&self.scene, self.network.clone())
+        DisplayTestbed::from_flags(&self.scene, self.network.clone())
     }
 
     /// The combination in words.
@@ -193,7 +193,7 @@ impl DisplaySubject {
             display_over: None,
             ..subject.scene.clone()
         };
-        subject.hosts = DisplayTestbed::of(&anywhere, subject.network(&[])?)?.hosts();
+        subject.hosts = DisplayTestbed::from_flags(&anywhere, subject.network(&[])?)?.hosts();
         Ok(subject)
     }
 

@@ -61,7 +61,7 @@ impl DisplayTestbed {
     ///
     /// # Errors
     /// If the flags do not go together.
-    pub fn of(flags: &DisplaySceneOptions, network: Network) -> Result<Self> {
+    pub fn from_flags(flags: &DisplaySceneOptions, network: Network) -> Result<Self> {
         stackline_sim::CAPABILITIES.accepts(&network)?;
         if network.has_imps() {
             let name = &network.name;

@@ -166,7 +166,7 @@ pub struct BlastStream {
 
 impl BlastStream {
     /// A connection of a reading and a writing channel.
-    fn of(
+    fn new(
         reads: (BlastChannel, Arc<BlastStreamDirection>),
         writes: (BlastChannel, Arc<BlastStreamDirection>),
     ) -> Self {
@@ -205,7 +205,7 @@ impl BlastStream {
             Ok::<_, io::Error>((channel, direction))
         };
         let (writes, reads) = (open(REQUESTS)?, open(ANSWERS)?);
-        Ok(Self::of(reads, writes))
+        Ok(Self::new(reads, writes))
     }
 }
 
@@ -467,8 +467,8 @@ fn pair(
     }
     let (one, two) = ((channel, direction), (other, other_direction));
     let _ = to.try_send(if which == REQUESTS {
-        BlastStream::of(one, two)
+        BlastStream::new(one, two)
     } else {
-        BlastStream::of(two, one)
+        BlastStream::new(two, one)
     });
 }

@@ -444,7 +444,7 @@ fn create(
     }
     let named = str::from_utf8(name)
         .ok()
-        .and_then(|name| DisplayAddress::of(name).ok());
+        .and_then(|name| DisplayAddress::parse(name).ok());
     let to = named.filter(|to| to.scheme().is_behind_server());
     if to.is_none() && matches!(place.serves, Serves::Streams) {
         return refused("name a stream as HOST:PORT or pup:HOST:PORT");

@@ -49,7 +49,7 @@ pub struct NgpDefinitionStores(Arc<Mutex<Vec<(NgpDefinitionKey, SharedStore)>>>)
 
 impl NgpDefinitionStores {
     /// The definitions of a key, which becomes the newest.
-    fn of(&self, key: &NgpDefinitionKey) -> SharedStore {
+    fn store_of(&self, key: &NgpDefinitionKey) -> SharedStore {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let at = kept.iter().position(|(own, _)| own == key);
         let store = at.map(|at| kept.remove(at).1).unwrap_or_default();
@@ -77,7 +77,7 @@ impl NgpStreamEnd {
     fn receive(&mut self, bytes: &[u8]) -> Result<Vec<u8>, Broken> {
         match self {
             Self::Near(near) => near.receive(bytes),
-            Self::Far(far, kept) => far.receive(bytes, |key| kept.of(key)),
+            Self::Far(far, kept) => far.receive(bytes, |key| kept.store_of(key)),
         }
     }
 
@@ -193,7 +193,7 @@ impl Ngp {
         if changes == NgpChangeDelivery::Newest {
             new.reads.keeps(newest_writer::KERNEL);
             let shared = Arc::clone(&new.shared);
-            new.newest = Some(Arc::new(NgpNewestWriter::of(move |puts| {
+            new.newest = Some(Arc::new(NgpNewestWriter::start(move |puts| {
                 shared.step(|end| {
                     if let NgpStreamEnd::Near(near) = end {
                         puts(near)

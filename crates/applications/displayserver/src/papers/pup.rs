@@ -203,7 +203,7 @@ pub enum PupStreamInput {
 }
 
 impl Pup {
-    fn of(shared: Arc<PupStreamShared>, lingers: bool) -> Self {
+    fn new(shared: Arc<PupStreamShared>, lingers: bool) -> Self {
         let user = Arc::new(PupStreamUser { shared, lingers });
         Self {
             user,
@@ -252,7 +252,7 @@ impl Pup {
             ));
         }
         drop(connection);
-        Ok(Self::of(shared, true))
+        Ok(Self::new(shared, true))
     }
 
     /// A second handle of the same connection.

@@ -28,10 +28,13 @@ struct OneWay {
 
 impl Serial {
     /// The link between a scene's hosts, or the two links that lead one way each.
-    pub(super) fn of(scene: &SimulatedDisplayScene<'_>, bits: u32) -> Result<Self> {
+    pub(super) fn from_scene(scene: &SimulatedDisplayScene<'_>, bits: u32) -> Result<Self> {
         let (from, to) = (scene.from.as_str(), scene.to.as_str());
         Ok(Self {
-            directions: [OneWay::of(scene, from, to)?, OneWay::of(scene, to, from)?],
+            directions: [
+                OneWay::from_scene(scene, from, to)?,
+                OneWay::from_scene(scene, to, from)?,
+            ],
             bits: f64::from(bits),
         })
     }
@@ -68,7 +71,7 @@ impl Serial {
 }
 
 impl OneWay {
-    fn of(scene: &SimulatedDisplayScene<'_>, from: &str, to: &str) -> Result<Self> {
+    fn from_scene(scene: &SimulatedDisplayScene<'_>, from: &str, to: &str) -> Result<Self> {
         let port = |(index, link): (usize, &NetworkLink)| {
             let (first, second) = (link.ends.0.as_str(), link.ends.1.as_str());
             match (first, second) {

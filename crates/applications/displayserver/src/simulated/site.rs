@@ -178,7 +178,7 @@ impl DisplaySite {
         Ok(Rc::new(Self {
             lane,
             nodes,
-            costs: nodes.map(|node| HostWorkCosts::of(host(node))),
+            costs: nodes.map(|node| HostWorkCosts::from_host(host(node))),
             class: scene.class,
             drawing: scene.drawing,
             speed: host(nodes[1]).interface.speed(),
@@ -336,7 +336,7 @@ fn route(
     let ports: Ports = match (scene.class, scene.carrier) {
         (DisplaySceneClass::Local, _) => return Ok(DisplaySiteRoute::Local),
         (_, DisplaySceneCarrier::Line(bits)) => {
-            let line = RefCell::new(Serial::of(scene, bits)?);
+            let line = RefCell::new(Serial::from_scene(scene, bits)?);
             return Ok(DisplaySiteRoute::Line(Box::new(line)));
         }
         (_, DisplaySceneCarrier::Ikp) => {

@@ -57,7 +57,7 @@ pub(super) struct DisplayTrialScript {
 }
 
 impl DisplayTrialScript {
-    pub(super) fn of(
+    pub(super) fn from_scene(
         scene: &SimulatedDisplayScene<'_>,
         picture: &DisplayPicture,
         rate: DisplayBenchSubject,
@@ -94,7 +94,10 @@ impl DisplayTrialScript {
 fn costs(drawing: &DisplayDrawingCosts, picture: &DisplayPicture) -> BTreeMap<u32, f64> {
     let mut costs = BTreeMap::new();
     for (number, items) in &picture.symbols {
-        let all = items.iter().map(|item| of(drawing, &costs, item, 0)).sum();
+        let all = items
+            .iter()
+            .map(|item| drawing_calls(drawing, &costs, item, 0))
+            .sum();
         costs.insert(*number, all);
     }
     let all = picture
@@ -107,7 +110,7 @@ fn costs(drawing: &DisplayDrawingCosts, picture: &DisplayPicture) -> BTreeMap<u3
 }
 
 /// The time to draw an item, ns; for a call, that of the symbol that it calls (0 if unknown).
-fn of(
+fn drawing_calls(
     drawing: &DisplayDrawingCosts,
     costs: &BTreeMap<u32, f64>,
     item: &DisplayItem,
@@ -288,7 +291,7 @@ impl DisplayScriptWriter<'_> {
         let growing = is_whole && self.scene.shown == SymbolDrawMoment::Growing;
         self.request(&DisplayRequest::DefineSymbol(number), None);
         for item in items {
-            let draw = growing.then(|| of(&self.scene.drawing, &self.costs, item, 0));
+            let draw = growing.then(|| drawing_calls(&self.scene.drawing, &self.costs, item, 0));
             self.request(&DisplayRequest::AddItem(*item, b""), draw);
         }
         let rest = (is_whole && !growing).then(|| self.whole());

@@ -210,7 +210,7 @@ pub(super) fn identify_by_pup(
             PupStreamInput::Data(0) => return Err(ErrorKind::UnexpectedEof.into()),
             PupStreamInput::Data(count) => &piece[..count],
             PupStreamInput::Mark(code) => {
-                let mark = PupTelnetMark::of(code);
+                let mark = PupTelnetMark::from_code(code);
                 if mark == Some(PupTelnetMark::Timing) {
                     is_display = true;
                     stream.say(Some(PupTelnetMark::TimingReply.code()), None);

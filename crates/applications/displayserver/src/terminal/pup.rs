@@ -133,7 +133,7 @@ impl Typing {
         match came {
             PupStreamInput::Data(count) => self.data(&piece[..count]),
             PupStreamInput::Interrupt(_) => interrupt(&self.typist, &mut self.dropping),
-            PupStreamInput::Mark(code) => match PupTelnetMark::of(code) {
+            PupStreamInput::Mark(code) => match PupTelnetMark::from_code(code) {
                 Some(PupTelnetMark::Data) => self.dropping = self.dropping.saturating_sub(1),
                 Some(PupTelnetMark::Timing) => {
                     stream.say(Some(PupTelnetMark::TimingReply.code()), None)
@@ -183,7 +183,7 @@ fn resize(pty: &Pty, size: &mut (u16, u16), mark: PupTelnetMark, argument: u8) {
 
 /// Connects a person to a terminal. The program echoes.
 pub(super) fn talk(at: &DisplayAddress, from: &Pup, secret: Option<&Secret>) -> Result<()> {
-    let raw = RawTerminal::of(io::stdin().as_fd());
+    let raw = RawTerminal::enter(io::stdin().as_fd());
     let (mut typing, is_raw) = (from.again(), raw.is_some());
     let (opens, opened) = channel::<()>();
     thread::spawn(move || {

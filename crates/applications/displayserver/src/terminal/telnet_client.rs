@@ -76,7 +76,7 @@ pub fn talk(terminal: &DisplayAddress, secret: Option<&Secret>) -> Result<()> {
             return Ok(());
         }
         if raw.is_none() && line.telnet().is_by_character() {
-            raw = RawTerminal::of(io::stdin().as_fd());
+            raw = RawTerminal::enter(io::stdin().as_fd());
             is_raw.store(raw.is_some(), Ordering::Relaxed);
         }
         let mut out = io::stdout().lock();

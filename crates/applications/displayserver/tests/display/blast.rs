@@ -49,7 +49,8 @@ fn pictures_are_those_of_tcp_at_every_level_input_comes_and_clients_leave() {
 
 #[test]
 fn both_ends_may_write_much_before_either_reads_and_the_end_is_heard() {
-    let listener = DisplayListener::at(&DisplayAddress::of("blast:127.0.0.1:0").unwrap()).unwrap();
+    let listener =
+        DisplayListener::at(&DisplayAddress::parse("blast:127.0.0.1:0").unwrap()).unwrap();
     let address = listener.address();
     let all: Vec<u8> = (0..200_000_u32).map(|byte| (byte % 251) as u8).collect();
     let other = all.clone();
@@ -92,7 +93,9 @@ fn one_direction_alone_is_no_connection_and_an_absent_peer_is_reported() {
     wait_until("a client comes in", || {
         DisplayClient::connect(&blast, b"").is_ok()
     });
-    let gone = DisplayAddress::of("blast:127.0.0.1:1").unwrap().connect();
+    let gone = DisplayAddress::parse("blast:127.0.0.1:1")
+        .unwrap()
+        .connect();
     assert!(!matches!(gone, Ok(DisplayStream::Blast(_))));
 }
 

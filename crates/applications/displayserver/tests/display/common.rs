@@ -15,7 +15,7 @@ use std::thread;
 
 /// A display at that address; where it is.
 pub(crate) fn served(server: &DisplayServer, at: &str) -> DisplayAddress {
-    let listener = DisplayListener::at(&DisplayAddress::of(at).unwrap()).unwrap();
+    let listener = DisplayListener::at(&DisplayAddress::parse(at).unwrap()).unwrap();
     let address = listener.address();
     server.listen(listener, |_| {});
     address
@@ -36,7 +36,7 @@ pub(crate) fn word() -> Secret {
 
 /// A program on terminals there, for those who know the word; where it is.
 pub(crate) fn terminals(at: &str, program: &[impl ToString]) -> DisplayAddress {
-    let listener = DisplayListener::at(&DisplayAddress::of(at).unwrap()).unwrap();
+    let listener = DisplayListener::at(&DisplayAddress::parse(at).unwrap()).unwrap();
     let address = listener.address();
     let service = TerminalServiceOptions {
         program: program.iter().map(ToString::to_string).collect(),

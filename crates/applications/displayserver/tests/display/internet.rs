@@ -24,7 +24,7 @@ fn served() -> (DisplayServer, DisplayAddress, DisplayAddress) {
 }
 
 fn through(server: &str, to: &DisplayAddress) -> DisplayAddress {
-    DisplayAddress::of(&format!("vio:{server}/{to}")).unwrap()
+    DisplayAddress::parse(&format!("vio:{server}/{to}")).unwrap()
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn pictures_and_input_pass_it_whatever_stream_it_connects_by() {
 #[test]
 fn a_stream_ends_after_what_was_written_and_both_ends_hear_it() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let to = DisplayAddress::of(&listener.local_addr().unwrap().to_string()).unwrap();
+    let to = DisplayAddress::parse(&listener.local_addr().unwrap().to_string()).unwrap();
     let local = internet::serve("127.0.0.1:0", Vec::new(), Serves::Streams)
         .unwrap()
         .local()
@@ -96,12 +96,12 @@ fn what_it_does_not_do_is_said_in_a_sentence() {
         .to_string();
     let secret = Secret::new(b"the secret".to_vec()).unwrap();
     let known = |to: &dyn std::fmt::Display| {
-        DisplayAddress::of(&format!("vio:{local}/{to}"))
+        DisplayAddress::parse(&format!("vio:{local}/{to}"))
             .unwrap()
             .knowing(&secret)
     };
     let refused = |address: &str| {
-        DisplayClient::connect(&DisplayAddress::of(address).unwrap(), b"")
+        DisplayClient::connect(&DisplayAddress::parse(address).unwrap(), b"")
             .unwrap_err()
             .to_string()
     };
@@ -130,7 +130,10 @@ fn what_it_does_not_do_is_said_in_a_sentence() {
         "vio:127.0.0.1:1/127.0.0.1:2",
         "ngp:vio:127.0.0.1:1/127.0.0.1:2",
     ] {
-        let nobody = DisplayAddress::of(address).unwrap().connect().unwrap_err();
+        let nobody = DisplayAddress::parse(address)
+            .unwrap()
+            .connect()
+            .unwrap_err();
         assert!(
             nobody
                 .message
@@ -151,14 +154,14 @@ fn what_it_does_not_do_is_said_in_a_sentence() {
         "vio:/",
     ] {
         assert!(
-            DisplayAddress::of(wrong)
+            DisplayAddress::parse(wrong)
                 .unwrap_err()
                 .contains("vio:HOST:PORT/ADDRESS"),
             "{wrong}"
         );
     }
     assert!(
-        DisplayAddress::of("vio:word@127.0.0.1:1/127.0.0.1:2")
+        DisplayAddress::parse("vio:word@127.0.0.1:1/127.0.0.1:2")
             .unwrap_err()
             .contains("omit the secret")
     );

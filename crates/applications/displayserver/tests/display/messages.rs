@@ -25,7 +25,7 @@ fn served(secret: &[u8]) -> (DisplayServer, DisplayAddress, DisplayAddress) {
     (
         server,
         stream,
-        DisplayAddress::of(&format!("ikp:{local}")).unwrap(),
+        DisplayAddress::parse(&format!("ikp:{local}")).unwrap(),
     )
 }
 
@@ -59,7 +59,7 @@ fn input_comes_strangers_do_not_and_an_absent_peer_is_reported() {
     assert_eq!(client.input().unwrap().input, DisplayInput::Key(65));
     let error = client.ask(&DisplayRequest::DeleteSymbol(9)).unwrap_err();
     assert!(error.message.contains("refused"), "{error}");
-    let gone = DisplayAddress::of("ikp:127.0.0.1:1").unwrap();
+    let gone = DisplayAddress::parse("ikp:127.0.0.1:1").unwrap();
     assert!(DisplayClient::connect(&gone, b"").is_err());
 }
 

@@ -110,7 +110,7 @@ fn pictures_are_the_same_at_every_level_and_the_second_time_they_are_named() {
     let (server, plain) = served("127.0.0.1:0");
     let (other, ngp) = served("ngp:127.0.0.1:0");
     let path = Path::to(&ngp);
-    let through = DisplayAddress::of(&format!("ngp:{}", path.begins)).unwrap();
+    let through = DisplayAddress::parse(&format!("ngp:{}", path.begins)).unwrap();
     for name in ["vectors", "rectangles"] {
         let picture = picture(name);
         for (level, ..) in DisplaySendLevel::NAMED.iter().copied() {
@@ -148,8 +148,8 @@ fn pictures_are_the_same_at_every_level_and_the_second_time_they_are_named() {
 fn an_agent_gives_the_picture_again_by_name_and_whole_where_the_display_has_forgotten() {
     let (server, ngp) = served("ngp:127.0.0.1:0");
     let path = Path::to(&ngp);
-    let to = DisplayAddress::of(&format!("ngp:{}", path.begins)).unwrap();
-    let listener = DisplayListener::at(&DisplayAddress::of("127.0.0.1:0").unwrap()).unwrap();
+    let to = DisplayAddress::parse(&format!("ngp:{}", path.begins)).unwrap();
+    let listener = DisplayListener::at(&DisplayAddress::parse("127.0.0.1:0").unwrap()).unwrap();
     let place = listener.address();
     let (limits, patience) = (DisplayClientLimits::default(), Duration::from_secs(10));
     let service = agent::DisplayAgentOptions {
@@ -187,7 +187,7 @@ fn an_agent_gives_the_picture_again_by_name_and_whole_where_the_display_has_forg
 #[test]
 fn nobody_listens_for_the_newest_changes_alone() {
     let error =
-        DisplayListener::at(&DisplayAddress::of("ngp-newest:127.0.0.1:0").unwrap()).unwrap_err();
+        DisplayListener::at(&DisplayAddress::parse("ngp-newest:127.0.0.1:0").unwrap()).unwrap_err();
     assert!(error.message.contains("the client chooses"), "{error}");
     assert!(error.hint.unwrap().contains("listen on ngp:127.0.0.1:0"));
 }
@@ -195,7 +195,7 @@ fn nobody_listens_for_the_newest_changes_alone() {
 #[test]
 fn a_client_of_another_protocol_gets_the_reason() {
     let (_server, plain) = served("127.0.0.1:0");
-    let error = DisplayAddress::of(&format!("ngp:{plain}"))
+    let error = DisplayAddress::parse(&format!("ngp:{plain}"))
         .unwrap()
         .connect()
         .unwrap_err();
@@ -204,7 +204,7 @@ fn a_client_of_another_protocol_gets_the_reason() {
         "{error}"
     );
     let (_server, ngp) = served("ngp:127.0.0.1:0");
-    let plain = DisplayAddress::of(ngp.to_string().trim_start_matches("ngp:")).unwrap();
+    let plain = DisplayAddress::parse(ngp.to_string().trim_start_matches("ngp:")).unwrap();
     assert!(DisplayClient::connect(&plain, b"").is_err());
     for wrong in [
         "ngp:",
@@ -213,7 +213,7 @@ fn a_client_of_another_protocol_gets_the_reason() {
         "ngp:ngp:127.0.0.1:1",
     ] {
         assert!(
-            DisplayAddress::of(wrong)
+            DisplayAddress::parse(wrong)
                 .unwrap_err()
                 .contains("a stream must follow `ngp:`"),
             "{wrong}"
@@ -246,7 +246,7 @@ fn locked(address: &DisplayAddress) -> (DisplayAddress, Arc<AtomicU64>, Arc<Mute
             display.write_all(&piece[..count]).unwrap();
         }
     });
-    (DisplayAddress::of(&name).unwrap(), bytes, lock)
+    (DisplayAddress::parse(&name).unwrap(), bytes, lock)
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn bad_path(to: &DisplayAddress) -> DisplayAddress {
         UdpSocket::bind("127.0.0.1:0").unwrap(),
     );
     far.connect(to).unwrap();
-    let begins = DisplayAddress::of(&format!("pup:{}", near.local_addr().unwrap())).unwrap();
+    let begins = DisplayAddress::parse(&format!("pup:{}", near.local_addr().unwrap())).unwrap();
     let (back, there) = (near.try_clone().unwrap(), far.try_clone().unwrap());
     let client = std::sync::Arc::new(std::sync::Mutex::new(None));
     let known = client.clone();

@@ -157,7 +157,7 @@ fn a_unix_socket_is_private_and_its_user_s_programs_need_no_secret() {
                 & 0o777,
             0o600
         );
-        DisplayClient::connect(&DisplayAddress::of(&address.to_string()).unwrap(), b"").unwrap();
+        DisplayClient::connect(&DisplayAddress::parse(&address.to_string()).unwrap(), b"").unwrap();
         std::fs::remove_file(&place).unwrap();
     }
 }

@@ -28,7 +28,7 @@ use std::sync::atomic::AtomicBool;
 
 /// Replays a session.
 pub(crate) fn replay(flags: &Replay) -> Result {
-    let mode = BlocksReplayMode::of(flags);
+    let mode = BlocksReplayMode::from_flags(flags);
     flag_checks::check(flags, mode)?;
     match mode {
         BlocksReplayMode::Live => against(&request(flags), flags.json),
@@ -86,7 +86,7 @@ pub(super) fn against(request: &BlockSessionRequest, json: bool) -> Result {
 
 /// Starts all programs on the hosts of an emulated network and replays there.
 fn emulated(flags: &Replay) -> Result {
-    let buffers = Buffers::of(flags)?;
+    let buffers = Buffers::from_flags(flags)?;
     flags.disk.as_deref().map(parse_disk_time).transpose()?;
     let network = network_of(flags.across.as_deref(), flags.network.as_deref())?;
     stackline_emu::CAPABILITIES.accepts(&network)?;
@@ -95,7 +95,7 @@ fn emulated(flags: &Replay) -> Result {
     let (width, height) = flags.picture;
     let session = EmulatedSession {
         specification: flags.across.as_deref().unwrap_or(Path::new("-")),
-        roles: Roles::of(&wanted_roles(flags), &network)?,
+        roles: Roles::assign(&wanted_roles(flags), &network)?,
         network: &network,
         disks: flags.disks,
         disk_time: flags.disk.clone(),
@@ -117,7 +117,7 @@ fn simulated(flags: &Replay) -> Result {
     let disk_time = flags.disk.as_deref().map(parse_disk_time).transpose()?;
     let (width, height) = flags.picture;
     let session = SimulatedSession {
-        roles: Roles::of(&wanted_roles(flags), &network)?,
+        roles: Roles::assign(&wanted_roles(flags), &network)?,
         network: &network,
         stack: stack(flags, World::Simulated)?,
         disks: flags.disks,
@@ -145,7 +145,7 @@ struct Buffers {
 }
 
 impl Buffers {
-    fn of(flags: &Replay) -> Result<Self> {
+    fn from_flags(flags: &Replay) -> Result<Self> {
         let stack = stack(flags, World::Emulated)?;
         let known = ["send_buffer", "receive_buffer"];
         match stack.options.keys().find(|option| !known.contains(&option.as_str())) {

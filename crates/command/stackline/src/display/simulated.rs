@@ -26,7 +26,7 @@ pub(super) fn bench(flags: &DisplayBench) -> Result {
     let own = &flags.simulated;
     let scene = own.scene.options();
     let network = network_of(own.across.as_deref(), scene.network.as_deref())?;
-    let testbed = DisplayTestbed::of(&scene, network)?;
+    let testbed = DisplayTestbed::from_flags(&scene, network)?;
     if let Some(beside) = &own.beside {
         return two_clients(flags, &testbed, beside);
     }

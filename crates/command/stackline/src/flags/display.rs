@@ -64,7 +64,7 @@ pub(crate) enum DisplayCommand {
 #[derive(Args, Debug)]
 pub(crate) struct DisplayVserver {
     /// Address to listen on: ikp:HOST:PORT
-    #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "ikp:127.0.0.1:7090")]
+    #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::parse, default_value = "ikp:127.0.0.1:7090")]
     pub(crate) listen: DisplayAddress,
     /// File whose first line is the secret that clients must know; by default the secret in $STACKLINE_VSERVER_SECRET, else ~/.config/stackline/vserver.secret, which is created if missing
     #[arg(long, value_name = "FILE")]
@@ -85,13 +85,13 @@ pub(crate) struct DisplayVserver {
 #[derive(Args, Debug)]
 pub(crate) struct DisplayExecute {
     /// Address of the V-server: ikp:HOST:PORT
-    #[arg(value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "ikp:127.0.0.1:7090")]
+    #[arg(value_name = "ADDRESS", value_parser = DisplayAddress::parse, default_value = "ikp:127.0.0.1:7090")]
     pub(crate) program: DisplayAddress,
     /// File whose first line is the V-server's secret; by default the secret in $STACKLINE_VSERVER_SECRET, else ~/.config/stackline/vserver.secret
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
     /// The display that receives the program's requests
-    #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:7085")]
+    #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::parse, default_value = "127.0.0.1:7085")]
     pub(crate) to: DisplayAddress,
     /// Send the display's answers as if they were typed, one byte per message
     #[arg(long)]
@@ -101,7 +101,7 @@ pub(crate) struct DisplayExecute {
 #[derive(Args, Debug)]
 pub(crate) struct DisplayInternet {
     /// Address to listen on: ikp:HOST:PORT. Clients connect through this server using vio:HOST:PORT/ADDRESS
-    #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "ikp:127.0.0.1:7089")]
+    #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::parse, default_value = "ikp:127.0.0.1:7089")]
     pub(crate) listen: DisplayAddress,
     /// File whose first line is the secret that clients must know; by default the secret in $STACKLINE_INTERNET_SECRET, else ~/.config/stackline/internet.secret, which is created if missing
     #[arg(long, value_name = "FILE")]
@@ -111,13 +111,13 @@ pub(crate) struct DisplayInternet {
 #[derive(Args, Debug)]
 pub(crate) struct DisplayAgent {
     /// Address for clients: HOST:PORT, unix:PATH or pup:HOST:PORT
-    #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:7086")]
+    #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::parse, default_value = "127.0.0.1:7086")]
     pub(crate) listen: DisplayAddress,
     /// File whose first line is the secret for both clients and display; by default the secret in $STACKLINE_DISPLAY_SECRET, else ~/.config/stackline/display.secret, which is created if missing
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
     /// The display
-    #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:7085")]
+    #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::parse, default_value = "127.0.0.1:7085")]
     pub(crate) to: DisplayAddress,
     /// Maximum memory for a client's symbols; use the same value as for the display
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "64MiB")]
@@ -130,7 +130,7 @@ pub(crate) struct DisplayAgent {
 #[derive(Args, Debug)]
 pub(crate) struct DisplayTerminal {
     /// Address to listen on: HOST:PORT, unix:PATH, or pup:HOST:PORT for PUP TELNET
-    #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:7023")]
+    #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::parse, default_value = "127.0.0.1:7023")]
     pub(crate) listen: DisplayAddress,
     /// File whose first line is the secret that the other end must know; by default the secret in $STACKLINE_TERMINAL_SECRET, else
     /// ~/.config/stackline/terminal.secret, which is created if missing. Programs run by this user need no secret at unix:PATH
@@ -150,13 +150,13 @@ pub(crate) struct DisplayTerminal {
 #[derive(Args, Debug)]
 pub(crate) struct DisplayTelnet {
     /// The terminal's address
-    #[arg(value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:7023")]
+    #[arg(value_name = "ADDRESS", value_parser = DisplayAddress::parse, default_value = "127.0.0.1:7023")]
     pub(crate) terminal: DisplayAddress,
     /// File whose first line is the terminal's secret; by default the secret in $STACKLINE_TERMINAL_SECRET, else ~/.config/stackline/terminal.secret
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
     /// The display that receives the program's requests; by default, the program talks to this terminal
-    #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of)]
+    #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::parse)]
     pub(crate) to: Option<DisplayAddress>,
     /// Send the display's answers as if they were typed, one byte per message
     #[arg(long, requires = "to")]
@@ -166,10 +166,10 @@ pub(crate) struct DisplayTelnet {
 #[derive(Args, Debug)]
 pub(crate) struct DisplayServe {
     /// Address for clients: HOST:PORT, unix:PATH, ikp:HOST:PORT (V messages), pup:HOST:PORT (PUP streams), blast:HOST:PORT (blasts), or ngp:ADDRESS (definitions are sent once); may be repeated
-    #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:7085")]
+    #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::parse, default_value = "127.0.0.1:7085")]
     pub(crate) listen: Vec<DisplayAddress>,
     /// Address of the viewer page: HOST:PORT or unix:PATH
-    #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of, default_value = "127.0.0.1:8085")]
+    #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::parse, default_value = "127.0.0.1:8085")]
     pub(crate) view: DisplayAddress,
     /// File whose first line is the secret that clients must know; by default the secret in $STACKLINE_DISPLAY_SECRET, else ~/.config/stackline/display.secret, which is created if missing. Programs run by this user need no secret at unix:PATH
     #[arg(long, value_name = "FILE")]
@@ -185,7 +185,7 @@ pub(crate) struct DisplayServe {
 #[derive(Args, Debug)]
 pub(crate) struct DisplayBench {
     /// The display: HOST:PORT, unix:PATH, ikp:HOST:PORT (V messages), pup:HOST:PORT (PUP streams), blast:HOST:PORT (blasts), vio:HOST:PORT/ADDRESS (through an internet server), ngp:ADDRESS (definitions are sent once; ngp-newest:ADDRESS if the newest of several changes is enough), `tty` (at the other end of this terminal), or `pipe` (standard output and input; results then go to standard error); by default, bench starts its own display
-    #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::of)]
+    #[arg(long, value_name = "ADDRESS", value_parser = DisplayAddress::parse)]
     pub(crate) to: Option<DisplayAddress>,
     /// File whose first line is the display's secret; by default the secret in $STACKLINE_DISPLAY_SECRET, else ~/.config/stackline/display.secret
     #[arg(long, value_name = "FILE")]
@@ -361,6 +361,6 @@ pub(crate) struct DisplayView {
     #[arg(value_name = "ADDRESS")]
     pub(crate) from: String,
     /// Address for browsers
-    #[arg(long, value_name = "HOST:PORT", value_parser = DisplayAddress::of, default_value = "127.0.0.1:8085")]
+    #[arg(long, value_name = "HOST:PORT", value_parser = DisplayAddress::parse, default_value = "127.0.0.1:8085")]
     pub(crate) listen: DisplayAddress,
 }

@@ -110,11 +110,11 @@ fn the_commands_of_the_documents_are_taken() {
 
 #[test]
 fn the_examples_of_every_command_are_taken() {
-    fn of(command: &Command) -> usize {
+    fn count_lines(command: &Command) -> usize {
         let after = command.get_after_help().map(ToString::to_string);
         let own = check(command.get_name(), &after.unwrap_or_default());
         own + command.get_subcommands().map(of).sum::<usize>()
     }
-    let checked = of(&command_line());
+    let checked = count_lines(&command_line());
     assert!(checked > 80, "{checked}");
 }

@@ -22,10 +22,10 @@ struct ListeningAgent {
 
 impl ListeningAgent {
     fn start(place: &Place) -> Self {
-        Self::of(&mut place.command(&["agent", "--listen", "127.0.0.1:0"]))
+        Self::spawn(&mut place.command(&["agent", "--listen", "127.0.0.1:0"]))
     }
 
-    fn of(command: &mut Command) -> Self {
+    fn spawn(command: &mut Command) -> Self {
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -262,7 +262,7 @@ fn the_unit_of_the_package_serves() {
         )
         .replace("[::]:7777", "127.0.0.1:0");
     let arguments: Vec<&str> = start.split(' ').collect();
-    let agent = ListeningAgent::of(&mut there.command(&arguments));
+    let agent = ListeningAgent::spawn(&mut there.command(&arguments));
     let (_here, run) = coordinator(&there, &agent.host_b("2 to b rr 32*10;"));
     assert_eq!(number(&run.finish().json(), "/measurements/0/runs"), 2.0);
     assert!(unit.contains("LoadCredential=secret:/etc/stackline/agent.secret"));

@@ -46,15 +46,15 @@ fn live_results(outputs: &mut Outputs) {
     let place = Place::new();
     let text = "3 rr 32*50; 2 bulk_put 1 KiB*100 over unix; 2 connect_disconnect 0*20; 2 timelimit 0.3 bulk_put 64 KiB over unix; \
                 2 timelimit 0.3 rr 32 over unix";
-    outputs.of("run", &place, &["run", "--json", "-e", text]);
+    outputs.collect("run", &place, &["run", "--json", "-e", text]);
     let words = ["show", "--json", "--percentiles", "50,99.99", "last"];
-    outputs.of("run", &place, &words);
+    outputs.collect("run", &place, &words);
     let failing = "1 rr 32*10; 1 bulk_get 1000*10 < file in";
-    outputs.of("run", &place, &["run", "--json", "-e", failing]);
+    outputs.collect("run", &place, &["run", "--json", "-e", failing]);
     place
         .stackline(&["runs", "note", "last", "fails"])
         .succeeds();
-    outputs.of("runs", &place, &["runs", "--json"]);
+    outputs.collect("runs", &place, &["runs", "--json"]);
 }
 
 fn simulated_results(outputs: &mut Outputs) {
@@ -71,12 +71,12 @@ fn simulated_results(outputs: &mut Outputs) {
     place.write("runs.stackline", text);
     for name in ["before", "after"] {
         let words = ["run", "--trace", "--json", "--name", name, "runs.stackline"];
-        outputs.of("run", &place, &words);
+        outputs.collect("run", &place, &words);
     }
-    outputs.of("compare", &place, &["compare", "--json", "before", "after"]);
+    outputs.collect("compare", &place, &["compare", "--json", "before", "after"]);
     slower(outputs, &place);
     let words = ["lifelines", "--json", "--lines", "before"];
-    outputs.of("lifelines", &place, &words);
+    outputs.collect("lifelines", &place, &words);
 }
 
 /// A gate that something does not pass.
@@ -89,20 +89,20 @@ fn slower(outputs: &mut Outputs, place: &Place) {
             network(rate)
         );
         let words = ["run", "--json", "--name", name, "-e", &text];
-        outputs.of("run", place, &words);
+        outputs.collect("run", place, &words);
     }
     let gate = ["compare", "--json", "fast", "slow", "--fail-above", "5%"];
-    outputs.of("compare", place, &gate);
+    outputs.collect("compare", place, &gate);
 }
 
 fn mistakes_and_failures(outputs: &mut Outputs) {
     let place = Place::new();
     for wrong in ["1 rr 32", "1 rr 32*5 over tcpp"] {
-        outputs.of("mistakes", &place, &["check", "--json", "-e", wrong]);
+        outputs.collect("mistakes", &place, &["check", "--json", "-e", wrong]);
     }
-    outputs.of("failure", &place, &["show", "--json", "nothing"]);
+    outputs.collect("failure", &place, &["show", "--json", "nothing"]);
     for right in ["1 rr 32*5", "2 timelimit 5 rr 32*5"] {
-        outputs.of("check", &place, &["check", "--json", "-e", right]);
+        outputs.collect("check", &place, &["check", "--json", "-e", right]);
     }
 }
 
@@ -130,13 +130,13 @@ fn plans_and_networks(outputs: &mut Outputs) {
     place.write("up", "100\n150\n2150\n");
     place.write("odd.stackline", NETWORKS);
     let words = ["net", "show", "--json", "odd.stackline"];
-    outputs.of("net_show", &place, &words);
+    outputs.collect("net_show", &place, &words);
     let text = "host h via ssh \"h.example\" at \"10.1.2.3\" on cpu 1 files \"/tmp\"; host l share 50%;
         network wan { host a, b; link a - b 10 Mbit/s 5 ms loss 1%; }
         3 timelimit 5 from h to h rr 32, 64;
         3 until 5% at most 20 warmup 1 s from a to b bulk_put uniform(10, 5000)*50 over tcp(nodelay, receive_buffer = 64 KiB) across wan in simulated;
         1 from h to h bulk_get 1000*10 < file in;";
-    outputs.of("plan", &place, &["plan", "--json", "-e", text]);
+    outputs.collect("plan", &place, &["plan", "--json", "-e", text]);
 }
 
 /// Nine hosts whose data crosses a link with a short queue.
@@ -159,9 +159,9 @@ fn findings_and_predictions(outputs: &mut Outputs) {
         let words = ["run", "--trace", "--name", name, "crowded.stackline"];
         place.stackline(&words).succeeds();
     }
-    outputs.of("compare", &place, &["compare", "--json", "first", "second"]);
+    outputs.collect("compare", &place, &["compare", "--json", "first", "second"]);
     let words = ["lifelines", "--json", "--by", "host", "first"];
-    outputs.of("lifelines", &place, &words);
+    outputs.collect("lifelines", &place, &words);
     let text = "network n { host a, b; switch x; link a - x 10 Mbit/s 5 ms; link x - b 1 Mbit/s 5 ms queue 3000 B; }
         1 from a to b bulk_put 1000*500 over tcp across n in simulated;
         1 from a to b rr 32*50 over tcp across n in simulated;
@@ -169,12 +169,12 @@ fn findings_and_predictions(outputs: &mut Outputs) {
     place.write("queue.stackline", text);
     let words = ["run", "--trace", "--name", "queue", "queue.stackline"];
     place.stackline(&words).succeeds();
-    outputs.of("diagnose", &place, &["diagnose", "--json", "queue"]);
-    outputs.of("predict", &place, &["predict", "--json", "queue.stackline"]);
+    outputs.collect("diagnose", &place, &["diagnose", "--json", "queue"]);
+    outputs.collect("predict", &place, &["predict", "--json", "queue.stackline"]);
     let words = ["predict", "--json", "--run", "queue", "queue.stackline"];
-    outputs.of("predict", &place, &words);
+    outputs.collect("predict", &place, &words);
     let text = "network wan { host a, b; link a - b 10 Mbit/s 1 ms loss 100%; } 1 from a to b rr 32*10 across wan in simulated";
-    outputs.of("predict", &place, &["predict", "--json", "-e", text]);
+    outputs.collect("predict", &place, &["predict", "--json", "-e", text]);
 }
 
 fn factors(outputs: &mut Outputs) {
@@ -198,7 +198,7 @@ fn factors(outputs: &mut Outputs) {
         "--cost",
         "bandwidth of a - s x 10 = 300",
     ];
-    outputs.of("factors", &place, &[&words[..], &priced, &varied].concat());
+    outputs.collect("factors", &place, &[&words[..], &priced, &varied].concat());
     place.write("lan.stackline", LAN);
     let words = [
         "display",
@@ -213,16 +213,16 @@ fn factors(outputs: &mut Outputs) {
         "--trials",
         "2",
     ];
-    outputs.of("factors", &place, &words);
+    outputs.collect("factors", &place, &words);
 }
 
 fn catalogues(outputs: &mut Outputs) {
     let place = Place::new();
     for world in ["live", "emulated", "simulated"] {
-        outputs.of("stacks", &place, &["stacks", "--json", "--in", world]);
+        outputs.collect("stacks", &place, &["stacks", "--json", "--in", world]);
     }
-    outputs.of("keywords", &place, &["keywords", "--json"]);
-    outputs.of("clean", &place, &["clean", "--json"]);
+    outputs.collect("keywords", &place, &["keywords", "--json"]);
+    outputs.collect("clean", &place, &["clean", "--json"]);
 }
 
 /// Requests of programs that are not ours, in captures of both ends.
@@ -239,14 +239,14 @@ fn requests(outputs: &mut Outputs) {
             "--name",
             name,
         ];
-        outputs.of("import", &place, &words);
+        outputs.collect("import", &place, &words);
     }
-    outputs.of("diagnose", &place, &["diagnose", "--json", "one"]);
+    outputs.collect("diagnose", &place, &["diagnose", "--json", "one"]);
     let words = ["lifelines", "--json", "--lines", "one"];
-    outputs.of("lifelines", &place, &words);
-    outputs.of("compare", &place, &["compare", "--json", "one", "other"]);
+    outputs.collect("lifelines", &place, &words);
+    outputs.collect("compare", &place, &["compare", "--json", "one", "other"]);
     place.write("many.pcap", pipelined(5000));
-    outputs.of("import", &place, &["import", "--json", "many.pcap"]);
+    outputs.collect("import", &place, &["import", "--json", "many.pcap"]);
 }
 
 fn logs_and_monitors(outputs: &mut Outputs) {
@@ -254,7 +254,7 @@ fn logs_and_monitors(outputs: &mut Outputs) {
     let log = "DPSS_START_WRITE; dpss1; 9; 1\nAPP_SEND; khons; 10; 0; 7; 1; 0; 49152\nnonsense\n";
     place.write("server.log", log);
     let words = ["import", "--json", "server.log", "--clock", "dpss1=1s"];
-    outputs.of("import", &place, &words);
+    outputs.collect("import", &place, &words);
     let transfer = "TCP_CONNECTION; khons; 9; 1; 2; 10.0.0.1:9; 10.0.0.2:80; 2000000000; 1000000; ; ; 1000000; 0; 0; 0; 0; 0; 600000000; initiator; closed\n\
         TCP_TRANSFER; khons; 9; 1; 2; backup; curl; 9; 1800000000; 0; 0\n\
         TCP_GOODPUT; khons; 9; 1; 2; 200000000; 1000000\n";
@@ -262,7 +262,7 @@ fn logs_and_monitors(outputs: &mut Outputs) {
     place
         .stackline(&["import", "transfer.log", "--name", "transfer"])
         .succeeds();
-    outputs.of("diagnose", &place, &["diagnose", "--json", "transfer"]);
+    outputs.collect("diagnose", &place, &["diagnose", "--json", "transfer"]);
     let lines = place.stackline(&["watch", "--json", "--for", "300ms"]);
     for line in lines.succeeds().out.lines() {
         outputs.take("watch", &serde_json::from_str(line).unwrap());
@@ -303,9 +303,9 @@ fn blocks(outputs: &mut Outputs) {
         "--blocks",
         "60",
     ];
-    outputs.of("blocks_replay", &place, &session);
-    outputs.of("diagnose", &place, &["diagnose", "--json", "last"]);
-    outputs.of("lifelines", &place, &["lifelines", "--json", "last"]);
+    outputs.collect("blocks_replay", &place, &session);
+    outputs.collect("diagnose", &place, &["diagnose", "--json", "last"]);
+    outputs.collect("lifelines", &place, &["lifelines", "--json", "last"]);
 }
 
 /// A display and its client, between them a host for an internet server.
@@ -329,19 +329,19 @@ fn displays(outputs: &mut Outputs) {
         "batched",
     ];
     let kept = [&words[..], &["--keep", "kept"]].concat();
-    outputs.of("display_bench", &place, &kept);
+    outputs.collect("display_bench", &place, &kept);
     let two = ["--internet", "sun", "--beside", "gateway"];
-    outputs.of("display_bench", &place, &[&words[..], &two].concat());
+    outputs.collect("display_bench", &place, &[&words[..], &two].concat());
 }
 
 fn papers(outputs: &mut Outputs) {
     let place = Place::new();
-    outputs.of("reproduce_list", &place, &["reproduce", "--json"]);
+    outputs.collect("reproduce_list", &place, &["reproduce", "--json"]);
     let few = ["--transfers", "10", "--precision", "50", "--runs", "2"];
     let words = [&["reproduce", "blast", "--json"][..], &few].concat();
-    outputs.of("reproduce", &place, &words);
+    outputs.collect("reproduce", &place, &words);
     let words = ["reproduce", "vsystem", "--json", "--only", "Table 3-1"];
-    outputs.of(
+    outputs.collect(
         "reproduce",
         &place,
         &[&words[..], &["--runs", "0"]].concat(),
@@ -349,9 +349,9 @@ fn papers(outputs: &mut Outputs) {
     let text = "network pair { imp A, B 516; host x, y; link x - A 100 kbit/s 0 us; link y - B 100 kbit/s 0 us; link A - B 50 kbit/s 5 ms; }
         1 from x to y bulk_put 1003 40 kB over ncp across pair;";
     place.stackline(&["run", "--trace", "-e", text]).succeeds();
-    outputs.of("ncc", &place, &["ncc", "--json", "last"]);
+    outputs.collect("ncc", &place, &["ncc", "--json", "last"]);
     let words = ["ncc", "--json", "--each", "2s", "last"];
-    outputs.of("ncc_each", &place, &words);
+    outputs.collect("ncc_each", &place, &words);
 }
 
 /// Whether this machine has emulated networks.
@@ -365,7 +365,7 @@ fn emulated(outputs: &mut Outputs) -> bool {
     outputs.take("net_list", &list.json());
     let text = "network measured { host a, b; link a - b 10 Mbit/s 5 ms; } 2 from a to b rr 32*20 across measured in emulated";
     let words = ["run", "--json", "-e", text];
-    outputs.of("run", &Place::new(), &words);
+    outputs.collect("run", &Place::new(), &words);
     true
 }
 

@@ -81,7 +81,7 @@ fn make(program: &Path, directory: &Path, case: &Case) -> Result<PathBuf, String
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let crowd = if let Plant::Crowd(size) = case.plant {
-        Crowd::of(size)?
+        Crowd::start(size)?
     } else {
         Crowd::default()
     };
@@ -108,7 +108,7 @@ fn make(program: &Path, directory: &Path, case: &Case) -> Result<PathBuf, String
 struct Crowd(Vec<Child>);
 
 impl Crowd {
-    fn of(size: u32) -> Result<Self, String> {
+    fn start(size: u32) -> Result<Self, String> {
         let one = || {
             Command::new("taskset")
                 .args(["-c", "0", "sh", "-c", "while :; do :; done"])

@@ -396,7 +396,7 @@ fn every_row_of_the_table_is_counted_somewhere_and_has_a_case() {
             "{word} is counted nowhere"
         );
         assert!(
-            uses(&cases, "", ".assert_reported(") || uses(&cases, ".of(", ")"),
+            uses(&cases, "", ".assert_reported(") || uses(&cases, ".count_of(", ")"),
             "{word} has no case that goes one beyond"
         );
     }

@@ -12,7 +12,7 @@ const READERS: &[(&str, &str, &str, &str, &str)] = &[
         "exchange/src/capture/survey.rs",
         "of",
         "importers",
-        "Survey::of",
+        "Survey::read",
     ),
     (
         "captures",
@@ -26,7 +26,7 @@ const READERS: &[(&str, &str, &str, &str, &str)] = &[
         "dissect/src/pcapng/reader.rs",
         "step",
         "importers",
-        "Survey::of",
+        "Survey::read",
     ),
     (
         "OTLP",

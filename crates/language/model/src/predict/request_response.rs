@@ -262,7 +262,7 @@ struct CallTimes {
 }
 
 impl CallTimes {
-    fn of(
+    fn from_seconds(
         s: &Situation<'_>,
         calls: &CallLoop<'_>,
         totals: &CallTotals,
@@ -371,7 +371,7 @@ impl CallTimes {
 pub(super) fn calls(s: &Situation<'_>, calls: &CallLoop<'_>) -> Result<PredictedFigure, String> {
     let totals = total_calls(s, calls)?;
     let mut assumptions = s.assumptions();
-    let times = CallTimes::of(s, calls, &totals, &mut assumptions)?;
+    let times = CallTimes::from_seconds(s, calls, &totals, &mut assumptions)?;
     let (served, variation) = (&times.served, times.served.variation());
     let chance = error_interval::of_waits(times.made, times.load, variation);
     uncovered::few_calls(times.waiting_s / served.mean_s, chance)?;

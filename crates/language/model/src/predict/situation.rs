@@ -29,7 +29,7 @@ pub(super) struct LinkFlowCounts {
 }
 
 impl LinkFlowCounts {
-    pub(super) fn of(network: &Network, measurement: &Measurement) -> Self {
+    pub(super) fn from_network(network: &Network, measurement: &Measurement) -> Self {
         let mut load = Self::default();
         for (at, part) in measurement.parts.iter().enumerate() {
             let (Some(from), Some(to)) = (&part.from, &part.to) else {
@@ -103,7 +103,7 @@ pub(super) struct Situation<'p> {
 }
 
 impl<'p> Situation<'p> {
-    pub(super) fn of(
+    pub(super) fn from_measurement(
         measurement: &'p Measurement,
         part: &'p MeasurementPart,
         there: PathModel,
@@ -121,7 +121,8 @@ impl<'p> Situation<'p> {
                 hop.ends.0, hop.ends.1
             ));
         }
-        let transport = TransportModel::of(&part.stack, there.mtu_bytes().min(back.mtu_bytes()))?;
+        let transport =
+            TransportModel::from_stack(&part.stack, there.mtu_bytes().min(back.mtu_bytes()))?;
         Ok(Self {
             measurement,
             part,
@@ -135,7 +136,7 @@ impl<'p> Situation<'p> {
     /// The packets of a message of `bytes` bytes.
     pub(super) fn packets(&self, bytes: u64) -> Packets {
         if self.transport.stream {
-            Packets::of(
+            Packets::from_bytes(
                 bytes,
                 self.transport.segment_bytes,
                 self.transport.header_bytes,
@@ -151,9 +152,9 @@ impl<'p> Situation<'p> {
         let mtu = self.there.mtu_bytes().min(self.back.mtu_bytes());
         let whole = bytes + self.transport.header_bytes - ip;
         if whole + ip <= mtu {
-            return Packets::of(whole, whole, ip);
+            return Packets::from_bytes(whole, whole, ip);
         }
-        Packets::of(whole, (mtu.saturating_sub(ip) / 8 * 8).max(8), ip)
+        Packets::from_bytes(whole, (mtu.saturating_sub(ip) / 8 * 8).max(8), ip)
     }
 
     /// The round-trip time of a packet of this size on one path and a bare acknowledgement on the other, s.

@@ -26,7 +26,7 @@ impl Parser<'_, '_> {
     pub(super) fn imps(&mut self) -> Parsed<Vec<SwitchItem>> {
         let names = self.names(NAME)?;
         let machine = self.machine()?;
-        let mut imp = ImpItem::of(machine);
+        let mut imp = ImpItem::new(machine);
         self.properties(&mut |parser| parser.imp_statement(&mut imp))?;
         let one = |name| SwitchItem {
             name,
@@ -109,7 +109,7 @@ impl Parser<'_, '_> {
 
 impl ImpItem {
     /// An IMP of which only the machine is written.
-    const fn of(machine: Word) -> Self {
+    const fn new(machine: Word) -> Self {
         Self {
             machine,
             reassembly: None,

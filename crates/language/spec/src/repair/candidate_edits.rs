@@ -85,7 +85,7 @@ impl RepairEdit {
 
 /// The edits that the mistake's own hint suggests.
 pub(super) fn hinted_edits(text: &str, mistake: &Diagnostic) -> Vec<RepairEdit> {
-    MistakeContext::of(text, mistake).hinted(mistake)
+    MistakeContext::find(text, mistake).hinted(mistake)
 }
 
 /// A text with its tokens, and the place of the mistake in it.
@@ -100,7 +100,7 @@ struct MistakeContext<'t> {
 
 /// All edits that are tried at a mistake, without duplicates.
 pub(super) fn find_edits(text: &str, mistake: &Diagnostic) -> Vec<RepairEdit> {
-    let place = MistakeContext::of(text, mistake);
+    let place = MistakeContext::find(text, mistake);
     let mut edits: Vec<RepairEdit> = Vec::new();
     let all = place
         .hinted(mistake)
@@ -121,7 +121,7 @@ pub(super) fn find_edits(text: &str, mistake: &Diagnostic) -> Vec<RepairEdit> {
 }
 
 impl<'t> MistakeContext<'t> {
-    fn of(text: &'t str, mistake: &Diagnostic) -> Self {
+    fn find(text: &'t str, mistake: &Diagnostic) -> Self {
         let tokens = lex(text, mistake.origin, &mut DiagnosticReport::default()).list;
         let span = mistake.span.clone();
         let here = tokens

@@ -38,7 +38,11 @@ impl<P: PacketPayload, T: Tap<P>> PacketNetwork<P, T> {
             .zip(0..);
         let directions = directions
             .map(|((edge, link), index)| {
-                LinkDirection::new(link, port_configs.of(edge), seed.child("port").index(index))
+                LinkDirection::new(
+                    link,
+                    port_configs.port_of(edge),
+                    seed.child("port").index(index),
+                )
             })
             .collect();
         let cell_switch = plan.hosts.iter().map(|_| false);
@@ -91,7 +95,7 @@ struct PortConfigs<'p> {
 }
 
 impl<'p> PortConfigs<'p> {
-    fn of(&self, edge: &TopologyEdge) -> PortConfig<'p> {
+    fn port_of(&self, edge: &TopologyEdge) -> PortConfig<'p> {
         let cells = |node: NodeIndex| self.switch(node).and_then(|(switch, _)| switch.cell_bytes);
         let cells = cells(edge.from)
             .or(cells(edge.to))

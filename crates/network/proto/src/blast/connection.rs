@@ -303,7 +303,7 @@ impl BlastConnection {
             {
                 let refusal = body
                     .first()
-                    .and_then(|byte| BlastRefusal::of(*byte))
+                    .and_then(|byte| BlastRefusal::from_number(*byte))
                     .unwrap_or(BlastRefusal::Parameters);
                 self.fail(BlastFailure::Refused(refusal));
             }

@@ -27,7 +27,7 @@ pub enum BlastRefusal {
 impl BlastRefusal {
     /// The reason with that number.
     #[must_use]
-    pub fn of(number: u8) -> Option<Self> {
+    pub fn from_number(number: u8) -> Option<Self> {
         [Self::Version, Self::Parameters, Self::Busy]
             .into_iter()
             .find(|refusal| *refusal as u8 == number)

@@ -24,7 +24,7 @@ pub enum DatagramControl {
 impl DatagramControl {
     /// The kind with that number; `None` for an answer or an unknown number.
     #[must_use]
-    pub fn of(kind: u8) -> Option<Self> {
+    pub fn from_kind(kind: u8) -> Option<Self> {
         [Self::Hello, Self::Start, Self::End, Self::Bye]
             .into_iter()
             .find(|control| *control as u8 == kind)
@@ -68,11 +68,11 @@ mod tests {
     #[test]
     fn an_answer_is_no_control() {
         assert_eq!(
-            DatagramControl::of(DatagramControl::Bye as u8),
+            DatagramControl::from_kind(DatagramControl::Bye as u8),
             Some(DatagramControl::Bye)
         );
         assert_eq!(
-            DatagramControl::of(DatagramControl::Bye as u8 | ANSWER),
+            DatagramControl::from_kind(DatagramControl::Bye as u8 | ANSWER),
             None
         );
     }

@@ -201,7 +201,7 @@ impl DatagramConversation {
             }
             return None;
         }
-        let kind = DatagramControl::of(kind)?;
+        let kind = DatagramControl::from_kind(kind)?;
         match kind {
             DatagramControl::Hello if self.greeted => {}
             // Everything that arrived before belongs to an earlier connection.

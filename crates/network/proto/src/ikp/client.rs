@@ -208,7 +208,7 @@ impl IkpClient {
             BlastPacketKind::Refuse => {
                 let refusal = body
                     .first()
-                    .and_then(|number| IkpRefusal::of(*number))
+                    .and_then(|number| IkpRefusal::from_number(*number))
                     .unwrap_or(IkpRefusal::Parameters);
                 self.failure = Some(IkpFailure::Refused(refusal));
                 self.call = None;
@@ -299,7 +299,7 @@ impl IkpClient {
             once: self.options.once,
             message: call.message,
             grants: call.grants,
-            parameters: super::options::ClientParameters::of(&self.options),
+            parameters: super::options::ClientParameters::from_options(&self.options),
         };
         Some(IkpOutput::Message(send.header()))
     }

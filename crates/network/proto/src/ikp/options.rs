@@ -156,7 +156,7 @@ const STRATEGIES: [BlastStrategy; 4] = [
 
 impl ClientParameters {
     /// The parameters of these options, fitted.
-    pub(crate) const fn of(options: &IkpOptions) -> Self {
+    pub(crate) const fn from_options(options: &IkpOptions) -> Self {
         let IkpOptions {
             packet,
             strategy,
@@ -239,7 +239,7 @@ mod tests {
         #[test]
         fn client_parameters_are_in_force_at_the_server(packet: u32, size: u32, flight: u32, strategy in 0_usize..4) {
             let options = IkpOptions { packet, size, flight, strategy: STRATEGIES[strategy], ..IkpOptions::v() }.fitted();
-            let parameters = ClientParameters::of(&options);
+            let parameters = ClientParameters::from_options(&options);
             prop_assert_eq!(ClientParameters::unpack(parameters.pack()), Some(parameters));
             let moves = parameters.taken(&IkpOptions::once()).moves(PATIENCE);
             // What both sides' machines make of it is the same.
@@ -252,7 +252,7 @@ mod tests {
             if let Some(parameters) = ClientParameters::unpack(number) {
                 let options = parameters.taken(&IkpOptions::v());
                 prop_assert_eq!(options.fitted(), options);
-                prop_assert_eq!(ClientParameters::of(&options), parameters);
+                prop_assert_eq!(ClientParameters::from_options(&options), parameters);
             }
         }
     }

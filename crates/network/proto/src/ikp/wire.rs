@@ -45,7 +45,7 @@ pub enum IkpRefusal {
 impl IkpRefusal {
     /// The refusal with that number.
     #[must_use]
-    pub fn of(number: u8) -> Option<Self> {
+    pub fn from_number(number: u8) -> Option<Self> {
         [Self::Parameters, Self::Full]
             .into_iter()
             .find(|refusal| *refusal as u8 == number)
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_send_is_read_as_it_was_meant() {
-        let parameters = ClientParameters::of(&IkpOptions::v().fitted());
+        let parameters = ClientParameters::from_options(&IkpOptions::v().fitted());
         let grants = Grants {
             readable: 5000,
             writable: 65536,

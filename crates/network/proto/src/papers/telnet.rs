@@ -66,7 +66,7 @@ impl TelnetOption {
         self as usize
     }
 
-    fn of(code: u8) -> Option<Self> {
+    fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|option| option.code() == code)
     }
 }
@@ -402,7 +402,7 @@ impl Telnet {
             Whose::Own
         };
         let on = matches!(verb, WILL | DO);
-        let Some(option) = TelnetOption::of(code) else {
+        let Some(option) = TelnetOption::from_code(code) else {
             if on {
                 self.out
                     .extend([IAC, if whose == Whose::Other { DONT } else { WONT }, code]);

@@ -70,7 +70,7 @@ struct OpenContent {
 }
 
 impl OpenContent {
-    fn of(exchange: u64, role: ExchangeRole, method: &Method<'_>, key: Option<Key>) -> Self {
+    fn new(exchange: u64, role: ExchangeRole, method: &Method<'_>, key: Option<Key>) -> Self {
         let (name, left) = (method.name(), None);
         Self {
             exchange,
@@ -200,7 +200,7 @@ impl Amqp {
         fields: RecordFieldReader<'_>,
         found: &mut Vec<DissectorEvent>,
     ) {
-        let Some(method) = Method::of(fields) else {
+        let Some(method) = Method::read(fields) else {
             return;
         };
         let records = self.dialogue.records(side);
@@ -233,7 +233,7 @@ impl Amqp {
             }
             _ if method.has_content() => {
                 let exchange = self.dialogue.begin_notice(at, found);
-                let open = OpenContent::of(exchange, ExchangeRole::Response, &method, None);
+                let open = OpenContent::new(exchange, ExchangeRole::Response, &method, None);
                 self.opens(channel, open, found);
             }
             _ => self
@@ -263,7 +263,7 @@ impl Amqp {
             };
             let exchange = self.dialogue.begin_request(kind, at, found);
             let key = tag.map(|tag| (channel, methods::ACK, tag));
-            let open = OpenContent::of(exchange, ExchangeRole::Request, method, key);
+            let open = OpenContent::new(exchange, ExchangeRole::Request, method, key);
             return self.opens(channel, open, found);
         }
         let Some(answer) = method.answer() else {

@@ -116,7 +116,7 @@ impl RecordProtocol for Ftp {
                 let word = words_of(bytes).next().unwrap_or_default();
                 command_of(&COMMANDS, &word.to_ascii_uppercase()).is_some()
             }
-            EventStreamDirection::Back => FtpReplyLine::of(bytes).is_some(),
+            EventStreamDirection::Back => FtpReplyLine::read(bytes).is_some(),
         };
         if self.dialogue.is_lost(side) && begins {
             self.dialogue.begin_side_anew(side);
@@ -179,7 +179,7 @@ impl Ftp {
     fn reply_line(&mut self, found: &mut Vec<DissectorEvent>) {
         let records = self.dialogue.records(EventStreamDirection::Back);
         let (line, at, end) = (
-            FtpReplyLine::of(records.held()),
+            FtpReplyLine::read(records.held()),
             records.at(),
             records.end(),
         );
@@ -243,7 +243,7 @@ struct FtpReplyLine {
 }
 
 impl FtpReplyLine {
-    fn of(line: &[u8]) -> Option<Self> {
+    fn read(line: &[u8]) -> Option<Self> {
         let code = line
             .get(..3)
             .filter(|code| code.iter().all(u8::is_ascii_digit))?;

@@ -126,7 +126,7 @@ impl RecordProtocol for Kafka {
             self.exchanges.answers(&number, at, found);
             return;
         }
-        let is_one_way = KafkaRequest::of(held).is_some_and(|request| request.is_one_way(held));
+        let is_one_way = KafkaRequest::read(held).is_some_and(|request| request.is_one_way(held));
         let kind = if is_one_way {
             ExchangeKind::OneWay
         } else {
@@ -147,7 +147,7 @@ impl RecordProtocol for Kafka {
             }
             return;
         }
-        let Some(request) = KafkaRequest::of(held) else {
+        let Some(request) = KafkaRequest::read(held) else {
             return;
         };
         let (name, number) = (request.name(held), request.number);
@@ -185,7 +185,7 @@ fn extent(side: EventStreamDirection, head: &[u8]) -> Extent {
         length: (4 + length) as u64,
         keep: KEEP,
     };
-    match (side, KafkaRequest::of(head)) {
+    match (side, KafkaRequest::read(head)) {
         (EventStreamDirection::Back, _) => whole,
         (EventStreamDirection::There, None) => Extent::Wrong,
         // Whether the request is answered (Produce) stands behind names, so more bytes are needed.

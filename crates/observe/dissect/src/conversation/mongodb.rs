@@ -84,7 +84,7 @@ struct MongoHead {
 }
 
 impl MongoHead {
-    fn of(held: &[u8]) -> Option<Self> {
+    fn read(held: &[u8]) -> Option<Self> {
         let mut fields = RecordFieldReader(held);
         Some(Self {
             length: fields.little(4)?,
@@ -126,7 +126,7 @@ impl RecordProtocol for MongoDb {
     fn headed(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
         let records = self.dialogue.records(side);
         let at = records.at();
-        let Some(head) = MongoHead::of(records.held()) else {
+        let Some(head) = MongoHead::read(records.held()) else {
             return;
         };
         let is_unanswered = head.has_more_to_come()
@@ -155,7 +155,7 @@ impl RecordProtocol for MongoDb {
     fn record(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
         let records = self.dialogue.records(side);
         let (held, end) = (records.held(), records.end());
-        let Some(head) = MongoHead::of(held) else {
+        let Some(head) = MongoHead::read(held) else {
             return;
         };
         if side == EventStreamDirection::There {
@@ -191,7 +191,7 @@ impl RecordProtocol for MongoDb {
 
 /// The length of the message that begins with these bytes.
 fn extent(side: EventStreamDirection, held: &[u8]) -> Extent {
-    let Some(head) = MongoHead::of(held) else {
+    let Some(head) = MongoHead::read(held) else {
         return Extent::More;
     };
     let is_of_side = match head.operation {

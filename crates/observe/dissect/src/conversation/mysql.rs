@@ -174,7 +174,7 @@ impl RecordProtocol for Mysql {
             && side == EventStreamDirection::There
             && !self.gone;
         if lost
-            && matches!(*bytes, [1..=255, _, 0, 0, command, ..] if ExpectedMysqlPacket::of(command) != ExpectedMysqlPacket::Unknown)
+            && matches!(*bytes, [1..=255, _, 0, 0, command, ..] if ExpectedMysqlPacket::from_command(command) != ExpectedMysqlPacket::Unknown)
         {
             self.dialogue.begin_anew();
             self.continues = [false; 2];
@@ -268,7 +268,12 @@ impl Mysql {
         });
         if kind != ExchangeKind::OneWay {
             self.note_prepared(command, exchange);
-            self.wait(exchange, kind, ExpectedMysqlPacket::of(command), found);
+            self.wait(
+                exchange,
+                kind,
+                ExpectedMysqlPacket::from_command(command),
+                found,
+            );
         }
     }
 
@@ -450,11 +455,11 @@ impl Mysql {
                         of: prepared.exchange,
                     });
                 }
-                self.texts.of(number.as_bytes())
+                self.texts.name_of(number.as_bytes())
             }
             FETCH => self
                 .texts
-                .of(statement(&mut fields).as_bytes())
+                .name_of(statement(&mut fields).as_bytes())
                 .behind("FETCH "),
             CLOSE => {
                 self.texts.forget(statement(&mut fields).as_bytes());

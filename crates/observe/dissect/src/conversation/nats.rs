@@ -101,7 +101,7 @@ impl RecordProtocol for Nats {
     fn headed(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
         let records = self.dialogue.records(side);
         let at = records.at();
-        let Some(message) = NatsMessage::of(records.held()) else {
+        let Some(message) = NatsMessage::read(records.held()) else {
             return;
         };
         if side == EventStreamDirection::There {
@@ -120,7 +120,7 @@ impl RecordProtocol for Nats {
     fn record(&mut self, side: EventStreamDirection, found: &mut Vec<DissectorEvent>) {
         let records = self.dialogue.records(side);
         let (held, end) = (records.held(), records.end());
-        match (NatsMessage::of(held), side) {
+        match (NatsMessage::read(held), side) {
             (Some(message), EventStreamDirection::There) => match message.reply {
                 Some(reply) => {
                     let reply = reply.to_vec();
@@ -227,7 +227,7 @@ struct NatsMessage<'b> {
 }
 
 impl<'b> NatsMessage<'b> {
-    fn of(line: &'b [u8]) -> Option<Self> {
+    fn read(line: &'b [u8]) -> Option<Self> {
         let mut words = words_of(line);
         let word = word_of(["PUB", "HPUB", "MSG", "HMSG"], words.next())?;
         let subject = words.next()?;

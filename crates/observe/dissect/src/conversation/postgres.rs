@@ -394,7 +394,7 @@ impl Postgres {
             }
             b'B' => {
                 let (portal, statement) = (fields.text(), fields.text());
-                let text = self.texts.of(statement);
+                let text = self.texts.name_of(statement);
                 self.sends(StatementMessage::Bind { portal, statement }, text, found);
             }
             b'C' | b'D' => {

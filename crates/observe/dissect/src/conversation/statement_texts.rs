@@ -33,7 +33,7 @@ impl StatementTexts {
     }
 
     /// The text of a statement; if it is unknown, `statement` with the statement's name.
-    pub(super) fn of(&self, statement: &[u8]) -> RedactedName {
+    pub(super) fn name_of(&self, statement: &[u8]) -> RedactedName {
         let statement = cut(statement);
         self.0
             .get(statement)

@@ -248,7 +248,7 @@ impl QuicHandshake {
             let hello = |skip| self.hellos[1].message(skip).and_then(ServerHello::read);
             let hello = hello(0).filter(|hello| !hello.retry).or_else(|| hello(1));
             if let Some(number) = hello.map(|hello| hello.suite) {
-                self.suite = Suite::of(number);
+                self.suite = Suite::from_number(number);
                 self.unlock();
             }
         }
@@ -267,7 +267,7 @@ impl QuicHandshake {
         else {
             return;
         };
-        let Some(session) = secrets.of(&random) else {
+        let Some(session) = secrets.session_of(&random) else {
             return;
         };
         let version = self.version;

@@ -19,7 +19,7 @@ pub enum QuicVersion {
 }
 
 impl QuicVersion {
-    const fn of(number: u32) -> Option<Self> {
+    const fn from_number(number: u32) -> Option<Self> {
         match number {
             1 => Some(Self::V1),
             0x6b33_43cf => Some(Self::V2),
@@ -104,7 +104,7 @@ pub(super) fn next_packet<'b>(datagram: &mut &'b [u8]) -> Option<QuicPacket<'b>>
         let is_list = !rest.is_empty() && rest.len().is_multiple_of(4);
         return is_list.then_some(QuicPacket::VersionNegotiation { to, from });
     }
-    let version = QuicVersion::of(version)?;
+    let version = QuicVersion::from_number(version)?;
     let kind = kind_of(version, first >> 4 & 3);
     let packet = |number_at, bytes, is_whole| {
         QuicPacket::Long(LongPacket {

@@ -106,7 +106,7 @@ impl PacketKeys {
     pub(super) fn of_initial(version: QuicVersion, id: &[u8]) -> Option<[Self; 2]> {
         // HKDF-Extract is an HMAC whose key is the salt (RFC 5869, section 2.2).
         let salt = hmac::Key::new(hmac::HMAC_SHA256, &constants(version).salt);
-        let (secret, suite) = (hmac::sign(&salt, id), Suite::of(FIRST_SUITE)?);
+        let (secret, suite) = (hmac::sign(&salt, id), Suite::from_number(FIRST_SUITE)?);
         let side = |label| {
             let secret = expand(suite, secret.as_ref(), label, 32)?;
             Self::new(version, suite, &secret)

@@ -25,7 +25,7 @@ struct Kept {
 }
 
 impl Kept {
-    fn of(packet: Packet<'_>) -> Self {
+    fn from_packet(packet: Packet<'_>) -> Self {
         let Packet {
             at_ns,
             interface,
@@ -58,7 +58,7 @@ impl Kept {
 fn drained(capture: &mut Capture) -> Vec<Kept> {
     let mut packets = Vec::new();
     let count = capture
-        .drain_end(|packet| packets.push(Kept::of(packet)))
+        .drain_end(|packet| packets.push(Kept::from_packet(packet)))
         .unwrap();
     assert_eq!(count, packets.len());
     packets
@@ -521,7 +521,7 @@ fn another_network_is_captured_from_here() {
             scope.spawn(|| {
                 capture
                     .read(Some(Duration::from_secs(10)), |packet| {
-                        packets.push(Kept::of(packet))
+                        packets.push(Kept::from_packet(packet))
                     })
                     .unwrap()
             });
@@ -573,7 +573,7 @@ fn a_network_of_another_user_namespace_is_captured_from_here() {
         let mut packets = Vec::new();
         capture
             .read(Some(Duration::from_secs(10)), |packet| {
-                packets.push(Kept::of(packet))
+                packets.push(Kept::from_packet(packet))
             })
             .unwrap();
         assert_eq!(&packets[0].bytes[UDP_HEADERS..], b"word");

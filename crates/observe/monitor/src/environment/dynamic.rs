@@ -94,10 +94,10 @@ impl EnvironmentSampler {
     /// A sampler of this host.
     #[must_use]
     pub fn new() -> Self {
-        Self::of(Root::system())
+        Self::under_root(Root::system())
     }
 
-    pub(crate) fn of(root: Root) -> Self {
+    pub(crate) fn under_root(root: Root) -> Self {
         let groups = Groups::find(&root);
         let zones = root.names("sys/class/thermal").and_then(|names| {
             let zones: Vec<String> = names

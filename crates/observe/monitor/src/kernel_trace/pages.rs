@@ -76,7 +76,7 @@ pub(crate) struct TracePageRecords<'p> {
 
 impl<'p> TracePageRecords<'p> {
     /// The records in the bytes of one read.
-    pub(crate) fn of(page: &'p [u8], layout: &Layout) -> Self {
+    pub(crate) fn from_page(page: &'p [u8], layout: &Layout) -> Self {
         let nothing = Self {
             rest: &[],
             at_ns: 0,
@@ -171,7 +171,7 @@ mod tests {
     }
 
     fn records(page: &[u8]) -> Vec<(u64, usize)> {
-        TracePageRecords::of(page, &LAYOUT)
+        TracePageRecords::from_page(page, &LAYOUT)
             .map(|(at, bytes)| (at, bytes.len()))
             .collect()
     }
@@ -255,7 +255,7 @@ mod tests {
             if bytes.len() > 16 {
                 bytes[8..16].copy_from_slice(&length.to_ne_bytes());
             }
-            prop_assert!(TracePageRecords::of(&bytes, &LAYOUT).count() <= bytes.len());
+            prop_assert!(TracePageRecords::from_page(&bytes, &LAYOUT).count() <= bytes.len());
         }
 
         #[test]

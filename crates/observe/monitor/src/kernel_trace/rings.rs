@@ -46,7 +46,7 @@ impl KernelTraceRings {
         let rings = instance
             .rings()?
             .into_iter()
-            .map(|(records, stats)| CoreTraceRing::of(records, stats))
+            .map(|(records, stats)| CoreTraceRing::new(records, stats))
             .collect();
         Ok(Self {
             rings,
@@ -117,7 +117,7 @@ impl KernelTraceRings {
 }
 
 impl CoreTraceRing {
-    fn of(records: File, stats: PathBuf) -> Self {
+    fn new(records: File, stats: PathBuf) -> Self {
         let name = stats.parent().and_then(|core| {
             core.file_name()?
                 .to_str()?

@@ -85,7 +85,8 @@ impl UndecodedTrace {
         let (mut until_ns, mut begin) = (self.read_ns, 0);
         let mut last_ns = 0;
         for (at, page) in self.pages.iter().enumerate() {
-            for (at_ns, record) in TracePageRecords::of(&self.bytes[begin..page.end], layout) {
+            for (at_ns, record) in TracePageRecords::from_page(&self.bytes[begin..page.end], layout)
+            {
                 last_ns = at_ns;
                 take(on_events(at_ns), page.core, record);
             }

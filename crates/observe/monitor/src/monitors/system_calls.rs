@@ -71,7 +71,7 @@ mod tests {
                 system_calls,
                 kernel: false,
                 interval: Duration::from_millis(20),
-                ..Config::of("h")
+                ..Config::new("h")
             };
             let watch = MonitorSession::start(config);
             (0..5_000).for_each(|_| drop(std::fs::metadata("/")));

@@ -198,7 +198,7 @@ enum Step {
 }
 
 impl Step {
-    fn of(what: &ThreadChange, observers: &BTreeSet<u32>) -> Option<Self> {
+    fn from_change(what: &ThreadChange, observers: &BTreeSet<u32>) -> Option<Self> {
         match what {
             ThreadChange::Runs { after, .. } => Some(Self::Runs {
                 behind: observers.contains(after),
@@ -317,7 +317,7 @@ fn cause(call: Option<Call>) -> Cause {
 impl ThreadTimes {
     /// Takes an event. Events may be slightly out of order of time.
     pub fn see(&mut self, event: &ThreadEvent) {
-        let Some(step) = Step::of(&event.what, &self.observers) else {
+        let Some(step) = Step::from_change(&event.what, &self.observers) else {
             return;
         };
         if self.threads.len() < MOST_THREADS || self.threads.contains_key(&event.thread) {

@@ -43,12 +43,12 @@ impl SocketConnections {
             }
             _ => {}
         }
-        self.of(event.socket)
+        self.addresses_of(event.socket)
     }
 
     /// The present connection of a socket.
     #[must_use]
-    pub fn of(&self, socket: u64) -> Option<(SocketAddr, SocketAddr)> {
+    pub fn addresses_of(&self, socket: u64) -> Option<(SocketAddr, SocketAddr)> {
         self.pairs.get(&socket).copied()
     }
 

@@ -168,7 +168,7 @@ pub struct ObservationCost {
 impl ObservationCost {
     /// Computes the cost from batches without and with observation; `None` if there are none.
     #[must_use]
-    pub fn of(without: &[f64], with: &[f64]) -> Option<Self> {
+    pub fn compare(without: &[f64], with: &[f64]) -> Option<Self> {
         let [(one, one_spread), (other, other_spread)] = [quartiles(without)?, quartiles(with)?];
         Some(Self {
             batches: (without.len(), with.len()),
@@ -201,9 +201,10 @@ mod tests {
 
     #[test]
     fn the_cost_is_the_difference_of_medians() {
-        let cost = ObservationCost::of(&[1.0, 2.0, 3.0, 100.0], &[5.0, 6.0, 7.0, 8.0]).unwrap();
+        let cost =
+            ObservationCost::compare(&[1.0, 2.0, 3.0, 100.0], &[5.0, 6.0, 7.0, 8.0]).unwrap();
         assert_eq!(cost.medians_ns, (3.0, 7.0));
         assert!((cost.spread_ns - 49.0).abs() < 1e-9);
-        assert_eq!(ObservationCost::of(&[], &[1.0]), None);
+        assert_eq!(ObservationCost::compare(&[], &[1.0]), None);
     }
 }

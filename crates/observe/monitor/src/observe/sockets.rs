@@ -160,7 +160,7 @@ impl TcpState {
         Self::NewSynReceived,
     ];
 
-    fn of(number: u64) -> Option<Self> {
+    fn from_number(number: u64) -> Option<Self> {
         Self::ALL
             .get(usize::try_from(number.checked_sub(1)?).ok()?)
             .copied()
@@ -322,8 +322,8 @@ fn decode(kind: Kind, format: &TraceEventFormat, record: &[u8]) -> Option<Socket
         Kind::State => {
             let (local, remote) = addresses(format, record);
             SocketChange::State {
-                old: TcpState::of(number("oldstate")?)?,
-                new: TcpState::of(number("newstate")?)?,
+                old: TcpState::from_number(number("oldstate")?)?,
+                new: TcpState::from_number(number("newstate")?)?,
                 local,
                 remote,
             }

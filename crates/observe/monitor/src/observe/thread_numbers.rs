@@ -192,7 +192,7 @@ impl ThreadNumberFinder {
         self.rings.read(&mut self.read)?;
         let mut records = Vec::new();
         self.read
-            .each(|_, _, bytes| records.extend(ScoreRecord::of(&self.format, bytes)));
+            .each(|_, _, bytes| records.extend(ScoreRecord::read(&self.format, bytes)));
         Ok(records)
     }
 }
@@ -209,7 +209,7 @@ struct ScoreRecord {
 }
 
 impl ScoreRecord {
-    fn of(format: &TraceEventFormat, bytes: &[u8]) -> Option<Self> {
+    fn read(format: &TraceEventFormat, bytes: &[u8]) -> Option<Self> {
         let id = u16::from_ne_bytes(*bytes.first_chunk()?);
         let number = |field| u32::try_from(format.number(bytes, field)?).ok();
         let name = format.bytes(bytes, "comm")?;

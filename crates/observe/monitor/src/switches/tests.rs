@@ -138,7 +138,7 @@ fn watched(address: &str, access: SnmpAccess, meanwhile: impl FnOnce()) -> Obser
         kernel: false,
         switches,
         interval: Duration::from_millis(50),
-        ..Config::of("khons")
+        ..Config::new("khons")
     };
     let watch = MonitorSession::start(config);
     meanwhile();

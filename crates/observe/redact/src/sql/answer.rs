@@ -19,7 +19,7 @@ pub fn login(user: &[u8], database: &[u8], named: bool) -> RedactedName {
         true => format!(" {LEFT_OUT}@{}", secret_words::redact_identifier(database)),
         false => String::new(),
     };
-    RedactedName::of(
+    RedactedName::new(
         &format!("login{kept}"),
         &printable(&[b"login ", user, at, database].concat()),
     )
@@ -34,7 +34,7 @@ pub fn greeting(version: &[u8]) -> RedactedName {
         "greeting {}",
         secret_words::redact_identifier(&version[..end])
     );
-    RedactedName::of(&kept, &printable(&[b"greeting ", version].concat()))
+    RedactedName::new(&kept, &printable(&[b"greeting ", version].concat()))
 }
 
 /// An error of PostgreSQL: `ERROR 42P01`. Its text is not kept, since it quotes values.
@@ -46,7 +46,7 @@ pub fn postgres_error(severity: &[u8], state: &[u8]) -> RedactedName {
     } else {
         "ERROR".into()
     };
-    RedactedName::of(
+    RedactedName::new(
         &format!("{severity_kept} {}", self::state(state)),
         &printable(&[severity, b" ", state].concat()),
     )
@@ -67,7 +67,7 @@ pub fn mysql_error(code: Option<u64>, state: Option<&[u8]>) -> RedactedName {
         )
     };
     let kept = state.map(self::state).unwrap_or_default();
-    RedactedName::of(
+    RedactedName::new(
         &text(&kept),
         &text(&state.map(printable).unwrap_or_default()),
     )
@@ -82,7 +82,7 @@ pub fn tag(tag: &[u8]) -> RedactedName {
         && tag.iter().all(fits)
         && std::str::from_utf8(words).is_ok_and(super::is_verb);
     let whole = printable(tag);
-    RedactedName::of(if is_tag { &whole } else { "OK" }, &whole)
+    RedactedName::new(if is_tag { &whole } else { "OK" }, &whole)
 }
 
 /// A SQLSTATE of five digits and capital letters; `…` if it is not one.

@@ -84,7 +84,10 @@ impl RequestConnection {
         let own = &mut self.directions[direction as usize];
         if end <= own.left.end() {
             own.again_count += 1;
-            let first = own.left.of(from).map_or(at_ns, |moment| moment.at_ns);
+            let first = own
+                .left
+                .moment_of(from)
+                .map_or(at_ns, |moment| moment.at_ns);
             remember(
                 &mut own.again,
                 (from, end, at_ns, at_ns.saturating_sub(first)),
@@ -282,7 +285,7 @@ impl RequestConnection {
         let said_ns = said
             .end()
             .checked_sub(1)
-            .and_then(|last| said.of(last))
+            .and_then(|last| said.moment_of(last))
             .map(|moment| moment.at_ns)
             .filter(|said_ns| is_alone && *said_ns > gap.since_ns && *said_ns <= gap.until_ns);
         let Some(said_ns) = said_ns else { return gap };

@@ -390,7 +390,7 @@ impl RequestConnection {
             .unwrap_or_else(|| own.left.end().max(own.arrived.progress().end()))
             .max(from);
         let pair = |progress: &StreamPointProgress| {
-            Some((progress.of(from)?.at_ns, progress.whole(end)?.at_ns))
+            Some((progress.moment_of(from)?.at_ns, progress.whole(end)?.at_ns))
         };
         let arrived = pair(own.arrived.progress());
         let read = own.read.whole(end);
@@ -422,7 +422,9 @@ impl RequestConnection {
             arrived,
             read: read.map(|moment| moment.at_ns),
             threads: (
-                own.written.of(from).map_or(0, |moment| moment.thread),
+                own.written
+                    .moment_of(from)
+                    .map_or(0, |moment| moment.thread),
                 read.map_or(0, |moment| moment.thread),
             ),
             late_ns: late_ns(

@@ -44,7 +44,7 @@ impl PassingMessage<'_> {
         let took_ns = episode.until_ns.saturating_sub(episode.since_ns);
         let ends = self
             .progress
-            .of(self.from)
+            .moment_of(self.from)
             .zip(self.progress.whole(self.end));
         let Some((first, last)) = ends else {
             return took_ns;
@@ -143,7 +143,11 @@ mod tests {
             state.left.pass(100 * (part + 1), at_ms * MS, 0);
         }
         for (part, late_ms) in again {
-            let first_ms = state.left.of(100 * part).map_or(0, |moment| moment.at_ns) / MS;
+            let first_ms = state
+                .left
+                .moment_of(100 * part)
+                .map_or(0, |moment| moment.at_ns)
+                / MS;
             let at_ns = (first_ms + late_ms) * MS;
             state
                 .again

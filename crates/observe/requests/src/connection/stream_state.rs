@@ -209,7 +209,7 @@ impl RequestStreamState {
     fn sum_of_pauses(&self, from: u64, end: u64, ns: impl Fn(&SendGap) -> u64) -> u64 {
         let passed = self.passed();
         // A gap before the first byte is no pause within the message.
-        let begun = passed.of(from).map_or(u64::MAX, |first| first.at_ns);
+        let begun = passed.moment_of(from).map_or(u64::MAX, |first| first.at_ns);
         // Gaps are in the order of their end offsets.
         let of_these = self.gaps.iter().skip_while(|gap| gap.end <= from);
         of_these
@@ -225,7 +225,7 @@ impl RequestStreamState {
         let written = gap
             .end
             .checked_sub(1)
-            .and_then(|last| self.written.of(last));
+            .and_then(|last| self.written.moment_of(last));
         written.is_some_and(|written| {
             written.at_ns > gap.since_ns && written.at_ns <= gap.until_ns.saturating_add(CALL_NS)
         })

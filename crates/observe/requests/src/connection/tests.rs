@@ -88,7 +88,7 @@ fn where_none_is_whole_the_oldest_is_reported_as_it_is_and_counted() {
         (done.len(), done[0].number, done[0].void),
         (1, 0, Some(TOO_MANY_OPEN))
     );
-    assert_eq!(connection.left_out().of(Bound::Open), 1);
+    assert_eq!(connection.left_out().count_of(Bound::Open), 1);
     assert_eq!(connection.open.len(), MOST_OPEN);
     // Its answer comes when it was told already.
     connection.take(answered(0).into(), &mut done);
@@ -122,7 +122,10 @@ fn what_is_one_more_than_is_remembered_of_a_connection_is_counted() {
     };
     // A name is cut by who finds it: one that fills the room may have been.
     assert_eq!(
-        (named(200).of(Bound::Name), named(256).of(Bound::Name)),
+        (
+            named(200).count_of(Bound::Name),
+            named(256).count_of(Bound::Name)
+        ),
         (0, 1)
     );
     Bound::Repeated.assert_reported(|count| {
@@ -135,7 +138,7 @@ fn what_is_one_more_than_is_remembered_of_a_connection_is_counted() {
         (1..=count as u64).for_each(|end| progress.pass(end, end, 0));
         progress.left_out(&mut left_out);
         // Every second one goes, and what is counted are those.
-        assert!(left_out.of(Bound::Moments) <= 1 + count as u64 / 2);
+        assert!(left_out.count_of(Bound::Moments) <= 1 + count as u64 / 2);
         left_out
     });
     Bound::Ahead.assert_reported(|count| {
@@ -212,8 +215,8 @@ fn however_many_are_pipelined_each_is_reported_once_and_with_its_answer_or_count
         .count();
     let left_out = connection.left_out();
     assert_eq!(
-        (answered, left_out.of(Bound::Waiting)),
+        (answered, left_out.count_of(Bound::Waiting)),
         (4096 + then, (sent - 4096) as u64)
     );
-    assert_eq!(left_out.of(Bound::Open), 0);
+    assert_eq!(left_out.count_of(Bound::Open), 0);
 }

@@ -74,7 +74,7 @@ fn connections() {
     (0..=Bound::Origins.most()).for_each(|at| {
         builder.remember(&key(at), EventStreamDirection::There, &syn(at), at as u32)
     });
-    assert_eq!(builder.unknown.left_out.of(Bound::Origins), 1);
+    assert_eq!(builder.unknown.left_out.count_of(Bound::Origins), 1);
     assert!(builder.unknown.left_out.lines()[0].contains("more than 1,048,576"));
 }
 

@@ -92,7 +92,7 @@ pub(super) struct Hosts {
 }
 
 impl Hosts {
-    pub(super) fn of(profiles: &Profiles) -> Result<Self> {
+    pub(super) fn from_profiles(profiles: &Profiles) -> Result<Self> {
         Ok(Self {
             standalone: profiles.costs(BlastHostProfile::Standalone)?,
             standalone_double: profiles.costs(BlastHostProfile::StandaloneDouble)?,

@@ -91,7 +91,7 @@ impl ExpectedCurve {
     }
 
     /// To and Tr in seconds.
-    fn of(self, costs: &BlastCostModel) -> Mean {
+    fn mean_at(self, costs: &BlastCostModel) -> Mean {
         let packets = if self.protocol == BlastFigureProtocol::StopAndWait {
             1
         } else {
@@ -109,7 +109,7 @@ impl ExpectedCurve {
         let Mean {
             error_free,
             interval,
-        } = self.of(costs);
+        } = self.mean_at(costs);
         match self.protocol {
             BlastFigureProtocol::StopAndWait => {
                 expected::stop_and_wait(PACKETS, error_free, interval, loss)
@@ -130,7 +130,7 @@ pub(super) fn multiple(factor: f64, of: &str) -> String {
 
 fn figure_5(hosts: &Hosts) -> BlastSheet {
     let line = |(curve, loss): (ExpectedCurve, f64)| {
-        let interval = curve.of(&hosts.kernel).interval;
+        let interval = curve.mean_at(&hosts.kernel).interval;
         let row = PaperRow {
             subject: curve.protocol.name().into(),
             loss: Some(loss),
@@ -176,7 +176,7 @@ const APART: &str = "At high loss, simulation and model diverge slightly. One re
 /// The note on the loss probability at which the blast becomes slower than stop-and-wait, for each pair of intervals.
 fn crossings() -> String {
     let [slow_saw, quick_saw, slow_blast, quick_blast] =
-        ExpectedCurve::ALL.map(|curve| (curve, curve.of(&BlastCostModel::V_KERNEL)));
+        ExpectedCurve::ALL.map(|curve| (curve, curve.mean_at(&BlastCostModel::V_KERNEL)));
     let pairs = [
         (quick_blast, quick_saw),
         (quick_blast, slow_saw),

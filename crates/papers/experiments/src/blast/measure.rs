@@ -156,7 +156,7 @@ fn moves(runs: u32) -> std::result::Result<Vec<(u32, MeasuredTransfers)>, ikp::I
             }
             found.push((
                 packets,
-                measured(&StandaloneSample::of(
+                measured(&StandaloneSample::new(
                     times.split_off(standalone::WARM_UP as usize),
                 )),
             ));

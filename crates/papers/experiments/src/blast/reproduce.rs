@@ -14,7 +14,7 @@ use stackline_report::paper::{Exhibit, PaperFigure, PaperReport, PaperRow};
 /// All wanted tables with all columns, and the charts.
 pub(super) fn reproduce(settings: &ReproductionSettings<'_>) -> Result<Reproduction> {
     let profiles = Profiles::read()?;
-    let hosts = Hosts::of(&profiles)?;
+    let hosts = Hosts::from_profiles(&profiles)?;
     let mut sheets = tables::sheets(&hosts);
     sheets.extend(figures::sheets(&hosts));
     let names: Vec<_> = sheets.iter().map(|sheet| sheet.name).collect();

@@ -68,7 +68,7 @@ pub(super) struct MagicTotals {
 }
 
 impl MagicTotals {
-    fn of(servers: &[MagicServerShare]) -> Self {
+    fn from_servers(servers: &[MagicServerShare]) -> Self {
         let each = || servers.iter().map(|server| server.mbit_s);
         Self {
             mbit_s: each().sum(),
@@ -117,7 +117,7 @@ impl MagicFigures {
 
 impl MagicCase {
     /// The servers with these names in a network, with the disks that they had in the paper. The viewer pans.
-    pub(super) fn of(network: Network, servers: &[&str], tcp: MagicTcp, window_kib: u32) -> Self {
+    pub(super) fn new(network: Network, servers: &[&str], tcp: MagicTcp, window_kib: u32) -> Self {
         let servers = servers
             .iter()
             .map(|host| setting::server(host, setting::disks(host)))
@@ -243,7 +243,7 @@ impl MagicCase {
         };
         let servers: Vec<MagicServerShare> = servers.collect();
         Ok(MagicFigures {
-            all: MagicTotals::of(&servers),
+            all: MagicTotals::from_servers(&servers),
             servers,
             asked: lists().map(|tally| f64::from(tally.requested)).sum(),
             delivered: lists().map(|tally| f64::from(tally.delivered)).sum(),
@@ -390,7 +390,7 @@ mod tests {
             };
             let servers = rates.map(share).to_vec();
             MagicFigures {
-                all: MagicTotals::of(&servers),
+                all: MagicTotals::from_servers(&servers),
                 servers,
                 ..MagicFigures::default()
             }

@@ -38,7 +38,7 @@ fn not_limited(hosts: &[&str]) -> Result<MagicCase> {
     Ok(MagicCase {
         costs,
         demand: pan(BUSY),
-        ..MagicCase::of(network("lan")?, hosts, MagicTcp::Bsd, 64)
+        ..MagicCase::new(network("lan")?, hosts, MagicTcp::Bsd, 64)
     })
 }
 

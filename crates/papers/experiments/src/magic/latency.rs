@@ -38,7 +38,7 @@ fn alone(network: Network, host: &str, burst: f64) -> MagicCase {
         servers: vec![server],
         costs: copying(burst, costs()),
         demand: asks,
-        ..MagicCase::of(network, &[], MagicTcp::Bsd, WINDOW)
+        ..MagicCase::new(network, &[], MagicTcp::Bsd, WINDOW)
     }
 }
 
@@ -180,7 +180,7 @@ fn stage_row(stage: &PrintedStage, idle: &[History], loaded: &[History]) -> Vec<
 fn stages(lab: &Lab) -> Result<[Sheet; 2]> {
     let idle = came(&alone(network("lan")?, "ss10", 62.0), lab)?;
     let receive = Duration::from_seconds(seconds_of_block(RECEIVER));
-    let loaded = MagicCase::of(network("lan")?, &["ss10"], MagicTcp::Bsd, WINDOW);
+    let loaded = MagicCase::new(network("lan")?, &["ss10"], MagicTcp::Bsd, WINDOW);
     let loaded = MagicCase {
         costs: BlockProcessingCosts {
             receive,

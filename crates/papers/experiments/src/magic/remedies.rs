@@ -24,7 +24,7 @@ pub(super) fn build_paced_case() -> Result<MagicCase> {
     let network = wan(|network| pace(network, 100e6 / 3.0))?;
     Ok(MagicCase {
         demand: pan(BUSY),
-        ..MagicCase::of(network, &SERVERS, MagicTcp::Bsd, WINDOW)
+        ..MagicCase::new(network, &SERVERS, MagicTcp::Bsd, WINDOW)
     })
 }
 
@@ -70,7 +70,7 @@ pub(super) fn early(network: &mut Network) {
 fn cases_of_the_paper() -> Result<[(&'static str, MagicCase); 11]> {
     let with = |network: Network, window: u32, speed: f64| MagicCase {
         demand: pan(speed),
-        ..MagicCase::of(network, &SERVERS, MagicTcp::Bsd, window)
+        ..MagicCase::new(network, &SERVERS, MagicTcp::Bsd, window)
     };
     Ok([
         ("none", with(wan(|_| {})?, WINDOW, BUSY)),
@@ -154,7 +154,7 @@ fn of_the_paper(lab: &Lab) -> Result<Sheet> {
 fn of_today(lab: &Lab) -> Result<Sheet> {
     let with = |network: Network, tcp: MagicTcp| MagicCase {
         demand: pan(BUSY),
-        ..MagicCase::of(network, &SERVERS, tcp, 1024)
+        ..MagicCase::new(network, &SERVERS, tcp, 1024)
     };
     let queue = |discipline: &str| network(discipline);
     let cases = [
@@ -194,7 +194,7 @@ mod tests {
     fn run(change: impl Fn(&mut Network)) -> super::super::case::MagicFigures {
         let case = MagicCase {
             demand: pan(BUSY),
-            ..MagicCase::of(wan(change).unwrap(), &SERVERS, MagicTcp::Bsd, WINDOW)
+            ..MagicCase::new(wan(change).unwrap(), &SERVERS, MagicTcp::Bsd, WINDOW)
         };
         case.run(1).unwrap()
     }

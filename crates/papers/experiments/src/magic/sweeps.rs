@@ -36,7 +36,7 @@ fn fast(network: Network, hosts: &[&str], window: u32, demand: Demand) -> MagicC
         costs: BlockProcessingCosts::default(),
         demand,
         write_kib: window,
-        ..MagicCase::of(network, &[], MagicTcp::Bsd, window)
+        ..MagicCase::new(network, &[], MagicTcp::Bsd, window)
     }
 }
 

@@ -32,7 +32,7 @@ fn case(platform: &Platform) -> Result<MagicCase> {
     Ok(MagicCase {
         costs,
         demand: pan(BUSY),
-        ..MagicCase::of(network, &["ss20"], MagicTcp::Bsd, 64)
+        ..MagicCase::new(network, &["ss20"], MagicTcp::Bsd, 64)
     })
 }
 

@@ -81,7 +81,7 @@ pub(super) fn row_beside(
 
 /// The session of the collapse: all three servers, as in the paper.
 pub(super) fn collapse() -> Result<MagicCase> {
-    Ok(MagicCase::of(
+    Ok(MagicCase::new(
         network("wan")?,
         &SERVERS,
         MagicTcp::Bsd,
@@ -156,7 +156,7 @@ fn one_to_three(lab: &Lab) -> Result<Sheet> {
         ("all three", &SERVERS),
     ];
     let cases = all.map(|(_, servers)| {
-        Ok(MagicCase::of(
+        Ok(MagicCase::new(
             network("wan")?,
             servers,
             MagicTcp::Bsd,
@@ -320,7 +320,7 @@ mod tests {
 
     #[test]
     fn a_server_alone_delivers_all_that_is_asked() {
-        let run = MagicCase::of(network("wan").unwrap(), &["edc"], MagicTcp::Bsd, WINDOW)
+        let run = MagicCase::new(network("wan").unwrap(), &["edc"], MagicTcp::Bsd, WINDOW)
             .run(1)
             .unwrap();
         assert!(

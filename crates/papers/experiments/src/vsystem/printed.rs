@@ -65,7 +65,7 @@ struct VSystemRow {
 }
 
 impl VSystemRow {
-    const fn of(row: &'static str, drawn: VSystemDrawing, rate: DisplayBenchSubject) -> Self {
+    const fn new(row: &'static str, drawn: VSystemDrawing, rate: DisplayBenchSubject) -> Self {
         Self {
             row,
             drawn,
@@ -145,7 +145,7 @@ fn table(
 }
 
 fn vectors() -> VSystemTable {
-    let row = |name, rate| VSystemRow::of(name, VSystemDrawing::Vectors, rate);
+    let row = |name, rate| VSystemRow::new(name, VSystemDrawing::Vectors, rate);
     let rows = vec![
         row("display", DisplayBenchSubject::Display).cells([("Local", LOCAL, 430.0, None)]),
         row("construction", DisplayBenchSubject::Construction).cells([
@@ -179,7 +179,7 @@ fn vectors() -> VSystemTable {
 }
 
 fn text() -> VSystemTable {
-    let row = VSystemRow::of("text", VSystemDrawing::Text, BATCH)
+    let row = VSystemRow::new("text", VSystemDrawing::Text, BATCH)
         .cpu(1.0, VAX_780)
         .version(Version::Early);
     let cells = row.cells(TEXT_AT_10_MHZ);
@@ -228,7 +228,7 @@ const TEXT_OF_A_780: [PrintedCell; 3] = [TEXT_AT_10_MHZ[1], TEXT_AT_10_MHZ[2], T
 
 fn workstations() -> VSystemTable {
     let early = |row, drawn, workstation| {
-        VSystemRow::of(row, drawn, BATCH)
+        VSystemRow::new(row, drawn, BATCH)
             .cpu(workstation, VAX_780)
             .version(Version::Early)
     };
@@ -274,7 +274,7 @@ fn workstations() -> VSystemTable {
 
 fn remote_hosts() -> VSystemTable {
     let early = |row, drawn, rate, remote| {
-        VSystemRow::of(row, drawn, rate)
+        VSystemRow::new(row, drawn, rate)
             .cpu(1.0, remote)
             .version(Version::Early)
     };
@@ -317,7 +317,7 @@ fn remote_hosts() -> VSystemTable {
 }
 
 fn against_local() -> VSystemTable {
-    let row = |name, rate| VSystemRow::of(name, VSystemDrawing::Vectors, rate).cpu(1.0, VAX_780);
+    let row = |name, rate| VSystemRow::new(name, VSystemDrawing::Vectors, rate).cpu(1.0, VAX_780);
     let rows = vec![
         row("batch", BATCH).cells([("Local", LOCAL, 220.0, None), ("E-IP", E_IP, 380.0, None)]),
         row("incremental", INCREMENTAL).cells([
@@ -336,7 +336,7 @@ fn against_local() -> VSystemTable {
 fn across() -> VSystemTable {
     const EARLIER: VSystemNetwork = ("e_ip_785", VSystemConnection::Ethernet);
     let row = |name, rate, remote| {
-        VSystemRow::of(name, VSystemDrawing::Vectors, rate)
+        VSystemRow::new(name, VSystemDrawing::Vectors, rate)
             .cpu(1.0, remote)
             .version(Version::Vax785)
     };
@@ -365,7 +365,7 @@ fn across() -> VSystemTable {
 }
 
 pub(super) fn levels() -> VSystemTable {
-    let row = |name, rate| VSystemRow::of(name, VSystemDrawing::Rectangles, rate);
+    let row = |name, rate| VSystemRow::new(name, VSystemDrawing::Rectangles, rate);
     let rows = vec![
         row("incremental", STOP_AND_WAIT).cells([
             ("Local", LOCAL, 41.0, None),
@@ -438,7 +438,7 @@ fn priorities() -> VSystemTable {
 }
 
 fn implementations() -> VSystemTable {
-    let row = |name, rate| VSystemRow::of(name, VSystemDrawing::Vectors, rate);
+    let row = |name, rate| VSystemRow::new(name, VSystemDrawing::Vectors, rate);
     let rows = vec![
         row("construction", DisplayBenchSubject::Construction).cells([
             ("SUN IKP", SUN_IKP, 380.0, None),
@@ -466,7 +466,7 @@ fn implementations() -> VSystemTable {
 }
 
 fn bandwidths() -> VSystemTable {
-    let row = |name, rate| VSystemRow::of(name, VSystemDrawing::Vectors, rate);
+    let row = |name, rate| VSystemRow::new(name, VSystemDrawing::Vectors, rate);
     let rows = vec![
         row("construction", DisplayBenchSubject::Construction).cells([
             ("E3-IP", E3_IP, 220.0, None),

@@ -80,7 +80,7 @@ pub struct EventLogPieces<R> {
 
 impl<R: Read> EventLogPieces<R> {
     /// Reads from that stream.
-    pub fn of(from: R) -> Self {
+    pub fn new(from: R) -> Self {
         Self {
             from,
             names: EventLogNames::default(),

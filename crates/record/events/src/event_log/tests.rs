@@ -177,7 +177,7 @@ impl Read for Slow<'_> {
 }
 
 fn in_pieces(bytes: &[u8]) -> (Vec<String>, u64) {
-    let (mut pieces, mut lines) = (EventLogPieces::of(Slow(bytes, 1 << 16)), Vec::new());
+    let (mut pieces, mut lines) = (EventLogPieces::new(Slow(bytes, 1 << 16)), Vec::new());
     while let Some(table) = pieces.next_table().unwrap() {
         lines.extend((0..table.len()).map(|row| table.event(row).to_string()));
     }
@@ -257,7 +257,7 @@ proptest! {
 
 #[test]
 fn a_log_that_holds_no_event_for_long_is_damaged() {
-    let mut pieces = EventLogPieces::of(io::repeat(0));
+    let mut pieces = EventLogPieces::new(io::repeat(0));
     assert!(pieces.next_table().unwrap().is_none());
     assert!(pieces.damaged() > 1 << 20);
 }

@@ -186,7 +186,7 @@ mod tests {
             keyword in "#?\\PC{1,8}", host in "\\PC{1,8}", at_ns: u64,
             data in proptest::collection::vec("-?[0-9]{0,21}|\\PC{0,8}|[;% \t]{0,3}", 0..8),
         ) {
-            let values: Vec<EventValue<'_>> = data.iter().map(|field| EventValue::of(field)).collect();
+            let values: Vec<EventValue<'_>> = data.iter().map(|field| EventValue::parse(field)).collect();
             let line = line(&keyword, &host, at_ns, &values);
             let (mut lines, mut again) = (Lines::default(), Vec::new());
             lines.write(&mut again, "A", "other", at_ns, &[]);

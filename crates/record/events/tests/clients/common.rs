@@ -17,7 +17,7 @@ impl Event {
     pub(crate) fn values(&self) -> Vec<EventValue<'_>> {
         self.data
             .iter()
-            .map(|field| EventValue::of(field))
+            .map(|field| EventValue::parse(field))
             .collect()
     }
 

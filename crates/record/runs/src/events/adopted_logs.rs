@@ -103,7 +103,7 @@ mod tests {
                 ],
             );
             event_log.push(keyword::intern("NET_DROP"), at + 1, &[at.into()]);
-            Spool::of(elsewhere.path())
+            Spool::new(elsewhere.path())
                 .append(host, &event_log)
                 .unwrap();
         }
@@ -113,7 +113,7 @@ mod tests {
             0
         );
         assert_eq!(seen, 4);
-        let spool = Spooling::of(run.path()).unwrap();
+        let spool = Spooling::start(run.path()).unwrap();
         let change = |keyword: &str, _: u64, values: &mut [EventValue<'_>]| {
             values[1] = 7_u64.into();
             keyword == "NET_SEEN"

@@ -35,7 +35,7 @@ pub fn keep_run(
     let mut logs: BTreeMap<String, EventLog> = BTreeMap::new();
     emit_events(&mut |event| emit_event(&mut logs, event));
     let directory = RunDirectory::create(&runs_root(), name, SystemTime::now(), access)?;
-    let spool = Spooling::of(directory.path())?;
+    let spool = Spooling::start(directory.path())?;
     for (host, log) in &logs {
         spool.append(host, log)?;
     }

@@ -41,7 +41,7 @@ impl EventExcerpt {
     ///
     /// # Errors
     /// When the run has no events or they cannot be read.
-    pub fn of(run: &Path, index: &Index, most: u64) -> Result<Option<Self>, Error> {
+    pub fn select(run: &Path, index: &Index, most: u64) -> Result<Option<Self>, Error> {
         let of = count(run)?;
         if of <= most {
             return Ok(None);
@@ -275,7 +275,7 @@ mod tests {
     }
 
     fn read(run: &Path, index: &Index, most: u64) -> (EventExcerpt, ExcerptRows, EventTable) {
-        let excerpt = EventExcerpt::of(run, index, most).unwrap().unwrap();
+        let excerpt = EventExcerpt::select(run, index, most).unwrap().unwrap();
         let mut events = EventTable::default();
         let rows = excerpt
             .read(run, index, &EventColumnSelection::all(), |part| {
@@ -288,8 +288,12 @@ mod tests {
     #[test]
     fn what_fits_has_no_excerpt() {
         let (run, index) = traced();
-        assert_eq!(EventExcerpt::of(run.path(), &index, 60).unwrap(), None);
-        assert!(EventExcerpt::of(run.path(), &index, 59).unwrap().is_some());
+        assert_eq!(EventExcerpt::select(run.path(), &index, 60).unwrap(), None);
+        assert!(
+            EventExcerpt::select(run.path(), &index, 59)
+                .unwrap()
+                .is_some()
+        );
     }
 
     #[test]

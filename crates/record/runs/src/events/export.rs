@@ -174,7 +174,7 @@ mod tests {
         fill(&mut table);
         intake.push(&table).unwrap();
         intake.finish().unwrap();
-        export_event_log(Merged::of(run.path(), false).unwrap(), &mut Vec::new()).unwrap()
+        export_event_log(Merged::open(run.path(), false).unwrap(), &mut Vec::new()).unwrap()
     }
 
     #[test]

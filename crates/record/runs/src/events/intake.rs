@@ -70,7 +70,7 @@ impl Intake {
     }
 
     fn holding(run: &Path, held: usize, stop: &SortStopSignal) -> Result<Self, Error> {
-        let lock = EventsLock::of(run)?;
+        let lock = EventsLock::take(run)?;
         let scratch = lock.scratch("import")?;
         let buckets = HostBuckets::new(scratch.join("buckets"));
         Ok(Self {
@@ -376,12 +376,12 @@ mod tests {
         let mut event_log = EventLog::default();
         event_log.host("h0");
         event_log.push(keyword::intern("A"), 5, &[]);
-        let made = Spooling::of(run.path()).unwrap();
+        let made = Spooling::start(run.path()).unwrap();
         made.append("h0", &event_log).unwrap();
         assert!(Intake::begin(run.path()).is_err());
         drop(made);
         let mut intake = Intake::begin(run.path()).unwrap();
-        assert!(Spooling::of(run.path()).is_err());
+        assert!(Spooling::start(run.path()).is_err());
         intake.push(&events(1, 0, 2)).unwrap();
         let taken = intake.finish().unwrap();
         assert_eq!(taken.settled["h0"].recorded, 1);

@@ -20,7 +20,7 @@ impl EventsLock {
     ///
     /// # Errors
     /// When another process has the lock, or the directory cannot be created.
-    pub(super) fn of(run: &Path) -> Result<Self, Error> {
+    pub(super) fn take(run: &Path) -> Result<Self, Error> {
         let directory = run.join(files::EVENTS);
         let failed = |cause| Error::writing(&directory, &cause);
         files::must_be_own(run)?;
@@ -80,7 +80,7 @@ impl RunScratchDirectory {
     pub(super) fn make(path: PathBuf) -> Result<Self, Error> {
         files::make_directory(
             &path,
-            files::RunFileAccess::of(path.parent().unwrap_or(&path)),
+            files::RunFileAccess::new(path.parent().unwrap_or(&path)),
         )
         .map_err(|cause| Error::writing(&path, &cause))?;
         Ok(Self(path))
@@ -107,9 +107,9 @@ mod tests {
         let run = tempfile::tempdir().unwrap();
         let left = run.path().join("events/.unfinished-1");
         fs::create_dir_all(left.join("more")).unwrap();
-        let lock = EventsLock::of(run.path()).unwrap();
+        let lock = EventsLock::take(run.path()).unwrap();
         assert!(!left.exists());
-        let error = EventsLock::of(run.path()).unwrap_err();
+        let error = EventsLock::take(run.path()).unwrap_err();
         assert!(
             error
                 .message
@@ -123,6 +123,6 @@ mod tests {
         drop(scratch);
         assert!(!path.parent().unwrap().exists());
         drop(lock);
-        assert!(EventsLock::of(run.path()).is_ok());
+        assert!(EventsLock::take(run.path()).is_ok());
     }
 }

@@ -32,7 +32,7 @@ pub(super) struct SortedEventFile {
 
 impl SortedEventFile {
     /// A file of a run, in the time of its host's own clock.
-    pub(super) fn of(path: &Path) -> Result<Self, Error> {
+    pub(super) fn open(path: &Path) -> Result<Self, Error> {
         Self::with_clock(path, None)
     }
 

@@ -38,7 +38,7 @@ impl Merged {
     ///
     /// # Errors
     /// When the run has no events, or they cannot be read.
-    pub fn of(run: &Path, reference: bool) -> Result<Self, Error> {
+    pub fn open(run: &Path, reference: bool) -> Result<Self, Error> {
         let index = read_index(run)?.unwrap_or_default();
         let RunEventFiles { files, event_logs } = find_run_event_files(run)?;
         let source = |path: &PathBuf| {
@@ -177,7 +177,7 @@ mod tests {
         let run = run(40, 1);
         let merged = Merged {
             open: 8,
-            ..Merged::of(run.path(), false).unwrap()
+            ..Merged::open(run.path(), false).unwrap()
         };
         assert_eq!(overlap(&merged.files), 40);
         assert_eq!(times(merged), (1_000..1_120).collect::<Vec<u64>>());
@@ -188,7 +188,7 @@ mod tests {
         let run = run(40, 1_000);
         let merged = Merged {
             open: 8,
-            ..Merged::of(run.path(), false).unwrap()
+            ..Merged::open(run.path(), false).unwrap()
         };
         assert_eq!(overlap(&merged.files), 1);
         let times = times(merged);
@@ -215,7 +215,7 @@ mod tests {
         write_index(run.path(), &index).unwrap();
         let merged = Merged {
             open: 8,
-            ..Merged::of(run.path(), true).unwrap()
+            ..Merged::open(run.path(), true).unwrap()
         };
         assert_eq!(times(merged), (500..560).collect::<Vec<u64>>());
     }

@@ -163,7 +163,7 @@ impl Sorter {
         }
         let came = self.closed.iter().map(|source| source.rows).sum();
         if let Some(also) = also {
-            self.closed.insert(0, SortedEventFile::of(also)?);
+            self.closed.insert(0, SortedEventFile::open(also)?);
         }
         if let [only] = &self.closed[..] {
             fs::rename(&only.path, to).map_err(|cause| Error::writing(to, &cause))?;

@@ -34,7 +34,7 @@ pub struct Spooling {
 impl Spool {
     /// The spool of a run. The caller ensures that a [`Spooling`] of the run lives.
     #[must_use]
-    pub fn of(run: &Path) -> Self {
+    pub fn new(run: &Path) -> Self {
         Self {
             run: run.to_owned(),
         }
@@ -60,10 +60,10 @@ impl Spooling {
     ///
     /// # Errors
     /// When another process is writing the run's events, or they cannot be written.
-    pub fn of(run: &Path) -> Result<Self, Error> {
+    pub fn start(run: &Path) -> Result<Self, Error> {
         Ok(Self {
-            spool: Spool::of(run),
-            lock: EventsLock::of(run)?,
+            spool: Spool::new(run),
+            lock: EventsLock::take(run)?,
         })
     }
 
@@ -197,7 +197,7 @@ pub(super) fn read_event_log(path: &Path) -> Result<EventTable, Error> {
 
 pub(super) fn open_pieces(path: &Path) -> Result<EventLogPieces<File>, Error> {
     files::open(path)
-        .map(EventLogPieces::of)
+        .map(EventLogPieces::new)
         .map_err(|cause| Error::reading(path, &cause))
 }
 
@@ -220,7 +220,7 @@ mod tests {
     fn event_logs_become_one_sorted_file() {
         let run = tempfile::tempdir().unwrap();
         let (send, drop) = (keyword::intern("APP_SEND"), keyword::intern("NET_DROP"));
-        let spool = Spooling::of(run.path()).unwrap();
+        let spool = Spooling::start(run.path()).unwrap();
         for (at, keyword) in [(5, send), (3, drop)] {
             let mut event_log = EventLog::default();
             event_log.host("khons");
@@ -248,7 +248,7 @@ mod tests {
             ["NET_DROP; khons; 0; 3; 3", "APP_SEND; khons; 0; 5; 5"]
         );
         assert!(event_log_files(run.path()).unwrap().is_empty());
-        spool.append("khons", &of("khons", 4, "x")).unwrap();
+        spool.append("khons", &log_of("khons", 4, "x")).unwrap();
         let settled = Settled {
             recorded: 3,
             damaged: 0,
@@ -271,8 +271,8 @@ mod tests {
     #[test]
     fn nothing_unfinished_is_left_where_an_event_log_cannot_be_settled() {
         let run = tempfile::tempdir().unwrap();
-        let spool = Spooling::of(run.path()).unwrap();
-        spool.append("khons", &of("khons", 1, "x")).unwrap();
+        let spool = Spooling::start(run.path()).unwrap();
+        spool.append("khons", &log_of("khons", 1, "x")).unwrap();
         let events = run.path().join(files::EVENTS);
         fs::create_dir_all(events.join("khons.parquet/in the way")).unwrap();
         assert!(spool.settle(&SortStopSignal::default()).is_err());
@@ -283,7 +283,7 @@ mod tests {
         );
     }
 
-    fn of(host: &str, at: u64, text: &str) -> EventLog {
+    fn log_of(host: &str, at: u64, text: &str) -> EventLog {
         let mut event_log = EventLog::default();
         event_log.host(host);
         event_log.push(
@@ -297,9 +297,9 @@ mod tests {
     #[test]
     fn a_host_has_its_own_name_and_damage_is_reported() {
         let run = tempfile::tempdir().unwrap();
-        let spool = Spooling::of(run.path()).unwrap();
-        spool.append("a b", &of("a b", 1, "x")).unwrap();
-        let cut = of("a b", 2, "cut off").bytes()[..60].to_vec();
+        let spool = Spooling::start(run.path()).unwrap();
+        spool.append("a b", &log_of("a b", 1, "x")).unwrap();
+        let cut = log_of("a b", 2, "cut off").bytes()[..60].to_vec();
         spool.append("a b", &EventLog::from_bytes(cut)).unwrap();
         let settled = spool.settle(&SortStopSignal::default()).unwrap();
         assert_eq!(settled.keys().collect::<Vec<_>>(), ["a b"]);
@@ -332,15 +332,15 @@ mod tests {
             return;
         }
         let run = tempfile::tempdir().unwrap();
-        let spool = Spooling::of(run.path()).unwrap();
-        spool.append("khons", &of("khons", 1, "x")).unwrap();
+        let spool = Spooling::start(run.path()).unwrap();
+        spool.append("khons", &log_of("khons", 1, "x")).unwrap();
         assert!(
             spool
-                .append("khons", &of("khons", 2, &"y".repeat(4090)))
+                .append("khons", &log_of("khons", 2, &"y".repeat(4090)))
                 .is_err(),
             "the disk is full"
         );
-        spool.append("khons", &of("khons", 3, "z")).unwrap();
+        spool.append("khons", &log_of("khons", 3, "z")).unwrap();
         assert_eq!(read_run(run.path()).unwrap().at_ns, [1, 3]);
     }
 }

@@ -42,7 +42,7 @@ pub(crate) struct EmulatorRecordingTap {
 }
 
 impl EmulatorRecordingTap {
-    const fn of(record: Box<dyn NetworkEventRecorder>) -> Self {
+    const fn new(record: Box<dyn NetworkEventRecorder>) -> Self {
         Self {
             record: Some(record),
             copy: Vec::new(),
@@ -120,7 +120,7 @@ impl EmulatedNetworkMachine {
             Some(record) => Self::Recorded(Box::new(PacketNetwork::new(
                 plan,
                 seed,
-                EmulatorRecordingTap::of(record),
+                EmulatorRecordingTap::new(record),
             ))),
         }
     }

@@ -22,7 +22,7 @@ pub fn connect(
     input: impl Read + AsFd,
     output: impl Write,
 ) -> Result<()> {
-    let key = ChannelKey::of(secret);
+    let key = ChannelKey::derive(secret);
     let deadline = Deadline::within(PATIENCE);
     let socket = socket(address, deadline)?;
     keep_alive(&socket)

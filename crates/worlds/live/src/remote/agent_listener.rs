@@ -89,7 +89,7 @@ impl AgentListener {
         let keys = secure_channel::server_keys()
             .map_err(|error| Error::environment(format!("cannot make a key: {error}")))?;
         let service = AgentService {
-            key: ChannelKey::of(&options.secret),
+            key: ChannelKey::derive(&options.secret),
             options,
             keys,
             attempts: Attempts::default(),

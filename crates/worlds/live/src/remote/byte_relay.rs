@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn what_comes_with_the_proof_is_passed_on() {
-        let key = || ChannelKey::of(&Secret::new("a shared secret".into()).unwrap());
+        let key = || ChannelKey::derive(&Secret::new("a shared secret".into()).unwrap());
         let soon = || Deadline::within(Duration::from_secs(20));
         let agents = TcpListener::bind("127.0.0.1:0").unwrap();
         let path = TcpListener::bind("127.0.0.1:0").unwrap();

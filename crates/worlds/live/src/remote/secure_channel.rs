@@ -49,7 +49,7 @@ const ITERATIONS: NonZeroU32 = NonZeroU32::new(100_000).unwrap();
 pub(super) struct ChannelKey(hmac::Key);
 
 impl ChannelKey {
-    pub(super) fn of(secret: &Secret) -> Self {
+    pub(super) fn derive(secret: &Secret) -> Self {
         let mut key = [0; PROOF];
         let salt = b"stackline agent";
         pbkdf2::derive(
@@ -319,7 +319,7 @@ mod tests {
     use std::time::Duration;
 
     fn key(text: &str) -> ChannelKey {
-        ChannelKey::of(&Secret::new(text.into()).unwrap())
+        ChannelKey::derive(&Secret::new(text.into()).unwrap())
     }
 
     fn soon() -> Deadline {

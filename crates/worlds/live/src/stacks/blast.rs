@@ -91,7 +91,7 @@ fn options(parameters: &LiveConnectParameters) -> Result<BlastChannelOptions> {
         Error::input(what)
             .hint("omit the option, or see `stackline stacks` for what the stack supports")
     })?;
-    let spins = Receive::of(stack) == Receive::Spin;
+    let spins = Receive::new(stack) == Receive::Spin;
     let buffer = machine
         .buffer
         .saturating_mul(2)
@@ -110,7 +110,7 @@ fn options(parameters: &LiveConnectParameters) -> Result<BlastChannelOptions> {
             receive_buffer: buffer as usize,
             ..udp::UdpCarrierOptions::new()
         },
-        ..BlastChannelOptions::of(machine)
+        ..BlastChannelOptions::from_blast(machine)
     })
 }
 

@@ -47,7 +47,7 @@ pub(crate) enum Receive {
 
 impl Receive {
     /// From the options `receive` and `threads`.
-    pub(crate) fn of(stack: &Stack) -> Self {
+    pub(crate) fn new(stack: &Stack) -> Self {
         match (stack.word("receive"), stack.number("threads")) {
             (Some("spin"), _) => Self::Spin,
             (Some("truncate"), _) => Self::Truncate,

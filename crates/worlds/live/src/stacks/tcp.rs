@@ -284,7 +284,7 @@ fn stream(socket: Socket, parameters: &LiveConnectParameters) -> Result<LiveStre
     let flavour = TcpFlavour {
         zerocopy: parameters.stack.name == TABLE.name,
     };
-    LiveStream::new(socket, flavour, Receive::of(&parameters.stack), zerocopy)
+    LiveStream::new(socket, flavour, Receive::new(&parameters.stack), zerocopy)
 }
 
 /// Sets the socket options that the specification gives. Others keep the kernel's defaults, which the result reports.

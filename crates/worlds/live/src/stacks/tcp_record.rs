@@ -7,14 +7,14 @@ use std::os::fd::BorrowedFd;
 
 /// Whether sent data is unacknowledged or still unsent; false for a socket that is not TCP.
 pub(super) fn is_in_transit(socket: BorrowedFd<'_>) -> bool {
-    TcpInfo::of(socket)
+    TcpInfo::read(socket)
         .is_ok_and(|info| info.unacked > 0 || info.unsent_bytes.is_some_and(|bytes| bytes > 0))
 }
 
 /// The transport record of a TCP socket; an error for any other socket.
 #[expect(clippy::cast_precision_loss, reason = "microseconds of one connection")]
 pub(super) fn read_tcp_record(socket: BorrowedFd<'_>) -> io::Result<TransportRecord> {
-    let info = TcpInfo::of(socket)?;
+    let info = TcpInfo::read(socket)?;
     let seconds = |us: u64| us as f64 / 1e6;
     Ok(TransportRecord {
         retransmits: info.total_retransmits.into(),

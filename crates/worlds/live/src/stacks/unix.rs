@@ -228,7 +228,7 @@ fn stream(socket: Socket, parameters: &LiveConnectParameters) -> Result<LiveStre
             Error::environment(format!("the option send_buffer of unix was refused: {e}"))
         })?;
     }
-    LiveStream::new(socket, UnixFlavour, Receive::of(&parameters.stack), false)
+    LiveStream::new(socket, UnixFlavour, Receive::new(&parameters.stack), false)
 }
 
 /// A stream over any connected socket, for the fuzz target.

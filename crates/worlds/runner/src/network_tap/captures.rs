@@ -194,7 +194,7 @@ impl Captured {
             !matches!(what, NetworkEvent::Drop(reason) if !happens_on_the_link(reason));
         if let (Some(comment), Some(newest)) = (&comment, &mut self.newest)
             && on_the_link
-            && newest.identity == Identity::of(packet)
+            && newest.identity == Identity::from_packet(packet)
         {
             // Of several segments that left together, the link may lose one.
             let part = packet.bytes() < newest.wire_bytes;
@@ -234,7 +234,7 @@ impl Captured {
             comments: comment.into_iter().collect(),
         };
         let before = self.newest.replace(NewestCapturedPacket {
-            identity: Identity::of(packet),
+            identity: Identity::from_packet(packet),
             wire_bytes,
             capture,
         });

@@ -99,7 +99,7 @@ impl NetworkEventLogs {
                 return;
             }
         }
-        let Identity { flow, number, .. } = Identity::of(packet);
+        let Identity { flow, number, .. } = Identity::from_packet(packet);
         let ends = names.ends(packet.from, packet.to);
         let data = NetPacket {
             unit: range.unit.into(),

@@ -17,7 +17,7 @@ pub(super) struct TapNames {
 }
 
 impl TapNames {
-    pub(super) fn of(network: &Network) -> Self {
+    pub(super) fn from_network(network: &Network) -> Self {
         let hosts = network.hosts.iter().map(|host| host.name.clone());
         let nodes: Vec<String> = hosts
             .chain(network.switches.iter().map(|switch| switch.name.clone()))

@@ -88,7 +88,7 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    pub(super) fn of<P>(packet: &NetworkPacket<P>) -> Self {
+    pub(super) fn from_packet<P>(packet: &NetworkPacket<P>) -> Self {
         Self {
             from: packet.from.0,
             to: packet.to.0,

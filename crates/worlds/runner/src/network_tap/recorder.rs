@@ -27,7 +27,7 @@ impl RunTapRecorder {
     /// A recorder that records nothing yet.
     pub(crate) fn new(network: &Network) -> Self {
         Self {
-            names: TapNames::of(network),
+            names: TapNames::from_network(network),
             events: None,
             captures: None,
         }

@@ -246,7 +246,9 @@ impl Backend for Emulated<'_> {
             .get_mut(network.name.as_str())
             .ok_or_else(missing)?;
         let mut tracing = tracing;
-        let mut recording = self.traces.of(network, scheduled, tracing.as_deref())?;
+        let mut recording = self
+            .traces
+            .recording_of(network, scheduled, tracing.as_deref())?;
         if let (Some(recording), Some(tracing)) = (&mut recording, tracing.as_deref_mut()) {
             recording.real = Some((scene.flows(scheduled, tracing), ahead_of_monotonic_ns()));
         }

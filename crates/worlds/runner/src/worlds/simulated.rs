@@ -104,7 +104,10 @@ impl Backend for SimulatedWorld<'_> {
     ) -> Result<RunOutput, Error> {
         let network = network_of(self.plan, scheduled)?;
         let scene = scene(network, scheduled, self.interrupted);
-        let outcome = match self.traces.of(network, scheduled, tracing.as_deref())? {
+        let outcome = match self
+            .traces
+            .recording_of(network, scheduled, tracing.as_deref())?
+        {
             Some(recording) => {
                 let (stamp, streams) = tracing
                     .as_deref()

@@ -107,7 +107,7 @@ pub(crate) fn writer<'p>(
         root.path(),
         "test",
         SystemTime::UNIX_EPOCH,
-        RunFileAccess::of(root.path()),
+        RunFileAccess::new(root.path()),
     )
     .unwrap();
     directory.write_plan(plan).unwrap();

@@ -27,7 +27,7 @@ impl SimTcpHeaderFields {
     ///
     /// # Panics
     /// If `header` is shorter than 34 bytes, which those made in this crate are not.
-    pub(crate) fn of(header: &[u8]) -> Self {
+    pub(crate) fn from_header(header: &[u8]) -> Self {
         let word = |at: usize| {
             u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
         };

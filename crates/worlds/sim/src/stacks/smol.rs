@@ -261,7 +261,7 @@ impl SmolTcpMachine {
         let header = datagram.header();
         let carried = datagram.carried();
         self.segments
-            .arrives(&SimTcpHeaderFields::of(header), carried, now);
+            .arrives(&SimTcpHeaderFields::from_header(header), carried, now);
         if carried > 0 && self.quick < QUICK {
             self.quick += 1;
             if self.quick == QUICK {
@@ -301,7 +301,7 @@ impl SmolTcpMachine {
         for packet in made {
             (packet.from, packet.to) = (wire.from, wire.to);
             self.segments.leaves(
-                &SimTcpHeaderFields::of(packet.payload.header()),
+                &SimTcpHeaderFields::from_header(packet.payload.header()),
                 packet.payload.carried(),
                 now,
             );
@@ -425,7 +425,7 @@ pub(super) fn reply_to_closed(
     wire: &SimTcpWire,
     datagram: &SimDatagram,
 ) -> Option<NetworkPacket<SimDatagram>> {
-    let fields = SimTcpHeaderFields::of(datagram.header());
+    let fields = SimTcpHeaderFields::from_header(datagram.header());
     if fields.has(RST) {
         return None;
     }

@@ -248,7 +248,7 @@ impl SimConnectionPair for TcpPair {
 fn dials(datagram: &SimDatagram) -> bool {
     match datagram.segment() {
         Some(segment) => segment.flags.has(TcpFlags::SYN) && !segment.flags.has(TcpFlags::ACK),
-        None => SimTcpHeaderFields::of(datagram.header()).flags & (SYN | ACK) == SYN,
+        None => SimTcpHeaderFields::from_header(datagram.header()).flags & (SYN | ACK) == SYN,
     }
 }
 

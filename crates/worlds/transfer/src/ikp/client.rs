@@ -97,7 +97,7 @@ impl IkpUdpClient<Udp> {
         options: &IkpTransferOptions,
     ) -> Result<Self, IkpTransferError> {
         let carrier = Udp::connect(server, options.udp)
-            .map_err(|error| IkpTransferError::of("connecting", error))?;
+            .map_err(|error| IkpTransferError::new("connecting", error))?;
         Self::over(carrier, options)
     }
 }
@@ -200,7 +200,7 @@ impl<C: PacketCarrier> IkpUdpClient<C> {
         let many = writable.len() > self.machine.options().packet as usize;
         self.carrier
             .expect_many(many)
-            .map_err(|error| IkpTransferError::of("receiving", error))?;
+            .map_err(|error| IkpTransferError::new("receiving", error))?;
         let mut posted = Posted::once(writable, 0);
         loop {
             self.flush(now, message, readable)?;
@@ -298,7 +298,7 @@ impl<C: PacketCarrier> IkpUdpClient<C> {
             Err(error) if is_interruption(&error) => {
                 return self.out.check_interrupt().map(|()| None);
             }
-            Err(error) => return Err(IkpTransferError::of("receiving", error)),
+            Err(error) => return Err(IkpTransferError::new("receiving", error)),
         };
         let now = self.clock.now();
         for index in 0..packets {

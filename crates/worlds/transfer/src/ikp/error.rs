@@ -50,7 +50,7 @@ pub enum IkpTransferError {
 
 impl IkpTransferError {
     /// The error of a carrier, which occurred while doing `what`.
-    pub(super) fn of(what: &'static str, error: io::Error) -> Self {
+    pub(super) fn new(what: &'static str, error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::ConnectionRefused => Self::Nobody,
             _ => Self::Io(what, error),

@@ -106,7 +106,7 @@ impl Out {
             match carrier::send(carrier, run.after(gone)) {
                 Ok(packets) => gone += packets,
                 Err(error) if error.kind() == ErrorKind::Interrupted => self.check_interrupt()?,
-                Err(error) => return Err(IkpTransferError::of("sending", error)),
+                Err(error) => return Err(IkpTransferError::new("sending", error)),
             }
             if gone == run.heads.len() {
                 return Ok(());

@@ -193,7 +193,7 @@ impl IkpRequest<'_> {
             server
                 .carrier
                 .expect_many(many)
-                .map_err(|error| IkpTransferError::of("receiving", error))
+                .map_err(|error| IkpTransferError::new("receiving", error))
         };
         let worth = bytes > 2 * machine.options().packet;
         if worth {

@@ -271,7 +271,7 @@ impl IkpUdpServer {
         ) {
             Ok(packets) => packets,
             Err(error) if is_interruption(&error) => return self.out.check_interrupt().map(|()| 0),
-            Err(error) => return Err(IkpTransferError::of("receiving", error)),
+            Err(error) => return Err(IkpTransferError::new("receiving", error)),
         };
         if packets == 0 {
             return Ok(0);

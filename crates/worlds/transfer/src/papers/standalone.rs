@@ -66,7 +66,7 @@ pub fn elapsed(setup: &StandaloneSetup<'_>) -> Result<Elapsed, Halt> {
         times[program as usize].push(time.as_secs_f64())
     })?;
     let [stop_and_wait, sliding_window, blast] =
-        times.map(|times| StandaloneSample::of(times[WARM_UP as usize..].to_vec()));
+        times.map(|times| StandaloneSample::new(times[WARM_UP as usize..].to_vec()));
     Ok(Elapsed {
         stop_and_wait,
         sliding_window,

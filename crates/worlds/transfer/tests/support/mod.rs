@@ -43,7 +43,7 @@ pub(crate) fn ethernet(options: BlastChannelOptions) -> BlastChannelOptions {
 pub(crate) fn strategies() -> Vec<(&'static str, BlastChannelOptions)> {
     use blast::BlastStrategy::{Full, FullNak, Partial, Selective};
     let machine = |machine: blast::BlastOptions| {
-        ethernet(BlastChannelOptions::of(blast::BlastOptions {
+        ethernet(BlastChannelOptions::from_blast(blast::BlastOptions {
             buffer: 0,
             ..machine
         }))

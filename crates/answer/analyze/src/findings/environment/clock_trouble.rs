@@ -23,12 +23,12 @@ const NOTE: f64 = 0.0;
 fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     let passage_ns = passage_ns(log);
     let hosts = log.input.index.hosts.iter();
-    let found = hosts
-        .clone()
-        .filter_map(|(host, trace)| HostClock::of(log, host, &trace.clock).trouble(passage_ns));
+    let found = hosts.clone().filter_map(|(host, trace)| {
+        HostClock::from_log(log, host, &trace.clock).trouble(passage_ns)
+    });
     let doubts = hosts.filter_map(|(host, trace)| {
         let doubt = trace.clock_doubt.clone()?;
-        Some(HostClock::of(log, host, &trace.clock).always(NOTE, doubt.clone(), doubt))
+        Some(HostClock::from_log(log, host, &trace.clock).always(NOTE, doubt.clone(), doubt))
     });
     let mut found: Vec<ClockTrouble> = found.chain(backwards(log)).chain(doubts).collect();
     found.sort_by(|a, b| b.share.total_cmp(&a.share));
@@ -64,7 +64,7 @@ struct HostClock<'c> {
 }
 
 impl<'c> HostClock<'c> {
-    fn of(log: &FindingEventLog<'_>, host: &'c str, clock: &'c ClockCorrection) -> Self {
+    fn from_log(log: &FindingEventLog<'_>, host: &'c str, clock: &'c ClockCorrection) -> Self {
         let runs = || log.input.index.runs.iter();
         Self {
             host,

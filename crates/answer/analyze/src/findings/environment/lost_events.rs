@@ -22,7 +22,7 @@ pub(crate) struct LostEventCount {
 }
 
 impl LostEventCount {
-    pub(crate) fn of(log: &FindingEventLog<'_>) -> Self {
+    pub(crate) fn from_log(log: &FindingEventLog<'_>) -> Self {
         let hosts = &log.input.index.hosts;
         let rows = log.rows("EVENTS_LOST").to_vec();
         let numbers = |field: &str| -> Vec<u64> {
@@ -51,7 +51,7 @@ impl LostEventCount {
 }
 
 fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
-    let lost = LostEventCount::of(log);
+    let lost = LostEventCount::from_log(log);
     let share = lost.share();
     if share < LEAST {
         return None;

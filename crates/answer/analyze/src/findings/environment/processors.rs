@@ -73,7 +73,7 @@ struct PacketCopies {
 }
 
 impl PacketCopies {
-    fn of(measurement: &FindingMeasurement<'_>, host: &NetworkHost) -> Self {
+    fn from_measurement(measurement: &FindingMeasurement<'_>, host: &NetworkHost) -> Self {
         let interface = &host.interface;
         let mut copies = Self {
             packets: 0,
@@ -119,7 +119,7 @@ fn copying(measurement: &FindingMeasurement<'_>, host: &NetworkHost) -> Option<S
     if interface_packet_s(interface, 1) <= 0.0 {
         return None;
     }
-    let copies = PacketCopies::of(measurement, host);
+    let copies = PacketCopies::from_measurement(measurement, host);
     let PacketCopies { packets, busy_s } = copies;
     let (basis_s, least) = copies.basis(measurement);
     let share = (busy_s / basis_s).min(1.0);
@@ -158,7 +158,7 @@ fn copying(measurement: &FindingMeasurement<'_>, host: &NetworkHost) -> Option<S
         evidence: measurement.figure(figure),
         tries: vec![
             faster_copies(host),
-            Advice::of("fewer copies: larger units, or a stack that copies less"),
+            Advice::new("fewer copies: larger units, or a stack that copies less"),
         ],
         confidence: 0.95,
     })
@@ -168,14 +168,14 @@ fn copying(measurement: &FindingMeasurement<'_>, host: &NetworkHost) -> Option<S
 fn faster_copies(host: &NetworkHost) -> Advice {
     let larger = "fewer and larger packets (`mtu 9180` on its links)";
     if host.interface.interface_copies {
-        return Advice::of(format!(
+        return Advice::new(format!(
             "an interface in {} that copies faster (`copy`), or {larger}",
             host.name
         ));
     }
     Advice {
         change: Some(PlanChange::Processor(host.name.clone())),
-        ..Advice::of(format!(
+        ..Advice::new(format!(
             "a faster processor in {} (`cpu 2`), or {larger}",
             host.name
         ))
@@ -214,9 +214,9 @@ fn working(measurement: &FindingMeasurement<'_>, host: &NetworkHost) -> Option<S
         tries: vec![
             Advice {
                 change: Some(PlanChange::Processor(host.name.clone())),
-                ..Advice::of(format!("a faster processor in {} (`cpu 2`)", host.name))
+                ..Advice::new(format!("a faster processor in {} (`cpu 2`)", host.name))
             },
-            Advice::of("fewer operations and messages: several units in each, calls that do more"),
+            Advice::new("fewer operations and messages: several units in each, calls that do more"),
         ],
         confidence: 0.95,
     })

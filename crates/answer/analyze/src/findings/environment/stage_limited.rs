@@ -23,7 +23,7 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     // If units wait between two hosts, they are also held up before that: not a stage's fault.
     let session = log
         .session()
-        .filter(|session| Between::of(log, session).is_none())?;
+        .filter(|session| Between::find(log, session).is_none())?;
     if !session.is_pressed() {
         return busy(log, session);
     }
@@ -69,9 +69,9 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
 
 /// The finding about a server that always has units, though no single stretch (path between two events) of it is the limit.
 fn busy(log: &FindingEventLog<'_>, session: &SessionAnalysis) -> Option<Finding> {
-    let server = session
-        .always_busy()
-        .filter(|_| session.at_limit().is_none() && SerialTurns::of(log, session).is_none())?;
+    let server = session.always_busy().filter(|_| {
+        session.at_limit().is_none() && SerialTurns::from_log(log, session).is_none()
+    })?;
     let serves = server
         .stretches
         .iter()

@@ -36,7 +36,7 @@ pub(crate) struct Between<'l> {
 impl<'l> Between<'l> {
     /// The path on which units wait nearly all the time; of several the one with the greatest median. `None` if there is none, or a port or
     /// a processor is at its limit.
-    pub(crate) fn of(log: &'l FindingEventLog<'_>, session: &SessionAnalysis) -> Option<Self> {
+    pub(crate) fn find(log: &'l FindingEventLog<'_>, session: &SessionAnalysis) -> Option<Self> {
         // A full port or a processor at its limit is a finding of its own.
         if session.at_limit().is_some() || session.full(log).is_some() {
             return None;
@@ -103,7 +103,7 @@ pub(crate) fn is_display(log: &FindingEventLog<'_>) -> bool {
 /// The finding that the path between two hosts is the limit.
 pub(crate) fn network_limited(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let session = log.session()?;
-    let between = Between::of(log, session)?;
+    let between = Between::find(log, session)?;
     let time = |ns: u64| units::format_time(to_f64(ns) / 1e9);
     let seen = if session.ports.is_empty() {
         String::new()

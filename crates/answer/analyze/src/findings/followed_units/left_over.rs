@@ -33,19 +33,19 @@ fn is_limited(log: &FindingEventLog<'_>, session: &SessionAnalysis) -> bool {
         || session.always_busy().is_some()
         || session.at_limit().is_some()
         || session.full(log).is_some()
-        || Between::of(log, session).is_some()
+        || Between::find(log, session).is_some()
 }
 
 /// Whether it is known what takes the time: something is at its limit, units are sent one after another, or there is a likely limit.
 pub(crate) fn is_known(log: &FindingEventLog<'_>, session: &SessionAnalysis) -> bool {
     is_limited(log, session)
-        || SerialTurns::of(log, session).is_some()
-        || Left::of(log, session).is_some()
+        || SerialTurns::from_log(log, session).is_some()
+        || Left::find(log, session).is_some()
 }
 
 impl<'s> Left<'s> {
     /// The likely limit of a display whose ports were monitored; `None` for other sessions, or if something is at its limit.
-    pub(crate) fn of(log: &FindingEventLog<'_>, session: &'s SessionAnalysis) -> Option<Self> {
+    pub(crate) fn find(log: &FindingEventLog<'_>, session: &'s SessionAnalysis) -> Option<Self> {
         let is_seen = is_display(log) && !session.ports.is_empty();
         if !is_seen || !session.is_waited_for(log) || is_limited(log, session) {
             return None;
@@ -56,7 +56,7 @@ impl<'s> Left<'s> {
             (Some(processor), Some(link)) if processor.busy < link.busy => Some(Self::Link(link)),
             (Some(processor), _) => Some(Self::Processor(processor)),
             (None, Some(link)) => Some(Self::Link(link)),
-            (None, None) => SerialTurns::of(log, session)
+            (None, None) => SerialTurns::from_log(log, session)
                 .is_none()
                 .then_some(Self::RoundTrips),
         }
@@ -66,7 +66,7 @@ impl<'s> Left<'s> {
 /// The finding about the busiest processor, which is not at its limit.
 pub(crate) fn cpu_limit(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let session = log.session()?;
-    let Left::Processor(processor) = Left::of(log, session)? else {
+    let Left::Processor(processor) = Left::find(log, session)? else {
         return None;
     };
     let name = processor.name();
@@ -81,7 +81,7 @@ pub(crate) fn cpu_limit(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option
 /// The finding about the busiest link, which is not full.
 pub(crate) fn network_limited(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let session = log.session()?;
-    let Left::Link(port) = Left::of(log, session)? else {
+    let Left::Link(port) = Left::find(log, session)? else {
         return None;
     };
     let sentence = format!(
@@ -100,7 +100,7 @@ pub(crate) fn network_limited(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
 /// The finding that no resource is busy for long, so units wait for round trips or timers.
 pub(crate) fn serial_round_trips(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let session = log.session()?;
-    let Left::RoundTrips = Left::of(log, session)? else {
+    let Left::RoundTrips = Left::find(log, session)? else {
         return None;
     };
     let (works, links) = (

@@ -61,12 +61,12 @@ pub(crate) struct SessionAnalysis {
 
 impl SessionAnalysis {
     /// Analyses the events of a run; `None` if the plan has measurements, or too few units come back.
-    pub(crate) fn of(log: &FindingEventLog<'_>) -> Option<Self> {
+    pub(crate) fn from_log(log: &FindingEventLog<'_>) -> Option<Self> {
         let lifelines = log.input.lifelines;
         if !log.input.plan.measurements.is_empty() {
             return None;
         }
-        let units = UnitCounts::of(log)?;
+        let units = UnitCounts::from_log(log)?;
         let profiles = profiles(lifelines);
         let (inside, mut beyond) = limiting(&profiles, log);
         let mut servers: Vec<&str> = answering(&profiles)
@@ -94,7 +94,7 @@ impl SessionAnalysis {
             let hosts = beyond.map_or_else(Vec::new, |limit| limit.hosts);
             beyond = Some(LimitingStretch::beyond(share, hosts));
         }
-        let transport = TransportSeen::of(log, &servers);
+        let transport = TransportSeen::from_log(log, &servers);
         let resending = resending_share(log, servers.len(), units.span, transport.as_ref());
         Some(Self {
             profiles,
@@ -369,7 +369,7 @@ struct UnitCounts {
 
 impl UnitCounts {
     /// Counts the units of a run; `None` if it has none.
-    fn of(log: &FindingEventLog<'_>) -> Option<Self> {
+    fn from_log(log: &FindingEventLog<'_>) -> Option<Self> {
         let lifelines = log.input.lifelines;
         let lines = || lifelines.lines.iter().filter(|line| line.flow.is_none());
         let comes_back = |line: &Lifeline| {

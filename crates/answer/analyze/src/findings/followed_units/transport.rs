@@ -39,7 +39,7 @@ pub(crate) struct TransportSeen {
 
 impl TransportSeen {
     /// Sums up the events of connections between servers and other hosts; `None` if no monitor saw a server's connection.
-    pub(crate) fn of(log: &EventRows<'_>, servers: &[&str]) -> Option<Self> {
+    pub(crate) fn from_log(log: &EventRows<'_>, servers: &[&str]) -> Option<Self> {
         let mut seen = Self::default();
         let (mut sending_ns, mut reading_ns, mut unread_ns) = (0.0, 0.0, 0.0);
         let (mut window_ns, mut buffer_ns, mut stalled_ns) = (0.0, 0.0, 0.0);

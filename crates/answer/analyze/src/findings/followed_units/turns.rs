@@ -90,7 +90,7 @@ struct TimeByPlace<'s> {
 }
 
 impl<'s> TimeByPlace<'s> {
-    fn of(lifelines: &'s Lifelines, paths: &[&[LifelinePassage]]) -> Self {
+    fn from_lifelines(lifelines: &'s Lifelines, paths: &[&[LifelinePassage]]) -> Self {
         let host =
             |passage: &LifelinePassage| lifelines.points[passage.point as usize].host.as_str();
         let mut times = Self {
@@ -117,7 +117,10 @@ impl<'s> TimeByPlace<'s> {
 impl<'s> SerialTurns<'s> {
     /// Whether the units of a session are sent one after another, and where their time goes; `None` if something limits the session, or the
     /// busiest place takes nearly all of the time.
-    pub(crate) fn of(log: &'s FindingEventLog<'_>, session: &'s SessionAnalysis) -> Option<Self> {
+    pub(crate) fn from_log(
+        log: &'s FindingEventLog<'_>,
+        session: &'s SessionAnalysis,
+    ) -> Option<Self> {
         if session.is_pressed() {
             return None;
         }
@@ -131,7 +134,7 @@ impl<'s> SerialTurns<'s> {
         if units < LEAST_UNITS || share < ALWAYS {
             return None;
         }
-        let spent = TimeByPlace::of(lifelines, &alone);
+        let spent = TimeByPlace::from_lifelines(lifelines, &alone);
         let (host, ns) = spent.hosts.into_iter().max_by_key(|(_, ns)| *ns)?;
         let processor = session
             .busiest()
@@ -222,7 +225,7 @@ impl<'s> SerialTurns<'s> {
 /// The finding about units that are sent one after another.
 pub(crate) fn serial_round_trips(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let session = log.session()?;
-    let turns = SerialTurns::of(log, session)?;
+    let turns = SerialTurns::from_log(log, session)?;
     let sentence = format!(
         "{} units are sent one after another, each only after the previous one has arrived: {} {}",
         turns.units,

@@ -126,6 +126,6 @@ fn faster(name: &str, imp: &ImpSettings) -> Advice {
     };
     Advice {
         change: Some(change),
-        ..Advice::of(format!("a faster machine: `imp {name} {word}`"))
+        ..Advice::new(format!("a faster machine: `imp {name} {word}`"))
     }
 }

@@ -55,7 +55,7 @@ pub(crate) struct States {
 impl PartTimeShares {
     /// The shares of a part; `None` if it measures connections alone or its transport does not report states. `processors` is the share of
     /// the time of the busiest processor, `unread` that in which received data lay unread, `at_end` the part of it after all had arrived.
-    pub(crate) fn of(
+    pub(crate) fn from_measurement(
         measurement: &FindingMeasurement<'_>,
         part: &MeasuredPart<'_>,
         processors: f64,

@@ -58,9 +58,9 @@ impl<'c> FindingContext<'c> {
         self.measurement.network.is_some_and(Network::has_imps)
     }
 
-    pub(crate) fn of(measurement: FindingMeasurement<'c>) -> Self {
+    pub(crate) fn from_measurement(measurement: FindingMeasurement<'c>) -> Self {
         let all = endpoints::collect_receive_waits(&measurement);
-        let outages = OutageCosts::of(&measurement, &all);
+        let outages = OutageCosts::from_measurement(&measurement, &all);
         let waits = outages.other_waits.clone();
         let outside: Vec<_> = (0..measurement.plan.parts.len())
             .map(|part| endpoints::measure_outside_time(&measurement, part))
@@ -80,7 +80,7 @@ impl<'c> FindingContext<'c> {
                 [backlog.total_s, backlog.at_end_s].map(|time| time / part.basis_s())
             };
             let unread = backlogs.get(&part.index).map_or([0.0; 2], shares);
-            let reported = PartTimeShares::of(&measurement, part, cpu, unread);
+            let reported = PartTimeShares::from_measurement(&measurement, part, cpu, unread);
             let away_s: f64 = outside.get(part.index).map_or(0.0, |sides| {
                 sides.values().map(|outside| outside.total_s).sum()
             });
@@ -91,7 +91,7 @@ impl<'c> FindingContext<'c> {
         };
         let accounts: BTreeMap<usize, PartTimeShares> =
             measurement.parts.iter().filter_map(of).collect();
-        let mut losses = LossCost::of(
+        let mut losses = LossCost::from_measurement(
             &measurement,
             &waits,
             &outside,
@@ -99,7 +99,7 @@ impl<'c> FindingContext<'c> {
             cpu,
             outages.share,
         );
-        let needless_resends = NeedlessResends::of(&measurement);
+        let needless_resends = NeedlessResends::from_measurement(&measurement);
         if let Some(resends) = &needless_resends {
             losses.share *= 1.0 - resends.part();
             losses.confidence = losses.confidence.min(NeedlessResends::BESIDE_LOSSES);

@@ -76,7 +76,7 @@ pub(crate) fn hit_by_bytes(
     rows: &[u32],
     before_ns: u64,
 ) -> Vec<Option<u32>> {
-    let marks = ByteEventIndex::of(log, rows);
+    let marks = ByteEventIndex::from_log(log, rows);
     let error_ns = log.input.lifelines.clock_error_ns;
     let hit = |wait| marks.hit(wait, before_ns, error_ns);
     waits.iter().map(hit).collect()
@@ -169,7 +169,7 @@ struct ByteEventIndex {
 }
 
 impl ByteEventIndex {
-    fn of(log: &FindingEventLog<'_>, rows: &[u32]) -> Self {
+    fn from_log(log: &FindingEventLog<'_>, rows: &[u32]) -> Self {
         let mut by_stream: BTreeMap<i64, Vec<(FlowByteRange, u64, u32)>> = BTreeMap::new();
         let mut longest = 0;
         let (mut by_call, mut bare): (BTreeMap<_, Vec<_>>, BTreeMap<_, Vec<_>>) =

@@ -92,7 +92,7 @@ enum OperationActor {
 
 impl OperationActor {
     /// The side that emits the event, given the event's stream.
-    fn of(self, stream: i64) -> PairSide {
+    fn side_of_stream(self, stream: i64) -> PairSide {
         let sender = if stream_parts(stream).1 == EventStreamDirection::There {
             PairSide::Initiator
         } else {
@@ -160,8 +160,8 @@ fn walks(measurement: &FindingMeasurement<'_>) -> BTreeMap<(u32, bool), Vec<(u32
                 continue;
             };
             let flow = stream_parts(stream).0;
-            let side =
-                on_one_side(measurement, flow, log.host(row)).unwrap_or_else(|| who.of(stream));
+            let side = on_one_side(measurement, flow, log.host(row))
+                .unwrap_or_else(|| who.side_of_stream(stream));
             walks
                 .entry((flow, side == PairSide::Responder))
                 .or_default()

@@ -32,7 +32,7 @@ pub(crate) fn estimate_time_shares(
     let mut left = (1.0 - taken).clamp(0.0, 1.0);
     let mut sides = Vec::new();
     for side in [PairSide::Initiator, PairSide::Responder] {
-        let counts = KernelCounts::of(part, side);
+        let counts = KernelCounts::from_part(part, side);
         let mut take = |share: f64| {
             let share = share.clamp(0.0, left);
             left -= share;
@@ -79,7 +79,7 @@ struct KernelCounts {
 }
 
 impl KernelCounts {
-    fn of(part: &MeasuredPart<'_>, side: PairSide) -> Self {
+    fn from_part(part: &MeasuredPart<'_>, side: PairSide) -> Self {
         let runs = part.records.len() as u64 * u64::from(part.plan.replicas.max(1));
         let mut counts = Self {
             connections: part.set_up().1.max(runs),

@@ -49,7 +49,7 @@ pub(crate) struct LossLocation {
 impl LossCost {
     /// Computes the cost of losses. By index of the part, `outside` is the time of endpoints outside operations, and `accounts` how senders
     /// spent their time. `cpu` and `down` are the shares of the time that processors and outages explain.
-    pub(crate) fn of(
+    pub(crate) fn from_measurement(
         measurement: &FindingMeasurement<'_>,
         waits: &[ReceiveWait],
         outside: &[BTreeMap<PairSide, Outside>],

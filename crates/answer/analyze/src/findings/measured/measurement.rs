@@ -41,7 +41,7 @@ pub(crate) struct FindingMeasurement<'c> {
 
 impl<'c> FindingMeasurement<'c> {
     /// The measurement of that index in the plan; `None` if it has no counted run.
-    pub(crate) fn of(log: &'c FindingEventLog<'c>, index: usize) -> Option<Self> {
+    pub(crate) fn from_log(log: &'c FindingEventLog<'c>, index: usize) -> Option<Self> {
         let input = log.input;
         let plan = input.plan.measurements.get(index)?;
         let network = plan.across.as_ref();
@@ -81,7 +81,7 @@ impl<'c> FindingMeasurement<'c> {
         let run = Duration::from_seconds(measurement.span_s / to_f64(runs.max(1)));
         for at in 0..plan.parts.len() {
             let records: Vec<&RunRecord> = records().filter(|record| record.part == at).collect();
-            let part = MeasuredPart::of(network, plan, at, records);
+            let part = MeasuredPart::new(network, plan, at, records);
             measurement.cross(&part, run);
             if !part.plan.background && part.elapsed_s > 0.0 {
                 measurement.parts.push(part);

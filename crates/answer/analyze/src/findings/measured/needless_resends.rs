@@ -29,7 +29,7 @@ impl NeedlessResends {
 
     /// The needless retransmissions of a measurement; `None` if no link on its paths lets packets overtake one another, or there are fewer
     /// than [`LEAST`].
-    pub(crate) fn of(measurement: &FindingMeasurement<'_>) -> Option<Self> {
+    pub(crate) fn from_measurement(measurement: &FindingMeasurement<'_>) -> Option<Self> {
         let crossed = || {
             let ports = measurement.ports.iter().enumerate();
             ports.filter(|(_, port)| measurement.is_crossed(port))

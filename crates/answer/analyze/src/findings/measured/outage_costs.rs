@@ -33,7 +33,10 @@ pub(crate) struct OutageCosts {
 
 impl OutageCosts {
     /// Computes the costs of a measurement's outages from its waits.
-    pub(crate) fn of(measurement: &FindingMeasurement<'_>, waits: &[ReceiveWait]) -> Self {
+    pub(crate) fn from_measurement(
+        measurement: &FindingMeasurement<'_>,
+        waits: &[ReceiveWait],
+    ) -> Self {
         let mut costs = Self {
             other_waits: waits.to_vec(),
             seen: !waits.is_empty(),

@@ -62,7 +62,7 @@ pub(crate) struct SenderLimits {
 }
 
 impl<'c> MeasuredPart<'c> {
-    pub(crate) fn of(
+    pub(crate) fn new(
         network: Option<&Network>,
         measurement: &'c plan::Measurement,
         index: usize,
@@ -558,7 +558,7 @@ fn count_turns(records: &[&RunRecord], plan: &plan::MeasurementPart) -> u64 {
         .iter()
         .map(|record| record.initiator.received_units)
         .sum();
-    TurnCount::of(plan.procedure.timed(PairSide::Initiator)).scaled(received)
+    TurnCount::from_steps(plan.procedure.timed(PairSide::Initiator)).scaled(received)
 }
 
 /// Whether a part with calls also sends bulk data, and its calls take less than half of its time: such as a file transfer with a few

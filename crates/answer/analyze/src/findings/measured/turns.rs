@@ -14,7 +14,7 @@ const PASSES: u64 = 10_000;
 
 impl TurnCount {
     /// Counts the steps of one side.
-    pub(crate) fn of(steps: &[ProcedureStep]) -> Self {
+    pub(crate) fn from_steps(steps: &[ProcedureStep]) -> Self {
         let (mut count, mut has_sent) = (Self::default(), false);
         count.walk(steps, &mut has_sent);
         count
@@ -82,20 +82,20 @@ mod tests {
     #[test]
     fn each_answer_that_is_waited_for_is_a_turn() {
         assert_eq!(
-            TurnCount::of(&[repeat(vec![send(), wait()])]).scaled(50),
+            TurnCount::from_steps(&[repeat(vec![send(), wait()])]).scaled(50),
             50
         );
         let bursts = repeat(vec![
             ProcedureStep::Repeat(CountArgument::Times(8), vec![send()]),
             ProcedureStep::Repeat(CountArgument::Times(8), vec![wait()]),
         ]);
-        assert_eq!(TurnCount::of(&[bursts]).scaled(80), 10);
+        assert_eq!(TurnCount::from_steps(&[bursts]).scaled(80), 10);
     }
 
     #[test]
     fn what_goes_one_way_first_and_then_the_other_is_one_turn() {
         let steps = [repeat(vec![send()]), repeat(vec![wait()])];
-        assert!(TurnCount::of(&steps).scaled(50) <= 1);
-        assert_eq!(TurnCount::of(&[repeat(vec![wait()])]).scaled(50), 0);
+        assert!(TurnCount::from_steps(&steps).scaled(50) <= 1);
+        assert_eq!(TurnCount::from_steps(&[repeat(vec![wait()])]).scaled(50), 0);
     }
 }

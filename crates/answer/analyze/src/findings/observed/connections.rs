@@ -91,7 +91,7 @@ pub(crate) fn collect_captured(log: &FindingEventLog<'_>) -> Vec<(u32, CapturedC
         .collect();
     let events = log.input.events;
     let rows = |keyword: &str| log.rows(keyword).iter().map(|row| *row as usize);
-    let transfers = ConnectionTransfers::of(events, rows("TCP_TRANSFER"));
+    let transfers = ConnectionTransfers::from_events(events, rows("TCP_TRANSFER"));
     let all = rows("TCP_CONNECTION").map(|row| (row as u32, connection(events, row, &transfers)));
     all.filter(|(_, one)| !known_flows.contains(&one.flow))
         .collect()

@@ -83,7 +83,7 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
             "find out what disturbs the link, or add redundancy or retransmission",
         )
     } else if OF_QUEUES.iter().any(|begins| reason.starts_with(begins)) {
-        let load = PortLoad::of(log, *stream, place, &here.rows, fields);
+        let load = PortLoad::from_log(log, *stream, place, &here.rows, fields);
         (
             format!(
                 "the queue before {place} drops {of}: {reason}{}",
@@ -130,7 +130,7 @@ struct PortLoad {
 }
 
 impl PortLoad {
-    fn of(
+    fn from_log(
         log: &FindingEventLog<'_>,
         stream: i64,
         place: &str,

@@ -29,7 +29,7 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
     let transfers: Vec<&TracedRequest> = log.costs()?.requests.iter().filter(is_transfer).collect();
     let largest = transfers.iter().max_by_key(|request| request.bytes.0)?;
     let all: BTreeSet<i64> = transfers.iter().map(|request| request.unit).collect();
-    let slowest = Slowest::of(log, &RequestMessages::of(log, &all).of_length(LARGE))
+    let slowest = Slowest::from_log(log, &RequestMessages::from_log(log, &all).of_length(LARGE))
         .filter(Slowest::is_full)?;
     let bytes: u64 = transfers
         .iter()

@@ -61,7 +61,7 @@ pub struct GoodputInterval {
 /// The transfers of a run without measurements, the one with most data first.
 #[must_use]
 pub fn find_transfers(input: &AnalysisInput<'_>) -> Vec<ObservedTransfer> {
-    let log = FindingEventLog::of(input);
+    let log = FindingEventLog::from_input(input);
     if !is_observed(&log) {
         return Vec::new();
     }
@@ -72,7 +72,9 @@ pub fn find_transfers(input: &AnalysisInput<'_>) -> Vec<ObservedTransfer> {
         .filter_map(|(_, one)| {
             let sender = sender_of(&one)?;
             let limits = limits.get(&one.stream(sender));
-            Some(ObservedTransfer::of(&one, sender, &goodput, limits))
+            Some(ObservedTransfer::from_connection(
+                &one, sender, &goodput, limits,
+            ))
         })
         .collect();
     found.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.sender.cmp(&b.sender)));
@@ -98,7 +100,7 @@ fn collect_goodput<'e>(log: &FindingEventLog<'e>) -> GoodputRows<'e> {
 }
 
 impl ObservedTransfer {
-    fn of(
+    fn from_connection(
         one: &CapturedConnection,
         sender: usize,
         goodput: &GoodputRows<'_>,

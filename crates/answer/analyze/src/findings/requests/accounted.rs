@@ -67,11 +67,11 @@ pub struct AccountedTimes {
 /// Attributes the time of each request of a run whose times are known.
 #[must_use]
 pub fn account_requests(input: &AnalysisInput<'_>) -> Vec<AccountedRequest> {
-    let log = EventRows::of(input);
+    let log = EventRows::from_input(input);
     let mut all = requests(&log);
     part_overlaps(&mut all);
-    let accounts = RequestAccounts::of(&all, &log);
-    let roots = RequestRoots::of(&all);
+    let accounts = RequestAccounts::from_requests(&all, &log);
+    let roots = RequestRoots::from_requests(&all);
     let mut found = Vec::new();
     for request in all.iter().filter(|one| one.is_call || one.is_unopened) {
         let Some(times) = request.own_times.or(request.times) else {
@@ -141,13 +141,13 @@ pub fn spread_requests<'a>(
     let spread = |(ns, cause, mut times): (i128, &AccountedCause, Vec<i64>)| {
         Some(AccountedSpread {
             cause: cause.clone(),
-            ns: TimeSpread::of(&mut times)?,
+            ns: TimeSpread::from_values(&mut times)?,
             share: ns as f64 / all.max(1) as f64,
         })
     };
     Some(AccountedTimes {
         causes: causes.into_iter().filter_map(spread).collect(),
-        whole: TimeSpread::of(&mut totals)?,
+        whole: TimeSpread::from_values(&mut totals)?,
     })
 }
 

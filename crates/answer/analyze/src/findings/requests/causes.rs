@@ -134,7 +134,7 @@ pub(crate) fn healthy(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<F
         format!("{} > {}", client_name(one), server_name(one))
     });
     // Lost packets or records might have shown a cause.
-    let is_whole = LostEventCount::of(log).share() < LOST_LEAST;
+    let is_whole = LostEventCount::from_log(log).share() < LOST_LEAST;
     let is_of_server =
         |request: &TracedRequest| request.times.is_some_and(|times| times.is_of_server);
     let (confidence, sentence) = match is_whole {

@@ -16,7 +16,7 @@ pub(super) struct ConnectionHistory {
 }
 
 impl ConnectionHistory {
-    pub(super) fn of(all: &[TracedRequest]) -> Self {
+    pub(super) fn from_requests(all: &[TracedRequest]) -> Self {
         let mut by_flow: BTreeMap<u32, Vec<&TracedRequest>> = BTreeMap::new();
         for request in all {
             by_flow.entry(flow(request)).or_default().push(request);
@@ -113,7 +113,7 @@ mod tests {
             request(3, 20, 100_000, 2),
             request(4, 30, 100_000, 0),
         ];
-        let history = ConnectionHistory::of(&all);
+        let history = ConnectionHistory::from_requests(&all);
         let begins: Vec<bool> = all
             .iter()
             .map(|request| history.begins_slowly(request, true))
@@ -130,6 +130,8 @@ mod tests {
             times: Some(RequestTimes::default()),
             ..request(1, 0, 100_000, 0)
         };
-        assert!(!ConnectionHistory::of(std::slice::from_ref(&old)).begins_slowly(&old, true));
+        assert!(
+            !ConnectionHistory::from_requests(std::slice::from_ref(&old)).begins_slowly(&old, true)
+        );
     }
 }

@@ -48,16 +48,16 @@ pub(crate) struct RequestCosts {
 
 impl RequestCosts {
     /// Computes the costs of a trace's requests; `None` if it has none.
-    pub(crate) fn of(log: &EventRows<'_>) -> Option<Self> {
+    pub(crate) fn from_log(log: &EventRows<'_>) -> Option<Self> {
         let mut all = requests(log);
         let waits = part_overlaps(&mut all);
         if all.is_empty() {
             return None;
         }
-        let accounts = RequestAccounts::of(&all, log);
+        let accounts = RequestAccounts::from_requests(&all, log);
         let mut costs: BTreeMap<(RequestCause, String), RequestCauseCost> = BTreeMap::new();
         let mut further_trips: BTreeMap<String, RequestCauseCost> = BTreeMap::new();
-        let roots_of = RequestRoots::of(&all);
+        let roots_of = RequestRoots::from_requests(&all);
         let mut names = RequestNames::default();
         let (mut total_ns, mut roots) = (0, 0);
         for request in all.iter().filter(|request| roots_of.has(request)) {

@@ -28,7 +28,7 @@ pub(super) struct GivenUpRequests<'c> {
 }
 
 impl<'c> GivenUpRequests<'c> {
-    pub(super) fn of(log: &'c FindingEventLog<'_>) -> Option<Self> {
+    pub(super) fn from_log(log: &'c FindingEventLog<'_>) -> Option<Self> {
         let worst = find_worst_place(log, RequestCause::GivenUp, LEAST_NETWORK_NS)?;
         let requests = &worst.costs.requests;
         let of_place = |request: &&TracedRequest| {
@@ -115,6 +115,6 @@ fn two_digits(ns: f64) -> f64 {
 
 /// The programs between which calls exceed their deadlines, as a place, if the finding `unanswered_requests` reports that.
 pub(super) fn deadline_ends(log: &FindingEventLog<'_>) -> Option<String> {
-    let given_up = GivenUpRequests::of(log).filter(GivenUpRequests::exceeds_deadlines)?;
+    let given_up = GivenUpRequests::from_log(log).filter(GivenUpRequests::exceeds_deadlines)?;
     Some(given_up.worst.place.to_owned())
 }

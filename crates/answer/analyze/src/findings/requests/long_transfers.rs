@@ -19,7 +19,7 @@ struct LongTransfer {
 
 impl LongTransfer {
     /// The longer message of a request, of whose time the cause has `part_ns`; `None` if it is not long.
-    fn of(request: &TracedRequest, part_ns: i64) -> Option<Self> {
+    fn find(request: &TracedRequest, part_ns: i64) -> Option<Self> {
         let times = request.times?;
         let is_answer = request.bytes.1 >= request.bytes.0;
         let bytes = request.message_bytes(is_answer);
@@ -49,7 +49,7 @@ impl LongTransfer {
 pub(crate) struct LongTransfers(Vec<LongTransfer>);
 
 impl LongTransfers {
-    pub(crate) fn of(worst: &Worst<'_>) -> Self {
+    pub(crate) fn find_in(worst: &Worst<'_>) -> Self {
         let by_row: BTreeMap<u32, i64> = worst
             .cost
             .rows
@@ -59,7 +59,7 @@ impl LongTransfers {
         let requests = worst.costs.requests.iter();
         let transfers = requests.filter_map(|request| {
             let part_ns = by_row.get(&request.row)?;
-            LongTransfer::of(request, *part_ns)
+            LongTransfer::find(request, *part_ns)
         });
         Self(transfers.collect())
     }
@@ -105,7 +105,7 @@ mod tests {
             ..TracedRequest::default()
         };
         // Ten and twenty segments in a round trip each, then 20 Mbit/s.
-        let one = LongTransfer::of(&request, 400 * MS).unwrap();
+        let one = LongTransfer::find(&request, 400 * MS).unwrap();
         assert_eq!((one.bytes, one.ns / MS), (1_000_000, 410));
         let all = LongTransfers(vec![one]);
         assert!((all.rate_bit_s().unwrap() - 19.5e6).abs() < 1e5);
@@ -119,11 +119,11 @@ mod tests {
             times: Some(RequestTimes::default()),
             ..TracedRequest::default()
         };
-        assert!(LongTransfer::of(&request, MS).is_none());
+        assert!(LongTransfer::find(&request, MS).is_none());
         let long = TracedRequest {
             bytes: (1_000_000, 500),
             ..request
         };
-        assert!(LongTransfer::of(&long, MS).is_some() && LongTransfer::of(&long, 0).is_none());
+        assert!(LongTransfer::find(&long, MS).is_some() && LongTransfer::find(&long, 0).is_none());
     }
 }

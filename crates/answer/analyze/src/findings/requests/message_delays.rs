@@ -37,7 +37,7 @@ pub(super) struct MessageDelays {
 
 impl MessageDelays {
     /// Splits the time of a message that takes `leaves` ns to leave and `travels` ns to travel.
-    fn of(leaves: i64, travels: i64, net: RequestMessageNetwork) -> Self {
+    fn new(leaves: i64, travels: i64, net: RequestMessageNetwork) -> Self {
         // If the sender was not seen, all of the time looks like travelling.
         let mut sender_has = if net.is_sender_seen {
             leaves
@@ -67,7 +67,7 @@ impl MessageDelays {
 /// The delays of a request.
 pub(super) fn request_delays(request: &TracedRequest, times: RequestTimes) -> MessageDelays {
     let net = request.network;
-    MessageDelays::of(
+    MessageDelays::new(
         times.hold,
         times.there,
         RequestMessageNetwork {
@@ -84,7 +84,7 @@ pub(super) fn request_delays(request: &TracedRequest, times: RequestTimes) -> Me
 /// The delays of an answer.
 pub(super) fn answer_delays(request: &TracedRequest, times: RequestTimes) -> MessageDelays {
     let net = request.network;
-    MessageDelays::of(
+    MessageDelays::new(
         times.sending,
         times.back,
         RequestMessageNetwork {

@@ -74,9 +74,9 @@ type RequestKind = (String, String, String);
 /// first.
 #[must_use]
 pub fn find_named_requests(input: &AnalysisInput<'_>) -> Vec<NamedRequests> {
-    let log = EventRows::of(input);
+    let log = EventRows::from_input(input);
     let all = requests(&log);
-    named_requests(&all, &RequestAccounts::of(&all, &log))
+    named_requests(&all, &RequestAccounts::from_requests(&all, &log))
 }
 
 /// The time by who took it, ns.

@@ -80,7 +80,7 @@ pub(crate) struct Slowest {
 
 impl RequestMessages {
     /// The messages of requests with these units.
-    pub(crate) fn of(log: &FindingEventLog<'_>, units: &BTreeSet<i64>) -> Self {
+    pub(crate) fn from_log(log: &FindingEventLog<'_>, units: &BTreeSet<i64>) -> Self {
         let mut all = BTreeMap::new();
         for row in ["APP_CALL", "APP_REPLY"]
             .into_iter()
@@ -123,7 +123,7 @@ impl RequestMessages {
 
 impl ContendedQueue {
     /// The queue in which packets of these messages waited longest behind others; `None` if queues were not recorded.
-    pub(crate) fn of(log: &FindingEventLog<'_>, messages: &RequestMessages) -> Option<Self> {
+    pub(crate) fn from_log(log: &FindingEventLog<'_>, messages: &RequestMessages) -> Option<Self> {
         let fields = PacketEventFields::new()?;
         let number = |row: u32, field| log.input.events.number(row as usize, field).unwrap_or(0);
         let mut came: HashMap<(&str, i64), (u32, f64)> = HashMap::new();
@@ -153,7 +153,7 @@ impl ContendedQueue {
             .into_iter()
             .max_by(|a, b| a.1.waited_ns.total_cmp(&b.1.waited_ns))?;
         port.clone_into(&mut queue.port);
-        queue.before = QueuedBytesAhead::of(log, fields, port, &queue.rows);
+        queue.before = QueuedBytesAhead::from_log(log, fields, port, &queue.rows);
         Some(queue)
     }
 
@@ -174,7 +174,12 @@ impl ContendedQueue {
 
 impl QueuedBytesAhead {
     /// Replays the events of a port to find the bytes ahead of packets whose events are `came` (at most [`MOST_PACKETS`] of them).
-    fn of(log: &FindingEventLog<'_>, fields: PacketEventFields, port: &str, came: &[u32]) -> Self {
+    fn from_log(
+        log: &FindingEventLog<'_>,
+        fields: PacketEventFields,
+        port: &str,
+        came: &[u32],
+    ) -> Self {
         let number = |row: u32, field| log.input.events.number(row as usize, field);
         let came: BTreeSet<u32> = came.iter().copied().take(MOST_PACKETS).collect();
         // Of events at the same moment, departures and drops count before arrivals.
@@ -277,7 +282,7 @@ impl QueuedBytesAhead {
 
 impl Drops {
     /// The place and reason for which most packets of these messages were dropped; `None` if none was.
-    pub(crate) fn of(log: &FindingEventLog<'_>, messages: &RequestMessages) -> Option<Self> {
+    pub(crate) fn from_log(log: &FindingEventLog<'_>, messages: &RequestMessages) -> Option<Self> {
         let fields = PacketEventFields::new()?;
         let mut by_place: BTreeMap<(&str, &str), Vec<u32>> = BTreeMap::new();
         let mut all = 0;
@@ -293,7 +298,7 @@ impl Drops {
         let before = if on_the_link(reason) {
             QueuedBytesAhead::default()
         } else {
-            QueuedBytesAhead::of(log, fields, place, &rows)
+            QueuedBytesAhead::from_log(log, fields, place, &rows)
         };
         let (count, place, reason) = (rows.len() as u64, place.to_owned(), reason.to_owned());
         Some(Self {
@@ -345,7 +350,7 @@ impl Drops {
 
 impl Slowest {
     /// The slowest of the links that these messages crossed, of those whose rates are known.
-    pub(crate) fn of(log: &FindingEventLog<'_>, messages: &RequestMessages) -> Option<Self> {
+    pub(crate) fn from_log(log: &FindingEventLog<'_>, messages: &RequestMessages) -> Option<Self> {
         let fields = PacketEventFields::new()?;
         let mut rates: BTreeMap<&str, f64> = BTreeMap::new();
         for row in log.rows("PORT_SETUP") {

@@ -139,7 +139,7 @@ fn waited(
 
 impl<'r> RequestAccounts<'r> {
     /// Prepares the attribution for all requests of a log.
-    pub(crate) fn of(all: &'r [TracedRequest], log: &EventRows<'_>) -> Self {
+    pub(crate) fn from_requests(all: &'r [TracedRequest], log: &EventRows<'_>) -> Self {
         Self::on_network(all, measure_queue_waits(log), measure_path_rates(log))
     }
 
@@ -200,8 +200,8 @@ impl<'r> RequestAccounts<'r> {
             usual,
             trips,
             working,
-            history: ConnectionHistory::of(all),
-            shared: SharedConnections::of(all),
+            history: ConnectionHistory::from_requests(all),
+            shared: SharedConnections::from_requests(all),
         }
     }
 

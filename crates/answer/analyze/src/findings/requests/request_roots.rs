@@ -17,7 +17,7 @@ pub(super) struct RequestRoots<'r> {
 
 impl<'r> RequestRoots<'r> {
     /// Prepares the decision for all requests of a trace.
-    pub(super) fn of(all: &'r [TracedRequest]) -> Self {
+    pub(super) fn from_requests(all: &'r [TracedRequest]) -> Self {
         let has_caller = all
             .iter()
             .any(|request| is_attempt(request) && request.is_callers == Some(true));

@@ -235,7 +235,7 @@ impl Worst<'_> {
             .iter()
             .filter_map(|(_, row)| log.number(*row, "unit"))
             .collect();
-        RequestMessages::of(log, &units)
+        RequestMessages::from_log(log, &units)
     }
 
     /// Whether client and server are on one host.

@@ -13,14 +13,14 @@ fn waiting(held: Option<usize>) -> Finding {
             name: "GET /report",
             work: vec![(1, 8), (2, MS)],
             is_apart: true,
-            ..Planted::of(30 * number, &[("work", 25)])
+            ..Planted::new(30 * number, &[("work", 25)])
         };
         let page = Planted {
             name: "GET /page",
             work: vec![(1, 7), (4, 18 * MS), (2, MS)],
             holders: held.map_or_else(Vec::new, |field| vec![(1, 8), (field, 17 * MS)]),
             is_apart: true,
-            ..Planted::of(30 * number - 1, &[("work", 20)])
+            ..Planted::new(30 * number - 1, &[("work", 20)])
         };
         requests.extend([report, page]);
     }

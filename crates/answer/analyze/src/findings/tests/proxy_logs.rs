@@ -5,7 +5,7 @@ use super::*;
 
 #[test]
 fn a_proxy_whose_log_says_so_waits_for_the_servers_behind_it() {
-    let one = Planted::of(0, &[("there", 1), ("back", 1), ("work", 100)]);
+    let one = Planted::new(0, &[("there", 1), ("back", 1), ("work", 100)]);
     let sentence = |upstream_ms: i64| {
         let requests = ten(&one);
         let mut events = table(&requests);

@@ -14,7 +14,7 @@ fn long_answer(waits: &[(usize, i64)], socket_ms: i64) -> Planted {
     Planted {
         bytes: (100, 5_000_000),
         work: waits.map(|(field, ms)| (*field, ms * MS as i64)).collect(),
-        ..Planted::of(
+        ..Planted::new(
             0,
             &[("there", 1), ("work", 1), ("sending", SLOW_MS), ("back", 1)],
         )
@@ -60,7 +60,7 @@ fn beside(callers: Option<bool>, others: Option<bool>) -> Vec<Planted> {
     let call = Planted {
         is_callers: callers,
         is_apart: true,
-        ..Planted::of(0, &[("there", 1), ("work", 20), ("back", 1)])
+        ..Planted::new(0, &[("there", 1), ("work", 20), ("back", 1)])
     };
     let transfer = Planted {
         client: "x",
@@ -68,7 +68,7 @@ fn beside(callers: Option<bool>, others: Option<bool>) -> Vec<Planted> {
         bytes: (100, 50_000_000),
         is_callers: others,
         is_apart: true,
-        ..Planted::of(0, &[("there", 1), ("sending", 4000), ("back", 1)])
+        ..Planted::new(0, &[("there", 1), ("sending", 4000), ("back", 1)])
     };
     ten(&call).into_iter().chain(ten(&transfer)).collect()
 }
@@ -117,7 +117,7 @@ fn failures_beside_the_traced_program_are_said_all_the_same() {
 fn few_that_have_most_of_it_are_said_beside_the_mean() {
     let mut requests = ten(&Planted {
         is_apart: true,
-        ..Planted::of(0, &[("there", 1), ("work", 5), ("back", 1)])
+        ..Planted::new(0, &[("there", 1), ("work", 5), ("back", 1)])
     });
     requests.extend(requests.clone().into_iter().map(|one| Planted {
         end_ms: one.end_ms + 5000,
@@ -143,7 +143,7 @@ fn a_name_has_the_count_and_the_mean_of_all_its_requests() {
             };
             Planted {
                 name,
-                ..Planted::of(100 * number + 100, &[("work", work)])
+                ..Planted::new(100 * number + 100, &[("work", work)])
             }
         };
         (0..300).map(one).collect()
@@ -165,7 +165,7 @@ fn a_name_has_the_count_and_the_mean_of_all_its_requests() {
 #[test]
 fn what_was_not_captured_has_not_failed() {
     let given = |unknown| {
-        let mut requests = ten(&Planted::of(0, &[("there", 5), ("back", 5)]));
+        let mut requests = ten(&Planted::new(0, &[("there", 5), ("back", 5)]));
         requests[3].unknown = Some(unknown);
         let events = table(&requests);
         let given = Given {
@@ -195,7 +195,7 @@ fn windows_of_an_answer_are_no_time_of_the_server() {
     for (bytes, sending) in [(30_000, 20), (45_000, 40), (60_000, 40)] {
         let one = Planted {
             bytes: (100, bytes),
-            ..Planted::of(0, &[("there", 10), ("sending", sending), ("back", 10)])
+            ..Planted::new(0, &[("there", 10), ("sending", sending), ("back", 10)])
         };
         let all = found(&ten(&one)[..3]);
         assert!(
@@ -207,7 +207,7 @@ fn windows_of_an_answer_are_no_time_of_the_server() {
     let paused = Planted {
         bytes: (100, 30_000),
         network: vec![(12, 40 * MS as i64)],
-        ..Planted::of(0, &[("there", 1), ("sending", 41), ("back", 1)])
+        ..Planted::new(0, &[("there", 1), ("sending", 41), ("back", 1)])
     };
     assert_eq!(found(&ten(&paused))[0].kind, "server_takes");
 }
@@ -215,7 +215,7 @@ fn windows_of_an_answer_are_no_time_of_the_server() {
 #[test]
 fn questions_after_a_name_count_once_with_whom_waits_for_them() {
     let asks = |more: &[Planted]| {
-        let one = Planted::of(1400, &[("lookup", 360), ("there", 5), ("back", 5)]);
+        let one = Planted::new(1400, &[("lookup", 360), ("there", 5), ("back", 5)]);
         let all = found(&[&[one][..], more].concat());
         let takes = all[0].takes.clone().unwrap();
         (
@@ -228,7 +228,7 @@ fn questions_after_a_name_count_once_with_whom_waits_for_them() {
         protocol: "DNS",
         server: "dns",
         is_apart: true,
-        ..Planted::of(end_ms, &[("there", 60), ("back", 60)])
+        ..Planted::new(end_ms, &[("there", 60), ("back", 60)])
     };
     assert_eq!(asks(&[]), ("slow_lookup", 360.0, 370.0));
     // Three questions, of which two have no name.
@@ -244,7 +244,7 @@ fn short_waits_that_are_most_of_the_time_are_seen() {
     let with = |disk_us: i64| {
         found(&ten(&Planted {
             work: vec![(DISK, disk_us * 1000)],
-            ..Planted::of(0, &[("there", 0), ("work", 1), ("back", 0)])
+            ..Planted::new(0, &[("there", 0), ("work", 1), ("back", 0)])
         }))
     };
     let kinds = |disk_us| with(disk_us).iter().map(|one| one.kind).collect::<Vec<_>>();
@@ -257,7 +257,7 @@ fn short_waits_that_are_most_of_the_time_are_seen() {
     let locked = |lock_us: i64| {
         let all = found(&ten(&Planted {
             work: vec![(LOCK, lock_us * 1000)],
-            ..Planted::of(0, &[("there", 0), ("work", 1), ("back", 0)])
+            ..Planted::new(0, &[("there", 0), ("work", 1), ("back", 0)])
         }));
         all.iter().any(|one| one.kind == "server_lock")
     };
@@ -270,7 +270,7 @@ fn what_few_of_many_requests_have_may_be_chance() {
         let all: Vec<Planted> = (0..125)
             .map(|at| Planted {
                 end_ms: 1000 + 500 * at as u64,
-                ..Planted::of(
+                ..Planted::new(
                     0,
                     &[
                         ("there", 0),
@@ -292,7 +292,7 @@ fn what_few_of_many_requests_have_may_be_chance() {
 fn what_most_of_a_cause_is_of_is_named_and_mixed_requests_are_not() {
     let of = |name: &'static str, work| Planted {
         name,
-        ..Planted::of(0, &[("there", 1), ("work", work), ("back", 1)])
+        ..Planted::new(0, &[("there", 1), ("work", work), ("back", 1)])
     };
     let sentence = |one: Planted, other: Planted| {
         let others = ten(&other).into_iter().map(|one| Planted {
@@ -315,9 +315,9 @@ fn a_stream_of_events_is_no_slow_answer() {
         stream_parts: parts,
         bytes: (100, 5_000_000),
         network: vec![(12, paused_ms * MS as i64)],
-        ..Planted::of(30_000, &[("there", 10), ("sending", 20_000), ("back", 10)])
+        ..Planted::new(30_000, &[("there", 10), ("sending", 20_000), ("back", 10)])
     };
-    let call = Planted::of(40_000, &[("there", 10), ("work", 30), ("back", 10)]);
+    let call = Planted::new(40_000, &[("there", 10), ("work", 30), ("back", 10)]);
     let kinds = |one: Planted| {
         let all = found(&[one, call.clone()]);
         (
@@ -335,7 +335,7 @@ fn a_stream_of_events_is_no_slow_answer() {
 fn a_long_answer_seen_at_its_client_alone_is_limited_by_a_rate() {
     let download = |bytes, back| Planted {
         bytes: (100, bytes),
-        ..Planted::of(9_000, &[("work", 4), ("back", back)])
+        ..Planted::new(9_000, &[("work", 4), ("back", back)])
     };
     let (kind, takes) = {
         let all = found(&[download(3_000_000, 5_000)]);
@@ -359,7 +359,7 @@ fn a_client_that_reads_slowly_takes_the_whole_wait() {
                 .iter()
                 .map(|(field, ms)| (*field, ms * MS as i64))
                 .collect(),
-            ..Planted::of(9_000, &[("sending", 4_912), ("client_unread", 1)])
+            ..Planted::new(9_000, &[("sending", 4_912), ("client_unread", 1)])
         }])
     };
     let all = download(&network);
@@ -376,7 +376,7 @@ fn a_client_that_reads_slowly_takes_the_whole_wait() {
 fn beside_a_transfer(bytes: u64) -> Vec<Finding> {
     let calls = ten(&Planted {
         is_apart: true,
-        ..Planted::of(0, &[("there", 1), ("work", 100), ("back", 1)])
+        ..Planted::new(0, &[("there", 1), ("work", 100), ("back", 1)])
     });
     let mut events = table(&calls);
     let end_ns = 13_000 * MS;

@@ -39,11 +39,11 @@ fn proxied(child: &Planted, parent: &Planted) -> (Vec<Planted>, Vec<u16>) {
         let end_ms = 1_000 + 100 * at;
         let front = match at < 3 {
             true => parent.clone(),
-            false => Planted::of(0, &[("there", 0), ("work", 2), ("back", 0)]),
+            false => Planted::new(0, &[("there", 0), ("work", 2), ("back", 0)]),
         };
         let back = match at < 3 {
             true => child.clone(),
-            false => Planted::of(0, &[("there", 0), ("work", 1), ("back", 0)]),
+            false => Planted::new(0, &[("there", 0), ("work", 1), ("back", 0)]),
         };
         let unit = unit_ids::unit(requests.len() as u32 + 1, 0);
         requests.push(Planted {
@@ -69,7 +69,7 @@ fn proxied(child: &Planted, parent: &Planted) -> (Vec<Planted>, Vec<u16>) {
 fn bad_gateway() -> Planted {
     Planted {
         status: "502",
-        ..Planted::of(0, &[("there", 0), ("work", 2), ("back", 0)])
+        ..Planted::new(0, &[("there", 0), ("work", 2), ("back", 0)])
     }
 }
 
@@ -86,7 +86,7 @@ fn a_reset_of_the_back_end_is_the_cause_of_the_proxys_502() {
         unknown: Some("the server reset its connection"),
         gave_up: true,
         bytes: (100, 0),
-        ..Planted::of(0, &[("there", 0), ("work", 1)])
+        ..Planted::new(0, &[("there", 0), ("work", 1)])
     };
     let (requests, ports) = proxied(&reset, &bad_gateway());
     let found = found_at(&requests, &ports);
@@ -103,7 +103,7 @@ fn a_reset_of_the_back_end_is_the_cause_of_the_proxys_502() {
 fn an_answer_that_is_passed_on_is_of_who_gave_it() {
     let error = Planted {
         status: "500",
-        ..Planted::of(0, &[("there", 0), ("work", 1), ("back", 0)])
+        ..Planted::new(0, &[("there", 0), ("work", 1), ("back", 0)])
     };
     let (requests, ports) = proxied(&error, &bad_gateway());
     let found = found_at(&requests, &ports);
@@ -134,7 +134,7 @@ fn nothing_that_listens_is_named_by_its_port_and_who_tried() {
         unknown: Some("its connection was refused"),
         gave_up: true,
         bytes: (0, 0),
-        ..Planted::of(0, &[("work", 0)])
+        ..Planted::new(0, &[("work", 0)])
     };
     let (requests, ports) = proxied(&refused, &bad_gateway());
     // Only the requests that are refused go to that port.
@@ -163,7 +163,7 @@ fn deadlines_are_one_failure_whoever_sees_them_first() {
         gave_up: unknown.is_some(),
         bytes: (49, if unknown.is_some() { 0 } else { 100 }),
         programs: Some(("client", "server")),
-        ..Planted::of(0, &[("there", 0), ("work", ms), ("back", 0)])
+        ..Planted::new(0, &[("there", 0), ("work", ms), ("back", 0)])
     };
     let mut requests = Vec::new();
     let mut end_ms = 1_000;
@@ -194,12 +194,12 @@ fn deadlines_are_one_failure_whoever_sees_them_first() {
 
 #[test]
 fn a_lookup_names_the_name_server_and_the_network_to_it() {
-    let page = Planted::of(1_400, &[("lookup", 182), ("there", 1), ("back", 1)]);
+    let page = Planted::new(1_400, &[("lookup", 182), ("there", 1), ("back", 1)]);
     let question = |parts: &[(&'static str, i64)]| Planted {
         protocol: "DNS",
         server: "dns",
         programs: Some(("curl", "")),
-        ..Planted::of(1_398, parts)
+        ..Planted::new(1_398, parts)
     };
     let sentence =
         |parts: &[(&'static str, i64)]| found(&[page.clone(), question(parts)])[0].sentence.clone();
@@ -216,7 +216,7 @@ fn a_lookup_names_the_name_server_and_the_network_to_it() {
 fn a_server_of_this_machine_that_was_not_traced_is_named_by_its_process() {
     let call = Planted {
         is_callers: Some(true),
-        ..Planted::of(0, &[("there", 1), ("work", 50), ("back", 1)])
+        ..Planted::new(0, &[("there", 1), ("work", 50), ("back", 1)])
     };
     let untraced = found(&ten(&call));
     assert_eq!(untraced[0].kind, "server_takes");
@@ -238,7 +238,7 @@ fn whose_connection_was_not_accepted_waits_for_the_program_of_its_port() {
         unknown: Some("nothing answered it"),
         gave_up: true,
         programs: Some(("curl", server)),
-        ..Planted::of(end_ms, &[("there", 1), ("work", 499)])
+        ..Planted::new(end_ms, &[("there", 1), ("work", 499)])
     };
     let requests = [
         given_up(1500, "httpd"),
@@ -263,7 +263,7 @@ fn a_client_that_ends_a_handshake_is_named() {
         name: "handshake",
         status,
         programs: Some(("curl", "openssl")),
-        ..Planted::of(0, &[("there", 1), ("work", 1)])
+        ..Planted::new(0, &[("there", 1), ("work", 1)])
     };
     let by_client = found(&ten(&handshake("client alert 48")));
     assert_eq!(by_client[0].kind, "failed_requests", "{by_client:?}");
@@ -281,7 +281,7 @@ fn a_client_that_ends_a_handshake_is_named() {
 fn programs_that_end_come_first() {
     let reset = Planted {
         unknown: Some("the server reset its connection"),
-        ..Planted::of(0, &[])
+        ..Planted::new(0, &[])
     };
     let with = |ends: &[(&str, Option<i64>, Option<i64>, i64)]| {
         let mut events = table(&ten(&reset));
@@ -325,7 +325,7 @@ fn requests_that_nobody_read_are_not_worth_waiting_for() {
         client: "here",
         server,
         programs: Some(("curl", "")),
-        ..Planted::of(0, &[("there", 0), ("work", 499)])
+        ..Planted::new(0, &[("there", 0), ("work", 499)])
     };
     let advice = |server| {
         let mut events = table(&ten(&given_up(server)));

@@ -95,7 +95,7 @@ proptest! {
             work: ns(&work),
             bytes: (100, bytes),
             rounds,
-            ..Planted::of(0, &parts)
+            ..Planted::new(0, &parts)
         };
         let given = given(&[Planted { end_ms: 9000, ..one.clone() }, Planted { end_ms: 20_000, ..one }]);
         assert_possible(&accounts(&given));

@@ -52,7 +52,7 @@ pub(super) struct Planted {
 }
 
 impl Planted {
-    pub(super) fn of(end_ms: u64, parts: &[(&'static str, i64)]) -> Self {
+    pub(super) fn new(end_ms: u64, parts: &[(&'static str, i64)]) -> Self {
         let parts = parts.to_vec();
         let bytes = (100, 500);
         Self {
@@ -184,7 +184,7 @@ pub(super) fn ten(one: &Planted) -> Vec<Planted> {
 /// Causes, each planted alone, and the kind of finding that names it.
 pub(super) fn planted_causes() -> Vec<(Planted, &'static str)> {
     let network = [("there", 1), ("back", 1)];
-    let with = |more: &[(&'static str, i64)]| Planted::of(0, &[&network[..], more].concat());
+    let with = |more: &[(&'static str, i64)]| Planted::new(0, &[&network[..], more].concat());
     let work = |field: usize| Planted {
         work: vec![(field, 20 * MS as i64)],
         ..with(&[("work", 20)])
@@ -255,7 +255,7 @@ fn each_cause_is_named_first() {
 
 #[test]
 fn of_healthy_requests_nothing_is_alleged() {
-    let found = found(&ten(&Planted::of(
+    let found = found(&ten(&Planted::new(
         0,
         &[("there", 5), ("work", 0), ("back", 5)],
     )));
@@ -272,7 +272,7 @@ fn of_healthy_requests_nothing_is_alleged() {
 
 #[test]
 fn set_up_is_no_network_in_words_as_it_is_none_in_the_table() {
-    let one = Planted::of(0, &[("handshake", 9), ("there", 1), ("back", 2)]);
+    let one = Planted::new(0, &[("handshake", 9), ("there", 1), ("back", 2)]);
     let found = found(&ten(&one)[..1]);
     assert_eq!(found[0].kind, "healthy");
     let sentence = &found[0].sentence;
@@ -287,7 +287,7 @@ fn requests_that_wait_while_the_server_works_on_others_are_queued() {
     // Four come at once, each takes 20 ms, one after the other.
     let one = |at: i64| Planted {
         is_apart: true,
-        ..Planted::of(
+        ..Planted::new(
             1000 + 20 * (at as u64 + 1),
             &[("there", 1), ("unread", 20 * at), ("work", 19), ("back", 0)],
         )
@@ -304,7 +304,7 @@ fn requests_that_wait_while_the_server_works_on_others_are_queued() {
 
 #[test]
 fn a_wait_beyond_the_quickest_is_the_networks() {
-    let mut requests = ten(&Planted::of(0, &[("there", 40), ("back", 1)]));
+    let mut requests = ten(&Planted::new(0, &[("there", 40), ("back", 1)]));
     requests[3].parts = vec![("there", 1), ("back", 1)];
     assert_eq!(first(&requests).0, "request_queue");
 }
@@ -314,7 +314,7 @@ pub(super) fn chain_of_five() -> Vec<Planted> {
     let outer = Planted {
         end_ms: 1060,
         work: vec![(2, 5 * MS as i64)],
-        ..Planted::of(0, &[("there", 2), ("work", 56), ("back", 2)])
+        ..Planted::new(0, &[("there", 2), ("work", 56), ("back", 2)])
     };
     let inner = |at: u64| Planted {
         protocol: "RESP",
@@ -323,7 +323,7 @@ pub(super) fn chain_of_five() -> Vec<Planted> {
         end_ms: 1014 + 10 * at,
         parent: Some(0),
         is_apart: true,
-        ..Planted::of(0, &[("there", 5), ("back", 5)])
+        ..Planted::new(0, &[("there", 5), ("back", 5)])
     };
     [outer].into_iter().chain((0..5).map(inner)).collect()
 }
@@ -347,7 +347,7 @@ fn what_a_server_asks_others_is_their_time() {
 
 #[test]
 fn requests_without_an_answer_are_counted() {
-    let mut requests = ten(&Planted::of(0, &[("there", 5), ("back", 5)]));
+    let mut requests = ten(&Planted::new(0, &[("there", 5), ("back", 5)]));
     requests[0].unknown = Some("nothing answered it");
     requests[1].unknown = Some("nothing answered it");
     assert_eq!(
@@ -366,10 +366,10 @@ fn what_was_under_way_when_the_trace_ended_did_not_fail_unless_it_hung() {
     let under_way = |since_ms: u64, bytes: i64| Planted {
         unknown: Some("it was under way when the trace ended"),
         bytes: (100, bytes),
-        ..Planted::of(since_ms, &[])
+        ..Planted::new(since_ms, &[])
     };
     let with = |one: Planted| {
-        let quick = ten(&Planted::of(0, &[("there", 5), ("back", 5)]));
+        let quick = ten(&Planted::new(0, &[("there", 5), ("back", 5)]));
         let last_ms = quick[9].end_ms;
         let more = (0..3).map(|_| Planted {
             end_ms: last_ms - one.end_ms,
@@ -383,7 +383,7 @@ fn what_was_under_way_when_the_trace_ended_did_not_fail_unless_it_hung() {
     }
     let hung: Vec<Planted> = [
         under_way(1, 0),
-        Planted::of(9_000, &[("there", 5), ("back", 5)]),
+        Planted::new(9_000, &[("there", 5), ("back", 5)]),
     ]
     .into();
     let found = found(&hung);
@@ -396,12 +396,12 @@ fn requests_that_are_given_up_are_waits() {
         bytes: (100, 0),
         unknown: Some("nothing answered it"),
         gave_up: true,
-        ..Planted::of(end_ms, &[("there", 1), ("work", 499)])
+        ..Planted::new(end_ms, &[("there", 1), ("work", 499)])
     };
     let requests = [
         given_up(1500),
         given_up(2000),
-        Planted::of(2200, &[("there", 1), ("work", 198), ("back", 1)]),
+        Planted::new(2200, &[("there", 1), ("work", 198), ("back", 1)]),
     ];
     let found = found(&requests);
     assert_eq!(found[0].kind, "unanswered_requests");
@@ -428,9 +428,9 @@ fn an_answer_that_is_cut_off_is_not_given_up() {
         unknown: Some("the connection ended in the middle of it"),
         gave_up: true,
         bytes: (100, 5_000_000),
-        ..Planted::of(9000, &[("there", 1), ("sending", 5000), ("back", 1)])
+        ..Planted::new(9000, &[("there", 1), ("sending", 5000), ("back", 1)])
     };
-    let found = found(&[cut, Planted::of(100, &[("there", 1), ("back", 1)])]);
+    let found = found(&[cut, Planted::new(100, &[("there", 1), ("back", 1)])]);
     assert!(
         found.iter().all(|one| one.kind != "unanswered_requests"),
         "{found:?}"
@@ -441,7 +441,7 @@ fn an_answer_that_is_cut_off_is_not_given_up() {
 fn a_client_that_waits_after_failures_backs_off() {
     let quick = |end_ms, status| Planted {
         status,
-        ..Planted::of(end_ms, &[("there", 5), ("back", 5)])
+        ..Planted::new(end_ms, &[("there", 5), ("back", 5)])
     };
     let requests = [quick(1000, "503"), quick(1110, "503"), quick(1320, "200")];
     let found = found(&requests);
@@ -477,7 +477,7 @@ fn a_client_that_waits_after_failures_backs_off() {
 fn costs_add_up_and_say_what_would_be_left() {
     let found = found(&ten(&Planted {
         work: vec![(2, 30 * MS as i64)],
-        ..Planted::of(0, &[("there", 5), ("work", 30), ("back", 5)])
+        ..Planted::new(0, &[("there", 5), ("work", 30), ("back", 5)])
     }));
     assert!((found[0].share - 0.75).abs() < 1e-9, "{found:?}");
     assert!(
@@ -496,7 +496,7 @@ fn statement(trips: i64) -> Planted {
         name: "SELECT a FROM t WHERE b = ?",
         status: "SELECT 1",
         rounds: trips,
-        ..Planted::of(0, &[("there", 5 * trips), ("back", 5 * trips)])
+        ..Planted::new(0, &[("there", 5 * trips), ("back", 5 * trips)])
     }
 }
 
@@ -582,7 +582,7 @@ fn errors_of_databases_and_caches_are_failures() {
         let mut requests = ten(&Planted {
             protocol,
             status: "OK",
-            ..Planted::of(0, &[("work", 50)])
+            ..Planted::new(0, &[("work", 50)])
         });
         requests[2..5]
             .iter_mut()
@@ -601,7 +601,7 @@ fn errors_of_databases_and_caches_are_failures() {
     let nil = ten(&Planted {
         protocol: "RESP",
         status: "nil",
-        ..Planted::of(0, &[("work", 50)])
+        ..Planted::new(0, &[("work", 50)])
     });
     assert!(found(&nil).iter().all(|one| one.kind != "failed_requests"));
 }
@@ -613,7 +613,7 @@ fn pipeline(first_ms: i64) -> Vec<Planted> {
         protocol: "RESP",
         status: "OK",
         name,
-        ..Planted::of(end, &[("work", (end - begin) as i64)])
+        ..Planted::new(end, &[("work", (end - begin) as i64)])
     };
     let first = 1000 + first_ms.unsigned_abs();
     let mut all = vec![one("KEYS", 1000, first)];
@@ -683,7 +683,7 @@ fn a_broker_is_not_blamed_for_who_answers() {
         status: "message",
         // Its threads sleep between messages.
         work: vec![(6, 50 * MS as i64)],
-        ..Planted::of(0, &[("there", 1), ("work", 50), ("back", 1)])
+        ..Planted::new(0, &[("there", 1), ("work", 50), ("back", 1)])
     };
     let found = found(&ten(&one));
     assert_eq!(found[0].kind, "responder_takes");

@@ -34,7 +34,7 @@ fn a_list_goes_to_the_servers_that_have_its_blocks() {
     assert_eq!(numbers(2), [(1, 1, 1)]);
     let missing = to(&actions, CLIENT);
     assert!(
-        matches!(missing[..], [Message::Missing(missing)] if missing.blocks == [9] && Why::of(missing.why) == Why::NoBlock)
+        matches!(missing[..], [Message::Missing(missing)] if missing.blocks == [9] && Why::from_number(missing.why) == Why::NoBlock)
     );
 }
 
@@ -134,7 +134,7 @@ fn without_replicas_the_blocks_of_a_dead_server_are_named() {
     let actions = master.handle(at(9), CLIENT, wants(id, &[0, 1, 2, 3]));
     assert!(
         matches!(to(&actions, CLIENT)[..], [Message::Missing(missing)]
-        if missing.blocks == [0, 2] && Why::of(missing.why) == Why::NoServer)
+        if missing.blocks == [0, 2] && Why::from_number(missing.why) == Why::NoServer)
     );
 }
 
@@ -143,7 +143,9 @@ fn blocks_of_sets_that_are_not_open_are_missing() {
     let mut master = master(1 << 30);
     load(&mut master, set(4, 1));
     let missing = |actions: &Actions| match to(actions, CLIENT)[..] {
-        [Message::Missing(missing)] => Some((Why::of(missing.why), missing.blocks.clone())),
+        [Message::Missing(missing)] => {
+            Some((Why::from_number(missing.why), missing.blocks.clone()))
+        }
         _ => None,
     };
     let early = master.handle(at(9), CLIENT, wants(1, &[0, 3]));

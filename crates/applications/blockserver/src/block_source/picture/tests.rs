@@ -72,7 +72,7 @@ fn tiff_comes_strip_by_strip() {
         .write_image::<colortype::RGB8>(SIZE.0, SIZE.1, &pixels())
         .unwrap();
     assert_eq!(
-        PictureFormat::of(bytes.get_ref()),
+        PictureFormat::recognise(bytes.get_ref()),
         Some(PictureFormat::Tiff)
     );
     is_right(&tiles_of(PictureFormat::Tiff, bytes.get_ref()).unwrap());
@@ -109,16 +109,16 @@ fn what_is_cut_short_is_an_error() {
 
 #[test]
 fn forms_are_recognised_by_their_first_bytes() {
-    assert_eq!(PictureFormat::of(&png()), Some(PictureFormat::Png));
+    assert_eq!(PictureFormat::recognise(&png()), Some(PictureFormat::Png));
     assert_eq!(
-        PictureFormat::of(b"\xff\xd8\xff\xe0"),
+        PictureFormat::recognise(b"\xff\xd8\xff\xe0"),
         Some(PictureFormat::Jpeg)
     );
     assert_eq!(
         (
-            PictureFormat::of(b"II+\0"),
-            PictureFormat::of(b""),
-            PictureFormat::of(b"II")
+            PictureFormat::recognise(b"II+\0"),
+            PictureFormat::recognise(b""),
+            PictureFormat::recognise(b"II")
         ),
         (Some(PictureFormat::Tiff), None, None)
     );

@@ -18,7 +18,7 @@ pub(crate) fn cut(file: File) -> Made {
     let mut decoder = decoder.with_limits(limits);
     let (width, height) = decoder.dimensions().map_err(unreadable)?;
     let about = tile_cutter::describe_pyramid(width, height)?;
-    let colours = Colours::of(&mut decoder)?;
+    let colours = Colours::from_decoder(&mut decoder)?;
     let (chunk_width, chunk_height) = decoder.chunk_dimensions();
     if chunk_width == 0 || chunk_height == 0 {
         return Err(unreadable("its strips have no rows"));
@@ -70,7 +70,7 @@ enum Colours {
 }
 
 impl Colours {
-    fn of(decoder: &mut Decoder<BufReader<File>>) -> Result<Self> {
+    fn from_decoder(decoder: &mut Decoder<BufReader<File>>) -> Result<Self> {
         let colours = decoder.colortype().map_err(unreadable)?;
         let planes = decoder
             .find_tag_unsigned::<u16>(Tag::PlanarConfiguration)

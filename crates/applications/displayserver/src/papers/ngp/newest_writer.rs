@@ -56,7 +56,7 @@ pub(super) struct NgpNewestWriter(Arc<NgpNewestQueue>);
 
 impl NgpNewestWriter {
     /// A writer for a connection; `sends` encodes requests and writes the frames.
-    pub(super) fn of(
+    pub(super) fn start(
         sends: impl Fn(&mut dyn FnMut(&mut Near)) -> io::Result<()> + Send + 'static,
     ) -> Self {
         let queue = Arc::new(NgpNewestQueue::default());

@@ -29,7 +29,7 @@ const fn prefix(changes: NgpChangeDelivery) -> &'static str {
 pub(crate) fn parse(text: &str) -> Option<ParsedAddress> {
     let of = |changes| Some((changes, text.strip_prefix(prefix(changes))?));
     let (changes, rest) = of(NgpChangeDelivery::Every).or_else(|| of(NgpChangeDelivery::Newest))?;
-    let below = DisplayAddress::of(rest)
+    let below = DisplayAddress::parse(rest)
         .ok()
         .filter(|below| below.carriage() == DisplayCarriage::Bytes);
     Some(below.map(|below| DisplayAddress::Ngp(Box::new(below), NgpSentDefinitions::new(), changes)).ok_or_else(|| {

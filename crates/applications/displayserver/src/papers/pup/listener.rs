@@ -141,7 +141,7 @@ impl PupConnectionTable {
         if !known.is_there && packet.kind != PupPacketKind::Abort {
             known.is_there = true;
             if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) =
-                self.to.try_send(Pup::of(Arc::clone(&known.shared), false))
+                self.to.try_send(Pup::new(Arc::clone(&known.shared), false))
             {
                 known
                     .shared

@@ -49,10 +49,10 @@ pub(crate) fn parse(text: &str) -> Option<ParsedAddress> {
 /// Parses `HOST:PORT/ADDRESS`.
 fn through(text: &str) -> Option<DisplayAddress> {
     let (server, to) = text.split_once('/')?;
-    let Ok(DisplayAddress::Tcp(server)) = DisplayAddress::of(server) else {
+    let Ok(DisplayAddress::Tcp(server)) = DisplayAddress::parse(server) else {
         return None;
     };
-    let to = DisplayAddress::of(to).ok();
+    let to = DisplayAddress::parse(to).ok();
     let to = to.filter(|to| to.scheme().is_behind_server())?;
     let secret = DisplayAddressSecret::default();
     Some(DisplayAddress::Vio(secret, server, Box::new(to)))

@@ -14,7 +14,7 @@ pub(super) enum BlocksReplayMode {
 }
 
 impl BlocksReplayMode {
-    pub(super) const fn of(flags: &Replay) -> Self {
+    pub(super) const fn from_flags(flags: &Replay) -> Self {
         match (&flags.across, flags.world) {
             (None, _) => Self::Live,
             (Some(_), NetworkWorld::Emulated) => Self::Emulated,

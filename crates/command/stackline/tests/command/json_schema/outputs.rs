@@ -29,7 +29,7 @@ impl Outputs {
     }
 
     /// What a command prints, whether it succeeds or not.
-    pub(super) fn of(&mut self, name: &str, place: &Place, words: &[&str]) {
+    pub(super) fn collect(&mut self, name: &str, place: &Place, words: &[&str]) {
         let done = place.stackline(words);
         let output = serde_json::from_str(&done.out)
             .unwrap_or_else(|error| panic!("{words:?}: {error}\n{}{}", done.out, done.err));

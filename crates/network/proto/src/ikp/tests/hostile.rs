@@ -30,8 +30,9 @@ fn header() -> impl Strategy<Value = BlastHeader> {
     let start = prop_oneof![
         (0_u64..6000).prop_map(|at| 1 << 32 | at),
         0_u64..6000,
-        Just(IkpOptions::v().fitted())
-            .prop_map(|options| crate::ikp::options::ClientParameters::of(&options).pack()),
+        Just(IkpOptions::v().fitted()).prop_map(|options| {
+            crate::ikp::options::ClientParameters::from_options(&options).pack()
+        }),
         any::<u64>()
     ];
     let index = prop_oneof![0_u16..8, Just(32), any::<u16>()];

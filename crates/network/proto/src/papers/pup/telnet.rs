@@ -37,7 +37,7 @@ impl PupTelnetMark {
 
     /// The mark with that byte; `None` if it is unknown.
     #[must_use]
-    pub fn of(code: u8) -> Option<Self> {
+    pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|mark| mark.code() == code)
     }
 

@@ -75,7 +75,7 @@ pub(super) struct Method<'b> {
 }
 
 impl<'b> Method<'b> {
-    pub(super) fn of(mut fields: RecordFieldReader<'b>) -> Option<Self> {
+    pub(super) fn read(mut fields: RecordFieldReader<'b>) -> Option<Self> {
         let id = (fields.number(2)?, fields.number(2)?);
         Some(Self {
             id,

@@ -163,7 +163,7 @@ struct KafkaBeginning<'b> {
 
 impl KafkaRequest {
     /// Reads the head of a request.
-    pub(super) fn of(held: &[u8]) -> Option<Self> {
+    pub(super) fn read(held: &[u8]) -> Option<Self> {
         let mut fields = RecordFieldReader(held.get(4..)?);
         let (key, version, number) = (fields.number(2)?, fields.number(2)?, fields.number(4)?);
         let api = api(key)?;

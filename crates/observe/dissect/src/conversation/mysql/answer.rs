@@ -71,7 +71,7 @@ const LONGEST_EOF: u64 = 8;
 
 impl ExpectedMysqlPacket {
     /// The first packet of the response to a command.
-    pub(super) const fn of(command: u8) -> Self {
+    pub(super) const fn from_command(command: u8) -> Self {
         match command {
             // COM_QUERY, COM_PROCESS_INFO, COM_STMT_EXECUTE, and MariaDB's bulk execution.
             0x03 | 0x0a | 0x17 | 0xfa => Self::First,

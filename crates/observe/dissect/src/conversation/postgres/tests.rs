@@ -554,8 +554,8 @@ fn texts_of_statements_are_bounded() {
         at += message.len() as u64;
     }
     assert!(postgres.texts.len() <= 512);
-    assert_eq!(postgres.texts.of(b"s7").kept(), "SELECT");
-    assert_eq!(postgres.texts.of(b"s1999").kept(), "statement s1999");
+    assert_eq!(postgres.texts.name_of(b"s7").kept(), "SELECT");
+    assert_eq!(postgres.texts.name_of(b"s1999").kept(), "statement s1999");
 }
 
 const WORDS: &[&[u8]] = &[

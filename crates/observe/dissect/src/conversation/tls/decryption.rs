@@ -182,7 +182,10 @@ impl Deciphered {
     /// Derives the session's keys; `None` if they are not known.
     fn unlock(&mut self) -> Option<()> {
         let (random, chosen) = (self.client_random?, self.server?);
-        let (session, suite) = (self.secrets.of(&random)?, Suite::of(chosen.suite)?);
+        let (session, suite) = (
+            self.secrets.session_of(&random)?,
+            Suite::from_number(chosen.suite)?,
+        );
         let TlsSessionSecrets {
             master,
             handshake,

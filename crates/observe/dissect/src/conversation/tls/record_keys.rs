@@ -35,7 +35,7 @@ enum TlsHash {
 
 impl Suite {
     /// The suite by its number in the registry of TLS cipher suites; `None` if its records cannot be decrypted here.
-    pub(crate) const fn of(number: u16) -> Option<Self> {
+    pub(crate) const fn from_number(number: u16) -> Option<Self> {
         let (cipher, hash) = match number {
             0x1301 | 0x009c | 0x009e | 0xc02b | 0xc02f => (TlsCipher::Aes128, TlsHash::Sha256),
             0x1302 | 0x009d | 0x009f | 0xc02c | 0xc030 => (TlsCipher::Aes256, TlsHash::Sha384),

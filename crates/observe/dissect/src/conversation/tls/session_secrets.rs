@@ -84,7 +84,7 @@ impl Secrets {
     }
 
     /// The secrets of the session with this client random number.
-    pub(crate) fn of(&self, random: &[u8; 32]) -> Option<TlsSessionSecrets> {
+    pub(crate) fn session_of(&self, random: &[u8; 32]) -> Option<TlsSessionSecrets> {
         self.0.read().ok()?.by_random.get(random).cloned()
     }
 }
@@ -136,12 +136,12 @@ mod tests {
             "# comment\nCLIENT_RANDOM {random} 0102\nSERVER_TRAFFIC_SECRET_0 {random} 0304\nEXPORTER_SECRET {random} 05\nCLIENT_RANDOM {random} 0\nCLIENT_RANDOM abcd 01\n"
         );
         assert_eq!(secrets.learn(&text), 2);
-        let session = secrets.of(&[0xab; 32]).unwrap();
+        let session = secrets.session_of(&[0xab; 32]).unwrap();
         assert_eq!(
             (session.master, session.data[1].clone()),
             (Some(vec![1, 2]), Some(vec![3, 4]))
         );
-        assert!(session.data[0].is_none() && secrets.of(&[0; 32]).is_none());
+        assert!(session.data[0].is_none() && secrets.session_of(&[0; 32]).is_none());
         assert_eq!(format!("{secrets:?}"), "Secrets");
     }
 }

@@ -120,7 +120,7 @@ fn packets_of_chacha20_are_opened() {
         ),
     ];
     for (version, packet) in packets {
-        let keys = PacketKeys::new(version, Suite::of(0x1303).unwrap(), &secret).unwrap();
+        let keys = PacketKeys::new(version, Suite::from_number(0x1303).unwrap(), &secret).unwrap();
         let packet = hex(packet);
         let unmasked = keys.unmask(&packet, 1, Some(654_360_560)).unwrap();
         assert_eq!(unmasked.number, 654_360_564);

@@ -94,7 +94,7 @@ proptest! {
     #[test]
     fn samples_of_hostile_files_are_json(text in kernel_like()) {
         let tree = Tree::of_one_text(&text);
-        let sampler = EnvironmentSampler::of(Root::at(tree.path()));
+        let sampler = EnvironmentSampler::under_root(Root::at(tree.path()));
         let (before, after) = (sampler.sample(), sampler.sample());
         prop_assert!(serde_json::to_string(&before.to_json()).is_ok());
         prop_assert!(serde_json::to_string(&difference(&before, &after)).is_ok());

@@ -86,7 +86,7 @@ fn an_empty_host_has_reasons_for_everything() {
         value["absent"]["processor/model"],
         "/proc/cpuinfo does not exist"
     );
-    let sample = EnvironmentSampler::of(Root::at(tree.path()))
+    let sample = EnvironmentSampler::under_root(Root::at(tree.path()))
         .sample()
         .to_json();
     assert_eq!(
@@ -157,7 +157,7 @@ fn quotas_and_throttling_include_the_groups_above() {
         value["control_group"],
         serde_json::json!({"version": 2, "cpu_quota_processors": 0.5})
     );
-    let sample = EnvironmentSampler::of(Root::at(tree.path()))
+    let sample = EnvironmentSampler::under_root(Root::at(tree.path()))
         .sample()
         .to_json();
     assert_eq!(sample["throttling"]["throttled_s"], 2.5);
@@ -181,10 +181,10 @@ fn the_throttled_time_is_that_of_the_group_throttled_in_the_period() {
     ]);
     let root = Root::at(tree.path());
     let groups = Groups::find(&root);
-    let before = ThrottledTime::of(groups.as_ref(), &root);
+    let before = ThrottledTime::read(groups.as_ref(), &root);
     assert_eq!(before.seconds_until(&before), Ok(0.0));
     tree.write(&[(own, &stat(1_250_000_000))]);
-    let after = ThrottledTime::of(groups.as_ref(), &root);
+    let after = ThrottledTime::read(groups.as_ref(), &root);
     assert_eq!(
         before.seconds_until(&after),
         Ok(0.25),
@@ -213,7 +213,7 @@ fn throttling_is_unknown_without_groups_or_limits() {
         ),
     ] {
         let root = Root::at(tree.path());
-        let sample = ThrottledTime::of(Groups::find(&root).as_ref(), &root);
+        let sample = ThrottledTime::read(Groups::find(&root).as_ref(), &root);
         assert_eq!(sample.seconds_until(&sample), Err(reason.to_owned()));
     }
 }
@@ -245,7 +245,7 @@ const AFTER: [(&str, &str); 3] = [
 #[test]
 fn a_difference_has_growth_shares_and_flags() {
     let tree = Tree::new(&BEFORE);
-    let sampler = EnvironmentSampler::of(Root::at(tree.path()));
+    let sampler = EnvironmentSampler::under_root(Root::at(tree.path()));
     let before = sampler.sample();
     tree.write(&AFTER);
     let value = difference(&before, &sampler.sample());
@@ -269,7 +269,7 @@ fn a_difference_has_growth_shares_and_flags() {
 #[test]
 fn equal_samples_have_no_shares_and_no_flags() {
     let tree = Tree::new(&BEFORE);
-    let sample = EnvironmentSampler::of(Root::at(tree.path())).sample();
+    let sample = EnvironmentSampler::under_root(Root::at(tree.path())).sample();
     let value = difference(&sample, &sample);
     assert_eq!(value["flags"], serde_json::json!([]));
     assert_eq!(value["absent"]["share/cpu_busy"], "too little time passed");

@@ -13,7 +13,7 @@ fn tcp() -> (TcpMonitor, AddressPair) {
     let config = Config {
         kernel: false,
         connections: WatchedConnections::Ports(ports),
-        ..Config::of("khons")
+        ..Config::new("khons")
     };
     let tcp = TcpMonitor::new(&config, Arc::default());
     assert!(tcp.absent["kernel"].contains("per interval, not"));

@@ -35,13 +35,13 @@ fn length(ret: i32, flags: i32, protocol: u16) -> Vec<u8> {
     record
 }
 
-fn of(kind: Kind, record: &[u8]) -> SocketEvent {
+fn event_of(kind: Kind, record: &[u8]) -> SocketEvent {
     decode(kind, &sample(kind), record).unwrap()
 }
 
 #[test]
 fn a_send_has_its_bytes_or_its_error() {
-    let sent = of(Kind::Sent, &length(1_400, 0, 6));
+    let sent = event_of(Kind::Sent, &length(1_400, 0, 6));
     assert_eq!(
         sent.what,
         SocketChange::Sent {
@@ -54,7 +54,7 @@ fn a_send_has_its_bytes_or_its_error() {
         (0xffff_8881, 77, false)
     );
     assert_eq!(sent.transport, Transport::Tcp);
-    let failed = of(Kind::Sent, &length(-libc::EAGAIN, 0, 17));
+    let failed = event_of(Kind::Sent, &length(-libc::EAGAIN, 0, 17));
     assert_eq!(
         failed.what,
         SocketChange::Sent {
@@ -68,7 +68,7 @@ fn a_send_has_its_bytes_or_its_error() {
 #[test]
 fn a_receive_that_only_looks_takes_nothing() {
     let [looked, taken, failed] = [(64, libc::MSG_PEEK), (64, 0), (-libc::EAGAIN, 0)]
-        .map(|(ret, flags)| of(Kind::Received, &length(ret, flags, 6)).what);
+        .map(|(ret, flags)| event_of(Kind::Received, &length(ret, flags, 6)).what);
     assert_eq!(
         looked,
         SocketChange::Received {
@@ -90,7 +90,7 @@ fn a_receive_that_only_looks_takes_nothing() {
 
 #[test]
 fn ready_data_comes_with_the_thread_that_was_interrupted() {
-    let ready = of(Kind::Ready, &head(0x10, 5, 32));
+    let ready = event_of(Kind::Ready, &head(0x10, 5, 32));
     assert_eq!(
         (ready.what, ready.thread, ready.in_interrupt),
         (SocketChange::Ready, 5, true)
@@ -114,7 +114,7 @@ fn state(states: [u32; 2], ports: [u16; 2], family: u16) -> Vec<u8> {
 #[test]
 fn a_state_names_the_addresses_that_have_ports() {
     let address = |text: &str| Some(text.parse::<SocketAddr>().unwrap());
-    let what = of(Kind::State, &state([2, 1], [5_001, 80], 2)).what;
+    let what = event_of(Kind::State, &state([2, 1], [5_001, 80], 2)).what;
     let (local, remote) = (address("10.0.0.1:5001"), address("10.0.0.2:80"));
     assert_eq!(
         what,
@@ -125,7 +125,7 @@ fn a_state_names_the_addresses_that_have_ports() {
             remote
         }
     );
-    let what = of(Kind::State, &state([7, 10], [80, 0], 10)).what;
+    let what = event_of(Kind::State, &state([7, 10], [80, 0], 10)).what;
     let local = address("[::1]:80");
     assert_eq!(
         what,
@@ -160,7 +160,7 @@ fn a_probe_has_its_figures() {
         record[at..at + 4].copy_from_slice(&value.to_ne_bytes());
     }
     record[128..136].copy_from_slice(&9_u64.to_ne_bytes());
-    let probe = of(Kind::Probe, &record);
+    let probe = event_of(Kind::Probe, &record);
     let local = Some("10.0.0.1:80".parse().unwrap());
     let figures = Probe {
         snd_nxt: 1,
@@ -224,7 +224,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn of(events: &[SocketEvent], near: SocketAddr, far: SocketAddr) -> Self {
+    fn from_events(events: &[SocketEvent], near: SocketAddr, far: SocketAddr) -> Self {
         let mut connections = SocketConnections::default();
         let mut seen = Self {
             near: Vec::new(),
@@ -284,7 +284,7 @@ fn a_ping_pong_is_seen_byte_for_byte() {
         "the ring has room for this"
     );
     assert!(events.is_sorted_by_key(|event| event.at_ns));
-    let seen = Seen::of(&events, near, address);
+    let seen = Seen::from_events(&events, near, address);
     let mut expected = [(100, client), (-1, client), (-300, client)].repeat(20);
     assert_eq!(calls(&seen.near), expected);
     expected = [(-100, server), (300, server)].repeat(20);
@@ -359,7 +359,7 @@ fn ipv6_and_datagrams_are_seen_and_other_families_are_not() {
         calls(&datagrams),
         [(77, this_thread()), (-77, this_thread())]
     );
-    let seen = Seen::of(&events, near, address);
+    let seen = Seen::from_events(&events, near, address);
     assert_eq!(calls(&seen.near), [(-33, this_thread())]);
     assert_eq!(calls(&seen.far), [(33, this_thread())]);
     assert!(

@@ -31,7 +31,7 @@ pub(super) enum Chunk<'b> {
 
 impl<R: Read> Chunks<R> {
     /// Reads from that stream.
-    pub(super) fn of(from: R) -> Self {
+    pub(super) fn new(from: R) -> Self {
         Self::with_buffer(from, BUFFER)
     }
 

@@ -33,7 +33,7 @@ pub fn import_event_log(log: ImportLog<'_>, into: &mut Intake) -> Result<TraceIm
         from: bytes,
         bytes: 0,
     };
-    let mut pieces = EventLogPieces::of(&mut counted);
+    let mut pieces = EventLogPieces::new(&mut counted);
     let mut future = 0;
     while let Some(mut table) = pieces
         .next_table()

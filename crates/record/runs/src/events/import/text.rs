@@ -48,7 +48,7 @@ fn read(log: ImportLog<'_>, to: &SyncSender<EventTable>) -> std::io::Result<Trac
         present_ns,
     } = log;
     let (mut met, mut bytes, mut unended) = (ImportLineCounts::default(), 0, false);
-    let mut chunks = Chunks::of(from);
+    let mut chunks = Chunks::new(from);
     while let Some(chunk) = chunks.next()? {
         let lines = match chunk {
             Chunk::Lines(lines) => lines,

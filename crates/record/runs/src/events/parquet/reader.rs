@@ -87,7 +87,8 @@ impl EventFileReader {
         let file = SharedFile::open(path).map_err(|cause| Error::reading(path, &cause))?;
         let bytes = file.clone();
         let file = SerializedFileReader::new(file).map_err(|cause| failed(&cause))?;
-        let sums = StoredChecksums::of(file.metadata()).map_err(|cause| failed(&cause))?;
+        let sums =
+            StoredChecksums::from_metadata(file.metadata()).map_err(|cause| failed(&cause))?;
         let columns = file.metadata().file_metadata().schema_descr().columns();
         let columns = columns
             .iter()
@@ -219,7 +220,7 @@ impl EventFileReader {
             column.max_def_level() > 0,
             None,
         );
-        Ok(Some(ParquetColumnValues::of(column, pages)))
+        Ok(Some(ParquetColumnValues::new(column, pages)))
     }
 
     fn text(&self, group: &dyn RowGroupReader, name: &str) -> Parquet<Option<ParquetTextColumn>> {
@@ -244,7 +245,7 @@ impl EventFileReader {
         let path = column.path().clone();
         let column = ColumnDescriptor::new(Arc::new(number), column.max_def_level(), 0, path);
         Ok(Some(ParquetTextColumn {
-            values: ParquetColumnValues::of(Arc::new(column), pages),
+            values: ParquetColumnValues::new(Arc::new(column), pages),
             texts,
             names: Vec::new(),
         }))
@@ -352,7 +353,7 @@ impl<T: DataType> ParquetColumnValues<T>
 where
     T::T: Copy,
 {
-    fn of(column: ColumnDescPtr, pages: Pages) -> Self {
+    fn new(column: ColumnDescPtr, pages: Pages) -> Self {
         Self {
             from: ColumnReaderImpl::new(column, Box::new(pages)),
             levels: Vec::new(),

@@ -52,7 +52,7 @@ impl<W: Write + Send> EventFileWriter<W> {
     pub fn new(to: W, path: &Path) -> Result<Self, Error> {
         let begin = || {
             let mut file = SerializedFileWriter::new(
-                Summed::of(to),
+                Summed::new(to),
                 Arc::new(schema()?),
                 Arc::new(properties()?),
             )?;
@@ -83,7 +83,7 @@ impl<W: Write + Send> EventFileWriter<W> {
     fn group(&mut self, table: &EventTable, rows: &[u32]) -> Parquet<()> {
         let mut group = self.file.next_row_group()?;
         let to = &mut group;
-        let mut texts = ParquetTextCache::of(&table.names);
+        let mut texts = ParquetTextCache::from_names(&table.names);
         column::<_, Int64Type>(to, rows, |row| Some(table.at_ns[row] as i64))?;
         column::<_, ByteArrayType>(to, rows, |row| texts.get(table.keyword[row]))?;
         column::<_, ByteArrayType>(to, rows, |row| texts.get(table.host[row]))?;
@@ -202,7 +202,7 @@ struct ParquetTextCache<'n> {
 }
 
 impl<'n> ParquetTextCache<'n> {
-    fn of(names: &'n EventTextTable) -> Self {
+    fn from_names(names: &'n EventTextTable) -> Self {
         Self {
             names,
             made: vec![None; names.len()],

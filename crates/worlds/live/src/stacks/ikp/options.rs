@@ -15,7 +15,7 @@ pub(super) fn parse_options(parameters: &LiveConnectParameters) -> Result<IkpTra
         Error::input(what)
             .hint("omit the option, or see `stackline stacks` for what the stack supports")
     })?;
-    let spins = Receive::of(&parameters.stack) == Receive::Spin;
+    let spins = Receive::new(&parameters.stack) == Receive::Spin;
     Ok(IkpTransferOptions {
         waiting: if spins {
             PacketWaiting::Spin

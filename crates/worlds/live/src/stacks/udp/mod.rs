@@ -182,7 +182,7 @@ impl LiveUdpSocket {
         let timeout = call_timeout(stack);
         Ok(Self {
             socket: Arc::new(socket),
-            receive: Receive::of(stack),
+            receive: Receive::new(stack),
             batch,
             gso,
             gro,

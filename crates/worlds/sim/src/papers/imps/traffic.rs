@@ -181,8 +181,10 @@ impl ImpTrafficRun {
         let is_counted = self.counts.0 < now && now <= self.counts.1;
         match news {
             ImpHostNotice::Timer(number) => self.timer(now, number as usize),
-            ImpHostNotice::Accepted(message) => self.of(message, |state| state.is_offering = false),
-            ImpHostNotice::Delivered(message) => self.of(message, |state| {
+            ImpHostNotice::Accepted(message) => {
+                self.change_sender(message, |state| state.is_offering = false)
+            }
+            ImpHostNotice::Delivered(message) => self.change_sender(message, |state| {
                 state.result.twice += u64::from(!state.came.insert(message.id));
                 if is_counted {
                     state.result.delivered.0 += 1;
@@ -193,7 +195,7 @@ impl ImpTrafficRun {
                     state.came.pop_first();
                 }
             }),
-            ImpHostNotice::Answered(message) => self.of(message, |state| {
+            ImpHostNotice::Answered(message) => self.change_sender(message, |state| {
                 state.result.answered += 1;
                 if let Some(since) = state.unanswered.remove(&message.id)
                     && is_counted
@@ -203,7 +205,7 @@ impl ImpTrafficRun {
                 }
             }),
             ImpHostNotice::Failed(message, why) => {
-                self.of(message, |state| {
+                self.change_sender(message, |state| {
                     *state.result.failed.entry(why).or_default() += 1;
                     state.unanswered.remove(&message.id);
                     // No extra wait: the report of a dead host has itself taken long enough.
@@ -224,7 +226,7 @@ impl ImpTrafficRun {
         }
     }
 
-    fn of(&mut self, message: ImpMessage, change: impl FnOnce(&mut ImpSenderState)) {
+    fn change_sender(&mut self, message: ImpMessage, change: impl FnOnce(&mut ImpSenderState)) {
         // The id names the sender, even after `stop` has cleared `by_host`.
         if let Some(state) = self.states.get_mut((message.id >> 40) as usize) {
             change(state);

@@ -119,7 +119,7 @@ impl SimQuicEnd {
         settings: BTreeMap<String, String>,
     ) -> Self {
         let inner = SimQuicEndState {
-            flight: SimQuicFlight::of(&connection),
+            flight: SimQuicFlight::from_connection(&connection),
             connection,
             stream: None,
             connected: false,

@@ -65,7 +65,7 @@ impl SimQuicFlight {
     }
 
     /// The observations of a connection whose congestion controller [`WatchedQuicFactory`] made.
-    pub(super) fn of(connection: &quinn_proto::Connection) -> Arc<Self> {
+    pub(super) fn from_connection(connection: &quinn_proto::Connection) -> Arc<Self> {
         let watch = connection
             .congestion_state()
             .clone_box()

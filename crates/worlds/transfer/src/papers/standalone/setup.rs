@@ -87,7 +87,7 @@ pub struct StandaloneSample {
 impl StandaloneSample {
     /// The statistics of these times, in seconds; all zero if there are none.
     #[must_use]
-    pub fn of(mut times: Vec<f64>) -> Self {
+    pub fn new(mut times: Vec<f64>) -> Self {
         times.sort_by(f64::total_cmp);
         let (Some(&min), Some(&max)) = (times.first(), times.last()) else {
             return Self::default();

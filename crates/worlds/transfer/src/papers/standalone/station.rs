@@ -155,7 +155,7 @@ impl Station {
     pub(super) fn times(self, leave_out: usize) -> [StandaloneSample; 4] {
         self.times
             .unwrap_or_default()
-            .map(|times| StandaloneSample::of(times.get(leave_out..).unwrap_or_default().to_vec()))
+            .map(|times| StandaloneSample::new(times.get(leave_out..).unwrap_or_default().to_vec()))
     }
 
     /// Overwrites the data that came with zeros, before the next transfer.

@@ -8,14 +8,14 @@ use std::os::fd::AsFd;
 
 #[test]
 fn samples_are_described() {
-    let sample = StandaloneSample::of(vec![4.0, 2.0, 9.0, 1.0]);
+    let sample = StandaloneSample::new(vec![4.0, 2.0, 9.0, 1.0]);
     assert_eq!(
         (sample.n, sample.mean, sample.min, sample.median, sample.max),
         (4, 4.0, 1.0, 3.0, 9.0)
     );
     assert!((sample.sd - (38.0_f64 / 3.0).sqrt()).abs() < 1e-12);
     assert_eq!(
-        StandaloneSample::of(vec![7.0]),
+        StandaloneSample::new(vec![7.0]),
         StandaloneSample {
             n: 1,
             mean: 7.0,
@@ -26,7 +26,7 @@ fn samples_are_described() {
         }
     );
     assert_eq!(
-        StandaloneSample::of(Vec::new()),
+        StandaloneSample::new(Vec::new()),
         StandaloneSample::default()
     );
 }

@@ -13,7 +13,7 @@ const ENDED_BY_USER: [i64; 3] = [1, 2, 15];
 const KILL: i64 = 9;
 
 pub(crate) fn program_ended(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let of_row = |row: &u32| EarlyProgramEnd::of(log, *row);
+    let of_row = |row: &u32| EarlyProgramEnd::find(log, *row);
     let ends: Vec<EarlyProgramEnd<'_>> = log
         .rows("PROGRAM_END")
         .iter()
@@ -48,10 +48,10 @@ pub(crate) fn program_ended(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
 /// What is noted of the last program of a trace where it ended with a failure: `sh on here ended with exit code 28`.
 #[must_use]
 pub fn describe_last_program(input: &AnalysisInput<'_>) -> Option<String> {
-    let log = FindingEventLog::of(input);
+    let log = FindingEventLog::from_input(input);
     let mut ends = log.rows("PROGRAM_END").iter();
     let end =
-        ends.find_map(|row| Some(EarlyProgramEnd::of(&log, *row)).filter(|end| end.is_last))?;
+        ends.find_map(|row| Some(EarlyProgramEnd::find(&log, *row)).filter(|end| end.is_last))?;
     let (program, host) = (end.program, log.host(end.row));
     Some(format!("{program} on {host} ended with {}", end.how()))
 }
@@ -67,7 +67,7 @@ struct EarlyProgramEnd<'l> {
 }
 
 impl<'l> EarlyProgramEnd<'l> {
-    fn of(log: &'l FindingEventLog<'_>, row: u32) -> Self {
+    fn find(log: &'l FindingEventLog<'_>, row: u32) -> Self {
         Self {
             row,
             program: log.text(row, "program").unwrap_or("a program"),

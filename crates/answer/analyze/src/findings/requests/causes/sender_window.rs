@@ -13,8 +13,8 @@ use stackline_core::units;
 /// The finding about such a sender.
 pub(crate) fn sender_window(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let worst = find_worst_place(log, RequestCause::SenderWindow, LEAST_NETWORK_NS)?;
-    let transfers = LongTransfers::of(&worst);
-    let slowest = Slowest::of(log, &worst.messages(log).of_length(LARGE));
+    let transfers = LongTransfers::find_in(&worst);
+    let slowest = Slowest::from_log(log, &worst.messages(log).of_length(LARGE));
     let link = slowest
         .as_ref()
         .map_or_else(String::new, |slowest| format!("; {}", slowest.words()));

@@ -290,7 +290,7 @@ struct TakingServer {
 
 impl TakingServer {
     /// `knows`: its threads were recorded; `untraced`: its process; `is_silent`: most of its time is pauses in answers, seen at clients alone.
-    fn of<'r, R: Iterator<Item = &'r TracedRequest>>(
+    fn find<'r, R: Iterator<Item = &'r TracedRequest>>(
         knows: bool,
         untraced: Option<i64>,
         is_silent: bool,
@@ -383,7 +383,7 @@ pub(crate) fn server_takes(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
         does,
         confidence,
         attempt,
-    } = TakingServer::of(knows, untraced, is_silent, of_place);
+    } = TakingServer::find(knows, untraced, is_silent, of_place);
     let mut found = of_server(kind, log, RequestCause::Server, does, confidence, &attempt)?;
     found.sentence += match (knows, untraced) {
         _ if is_silent => "",

@@ -29,7 +29,7 @@ pub(crate) fn unanswered(kind: &FindingKind, log: &FindingEventLog<'_>) -> Optio
 
 /// The finding about requests that the client gave up, by the time that it waited for them.
 fn given_up(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let given_up = GivenUpRequests::of(log)?;
+    let given_up = GivenUpRequests::from_log(log)?;
     let GivenUpRequests { worst, all, .. } = &given_up;
     let (none, again) = (worst.cost.requests, given_up.again_in_words());
     let first = given_up.failed.first()?;
@@ -147,7 +147,7 @@ pub(crate) fn slow_lookup(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
     let asked_again = questions
         .iter()
         .find(|request| request.network.again_there > 0);
-    let server = NameServer::of(&questions, worst.place);
+    let server = NameServer::from_questions(&questions, worst.place);
     let mostly_network = server.as_ref().and_then(NameServer::mostly_network_ns);
     let why = match (asked_again, mostly_network) {
         (Some(asked), _) => format!("; {} was queried again because no answer came", asked.name),
@@ -186,7 +186,7 @@ struct NameServer {
 
 impl NameServer {
     /// The name server of most of a host's queries.
-    fn of(questions: &[&TracedRequest], client: &str) -> Option<Self> {
+    fn from_questions(questions: &[&TracedRequest], client: &str) -> Option<Self> {
         let mut by_server: BTreeMap<&str, Vec<&TracedRequest>> = BTreeMap::new();
         for question in questions.iter().filter(|one| one.client == client) {
             by_server

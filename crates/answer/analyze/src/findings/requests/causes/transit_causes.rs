@@ -41,7 +41,7 @@ pub(crate) fn request_loss(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
         _ => format!("between {client} and {server}"),
     };
     let were = if again == 1 { "was" } else { "were" };
-    let drops = Drops::of(log, &worst.messages(log));
+    let drops = Drops::from_log(log, &worst.messages(log));
     let place = drops
         .as_ref()
         .map_or_else(String::new, |drops| format!("; {}", drops.words(log)));
@@ -90,11 +90,11 @@ pub(crate) fn request_rate(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
     if worst.is_within_a_host() && worst.each() < WITHIN_LEAST {
         return None;
     }
-    let rate = LongTransfers::of(&worst).rate_bit_s();
+    let rate = LongTransfers::find_in(&worst).rate_bit_s();
     if worst.is_within_a_host() && rate.is_some_and(|rate| rate >= WITHIN_BIT_S) {
         return None;
     }
-    let slowest = Slowest::of(log, &worst.messages(log).of_length(LARGE));
+    let slowest = Slowest::from_log(log, &worst.messages(log).of_length(LARGE));
     // Nothing goes faster than the slowest link of its path.
     let rate = slowest
         .as_ref()
@@ -141,7 +141,7 @@ pub(crate) fn request_rate(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
 pub(crate) fn request_queue(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let worst = find_worst_place(log, RequestCause::Queue, LEAST_NETWORK_NS)?;
     let (each, share) = (format_ns(worst.each()), percent(worst.share));
-    let Some(queue) = ContendedQueue::of(log, &worst.messages(log)) else {
+    let Some(queue) = ContendedQueue::from_log(log, &worst.messages(log)) else {
         let sentence = format!(
             "messages {} take {each} longer on the network than the fastest: {share} of the time; they wait in queues, or are lost",
             worst.between_both()
@@ -174,7 +174,7 @@ pub(crate) fn request_queue(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
 
 pub(crate) fn chatty(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
     let mut worst = find_worst_place(log, RequestCause::Distance, LEAST_NETWORK_NS)?;
-    let rows = RequestRows::of(worst.costs, worst.place);
+    let rows = RequestRows::from_costs(worst.costs, worst.place);
     let (in_a_row, least) = (rows.longest, row_of_a_habit(&worst));
     // Of each row one round trip remains, and requests that stand alone keep theirs.
     let saved = worst.cost.ns as f64 * to_f64(rows.followers) / to_f64(worst.cost.requests.max(1));
@@ -284,7 +284,7 @@ struct RequestRows {
 }
 
 impl RequestRows {
-    fn of(costs: &RequestCosts, place: &str) -> Self {
+    fn from_costs(costs: &RequestCosts, place: &str) -> Self {
         let mut of_place: Vec<&TracedRequest> = costs
             .requests
             .iter()

@@ -26,7 +26,7 @@ pub(super) struct SharedConnections {
 }
 
 impl SharedConnections {
-    pub(super) fn of(all: &[TracedRequest]) -> Self {
+    pub(super) fn from_requests(all: &[TracedRequest]) -> Self {
         let mut sending: BTreeMap<u32, Vec<SendingSpan>> = BTreeMap::new();
         let long = |request: &&TracedRequest| {
             request.bytes.1 >= LARGE && !answers_in_order(&request.protocol)
@@ -110,7 +110,7 @@ mod tests {
             request(2, "HTTP/2", [50, 300, 700], 1 << 20),
             request(3, "HTTP/2", [200, 900, 910], 300),
         ];
-        let shared = SharedConnections::of(&all);
+        let shared = SharedConnections::from_requests(&all);
         // From 200 to 700 one of them or both are sent.
         assert_eq!(shared.waited_ns(&all[2]), 500);
         // What fills the connection waits for the other one alone.
@@ -129,7 +129,7 @@ mod tests {
             request(1, "HTTP/2", [0, 100, 500], 300),
             request(1, "HTTP/1.1", [0, 100, 500], 1 << 20),
         ] {
-            let shared = SharedConnections::of(&[other, waits.clone()]);
+            let shared = SharedConnections::from_requests(&[other, waits.clone()]);
             assert_eq!(shared.waited_ns(&waits), 0);
         }
     }
