@@ -155,7 +155,8 @@ impl DisplayAddress {
             ))
             .hint("`stackline display terminal -- PROGRAM` serves one and prints its address"));
         }
-        let Some(to) = self.scheme().without_marks_of() else {
+        let scheme = self.scheme();
+        let Some(to) = scheme.without_marks_of() else {
             return Ok(());
         };
         Err(Error::input(

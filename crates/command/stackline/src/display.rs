@@ -38,7 +38,7 @@ use stackline_guard::interruptible::unless_stopped;
 use stackline_guard::scratch;
 use stackline_guard::secret::Secret;
 use stackline_guard::stop::StopSwitch;
-use std::io::{Read, Write, stdin};
+use std::io::stdin;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;

@@ -113,7 +113,7 @@ fn the_examples_of_every_command_are_taken() {
     fn count_lines(command: &Command) -> usize {
         let after = command.get_after_help().map(ToString::to_string);
         let own = check(command.get_name(), &after.unwrap_or_default());
-        own + command.get_subcommands().map(of).sum::<usize>()
+        own + command.get_subcommands().map(count_lines).sum::<usize>()
     }
     let checked = count_lines(&command_line());
     assert!(checked > 80, "{checked}");
