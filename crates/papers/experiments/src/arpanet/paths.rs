@@ -31,7 +31,7 @@ fn histogram(is_down: bool) -> Result<Vec<u32>> {
         .unwrap_or_default();
     let mut machines = ImpSubnet::new(&plan, Seed::root(1));
     machines.cut(line, is_down);
-    while machines.poll(instant_at(60.0)).is_some() {}
+    machines.run(instant_at(60.0), |_, _, _, _| {});
     let mut found = Vec::new();
     for imp in 0..plan.imps.len() as u16 {
         if let Some(hops) = machines.imps()[bbn]

@@ -99,7 +99,7 @@ fn until(
     let mut now_s = from_s;
     while now_s < most_s {
         now_s += 0.16;
-        while machines.poll(instant_at(now_s)).is_some() {}
+        machines.run(instant_at(now_s), |_, _, _, _| {});
         if holds(machines) {
             return Some(now_s - from_s);
         }

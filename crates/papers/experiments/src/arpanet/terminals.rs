@@ -126,25 +126,30 @@ fn prints(baud: f64, hop: usize, buffer: u32, bit_s: f64) -> f64 {
     plan.control_is_free = true;
     let tip = host(&mut plan, 0, None, HostKind::default());
     let computer = host(&mut plan, hops, None, HostKind::default());
-    let mut session = TerminalSession::new(
-        ImpSubnet::new(&plan, Seed::root(1)),
-        (tip, computer),
-        baud,
-        buffer,
-    );
+    let session = TerminalSession {
+        tip,
+        computer,
+        prints: Duration::from_seconds(f64::from(buffer) * 10.0 / baud),
+        bits: 8 * buffer + LEADERS,
+        ..TerminalSession::default()
+    };
     session.run(
+        ImpSubnet::new(&plan, Seed::root(1)),
         instant_at(20.0),
         instant_at(20.0 + 30.0 * (1.0 + f64::from(buffer) * 10.0 / baud)),
     )
 }
 
-/// A terminal session: the actions of TIP and host.
+/// A terminal session: the programs of TIP and host.
+#[derive(Default)]
 struct TerminalSession {
-    network: ImpSubnet,
-    ends: (ImpHostAddress, ImpHostAddress),
+    tip: ImpHostAddress,
+    computer: ImpHostAddress,
     /// Time to print a buffer.
     prints: Duration,
     bits: u32,
+    /// When printing begins to be counted, and when it ends.
+    counted: (Instant, Instant),
     /// Buffers that are full and wait, and when the one being printed is empty.
     full: u32,
     empty: Option<Instant>,
@@ -159,78 +164,69 @@ const WORKED: u32 = 2;
 const ALLOCATES: u32 = 3;
 
 impl TerminalSession {
-    fn new(
-        network: ImpSubnet,
-        ends: (ImpHostAddress, ImpHostAddress),
-        baud: f64,
-        buffer: u32,
-    ) -> Self {
-        let prints = Duration::from_seconds(f64::from(buffer) * 10.0 / baud);
-        let bits = 8 * buffer + LEADERS;
-        Self {
-            network,
-            ends,
-            prints,
-            bits,
-            full: 0,
-            empty: None,
-            printing: Duration::ZERO,
-            next: 0,
-        }
-    }
-
-    fn send(&mut self, now: Instant, from: ImpHostAddress, to: ImpHostAddress, bits: u32) {
-        self.next += 1;
-        self.network.offer(
-            now,
-            ImpMessage {
-                from,
-                to,
-                bits,
-                id: self.next,
-            },
-        );
-    }
-
     /// The share of the time that it prints, after both buffers were filled twice.
-    fn run(&mut self, from: Instant, until: Instant) -> f64 {
-        while self.network.poll(from).is_some() {}
-        let (tip, computer) = self.ends;
-        self.network.timer(from, ALLOCATES);
-        self.network.timer(from + Duration(50_000_000), ALLOCATES);
+    fn run(mut self, mut network: ImpSubnet, from: Instant, until: Instant) -> f64 {
+        network.run(from, |_, _, _, _| {});
+        network.timer(from, ALLOCATES);
+        network.timer(from + Duration(50_000_000), ALLOCATES);
         let counted = from + Duration::from_seconds((until.since(from)).seconds() / 3.0);
-        while let Some((now, host, news)) = self.network.poll(until) {
-            match news {
-                ImpHostNotice::Delivered(_) if host == computer => self
-                    .network
-                    .timer(now + Duration::from_seconds(0.1), WORKED),
-                ImpHostNotice::Delivered(_) => {
-                    self.full += 1;
-                    self.print(now, counted, until);
-                }
-                ImpHostNotice::Timer(ALLOCATES) => self.send(now, tip, computer, ALLOCATE),
-                ImpHostNotice::Timer(WORKED) => self.send(now, computer, tip, self.bits),
-                ImpHostNotice::Timer(_) => {
-                    self.empty = None;
-                    // The buffer is free: another message may come.
-                    self.send(now, tip, computer, ALLOCATE);
-                    self.print(now, counted, until);
-                }
-                _ => {}
-            }
-        }
+        self.counted = (counted, until);
+        network.run(until, |network, now, host, notice| {
+            self.learns(network, now, host, notice);
+        });
         self.printing.seconds() / until.since(counted).seconds()
     }
 
-    fn print(&mut self, now: Instant, counted: Instant, until: Instant) {
+    fn learns(
+        &mut self,
+        network: &mut ImpSubnet,
+        now: Instant,
+        host: ImpHostAddress,
+        notice: ImpHostNotice,
+    ) {
+        let (tip, computer) = (self.tip, self.computer);
+        match notice {
+            ImpHostNotice::Delivered(_) if host == computer => {
+                network.timer(now + Duration::from_seconds(0.1), WORKED);
+            }
+            ImpHostNotice::Delivered(_) => {
+                self.full += 1;
+                self.print(network, now);
+            }
+            ImpHostNotice::Timer(ALLOCATES) => self.send(network, now, tip, computer, ALLOCATE),
+            ImpHostNotice::Timer(WORKED) => self.send(network, now, computer, tip, self.bits),
+            ImpHostNotice::Timer(_) => {
+                self.empty = None;
+                // The buffer is free: another message may come.
+                self.send(network, now, tip, computer, ALLOCATE);
+                self.print(network, now);
+            }
+            _ => {}
+        }
+    }
+
+    fn send(
+        &mut self,
+        network: &mut ImpSubnet,
+        now: Instant,
+        from: ImpHostAddress,
+        to: ImpHostAddress,
+        bits: u32,
+    ) {
+        self.next += 1;
+        let id = self.next;
+        network.offer(now, ImpMessage { from, to, bits, id });
+    }
+
+    fn print(&mut self, network: &mut ImpSubnet, now: Instant) {
         if self.empty.is_some() || self.full == 0 {
             return;
         }
         self.full -= 1;
-        let end = now + self.prints;
+        let (end, (counted, until)) = (now + self.prints, self.counted);
         self.empty = Some(end);
         self.printing += end.min(until).since(now.max(counted));
-        self.network.timer(end, PRINTED);
+        network.timer(end, PRINTED);
     }
 }
 

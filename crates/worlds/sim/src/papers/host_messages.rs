@@ -136,7 +136,7 @@ impl<T: Tap<SimDatagram>> HostMessages<T> {
         let mut imps = ImpSubnet::new(&imps, seed)
             .watched()
             .beginning_after(BEFORE);
-        while imps.poll(Instant(0) + BEFORE).is_some() {}
+        imps.run(Instant(0) + BEFORE, |_, _, _, _| {});
         Self {
             imps,
             hosts: addresses

@@ -5,6 +5,7 @@
 //! offer(now, message)    a host has a message; it has no other until this one is accepted
 //! poll(until)            the next notice to a host: accepted, delivered, answered, failed
 //! ```
+//! It is a machine, like the network of `net`: the loop of virtual time polls it, and [`ImpSubnet::run`] where hosts only react to notices.
 
 mod passage;
 pub mod plan;
@@ -267,7 +268,7 @@ impl ImpSubnet {
         self.handle(imp, ImpInput::Offer(host, message));
     }
 
-    /// Sets a timer: at `at`, [`ImpSubnet::poll`] returns [`ImpHostNotice::Timer`] with this number.
+    /// Sets a timer: at `at`, [`ImpSubnet::run`] has a notice [`ImpHostNotice::Timer`] with this number.
     pub fn timer(&mut self, at: Instant, number: u32) {
         self.events.put(at, ImpSubnetEvent::Timer(number));
     }
@@ -342,8 +343,23 @@ impl ImpSubnet {
         self.settle(imp);
     }
 
+    /// Runs until `until`, and calls `learns` for each notice to a host, with its time: what drives each experiment whose hosts only
+    /// react to notices. Such a host has no time of its own; what it does later is a timer of the network.
+    pub fn run(
+        &mut self,
+        until: Instant,
+        mut learns: impl FnMut(&mut Self, Instant, ImpHostAddress, ImpHostNotice),
+    ) {
+        while let Some((now, host, notice)) = self.poll(until) {
+            learns(self, now, host, notice);
+        }
+    }
+
     /// The next notice to a host, with its time; `None` if there is none up to `until`.
-    pub fn poll(&mut self, until: Instant) -> Option<(Instant, ImpHostAddress, ImpHostNotice)> {
+    pub(crate) fn poll(
+        &mut self,
+        until: Instant,
+    ) -> Option<(Instant, ImpHostAddress, ImpHostNotice)> {
         loop {
             if let Some((host, news)) = self.news.pop_front() {
                 return Some((self.now, host, news));

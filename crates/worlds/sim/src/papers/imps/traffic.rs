@@ -100,6 +100,12 @@ struct ImpSenderState {
 pub struct ImpTrafficRun {
     /// The network.
     pub network: ImpSubnet,
+    hosts: ImpTrafficHosts,
+}
+
+/// The hosts' programs: what all senders do.
+#[derive(Debug)]
+struct ImpTrafficHosts {
     states: Vec<ImpSenderState>,
     /// The sender of each host.
     by_host: BTreeMap<ImpHostAddress, usize>,
@@ -134,17 +140,20 @@ impl ImpTrafficRun {
         let states = (0..).zip(senders).map(state).collect();
         Self {
             network,
-            states,
-            by_host,
-            counts: (Instant(0), Instant(u64::MAX)),
+            hosts: ImpTrafficHosts {
+                states,
+                by_host,
+                counts: (Instant(0), Instant(u64::MAX)),
+            },
         }
     }
 
     /// Runs until the end of the measured interval `counts` and returns each sender's results.
     pub fn run(&mut self, counts: (Instant, Instant)) -> Vec<ImpSenderResult> {
-        self.counts = counts;
+        self.hosts.counts = counts;
         self.until(counts.1);
-        self.states
+        self.hosts
+            .states
             .iter()
             .map(|state| state.result.clone())
             .collect()
@@ -152,35 +161,44 @@ impl ImpTrafficRun {
 
     /// Runs until `until`.
     pub fn until(&mut self, until: Instant) {
-        while let Some((now, host, news)) = self.network.poll(until) {
-            self.learns(now, host, news);
-        }
+        let Self { network, hosts } = self;
+        network.run(until, |network, now, host, news| {
+            hosts.learns(network, now, host, news);
+        });
     }
 
     /// The results of a sender so far.
     #[must_use]
     pub fn result(&self, sender: usize) -> &ImpSenderResult {
-        &self.states[sender].result
+        &self.hosts.states[sender].result
     }
 
     /// The number of a sender's unanswered messages.
     #[must_use]
     pub fn unanswered(&self, sender: usize) -> usize {
-        self.states[sender].unanswered.len()
+        self.hosts.states[sender].unanswered.len()
     }
 
     /// Stops all senders: none offers another message.
     pub fn stop(&mut self) {
-        self.by_host.clear();
-        for state in &mut self.states {
+        self.hosts.by_host.clear();
+        for state in &mut self.hosts.states {
             state.sender.pace = ImpSenderPace::InFlight(0);
         }
     }
+}
 
-    fn learns(&mut self, now: Instant, host: ImpHostAddress, news: ImpHostNotice) {
+impl ImpTrafficHosts {
+    fn learns(
+        &mut self,
+        network: &mut ImpSubnet,
+        now: Instant,
+        host: ImpHostAddress,
+        news: ImpHostNotice,
+    ) {
         let is_counted = self.counts.0 < now && now <= self.counts.1;
         match news {
-            ImpHostNotice::Timer(number) => self.timer(now, number as usize),
+            ImpHostNotice::Timer(number) => self.timer(network, now, number as usize),
             ImpHostNotice::Accepted(message) => {
                 self.change_sender(message, |state| state.is_offering = false)
             }
@@ -216,13 +234,12 @@ impl ImpTrafficRun {
                     };
                 });
                 if why != ImpDeliveryFailure::DeadHost {
-                    self.network
-                        .timer(now + AFTER_FAILURE, (message.id >> 40) as u32);
+                    network.timer(now + AFTER_FAILURE, (message.id >> 40) as u32);
                 }
             }
         }
         if let Some(number) = self.by_host.get(&host).copied() {
-            self.offer(now, number);
+            self.offer(network, now, number);
         }
     }
 
@@ -233,7 +250,7 @@ impl ImpTrafficRun {
         }
     }
 
-    fn timer(&mut self, now: Instant, number: usize) {
+    fn timer(&mut self, network: &mut ImpSubnet, now: Instant, number: usize) {
         let Some(state) = self.states.get_mut(number) else {
             return;
         };
@@ -243,17 +260,17 @@ impl ImpTrafficRun {
             let unit = (state.generator.next_u64() >> 11) as f64 / 9_007_199_254_740_992.0;
             let gap = Duration::from_seconds(-mean.seconds() * (1.0 - unit).ln());
             state.next_random = now + gap;
-            self.network.timer(now + gap, number as u32);
+            network.timer(now + gap, number as u32);
             if !state.is_offering {
-                self.send(now, number);
+                self.send(network, now, number);
             }
             return;
         }
-        self.offer(now, number);
+        self.offer(network, now, number);
     }
 
     /// Offers a message if fewer are in flight than the sender's pace wants.
-    fn offer(&mut self, now: Instant, number: usize) {
+    fn offer(&mut self, network: &mut ImpSubnet, now: Instant, number: usize) {
         let Some(state) = self.states.get(number) else {
             return;
         };
@@ -262,11 +279,11 @@ impl ImpTrafficRun {
             && state.unanswered.len() < most as usize
             && now >= state.sender.begins.max(state.not_before)
         {
-            self.send(now, number);
+            self.send(network, now, number);
         }
     }
 
-    fn send(&mut self, now: Instant, number: usize) {
+    fn send(&mut self, network: &mut ImpSubnet, now: Instant, number: usize) {
         let state = &mut self.states[number];
         let id = (number as u64) << 40 | state.next;
         let ImpTrafficSender { from, to, bits, .. } = state.sender;
@@ -274,6 +291,6 @@ impl ImpTrafficRun {
         state.is_offering = true;
         state.result.offered += 1;
         state.unanswered.insert(id, now);
-        self.network.offer(now, ImpMessage { from, to, bits, id });
+        network.offer(now, ImpMessage { from, to, bits, id });
     }
 }
