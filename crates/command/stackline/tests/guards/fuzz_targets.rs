@@ -10,7 +10,7 @@ const READERS: &[(&str, &str, &str, &str, &str)] = &[
     (
         "captures, first look",
         "exchange/src/capture/survey.rs",
-        "of",
+        "read",
         "importers",
         "Survey::read",
     ),
@@ -416,7 +416,7 @@ const READERS: &[(&str, &str, &str, &str, &str)] = &[
     (
         "paths at the gateway",
         "blockserver/src/gateway/route.rs",
-        "of",
+        "parse",
         "gateway",
         "gateway::fuzzing",
     ),
@@ -472,7 +472,7 @@ const READERS: &[(&str, &str, &str, &str, &str)] = &[
     (
         "pages of the kernel's trace",
         "monitor/src/kernel_trace/pages.rs",
-        "of",
+        "from_page",
         "kernel",
         "fuzzing::bytes",
     ),
