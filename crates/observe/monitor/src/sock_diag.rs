@@ -54,18 +54,30 @@ pub(crate) struct DiagSocket {
 /// What is recorded of a connection, from its `struct tcp_info`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfoCounters {
-    pub(crate) congestion_state: u8,
-    pub(crate) cwnd_bytes: u64,
-    pub(crate) in_flight_bytes: u64,
-    pub(crate) rtt_ns: u64,
-    pub(crate) retransmits: u64,
-    pub(crate) mss_bytes: u64,
-    pub(crate) acked_bytes: Option<u64>,
-    pub(crate) unsent_bytes: Option<u64>,
-    pub(crate) busy_ns: Option<u64>,
-    pub(crate) rwnd_limited_ns: Option<u64>,
-    pub(crate) sndbuf_limited_ns: Option<u64>,
-    pub(crate) send_window_bytes: Option<u64>,
+    /// The congestion state: 0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss.
+    pub congestion_state: u8,
+    /// The congestion window, bytes.
+    pub cwnd_bytes: u64,
+    /// Bytes sent that are neither acknowledged nor considered lost.
+    pub in_flight_bytes: u64,
+    /// The smoothed round-trip time, ns.
+    pub rtt_ns: u64,
+    /// Segments retransmitted since the connection began.
+    pub retransmits: u64,
+    /// The maximum segment size for sending, bytes.
+    pub mss_bytes: u64,
+    /// Bytes sent and acknowledged.
+    pub acked_bytes: Option<u64>,
+    /// Bytes in the send buffer that were not sent.
+    pub unsent_bytes: Option<u64>,
+    /// Time with data to send, ns.
+    pub busy_ns: Option<u64>,
+    /// Of this, time limited by the peer's receive window, ns.
+    pub rwnd_limited_ns: Option<u64>,
+    /// Of this, time limited by the send buffer, ns.
+    pub sndbuf_limited_ns: Option<u64>,
+    /// The peer's receive window, bytes.
+    pub send_window_bytes: Option<u64>,
 }
 
 impl From<TcpInfo> for TcpInfoCounters {
