@@ -5,10 +5,10 @@
 //! script inserts them as text. A Content-Security-Policy allows only this script and this style, by their digests: no network, no
 //! other script.
 
-mod columns;
 mod content;
 mod markup_safe_data;
 mod module_bundle;
+mod packed_columns;
 mod request_trees;
 mod requests_by_name;
 

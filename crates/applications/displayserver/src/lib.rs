@@ -17,7 +17,7 @@
 //! | [`view`] | the page and the WebSocket with which browsers look on |
 //! | [`page_relay`] | passes browsers on to the page of a display elsewhere |
 //! | [`client`] | a connection to a display: requests, credit, answers |
-//! | `late_answers` | delayed answers to wrong secrets over V's messages |
+//! | `delayed_refusals` | delayed answers to wrong secrets over V's messages |
 //! | [`send_level`] | the four levels at which a picture is sent |
 //! | [`bench`](mod@bench) | the paper's benchmarks at these levels |
 //! | [`live_bench`] | these benchmarks of a live display |
@@ -29,8 +29,8 @@ pub mod address;
 pub mod agent;
 pub mod bench;
 pub mod client;
+mod delayed_refusals;
 pub mod experiment;
-mod late_answers;
 pub mod listener;
 pub mod live_bench;
 pub mod message_stream;

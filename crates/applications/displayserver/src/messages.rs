@@ -1,7 +1,7 @@
 //! A display over V's messages (`ikp`, over UDP): a client sends requests in messages and is blocked until they are carried out; the reply
 //! contains the answers so far. This is class B of the paper, live.
 
-use crate::late_answers::LateDisplayAnswers;
+use crate::delayed_refusals::DelayedDisplayRefusals;
 use crate::message_stream::{ALL, ENDS, GOODBYE, MORE, REQUESTS, address};
 use crate::server::DisplayServer;
 use stackline_core::error::Result;
@@ -72,7 +72,7 @@ pub fn serve(server: &DisplayServer, at: &str, say: fn(&str)) -> Result<SocketAd
     let mut clients = MessageDisplayClients {
         server: server.clone(),
         known: HashMap::new(),
-        late: LateDisplayAnswers::default(),
+        late: DelayedDisplayRefusals::default(),
         say,
     };
     thread::spawn(move || {
@@ -98,7 +98,7 @@ pub fn serve(server: &DisplayServer, at: &str, say: fn(&str)) -> Result<SocketAd
 struct MessageDisplayClients {
     server: DisplayServer,
     known: HashMap<(SocketAddr, u32), MessageDisplayClient>,
-    late: LateDisplayAnswers,
+    late: DelayedDisplayRefusals,
     say: fn(&str),
 }
 

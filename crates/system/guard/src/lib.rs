@@ -29,4 +29,4 @@ pub mod serve;
 pub mod socket;
 pub mod stop;
 
-pub use stackline_os::descriptors::keep_from_programs as keep_descriptors_from_programs;
+pub use stackline_os::close_on_exec::keep_from_programs as keep_descriptors_from_programs;

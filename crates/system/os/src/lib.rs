@@ -11,7 +11,7 @@
 //! | [`stream_socket`], [`socket_option`], [`tcp_info`] | sending, receiving, socket options, `struct tcp_info` |
 //! | [`clock`], [`epoll`], [`readiness`], [`adjtimex`] | clocks, and waiting to the nanosecond |
 //! | [`thread`], [`affinity`], [`coroutine`], [`memory`] | scheduling and pinning threads; coroutines; the allocator |
-//! | [`fork`], [`spawn`], [`descriptors`] | processes and what they inherit |
+//! | [`fork`], [`spawn`], [`close_on_exec`] | processes and what they inherit |
 //! | [`own_control_groups`], [`cgroup_formats`], [`mounts`], [`root_directory`] | control groups above this process, and their files |
 //! | [`control_groups`] | groups of other processes, and the processes of a group |
 //! | [`processor_share`] | a host's share of a processor, by a control group's quota |
@@ -30,7 +30,7 @@ mod sys;
 pub mod tcp_info;
 
 pub use sys::{
-    adjtimex, block_ring, clock, coroutine, datagram_batch, descriptors, epoll, foreign_socket,
+    adjtimex, block_ring, clock, close_on_exec, coroutine, datagram_batch, epoll, foreign_socket,
     fork, frame_batch, frame_ring, memory, message_batch, packet_socket, receive_buffers,
     slot_rings, socket_option, spawn, stream_socket, thread,
 };

@@ -5,7 +5,7 @@
 //! line are left out. Lines are sorted by their earliest passage, because `page/visible.js` searches them by it.
 //! Times are reference times in ns since the first event, so that JavaScript holds them exactly.
 
-use super::columns::{EXACT, PageColumn};
+use super::packed_columns::{EXACT, PageColumn};
 use super::request_trees::PageRequests;
 use super::requests_by_name::requests_by_name;
 use super::{Content, markup_safe_data};

@@ -4,7 +4,7 @@
 //! The format: the object's length (4 bytes, little endian), the object, then all columns; compressed with zlib. The object's
 //! `columns` gives the place of each column after the object: `[offset, bytes, numbers]`. Base64 contains no `<`.
 
-use super::columns::PageColumn;
+use super::packed_columns::PageColumn;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};

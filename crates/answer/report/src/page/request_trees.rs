@@ -1,6 +1,6 @@
 //! Requests of other (traced) programs for the page: the causes of the time of each, and which requests were made for which.
 
-use super::columns::EXACT;
+use super::packed_columns::EXACT;
 use serde_json::{Value, json};
 use stackline_analyze::findings::{AccountedCause, AccountedRequest};
 use stackline_analyze::lifelines::Lifelines;

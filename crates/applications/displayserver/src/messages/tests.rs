@@ -28,7 +28,7 @@ impl Site {
             clients: MessageDisplayClients {
                 server,
                 known: HashMap::new(),
-                late: LateDisplayAnswers::default(),
+                late: DelayedDisplayRefusals::default(),
                 say: quiet,
             },
             begun: Instant::now(),

@@ -10,7 +10,7 @@ mod instance_ends;
 pub use instance_ends::Serves;
 
 use crate::address::DisplayAddress;
-use crate::late_answers::LateDisplayAnswers;
+use crate::delayed_refusals::DelayedDisplayRefusals;
 use crate::message_stream::address;
 use instance_ends::InternetInstanceEnds;
 use stackline_core::error::Result;
@@ -97,7 +97,7 @@ struct InternetServerState {
     messages: ikp::IkpUdpServer,
     place: InternetServerContext,
     known: HashMap<u64, InternetInstance>,
-    late: LateDisplayAnswers,
+    late: DelayedDisplayRefusals,
 }
 
 /// The server's address, secret, and kind.
@@ -168,7 +168,7 @@ pub fn serve(at: &str, secret: Vec<u8>, serves: Serves) -> Result<RunningInterne
         messages,
         place,
         known: HashMap::new(),
-        late: LateDisplayAnswers::default(),
+        late: DelayedDisplayRefusals::default(),
     };
     thread::spawn(move || office.serve());
     Ok(RunningInternetServer { local, begun })

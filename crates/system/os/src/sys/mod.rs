@@ -8,9 +8,9 @@
 pub mod adjtimex;
 pub mod block_ring;
 pub mod clock;
+pub mod close_on_exec;
 pub mod coroutine;
 pub mod datagram_batch;
-pub mod descriptors;
 pub mod epoll;
 pub mod foreign_socket;
 pub mod fork;

@@ -10,13 +10,13 @@ const MOST: usize = 64;
 
 /// Answers that are delayed.
 #[derive(Debug, Default)]
-pub(crate) struct LateDisplayAnswers {
+pub(crate) struct DelayedDisplayRefusals {
     attempts: Attempts,
     /// When each answer is due, the request, and the answer.
     waiting: VecDeque<(Instant, Ticket, Vec<u8>)>,
 }
 
-impl LateDisplayAnswers {
+impl DelayedDisplayRefusals {
     /// Delays the answer to a request with a wrong secret.
     pub(crate) fn refuse(&mut self, ticket: Ticket, reply: Vec<u8>, now: Instant) {
         if self.waiting.len() >= MOST {
