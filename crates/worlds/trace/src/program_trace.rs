@@ -17,10 +17,12 @@ use crate::trace_analysis::TraceAnalysis;
 use crate::trace_sources::Sources;
 use stackline_core::error::{Error, Result};
 use stackline_core::trace_index::{HostTrace, Index};
+use stackline_core::units;
 use stackline_events::clock;
 use stackline_monitor::clock::thread_cpu_s;
 use stackline_monitor::observe::observation_cost::ObservationCost;
 use stackline_requests::{ObservationEnd, Unknown, contents};
+use stackline_runs::events::disk_sample::bound_by_free_space;
 use stackline_runs::events::{SortStopSignal, Spooling, write_index};
 use stackline_runs::{RunDirectory, RunFileAccess, runs_root};
 use std::cell::Cell;
@@ -39,6 +41,8 @@ use std::time::{Duration, Instant, SystemTime};
 const READ: Duration = Duration::from_millis(10);
 /// For this long after the last program has ended, its connections are still observed.
 const AFTER: Duration = Duration::from_millis(30);
+/// If fewer bytes may be taken because the disk has few, a note says so: a trace of an hour may take more.
+const SCARCE_BYTES: u64 = 1 << 30;
 /// If a signal ended the trace, it may have ended the programs too, up to this long before it was noticed here, ns.
 const SIGNAL_NS: u64 = 50_000_000;
 
@@ -196,7 +200,8 @@ impl TraceSession {
         );
         let end = ObservationEnd::default();
         recorder = recorder.observed_until(end.clone());
-        recorder = recorder.with_disk(options.most_disk);
+        let most_disk = bound_by_free_space(options.most_disk, directory.path());
+        recorder = recorder.with_disk(most_disk);
         let keys = setting.keys.as_ref().map(KeyLog::reader);
         if let Some(keys) = &keys {
             recorder = recorder.with_secrets(keys.secrets.clone());
@@ -212,6 +217,12 @@ impl TraceSession {
         let path = directory.path().to_path_buf();
         let spool = Spooling::start(&path)?;
         let (mut events, mut notes) = (None, setting.notes.clone());
+        if most_disk < options.most_disk.min(SCARCE_BYTES) {
+            notes.push(format!(
+                "events of this trace may take {} on disk, a quarter of what is free there",
+                units::format_size(most_disk)
+            ));
+        }
         if is_here && !only_traced {
             notes.push(
                 "packets do not identify their program: requests from all programs on this machine are kept".to_owned(),
@@ -219,12 +230,12 @@ impl TraceSession {
         }
         if let Some(network) = &mut setting.network {
             // The network's events and the trace's get half of the space on disk each.
-            events = network.record(&path, options.most_disk / 2)?;
+            events = network.record(&path, most_disk / 2)?;
             network.ports(&mut recorder);
             match &events {
                 Some(events) => {
                     let apart = recorder.with_doors_apart(events.doors());
-                    recorder = apart.with_disk(options.most_disk / 2);
+                    recorder = apart.with_disk(most_disk / 2);
                 }
                 None => notes.push(network.unrecorded()),
             }

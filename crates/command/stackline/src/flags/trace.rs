@@ -47,7 +47,8 @@ pub(crate) struct TraceFlags {
     #[arg(long = "for", value_name = "TIME", value_parser = stackline_core::quantity::parse_duration)]
     pub(crate) duration: Option<std::time::Duration>,
     /// Disk space that request events may take: when half of it is full, requests from one second in four are kept, then from one in sixteen, and
-    /// so on; a note reports how many were left out. With an emulated network, half of the space is for its packets
+    /// so on; a note reports how many were left out. It is never more than a quarter of what is free on the disk. With an emulated network, half of
+    /// the space is for its packets
     #[arg(long, value_name = "SIZE", default_value = "8GiB", value_parser = stackline_core::quantity::parse_size)]
     pub(crate) most_disk: u64,
     /// What to record besides packets

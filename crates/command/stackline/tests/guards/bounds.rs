@@ -245,6 +245,16 @@ const OTHERS: &[(&str, &str, &str)] = &[
         "a refused connection more counts as another program's",
     ),
     (
+        "transfer_counters.rs",
+        "MOST_SAMPLES",
+        "samples of a connection; when more come, every second one goes, and their sums stay",
+    ),
+    (
+        "transfer_counters.rs",
+        "MOST_CONNECTIONS",
+        "connections of which the kernel's counters are kept; transfers of others have none",
+    ),
+    (
         "followed_threads.rs",
         "MOST_LISTS",
         "times that a list is read again until none is new",

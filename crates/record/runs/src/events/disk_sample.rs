@@ -2,8 +2,24 @@
 //! half of the limit is used all are kept; then those of one second in 4, in 16, and so on, fewer as less space is
 //! left. Whole seconds are kept because related requests, and the packets of one request, are close together in time.
 
+use nix::sys::statvfs::statvfs;
+use std::path::Path;
+
 /// The default limit on the disk space of a trace's events, in bytes.
 pub const DISK_BYTES: u64 = 8 << 30;
+
+/// The share of a disk's free space that events may take: when a trace ends, they are written a second time, in order, and
+/// others use the disk too.
+const SHARE_OF_FREE: u64 = 4;
+
+/// How many bytes events may take in a directory: `most_bytes`, but no more than a quarter of what is free there.
+#[must_use]
+pub fn bound_by_free_space(most_bytes: u64, directory: &Path) -> u64 {
+    let free_bytes = statvfs(directory).map_or(u64::MAX, |disk| {
+        disk.blocks_available().saturating_mul(disk.fragment_size())
+    });
+    most_bytes.min(free_bytes / SHARE_OF_FREE)
+}
 
 /// The unit of sampling: the events of a whole second are kept or left out together.
 const SECOND_NS: u64 = 1_000_000_000;
