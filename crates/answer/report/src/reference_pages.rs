@@ -4,7 +4,7 @@ use crate::stacks::{form, yes};
 use stackline_analyze::findings::KINDS;
 use stackline_core::catalogue::StackTable;
 use stackline_core::plan::World;
-use stackline_events::catalogue::all_entries;
+use stackline_events::catalogue::block_rows::all_entries;
 use std::fmt::Write as _;
 
 /// The head of a page, which says how the page is generated.

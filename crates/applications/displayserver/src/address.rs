@@ -8,14 +8,14 @@ pub(crate) mod own_terminal;
 pub(crate) mod scheme;
 mod tcp;
 mod unix;
+pub(crate) mod variants;
 
-pub use crate::papers::vio::scheme::DisplayAddressSecret;
 pub use absent_service::{DisplayServiceKind, program_not_served};
 pub use scheme::DisplayCarriage;
+pub use variants::{DisplayAddress, DisplayAddressSecret};
 
 use crate::papers::blast_stream::scheme::BLAST;
 use crate::papers::ngp::scheme::{self as ngp, NgpAddress};
-use crate::papers::ngp::{NgpChangeDelivery, NgpSentDefinitions};
 use crate::papers::pup::scheme::PUP;
 use crate::papers::vio::scheme::{self as vio, VioAddress};
 use crate::stream::DisplayStream;
@@ -28,20 +28,13 @@ use stackline_events::setting::host;
 use stackline_guard::secret::Secret;
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
 use tcp::TCP;
 use unix::UnixAddress;
 
-/// Makes the addresses of the rows of all schemes. A row says what an address consists of, how a text is parsed (`None`: it belongs to
-/// another scheme), and what the scheme does with the address.
+/// Makes what parses the addresses of all schemes, and what finds the scheme of an address. A row says how a text is parsed (`None`: it
+/// belongs to another scheme), and what the scheme does with the address.
 macro_rules! schemes {
-    ($($(#[$doc:meta])* $name:ident $(($($part:ident: $type:ty),+))?, $parse:expr => $scheme:expr;)+) => {
-        /// The address of a display.
-        #[derive(Clone, Debug, PartialEq, Eq)]
-        pub enum DisplayAddress {
-            $($(#[$doc])* $name $(($($type),+))?,)+
-        }
-
+    ($($name:ident $(($($part:ident),+))?, $parse:expr => $scheme:expr;)+) => {
         /// The first that does not answer `None` decides.
         static PARSERS: &[fn(&str) -> Option<ParsedAddress>] = &[$($parse),+];
 
@@ -57,25 +50,15 @@ macro_rules! schemes {
 }
 
 schemes! {
-    /// The path of a unix socket.
-    Unix(path: PathBuf), unix::parse => UnixAddress(path);
-    /// The other end of this program's terminal.
+    Unix(path), unix::parse => UnixAddress(path);
     Terminal, |text| (text == TTY).then_some(Ok(DisplayAddress::Terminal)) => OwnTerminal(TTY);
-    /// The other ends of this program's standard output and input.
     Pipe, |text| (text == PIPE).then_some(Ok(DisplayAddress::Pipe)) => OwnTerminal(PIPE);
-    /// A host and a UDP port, by V's messages.
-    Messages(place: String), |text| MESSAGES.parse(text) => HostPort(&MESSAGES, place);
-    /// A host and a UDP port, by PUP streams.
-    Pup(place: String), |text| PUP.parse(text) => HostPort(&PUP, place);
-    /// A host and a UDP port, by blast streams.
-    Blast(place: String), |text| BLAST.parse(text) => HostPort(&BLAST, place);
-    /// Through an internet server: its secret, if known, its host and port, and the address that it connects to.
-    Vio(secret: DisplayAddressSecret, server: String, to: Box<DisplayAddress>), vio::parse => VioAddress { secret, server, to };
-    /// A stream with the network graphics protocol on it.
-    Ngp(below: Box<DisplayAddress>, sent: NgpSentDefinitions, changes: NgpChangeDelivery), ngp::parse =>
-        NgpAddress { below, sent, changes: *changes };
-    /// A host and a TCP port. Every text that belongs to no other scheme is one, or an error.
-    Tcp(place: String), |text| TCP.parse(text) => HostPort(&TCP, place);
+    Messages(place), |text| MESSAGES.parse(text) => HostPort(&MESSAGES, place);
+    Pup(place), |text| PUP.parse(text) => HostPort(&PUP, place);
+    Blast(place), |text| BLAST.parse(text) => HostPort(&BLAST, place);
+    Vio(secret, server, to), vio::parse => VioAddress { secret, server, to };
+    Ngp(below, sent, changes), ngp::parse => NgpAddress { below, sent, changes: *changes };
+    Tcp(place), |text| TCP.parse(text) => HostPort(&TCP, place);
 }
 
 impl DisplayAddress {

@@ -17,6 +17,8 @@
 //! | [`view`] | the page and the WebSocket with which browsers look on |
 //! | [`page_relay`] | passes browsers on to the page of a display elsewhere |
 //! | [`client`] | a connection to a display: requests, credit, answers |
+//! | `acceptor` | what accepts connections of one scheme |
+//! | `terminal_stream` | the connection behind this program's terminal or pipes |
 //! | `delayed_refusals` | delayed answers to wrong secrets over V's messages |
 //! | [`send_level`] | the four levels at which a picture is sent |
 //! | [`bench`](mod@bench) | the paper's benchmarks at these levels |
@@ -25,6 +27,7 @@
 //! | [`experiment`] | experiments with a display in virtual time, and which factors matter |
 //! | [`simulated`] | the display in virtual time, on hosts with processors, in five classes of application |
 
+mod acceptor;
 pub mod address;
 pub mod agent;
 pub mod bench;
@@ -44,5 +47,6 @@ pub mod server;
 pub mod simulated;
 pub mod stream;
 pub mod terminal;
+mod terminal_stream;
 pub mod transport;
 pub mod view;

@@ -1,31 +1,15 @@
 //! Listeners for all addresses to which clients can connect as streams.
 
+use crate::acceptor::{DisplayAcceptor, cannot_listen_at};
 use crate::address::DisplayAddress;
 use crate::stream::DisplayStream;
-use stackline_core::error::{Error, Result};
+use stackline_core::error::Result;
 use stackline_guard::connection_slots::{ConnectionSlot, ConnectionSlotPool};
-use stackline_guard::serve::{ConnectionService, cannot_listen, serve_connections};
+use stackline_guard::serve::{ConnectionService, serve_connections};
 use stackline_guard::stop::StopSwitch;
-use std::fmt::Debug;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
-
-/// How long to wait until a killed service has released the address.
-const ENDS_WITHIN: Duration = Duration::from_secs(2);
-/// How often to check whether it has.
-const LOOK: Duration = Duration::from_millis(50);
-
-/// Accepts connections of one scheme.
-pub(crate) trait DisplayAcceptor: Debug + Send + Sync {
-    /// Waits for the next connection.
-    fn accept(&self) -> io::Result<DisplayStream>;
-
-    /// The address on which it listens.
-    fn address(&self) -> DisplayAddress;
-}
 
 /// A listener, whatever its scheme.
 #[derive(Debug)]
@@ -64,38 +48,6 @@ impl DisplayListener {
                 .is_ok_and(|address: SocketAddr| address.ip().is_loopback())
         };
         self.address().scheme().place().is_none_or(is_loopback)
-    }
-}
-
-/// The error if an address cannot be listened on.
-fn cannot_listen_at(address: &DisplayAddress, error: &io::Error) -> Error {
-    let why = match error.kind() {
-        io::ErrorKind::NotFound => "create the socket's directory, or choose another address",
-        io::ErrorKind::PermissionDenied => "this program lacks permission: choose another address",
-        io::ErrorKind::InvalidInput => {
-            "a unix socket path has at most 107 bytes: choose a shorter one"
-        }
-        io::ErrorKind::AddrNotAvailable => {
-            "this machine does not have that address: choose another one"
-        }
-        _ => "another program may be using it: choose another address",
-    };
-    let hint = format!("{why} (`--listen`; for a page, `--view`)");
-    cannot_listen(address, error, &hint)
-}
-
-/// Listens as soon as the address is free: a service that was just killed may still be ending.
-pub(crate) fn once_free<L>(listen: impl Fn() -> io::Result<L>) -> io::Result<L> {
-    let begun = Instant::now();
-    loop {
-        match listen() {
-            Err(error)
-                if error.kind() == io::ErrorKind::AddrInUse && begun.elapsed() < ENDS_WITHIN =>
-            {
-                thread::sleep(LOOK);
-            }
-            ended => return ended,
-        }
     }
 }
 

@@ -1,11 +1,11 @@
 //! A connection to a display, over any of the transports.
 
-use crate::address::own_terminal::TerminalStream;
 use crate::message_stream::DisplayMessageStream;
 use crate::papers::blast_stream::BlastStream;
 use crate::papers::ngp::Ngp;
 use crate::papers::pup::Pup;
 use crate::papers::vio::Vio;
+use crate::terminal_stream::TerminalStream;
 use crate::transport::DisplayTransport;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -19,6 +19,18 @@ macro_rules! transports {
         #[derive(Debug)]
         pub enum DisplayStream {
             $($(#[$doc])* $name($stream),)+
+        }
+
+        impl DisplayStream {
+            /// A second handle of the same connection.
+            ///
+            /// # Errors
+            /// The kernel's error; `Unsupported` if a connection has one user only.
+            pub fn again(&self) -> io::Result<Self> {
+                match self {
+                    $(Self::$name(stream) => stream.second_handle().map(Self::$name),)+
+                }
+            }
         }
 
         impl Deref for DisplayStream {

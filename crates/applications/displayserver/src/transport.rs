@@ -1,6 +1,5 @@
 //! What a connection to a display can do besides reading and writing, for each transport; and its implementation for kernel sockets.
 
-use crate::stream::DisplayStream;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::{Timeout, set_socket_send_buffer_size, set_socket_timeout};
 use rustix::net::{Shutdown, shutdown};
@@ -17,7 +16,10 @@ pub trait DisplayTransport: Read + Write {
     ///
     /// # Errors
     /// The kernel's error; `Unsupported` if a connection has one user only.
-    fn again(&self) -> io::Result<DisplayStream> {
+    fn second_handle(&self) -> io::Result<Self>
+    where
+        Self: Sized,
+    {
         Err(io::ErrorKind::Unsupported.into())
     }
 
@@ -103,8 +105,8 @@ pub trait DisplayTransport: Read + Write {
 }
 
 impl DisplayTransport for TcpStream {
-    fn again(&self) -> io::Result<DisplayStream> {
-        self.try_clone().map(DisplayStream::Tcp)
+    fn second_handle(&self) -> io::Result<Self> {
+        self.try_clone()
     }
 
     fn socket(&self) -> Option<BorrowedFd<'_>> {
@@ -122,8 +124,8 @@ impl DisplayTransport for TcpStream {
 }
 
 impl DisplayTransport for UnixStream {
-    fn again(&self) -> io::Result<DisplayStream> {
-        self.try_clone().map(DisplayStream::Unix)
+    fn second_handle(&self) -> io::Result<Self> {
+        self.try_clone()
     }
 
     fn socket(&self) -> Option<BorrowedFd<'_>> {

@@ -4,7 +4,8 @@ use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::output;
 use serde_json::{Value, json};
-use stackline_events::catalogue::{CatalogueEntry, all_entries};
+use stackline_events::catalogue::CatalogueEntry;
+use stackline_events::catalogue::block_rows::all_entries;
 
 /// Lists the keywords, or prints one.
 pub(crate) fn keywords(flags: &flags::KeywordsFlags) -> Result {

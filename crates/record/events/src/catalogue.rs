@@ -76,11 +76,6 @@ pub fn find(keyword: &str) -> Option<&'static CatalogueEntry> {
     ENTRIES.iter().find(|entry| entry.keyword == keyword)
 }
 
-/// All keywords: those of measurements and traces, and those of the block server.
-pub fn all_entries() -> impl Iterator<Item = &'static CatalogueEntry> {
-    ENTRIES.iter().chain(block_rows::BLOCK_ENTRIES)
-}
-
 /// What an event says about the fate of data. For keywords that are not in the catalogue it follows from their names.
 /// The beginning or end of a span (`_START`, `_END`) has no fate: it is a part of the data's path.
 #[must_use]

@@ -1,6 +1,6 @@
 //! The errors for an address where nobody answers, with the command that starts the wanted service there.
 
-use super::DisplayAddress;
+use super::variants::DisplayAddress;
 use stackline_core::error::Error;
 use std::io::{self, ErrorKind};
 

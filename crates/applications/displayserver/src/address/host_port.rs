@@ -1,8 +1,8 @@
 //! Schemes whose addresses are a prefix, a host and a port.
 
-use super::DisplayAddress;
 use super::scheme::{DisplayCarriage, DisplayScheme, ParsedAddress, Refused};
-use crate::listener::DisplayAcceptor;
+use super::variants::DisplayAddress;
+use crate::acceptor::DisplayAcceptor;
 use crate::stream::DisplayStream;
 use stackline_core::error::Result;
 use stackline_guard::secret::Secret;

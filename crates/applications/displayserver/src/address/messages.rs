@@ -1,8 +1,8 @@
 //! `ikp:HOST:PORT`: V's messages.
 
-use super::DisplayAddress;
 use super::host_port::HostPortScheme;
 use super::scheme::DisplayCarriage;
+use super::variants::DisplayAddress;
 use crate::message_stream::DisplayMessageStream;
 use crate::stream::DisplayStream;
 use stackline_core::error::Error;

@@ -1,13 +1,13 @@
 //! This program's terminal (`tty`), or its standard input and output (`pipe`), whose other ends are a display.
 
 use super::scheme::{DisplayCarriage, DisplayScheme, Refused};
-use crate::listener::DisplayAcceptor;
+use crate::acceptor::DisplayAcceptor;
 use crate::raw_terminal::RawTerminal;
 use crate::stream::DisplayStream;
-use crate::transport::DisplayTransport;
+use crate::terminal_stream::TerminalStream;
 use stackline_core::error::{Error, Result};
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
@@ -57,39 +57,5 @@ impl DisplayScheme for OwnTerminal {
 
     fn carriage(&self) -> DisplayCarriage {
         DisplayCarriage::OnlyConnection
-    }
-}
-
-/// A terminal or pipes: the files that are read and written, and the terminal's mode to restore.
-#[derive(Debug)]
-pub struct TerminalStream {
-    input: File,
-    output: File,
-    raw: Option<Arc<RawTerminal>>,
-}
-
-impl DisplayTransport for TerminalStream {
-    fn again(&self) -> io::Result<DisplayStream> {
-        Ok(DisplayStream::Terminal(Self {
-            input: self.input.try_clone()?,
-            output: self.output.try_clone()?,
-            raw: self.raw.clone(),
-        }))
-    }
-}
-
-impl Read for TerminalStream {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.input.read(into)
-    }
-}
-
-impl Write for TerminalStream {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.output.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }

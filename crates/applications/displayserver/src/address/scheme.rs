@@ -1,7 +1,7 @@
 //! What an address can do, whatever its scheme.
 
-use super::DisplayAddress;
-use crate::listener::DisplayAcceptor;
+use super::variants::DisplayAddress;
+use crate::acceptor::DisplayAcceptor;
 use crate::stream::DisplayStream;
 use stackline_core::error::{Error, Result};
 use stackline_guard::secret::Secret;

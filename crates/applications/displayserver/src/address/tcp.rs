@@ -1,9 +1,9 @@
 //! `HOST:PORT`: TCP.
 
-use super::DisplayAddress;
 use super::host_port::HostPortScheme;
 use super::scheme::DisplayCarriage;
-use crate::listener::{DisplayAcceptor, once_free};
+use super::variants::DisplayAddress;
+use crate::acceptor::{DisplayAcceptor, once_free};
 use crate::stream::DisplayStream;
 use rustix::net::sockopt::set_socket_oobinline;
 use std::io;

@@ -1,8 +1,8 @@
 //! `unix:PATH`: a unix socket, for programs of this user.
 
-use super::DisplayAddress;
 use super::scheme::{DisplayScheme, ParsedAddress, Refused};
-use crate::listener::{DisplayAcceptor, once_free};
+use super::variants::DisplayAddress;
+use crate::acceptor::{DisplayAcceptor, once_free};
 use crate::stream::DisplayStream;
 use stackline_core::error::Result;
 use stackline_guard::socket;

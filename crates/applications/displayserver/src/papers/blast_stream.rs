@@ -9,7 +9,6 @@
 pub(crate) mod scheme;
 
 use crate::message_stream::{address, failed as sentence};
-use crate::stream::DisplayStream;
 use crate::transport::DisplayTransport;
 use stackline_core::time::Duration as Time;
 use stackline_guard::connection_slots::{ConnectionSlot, ConnectionSlotPool};
@@ -210,11 +209,11 @@ impl BlastStream {
 }
 
 impl DisplayTransport for BlastStream {
-    fn again(&self) -> io::Result<DisplayStream> {
-        Ok(DisplayStream::Blast(Self {
+    fn second_handle(&self) -> io::Result<Self> {
+        Ok(Self {
             user: Arc::clone(&self.user),
             read_within: self.read_within.clone(),
-        }))
+        })
     }
 
     fn read_within(&self, patience: Option<Duration>) -> io::Result<()> {

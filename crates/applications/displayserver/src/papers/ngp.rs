@@ -229,15 +229,15 @@ impl Ngp {
 
 impl DisplayTransport for Ngp {
     /// Bytes that were decoded and not read stay with the first handle.
-    fn again(&self) -> io::Result<DisplayStream> {
+    fn second_handle(&self) -> io::Result<Self> {
         let (shared, newest) = (Arc::clone(&self.shared), self.newest.clone());
-        Ok(DisplayStream::Ngp(Self {
+        Ok(Self {
             reads: Box::new(self.reads.again()?),
             rest: Vec::new(),
             shared,
             patience: self.patience.clone(),
             newest,
-        }))
+        })
     }
 
     fn read_within(&self, patience: Option<Duration>) -> io::Result<()> {

@@ -7,7 +7,6 @@ pub(crate) mod scheme;
 pub use listener::PupListener;
 
 use crate::message_stream::address;
-use crate::stream::DisplayStream;
 use crate::transport::DisplayTransport;
 use stackline_core::time::Instant as Moment;
 use stackline_proto::papers::pup::{
@@ -317,8 +316,8 @@ impl Pup {
 }
 
 impl DisplayTransport for Pup {
-    fn again(&self) -> io::Result<DisplayStream> {
-        Ok(DisplayStream::Pup(self.again()))
+    fn second_handle(&self) -> io::Result<Self> {
+        Ok(self.again())
     }
 
     fn read_within(&self, patience: Option<Duration>) -> io::Result<()> {

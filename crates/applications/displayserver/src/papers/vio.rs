@@ -4,7 +4,6 @@
 pub(crate) mod scheme;
 
 use crate::message_stream::{address, silent};
-use crate::stream::DisplayStream;
 use crate::transport::DisplayTransport;
 use stackline_proto::papers::vio::{VioReply, VioRequest};
 use stackline_transfer::ikp::{self, IkpClientSegments, IkpTransferOptions};
@@ -146,8 +145,8 @@ fn ended(why: &[u8]) -> io::Error {
 }
 
 impl DisplayTransport for Vio {
-    fn again(&self) -> io::Result<DisplayStream> {
-        Ok(DisplayStream::Vio(self.again()))
+    fn second_handle(&self) -> io::Result<Self> {
+        Ok(self.again())
     }
 
     fn read_within(&self, patience: Option<Duration>) -> io::Result<()> {

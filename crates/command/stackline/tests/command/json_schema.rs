@@ -257,7 +257,8 @@ fn logs_and_monitors(outputs: &mut Outputs) {
     outputs.collect("import", &place, &words);
     let transfer = "TCP_CONNECTION; khons; 9; 1; 2; 10.0.0.1:9; 10.0.0.2:80; 2000000000; 1000000; ; ; 1000000; 0; 0; 0; 0; 0; 600000000; initiator; closed\n\
         TCP_TRANSFER; khons; 9; 1; 2; backup; curl; 9; 1800000000; 0; 0\n\
-        TCP_GOODPUT; khons; 9; 1; 2; 200000000; 1000000\n";
+        TCP_GOODPUT; khons; 9; 1; 2; 200000000; 1000000\n\
+        TCP_INFO; khons; 10; 1; 1000000000; 2; 10.0.0.1:9; 10.0.0.2:80; 64000; 64000; 1000000; 0; 900000000; 0; 500000000; ; 0; ; 1448; 1000000\n";
     place.write("transfer.log", transfer);
     place
         .stackline(&["import", "transfer.log", "--name", "transfer"])

@@ -423,13 +423,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
 http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 "#;
 
-/// A client of it with two connections at once.
+/// A client of it with two connections at once: while one asks for reports, the other comes to a lock that is held.
 const ASKING: &str = r#"
-import http.client, sys, threading
-def ask(path, count):
+import http.client, sys, threading, time
+def ask(path, pause):
     connection = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]))
-    for _ in range(count): connection.request("GET", path); connection.getresponse().read()
-threads = [threading.Thread(target=ask, args=args) for args in (("/report", 20), ("/page", 20))]
+    for _ in range(20): time.sleep(pause); connection.request("GET", path); connection.getresponse().read()
+threads = [threading.Thread(target=ask, args=args) for args in (("/report", 0), ("/page", 0.005))]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
 "#;

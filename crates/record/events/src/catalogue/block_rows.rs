@@ -1,7 +1,7 @@
 //! The keywords of the block server, with the names that the paper prints (Tierney et al. 1996). Lifelines find the
 //! path of blocks as they do for any program's units; these rows add descriptions, and the field `source` of a block.
 
-use super::rows::{catalogue, entry, event_data};
+use super::rows::{ENTRIES, catalogue, entry, event_data};
 use super::{CatalogueEntry, DataFate, Layer};
 use crate::value::EmittedEvent;
 use crate::{EventEmitter, EventLog, EventValue, Keyword, recorder};
@@ -14,6 +14,11 @@ pub const FROM_DISK: &str = "disk";
 pub const SOURCE_KEYWORD: &str = DpssServIn::KEYWORD;
 /// The index of the data field `source`.
 pub const SOURCE_FIELD: usize = 5;
+
+/// All keywords: those of measurements and traces, and those of the block server.
+pub fn all_entries() -> impl Iterator<Item = &'static CatalogueEntry> {
+    ENTRIES.iter().chain(BLOCK_ENTRIES)
+}
 
 catalogue! {
     /// All keywords of the block server, in the order in which a block passes them.

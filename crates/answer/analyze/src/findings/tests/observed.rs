@@ -390,7 +390,7 @@ fn of_a_transfer_the_side_that_holds_it_up_is_named_with_its_program() {
 
 #[test]
 fn a_program_that_waits_for_its_send_buffer_does_not_pause() {
-    let mut events = transfer(0, 1_800, 60);
+    let mut events = transfer(0, 1_740, 60);
     for (at_ms, stream) in [(1_000, 0), (2_000, 0), (2_000, 1)] {
         let mut values = [EventValue::Number(0); 16];
         (values[0], values[1]) = (EventValue::from(SECOND), EventValue::Number(stream));
@@ -405,5 +405,5 @@ fn a_program_that_waits_for_its_send_buffer_does_not_pause() {
     assert_eq!(found.len(), 1, "{found:?}");
     let transfers = find_transfers(&input(&given));
     assert_eq!(transfers[0].send_buffer, Some(0.85));
-    assert!((transfers[0].paused - 0.05).abs() < 1e-9);
+    assert!((transfers[0].paused - 0.02).abs() < 1e-9);
 }

@@ -1,10 +1,10 @@
 //! `blast:HOST:PORT`: streams of blasts.
 
 use super::{BlastStream, BlastStreamListener};
-use crate::address::DisplayAddress;
+use crate::acceptor::DisplayAcceptor;
 use crate::address::host_port::HostPortScheme;
 use crate::address::scheme::DisplayCarriage;
-use crate::listener::DisplayAcceptor;
+use crate::address::variants::DisplayAddress;
 use crate::stream::DisplayStream;
 use std::io;
 

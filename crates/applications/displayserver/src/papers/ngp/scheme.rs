@@ -1,9 +1,9 @@
 //! `ngp:ADDRESS` and `ngp-newest:ADDRESS`: the network graphics protocol on a stream to that address.
 
 use super::{Ngp, NgpChangeDelivery, NgpDefinitionStores, NgpSentDefinitions};
-use crate::address::DisplayAddress;
+use crate::acceptor::{DisplayAcceptor, cannot_listen_at};
 use crate::address::scheme::{DisplayCarriage, DisplayScheme, ParsedAddress, Refused};
-use crate::listener::{DisplayAcceptor, DisplayListener};
+use crate::address::variants::DisplayAddress;
 use crate::stream::DisplayStream;
 use stackline_core::error::{Error, Result};
 use stackline_guard::secret::Secret;
@@ -70,8 +70,9 @@ impl DisplayScheme for NgpAddress<'_> {
                 "listen on ngp:{below}; clients use ngp-newest:{below}"
             )));
         }
+        let failed = |error| cannot_listen_at(below, &error);
         Ok(Box::new(NgpAcceptor {
-            below: DisplayListener::at(below)?,
+            below: below.scheme().listen(&failed)?,
             kept: NgpDefinitionStores::default(),
         }))
     }
@@ -113,7 +114,7 @@ impl DisplayScheme for NgpAddress<'_> {
 /// A listener for streams with the protocol on them, and the definitions kept for its clients.
 #[derive(Debug)]
 struct NgpAcceptor {
-    below: DisplayListener,
+    below: Box<dyn DisplayAcceptor>,
     kept: NgpDefinitionStores,
 }
 

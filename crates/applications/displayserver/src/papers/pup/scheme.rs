@@ -1,10 +1,10 @@
 //! `pup:HOST:PORT`: PUP streams.
 
 use super::{Pup, PupListener};
-use crate::address::DisplayAddress;
+use crate::acceptor::DisplayAcceptor;
 use crate::address::host_port::HostPortScheme;
 use crate::address::scheme::DisplayCarriage;
-use crate::listener::DisplayAcceptor;
+use crate::address::variants::DisplayAddress;
 use crate::stream::DisplayStream;
 use std::io;
 

@@ -1,29 +1,13 @@
 //! `vio:HOST:PORT/ADDRESS`: through the internet server at that host and port.
 
 use super::Vio;
-use crate::address::DisplayAddress;
+use crate::acceptor::DisplayAcceptor;
 use crate::address::absent_service::internet;
 use crate::address::scheme::{DisplayScheme, ParsedAddress, Refused};
-use crate::listener::DisplayAcceptor;
+use crate::address::variants::{DisplayAddress, DisplayAddressSecret};
 use crate::stream::DisplayStream;
 use stackline_core::error::{Error, Result};
 use stackline_guard::secret::Secret;
-
-/// The secret that belongs to an address. It is never written as part of the address.
-#[derive(Clone, Debug, Default)]
-pub struct DisplayAddressSecret(Option<Secret>);
-
-impl PartialEq for DisplayAddressSecret {
-    fn eq(&self, other: &Self) -> bool {
-        match (&self.0, &other.0) {
-            (Some(own), Some(other)) => own.is(other.bytes()),
-            (None, None) => true,
-            _ => false,
-        }
-    }
-}
-
-impl Eq for DisplayAddressSecret {}
 
 /// The server's secret, its host and port, and the address that it connects to.
 pub(crate) struct VioAddress<'a> {
