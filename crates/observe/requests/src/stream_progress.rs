@@ -57,7 +57,7 @@ impl StreamPointProgress {
             // The newest stays: its bytes have not been asked for yet.
             self.moments.retain(|_| {
                 place += 1;
-                (before - place) % 2 == 0
+                (before - place).is_multiple_of(2)
             });
             self.thinned += (before - self.moments.len()) as u64;
         }

@@ -155,7 +155,7 @@ mod tests {
                     other => panic!("{other:?}"),
                 };
                 spans.push((event.at_ns, number(0)));
-                limited_ns += number(9);
+                limited_ns += number(10);
             });
         (spans, limited_ns)
     }

@@ -323,7 +323,7 @@ fn missing_and_silent_servers_are_reported() {
     ));
     let silent = UdpSocket::bind(loopback()).unwrap();
     let options = IkpTransferOptions::new(Protocol {
-        patience: Duration(50_000_000),
+        patience: Duration(500_000_000),
         ..Protocol::v()
     });
     let mut client = IkpUdpClient::connect(silent.local_addr().unwrap(), &options).unwrap();

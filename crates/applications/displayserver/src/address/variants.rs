@@ -20,9 +20,9 @@ pub enum DisplayAddress {
     /// A host and a UDP port, by blast streams.
     Blast(String),
     /// Through an internet server: its secret, if known, its host and port, and the address that it connects to.
-    Vio(DisplayAddressSecret, String, Box<DisplayAddress>),
+    Vio(DisplayAddressSecret, String, Box<Self>),
     /// A stream with the network graphics protocol on it.
-    Ngp(Box<DisplayAddress>, NgpSentDefinitions, NgpChangeDelivery),
+    Ngp(Box<Self>, NgpSentDefinitions, NgpChangeDelivery),
     /// A host and a TCP port. Every text that belongs to no other scheme is one, or an error.
     Tcp(String),
 }
