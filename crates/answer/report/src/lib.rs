@@ -95,7 +95,7 @@ pub use lifelines::{lifelines, lifelines_gnuplot, lifelines_json};
 pub use mistakes::{MistakenTexts, mistake, mistakes_json};
 pub use named_requests::named_requests;
 pub use ncc::{imp_map, ncc, ncc_each, ncc_each_json, ncc_json};
-pub use notes::{Note, Weight};
+pub use notes::{Note, Weight, trace_note_lines};
 pub use page::page;
 pub use paper::{paper, paper_json};
 pub use plan::plan;

@@ -72,6 +72,19 @@ impl Note {
     }
 }
 
+/// The lines of the notes of a trace, at most `most` of them, and how many more there are.
+#[must_use]
+pub fn trace_note_lines(notes: &[String], most: Option<usize>) -> Vec<String> {
+    let shown = notes.len().min(most.unwrap_or(usize::MAX));
+    let mut lines: Vec<String> = notes[..shown]
+        .iter()
+        .map(|note| format!("note: {note}"))
+        .collect();
+    let more = notes.len() - shown;
+    lines.extend((more > 0).then(|| format!("note: {more} more with --notes all")));
+    lines
+}
+
 /// A function that makes the notes of one kind for a summary, perhaps none.
 type Say = fn(&Summary) -> Vec<String>;
 
@@ -420,4 +433,21 @@ fn absent(summary: &Summary) -> Vec<String> {
         .into_iter()
         .map(|(reason, names)| format!("not measured: {}: {reason}", names.join(", ")))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_shows_three_notes_and_how_many_more_there_are() {
+        let notes = |count: usize| (1..=count).map(|n| n.to_string()).collect::<Vec<_>>();
+        let three = ["note: 1", "note: 2", "note: 3"];
+        assert!(trace_note_lines(&notes(0), Some(3)).is_empty());
+        assert_eq!(trace_note_lines(&notes(3), Some(3)), three);
+        let of_five = trace_note_lines(&notes(5), Some(3));
+        assert_eq!(of_five[..3], three);
+        assert_eq!(of_five[3..], ["note: 2 more with --notes all"]);
+        assert_eq!(trace_note_lines(&notes(5), None).len(), 5);
+    }
 }

@@ -7,6 +7,7 @@ use crate::flags;
 use crate::interrupt::listen_for_ctrl_c;
 use crate::net::{is_host, link_of_text, open_host_network};
 use crate::output;
+use stackline_report::trace_note_lines;
 use stackline_runs::events::disk_sample::DISK_BYTES;
 use stackline_trace::calls;
 use stackline_trace::joined_processes::{JoinedNames, JoinedProcesses};
@@ -242,25 +243,14 @@ fn code(ended: Option<ExitStatus>) -> Exit {
     }
 }
 
-/// Prints notes, and how many more there are.
-fn say_notes(notes: &[String], wanted: flags::NotesFlag) {
-    let shown = notes.len().min(wanted.most().unwrap_or(usize::MAX));
-    for note in &notes[..shown] {
-        output::say(&format_args!("note: {note}"));
-    }
-    if shown < notes.len() {
-        let more = notes.len() - shown;
-        output::say(&format_args!("note: {more} more with --notes all"));
-    }
-}
-
 /// Prints what was traced, and what limits it.
 fn report(flags: &flags::TraceFlags, outcome: &TraceOutcome) -> Result<()> {
     let path = &outcome.path;
     outcome.lines().iter().for_each(output::say);
     let answers = diagnose_traced(path)?;
     let notes = answers.note.iter().cloned().chain(outcome.all_notes());
-    say_notes(&notes.collect::<Vec<_>>(), flags.notes);
+    let lines = trace_note_lines(&notes.collect::<Vec<_>>(), flags.notes.most());
+    lines.iter().for_each(output::say);
     if flags.json {
         let mut json =
             stackline_report::findings_json(&path.display().to_string(), true, &answers.findings);
