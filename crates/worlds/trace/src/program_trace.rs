@@ -175,6 +175,22 @@ struct TraceSession {
     began: Instant,
 }
 
+/// What is said of a trace from its beginning on. `is_of_all`: packets of all programs are kept; `most_disk`: what events may take on disk,
+/// bytes, where `wanted` was asked for.
+fn notes_at_start(is_of_all: bool, most_disk: u64, wanted: u64) -> Vec<String> {
+    let of_all = is_of_all.then(|| {
+        "packets do not identify their program: requests from all programs on this machine are kept"
+            .to_owned()
+    });
+    let of_disk = (most_disk < wanted.min(SCARCE_BYTES)).then(|| {
+        format!(
+            "events of this trace may take {} on disk, a quarter of what is free there",
+            units::format_size(most_disk)
+        )
+    });
+    of_all.into_iter().chain(of_disk).collect()
+}
+
 /// A directory of threads without entries; names of containers are looked for on this machine only.
 fn thread_directory(sources: &Sources, is_here: bool) -> ThreadDirectory {
     let containers = ContainerNames::new(is_here);
@@ -216,18 +232,13 @@ impl TraceSession {
         }
         let path = directory.path().to_path_buf();
         let spool = Spooling::start(&path)?;
-        let (mut events, mut notes) = (None, setting.notes.clone());
-        if most_disk < options.most_disk.min(SCARCE_BYTES) {
-            notes.push(format!(
-                "events of this trace may take {} on disk, a quarter of what is free there",
-                units::format_size(most_disk)
-            ));
-        }
-        if is_here && !only_traced {
-            notes.push(
-                "packets do not identify their program: requests from all programs on this machine are kept".to_owned(),
-            );
-        }
+        let mut events = None;
+        let mut notes = setting.notes.clone();
+        notes.extend(notes_at_start(
+            is_here && !only_traced,
+            most_disk,
+            options.most_disk,
+        ));
         if let Some(network) = &mut setting.network {
             // The network's events and the trace's get half of the space on disk each.
             events = network.record(&path, most_disk / 2)?;
