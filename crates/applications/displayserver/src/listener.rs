@@ -19,7 +19,7 @@ impl DisplayListener {
     /// Listens on that address. Checking a secret is up to the server; a unix socket accepts only programs of this user.
     ///
     /// # Errors
-    /// An [`Error`] of the environment.
+    /// An error of the environment.
     pub fn at(address: &DisplayAddress) -> Result<Self> {
         let failed = |error| cannot_listen_at(address, &error);
         address.scheme().listen(&failed).map(Self)
