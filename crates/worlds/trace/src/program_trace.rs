@@ -234,11 +234,8 @@ impl TraceSession {
         let spool = Spooling::start(&path)?;
         let mut events = None;
         let mut notes = setting.notes.clone();
-        notes.extend(notes_at_start(
-            is_here && !only_traced,
-            most_disk,
-            options.most_disk,
-        ));
+        let is_of_all = is_here && !only_traced;
+        notes.extend(notes_at_start(is_of_all, most_disk, options.most_disk));
         if let Some(network) = &mut setting.network {
             // The network's events and the trace's get half of the space on disk each.
             events = network.record(&path, most_disk / 2)?;
@@ -251,9 +248,8 @@ impl TraceSession {
                 None => notes.push(network.unrecorded()),
             }
         }
-        let order = sources.order();
         let analysis = TraceAnalysis {
-            order,
+            order: sources.order(),
             recorder,
             keys,
             spool,

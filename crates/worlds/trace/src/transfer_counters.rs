@@ -84,10 +84,11 @@ impl SampledTransfer {
         self.samples.push((at_ns, sample));
         self.since_kept = (self.since_kept + 1) % self.stride;
         if self.samples.len() > MOST_SAMPLES {
-            let mut number = 0;
+            // The newest stays: the counters until then are its own.
+            let (count, mut number) = (self.samples.len(), 0_usize);
             self.samples.retain(|_| {
                 number += 1;
-                number % 2 == 0
+                (count - number).is_multiple_of(2)
             });
             self.stride = self.stride.saturating_mul(2);
             self.since_kept = 0;
