@@ -510,7 +510,7 @@ impl DiskServerShared {
                     receiver
                         .data(&mut buffer.pages(store.length as usize)[..store.length as usize])?;
                     match self.store(&store, &mut buffer) {
-                        // `store` has checked that there is such a disk.
+                        // `store` has checked that this disk exists.
                         Ok(()) => written[usize::from(store.disk)] = true,
                         Err(why) => sender.message(&refused(store.request, why))?,
                     }

@@ -1,5 +1,5 @@
 //! The addresses of displays, and connecting to them: a TCP port, a unix socket, PUP or blast streams, V's messages, a stream through an
-//! internet server, a terminal, or pipes. A scheme is one file and one row of the table here.
+//! internet server, a terminal, or pipes. A scheme is a variant, a file, and a row of the table here.
 
 pub(crate) mod absent_service;
 pub(crate) mod host_port;

@@ -5,7 +5,7 @@ use crate::address::DisplayAddress;
 use crate::listener::{DisplayListener, serve_streams_until};
 use crate::server::is_slow;
 use crate::stream::DisplayStream;
-use crate::view::refuse_in_time;
+use crate::view::refuse;
 use stackline_guard::connection_slots::ConnectionSlotPool;
 use stackline_guard::stop::StopSwitch;
 use std::io::{Read, Write};
@@ -50,10 +50,10 @@ fn relay_within(
         let Some(_place) = relayed.enter() else {
             let most = limits.most;
             let why = format!("{most} connections are open, which is the maximum");
-            return refuse_in_time(browser, &why);
+            return refuse(browser, &why);
         };
         let Ok(page) = from.connect() else {
-            return refuse_in_time(browser, &format!("no page responds at {from}"));
+            return refuse(browser, &format!("no page responds at {from}"));
         };
         drop(stranger);
         relay(browser, page, limits.idle);

@@ -23,7 +23,6 @@ use stackline_guard::attempts::Attempts;
 use stackline_guard::connection_slots::{ConnectionSlot, ConnectionSlotPool};
 use stackline_guard::deadline::Deadline;
 use stackline_guard::secret::Secret;
-use stackline_guard::serve::in_thread;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -132,13 +131,8 @@ fn admitted(
     Some((opened, place.take()?))
 }
 
-/// Tells a browser why it sees nothing, in a thread of its own.
-pub fn refuse(stream: DisplayStream, why: String) {
-    in_thread(move || refuse_in_time(stream, &why));
-}
-
 /// Tells a browser why it sees nothing, within a time limit.
-pub(crate) fn refuse_in_time(stream: DisplayStream, why: &str) {
+pub(crate) fn refuse(stream: DisplayStream, why: &str) {
     let _ = stream.write_within(PATIENCE);
     answer_request(stream, Deadline::within(PATIENCE), |_| busy_response(why));
 }

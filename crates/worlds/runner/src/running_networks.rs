@@ -102,7 +102,7 @@ pub fn describe_network(network: &UpNetwork) -> Result<Option<(Emulation, Descri
     Ok(Some((emulation, description)))
 }
 
-/// A note for the user who is creating a second network with the same name; `None` where it is the first.
+/// A note that this network is the second one of its name; `None` for the first.
 ///
 /// # Errors
 /// If the networks that are up cannot be listed.

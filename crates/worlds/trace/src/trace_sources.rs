@@ -13,9 +13,9 @@ use crate::scope::TraceScope;
 use crate::source_reading::{PacketReading, SourceReading};
 use crate::thread_directory::own_thread;
 use stackline_core::error::{Error, Result};
-use stackline_events::clock;
 use stackline_guard::scratch::{self, ScratchDirectory};
 use stackline_monitor::capture::{Capture, CaptureOptions, Packet};
+use stackline_monitor::clock::thread_cpu_s;
 use stackline_monitor::observe::existing_connections::connections_of;
 use stackline_monitor::observe::observation_cost::{ObservationCost, PingPong};
 use stackline_monitor::observe::sockets::{SocketCoverage, SocketTrace};
@@ -30,8 +30,8 @@ use std::time::Duration;
 
 /// The least time between two samples of the connections that carry much data, ns.
 const SAMPLED_NS: u64 = 200_000_000;
-/// That time is at least so many times as long as a sample took: on machines with very many sockets, sampling must stay cheap.
-const SAMPLE_COSTS: u64 = 100;
+/// That time is at least so many times the CPU time of a sample: on machines with very many sockets, sampling must stay cheap.
+const SAMPLE_COSTS: f64 = 100.0;
 /// Kernel memory for the packets of each host, bytes.
 const RING: usize = 32 << 20;
 
@@ -433,6 +433,8 @@ impl Sources {
         if self.transfers.is_empty() || begin_ns < self.next_sample_ns && !reading.is_last {
             return;
         }
+        // Not elapsed time: on a machine whose cores are taken a sample would seem to cost what it waits.
+        let begun_s = thread_cpu_s();
         let absent = &mut self.absent;
         self.transfers
             .retain_mut(|(host, sampler)| match sampler.sample() {
@@ -446,8 +448,8 @@ impl Sources {
                     false
                 }
             });
-        let cost_ns = clock::now_ns().saturating_sub(begin_ns);
-        self.next_sample_ns = begin_ns + SAMPLED_NS.max(cost_ns.saturating_mul(SAMPLE_COSTS));
+        let pause_ns = (1e9 * SAMPLE_COSTS * (thread_cpu_s() - begun_s)) as u64;
+        self.next_sample_ns = begin_ns + SAMPLED_NS.max(pause_ns);
     }
 
     fn read_packets(&mut self, reading: &mut SourceReading) -> Result<()> {

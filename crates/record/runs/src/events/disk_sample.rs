@@ -144,6 +144,17 @@ mod tests {
     }
 
     #[test]
+    fn no_limit_exceeds_a_quarter_of_the_disk() {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let disk = statvfs(here).unwrap();
+        let quarter = disk.blocks() * disk.fragment_size() / SHARE_OF_FREE;
+        assert!(bound_by_free_space(u64::MAX, here) <= quarter);
+        assert_eq!(bound_by_free_space(1, here), 1);
+        // A disk that cannot be asked limits nothing: writing will say why.
+        assert_eq!(bound_by_free_space(7, Path::new("/absent")), 7);
+    }
+
+    #[test]
     fn what_has_room_is_whole_and_what_has_none_is_nothing() {
         let (hours, sample) = day(4 << 30);
         assert!(hours.iter().all(|kept| *kept == 36_000) && sample.note("requests").is_none());

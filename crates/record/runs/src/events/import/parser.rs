@@ -297,7 +297,7 @@ fn few_digits(bytes: &[u8], at: usize) -> (u64, usize) {
         .unwrap_or_default()
         .iter()
         .take_while(|byte| byte.is_ascii_digit())
-        // The nineteenth only shows that there are more than 18.
+        // A nineteenth digit is read only to reject numbers of more than 18.
         .take(19);
     let (value, length) = digits.fold((0_u64, 0), |(value, length), digit| {
         (
