@@ -319,3 +319,44 @@ fn a_network_that_others_use_is_not_begun_anew() {
         "{lines}"
     );
 }
+
+/// Sends for two seconds with a send buffer that is far smaller than what the path could hold.
+const CRAMPED: &str = r#"
+import socket, sys, time
+connection = socket.socket()
+connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8 << 10)
+while connection.connect_ex((sys.argv[1], 7001)): time.sleep(0.05)
+until = time.monotonic() + 2
+while time.monotonic() < until: connection.send(bytes(1 << 16))
+"#;
+const SINK: &str = r#"
+import socket
+connection, _ = socket.create_server(("", 7001)).accept()
+while connection.recv(1 << 16): pass
+"#;
+
+#[test]
+fn a_send_buffer_that_is_too_small_is_named_by_what_the_kernel_counts() {
+    let Some(place) = place("cramped") else {
+        return;
+    };
+    place.write("sink.py", SINK);
+    place.write("cramped.py", CRAMPED);
+    let network = format!(
+        "network cramped_{} {{ host web, client; link web - client 100 Mbit/s 25 ms; }}",
+        std::process::id()
+    );
+    place.write("net.stackline", network);
+    let sink: &[&str] = &["web", "--", "python3", "sink.py"];
+    let sender: &[&str] = &["client", "--", "python3", "cramped.py", "web"];
+    let Some(done) = traced(&place, &[sink, sender]) else {
+        return;
+    };
+    let json = done.json();
+    let share = json["transfers"][0]["send_buffer"].as_f64().unwrap();
+    assert!(share > 0.1, "{json:#}");
+    let first = &json["findings"][0];
+    assert_eq!(first["kind"], "observed_send_buffer", "{json:#}");
+    let sentence = first["sentence"].as_str().unwrap();
+    assert!(sentence.starts_with("the send buffer of 10."), "{sentence}");
+}
