@@ -2,6 +2,7 @@
 
 use stackline_core::error::Blame;
 use std::fmt;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
 /// Why a run directory could not be written or read.
@@ -15,6 +16,8 @@ pub struct Error {
     pub hint: String,
     /// Who has to act; `Interrupted` where the user ended the operation and nothing is wrong.
     pub blame: Blame,
+    /// Whether there was no room on the disk, or the file would be longer than allowed.
+    pub is_disk_full: bool,
 }
 
 impl Error {
@@ -24,6 +27,7 @@ impl Error {
             cause: None,
             hint: hint.into(),
             blame: Blame::Environment,
+            is_disk_full: false,
         }
     }
 
@@ -50,6 +54,18 @@ impl Error {
     pub(crate) fn writing(path: &Path, cause: &dyn fmt::Display) -> Self {
         let hint = "check that the directory is writable and that the disk is not full, or set STACKLINE_RUNS to another directory";
         Self::new(format!("cannot write {}", path.display()), hint).because(cause)
+    }
+
+    /// The error that a write to a file failed.
+    pub(crate) fn write_failed(path: &Path, cause: &io::Error) -> Self {
+        let is_disk_full = matches!(
+            cause.kind(),
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge
+        );
+        Self {
+            is_disk_full,
+            ..Self::writing(path, cause)
+        }
     }
 
     pub(crate) fn reading_events(path: &Path, cause: &dyn fmt::Display) -> Self {

@@ -33,6 +33,7 @@
 //! | `container_names` | the names of the containers of processes |
 //! | `privileges` | the capabilities that observing needs and this process lacks, in words |
 //! | `recorder` | turns what was observed into requests, and these into events |
+//! | `full_disk` | events for which the disk has no room, and the room for the end of a run |
 //! | `transfer_counters` | what the kernel said of connections that carry much data |
 //! | `network_events` | what an emulated network records of itself during a trace |
 //! | `tls_key_log` | TLS secrets that programs write down |
@@ -45,6 +46,7 @@ mod container_names;
 mod datagram_owner_finder;
 mod event_order;
 mod followed_threads;
+mod full_disk;
 mod host_program_end;
 pub mod joined_processes;
 mod listening_processes;

@@ -120,6 +120,25 @@ impl NetworkEvents {
         flow_of: impl Fn(&ConnectionOrigin) -> Option<u32>,
         free: u32,
     ) -> Result<u64> {
+        let adopted = self.adopt(spool, flow_of, free);
+        // What could not be moved, as the disk is full, would not be read.
+        for left in [&self.network, &self.doors]
+            .into_iter()
+            .filter(|left| left.exists())
+        {
+            fs::remove_dir_all(left).map_err(|error| {
+                Error::environment(format!("{} cannot be removed: {error}", left.display()))
+            })?;
+        }
+        adopted
+    }
+
+    fn adopt(
+        &self,
+        spool: &Spooling,
+        flow_of: impl Fn(&ConnectionOrigin) -> Option<u32>,
+        free: u32,
+    ) -> Result<u64> {
         let (known, damaged) = known(&self.network, flow_of)?;
         let mut seconds = BTreeSet::new();
         let mapped = |number: i64| {
@@ -148,14 +167,6 @@ impl NetworkEvents {
             let is_of_network = flow.is_some_and(|flow| network_flows.contains(&flow));
             !is_of_network || !seconds.contains(&second_of(at_ns))
         })?;
-        for left in [&self.network, &self.doors]
-            .into_iter()
-            .filter(|left| left.exists())
-        {
-            fs::remove_dir_all(left).map_err(|error| {
-                Error::environment(format!("{} cannot be removed: {error}", left.display()))
-            })?;
-        }
         Ok(damaged)
     }
 }

@@ -4,6 +4,7 @@
 use crate::analysis_queue::AnalysisQueue;
 use crate::container_names::ContainerNames;
 use crate::followed_threads::FollowedProcess;
+use crate::full_disk::{DiskReserve, unsorted_note};
 use crate::host_program_end::HostProgramEnd;
 use crate::joined_processes::JoinedProcesses;
 use crate::network_events::NetworkEvents;
@@ -172,6 +173,7 @@ struct TraceSession {
     /// Set when no joined process is left.
     gone: Arc<AtomicBool>,
     path: PathBuf,
+    reserve: DiskReserve,
     began: Instant,
 }
 
@@ -262,6 +264,7 @@ impl TraceSession {
             joined: options.joined.clone(),
             end,
             gone: Arc::default(),
+            reserve: DiskReserve::take(&path, most_disk),
             path,
             began: Instant::now(),
         })
@@ -311,6 +314,7 @@ impl TraceSession {
             end,
             gone,
             path,
+            reserve,
             began,
         } = self;
         let queue = Arc::new(AnalysisQueue::new(analysis));
@@ -359,6 +363,7 @@ impl TraceSession {
             end,
             gone,
             path,
+            reserve,
             began,
         };
         Ok((looked, cost_s))
@@ -379,6 +384,7 @@ impl TraceSession {
         if let Some(cost) = &cost {
             self.analysis.recorder.cost(clock::now_ns(), cost);
         }
+        self.reserve.give_back();
         let unknown = self.analysis.recorder.finish(&self.analysis.spool)?;
         let unowned = self.analysis.recorder.unowned;
         if unowned > 0 {
@@ -387,6 +393,8 @@ impl TraceSession {
             ));
         }
         self.adopt_network_events(setting)?;
+        let unwritten = self.analysis.recorder.unwritten.note();
+        self.notes.extend(unwritten);
         self.index(cost_s, &unknown)?;
         let TraceAnalysis {
             order, recorder, ..
@@ -431,11 +439,19 @@ impl TraceSession {
         } = &self.analysis;
         // An incomplete recording is used too, with a note.
         let whole = network.emulation.end_recording();
-        let damaged = events.settle(
+        let settled = events.settle(
             spool,
             |origin| recorder.flow_of(origin),
             recorder.free_flow(),
-        )?;
+        );
+        let damaged = match settled {
+            Ok(damaged) => damaged,
+            Err(error) => {
+                self.notes
+                    .push(format!("the network's events are not all kept: {error}"));
+                0
+            }
+        };
         self.notes.extend(
             whole
                 .err()
@@ -471,14 +487,20 @@ impl TraceSession {
         let sample = self.analysis.recorder.sample_note();
         self.notes.extend(sample.clone());
         let host = HostTrace {
+            lost: self.analysis.recorder.unwritten.count(),
             cost_s: BTreeMap::from([("trace".to_owned(), cost_s)]),
             absent: self.sources.absent.clone(),
             notes: contents.into_iter().chain(sample).collect(),
             ..HostTrace::default()
         };
         index.hosts.insert(reference, host);
-        for (host, settled) in self.analysis.spool.settle(&SortStopSignal::default())? {
-            settled.record_in(index.hosts.entry(host).or_default());
+        match self.analysis.spool.settle(&SortStopSignal::default()) {
+            Ok(hosts) => {
+                for (host, settled) in hosts {
+                    settled.record_in(index.hosts.entry(host).or_default());
+                }
+            }
+            Err(error) => self.notes.push(unsorted_note(error)?),
         }
         Ok(write_index(&self.path, &index)?)
     }

@@ -2,6 +2,7 @@
 
 use crate::connect_attempts::ConnectAttempts;
 use crate::event_order::TraceSourceEvent;
+use crate::full_disk::UnwrittenEvents;
 use crate::programs::EarlyEnd;
 use crate::thread_directory::ThreadDirectory;
 use crate::transfer_counters::TransferCounters;
@@ -40,8 +41,9 @@ const COLLECTED_NS: u64 = 500_000;
 const HELD_NS: u64 = 100_000;
 /// Connections whose programs are remembered.
 const MOST_OWNERS: usize = Bound::Owners.most();
-/// Bytes of events that are written together.
-const AT_ONCE: usize = 1 << 20;
+/// Bytes of events that are written together: a part of what they may take on disk, within these limits.
+const AT_ONCE: std::ops::RangeInclusive<u64> = 16 << 10..=1 << 20;
+const PART_AT_ONCE: u64 = 32;
 
 /// Makes requests of what was seen.
 pub(crate) struct RequestRecorder {
@@ -71,12 +73,16 @@ pub(crate) struct RequestRecorder {
     /// Requests that are kept although it is not known whose they are.
     pub(crate) unowned: u64,
     sample: DiskSample,
+    /// Bytes of events that are written together.
+    at_once: usize,
     /// Since when records may have been lost, if any were.
     lost_since_ns: u64,
     /// How many packets and records the trace has seen, and whether it has lost any.
     seen: u64,
     has_lost: bool,
     left_out: LeftOut,
+    /// The events for which there was no room on the disk.
+    pub(crate) unwritten: UnwrittenEvents,
 }
 
 impl RequestRecorder {
@@ -108,16 +114,19 @@ impl RequestRecorder {
             foreign: 0,
             unowned: 0,
             sample: DiskSample::new(DISK_BYTES),
+            at_once: at_once(DISK_BYTES),
             lost_since_ns: 0,
             seen: 0,
             has_lost: false,
             left_out: LeftOut::default(),
+            unwritten: UnwrittenEvents::default(),
         }
     }
 
     /// Events take no more than so many bytes on disk.
-    pub(crate) const fn with_disk(mut self, most_bytes: u64) -> Self {
+    pub(crate) fn with_disk(mut self, most_bytes: u64) -> Self {
         self.sample = DiskSample::new(most_bytes);
+        self.at_once = at_once(most_bytes);
         self
     }
 
@@ -205,7 +214,7 @@ impl RequestRecorder {
         for exchange in self.builder.take_done() {
             self.keep(&exchange);
         }
-        self.write(spool, AT_ONCE)
+        self.write(spool, self.at_once)
     }
 
     fn socket(&mut self, at_ns: u64, event: &stackline_monitor::observe::sockets::SocketEvent) {
@@ -255,7 +264,7 @@ impl RequestRecorder {
         self.keep_transfers();
         self.keep_quic();
         self.times.forget(now_ns.saturating_sub(REMEMBERED_NS));
-        self.write(spool, AT_ONCE)
+        self.write(spool, self.at_once)
     }
 
     /// Emits all that is left, and what requests were made for.
@@ -617,16 +626,22 @@ impl RequestRecorder {
     fn write(&mut self, spool: &Spooling, least: usize) -> Result<()> {
         for (host, log) in long(&mut self.logs, least) {
             self.sample.wrote(log.bytes().len() as u64);
-            spool.append(&host, &log)?;
+            self.unwritten.append(spool.logs(), &host, &log)?;
         }
         if let Some((doors, logs)) = &mut self.doors {
             for (host, log) in long(logs, least) {
                 self.sample.wrote(log.bytes().len() as u64);
-                doors.append(&host, &log)?;
+                self.unwritten.append(doors, &host, &log)?;
             }
         }
         Ok(())
     }
+}
+
+/// How many bytes of events are written together if all may take `most_bytes` on disk: on a small disk, more is kept before it is full.
+fn at_once(most_bytes: u64) -> usize {
+    let bytes = (most_bytes / PART_AT_ONCE).clamp(*AT_ONCE.start(), *AT_ONCE.end());
+    usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
 /// From when the request was read until its answer was handed over, in each of its round trips, ns.

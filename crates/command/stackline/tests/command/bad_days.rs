@@ -109,11 +109,15 @@ fn an_empty_root_without_a_network_gives_first_figures() {
 
 /// A directory on a file system of 64 KiB that is full.
 fn with_full_directory(place: &Place, script: &str) -> Finished {
+    let script = format!("dd if=/dev/zero of=full/rest bs=1k 2>/dev/null; {script}");
+    with_small_directory(place, "64k", &script)
+}
+
+/// A directory `full` on a file system of its own of that size.
+fn with_small_directory(place: &Place, size: &str, script: &str) -> Finished {
     let full = place.path("full");
     fs::create_dir_all(&full).unwrap();
-    let script = format!(
-        "mount -t tmpfs -o size=64k full full && dd if=/dev/zero of=full/rest bs=1k 2>/dev/null; {script}"
-    );
+    let script = format!("mount -t tmpfs -o size={size} full full && {{ {script}; }}");
     let mut command = Command::new("unshare");
     let plain = place.command(&[]);
     command
@@ -163,6 +167,46 @@ fn full_disks_and_closed_directories_are_named() {
             )
             .succeeds();
     }
+}
+
+/// A server and its client in one program, which fills the disk between its first requests and the others.
+const FILLS_THE_DISK: &str = r#"
+import http.client, http.server, threading, time
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self): self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc")
+    def log_message(self, *_): pass
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+connection = http.client.HTTPConnection(*server.server_address)
+def ask(path, count):
+    for number in range(count):
+        connection.request("GET", f"/{path}/{number}"); connection.getresponse().read()
+ask("before", 200)
+time.sleep(1)
+try:
+    with open("full/rest", "wb", buffering=0) as rest:
+        while True: rest.write(b"x" * 1024)
+except OSError: pass
+ask("after", 2000)
+"#;
+
+#[test]
+fn a_trace_whose_disk_is_filled_by_others_keeps_what_it_had() {
+    if !has_program("unshare", "util-linux") {
+        return skip("no unshare");
+    }
+    let place = Place::new();
+    place.write("program.py", FILLS_THE_DISK);
+    let script = "STACKLINE_RUNS=full/runs \"$1\" trace --notes all -- python3 program.py || exit; \
+        rm full/rest; STACKLINE_RUNS=full/runs exec \"$1\" diagnose last";
+    let traced = with_small_directory(&place, "6m", script);
+    traced.succeeds();
+    assert!(traced.err.contains("the disk was full: "), "{}", traced.err);
+    for shown in ["GET /before/:id    200", "events are missing"] {
+        assert!(traced.out.matches(shown).count() == 2, "{}", traced.out);
+    }
+    assert!(!place.path("full/runs").join("reserve").exists());
 }
 
 #[test]

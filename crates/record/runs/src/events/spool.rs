@@ -43,15 +43,15 @@ impl Spool {
     /// Appends an event log, which must define all names that it uses.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When it cannot be written; nothing of it is left in the file then.
     pub fn append(&self, host: &str, event_log: &EventLog) -> Result<(), Error> {
         let path = events_path(&self.run, host)?.with_extension(EVENT_LOG_EXTENSION);
-        files::make_events(&self.run).map_err(|cause| Error::writing(&path, &cause))?;
+        files::make_events(&self.run).map_err(|cause| Error::write_failed(&path, &cause))?;
         let appended = files::append(&path).and_then(|mut file| {
             let length = file.metadata()?.len();
             append(&mut file, length, event_log.bytes())
         });
-        appended.map_err(|cause| Error::writing(&path, &cause))
+        appended.map_err(|cause| Error::write_failed(&path, &cause))
     }
 }
 
@@ -65,6 +65,12 @@ impl Spooling {
             spool: Spool::new(run),
             lock: EventsLock::take(run)?,
         })
+    }
+
+    /// The event logs without their lock, for those who append while this value lives.
+    #[must_use]
+    pub const fn logs(&self) -> &Spool {
+        &self.spool
     }
 
     /// See [`Spool::append`].
@@ -334,12 +340,8 @@ mod tests {
         let run = tempfile::tempdir().unwrap();
         let spool = Spooling::start(run.path()).unwrap();
         spool.append("khons", &log_of("khons", 1, "x")).unwrap();
-        assert!(
-            spool
-                .append("khons", &log_of("khons", 2, &"y".repeat(4090)))
-                .is_err(),
-            "the disk is full"
-        );
+        let long = log_of("khons", 2, &"y".repeat(4090));
+        assert!(spool.append("khons", &long).unwrap_err().is_disk_full);
         spool.append("khons", &log_of("khons", 3, "z")).unwrap();
         assert_eq!(read_run(run.path()).unwrap().at_ns, [1, 3]);
     }

@@ -77,7 +77,7 @@ fn find(log: &FindingEventLog<'_>) -> Option<Finding> {
         ),
         false => (
             "events",
-            "trace fewer or shorter runs, use larger data units, or reserve more memory for events",
+            "trace fewer or shorter runs, use larger data units, reserve more memory for events, or free some room on the disk if that was full",
         ),
     };
     let all = count.saturating_add(kept);
