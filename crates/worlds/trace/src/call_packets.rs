@@ -11,8 +11,6 @@ const MOST: usize = 1 << 16;
 const SEGMENT: usize = 60_000;
 /// The most zeros that are sent for the unknown contents of one call, bytes.
 const MOST_UNREAD: u64 = 1 << 26;
-/// The first ephemeral port: ports from here on are given to clients.
-const EPHEMERAL: u16 = 32_768;
 
 /// Flags of a TCP header (RFC 9293, 3.1).
 const FIN: u8 = 1;
@@ -55,12 +53,13 @@ pub(crate) struct CallPackets {
 }
 
 impl CallPackets {
-    /// A connection is used for the first time at one of its ends: returns the packets of its three-way handshake.
+    /// A connection is used for the first time at one of its ends, which accepted it or not, where that is known: returns the packets of
+    /// its three-way handshake.
     pub(crate) fn open(
         &mut self,
         socket: u64,
-        local: SocketAddr,
-        remote: SocketAddr,
+        [local, remote]: [SocketAddr; 2],
+        has_accepted: Option<bool>,
     ) -> Vec<CallPacket> {
         if self.connections.len() >= MOST {
             self.lost += 1;
@@ -73,17 +72,13 @@ impl CallPackets {
             received: 0,
         };
         self.connections.insert(socket, one);
-        let is_client = match (local.port() >= EPHEMERAL, remote.port() >= EPHEMERAL) {
-            (true, false) => true,
-            (false, true) => false,
-            // Otherwise a guess, but the same one at both ends.
-            _ => local.port() > remote.port(),
-        };
+        // Where it is not known, it is guessed, and in the same way at both ends.
+        let is_client = !has_accepted.unwrap_or(local.port() < remote.port());
         let ends = match is_client {
             true => (local, remote),
             false => (remote, local),
         };
-        if !self.begun.insert(ends) {
+        if self.begun.contains(&(ends.1, ends.0)) || !self.begun.insert(ends) {
             return Vec::new();
         }
         let steps = [
@@ -218,9 +213,12 @@ mod tests {
     /// A client and its server here, both of which are looked at.
     #[test]
     fn a_request_is_recognised_from_what_both_ends_did() {
-        for [client, server] in [
-            ["127.0.0.1:40000", "127.0.0.1:80"],
-            ["[::1]:40000", "[::1]:80"],
+        // A server may listen at a port as clients have them.
+        for ([client, server], knows) in [
+            (["127.0.0.1:40000", "127.0.0.1:80"], true),
+            (["[::1]:40000", "[::1]:80"], false),
+            (["127.0.0.1:40000", "127.0.0.1:40001"], true),
+            (["127.0.0.1:40001", "127.0.0.1:40000"], true),
         ] {
             let (client, server) = (address(client), address(server));
             let host = ObservedHost {
@@ -241,9 +239,9 @@ mod tests {
                 b"GET /item/7 HTTP/1.1\r\nHost: a\r\n\r\n",
                 b"HTTP/1.1 200 OK\r\nContent-Length: 90000\r\n\r\n",
             );
-            see(calls.open(1, client, server));
+            see(calls.open(1, [client, server], knows.then_some(false)));
             see(calls.pass(1, true, ask));
-            see(calls.open(2, server, client));
+            see(calls.open(2, [server, client], knows.then_some(true)));
             see(calls.pass(2, false, ask));
             see(calls.pass(2, true, answer));
             see(calls.pass_unread(2, true, 90_000));
@@ -272,7 +270,7 @@ mod tests {
         let mut calls = CallPackets::default();
         let (client, server) = (address("127.0.0.1:40000"), address("127.0.0.1:80"));
         for socket in 0..=MOST as u64 {
-            calls.open(socket, client, server);
+            calls.open(socket, [client, server], None);
         }
         assert_eq!((calls.take_lost(), calls.take_lost()), (1, 0));
     }

@@ -2,6 +2,7 @@
 //! once it is bound to a server's port and to no peer.
 
 use crate::proc_descendants::with_descendants;
+use stackline_monitor::observe::existing_connections::FIRST_EPHEMERAL;
 use stackline_monitor::socket_descriptors::sockets_of;
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,9 +11,6 @@ use std::fs;
 const TCP_LISTEN: &str = "0A";
 /// The flag of a Unix socket that listens (`__SO_ACCEPTCON`), as `/proc/net/unix` has it.
 const UNIX_LISTENS: &str = "00010000";
-
-/// Ports from here on are given to sockets that asked for none (`ip_local_port_range`'s default): those of clients.
-const FIRST_EPHEMERAL: u16 = 32_768;
 
 /// Whether a process or one of its descendants listens at a port or a Unix socket. The descriptors of another user's process cannot
 /// be read: it counts as not listening.

@@ -69,8 +69,8 @@ pub(crate) struct StreamPiece {
 /// What happened to a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum StreamChange {
-    /// The connection is used for the first time at this end: its own address, and the peer's.
-    Begins([SocketAddr; 2]),
+    /// The connection is used for the first time at this end: its own address and the peer's, and whether this end accepted it.
+    Begins([SocketAddr; 2], Option<bool>),
     /// These bytes were sent, or received.
     Passes { sent: bool, bytes: Vec<u8> },
     /// This many bytes were sent or received, whose contents are not known.
@@ -192,6 +192,7 @@ impl PtraceSource {
                 socket,
                 local,
                 remote,
+                ..
             } => event(
                 socket,
                 SocketChange::State {
@@ -242,7 +243,11 @@ fn stream_change(what: &PtraceChange) -> Option<(u64, StreamChange)> {
             socket,
             local,
             remote,
-        } => (*socket, StreamChange::Begins([*local, *remote])),
+            has_accepted,
+        } => {
+            let ends = [*local, *remote];
+            (*socket, StreamChange::Begins(ends, *has_accepted))
+        }
         PtraceChange::Contents { socket, sent, hex } => {
             let (sent, bytes) = (*sent, bytes_of_hex(hex));
             (*socket, StreamChange::Passes { sent, bytes })

@@ -511,7 +511,7 @@ impl Sources {
         let Some(made) = &mut self.made else { return };
         let socket = piece.socket;
         let packets = match piece.what {
-            StreamChange::Begins([local, remote]) => made.open(socket, local, remote),
+            StreamChange::Begins(ends, has_accepted) => made.open(socket, ends, has_accepted),
             StreamChange::Passes { sent, bytes } => made.pass(socket, sent, &bytes),
             StreamChange::PassesUnread { sent, bytes } => made.pass_unread(socket, sent, bytes),
             StreamChange::Ends => made.end(socket),

@@ -8,10 +8,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 /// A connection: the address of this end, and of the other.
 pub type ExistingConnection = (SocketAddr, SocketAddr);
 
+/// Ports from here on are given to sockets that asked for none (`ip_local_port_range`'s default): those of clients.
+pub const FIRST_EPHEMERAL: u16 = 32_768;
+
 /// The state of an established connection in the list.
 const ESTABLISHED: &str = "01";
+/// The state of a socket that listens.
+const LISTENING: &str = "0A";
 /// The states of sockets without another end in the list: listening, closed, and SYN_SENT.
-const UNCONNECTED: [&str; 3] = ["0A", "07", "02"];
+const UNCONNECTED: [&str; 3] = [LISTENING, "07", "02"];
 
 /// The established connections of processes; processes that do not exist are skipped.
 #[must_use]
@@ -38,6 +43,24 @@ pub(super) fn connection_of_socket(pid: u32, socket: u64) -> Option<ExistingConn
         let list = fs::read_to_string(format!("/proc/{pid}/net/{file}")).ok()?;
         listed(&list, |state| !UNCONNECTED.contains(&state)).remove(&socket)
     })
+}
+
+/// Whether the local end of a connection accepted it: where one port alone is ephemeral, by that; otherwise by which of its ports a socket
+/// of the process's network namespace listens at. `None` if that holds for both ports or for none.
+pub(super) fn has_accepted(pid: u32, local: SocketAddr, remote: SocketAddr) -> Option<bool> {
+    let is_ephemeral = |end: SocketAddr| end.port() >= FIRST_EPHEMERAL;
+    if is_ephemeral(local) != is_ephemeral(remote) {
+        return Some(is_ephemeral(remote));
+    }
+    let lists = ["tcp", "tcp6"]
+        .map(|file| fs::read_to_string(format!("/proc/{pid}/net/{file}")).unwrap_or_default());
+    let ports: BTreeSet<u16> = lists
+        .iter()
+        .flat_map(|list| listed(list, |state| state == LISTENING).into_values())
+        .map(|(listening, _)| listening.port())
+        .collect();
+    let [own, others] = [local, remote].map(|end| ports.contains(&end.port()));
+    (own != others).then_some(own)
 }
 
 /// The connections of a list in the wanted states, by the inode numbers of their sockets.
@@ -76,6 +99,21 @@ pub(super) fn listed_address(text: &str) -> Option<SocketAddr> {
 mod tests {
     use super::*;
     use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn the_end_that_accepted_a_connection_is_the_one_at_whose_port_somebody_listens() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (near, far) = (stream.local_addr().unwrap(), stream.peer_addr().unwrap());
+        let pid = std::process::id();
+        assert_eq!(has_accepted(pid, near, far), Some(false));
+        assert_eq!(has_accepted(pid, far, near), Some(true));
+        drop(listener);
+        assert_eq!(has_accepted(pid, far, near), None);
+        // A port as servers have them says it by itself.
+        let web = SocketAddr::new(far.ip(), 80);
+        assert_eq!(has_accepted(pid, web, near), Some(true));
+    }
 
     #[test]
     fn established_connections_of_a_process_are_found() {

@@ -41,6 +41,8 @@ pub enum PtraceChange {
         local: SocketAddr,
         /// The other end.
         remote: SocketAddr,
+        /// Whether this end accepted it; `None` if that is not known.
+        has_accepted: Option<bool>,
     },
     /// A sending call has returned.
     Sent {
@@ -323,6 +325,7 @@ mod tests {
                     socket: 3,
                     local: "[::1]:80".parse().unwrap(),
                     remote: "10.0.0.1:9".parse().unwrap(),
+                    has_accepted: Some(true),
                 },
             ),
             record(

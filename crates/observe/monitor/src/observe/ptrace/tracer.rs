@@ -6,6 +6,7 @@
 use super::contents::{SystemCall, contents_of};
 use super::record::{PtraceChange, PtraceRecord};
 use super::socket::{SocketIdentity, identify_socket, number_of};
+use crate::observe::existing_connections::has_accepted;
 use crate::sys::ptrace::{go_on, listen, read_call_entry, read_call_result, wait};
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::{SigSet, Signal, kill};
@@ -224,12 +225,14 @@ impl<T: FnMut(PtraceRecord)> PtraceTracer<T> {
             None => {
                 let known = identify_socket(self.process(thread), descriptor, socket);
                 if let SocketIdentity::Connection(local, remote) = known {
+                    let pid = thread.as_raw().cast_unsigned();
                     self.report_change(
                         thread,
                         PtraceChange::Opened {
                             socket,
                             local,
                             remote,
+                            has_accepted: has_accepted(pid, local, remote),
                         },
                     );
                 }
