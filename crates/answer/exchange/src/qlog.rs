@@ -9,6 +9,7 @@
 mod framing;
 mod packets;
 pub(crate) mod requests;
+mod send_pauses;
 mod sender;
 pub(crate) mod streams;
 mod values;
@@ -315,8 +316,7 @@ impl QlogTraceReader {
                     side: *self.side.get_or_insert(first),
                     is_sent,
                 };
-                self.connection(event)
-                    .packet(passage, packet.kind, packet.frames);
+                self.connection(event).packet(passage, &packet);
             }
         }
         let kind = self.shown(packet.kind);

@@ -15,6 +15,8 @@ pub struct QuicStreamDirection {
     again: u64,
     /// The longest time from the first transmission of a byte to a retransmission, ns.
     again_ns: u64,
+    /// How long its sender sent nothing in the midst of it although all before had arrived, ns.
+    paused_ns: u64,
 }
 
 impl QuicStreamDirection {
@@ -26,6 +28,14 @@ impl QuicStreamDirection {
             self.again_ns = self.again_ns.max(at_ns.saturating_sub(first_ns));
         }
         self.left.pass(end, at_ns, 0);
+    }
+
+    /// Its sender sent nothing on it for that long, although all before had arrived and there was room. Only between its first and its last
+    /// byte is that a pause.
+    pub const fn pause(&mut self, ns: u64) {
+        if self.left.end() > 0 {
+            self.paused_ns = self.paused_ns.saturating_add(ns);
+        }
     }
 
     /// Bytes between two offsets arrive.
@@ -49,6 +59,7 @@ impl QuicStreamDirection {
     pub fn join(&mut self, other: Self) {
         if other.left.end() > 0 {
             (self.left, self.again, self.again_ns) = (other.left, other.again, other.again_ns);
+            self.paused_ns = other.paused_ns;
         }
         if other.arrived.progress().end() > 0 {
             self.arrived = other.arrived;
@@ -74,6 +85,7 @@ impl QuicStreamDirection {
             arrived: pair(self.arrived.progress()),
             again: self.again,
             again_ns: self.again_ns,
+            paused_ns: self.paused_ns,
             ..ExchangeMessage::default()
         }
     }

@@ -1,7 +1,8 @@
 //! Collects the streams of a connection as one end logged them: when bytes of each direction left or arrived, and the HTTP/3 headers on
 //! them. Logs of both ends that name the same connection are joined; clocks are corrected later, as for any two logs.
 
-use super::packets::QlogStreamFrame;
+use super::packets::{QlogPacket, QlogStreamFrame};
+use super::send_pauses::QlogSendPauses;
 use super::values::{count_of, first_of, first_text};
 use serde_json::Value as Json;
 use stackline_redact::{RedactedName, http};
@@ -63,6 +64,8 @@ pub(crate) struct QlogConnection {
     pub(crate) last_stream: u64,
     /// Whether HTTP/3 headers were seen on it.
     pub(crate) is_http3: bool,
+    /// What hinders the end that logs from sending.
+    sending: QlogSendPauses,
 }
 
 /// The set-up of a connection at one end.
@@ -93,16 +96,27 @@ impl QlogPassage {
 }
 
 impl QlogConnection {
-    /// Takes a packet of a type, with its frames.
-    pub(super) fn packet(&mut self, passage: QlogPassage, kind: &str, frames: &[Json]) {
+    /// Takes a packet with its frames.
+    pub(super) fn packet(&mut self, passage: QlogPassage, packet: &QlogPacket<'_>) {
         let set_up = &mut self.set_up[passage.side as usize];
         set_up.first_ns.get_or_insert(passage.at_ns);
-        if matches!(kind.to_ascii_lowercase().as_str(), "1rtt" | "onertt") {
+        let has_data = matches!(packet.kind.to_ascii_lowercase().as_str(), "1rtt" | "onertt");
+        if has_data {
             set_up.done_ns.get_or_insert(passage.at_ns);
         }
-        for frame in frames {
+        if has_data && !passage.is_sent {
+            self.sending.receive(packet.frames, passage.at_ns);
+        }
+        // The first frame of a packet ends the pause before it.
+        let mut paused_ns = None;
+        for frame in packet.frames {
             match first_text(frame, &["frame_type"]).unwrap_or_default() {
-                "stream" => self.stream_frame(passage, frame),
+                "stream" => {
+                    if passage.is_sent && paused_ns.is_none() {
+                        paused_ns = Some(self.sending.send(packet.number, passage.at_ns));
+                    }
+                    self.stream_frame(passage, frame, paused_ns.unwrap_or(0));
+                }
                 "reset_stream" | "stop_sending" => self.reset(passage, frame),
                 "connection_close" => {
                     let is_by_server = passage.sender() == QlogSide::Server as usize;
@@ -122,8 +136,8 @@ impl QlogConnection {
         Some(self.streams.entry(id).or_default())
     }
 
-    /// Takes a STREAM frame.
-    fn stream_frame(&mut self, passage: QlogPassage, frame: &Json) {
+    /// Takes a STREAM frame, before which its sender paused for a time, ns.
+    fn stream_frame(&mut self, passage: QlogPassage, frame: &Json, paused_ns: u64) {
         let QlogStreamFrame {
             stream,
             offset,
@@ -144,6 +158,7 @@ impl QlogConnection {
         };
         let direction = &mut stream.directions[passage.sender()];
         direction.has_begun = true;
+        direction.passed.pause(paused_ns);
         if fin == Some(true) {
             direction.end = Some(end);
         }

@@ -134,6 +134,55 @@ fn what_is_not_answered_has_its_reason() {
     assert_eq!(void(&[asked, close]), (Some(SERVER_CLOSED), gave_up));
 }
 
+/// A packet with a number, as [`packet`].
+fn numbered(ms: u64, number: u64, frames: &str) -> String {
+    let sent = packet(ms, "packet_sent", "1RTT", frames);
+    let number = format!(r#""packet_type":"1RTT","packet_number":{number}"#);
+    sent.replace(r#""packet_type":"1RTT""#, &number)
+}
+
+fn acknowledged(ms: u64, up_to: u64) -> String {
+    let frame = format!(r#"{{"frame_type":"ack","acked_ranges":[[0,{up_to}]]}}"#);
+    packet(ms, "packet_received", "1RTT", &frame)
+}
+
+#[test]
+fn a_client_that_sends_nothing_while_nothing_hinders_it_pauses() {
+    let upload = log(
+        "client",
+        &[
+            numbered(0, 1, &stream(0, 0, 1000, false)),
+            acknowledged(20, 1),
+            numbered(320, 2, &stream(0, 1000, 1000, false)),
+            // What follows while packets are in flight is no pause.
+            numbered(330, 3, &stream(0, 2000, 1000, false)),
+            acknowledged(350, 3),
+            numbered(450, 4, &stream(0, 3000, 1000, true)),
+            acknowledged(470, 4),
+            packet(480, "packet_received", "1RTT", &stream(0, 0, 500, true)),
+        ],
+    );
+    let [request] = &found(&[upload])[..] else {
+        panic!("one request");
+    };
+    assert_eq!(request.request.paused_ns, 400 * MS);
+    // The time between two requests belongs to neither.
+    let two = log(
+        "client",
+        &[
+            numbered(0, 1, &stream(0, 0, 1000, true)),
+            acknowledged(20, 1),
+            numbered(320, 2, &stream(4, 0, 1000, true)),
+            acknowledged(340, 2),
+        ],
+    );
+    let paused: Vec<u64> = found(&[two])
+        .iter()
+        .map(|one| one.request.paused_ns)
+        .collect();
+    assert_eq!(paused, [0, 0]);
+}
+
 #[test]
 fn streams_in_one_direction_and_numbers_beyond_all_bounds_are_no_requests() {
     let huge = packet(1, "packet_sent", "1RTT", &stream(0, u64::MAX, 5, true));
