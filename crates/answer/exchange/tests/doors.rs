@@ -6,12 +6,15 @@
     reason = "what helpers of a test cannot do fails the test; it prints a table"
 )]
 
+#[path = "doors/mutated.rs"]
+mod mutated;
 #[path = "doors/wire.rs"]
 mod wire;
 
 use stackline_analyze::findings::{Finding, find_named_requests};
 use stackline_analyze::lifelines::LifelineOutcome;
 use stackline_analyze::loaded_run::LoadedRun;
+use stackline_core::error::Error;
 use stackline_exchange::import::{ImportEnding, ImportRequest, import_logs};
 use stackline_runs::{RunDirectory, RunFileAccess};
 use stackline_testing::exchange_verdicts::expected_kinds;
@@ -480,6 +483,11 @@ fn exchanges() -> Vec<Expected> {
 
 /// A run of captures.
 fn import(captures: &[(&str, &[u8])], hosts: &[&str]) -> LoadedRun {
+    try_import(captures, hosts).unwrap()
+}
+
+/// The run of captures; an error if they are refused.
+fn try_import(captures: &[(&str, &[u8])], hosts: &[&str]) -> Result<LoadedRun, Error> {
     let place = tempfile::tempdir().unwrap();
     let mut request = ImportRequest {
         hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
@@ -493,10 +501,10 @@ fn import(captures: &[(&str, &[u8])], hosts: &[&str]) -> LoadedRun {
     let (root, started) = (place.path().join("runs"), SystemTime::now());
     let run = RunDirectory::create(&root, "doors", started, RunFileAccess::default()).unwrap();
     let ending = ImportEnding::by(&Arc::new(AtomicBool::new(false)));
-    import_logs(run.path(), &request, started, &ending).unwrap();
+    import_logs(run.path(), &request, started, &ending)?;
     let path = run.path().to_owned();
     run.finish(&[], true, None).unwrap();
-    LoadedRun::whatever(&path, usize::MAX).unwrap()
+    Ok(LoadedRun::whatever(&path, usize::MAX).unwrap())
 }
 
 /// What is found in captures, and who takes most by the table of requests.
