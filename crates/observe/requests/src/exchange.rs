@@ -49,6 +49,8 @@ pub struct ExchangeMessage {
     /// How long its sender stood still in the midst of it until an acknowledgement came, although there was room and nothing was
     /// lost, ns: it had as many bytes in flight as it allows itself.
     pub stalled_ns: u64,
+    /// How long its first byte waited, after it was written, for earlier bytes of the connection to leave, ns.
+    pub behind_ns: u64,
     /// How long the receiving program read nothing although bytes of it had arrived, ns.
     pub late_ns: u64,
 }

@@ -563,6 +563,7 @@ impl ExchangeEventWriter<'_> {
             unit: self.unit.into(),
             stalled_there_ns: sum(request, |message| message.stalled_ns),
             stalled_back_ns: sum(response, |message| message.stalled_ns),
+            behind_back_ns: sum(response, |message| message.behind_ns),
         };
         if stall.values()[1..]
             .iter()

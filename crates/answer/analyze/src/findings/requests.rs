@@ -3,6 +3,7 @@
 
 pub(super) mod accounted;
 pub(super) mod attempts;
+pub(super) mod behind_bytes;
 pub(super) mod cause_costs;
 pub(super) mod causes;
 pub(super) mod connection_history;
@@ -27,6 +28,7 @@ pub(super) mod request_account;
 pub(super) mod request_part;
 pub(super) mod request_roots;
 pub(super) mod responders;
+pub(super) mod server_choice;
 pub(super) mod server_time;
 pub(super) mod traced_requests;
 pub(super) mod transaction_waits;

@@ -97,7 +97,17 @@ impl RequestConnection {
                 .map(|from| self.message(direction, from, round.ends[role as usize]))
         };
         let said = |round: &RequestRound| at(round, ExchangeRole::Request, asks);
-        let answered = |round: &RequestRound| at(round, ExchangeRole::Response, other(asks));
+        let answered = |round: &RequestRound| {
+            let answer = at(round, ExchangeRole::Response, other(asks))?;
+            let asked = said(round).and_then(|request| request.arrived.or(request.left));
+            let own = &self.directions[other(asks) as usize];
+            Some(ExchangeMessage {
+                paused_ns: asked.map_or(answer.paused_ns, |(_, asked_ns)| {
+                    own.paused_after(answer.from, answer.end, asked_ns)
+                }),
+                ..answer
+            })
+        };
         let request = rounds.first().and_then(said);
         let response = rounds.last().and_then(answered);
         let turns = rounds
@@ -106,10 +116,9 @@ impl RequestConnection {
             .filter_map(|(before, next)| answered(before).zip(said(next)))
             .collect();
         let outcome = self.outcome(&open, request.as_ref(), response.as_ref());
-        let connect = self
-            .syn_ns
-            .zip(self.established_ns)
-            .filter(|_| self.is_first);
+        // The set-up belongs to the request that was asked first, which need not be the one that is answered first.
+        let is_first = self.is_first && !self.open.has_earlier(number);
+        let connect = self.syn_ns.zip(self.established_ns).filter(|_| is_first);
         let mut exchange = Exchange {
             flow: self.flow,
             number,
@@ -130,9 +139,9 @@ impl RequestConnection {
             response: response.filter(|_| !outcome.is_too_late),
             turns,
             parts: open.parts,
-            lookup: self.lookup.filter(|_| self.is_first),
+            lookup: self.lookup.filter(|_| is_first),
             connect,
-            connect_again: if self.is_first { self.syn_again } else { 0 },
+            connect_again: if is_first { self.syn_again } else { 0 },
             handshake: None,
             round_trip_ns: self.round_trip_ns.or(self.least_ack_ns),
             void: outcome.void,
@@ -141,7 +150,7 @@ impl RequestConnection {
         };
         self.has_answers |= exchange.kind == ExchangeKind::Call
             && (exchange.response.is_some() || exchange.gave_up.is_some());
-        self.add_handshake(&mut exchange);
+        self.add_handshake(&mut exchange, is_first);
         part_from_idle_set_up(&mut exchange);
         done.push(exchange);
     }
@@ -259,16 +268,16 @@ impl RequestConnection {
         is_first.then_some((server.end_arrived_ns.unwrap_or(at_ns), why))
     }
 
-    /// Collects the times of handshakes; the first call after them gets them.
-    fn add_handshake(&mut self, exchange: &mut Exchange) {
+    /// Collects the times of handshakes; the first call after them (`is_first`) gets them.
+    fn add_handshake(&mut self, exchange: &mut Exchange, is_first: bool) {
         if exchange.kind == ExchangeKind::Handshake {
             let span = exchange.asked_ns().zip(exchange.end_ns());
             self.handshake = span.map(|(from, to)| {
                 self.handshake
                     .map_or((from, to), |(first, last)| (first.min(from), last.max(to)))
             });
-        } else if exchange.kind == ExchangeKind::Call {
-            exchange.handshake = self.handshake.filter(|_| self.is_first);
+        } else if exchange.kind == ExchangeKind::Call && is_first {
+            exchange.handshake = self.handshake;
             self.is_first = false;
         }
     }
@@ -440,6 +449,7 @@ impl RequestConnection {
             paused_ns: own.paused_ns(from, end),
             awaited_ns: own.awaited_ns(from, end),
             stalled_ns: own.stalled_ns(from, end),
+            behind_ns: own.behind_ns(from),
         }
     }
 }

@@ -99,6 +99,14 @@ impl OpenRequestExchanges {
         self.open.values()
     }
 
+    /// Whether one with a lower number is open: it was asked for before.
+    pub(super) fn has_earlier(&self, exchange: u64) -> bool {
+        self.open
+            .keys()
+            .next()
+            .is_some_and(|first| *first < exchange)
+    }
+
     pub(super) fn contains(&self, exchange: u64) -> bool {
         self.open.contains_key(&exchange) || self.rounds.contains_key(&exchange)
     }

@@ -192,10 +192,27 @@ impl RequestStreamState {
         }
     }
 
+    /// How long the byte at an offset waited, after it was written, until the byte before it had left, ns; 0 where its sender is not observed.
+    pub(super) fn behind_ns(&self, from: u64) -> u64 {
+        let written = self.written.moment_of(from);
+        let before = from
+            .checked_sub(1)
+            .and_then(|before| self.left.moment_of(before));
+        let waited = written.zip(before);
+        waited.map_or(0, |(written, before)| {
+            before.at_ns.saturating_sub(written.at_ns)
+        })
+    }
+
     /// How long its sender sent nothing between two offsets although nothing hindered it, ns.
     pub(super) fn paused_ns(&self, from: u64, end: u64) -> u64 {
+        self.paused_after(from, end, 0)
+    }
+
+    /// The same from a moment on: an answer such as `100 Continue` begins before its request is complete, and goes on only after it.
+    pub(super) fn paused_after(&self, from: u64, end: u64, after_ns: u64) -> u64 {
         self.sum_of_pauses(from, end, |gap| {
-            let whole = gap.until_ns.saturating_sub(gap.since_ns);
+            let whole = gap.until_ns.saturating_sub(gap.since_ns.max(after_ns));
             whole.saturating_sub(gap.awaited_ns + gap.travelled_ns)
         })
     }

@@ -5,6 +5,7 @@ mod connection_origins;
 mod many_requests;
 mod name_lookups;
 mod phases;
+mod shared_connection;
 mod unanswered;
 
 use super::*;

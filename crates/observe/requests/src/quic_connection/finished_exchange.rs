@@ -133,9 +133,15 @@ impl QuicConnection {
             void => void,
         };
         (exchange.name, exchange.status, exchange.context) = (open.name, open.status, open.context);
-        exchange.handshake = self.set_up.span().filter(|_| self.is_first);
-        part_from_idle_set_up(&mut exchange);
-        self.is_first = false;
+        // The set-up belongs to the request that was asked first, which need not be the one that is answered first.
+        let has_earlier = self.open.keys().next().is_some_and(|first| *first < number);
+        if self.is_first && !has_earlier {
+            exchange.handshake = self.set_up.span();
+            part_from_idle_set_up(&mut exchange);
+            self.is_first = false;
+        } else {
+            exchange.lookup = None;
+        }
         exchange
     }
 

@@ -2,7 +2,7 @@
 //! requests use. Roots are the requests that were not made on behalf of others.
 
 use crate::findings::input::AnalysisInput;
-use crate::findings::requests::in_order::part_overlaps;
+use crate::findings::requests::behind_bytes::part_waits;
 use crate::findings::requests::request_account::{RequestAccounts, RequestCause};
 use crate::findings::requests::request_roots::RequestRoots;
 use crate::findings::requests::traced_requests::requests;
@@ -69,7 +69,7 @@ pub struct AccountedTimes {
 pub fn account_requests(input: &AnalysisInput<'_>) -> Vec<AccountedRequest> {
     let log = EventRows::from_input(input);
     let mut all = requests(&log);
-    part_overlaps(&mut all);
+    part_waits(&mut all);
     let accounts = RequestAccounts::from_requests(&all, &log);
     let roots = RequestRoots::from_requests(&all);
     let mut found = Vec::new();

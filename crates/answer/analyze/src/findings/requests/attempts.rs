@@ -1,7 +1,7 @@
 //! Retries: failed attempts that were made again, recognised as the same request of the same client to the same server later.
 
 use crate::findings::requests::request::{
-    REFUSED, SERVER_CLOSED, SERVER_RESET, SILENT, TracedRequest,
+    REFUSED, SERVER_CLOSED, SERVER_RESET, SILENT, TracedRequest, is_wait,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,11 +34,6 @@ pub(crate) fn failure(request: &TracedRequest) -> Option<&str> {
         Some(_) => (request.is_given_up() && !is_wait(request)).then_some("no answer"),
         None => is_refusal(request).then_some(request.status.as_str()),
     }
-}
-
-/// Whether a request waits for an event by design, such as a blocking read of a queue.
-pub(crate) fn is_wait(request: &TracedRequest) -> bool {
-    request.name.ends_with(", blocking")
 }
 
 /// Whether the status of an answer says that a later attempt may succeed: HTTP 5xx (RFC 9110 section 15.6) and 429 (RFC 6585 section 4),

@@ -1,15 +1,16 @@
 //! The costs of requests by cause. Roots are the requests that were not made on behalf of others. Every part of a root's time is attributed
 //! to one cause, and the time of its server's own requests to others to the causes of those. The costs add up to the time of all roots.
 
-use crate::findings::requests::attempts::{Retry, is_wait, retries};
+use crate::findings::requests::attempts::{Retry, retries};
+use crate::findings::requests::behind_bytes::part_waits;
 pub(crate) use crate::findings::requests::cause_costs::{
     PlacelessTaker, RequestCause, RequestCauseCost,
 };
 use crate::findings::requests::ends_in_words::both_ends;
 use crate::findings::requests::general_names::generalise_request;
-use crate::findings::requests::in_order::{RequestWait, part_overlaps};
+use crate::findings::requests::in_order::RequestWait;
 pub(crate) use crate::findings::requests::least_time::LARGE;
-use crate::findings::requests::request::TracedRequest;
+use crate::findings::requests::request::{TracedRequest, is_wait};
 pub(crate) use crate::findings::requests::request::{client_name, server_name};
 use crate::findings::requests::request_account::RequestAccounts;
 use crate::findings::requests::request_roots::RequestRoots;
@@ -50,7 +51,7 @@ impl RequestCosts {
     /// Computes the costs of a trace's requests; `None` if it has none.
     pub(crate) fn from_log(log: &EventRows<'_>) -> Option<Self> {
         let mut all = requests(log);
-        let waits = part_overlaps(&mut all);
+        let waits = part_waits(&mut all);
         if all.is_empty() {
             return None;
         }

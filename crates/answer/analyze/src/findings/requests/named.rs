@@ -3,9 +3,8 @@
 //! behalf of another one is a row of its own; whoever took its time also took time of the other.
 
 use crate::findings::input::AnalysisInput;
-use crate::findings::requests::attempts::is_wait;
 use crate::findings::requests::general_names::generalise_request;
-use crate::findings::requests::request::{TracedRequest, server_name};
+use crate::findings::requests::request::{TracedRequest, is_wait, server_name};
 use crate::findings::requests::request_account::RequestAccounts;
 use crate::findings::requests::traced_requests::requests;
 use crate::findings::rows::EventRows;

@@ -56,8 +56,16 @@ fn rename(
 ) {
     let service = services.and_then(|services| services.iter().find(is_it));
     if let Some(port) = service.and_then(|service| service.ports.first()) {
-        *program = format!("{program} (port {port})");
+        *program = format!("{program}{PORT}{port})");
     }
+}
+
+/// What stands between a program's name and its port.
+const PORT: &str = " (port ";
+
+/// A program's name without the port that [`name_by_port`] added.
+pub(crate) fn without_port(program: &str) -> &str {
+    program.split(PORT).next().unwrap_or_default()
 }
 
 /// The processes by port of each program whose processes are all known.

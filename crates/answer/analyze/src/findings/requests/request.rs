@@ -69,7 +69,7 @@ pub(crate) struct TracedRequest {
     pub(crate) end_ns: u64,
     /// The parts of its time, where they are known.
     pub(crate) times: Option<RequestTimes>,
-    /// The parts of its time from the end of earlier requests on its connection on, where these were in flight too and are answered first.
+    /// The parts of its time without those that it waited for other requests on its connection, where it did.
     pub(crate) own_times: Option<RequestTimes>,
     /// What delayed it on the network.
     pub(crate) network: RequestNetworkDelays,
@@ -187,6 +187,8 @@ pub(crate) struct RequestNetworkDelays {
     pub(crate) stalled_there_ns: i64,
     /// The time that the server stopped sending in the middle of the answer likewise.
     pub(crate) stalled_back_ns: i64,
+    /// The time that the beginning of the answer, already written, waited for earlier bytes of its connection to leave.
+    pub(crate) behind_back_ns: i64,
 }
 
 /// What a thread did in some part of a request's time, ns.
@@ -324,6 +326,11 @@ impl TracedRequest {
         let end = self.end_ns.saturating_sub(after.max(0) as u64);
         Some((end.saturating_sub(times.work.max(0) as u64), end))
     }
+}
+
+/// Whether a request waits for an event by design, such as a blocking read of a queue.
+pub(crate) fn is_wait(request: &TracedRequest) -> bool {
+    request.name.ends_with(", blocking")
 }
 
 /// The program that serves, with its host; the host alone if the program is not known.

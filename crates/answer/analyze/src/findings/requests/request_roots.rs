@@ -1,8 +1,7 @@
 //! The roots of a trace: the requests that its figures are about. A root was not made on behalf of another request, and it was made by the
 //! caller (the program that the trace is about), if that is known.
 
-use crate::findings::requests::attempts::is_wait;
-use crate::findings::requests::request::TracedRequest;
+use crate::findings::requests::request::{TracedRequest, is_wait};
 use std::collections::BTreeMap;
 
 const DNS: &str = "DNS";

@@ -45,6 +45,7 @@ pub(crate) fn requests(log: &EventRows<'_>) -> Vec<TracedRequest> {
         let number = |field: &str| log.number(row, field).unwrap_or(0);
         request.network.stalled_there_ns = number("stalled_there_ns");
         request.network.stalled_back_ns = number("stalled_back_ns");
+        request.network.behind_back_ns = number("behind_back_ns");
     });
     each("REQUEST_PARENT", &|request, row| {
         request.parent = log.number(row, "parent")

@@ -12,6 +12,7 @@ use crate::findings::requests::costs::{
 use crate::findings::requests::network::RequestMessages;
 use crate::findings::requests::request::TracedRequest;
 use crate::findings::requests::request_part::RemainingLimit;
+use crate::findings::requests::server_choice::ServerChoice;
 use crate::statistics::to_f64;
 use std::collections::BTreeSet;
 
@@ -322,7 +323,11 @@ pub(crate) fn report_request_cause(
         takes: Some(worst.takes()),
         ..found
     };
-    found.because(those)
+    let found = found.because(those);
+    match ServerChoice::find(&costs.requests, worst.place) {
+        Some(choice) => choice.report(found, log),
+        None => found,
+    }
 }
 
 /// A place in words: a client and a server, or the name itself.

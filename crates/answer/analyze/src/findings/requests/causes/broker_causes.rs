@@ -23,11 +23,11 @@ pub(crate) fn responder_takes(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
     let (confidence, attempt) = match is_seen {
         true => (
             0.9,
-            "check what it does for each message; several listeners in one queue group can share the work",
+            "check what it does for each message; several workers can share the work",
         ),
         false => (
             0.75,
-            "trace the program that listens on the subject as well, to see what its threads wait for",
+            "trace the program that works on it as well, to see what its threads wait for",
         ),
     };
     Some(report_request_cause(kind, log, &worst, confidence, sentence).attempt(attempt))

@@ -1,4 +1,4 @@
-//! The cause of answers in order: requests that wait for a slow one before them on the same connection.
+//! The cause of answers that share a connection: requests that wait for a slow or long one before them.
 
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, LEAST, counted, percent};
@@ -35,19 +35,40 @@ pub(crate) fn behind_slow(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
     }
     let sum = |waits: &[&RequestWait]| waits.iter().map(|wait| wait.ns).sum::<i64>();
     let ((place, name), waits) = by_front.into_iter().max_by_key(|(_, waits)| sum(waits))?;
-    // At most the time that the slow requests occupy their connections can be gained.
+    let waited_ns = sum(&waits);
     let fronts: BTreeSet<usize> = waits.iter().map(|wait| wait.front).collect();
-    let held_ns: i64 = fronts.iter().map(|front| own_ns(*front)).sum();
-    let share = (held_ns as f64 / costs.total_ns.max(1) as f64).min(1.0);
+    // The others are answered in any order, but their bytes leave in the order in which they were written.
+    let is_in_order = fronts
+        .iter()
+        .any(|front| in_order::answers_in_order(&requests[*front].protocol));
+    let share = match is_in_order {
+        // At most the time that the slow requests occupy their connections can be gained.
+        true => {
+            let held_ns: i64 = fronts.iter().map(|front| own_ns(*front)).sum();
+            (held_ns as f64 / costs.total_ns.max(1) as f64).min(1.0)
+        }
+        // The waits are in no other cause's time.
+        false => waited_ns as f64 / (costs.total_ns + waited_ns).max(1) as f64,
+    };
     if share < LEAST || waits.len() < SEVERAL {
         return None;
     }
+    let (why, attempt) = match is_in_order {
+        true => (
+            "answers come in the order of the requests",
+            "send slow requests on a connection of their own, or spread the requests over several connections",
+        ),
+        false => (
+            "their answers were written, but its bytes had to leave first",
+            "request large answers on a connection of their own, or let the server write less ahead (TCP_NOTSENT_LOWAT, a smaller send buffer)",
+        ),
+    };
     let slow = if name.is_empty() { "a slow one" } else { &name };
     let sentence = format!(
-        "{} {} wait behind {slow} on the same connection, {} each ({} of the time): answers come in the order of the requests",
+        "{} {} wait behind {slow} on the same connection, {} each ({} of the time): {why}",
         counted(waits.len() as u64, "request"),
         place_in_words(&place),
-        format_ns(sum(&waits) as f64 / to_f64(waits.len() as u64)),
+        format_ns(waited_ns as f64 / to_f64(waits.len() as u64)),
         percent(share)
     );
     let rows: Vec<u32> = fronts
@@ -62,6 +83,6 @@ pub(crate) fn behind_slow(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
     Some(
         kind.of_run(share, 0.75, sentence)
             .because(log.evidence(what, &rows))
-            .attempt("send slow requests on a connection of their own, or spread the requests over several connections"),
+            .attempt(attempt),
     )
 }
