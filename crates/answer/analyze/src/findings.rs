@@ -143,6 +143,7 @@ pub const KINDS: &[FindingKind] = &[
     requests::causes::CLIENT_PAUSES,
     requests::causes::CHATTY,
     requests::causes::ROUND_TRIPS,
+    requests::causes::MESSAGES_UNREAD,
     requests::causes::CLIENT_LATE,
     requests::causes::REQUEST_HELD,
     unexplained::KIND,

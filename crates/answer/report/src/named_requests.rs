@@ -12,7 +12,7 @@ const MOST_PIDS: usize = 4;
 /// Width of the table, characters.
 const COLUMNS: usize = 80;
 /// Least width of a request's name, characters.
-const SHORTEST_NAME: usize = 16;
+const SHORTEST_NAME: usize = 10;
 /// Most characters of the cause that takes most time.
 const LONGEST_TAKER: usize = 20;
 /// With fewer requests, the 99th percentile is the longest time and is called `max`.
@@ -128,22 +128,29 @@ fn row(named: &NamedRequests, all: &[NamedRequests], slowest: &str) -> Vec<Strin
 
 /// A request's name in `room` characters, with the server if requests of this name go to several.
 fn label(named: &NamedRequests, all: &[NamedRequests], room: usize) -> String {
+    const BRACKETS: usize = " ()".len();
     let server = if named.is_alone_among(all) {
         String::new()
     } else {
-        format!(" ({})", cut(&named.server, LONGEST_TAKER))
+        let room = room.saturating_sub(SHORTEST_NAME + BRACKETS);
+        let who = short_taker(&named.server);
+        format!(" ({})", cut(&who, room.clamp(SHORTEST_NAME, LONGEST_TAKER)))
     };
     let left = room.saturating_sub(server.chars().count());
     cut(&named.label(), left.max(SHORTEST_NAME)) + &server
 }
 
-/// The cause that takes most time, without its host if both do not fit and the port identifies it.
+/// The cause that takes most time; a program at a port as `python3:8214`, without its host, as the port identifies it.
 fn short_taker(who: &str) -> String {
-    match who.split_once(") on ") {
-        Some((program, _)) if who.chars().count() > LONGEST_TAKER => {
-            cut(&format!("{program})"), LONGEST_TAKER)
+    let of_port = who
+        .split_once(") on ")
+        .and_then(|(who, _)| who.split_once(" (port "));
+    match of_port {
+        Some((program, port)) => {
+            let room = LONGEST_TAKER.saturating_sub(port.len() + 1);
+            format!("{}:{port}", cut(program, room))
         }
-        _ => cut(who, LONGEST_TAKER),
+        None => cut(who, LONGEST_TAKER),
     }
 }
 
@@ -160,16 +167,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_a_program_and_its_port_the_host_is_left_out_first() {
-        assert_eq!(
-            short_taker("python (port 8214) on here"),
-            "python (port 8214)"
-        );
+    fn a_program_at_a_port_is_shown_without_its_host() {
+        assert_eq!(short_taker("python (port 8214) on here"), "python:8214");
         assert_eq!(short_taker("python3 on app"), "python3 on app");
         assert_eq!(
             short_taker("python3 on a-host-with-a-name"),
             "python3 on a-host-w…"
         );
+    }
+
+    #[test]
+    fn servers_of_requests_of_one_name_fit_too() {
+        let named = |port: u64| NamedRequests {
+            name: "GET /item/:id".to_owned(),
+            server: format!("python3 (port {port}) on here"),
+            count: 12_000,
+            failed: 0,
+            p50_ns: Some(20_800_000),
+            p99_ns: Some(123_000_000),
+            most_of_it: format!("python3 (port {port}) on here"),
+            share: 1.0,
+            ..NamedRequests::default()
+        };
+        let text = named_requests(&[named(18_101), named(18_102)]);
+        for line in text.lines() {
+            assert!(line.chars().count() <= COLUMNS, "{line}");
+        }
+        assert!(text.contains("(python3:18102)") && text.contains("python3:18101 100 %"));
     }
 
     #[test]

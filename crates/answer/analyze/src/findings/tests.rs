@@ -5,6 +5,7 @@ mod ends;
 mod full_links;
 mod lock_holders;
 mod lost_data;
+mod messages;
 mod observed;
 mod outages;
 mod packet_losses;

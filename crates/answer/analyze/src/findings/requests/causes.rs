@@ -21,6 +21,7 @@ mod broker_causes;
 mod client_causes;
 mod failures;
 mod lock_holders;
+mod message_causes;
 mod order_causes;
 pub(crate) mod program_ends;
 mod sender_window;
@@ -71,6 +72,7 @@ kinds! {
     CLIENT_PAUSES "client_pauses" "in traced requests: the client pauses in the middle of a request although nothing holds it back" client_causes client_pauses
     CHATTY "chatty_requests" "in traced requests: many short ones are sent one after another, each taking a round trip" transit_causes chatty
     ROUND_TRIPS "request_round_trips" "in traced requests: a single request takes several round trips, as when a driver prepares, describes and executes a statement in separate steps" transit_causes round_trips
+    MESSAGES_UNREAD "messages_unread" "in traced messages that nobody answers, such as those of WebSocket: they lie unread at their receiver" message_causes messages_unread
     CLIENT_LATE "client_reads_late" "in traced requests: the answer has arrived, but the client does not read it" client_causes client_late
     REQUEST_HELD "request_held" "in traced requests: Nagle's algorithm waits for a delayed acknowledgement" transit_causes held
 }
@@ -85,13 +87,13 @@ fn without_place_in_words(costs: &RequestCosts) -> String {
     let network = costs.share_of(PlacelessTaker::Network);
     match (network >= LEAST, set_up >= LEAST) {
         (true, true) => format!(
-            ", of which {} is the network and {} security handshakes or name lookups",
+            ", of which {} is the network and {} security handshakes, logins or name lookups",
             percent(network),
             percent(set_up)
         ),
         (true, false) => format!(", of which {} is the network", percent(network)),
         (false, true) => format!(
-            ", of which {} is security handshakes or name lookups",
+            ", of which {} is security handshakes, logins or name lookups",
             percent(set_up)
         ),
         (false, false) => String::new(),

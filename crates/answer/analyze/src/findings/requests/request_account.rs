@@ -317,8 +317,13 @@ impl<'r> RequestAccounts<'r> {
             shares: Vec::new(),
         };
         shares.before(times);
-        // If it waited for other requests, those may be why its deadline passed.
-        let is_late = request.exceeds_deadline() && !self.children.contains_key(&request.unit);
+        // If it waited for other requests that were answered, those may be why its deadline passed.
+        let children = self.children.get(&request.unit).into_iter().flatten();
+        let has_answers = || {
+            let mut children = children.map(|at| &self.all[*at]);
+            children.any(|child| !child.has_no_good_answer())
+        };
+        let is_late = request.exceeds_deadline() && !has_answers();
         if request.is_given_up() || is_late {
             let before = times.lookup + times.connect + times.handshake + times.client;
             let cause = if request.is_ended_by_server() {
@@ -384,12 +389,16 @@ impl<'r> RequestAccounts<'r> {
         let transit = self.message_transit(request, false, is_large, delays.rest);
         let usual = self.usual(request);
         // For a long request that was seen at one end alone, at most half a round trip is distance.
-        let far = match is_large {
-            true => times.round_trip.unwrap_or(0) / 2,
-            false => transit.rest,
+        let is_kept_small = transit.over == RequestCause::Loss;
+        let far = match (is_large, is_kept_small) {
+            (true, _) => times.round_trip.unwrap_or(0) / 2,
+            // Seen at the server alone, the way is no part of it: all of it is round trips that a larger window would not need.
+            (false, true) if times.is_of_server => 0,
+            (false, true) => times.round_trip.unwrap_or(0) / 2,
+            (false, false) => transit.rest,
         };
         // A short request that is longer than an initial window waits for an acknowledgement before its rest is sent.
-        let again = match is_large {
+        let again = match is_large || is_kept_small {
             true => 0,
             false => request.network.stalled_there_ns,
         };
@@ -460,7 +469,7 @@ impl<'r> RequestAccounts<'r> {
         let rest = match (request.is_cut_off(), is_large) {
             (true, _) => RequestCause::GivenUp,
             (false, true) => RequestCause::Rate,
-            (false, false) if self.is_kept_small(request, true) => RequestCause::Loss,
+            (false, false) if transit.over == RequestCause::Loss => RequestCause::Loss,
             (false, false) => RequestCause::Distance,
         };
         let over = transit.rest - base - within - sending;
@@ -528,7 +537,7 @@ impl<'r> RequestAccounts<'r> {
         let queued = waited(self.waits.as_ref(), request, is_answer);
         let over = match queued {
             _ if is_large => RequestCause::Rate,
-            _ if self.is_kept_small(request, is_answer) => RequestCause::Loss,
+            _ if self.is_kept_small(request, is_answer, ns) => RequestCause::Loss,
             None => RequestCause::Queue,
             // If queues are known, the rest is not due to them.
             Some(_) => RequestCause::Distance,
@@ -545,15 +554,18 @@ impl<'r> RequestAccounts<'r> {
         }
     }
 
-    /// Whether losses before kept the window of a message's sender so small that it needed more round trips: it stopped until
-    /// acknowledgements arrived.
-    fn is_kept_small(&self, request: &TracedRequest, is_answer: bool) -> bool {
+    /// Whether losses before kept the window of a message's sender so small that it needed more round trips for the `ns` on the network: it
+    /// stopped until acknowledgements arrived, or one round trip and a half are less than that.
+    fn is_kept_small(&self, request: &TracedRequest, is_answer: bool, ns: i64) -> bool {
         let network = &request.network;
         let stalled_ns = match is_answer {
             true => network.stalled_back_ns,
             false => network.stalled_there_ns,
         };
-        stalled_ns > 0
+        let trip_ns = request
+            .times
+            .map_or(0, |times| self.trip_ns(request, times));
+        (stalled_ns > 0 || trip_ns > 0 && ns > trip_ns + trip_ns / 2)
             && request.message_bytes(is_answer) > FEW_SEGMENTS
             && self.history.is_after_loss(request, is_answer)
     }

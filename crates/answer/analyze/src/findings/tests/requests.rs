@@ -140,7 +140,7 @@ pub(super) fn table(requests: &[Planted]) -> EventTable {
             }
         };
         row("REQUEST_NETWORK", 14, &one.network);
-        row("REQUEST_STALL", 3, &one.stalls);
+        row("REQUEST_STALL", 4, &one.stalls);
         row("REQUEST_WORK", 13, &one.work);
         row("LOCK_HOLDER", 13, &one.holders);
         if let Some(is_callers) = one.is_callers {
@@ -277,7 +277,8 @@ fn set_up_is_no_network_in_words_as_it_is_none_in_the_table() {
     assert_eq!(found[0].kind, "healthy");
     let sentence = &found[0].sentence;
     assert!(
-        sentence.contains("25 % is the network and 75 % security handshakes or name lookups"),
+        sentence
+            .contains("25 % is the network and 75 % security handshakes, logins or name lookups"),
         "{sentence}"
     );
 }

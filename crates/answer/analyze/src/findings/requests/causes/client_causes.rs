@@ -38,9 +38,13 @@ pub(crate) fn client_pauses(kind: &FindingKind, log: &FindingEventLog<'_>) -> Op
     Some(found.attempt("check what the client does between its writes: it may be computing, sleeping, reading a file, or waiting for `100-continue`, which no server has to send (RFC 9110, 10.1.1)"))
 }
 
+/// The least mean time per request that answers wait unread for a finding, ns: a program that gets several at once reads one after the other,
+/// and a trace makes it slower.
+const LEAST_LATE_NS: f64 = 2e6;
+
 /// The finding about a client that reads answers late.
 pub(crate) fn client_late(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<Finding> {
-    let worst = find_worst_place(log, RequestCause::SlowReader, LEAST_SERVER_NS)?;
+    let worst = find_worst_place(log, RequestCause::SlowReader, LEAST_LATE_NS)?;
     let sentence = format!(
         "answers wait unread at {}: {}",
         worst.place,

@@ -3,6 +3,7 @@
 use crate::findings::event_log::FindingEventLog;
 use crate::findings::finding::{Finding, counted, percent};
 use crate::findings::kind::FindingKind;
+use crate::findings::requests::behind_bytes::may_wait_behind;
 use crate::findings::requests::causes::TIME_OUT_NS;
 use crate::findings::requests::causes::lock_holders::describe_holding;
 use crate::findings::requests::costs::{PlacelessTaker, RequestCause, RequestCosts};
@@ -391,6 +392,14 @@ pub(crate) fn server_takes(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
         (false, Some(_)) => "; its threads were not observed, so what it does is unknown",
         (false, None) => "; packets and calls do not show what it does",
     };
+    if may_wait_behind(
+        &worst.costs.requests,
+        of_place(),
+        (worst.each() / 2.0) as i64,
+    ) {
+        found.confidence = found.confidence.min(0.6);
+        found.sentence += "; or its answers wait behind a long one on the same connection: a trace at the server tells";
+    }
     // Unassigned requests may be where the server's time went.
     let unassigned = count_unassigned(&worst.costs.requests, worst.place);
     // Very few of many cannot explain the time.

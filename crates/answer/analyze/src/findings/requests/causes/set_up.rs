@@ -159,6 +159,8 @@ pub(crate) fn slow_lookup(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
         }
         (None, None) => String::new(),
     };
+    let search = NameSearch::from_questions(&questions, worst.place);
+    let why = why + &search.as_ref().map_or_else(String::new, NameSearch::words);
     let at_whom = server.map_or_else(String::new, |server| format!(" at {}", server.name));
     let sentence = format!(
         "{} looks up the server's address{at_whom}: {}{why}",
@@ -166,10 +168,48 @@ pub(crate) fn slow_lookup(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
         worst.time_in_words()
     );
     let found = report_request_cause(kind, log, &worst, 0.95, sentence);
+    let found = match search {
+        Some(_) => found.attempt(
+            "end the name with a dot, or shorten `search` or lower `ndots` in /etc/resolv.conf",
+        ),
+        None => found,
+    };
     Some(found.attempt(match mostly_network {
         Some(_) => "ask a nearer name server, cache answers, or put the address in /etc/hosts",
         None => "ask a faster name server, cache answers, or put the address in /etc/hosts",
     }))
+}
+
+/// A client that tries names of which most do not exist, as a search list makes it do.
+struct NameSearch {
+    /// The number of its questions.
+    asked: usize,
+    /// The number of them whose name does not exist.
+    absent: usize,
+}
+
+impl NameSearch {
+    /// The least share of questions for a search list to be suspected, in percent.
+    const LEAST_PERCENT: usize = 30;
+
+    /// Of the questions of a client; `None` if most names exist.
+    fn from_questions(questions: &[&TracedRequest], client: &str) -> Option<Self> {
+        let own = questions.iter().filter(|one| one.client == client);
+        let (mut asked, mut absent) = (0, 0);
+        for question in own {
+            asked += 1;
+            absent += usize::from(question.status == "NXDOMAIN");
+        }
+        let is_search = absent > 0 && absent * 100 >= asked * Self::LEAST_PERCENT;
+        is_search.then_some(Self { asked, absent })
+    }
+
+    fn words(&self) -> String {
+        format!(
+            "; {} of {} questions are for names that do not exist (NXDOMAIN), as a search list makes them",
+            self.absent, self.asked
+        )
+    }
 }
 
 /// The name server that a client asks, and how long its queries take.

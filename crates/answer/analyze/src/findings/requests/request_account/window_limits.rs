@@ -8,6 +8,9 @@ use crate::findings::requests::request::{RequestTimes, TracedRequest};
 /// If nothing is sent for more than 1 / this of the time while acknowledgements are awaited, the path is not the limit.
 const IDLE_PART: i64 = 3;
 
+/// So many round trips show that a window does not grow.
+const SEVERAL_TRIPS: i64 = 2;
+
 /// The time of a long message that its sender's window takes, ns.
 #[derive(Clone, Copy, Default)]
 pub(super) struct LimitedByWindows {
@@ -66,16 +69,19 @@ impl RequestAccounts<'_> {
             ..transfer
         };
         let at_first = transfer.slow_start_ns(ns - by_losses);
-        let rest = ns - by_losses - at_first;
+        let rest = (ns - by_losses - at_first).max(0);
+        // The time of sending between two stalls is a part of each round trip, so all of the rest is due to the window.
+        let by_window = match stalled > 0 && stalled - at_first >= rest / IDLE_PART {
+            true => rest,
+            false => 0,
+        };
+        // A window that stays small shows in several round trips of one message; before that it may be growing, also after a pause of the
+        // connection (RFC 5681, 4.1).
+        let is_growing = by_window < SEVERAL_TRIPS.saturating_mul(transfer.trip_ns);
         LimitedByWindows {
             by_losses,
-            at_first,
-            // The time of sending between two stalls is a part of each round trip, so all of the rest is due to the sender.
-            by_sender: if stalled > 0 && stalled - at_first >= rest / IDLE_PART {
-                rest.max(0)
-            } else {
-                0
-            },
+            at_first: at_first + if is_growing { by_window } else { 0 },
+            by_sender: if is_growing { 0 } else { by_window },
         }
     }
 
