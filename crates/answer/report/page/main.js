@@ -88,8 +88,9 @@ function tools() {
       return element("label", { class: "check" }, box, ` ${lane.name}`);
     }));
   const input = element("input", { type: "search", id: "find", size: "14", placeholder: model.names.texts.some((text) => text >= 0) ? "GET /path" : "unit 12 of flow 0" });
-  const found = element("label", {}, "Find ", input);
-  input.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => { if (event.key === "Enter") find(input.value); });
+  const said = element("span", { class: "soft", role: "status" });
+  const found = element("label", {}, "Find ", input, " ", said);
+  input.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => { if (event.key === "Enter") find(input.value, said); });
   document.addEventListener("keydown", (event) => {
     if (event.key !== "/" || document.activeElement instanceof HTMLInputElement) return;
     event.preventDefault();
@@ -198,13 +199,31 @@ function undrawn() {
     : "This run kept no events, so there are no lifelines: use `stackline run SPEC --trace` to keep them.";
 }
 
-/** The line that a text names: its id, or its number and flow as in `unit 12 of flow 3`. @param {string} text */
-function find(text) {
+/** The lines that a text names: by their id, by their number and flow as in `unit 12 of flow 3`, or by the name of a request, also of one that was made for the line's request. @param {string} wanted */
+function named(wanted) {
+  const exact = model.find(wanted);
+  if (exact >= 0) return [exact];
+  const found = [];
+  const requests = model.requests?.rows ?? [];
+  // Those made for a request stand behind it: one that has the name makes those before it have it too.
+  const has = requests.map((/** @type {any[]} */ row) => (row[3] ?? "").includes(wanted));
+  for (let at = requests.length - 1; at >= 0; at--) if (has[at] && requests[at][0] !== null) has[requests[at][0]] = true;
+  for (let line = 0; line < model.lines; line++) {
+    const request = model.requests?.of_line[line] ?? null;
+    if (model.name(line).includes(wanted) || request !== null && has[request]) found.push(line);
+  }
+  return found;
+}
+
+/** Shows the next line that a text names. @param {string} text @param {HTMLElement} said */
+function find(text, said) {
   const wanted = text.trim();
-  if (wanted === "") return;
-  let line = model.find(wanted);
-  for (let at = 0; line < 0 && at < model.lines; at++) if (model.name(at).includes(wanted)) line = at;
-  if (line < 0) return;
+  const found = wanted === "" ? [] : named(wanted);
+  const now = found.indexOf(picture.selected[0] ?? -1);
+  const next = (now + 1) % Math.max(1, found.length);
+  said.textContent = wanted === "" ? "" : found.length === 0 ? "nothing found" : `${next + 1} of ${found.length}`;
+  if (found.length === 0) return;
+  const line = found[next];
   select([line]);
   focusOn(model.start[line], model.end[line]);
 }

@@ -24,22 +24,34 @@ export function waterfall(where, model, line, dark) {
     return;
   }
   const first = all[root];
+  const awaited = waitedFor(all, root);
   const servers = [...new Set(found.map((row) => row.requests[0].server))];
   const colours = palette(dark);
   const shown = found.slice(0, MOST_ROWS);
   const left = found.slice(MOST_ROWS).reduce((sum, row) => sum + row.requests.length, 0);
   fill(where,
     element("h2", {}, "One request, hop by hop"),
-    element("p", { class: "soft" }, `${first.name}: ${time(first.took)}. Each bar lies where it is in this time. Click a lifeline below to see its request.`),
-    ...shown.map((row) => hop(model, row, first, colours[servers.indexOf(row.requests[0].server) % colours.length])),
+    element("p", { class: "soft" }, `${first.name}: ${time(first.took)}. Each bar lies where it is in this time; those with a dark line are what it waited for. Click a lifeline below to see its request.`),
+    axis(first.took),
+    ...shown.map((row) => hop(model, row, first, awaited, colours[servers.indexOf(row.requests[0].server) % colours.length])),
     left > 0 ? element("p", { class: "soft" }, `${counted(left, "further request")} not shown.`) : null);
 }
 
-/** A row's label, its bars and its time. @param {import("./model.js").Model} model @param {Row} row @param {Request} first @param {string} colour */
-function hop(model, { requests, depth }, first, colour) {
+/** The times above the bars. @param {number} took */
+function axis(took) {
+  const ticks = [0, 0.25, 0.5, 0.75, 1].map((part) => {
+    const tick = element("span", {}, time(took * part));
+    tick.style.left = `${100 * part}%`;
+    return tick;
+  });
+  return element("div", { class: "hop axis", "aria-hidden": "true" }, element("div", {}), element("div", { class: "ticks" }, ...ticks), element("div", {}));
+}
+
+/** A row's label, its bars and its time. @param {import("./model.js").Model} model @param {Row} row @param {Request} first @param {Set<Request>} awaited @param {string} colour */
+function hop(model, { requests, depth }, first, awaited, colour) {
   const whole = Math.max(first.took, 1);
   const bars = requests.map((one) => {
-    const bar = element("span", { title: `${one.name}: ${time(one.took)}${mostly(model, one)}` });
+    const bar = element("span", { title: `${one.name}: ${time(one.took)}${mostly(model, one)}`, class: awaited.has(one) ? "awaited" : "" });
     bar.style.left = `${100 * (one.begin - first.begin) / whole}%`;
     bar.style.width = `${100 * one.took / whole}%`;
     bar.style.background = colour;
@@ -54,10 +66,30 @@ function hop(model, { requests, depth }, first, colour) {
   return element("div", { class: "hop" }, label, element("div", { class: "track" }, ...bars), element("div", { class: "said" }, said));
 }
 
-/** What took most of a request. @param {import("./model.js").Model} model @param {Request} one */
+/** What took most of a request, and where. @param {import("./model.js").Model} model @param {Request} one */
 function mostly(model, one) {
   if (one.cause === null || !model.accounts) return "";
-  return `, ${model.accounts.causes[one.cause][0]} ${percent(one.causeTook / Math.max(1, one.took))}`;
+  const [words, place] = model.accounts.causes[one.cause];
+  return `, ${words} ${percent(one.causeTook / Math.max(1, one.took))} (${place.replace(/ \(port (\d+)\)/g, ":$1")})`;
+}
+
+/** The requests that the first one waited for, with those that these waited for: of the ones made for each, from its end back, always the one that ended last before. @param {Request[]} all @param {number} root */
+function waitedFor(all, root) {
+  /** @type {Set<Request>} */
+  const found = new Set([all[root]]);
+  const made = all.filter(({ parent }) => parent !== null);
+  for (const of of found) {
+    const children = made.filter((one) => all[/** @type {number} */ (one.parent)] === of);
+    let until = of.begin + of.took;
+    for (;;) {
+      const last = children.filter((one) => one.begin + one.took <= until && one.begin < until && !found.has(one))
+        .reduce((/** @type {Request | null} */ best, one) => best && best.begin + best.took >= one.begin + one.took ? best : one, null);
+      if (!last) break;
+      found.add(last);
+      until = last.begin;
+    }
+  }
+  return found;
 }
 
 /** @param {[number | null, number, number, string | null, number | null, number | null]} row @returns {Request} */

@@ -127,9 +127,18 @@ pub(super) fn requests_have_their_account(browser: &mut Browser, directory: &Pat
     );
     assert_eq!(
         bars[0],
-        json!(["0%", "50.0 us, wait for retransmission 60 %"])
+        json!([
+            "0%",
+            "50.0 us, wait for retransmission 60 % (khons > udjat)"
+        ])
     );
-    assert_eq!(bars[1][1], "40.0 us, server 100 %");
+    assert_eq!(bars[1][1], "40.0 us, server 100 % (nginx on udjat)");
+    let awaited = browser.eval("document.querySelectorAll('#waterfall .awaited').length");
+    assert_eq!(awaited, 2, "the first waits for the second");
+    assert_eq!(
+        text(browser, "#waterfall .ticks span:last-child"),
+        "50.0 us"
+    );
     let pieces = text(browser, "#breakdown table");
     for words in [
         "wait for retransmission khons > udjat",

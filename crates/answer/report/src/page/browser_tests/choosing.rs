@@ -183,6 +183,17 @@ pub(super) fn a_finding_without_units_marks_its_events(browser: &mut Browser, di
     );
     browser.key("Escape");
     assert_eq!(browser.eval("stackline.picture.pointed"), json!([]));
+    // What is looked for is counted, and what is not there is said.
+    let mut look_for = |name: &str| {
+        browser.eval(&format!(
+            "(() => {{ const input = document.querySelector('#find'); input.value = {}; \
+             input.dispatchEvent(new KeyboardEvent('keydown', {{ key: 'Enter' }})); }})()",
+            json!(name)
+        ));
+        text(browser, "#tools [role=status]")
+    };
+    assert_eq!(look_for("no such request"), "nothing found");
+    assert!(look_for("unit 1 of flow 0").starts_with("1 of "));
 }
 
 pub(super) fn measurements_are_apart(browser: &mut Browser, directory: &Path) {
