@@ -16,7 +16,7 @@ pub use entry::AccessLogEntry;
 use json_line::read_json_line;
 use lines::read_text_line;
 use stackline_dissect::left_out::{Bound, LeftOut};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A request matches if it ends this close to the logged time, ns; the log's resolution counts if it is larger.
 const NEAR_NS: u64 = 50_000_000;
@@ -234,7 +234,9 @@ fn join_of(
         .values_mut()
         .for_each(|all| all.sort_unstable_by_key(|at| asked[*at].at_ns.1));
     let mut joined = AccessLogMatches::default();
-    let mut lines_by_request: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    let (mut alone, mut ambiguous) = (BTreeSet::new(), BTreeSet::new());
+    // Several lines may match a request; `None` stands for one that matches other requests too.
+    let mut lines_by_request: BTreeMap<usize, Vec<Option<usize>>> = BTreeMap::new();
     for (line, entry) in entries.iter().enumerate() {
         let all = by_what
             .get(&(entry.method.as_str(), without_query(&entry.path)))
@@ -252,44 +254,102 @@ fn join_of(
                     <= ALIKE_NS
             });
         }
-        match near[..] {
-            [] => joined.alone += 1,
-            [one] => lines_by_request.entry(one).or_default().push(line),
-            _ => {
-                joined.ambiguous += 1;
-                // Marks these requests as claimed twice, so that other lines do not match them either.
-                near.iter().for_each(|at| {
-                    lines_by_request
-                        .entry(*at)
-                        .or_default()
-                        .extend([usize::MAX; 2])
-                });
-            }
+        let is_one = near.len() == 1;
+        if near.is_empty() {
+            alone.insert(line);
+        } else if !is_one {
+            ambiguous.insert(line);
+        }
+        for at in near {
+            let lines = lines_by_request.entry(at).or_default();
+            lines.push(is_one.then_some(line));
         }
     }
     for (request, lines) in lines_by_request {
         match lines[..] {
-            [line] => joined.pairs.push((line, request)),
-            _ => {
-                joined.ambiguous += lines.iter().filter(|line| **line != usize::MAX).count() as u64
+            [Some(line)] => joined.pairs.push((line, request)),
+            _ => ambiguous.extend(lines.into_iter().flatten()),
+        }
+    }
+    for (line, request) in pair_in_order(entries, asked, &by_what, &joined.pairs) {
+        joined.pairs.push((line, request));
+        alone.remove(&line);
+        ambiguous.remove(&line);
+    }
+    (joined.alone, joined.ambiguous) = (alone.len() as u64, ambiguous.len() as u64);
+    joined.pairs.sort_unstable();
+    joined
+}
+
+/// Lines are paired with requests by their order only if each is at most this far from the end of its request, ns: the server may have
+/// stood still before it logged.
+const LATE_NS: u64 = 250_000_000;
+
+/// What a line and a request have in common: method, path and status.
+type AccessKey<'a> = (&'a str, &'a str, &'a str);
+
+/// Pairs the lines and the requests that are left, in their order, where there are as many of both: `by_what` holds requests by method and
+/// path, `known` the pairs that are known already.
+fn pair_in_order(
+    entries: &[AccessLogEntry],
+    asked: &[CapturedRequest],
+    by_what: &BTreeMap<(&str, &str), Vec<usize>>,
+    known: &[(usize, usize)],
+) -> Vec<(usize, usize)> {
+    let lines: BTreeSet<usize> = known.iter().map(|(line, _)| *line).collect();
+    let requests: BTreeSet<usize> = known.iter().map(|(_, request)| *request).collect();
+    let mut left: BTreeMap<AccessKey<'_>, [Vec<usize>; 2]> = BTreeMap::new();
+    for (line, entry) in entries.iter().enumerate() {
+        if !lines.contains(&line) {
+            let key = (
+                entry.method.as_str(),
+                without_query(&entry.path),
+                entry.status.as_str(),
+            );
+            left.entry(key).or_default()[0].push(line);
+        }
+    }
+    for ((method, path), all) in by_what {
+        for at in all.iter().filter(|at| !requests.contains(at)) {
+            let status = asked[*at].status.split(' ').next().unwrap_or_default();
+            if let Some(both) = left.get_mut(&(*method, *path, status)) {
+                both[1].push(*at);
             }
         }
     }
-    joined.pairs.sort_unstable();
-    joined
+    let is_near = |(line, request): &(usize, usize)| {
+        let entry = &entries[*line];
+        let (from_ns, to_ns) = asked[*request].at_ns;
+        let seen_ns = to_ns.saturating_sub(from_ns);
+        let is_alike = |took: u64| took.abs_diff(seen_ns) <= ALIKE_NS.max(seen_ns / 4);
+        let far_ns = entry.at_ns.abs_diff(to_ns);
+        far_ns <= LATE_NS.saturating_add(entry.resolution_ns)
+            && entry.took_ns.is_none_or(is_alike)
+            && may_describe(entry, &asked[*request])
+    };
+    let mut found = Vec::new();
+    for [lines, requests] in left.into_values() {
+        let pairs: Vec<(usize, usize)> = lines.iter().copied().zip(requests.clone()).collect();
+        if lines.len() == requests.len() && pairs.iter().all(is_near) {
+            found.extend(pairs);
+        }
+    }
+    found
+}
+
+/// Whether a request has the status and the query of an entry with its method and path.
+fn may_describe(entry: &AccessLogEntry, request: &CapturedRequest) -> bool {
+    let status = request.status.split(' ').next().unwrap_or_default();
+    let path = request.name.split_once(' ').map_or("", |(_, path)| path);
+    let is_same = !entry.path.contains('?') || entry.path.starts_with(path);
+    status == entry.status && is_same
 }
 
 /// The requests that a log entry may describe. `all` holds those with its method and path, ordered by their ends.
 fn near(entry: &AccessLogEntry, all: &[usize], asked: &[CapturedRequest]) -> Vec<usize> {
     let to = entry.at_ns.saturating_add(NEAR_NS.max(entry.resolution_ns));
     let from = entry.at_ns.saturating_sub(NEAR_NS);
-    let is_it = |at: &&usize| {
-        let request = &asked[**at];
-        let status = request.status.split(' ').next().unwrap_or_default();
-        let path = request.name.split_once(' ').map_or("", |(_, path)| path);
-        let same = !entry.path.contains('?') || entry.path.starts_with(path);
-        status == entry.status && same
-    };
+    let is_it = |at: &&usize| may_describe(entry, &asked[**at]);
     let first = all.partition_point(|at| asked[*at].at_ns.1 < from);
     let ends = all[first..]
         .iter()

@@ -343,6 +343,29 @@ proptest! {
 }
 
 #[test]
+fn as_many_lines_as_requests_are_paired_by_their_order() {
+    let line = |ms: u64| AccessLogEntry {
+        at_ns: AT + ms * MS,
+        resolution_ns: MS,
+        is_end: true,
+        took_ns: Some(40 * MS),
+        method: "GET".into(),
+        path: "/a".into(),
+        status: "200".into(),
+        ..AccessLogEntry::default()
+    };
+    let at = |ms: u64| asked(ms as i64, "GET /a", AT + (ms - 40) * MS, AT + ms * MS);
+    // Two end at once, and one is logged late.
+    let requests = [at(100), at(102), at(500)];
+    let lines = [line(101), line(103), line(620)];
+    let pairs = |lines: &[AccessLogEntry]| join(lines, &requests, None).pairs;
+    assert_eq!(pairs(&lines), [(0, 0), (1, 1), (2, 2)]);
+    // Which line is missing is not known, nor may a line be of another moment.
+    assert_eq!(pairs(&lines[1..]), []);
+    assert_eq!(pairs(&[line(101), line(103), line(1620)]), []);
+}
+
+#[test]
 fn lines_of_a_proxy_are_its_requests_once_one_line_shows_its_port() {
     let line = |seconds: u64, status: &str| AccessLogEntry {
         at_ns: AT + 1000 * seconds * MS,
