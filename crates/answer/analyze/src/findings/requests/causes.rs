@@ -121,6 +121,15 @@ pub(crate) fn healthy(kind: &FindingKind, log: &FindingEventLog<'_>) -> Option<F
         counted(costs.roots, "request"),
         format_ns(each)
     );
+    let messages = costs.requests.iter().filter(|one| one.is_one_way).count() as u64;
+    // Where no call that reads was seen, it is not known how long messages lay unread.
+    let sentence = match messages > 0 && !log.rows("SOCK_RECEIVED").is_empty() {
+        true => format!(
+            "{sentence}; none of {} that nobody answers lay unread for long",
+            counted(messages, "message")
+        ),
+        false => sentence,
+    };
     let longest = |request: &&TracedRequest| request.times.map_or(0, |times| times.total);
     let roots = || {
         costs

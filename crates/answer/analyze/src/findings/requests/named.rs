@@ -103,7 +103,8 @@ fn named_requests<'r>(
         named.is_background = is_background && (named.count == 1 || named.is_background);
         named.server_pids.extend(request.server_pid);
         let Some(times) = request.times else { continue };
-        let total_ns = times.total.max(0).unsigned_abs();
+        // Seen at its server alone, a request lacks the way there and back, which its client waits for too.
+        let total_ns = times.whole().max(0).unsigned_abs();
         named.total_ns = named.total_ns.saturating_add(total_ns);
         if request.unknown.is_none() {
             named.times_ns.push(total_ns);

@@ -20,6 +20,19 @@ struct Service {
     pids: BTreeSet<i64>,
 }
 
+/// Names servers of unknown programs on their client's host by their port: the host's name alone would stand for both ends.
+pub(crate) fn name_unknown_servers(all: &mut [TracedRequest]) {
+    for request in all.iter_mut() {
+        let is_unknown = request.programs.1.is_empty() && !request.programs.0.is_empty();
+        if let Some(port) = request
+            .port
+            .filter(|_| is_unknown && request.client == request.server)
+        {
+            request.programs.1 = format!("port {port}");
+        }
+    }
+}
+
 /// Adds the port to the names of programs that would otherwise be taken for one.
 pub(crate) fn name_by_port(all: &mut [TracedRequest]) {
     let mut names: BTreeMap<HostProgram, Vec<Service>> = BTreeMap::new();
@@ -156,6 +169,16 @@ mod tests {
                 pair("python3 on here", &name(8002)),
             ]
         );
+    }
+
+    #[test]
+    fn a_server_whose_program_is_not_known_is_its_port() {
+        let mut all = vec![call(("psql", 9), ("", 0), 5432), call(("", 9), ("", 0), 80)];
+        all.push(call(("psql", 9), ("", 0), 5432));
+        all[2].server = "db".into();
+        name_unknown_servers(&mut all);
+        let names: Vec<String> = all.iter().map(server_name).collect();
+        assert_eq!(names, ["port 5432 on here", "here", "db"]);
     }
 
     #[test]

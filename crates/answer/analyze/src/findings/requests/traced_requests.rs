@@ -1,7 +1,7 @@
 //! Reads all requests of a trace from its events: the parts of their time, their programs and ports, who answers them.
 
 use crate::findings::requests::control_connections::{AlternatingMessage, find_control_requests};
-use crate::findings::requests::program_ports::name_by_port;
+use crate::findings::requests::program_ports::{name_by_port, name_unknown_servers};
 use crate::findings::requests::request::{
     RequestNetworkDelays, RequestServerWork, RequestTimes, TracedRequest,
 };
@@ -73,6 +73,7 @@ pub(crate) fn requests(log: &EventRows<'_>) -> Vec<TracedRequest> {
     find_ports(&mut all, log);
     find_servers(&mut all);
     name_by_port(&mut all);
+    name_unknown_servers(&mut all);
     find_responders(&mut all);
     mark_control_requests(&mut all, log);
     all
