@@ -65,6 +65,10 @@ pub(crate) fn import(flags: &flags::ImportFlags) -> Result {
         false => {
             output::print(&outcome.text(&run))?;
             let answers = diagnose_traced(&run)?;
+            // The table below is of those events alone.
+            if let Some(note) = &answers.note {
+                output::say(&format_args!("note: {note}"));
+            }
             if !answers.requests.is_empty() {
                 answers.lines(&run).iter().for_each(output::say);
             }
