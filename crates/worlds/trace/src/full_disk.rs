@@ -5,14 +5,15 @@ use stackline_core::error::{Blame, Error, Result};
 use stackline_events::EventLog;
 use stackline_events::event_log::EventLogPieces;
 use stackline_runs::events::Spool;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::Path;
 
 /// The room that is set aside, bytes: the index and the status of a run fit, and the last events.
 const RESERVED: std::ops::RangeInclusive<u64> = 256 << 10..=4 << 20;
 /// The part of the room for events that is set aside.
 const PART: u64 = 4;
-/// The file that takes that room.
+/// The name of the file that takes that room, until it is open.
 const RESERVE: &str = "reserve";
 
 /// The events of a trace for which there was no room on the disk.
@@ -53,31 +54,26 @@ impl UnwrittenEvents {
     }
 }
 
-/// Room on the disk of a run that nobody else can take. It is given back at the latest when this value is dropped.
+/// Room on the disk of a run that nobody else can take: a file without a name, which is gone with this process at the latest.
 #[derive(Debug)]
-pub(crate) struct DiskReserve(PathBuf);
+pub(crate) struct DiskReserve(Option<File>);
 
 impl DiskReserve {
     /// Takes room in the directory of a run whose events may take `most_bytes`. Where there is none, nothing is set aside.
     pub(crate) fn take(run: &Path, most_bytes: u64) -> Self {
         let path = run.join(RESERVE);
         let bytes = (most_bytes / PART).clamp(*RESERVED.start(), *RESERVED.end());
-        if fs::write(&path, vec![0; usize::try_from(bytes).unwrap_or(0)]).is_err() {
-            let _ = fs::remove_file(&path);
-        }
-        Self(path)
+        let taken = File::create_new(&path).and_then(|mut file| {
+            fs::remove_file(&path)?;
+            file.write_all(&vec![0; usize::try_from(bytes).unwrap_or(0)])?;
+            Ok(file)
+        });
+        Self(taken.ok())
     }
 
     /// Gives the room back, for the end of the run.
-    pub(crate) fn give_back(&self) {
-        // A file that is not there any more takes no room.
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
-impl Drop for DiskReserve {
-    fn drop(&mut self) {
-        self.give_back();
+    pub(crate) fn give_back(&mut self) {
+        self.0 = None;
     }
 }
 
@@ -99,14 +95,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_set_aside_is_given_back() {
+    fn what_is_set_aside_has_no_name_and_is_given_back() {
         let run = tempfile::tempdir().unwrap();
-        let reserve = DiskReserve::take(run.path(), 2 << 20);
-        let path = run.path().join(RESERVE);
-        assert_eq!(fs::metadata(&path).unwrap().len(), 512 << 10);
-        drop(reserve);
-        assert!(!path.exists());
+        let mut reserve = DiskReserve::take(run.path(), 2 << 20);
+        let taken = reserve.0.as_ref().unwrap().metadata().unwrap();
+        assert_eq!(taken.len(), 512 << 10);
+        assert_eq!(fs::read_dir(run.path()).unwrap().count(), 0);
+        reserve.give_back();
+        assert!(reserve.0.is_none());
         // In a directory that does not exist there is no room.
-        drop(DiskReserve::take(&run.path().join("absent"), 0));
+        assert!(DiskReserve::take(&run.path().join("absent"), 0).0.is_none());
     }
 }

@@ -206,7 +206,6 @@ fn a_trace_whose_disk_is_filled_by_others_keeps_what_it_had() {
     for shown in ["GET /before/:id", "events are missing"] {
         assert!(traced.out.contains(shown), "{}", traced.out);
     }
-    assert!(!place.path("full/runs").join("reserve").exists());
 }
 
 #[test]

@@ -446,7 +446,7 @@ catalogue! {
         "what delayed a request in the network: retransmissions, Nagle's algorithm, a full receive buffer; how long bytes stayed unread, senders paused although free to send, and the client waited for `100 Continue`";
 
     RequestStall = "REQUEST_STALL", Tool: { unit, stalled_there_ns, stalled_back_ns, behind_back_ns }
-        "how long the senders of a request and its answer stalled until an acknowledgement arrived, though nothing hindered them; how long the written answer waited for earlier bytes to leave";
+        "how long the senders of request and answer stalled until an acknowledgement, though nothing hindered them; how long the written answer waited for earlier bytes to leave";
 
     RequestUpstream = "REQUEST_UPSTREAM", Tool: { unit, upstream_ns }
         "how long the servers behind the server of a request took for it, by that server's own access log";

@@ -28,7 +28,7 @@ pub(crate) fn name_unknown_servers(all: &mut [TracedRequest]) {
             .port
             .filter(|_| is_unknown && request.client == request.server)
         {
-            request.programs.1 = format!("port {port}");
+            request.programs.1 = format!("{UNKNOWN}{port}");
         }
     }
 }
@@ -76,9 +76,15 @@ fn rename(
 /// What stands between a program's name and its port.
 const PORT: &str = " (port ";
 
-/// A program's name without the port that [`name_by_port`] added.
+/// What stands before the port of a server whose program is not known.
+const UNKNOWN: &str = "port ";
+
+/// A program's name without the port that was added; empty if the program is not known.
 pub(crate) fn without_port(program: &str) -> &str {
-    program.split(PORT).next().unwrap_or_default()
+    match program.starts_with(UNKNOWN) {
+        true => "",
+        false => program.split(PORT).next().unwrap_or_default(),
+    }
 }
 
 /// The processes by port of each program whose processes are all known.
@@ -179,6 +185,8 @@ mod tests {
         name_unknown_servers(&mut all);
         let names: Vec<String> = all.iter().map(server_name).collect();
         assert_eq!(names, ["port 5432 on here", "here", "db"]);
+        let programs = ["python3 (port 81)", "python3", "port 5432"].map(without_port);
+        assert_eq!(programs, ["python3", "python3", ""]);
     }
 
     #[test]

@@ -62,6 +62,11 @@ fn find_producers(all: &mut [TracedRequest]) {
         let Some((command, key)) = request.name.split_once(' ') else {
             continue;
         };
+        // Others, such as WAIT, wait for no queue.
+        let is_read = FILLS.iter().any(|(_, reads)| command.starts_with(reads));
+        if !is_read {
+            continue;
+        }
         let key = key.split(',').next().unwrap_or_default().to_owned();
         let of_key = command
             .get(..2)
@@ -234,6 +239,7 @@ mod tests {
             redis("BLPOP done:7, blocking", 5, 10 * ms, 81 * ms),
             redis("BLPOP done:9, blocking", 5, 90 * ms, 190 * ms),
             redis("RPUSH done:9", 8, 20 * ms, 21 * ms),
+            redis("WAIT 1, blocking", 5, 200 * ms, 300 * ms),
         ];
         find_responders(&mut all);
         let whom = |at: usize| {
@@ -244,7 +250,7 @@ mod tests {
         assert_eq!(whom(2), Some((worker.to_owned(), true)));
         let unknown = "whoever fills the queue at redis-server on broker";
         assert_eq!(whom(3), Some((unknown.to_owned(), false)));
-        assert_eq!(whom(0), None);
+        assert_eq!([whom(0), whom(5)], [None, None]);
     }
 
     #[test]

@@ -434,3 +434,81 @@ fn what_controls_a_transfer_is_no_slow_request() {
     let takes = all.iter().find(|one| one.kind == "server_takes").unwrap();
     assert!(takes.sentence.starts_with("iperf3 on sink "), "{all:?}");
 }
+
+#[test]
+fn what_losses_leave_of_a_window_is_no_distance_of_an_upload() {
+    // One quick one, then uploads of 30 kB that need many round trips; parts of each were sent again.
+    let quick = Planted::new(900, &[("there", 2), ("work", 1), ("back", 1)]);
+    let upload = |again: i64| Planted {
+        bytes: (30_000, 200),
+        network: vec![(1, again)],
+        ..Planted::new(0, &[("there", 60), ("work", 1), ("back", 1)])
+    };
+    let first = |again: i64| {
+        let all: Vec<Planted> = std::iter::once(quick.clone())
+            .chain(ten(&upload(again)))
+            .collect();
+        found(&all)[0].kind
+    };
+    assert_eq!(first(1), "request_loss");
+    assert_ne!(first(0), "request_loss");
+}
+
+#[test]
+fn a_window_that_still_grows_is_not_the_senders() {
+    let quick = Planted::new(900, &[("there", 20), ("work", 1), ("back", 1)]);
+    let kinds = |more_ms: i64| -> Vec<&'static str> {
+        let upload = Planted {
+            bytes: (90_000, 200),
+            stalls: vec![(1, more_ms * MS as i64)],
+            ..Planted::new(0, &[("there", 20 + more_ms), ("work", 1), ("back", 1)])
+        };
+        let all: Vec<Planted> = std::iter::once(quick.clone()).chain(ten(&upload)).collect();
+        found(&all).iter().map(|one| one.kind).collect()
+    };
+    // It stood still for one round trip, or for many.
+    assert!(
+        !kinds(21).contains(&"request_sender_window"),
+        "{:?}",
+        kinds(21)
+    );
+    assert!(
+        kinds(200).contains(&"request_sender_window"),
+        "{:?}",
+        kinds(200)
+    );
+}
+
+#[test]
+fn deadlines_are_counted_together_whether_client_or_server_noticed_them() {
+    let call = |number: u64| Planted {
+        protocol: "gRPC",
+        name: "/shop.Stock/Reserve",
+        ..Planted::new(
+            1000 + number * 500,
+            &[("there", 1), ("work", 250), ("back", 1)],
+        )
+    };
+    // The client resets its stream, or the server's answer says so; then that behind it passed its deadline too.
+    let reset = |number: u64| Planted {
+        status: "",
+        unknown: Some("its stream was reset before its response"),
+        gave_up: true,
+        bytes: (46, 0),
+        ..call(number)
+    };
+    let answered = Planted {
+        status: "grpc-status 4",
+        ..call(5)
+    };
+    let behind = Planted {
+        client: "b",
+        server: "c",
+        parent: Some(5),
+        ..answered.clone()
+    };
+    let all: Vec<Planted> = (0..5).map(reset).chain([answered, behind]).collect();
+    let first = found(&all).swap_remove(0);
+    assert_eq!(first.kind, "unanswered_requests");
+    assert!(first.sentence.starts_with("6 of "), "{}", first.sentence);
+}

@@ -32,8 +32,8 @@ struct UnreadMessages {
     unread: Vec<(u64, u32)>,
     /// The number of all of them.
     all: usize,
-    /// What the receiver's threads did meanwhile.
-    meanwhile: RequestServerWork,
+    /// What the receiver's thread did during each of these waits, where that is known.
+    meanwhile: Vec<RequestServerWork>,
 }
 
 /// All messages of a run.
@@ -73,7 +73,7 @@ impl AllMessages {
         let unread_ns = read.saturating_sub(arrived);
         if to_f64(unread_ns) >= LEAST_SERVER_NS {
             known.unread.push((unread_ns, request.row));
-            known.meanwhile = sum(known.meanwhile, wait.unwrap_or_default());
+            known.meanwhile.extend(wait);
         }
     }
 }
@@ -99,7 +99,7 @@ pub(crate) fn messages_unread(kind: &FindingKind, log: &FindingEventLog<'_>) -> 
     if count < SEVERAL || share < LEAST || is_little {
         return None;
     }
-    let what = describe(worst.meanwhile, unread_ns);
+    let what = describe(&worst.meanwhile, unread_ns);
     let sentence = format!(
         "messages lie unread at {receiver}: {count} of {} for {} each, {} of the time of all messages{}",
         worst.all,
@@ -139,40 +139,53 @@ fn points_of(log: &FindingEventLog<'_>, all: &[TracedRequest]) -> HashMap<i64, M
             point.sent_ns.get_or_insert(at_ns);
         });
     }
-    // It is seen where it leaves and where it arrives.
-    each("NET_SEEN", &|point, at_ns| point.arrived_ns = Some(at_ns));
     each("APP_RECEIVED", &|point, at_ns| point.read_ns = Some(at_ns));
+    // Within a host, the second sight is the arrival; where only the sender's host shows it, its arrival is not known.
+    let receivers: HashMap<i64, &str> = all
+        .iter()
+        .filter(|one| one.is_one_way)
+        .map(|one| (one.unit, receiving_host(one)))
+        .collect();
+    for row in log.rows("NET_SEEN") {
+        let unit = log.number(*row, "unit").unwrap_or(-1);
+        if receivers
+            .get(&unit)
+            .is_some_and(|host| *host == log.host(*row))
+            && let Some(point) = points.get_mut(&unit)
+        {
+            point.arrived_ns = Some(log.at(*row));
+        }
+    }
     points
 }
 
+/// The host that a message goes to.
+fn receiving_host(message: &TracedRequest) -> &str {
+    match message.bytes.0 > 0 {
+        true => &message.server,
+        false => &message.client,
+    }
+}
+
 /// What took at least half of some time, in words.
-fn describe(work: RequestServerWork, ns: u64) -> Option<&'static str> {
+fn describe(waits: &[RequestServerWork], ns: u64) -> Option<&'static str> {
+    let sum = |of: fn(&RequestServerWork) -> i64| -> i64 { waits.iter().map(of).sum() };
     let words = [
-        (work.sleep, "sleeps (a timed wait)"),
-        (work.lock, "waits for a lock"),
-        (work.disk, "waits for a disk"),
-        (work.cpu, "computes"),
-        (work.runnable, "is ready to run but gets no core"),
-        (work.child, "waits for a process that it started"),
-        (work.stopped, "is stopped"),
-        (work.collect, "waits for garbage collection"),
+        (sum(|wait| wait.sleep), "sleeps (a timed wait)"),
+        (sum(|wait| wait.lock), "waits for a lock"),
+        (sum(|wait| wait.disk), "waits for a disk"),
+        (sum(|wait| wait.cpu), "computes"),
+        (
+            sum(|wait| wait.runnable),
+            "is ready to run but gets no core",
+        ),
+        (
+            sum(|wait| wait.child),
+            "waits for a process that it started",
+        ),
+        (sum(|wait| wait.stopped), "is stopped"),
+        (sum(|wait| wait.collect), "waits for garbage collection"),
     ];
     let (most, what) = words.into_iter().max_by_key(|(part, _)| *part)?;
     (to_f64(most.max(0).unsigned_abs()) >= to_f64(ns) / 2.0).then_some(what)
-}
-
-fn sum(one: RequestServerWork, other: RequestServerWork) -> RequestServerWork {
-    RequestServerWork {
-        thread: other.thread,
-        cpu: one.cpu + other.cpu,
-        runnable: one.runnable + other.runnable,
-        lock: one.lock + other.lock,
-        disk: one.disk + other.disk,
-        sleep: one.sleep + other.sleep,
-        socket: one.socket + other.socket,
-        child: one.child + other.child,
-        stopped: one.stopped + other.stopped,
-        collect: one.collect + other.collect,
-        observer: one.observer + other.observer,
-    }
 }

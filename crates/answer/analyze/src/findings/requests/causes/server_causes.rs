@@ -398,7 +398,7 @@ pub(crate) fn server_takes(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opt
         (worst.each() / 2.0) as i64,
     ) {
         found.confidence = found.confidence.min(0.6);
-        found.sentence += "; or its answers wait behind a long one on the same connection: a trace at the server tells";
+        found.sentence += "; or its answers wait behind a long one on the same connection (a trace at the server would show which)";
     }
     // Unassigned requests may be where the server's time went.
     let unassigned = count_unassigned(&worst.costs.requests, worst.place);

@@ -180,7 +180,8 @@ pub(crate) fn slow_lookup(kind: &FindingKind, log: &FindingEventLog<'_>) -> Opti
     }))
 }
 
-/// A client that tries names of which most do not exist, as a search list makes it do.
+/// A client that asks for many names that do not exist, as a `search` list in /etc/resolv.conf makes it do.
+#[derive(Debug, PartialEq)]
 struct NameSearch {
     /// The number of its questions.
     asked: usize,
@@ -192,7 +193,7 @@ impl NameSearch {
     /// The least share of questions for a search list to be suspected, in percent.
     const LEAST_PERCENT: usize = 30;
 
-    /// Of the questions of a client; `None` if most names exist.
+    /// Of the questions of a client; `None` if nearly all names exist.
     fn from_questions(questions: &[&TracedRequest], client: &str) -> Option<Self> {
         let own = questions.iter().filter(|one| one.client == client);
         let (mut asked, mut absent) = (0, 0);
@@ -206,7 +207,7 @@ impl NameSearch {
 
     fn words(&self) -> String {
         format!(
-            "; {} of {} questions are for names that do not exist (NXDOMAIN), as a search list makes them",
+            "; {} of {} questions are for names that do not exist (NXDOMAIN), as a `search` list causes them",
             self.absent, self.asked
         )
     }
@@ -338,4 +339,31 @@ pub(crate) fn handshake_each(kind: &FindingKind, log: &FindingEventLog<'_>) -> O
     } else {
         "keep connections open, or resume sessions"
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_do_not_exist_show_a_search_list() {
+        let ask = |client: &str, status: &str| TracedRequest {
+            client: client.into(),
+            status: status.into(),
+            ..TracedRequest::default()
+        };
+        let all = [
+            ask("app", "NXDOMAIN"),
+            ask("app", "NXDOMAIN"),
+            ask("app", "NOERROR"),
+            ask("db", "NOERROR"),
+        ];
+        let search = |client: &str| {
+            let questions: Vec<&TracedRequest> = all.iter().collect();
+            NameSearch::from_questions(&questions, client)
+        };
+        let (asked, absent) = (3, 2);
+        assert_eq!(search("app"), Some(NameSearch { asked, absent }));
+        assert_eq!(search("db"), None);
+    }
 }
