@@ -162,8 +162,11 @@ mod tests {
         };
         let (from, came) = page();
         let at = relayed(limits(1, LIMITS.idle), from);
-        let first = TcpStream::connect(&at).unwrap();
+        let mut first = TcpStream::connect(&at).unwrap();
         let page = came.recv().unwrap();
+        // Until bytes pass, the first one waits for its page, and the next connection may take its place.
+        (&page).write_all(b".").unwrap();
+        first.read_exact(&mut [0]).unwrap();
         let refused = asks(&at);
         assert!(refused.starts_with("HTTP/1.1 503 "), "{refused}");
         assert!(
