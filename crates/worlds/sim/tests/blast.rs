@@ -55,6 +55,24 @@ fn a_response_takes_two_delays_and_two_packets() {
 }
 
 #[test]
+fn the_first_blast_is_paced_by_the_round_trip_of_the_set_up() {
+    let near = "network wan { host a, b; link a - b 10 Mbit/s 5 ms; }\n";
+    let packets = 65_536.0_f64 / 1440.0;
+    for stack in ["blast(full)", "blast(selective)"] {
+        let outcome = run(&format!(
+            "{near}1 from a to b bulk_put 65536*1 over {stack} across wan;"
+        ));
+        let elapsed = outcome.records[0].elapsed_ns as f64 / 1e9;
+        let on_the_wire = packets * on_the_link(1440.0 + HEADERS) + 0.010;
+        // Ten packets each 10 ms are what the link carries; by an assumed 100 ms the last of 46 leaves after 370 ms.
+        assert!(
+            (on_the_wire..1.2 * on_the_wire).contains(&elapsed),
+            "{elapsed}"
+        );
+    }
+}
+
+#[test]
 fn connecting_and_disconnecting_take_a_round_trip_each() {
     let near = "network wan { host a, b; link a - b 10 Mbit/s 5 ms; }\n";
     let outcome = run(&format!(

@@ -81,7 +81,7 @@ impl BlastSender {
     pub fn new(options: &BlastOptions, connection: u32, limit: u64) -> Self {
         let options = options.fitted();
         let rate = match options.pacing {
-            BlastPacing::Ceiling(rate) => Some(Rate::new(options.packet, Some(rate))),
+            BlastPacing::Ceiling(rate) => Some(Rate::new(options.packet, Some(rate), None)),
             BlastPacing::Off | BlastPacing::Auto => None,
         };
         Self {
@@ -210,7 +210,8 @@ impl BlastSender {
     /// The peer is not near, or the path loses: packets are paced where that is left to the sender.
     pub fn enable_pacing(&mut self) {
         if self.rate.is_none() && self.options.pacing == BlastPacing::Auto {
-            self.rate = Some(Rate::new(self.options.packet, None));
+            let set_up = self.rtt.smoothed();
+            self.rate = Some(Rate::new(self.options.packet, None, set_up));
         }
     }
 

@@ -35,13 +35,13 @@ mod tests;
 use bucket::BlastTokenBucket;
 use path_rtt::BlastPathRtt;
 use rtt_round::BlastRttRound;
-use stackline_core::time::Instant;
+use stackline_core::time::{Duration, Instant};
 
 /// Packets of the first window (RFC 6928).
 const FIRST: f64 = 10.0;
 /// Packets of the smallest window.
 const LEAST: f64 = 2.0;
-/// The round trip assumed before one was measured, in s.
+/// The round trip assumed where not even the connection's set-up has measured one, in s.
 const UNKNOWN: f64 = 0.1;
 /// The share of packets that may be lost without a reaction.
 const LOSS: f64 = 0.03;
@@ -107,6 +107,8 @@ pub struct Rate {
     /// The target for bytes in flight.
     window: f64,
     path: Option<BlastPathRtt>,
+    /// The round trip to pace by until the first answer, in s.
+    first_trip: f64,
     bucket: BlastTokenBucket,
     phase: Phase,
     round: BlastRttRound,
@@ -125,9 +127,10 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// A controller for packets of `packet` bytes, at most at `ceiling` bit/s.
+    /// A controller for packets of `packet` bytes, at most at `ceiling` bit/s. Until the first answer it paces by the round
+    /// trip that the connection's set-up took (RFC 9002, section 7.7), and by 100 ms where nothing has measured one.
     #[must_use]
-    pub fn new(packet: u32, ceiling: Option<f64>) -> Self {
+    pub fn new(packet: u32, ceiling: Option<f64>, set_up: Option<Duration>) -> Self {
         let packet = f64::from(packet.max(1));
         Self {
             packet,
@@ -136,6 +139,7 @@ impl Rate {
                 .max(1.0),
             window: FIRST * packet,
             path: None,
+            first_trip: set_up.map_or(UNKNOWN, |trip| trip.seconds().max(1e-6)),
             bucket: BlastTokenBucket::new(packet, FIRST * packet),
             phase: Phase::Starting,
             round: BlastRttRound::default(),
@@ -169,7 +173,9 @@ impl Rate {
     }
 
     fn trip(&self) -> f64 {
-        self.path.as_ref().map_or(UNKNOWN, BlastPathRtt::smoothed)
+        self.path
+            .as_ref()
+            .map_or(self.first_trip, BlastPathRtt::smoothed)
     }
 
     /// Handles the answer to a round.

@@ -172,7 +172,7 @@ fn the_users_rate_is_a_ceiling() {
 
 #[test]
 fn silence_slows_it_down_and_one_lost_request_does_not() {
-    let mut rate = Rate::new(1500, None);
+    let mut rate = Rate::new(1500, None, None);
     let mut now = Instant(5_000 * MS);
     for round in 1..=8_u64 {
         for _ in 0..10 {
