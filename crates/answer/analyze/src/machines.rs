@@ -10,7 +10,7 @@ pub(crate) type MachineDestination<'p> = Option<&'p str>;
 pub(crate) fn machine<'p>(plan: &'p Plan, host: Option<&str>) -> MachineDestination<'p> {
     match &plan.hosts.get(host?)?.via {
         Via::Local => None,
-        Via::Ssh(there) | Via::Tcp(there) | Via::Exec(there) => Some(there),
+        Via::Ssh(there) | Via::Tcp(there) | Via::Exec(there) | Via::FarEnd(there) => Some(there),
     }
 }
 

@@ -16,7 +16,8 @@ use stackline_analyze::loaded_run::LoadedRun;
 use stackline_analyze::statistics::median;
 use stackline_analyze::summary::RunMetric;
 use stackline_analyze::{Summary, summarise};
-use stackline_core::plan::{Composer, Plan, World};
+use stackline_core::plan::{Composer, MeasurementPart, Plan, World};
+use stackline_core::procedure::{DelayArgument, OperationCall, PairSide};
 use std::collections::BTreeMap;
 
 /// Pairs of simulated runs (with and without a change), so that a single lucky loss does not decide.
@@ -260,11 +261,32 @@ impl AdviceTrial<'_> {
             return Ok(None);
         };
         let then = self.runs(&changed, at, now.elapsed_s.len() as u64)?;
-        Ok(Self::effect(change, now, &then))
+        Ok(self.effect(change, at, now, &then))
+    }
+
+    /// The share of a run's time that a change saves. Where calls follow each other it is that of the whole: connections that they open
+    /// are part of it, and not of a response time. Where they have their own times to begin, only responses can become faster.
+    fn saved(&self, at: usize, effect: &ExpectedEffect, now: &Runs, then: &Runs) -> f64 {
+        let follow = self.plan.measurements.get(at).is_some_and(|measurement| {
+            let mut parts = measurement.parts.iter().filter(|part| !part.background);
+            measurement.time_limit.is_none() && parts.all(|part| !is_paced(part))
+        });
+        let gain = if follow && effect.metric == Gauge::Response {
+            now.elapsed_s.iter().sum::<f64>() / then.elapsed_s.iter().sum::<f64>()
+        } else {
+            effect.times_as_fast[0]
+        };
+        (1.0 - 1.0 / gain).max(0.0)
     }
 
     /// The effect of a change, from runs without and with it.
-    fn effect(change: &PlanChange, now: &Runs, then: &Runs) -> Option<ExpectedEffect> {
+    fn effect(
+        &self,
+        change: &PlanChange,
+        at: usize,
+        now: &Runs,
+        then: &Runs,
+    ) -> Option<ExpectedEffect> {
         let seeds = now.elapsed_s.len();
         let (metric, pairs) = compared(now, then, change.is_between_calls())?;
         let mut effects: Vec<RunEffect> = (0..seeds)
@@ -275,14 +297,17 @@ impl AdviceTrial<'_> {
         let rare = effects.len() / 20;
         let (least, greatest) = (effects.get(rare)?.gain, effects.iter().nth_back(rare)?.gain);
         let mean = RunEffect::mean(metric, &effects)?;
-        Some(ExpectedEffect {
+        let mut effect = ExpectedEffect {
             metric,
             parts: now.parts.len(),
             now: mean.now,
             then: mean.then,
             times_as_fast: [mean.gain, least, greatest],
+            saves: 0.0,
             runs: effects.len(),
-        })
+        };
+        effect.saves = self.saved(at, &effect, now, then);
+        Some(effect)
     }
 
     /// Sets the expected gain of a finding's advice, and adjusts the finding's confidence; removes advice that does not help.
@@ -311,8 +336,14 @@ impl AdviceTrial<'_> {
         }
         let has_failed = |advice: &Advice| failed.contains(&advice.what);
         leave_out(finding, has_failed, "fails when it is simulated");
+        // What harms, or helps by chance, is not advised, but it shows what the cause costs.
+        let best_of_all = best_gain(&finding.tries);
+        leave_out(finding, is_harm, "is slower when it is simulated");
         leave_out(finding, is_chance, "helps in some runs and harms in others");
-        let Some(best) = finding.tries.iter().filter_map(gain).reduce(f64::max) else {
+        let Some(best) = best_gain(&finding.tries) else {
+            if let Some(best) = best_of_all {
+                self.doubt(finding, at, best);
+            }
             return;
         };
         let is_removal = |advice: &&Advice| {
@@ -323,16 +354,22 @@ impl AdviceTrial<'_> {
             .tries
             .iter()
             .filter(is_removal)
-            .filter_map(gain)
-            .reduce(f64::max)
-            .map(|gain| (1.0 - 1.0 / gain).max(0.0));
+            .filter_map(|advice| Some(advice.expected?.saves))
+            .reduce(f64::max);
         if self.is_simulated(at) && best >= PROVES {
             finding.confidence = finding.confidence.max(PROVED);
-        } else if self.is_simulated(at) && !finding.is_of_units {
-            finding.confidence = finding.confidence.min(most_confidence(best));
+        } else {
+            self.doubt(finding, at, best);
         }
         let of_no_use = |advice: &Advice| gain(advice).is_some_and(|gain| gain < HELPS);
         leave_out(finding, of_no_use, "does not help on its own");
+    }
+
+    /// Lowers the confidence of a finding whose best advice gains that little, if the run itself was simulated.
+    fn doubt(&self, finding: &mut Finding, at: usize, best: f64) {
+        if self.is_simulated(at) && !finding.is_of_units {
+            finding.confidence = finding.confidence.min(most_confidence(best));
+        }
     }
 
     /// Turns a suspect into a finding if removing it helps in nearly every pair of runs and enough on average; else `None`.
@@ -376,6 +413,14 @@ fn leave_out(finding: &mut Finding, which: impl Fn(&Advice) -> bool, why: &str) 
     }));
 }
 
+/// Whether an advice makes no run faster and most of them slower.
+fn is_harm(advice: &Advice) -> bool {
+    advice.expected.is_some_and(|expected| {
+        let [mean, _, greatest] = expected.times_as_fast;
+        mean < HARMS && greatest < HELPS
+    })
+}
+
 /// Whether the gain of an advice is small and chance decides whether it helps or harms in a run.
 fn is_chance(advice: &Advice) -> bool {
     advice.expected.is_some_and(|expected| {
@@ -394,6 +439,21 @@ fn is_compared(summary: &Summary, together: bool) -> bool {
 fn most_confidence(gain: f64) -> f64 {
     let progress = ((gain - HELPS) / (PROVES - HELPS)).clamp(0.0, 1.0);
     DOUBTED + progress * (PROVED - DOUBTED)
+}
+
+/// Whether an initiator's operations have times of their own to begin; a timing that is not written is none.
+fn is_paced(part: &MeasurementPart) -> bool {
+    let calls = part.procedure.calls(PairSide::Initiator);
+    calls.iter().any(|call| match call {
+        OperationCall::Pace(DelayArgument::Timing(index)) => *index < part.data.timings.len(),
+        OperationCall::Pace(_) => true,
+        _ => false,
+    })
+}
+
+/// The best gain of these pieces of advice.
+fn best_gain(tries: &[Advice]) -> Option<f64> {
+    tries.iter().filter_map(gain).reduce(f64::max)
 }
 
 /// How many times as fast an advice makes the measurement, on average.

@@ -139,6 +139,15 @@ impl ServiceMapping {
     }
 }
 
+impl ServiceMapping {
+    /// Whether the mapping has a line for that operation; a line may name several, separated by commas.
+    #[must_use]
+    pub fn maps(self, operation: &str) -> bool {
+        self.operations()
+            .any(|line| line.operation.split(", ").any(|name| name == operation))
+    }
+}
+
 impl Serialize for ServiceMapping {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.operations())
@@ -165,6 +174,9 @@ pub struct StackTable {
     pub one_way: bool,
     /// Whether both ends have to be on the same host.
     pub one_host: bool,
+    /// Whether it is the client of a protocol whose servers others have written: its responder is a far end, named by
+    /// an address that begins with the stack's name (`to "http://b.example/"`), and runs no procedure.
+    pub far_end: bool,
     /// Whether data units can come from files and go to files.
     pub files: bool,
     /// Whether its packets can be marked (ECN), and the stack reacts to marks.
@@ -220,6 +232,7 @@ impl StackTable {
         reliable: true,
         one_way: false,
         one_host: false,
+        far_end: false,
         files: true,
         ecn: false,
         imps: false,

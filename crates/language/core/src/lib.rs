@@ -18,6 +18,7 @@
 //! | [`plan`] | what will be done, as plain data |
 //! | [`run_schedule`] | which run of a plan comes next, with which seed |
 //! | [`network`] | a declared network, as plain data |
+//! | [`far_end`] | the address of a server that is no part of the run |
 //! | [`error`] | the one error that reaches a user |
 //! | [`routes`] | the way packets take through it |
 //! | [`catalogue`] | what a stack is and what a world can do |
@@ -34,6 +35,7 @@ pub mod catalogue;
 pub mod clock_offset;
 pub mod distribution;
 pub mod error;
+pub mod far_end;
 pub mod named;
 pub mod network;
 pub mod plan;

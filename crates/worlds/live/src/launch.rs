@@ -59,7 +59,8 @@ impl Launcher {
     /// The command that starts, or connects to, a host's agent.
     fn command(&self, name: &str, host: &HostPlan) -> Command {
         match &host.via {
-            Via::Local => {
+            // A far end has no agent; `start` has refused it.
+            Via::Local | Via::FarEnd(_) => {
                 let mut command = Command::new(&self.program);
                 command.arg("agent");
                 if let Some(directory) = host
@@ -124,6 +125,11 @@ impl Launcher {
     /// An [`Error`] when the program cannot be started, or the plan sets a directory or share that has to be set where the agent is
     /// started.
     pub fn start(&self, name: &str, host: &HostPlan) -> Result<AgentProcess> {
+        if let Via::FarEnd(address) = &host.via {
+            return Err(Error::input(format!(
+                "{address} is a server without an agent"
+            )));
+        }
         let is_started_elsewhere = matches!(host.via, Via::Tcp(_) | Via::Exec(_));
         if is_started_elsewhere && (host.files.is_some() || host.share.is_some()) {
             return Err(Error::input(format!(
@@ -291,7 +297,7 @@ impl AgentProcess {
         let status = self.wait(Duration::from_secs(2));
         let said = self.last_words();
         match &self.via {
-            Via::Local => Error::environment(format!(
+            Via::Local | Via::FarEnd(_) => Error::environment(format!(
                 "the agent on host {} exited immediately{status}{said}",
                 self.name
             )),
@@ -413,7 +419,9 @@ impl AgentProcess {
     #[must_use]
     pub const fn how_to_start(&self) -> &'static str {
         match self.via {
-            Via::Local => "this machine is overloaded; try again when it has less to do",
+            Via::Local | Via::FarEnd(_) => {
+                "this machine is overloaded; try again when it has less to do"
+            }
             Via::Ssh(_) => {
                 "`ssh DESTINATION stackline agent` must start at once and without a prompt"
             }
@@ -434,7 +442,7 @@ impl AgentProcess {
     #[must_use]
     pub fn destination(&self) -> Option<String> {
         match &self.via {
-            Via::Local | Via::Exec(_) => None,
+            Via::Local | Via::Exec(_) | Via::FarEnd(_) => None,
             Via::Ssh(destination) => {
                 let host = || resolved_host(&self.ssh, destination);
                 Some(self.ssh_host.get_or_init(host).clone())

@@ -117,6 +117,8 @@ pub struct ExpectedEffect {
     /// How many times as fast the change makes it: by the means, and the least and the greatest of the middle nine tenths of the pairs
     /// of runs with the same seed (of all pairs if there are fewer than 20).
     pub times_as_fast: [f64; 3],
+    /// The share of the measured time that the change saves, from 0 to 1.
+    pub saves: f64,
     /// The number of pairs of runs.
     pub runs: usize,
 }

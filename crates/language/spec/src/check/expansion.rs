@@ -4,7 +4,7 @@ use super::checker::{Checker, Instead};
 use super::clauses::clause_stacks;
 use super::evaluate::Bindings;
 use super::measurement_origin::{MeasurementOrigin, WrittenPart};
-use super::{series, stack};
+use super::{far_end, series, stack};
 use crate::diagnostic::{Diagnostic, DiagnosticReport, TextSpan};
 use crate::spelling::application_key;
 use crate::tree::{SpecUnit, Specification, StackItem, Sweep};
@@ -41,6 +41,8 @@ pub(crate) enum StackSource {
     CommandLine,
     Composer,
     Part(usize),
+    /// None: the address of a far end says which stack it is.
+    FarEnd,
     Default,
 }
 
@@ -131,12 +133,12 @@ impl Checker<'_> {
 
     /// The lists of stacks that multiply, and their lengths.
     fn lists(&self, specification: &Specification) -> Vec<(StackSource, usize)> {
-        if let Some(instead) = &self.instead {
-            return vec![(StackSource::CommandLine, instead.stacks.len())];
-        }
         let mut lists: Vec<(StackSource, usize)> = Vec::new();
         for part in 0..specification.parts.len() {
-            let source = source(specification, part);
+            let source = self.source(specification, part);
+            if let (StackSource::CommandLine, Some(instead)) = (source, &self.instead) {
+                return vec![(source, instead.stacks.len())];
+            }
             if !lists.iter().any(|(known, _)| *known == source) {
                 lists.push((source, offered(specification, source)));
             }
@@ -237,11 +239,7 @@ impl Checker<'_> {
         // Of all parts before any is given up: each mistake is to be reported.
         let chosen: Vec<(StackOffer, Option<Stack>)> = (0..specification.parts.len())
             .map(|part| {
-                let from = if self.instead.is_some() {
-                    StackSource::CommandLine
-                } else {
-                    source(specification, part)
-                };
+                let from = self.source(specification, part);
                 let at = lists
                     .iter()
                     .position(|(known, _)| *known == from)
@@ -250,7 +248,13 @@ impl Checker<'_> {
                     from,
                     index: picks.get(at).copied().unwrap_or(0),
                 };
-                (offer, self.stack(specification, offer, bindings))
+                let stack = match specification.parts.get(part) {
+                    Some(item) if from == StackSource::FarEnd => {
+                        self.far_end_stack(specification, item, bindings)
+                    }
+                    _ => self.stack(specification, offer, bindings),
+                };
+                (offer, stack)
             })
             .collect();
         let chosen: Option<Vec<(StackOffer, Stack)>> = chosen
@@ -270,6 +274,18 @@ impl Checker<'_> {
             self.origins.push(MeasurementOrigin { item, parts });
         }
         self.report.errors() == before
+    }
+
+    /// The list of stacks that a part draws from.
+    fn source(&self, specification: &Specification, part: usize) -> StackSource {
+        let item = specification.parts.get(part);
+        if item.and_then(far_end::written).is_some() {
+            StackSource::FarEnd
+        } else if self.instead.is_some() {
+            StackSource::CommandLine
+        } else {
+            written_source(specification, part)
+        }
     }
 
     fn stack(
@@ -525,12 +541,12 @@ fn stack_items<'s>(
                 .iter()
                 .find_map(|clause| clause_stacks(&clause.kind))
         }),
-        StackSource::Default => None,
+        StackSource::FarEnd | StackSource::Default => None,
     }
 }
 
-/// The list of stacks that a part draws from.
-fn source(specification: &Specification, part: usize) -> StackSource {
+/// The list of stacks that the text gives a part.
+fn written_source(specification: &Specification, part: usize) -> StackSource {
     let own = specification.parts.get(part).is_some_and(|part| {
         part.clauses
             .iter()

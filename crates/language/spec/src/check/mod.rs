@@ -10,6 +10,7 @@ mod defaults;
 mod destination_file;
 pub(crate) mod evaluate;
 mod expansion;
+mod far_end;
 mod ineffective_clauses;
 mod mahimahi_trace;
 mod measurement_origin;
@@ -202,7 +203,7 @@ impl Checker<'_> {
         let start = match via {
             Via::Tcp(_) => "stackline agent --listen ADDRESS",
             Via::Exec(_) => "stackline agent",
-            Via::Local | Via::Ssh(_) => return,
+            Via::Local | Via::Ssh(_) | Via::FarEnd(_) => return,
         };
         let files = item.files.as_ref().map(|word| ("files", word.span));
         let share = item.share.as_ref().map(|value| ("share", value.span));

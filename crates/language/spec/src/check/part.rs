@@ -5,7 +5,7 @@ use super::clauses::find_effective_clause;
 use super::evaluate::{Bindings, MOST_CORES};
 use super::expansion::SweepCombination;
 use super::procedure::LARGEST_UNIT;
-use super::{stack, termination};
+use super::{far_end, stack, termination};
 use crate::diagnostic::{Diagnostic, TextSpan};
 use crate::tree::{
     AccessItem, Base, ClauseKind, CountItem, DataItem, PartItem, SizeItem, SpecUnit, SpecValue,
@@ -46,6 +46,7 @@ impl Checker<'_> {
             self.last_carried(item, &procedure, data, &table);
             data.least_drawn = least(&procedure, &table);
         }
+        self.far_end_serves(item, &procedure, &table);
         self.answered(item, &procedure, &table);
         self.placed(item, &table);
         let accesses = self.accesses(item, &procedure, &table);
@@ -130,7 +131,8 @@ impl Checker<'_> {
                 .push(diagnostic.hint(format!("write `{} {such_as}`", item.application.text)));
             return None;
         };
-        let least = u64::from(procedure.carries_data());
+        // A server may be asked without a body.
+        let least = u64::from(procedure.carries_data() && far_end::written(item).is_none());
         let unit = self.size(&data.unit, bindings, least);
         let reply = match &data.reply {
             None => unit.clone(),

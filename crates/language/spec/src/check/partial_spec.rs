@@ -44,6 +44,9 @@ impl Checker<'_> {
         if let (Some(name), Some(None)) = (network, &found) {
             return self.unknown_network(name);
         }
+        if self.far_end(specification, part) {
+            return;
+        }
         for host in [&part.from, &part.to].into_iter().flatten() {
             match &found {
                 Some(Some(network)) => self.network_host(host, network),

@@ -48,6 +48,10 @@ impl Checker<'_> {
                 Some(_) if matches!(offer.from, StackSource::Part(_)) => {
                     self.over_text(specification, offer, chosen)
                 }
+                // The only stack, with its options.
+                Some(_) if offer.from == StackSource::FarEnd => {
+                    self.flat(clause.at.clone(), chosen)
+                }
                 _ => self.clause_text(clause, chosen)?,
             };
             Some((clause.at.start, text))
@@ -91,7 +95,7 @@ impl Checker<'_> {
                     .and_then(|part| lists(&part.clauses));
                 at.map(|at| self.flat(at, chosen))
             }
-            StackSource::Default => None,
+            StackSource::FarEnd | StackSource::Default => None,
         };
         format!("over {}", text.unwrap_or_default())
     }

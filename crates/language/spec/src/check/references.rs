@@ -289,6 +289,9 @@ impl<'c> Checker<'c> {
     }
 
     fn hosts_of(&mut self, specification: &Specification, part: &PartItem) {
+        if self.far_end(specification, part) {
+            return;
+        }
         let network = match find_effective_clause(specification, part, clause_network) {
             None => None,
             Some((name, _)) => match self.networks.get(&name.text).cloned() {

@@ -117,8 +117,12 @@ impl Parser<'_, '_> {
             if end.is_some() {
                 return Err(self.unexpected("FROM and TO may each be given only once", &[]));
             }
+            let is_to = self.folded(0) == "to";
             self.take(TokenRole::Keyword);
-            *end = Some(self.name("expected a host name")?);
+            *end = Some(match self.kind() {
+                TokenKind::Text if is_to => self.quoted("expected the address of a server")?,
+                _ => self.name("expected a host name")?,
+            });
         }
         Ok(())
     }

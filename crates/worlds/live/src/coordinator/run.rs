@@ -12,6 +12,7 @@ use crate::error::{Blame, Error, Result};
 use crate::launch::AgentProcess;
 use crate::stacks;
 use stackline_core::catalogue::OptionValue;
+use stackline_core::far_end::is_address;
 use stackline_core::plan::{Composer, DataAccess, Measurement, MeasurementPart, Stack, UnitCount};
 use stackline_core::procedure::{OperationCall, PairSide};
 use stackline_core::random::Seed;
@@ -198,26 +199,14 @@ impl Coordinator<'_> {
             cores,
             ..task(measurement, part, side, cpu, seed, token, bind)
         };
-        let responder = self.job(to, number, PairSide::Responder, part.background, jobs);
-        let listen = ToAgent::Listen {
-            job: responder,
-            task: Box::new(task(
-                PairSide::Responder,
-                part.cpu.1.or(self.host_cpu(to)),
-                responders,
-            )),
+        let addresses = match part.to.as_deref().filter(|to| is_address(to)) {
+            Some(far_end) => vec![far_end.to_string(); part.replicas as usize],
+            None => {
+                let cpu = part.cpu.1.or(self.host_cpu(to));
+                let listen = task(PairSide::Responder, cpu, responders);
+                self.listen(part, number, listen, jobs)?
+            }
         };
-        self.send(to, &listen)?;
-        let addresses = self.await_one(jobs, |message| match message {
-            FromAgent::Listening { job, addresses } if *job == responder => Some(addresses.clone()),
-            _ => None,
-        })?;
-        let addresses =
-            if stacks::find_stack(&part.stack.name).is_some_and(|stack| stack.table().one_host) {
-                addresses
-            } else {
-                self.reachable(from, to, &addresses)
-            };
         let initiator = self.job(from, number, PairSide::Initiator, part.background, jobs);
         let connect = ToAgent::Connect {
             job: initiator,
@@ -232,6 +221,34 @@ impl Coordinator<'_> {
         self.await_one(jobs, |message| match message {
             FromAgent::Ready { job } if *job == initiator => Some(()),
             _ => None,
+        })
+    }
+
+    /// Has the responders of part `number` listen. Returns their addresses, as the initiators reach them.
+    fn listen(
+        &mut self,
+        part: &MeasurementPart,
+        number: usize,
+        task: AgentTask,
+        jobs: &mut Jobs,
+    ) -> Result<Vec<String>> {
+        let (from, to) = ends(part);
+        let responder = self.job(to, number, PairSide::Responder, part.background, jobs);
+        let listen = ToAgent::Listen {
+            job: responder,
+            task: Box::new(task),
+        };
+        self.send(to, &listen)?;
+        let addresses = self.await_one(jobs, |message| match message {
+            FromAgent::Listening { job, addresses } if *job == responder => Some(addresses.clone()),
+            _ => None,
+        })?;
+        let one_host =
+            stacks::find_stack(&part.stack.name).is_some_and(|stack| stack.table().one_host);
+        Ok(if one_host {
+            addresses
+        } else {
+            self.reachable(from, to, &addresses)
         })
     }
 

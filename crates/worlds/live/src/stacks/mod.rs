@@ -7,6 +7,7 @@ use stackline_core::catalogue::StackTable;
 mod authentication;
 mod blast;
 pub mod contract;
+mod far_end;
 mod ikp;
 mod ip;
 mod mptcp;
@@ -31,6 +32,12 @@ const ALL: &[&dyn LiveStack] = &[
     &blast::WINDOW,
     &blast::BLAST,
     &ikp::LiveIkpStack,
+    &far_end::HTTP,
+    &far_end::REDIS,
+    &far_end::ECHO,
+    &far_end::DISCARD,
+    &far_end::CHARGEN,
+    &far_end::TCPCONNECT,
 ];
 
 /// The stack of that name, if there is one.

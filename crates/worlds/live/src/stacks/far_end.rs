@@ -1,0 +1,283 @@
+//! Far ends: servers that are no part of the run, such as any web server. Stackline is their client, over one TCP connection for each pair.
+//!
+//! A protocol is a file here: its table, and a [`FarEndProtocol`], which says what the operations of the language are on the wire. What is
+//! common is in this file and in `byte_stream`.
+
+mod byte_stream;
+mod http;
+mod redis;
+mod small_services;
+
+use crate::buffers::LiveThreadBuffers;
+use crate::error::{self, Error, Result};
+use crate::stacks::contract::{
+    Connector, LiveConnectParameters, LiveConnection, LiveListener, LiveStack,
+};
+use byte_stream::FarEndStream;
+use stackline_core::catalogue::{
+    ClosedForm, FlowControl, OptionKind, OptionTable, PacketContent, StackFacts, StackTable,
+};
+use stackline_core::far_end::FarEndAddress;
+use stackline_core::run_record::TransportRecord;
+use stackline_endpoint::BulkDirection;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+pub(super) use http::HTTP;
+pub(super) use redis::REDIS;
+pub(super) use small_services::{CHARGEN, DISCARD, ECHO, TCPCONNECT};
+
+/// The base of the tables here: the kernel's TCP, with nothing known of the other end.
+const TABLE: StackTable = StackTable {
+    far_end: true,
+    files: false,
+    options: OPTIONS,
+    facts: StackFacts {
+        packets: PacketContent::Stream,
+        form: ClosedForm::None,
+        flow_control: FlowControl::KernelBuffers,
+        ..StackTable::RELIABLE.facts
+    },
+    ..StackTable::RELIABLE
+};
+
+/// The options of every far end.
+const OPTIONS: &[OptionTable] = &[
+    OptionTable::new(
+        "timeout",
+        OptionKind::Time,
+        "30 s",
+        "how long the server may be silent while something is expected of it",
+    ),
+    OptionTable::new(
+        "nagle",
+        OptionKind::Flag,
+        "off: TCP_NODELAY is set, as clients of such servers do",
+        "Nagle's algorithm holds back small segments",
+    ),
+    OptionTable::new(
+        "send_buffer",
+        OptionKind::BUFFER,
+        "tuned by the kernel",
+        "SO_SNDBUF in bytes (the kernel doubles it)",
+    ),
+    OptionTable::new(
+        "receive_buffer",
+        OptionKind::BUFFER,
+        "tuned by the kernel",
+        "SO_RCVBUF in bytes (the kernel doubles it)",
+    ),
+];
+
+/// What the option `timeout` is when it is not written.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The client of a protocol on one connection: how each operation of the language looks on the wire. An operation that a table's mapping
+/// does not name is never called.
+trait FarEndProtocol: Send {
+    /// `RPCCall`: sends a request that carries `request`, and receives the whole answer.
+    fn call(&mut self, stream: &mut FarEndStream, request: &[u8]) -> Result<()> {
+        let _ = (stream, request);
+        Err(unmapped())
+    }
+    /// `StartBulkGet` and `StartBulkPut`.
+    fn start_bulk(&mut self, stream: &mut FarEndStream, direction: BulkDirection) -> Result<()> {
+        let _ = (stream, direction);
+        Ok(())
+    }
+    /// `DataRequest`: sends a data unit.
+    fn send(&mut self, stream: &mut FarEndStream, unit: &[u8]) -> Result<()> {
+        let _ = (stream, unit);
+        Err(unmapped())
+    }
+    /// `AwaitDataIndication`: receives `bytes` bytes of data.
+    fn receive(&mut self, stream: &mut FarEndStream, bytes: u64) -> Result<()> {
+        let _ = (stream, bytes);
+        Err(unmapped())
+    }
+    /// `StopBulkGet` and `StopBulkPut`: after a put, returns when the server has it all.
+    fn stop_bulk(&mut self, stream: &mut FarEndStream, direction: BulkDirection) -> Result<()> {
+        let _ = (stream, direction);
+        Ok(())
+    }
+    /// What is worth knowing of the answers, by name.
+    fn settings(&self) -> BTreeMap<String, String> {
+        BTreeMap::new()
+    }
+}
+
+/// The error of an operation that a table does not map; `check` has refused it before.
+fn unmapped() -> Error {
+    Error::input("this protocol has nothing for that operation")
+}
+
+/// A protocol of far ends: its table, the port where its servers listen, and how its client begins.
+pub(super) struct FarEndStack {
+    table: &'static StackTable,
+    port: Option<u16>,
+    client: fn(&FarEndAddress) -> Result<Box<dyn FarEndProtocol>>,
+}
+
+impl LiveStack for FarEndStack {
+    fn table(&self) -> &'static StackTable {
+        self.table
+    }
+
+    fn listen(&self, _: &LiveConnectParameters) -> Result<Box<dyn LiveListener>> {
+        let message = format!("{} has no responder of stackline's", self.table.name);
+        Err(Error::input(message).hint("name a server: `to \"PROTOCOL://HOST/\"`"))
+    }
+
+    fn connector(
+        &self,
+        parameters: &LiveConnectParameters,
+        address: &str,
+    ) -> Result<Box<dyn Connector>> {
+        let address = FarEndAddress::parse(address)?;
+        let Some(port) = address.port.or(self.port) else {
+            let message = format!(
+                "the address `{}://{}` has no port",
+                address.scheme, address.host
+            );
+            return Err(Error::input(message).hint("write `:PORT` after the host"));
+        };
+        let servers = byte_stream::resolve(&address.socket(port))?;
+        let client = self.client;
+        // What is wrong with the address is reported before anything is measured.
+        client(&address)?;
+        Ok(Box::new(FarEndConnector {
+            address,
+            servers,
+            client,
+            parameters: parameters.clone(),
+        }))
+    }
+}
+
+struct FarEndConnector {
+    address: FarEndAddress,
+    /// Where the server may be reached: the first that answers is kept.
+    servers: Vec<SocketAddr>,
+    client: fn(&FarEndAddress) -> Result<Box<dyn FarEndProtocol>>,
+    parameters: LiveConnectParameters,
+}
+
+impl Connector for FarEndConnector {
+    fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
+        let stream =
+            FarEndStream::connect(&self.parameters.stack, &mut self.servers, &buffers.flags)?;
+        Ok(Box::new(FarEndConnection {
+            stream,
+            protocol: (self.client)(&self.address)?,
+        }))
+    }
+}
+
+/// An open connection to a far end.
+struct FarEndConnection {
+    stream: FarEndStream,
+    protocol: Box<dyn FarEndProtocol>,
+}
+
+impl LiveConnection for FarEndConnection {
+    fn send(&mut self, bytes: usize, times: u64, buffers: &mut LiveThreadBuffers) -> Result<u64> {
+        for done in 0..times {
+            if buffers.flags.limit() && times > 1 {
+                return Ok(done);
+            }
+            let unit = outgoing(buffers, bytes)?;
+            self.protocol.send(&mut self.stream, unit)?;
+        }
+        Ok(times)
+    }
+
+    fn receive(
+        &mut self,
+        bytes: usize,
+        times: u64,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<u64> {
+        // No server knows of the time limit, so what has come by then is the end.
+        for done in 0..times {
+            if buffers.flags.limit() {
+                return Ok(done);
+            }
+            self.protocol.receive(&mut self.stream, bytes as u64)?;
+        }
+        Ok(times)
+    }
+
+    fn call(
+        &mut self,
+        request: usize,
+        _: usize,
+        _: stackline_core::time::Instant,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<bool> {
+        let request = outgoing(buffers, request)?;
+        self.protocol.call(&mut self.stream, request)?;
+        Ok(true)
+    }
+
+    fn closed(&self) -> bool {
+        false
+    }
+
+    fn start_bulk(&mut self, direction: BulkDirection, _: &mut LiveThreadBuffers) -> Result<()> {
+        self.protocol.start_bulk(&mut self.stream, direction)
+    }
+
+    fn await_start_bulk(&mut self, _: BulkDirection, _: &mut LiveThreadBuffers) -> Result<bool> {
+        Err(unmapped())
+    }
+
+    fn stop_bulk(&mut self, direction: BulkDirection, _: &mut LiveThreadBuffers) -> Result<()> {
+        self.protocol.stop_bulk(&mut self.stream, direction)
+    }
+
+    fn await_stop_bulk(&mut self, _: BulkDirection, _: &mut LiveThreadBuffers) -> Result<()> {
+        Err(unmapped())
+    }
+
+    fn end_stream(&mut self, _: &mut LiveThreadBuffers) -> Result<()> {
+        Ok(())
+    }
+
+    fn disconnect(self: Box<Self>, _: &mut LiveThreadBuffers) -> Result<()> {
+        Ok(())
+    }
+
+    fn await_disconnect(&mut self, _: &mut LiveThreadBuffers) -> Result<()> {
+        Err(unmapped())
+    }
+
+    fn transport(&self) -> Option<TransportRecord> {
+        self.stream.transport()
+    }
+
+    fn settings(&self) -> BTreeMap<String, String> {
+        let mut settings = self.stream.settings();
+        settings.extend(self.protocol.settings());
+        settings
+    }
+
+    fn places(&self) -> Option<(u64, u64)> {
+        Some(self.stream.places())
+    }
+
+    fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
+        self.stream.addresses()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.stream.notes()
+    }
+}
+
+/// The next data unit to send.
+fn outgoing(buffers: &mut LiveThreadBuffers, bytes: usize) -> Result<&[u8]> {
+    let unit = buffers.source.outgoing(bytes);
+    unit.map(|unit| &*unit)
+        .map_err(|e| error::io_error("reading the source", &e))
+}

@@ -1,0 +1,478 @@
+//! `http`: a client of HTTP/1.1 (RFC 9112). Heads are parsed by `httparse`.
+
+use super::byte_stream::FarEndStream;
+use super::{FarEndProtocol, FarEndStack, TABLE};
+use crate::error::{Error, Result};
+use stackline_core::catalogue::{ServiceMapping, StackTable};
+use stackline_core::far_end::FarEndAddress;
+use stackline_endpoint::BulkDirection;
+use std::collections::BTreeMap;
+
+pub(crate) static HTTP: FarEndStack = FarEndStack {
+    table: &StackTable {
+        name: "http",
+        // Without data a request is complete.
+        least_unit: 0,
+        summary: "client of any web server, by HTTP/1.1: a GET of the address for each call, or a POST if the call carries data",
+        mapping: ServiceMapping(
+            "\
+ConnectRequest -> socket, connect
+RPCCall -> send of GET, or of POST with the request as its body; recv until the answer is complete; \
+if the server closes the connection after an answer, the next call connects again
+StartBulkGet -> none
+AwaitDataIndication -> recv of the answer's body until the unit is complete; GET at the beginning and again whenever an answer ends
+StopBulkGet -> none
+StartBulkPut -> send of the head of a PUT with a chunked body
+DataRequest -> send of the unit as a chunk
+StopBulkPut -> send of the last chunk, recv until the answer is complete
+DisconnectRequest -> close",
+        ),
+        ..TABLE
+    },
+    port: Some(80),
+    client: |address| Ok(Box::new(HttpClient::new(address))),
+};
+
+/// The longest head of an answer, and the longest line that says how long a chunk is, in bytes.
+const LONGEST_HEAD: usize = 64 << 10;
+/// Most fields of a head.
+const MOST_FIELDS: usize = 128;
+/// Most interim answers (`100 Continue`) before the one that counts.
+const MOST_INTERIM: u32 = 16;
+
+/// How the end of a body shows (RFC 9112, 6.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BodyLength {
+    /// So many bytes are still to come.
+    Bytes(u64),
+    /// Chunks: so many bytes of the present one are still to come.
+    Chunk(u64),
+    /// The end of the connection.
+    UntilClosed,
+}
+
+/// A client on one connection.
+struct HttpClient {
+    /// Request line and fields of a GET, complete.
+    get: Vec<u8>,
+    /// Those of a POST, up to the number of `Content-Length`.
+    post: String,
+    /// Those of a PUT, complete.
+    put: Vec<u8>,
+    /// The rest of the body that is being received; `None` before an answer and after its end.
+    body: Option<BodyLength>,
+    /// The server closes the connection after this answer.
+    closes: bool,
+    /// Bytes of the last body that was received completely.
+    last_body: u64,
+}
+
+impl HttpClient {
+    fn new(address: &FarEndAddress) -> Self {
+        let path = match address.path.as_str() {
+            path if path.starts_with('/') => path.to_string(),
+            path => format!("/{path}"),
+        };
+        // The port is part of the field unless it is the scheme's own (RFC 9110, 7.2).
+        let host = match address.port {
+            None | Some(80) => address.socket(80).trim_end_matches(":80").to_string(),
+            Some(port) => address.socket(port),
+        };
+        let head = |method: &str| {
+            let agent = concat!("stackline/", env!("CARGO_PKG_VERSION"));
+            format!(
+                "{method} {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {agent}\r\nAccept: */*\r\n"
+            )
+        };
+        Self {
+            get: format!("{}\r\n", head("GET")).into_bytes(),
+            post: format!(
+                "{}Content-Type: application/octet-stream\r\nContent-Length: ",
+                head("POST")
+            ),
+            put: format!("{}Transfer-Encoding: chunked\r\n\r\n", head("PUT")).into_bytes(),
+            body: None,
+            closes: false,
+            last_body: 0,
+        }
+    }
+
+    /// Makes the connection ready for the next request.
+    fn ready(&mut self, stream: &mut FarEndStream) -> Result<()> {
+        if std::mem::take(&mut self.closes) {
+            stream.reconnect()?;
+        }
+        Ok(())
+    }
+
+    /// Receives the head of the answer; its body is then what is still to come.
+    fn head(&mut self, stream: &mut FarEndStream) -> Result<()> {
+        for _ in 0..MOST_INTERIM {
+            if let Some(head) = self.next_head(stream)? {
+                self.closes = head.closes;
+                self.last_body = 0;
+                self.body = match head.length {
+                    BodyLength::Bytes(0) => None,
+                    length => Some(length),
+                };
+                return Ok(());
+            }
+        }
+        let message = format!(
+            "the web server at {} only sends interim answers",
+            stream.server()
+        );
+        Err(Error::measurement(message))
+    }
+
+    /// The next head; `None` for an interim answer.
+    fn next_head(&self, stream: &mut FarEndStream) -> Result<Option<AnswerHead>> {
+        loop {
+            if !stream.unused().is_empty() {
+                match AnswerHead::parse(stream.unused()) {
+                    Ok(None) => {}
+                    Ok(Some((head, bytes))) => {
+                        stream.take(bytes);
+                        return match head.status {
+                            101 | 200..=299 => Ok(Some(head)),
+                            100..=199 => Ok(None),
+                            _ => Err(head.refused(stream)),
+                        };
+                    }
+                    Err(what) => return Err(not_http(stream, &what)),
+                }
+            }
+            if !stream.receive_more(LONGEST_HEAD, "the head of an answer")? {
+                return Err(stream.cut_short("an answer's head"));
+            }
+        }
+    }
+
+    /// Receives up to `most` bytes of the body, at least one unless it ends here. Returns how many.
+    fn part(&mut self, stream: &mut FarEndStream, most: u64) -> Result<u64> {
+        let Some(body) = self.body else { return Ok(0) };
+        let left = match body {
+            BodyLength::Chunk(0) => match chunk_length(stream)? {
+                0 => {
+                    trailers(stream)?;
+                    self.body = None;
+                    return Ok(0);
+                }
+                left => left,
+            },
+            BodyLength::Bytes(left) | BodyLength::Chunk(left) => left,
+            BodyLength::UntilClosed => u64::MAX,
+        };
+        if stream.unused().is_empty() && !stream.receive_more(LONGEST_HEAD, "a body")? {
+            if body == BodyLength::UntilClosed {
+                self.body = None;
+                return Ok(0);
+            }
+            return Err(stream.cut_short("an answer's body"));
+        }
+        let got = most.min(left).min(stream.unused().len() as u64);
+        stream.take(got as usize);
+        self.last_body += got;
+        self.body = match body {
+            BodyLength::Bytes(left) if left == got => None,
+            BodyLength::Bytes(left) => Some(BodyLength::Bytes(left - got)),
+            BodyLength::Chunk(_) => {
+                if left == got {
+                    line_end(stream)?;
+                }
+                Some(BodyLength::Chunk(left - got))
+            }
+            BodyLength::UntilClosed => Some(body),
+        };
+        Ok(got)
+    }
+
+    /// Receives the answer to a request, whole.
+    fn answer(&mut self, stream: &mut FarEndStream) -> Result<()> {
+        self.head(stream)?;
+        while self.body.is_some() {
+            self.part(stream, u64::MAX)?;
+        }
+        Ok(())
+    }
+}
+
+impl FarEndProtocol for HttpClient {
+    fn call(&mut self, stream: &mut FarEndStream, request: &[u8]) -> Result<()> {
+        self.ready(stream)?;
+        if request.is_empty() {
+            stream.send(&self.get)?;
+        } else {
+            let head = format!("{}{}\r\n\r\n", self.post, request.len());
+            stream.send_two(head.as_bytes(), request)?;
+        }
+        self.answer(stream)
+    }
+
+    fn start_bulk(&mut self, stream: &mut FarEndStream, direction: BulkDirection) -> Result<()> {
+        self.ready(stream)?;
+        match direction {
+            BulkDirection::Get => Ok(()),
+            BulkDirection::Put => stream.send(&self.put),
+        }
+    }
+
+    fn send(&mut self, stream: &mut FarEndStream, unit: &[u8]) -> Result<()> {
+        if unit.is_empty() {
+            // An empty chunk would be the last one.
+            return Ok(());
+        }
+        stream.send_two(format!("{:x}\r\n", unit.len()).as_bytes(), unit)?;
+        stream.send(b"\r\n")
+    }
+
+    fn receive(&mut self, stream: &mut FarEndStream, bytes: u64) -> Result<()> {
+        let mut left = bytes;
+        while left > 0 {
+            if self.body.is_none() {
+                self.ready(stream)?;
+                stream.send(&self.get)?;
+                self.head(stream)?;
+                if self.body.is_none() {
+                    let message = format!(
+                        "the answer of the web server at {} is empty",
+                        stream.server()
+                    );
+                    return Err(Error::measurement(message)
+                        .hint("measure an address that has data, or calls (`request_response`)"));
+                }
+            }
+            left -= self.part(stream, left)?;
+        }
+        Ok(())
+    }
+
+    fn stop_bulk(&mut self, stream: &mut FarEndStream, direction: BulkDirection) -> Result<()> {
+        match direction {
+            BulkDirection::Get => Ok(()),
+            BulkDirection::Put => {
+                stream.send(b"0\r\n\r\n")?;
+                self.answer(stream)
+            }
+        }
+    }
+
+    fn settings(&self) -> BTreeMap<String, String> {
+        match self.last_body {
+            0 => BTreeMap::new(),
+            bytes => BTreeMap::from([("body".to_string(), format!("{bytes} B"))]),
+        }
+    }
+}
+
+/// What is needed of an answer's head.
+#[derive(Debug, PartialEq, Eq)]
+struct AnswerHead {
+    status: u16,
+    reason: String,
+    location: Option<String>,
+    length: BodyLength,
+    closes: bool,
+}
+
+impl AnswerHead {
+    /// The head at the beginning of `bytes` and its length; `None` while it is not complete.
+    fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>, String> {
+        let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
+        let mut answer = httparse::Response::new(&mut fields);
+        let size = match answer.parse(bytes) {
+            Ok(httparse::Status::Complete(size)) => size,
+            Ok(httparse::Status::Partial) => return Ok(None),
+            Err(error) => return Err(error.to_string()),
+        };
+        let status = answer.code.unwrap_or(0);
+        let text = |name: &str| {
+            let field = answer
+                .headers
+                .iter()
+                .find(|field| field.name.eq_ignore_ascii_case(name));
+            field.map(|field| String::from_utf8_lossy(field.value).trim().to_string())
+        };
+        let lists = |name: &str, word: &str| {
+            text(name).is_some_and(|list| {
+                list.split(',')
+                    .any(|one| one.trim().eq_ignore_ascii_case(word))
+            })
+        };
+        let length = if matches!(status, 100..=199 | 204 | 304) {
+            BodyLength::Bytes(0)
+        } else if lists("transfer-encoding", "chunked") {
+            BodyLength::Chunk(0)
+        } else if let Some(length) = text("content-length") {
+            BodyLength::Bytes(
+                length
+                    .parse()
+                    .map_err(|_| format!("`{length}` as the length of its body"))?,
+            )
+        } else {
+            BodyLength::UntilClosed
+        };
+        let keeps = answer.version == Some(1) || lists("connection", "keep-alive");
+        let head = Self {
+            status,
+            reason: answer.reason.unwrap_or_default().to_string(),
+            location: text("location"),
+            closes: !keeps || lists("connection", "close") || length == BodyLength::UntilClosed,
+            length,
+        };
+        Ok(Some((head, size)))
+    }
+
+    /// The error of an answer that is not what was asked for.
+    fn refused(&self, stream: &FarEndStream) -> Error {
+        let shown = |text: &str| {
+            text.chars()
+                .filter(|c| !c.is_control())
+                .take(200)
+                .collect::<String>()
+        };
+        let (server, status, reason) = (stream.server(), self.status, shown(&self.reason));
+        let failure = Error::measurement(format!(
+            "the web server at {server} answered with status {status} {reason}"
+        ));
+        match (status, &self.location) {
+            (300..=399, Some(location)) => {
+                failure.hint(format!("measure the address it redirects to: {}", shown(location)))
+            }
+            (401 | 403 | 407, _) => failure.hint("measure an address that needs no login"),
+            (404, _) => failure.hint("check the path of the address"),
+            (405 | 411, _) => failure.hint(
+                "the server does not accept this method: calls without data (size 0) are GET, others POST; `bulk_put` is PUT",
+            ),
+            (429 | 503, _) => failure.hint("the server is overloaded or limits its clients: use fewer pairs or a lower rate"),
+            _ => failure,
+        }
+    }
+}
+
+fn not_http(stream: &FarEndStream, what: &str) -> Error {
+    let message = format!(
+        "the server at {} does not answer in HTTP/1.1: {what}",
+        stream.server()
+    );
+    Error::measurement(message).hint("is it a web server, and is this its port without TLS?")
+}
+
+/// The length of the next chunk.
+fn chunk_length(stream: &mut FarEndStream) -> Result<u64> {
+    loop {
+        match httparse::parse_chunk_size(stream.unused()) {
+            Ok(httparse::Status::Complete((bytes, length))) => {
+                stream.take(bytes);
+                return Ok(length);
+            }
+            Ok(httparse::Status::Partial) => {}
+            Err(_) => return Err(not_http(stream, "a chunk has no length")),
+        }
+        if !stream.receive_more(LONGEST_HEAD, "the length of a chunk")? {
+            return Err(stream.cut_short("an answer's body"));
+        }
+    }
+}
+
+/// The end of the line behind a chunk.
+fn line_end(stream: &mut FarEndStream) -> Result<()> {
+    while stream.unused().len() < 2 {
+        if !stream.receive_more(LONGEST_HEAD, "a chunk")? {
+            return Err(stream.cut_short("an answer's body"));
+        }
+    }
+    if !stream.unused().starts_with(b"\r\n") {
+        return Err(not_http(stream, "a chunk is longer than it says"));
+    }
+    stream.take(2);
+    Ok(())
+}
+
+/// The fields behind the last chunk, up to an empty line.
+fn trailers(stream: &mut FarEndStream) -> Result<()> {
+    let mut left = LONGEST_HEAD;
+    loop {
+        let unused = stream.unused();
+        if let Some(end) = unused.windows(2).position(|two| two == b"\r\n") {
+            left = left.saturating_sub(end + 2);
+            stream.take(end + 2);
+            if end == 0 {
+                return Ok(());
+            }
+            if left == 0 {
+                return Err(not_http(stream, "too many fields behind its chunks"));
+            }
+        } else if !stream.receive_more(LONGEST_HEAD, "a field behind chunks")? {
+            return Err(stream.cut_short("an answer's body"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(text: &str) -> AnswerHead {
+        let (head, size) = AnswerHead::parse(text.as_bytes()).unwrap().unwrap();
+        assert_eq!(size, text.len());
+        head
+    }
+
+    #[test]
+    fn a_head_says_how_its_body_ends_and_whether_the_connection_does() {
+        for (fields, length, closes) in [
+            (
+                "1.1 200 OK\r\nContent-Length: 5",
+                BodyLength::Bytes(5),
+                false,
+            ),
+            (
+                "1.1 200 OK\r\nconnection: Close\r\nContent-Length: 5",
+                BodyLength::Bytes(5),
+                true,
+            ),
+            (
+                "1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\nContent-Length: 5",
+                BodyLength::Chunk(0),
+                false,
+            ),
+            ("1.1 204 No Content", BodyLength::Bytes(0), false),
+            ("1.1 200 OK", BodyLength::UntilClosed, true),
+            (
+                "1.0 200 OK\r\nContent-Length: 5",
+                BodyLength::Bytes(5),
+                true,
+            ),
+            (
+                "1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 5",
+                BodyLength::Bytes(5),
+                false,
+            ),
+        ] {
+            let head = head(&format!("HTTP/{fields}\r\n\r\n"));
+            assert_eq!((head.length, head.closes), (length, closes), "{fields}");
+        }
+        assert_eq!(
+            AnswerHead::parse(b"HTTP/1.1 200 OK\r\nContent-").unwrap(),
+            None
+        );
+        for wrong in [
+            "SSH-2.0-OpenSSH\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n",
+        ] {
+            assert!(AnswerHead::parse(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_host_has_its_port_unless_it_is_80() {
+        let get = |address: &str| {
+            let client = HttpClient::new(&FarEndAddress::parse(address).unwrap());
+            String::from_utf8(client.get).unwrap()
+        };
+        assert!(get("http://a:8080").starts_with("GET / HTTP/1.1\r\nHost: a:8080\r\n"));
+        assert!(get("http://a:80/b?c").starts_with("GET /b?c HTTP/1.1\r\nHost: a\r\n"));
+        assert!(get("http://[::1]?c").starts_with("GET /?c HTTP/1.1\r\nHost: [::1]\r\n"));
+    }
+}
