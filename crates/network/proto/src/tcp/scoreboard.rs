@@ -365,11 +365,22 @@ impl Scoreboard {
             .iter_mut()
             .filter(|run| run.fate == TcpSegmentFate::Lost)
         {
+            if by_timeout && run.again {
+                let range = TcpStreamRange {
+                    start: run.start,
+                    end: run.end,
+                };
+                self.retransmissions.push_back((range, run.sent));
+            }
             (run.fate, run.again) = (TcpSegmentFate::InFlight, run.again || !by_timeout);
         }
         self.lost = 0;
         if by_timeout {
             self.judged = 0;
+            let by_time = |(range, sent): &(TcpStreamRange, Instant)| (*sent, range.end);
+            self.retransmissions
+                .make_contiguous()
+                .sort_unstable_by_key(by_time);
         }
     }
 
@@ -521,6 +532,24 @@ pub(super) mod tests {
         board.sack(range(1, 2), &mut TcpAckEffect::default());
         board.lose_all(Instant(100));
         assert_eq!((board.lost, board.sacked, board.in_flight()), (3, 1, 0));
+        board.check(1, 4001);
+    }
+
+    #[test]
+    fn a_probe_is_judged_by_its_age_again_after_a_needless_time_out() {
+        let mut board = sent(4);
+        let last = board.last().unwrap();
+        board.send_again(last, Instant(50));
+        board.lose_all(Instant(100));
+        board.nothing_is_lost(true);
+        assert_eq!((board.lost, board.in_flight()), (0, 4));
+        let newest = TcpNewestArrival {
+            sent: Instant(200),
+            rtt: Duration(10),
+            end: 1001,
+        };
+        assert_eq!(board.detect(Instant(300), &newest, Duration::ZERO), None);
+        assert_eq!((board.lost, board.in_flight()), (4, 0));
         board.check(1, 4001);
     }
 }
