@@ -145,20 +145,68 @@ fn is_kernels(part: &MeasuredPart<'_>) -> bool {
 }
 
 /// The share of the time that a kernel's full send buffer takes, which the kernel counts only in part: all time in which the path was not
-/// used. `None` if something was retransmitted, the receiver's window limited, or the rate is higher than the buffer allows.
+/// used. `None` if something was retransmitted, the receiver's window limited, or neither the kernel's count, nor what it had in flight
+/// from time to time, shows the buffer as the limit.
 fn uncounted(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<f64> {
     let limits = part.limits()?;
     let apart = context.account(part).is_some() || !is_kernels(part);
-    let others = limits.receive_window >= LEAST || part.retransmits()? > 0;
-    if apart || others || limits.send_buffer < COUNTED || !context.processors.is_empty() {
+    if apart || part.retransmits()? > 0 || !context.processors.is_empty() {
         return None;
     }
-    let held = to_f64(part.setting_bytes("send_buffer", false)? + TRAINS);
-    let most = pipe::window_limited_bit_s(held, part.round_trip_s()?)?;
     let away = part.work.sender()?;
     let away = context.outside_share(part.index, away);
     let left = 1.0 - context.measurement.fullness(part)? - away - answered_time::trips(part);
-    (part.pair_bit_s() <= most).then_some(left.max(0.0))
+    if limits.send_buffer >= COUNTED && limits.receive_window < LEAST {
+        let held = to_f64(part.setting_bytes("send_buffer", false)? + TRAINS);
+        let most = pipe::window_limited_bit_s(held, part.round_trip_s()?)?;
+        return (part.pair_bit_s() <= most).then_some(left.max(0.0));
+    }
+    // Windows that are still small have taken their part.
+    let others = limits.receive_window + opening_share(context, part)?;
+    sends_all_it_has(context, part).then_some((left - others).max(0.0))
+}
+
+/// The share of the time that the closed form of slow start takes beyond the time at the path's rate.
+fn opening_share(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<f64> {
+    let runs = to_f64(part.records.len() as u64);
+    let sent = to_f64(part.bytes()) / runs / part.replicas();
+    let at_rate = 8.0 * sent / context.measurement.fair_bit_s(part)?;
+    Some((part.without_loss_s()? - at_rate).max(0.0) / (part.elapsed_s / runs))
+}
+
+/// Samples of a connection that are enough to say how it mostly was.
+const SAMPLES: usize = 3;
+/// The share of the samples with data in flight that have to show it.
+const MOSTLY: f64 = 0.5;
+/// Less than this share of a window in flight: the window has room.
+const ROOM: f64 = 0.9;
+
+/// Whether samples of the kernel show a small send buffer that was asked for as the limit: the sender mostly had nothing left to send,
+/// although its windows had room. That its program was not away, but waited to hand over more, the caller knows.
+fn sends_all_it_has(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> bool {
+    if part.plan.stack.number("send_buffer").is_none() {
+        return false;
+    }
+    let Some((host, _)) = part.ends() else {
+        return false;
+    };
+    let log = context.measurement.log;
+    let number = |row: u32, field: &str| log.number(row, field).unwrap_or(0).max(0) as f64;
+    let samples: Vec<u32> = context
+        .measurement
+        .rows_within("TCP_INFO")
+        .filter(|row| log.host(*row) == host && number(*row, "in_flight_bytes") > 0.0)
+        .collect();
+    let has_room = |row: &&u32| {
+        let windows = [
+            number(**row, "cwnd_bytes"),
+            number(**row, "send_window_bytes"),
+        ];
+        let least = windows.into_iter().fold(f64::MAX, f64::min);
+        number(**row, "unsent_bytes") == 0.0 && number(**row, "in_flight_bytes") < ROOM * least
+    };
+    let shown = samples.iter().filter(has_room).count();
+    samples.len() >= SAMPLES && to_f64(shown as u64) >= MOSTLY * to_f64(samples.len() as u64)
 }
 
 fn larger(

@@ -107,6 +107,29 @@ fn a_full_send_buffer_limits() {
 }
 
 #[test]
+fn a_full_send_buffer_shows_in_samples_where_the_kernel_counts_none() {
+    // 16 KiB over a round trip of 20 ms before 100 Mbit/s; each half second something is in flight, of windows of 1 MB.
+    let sampled = |in_flight: u64, unsent: u64, written: bool| {
+        bulk(1, 10.0, 30_000_000, None).with(|given| {
+            if written {
+                given.part().stack = over("tcp", [("send_buffer".to_owned(), 16_384)]);
+            }
+            for at in 1..20 {
+                let data = format!(
+                    "500000000; ; a:1; b:2; 1000000; {in_flight}; 20000000; 0; 500000000; 0; 0; {unsent}; 0; 1000000; 1448; 1500000"
+                );
+                given.event(at * 500_000, "a0", "TCP_INFO", &data);
+            }
+        })
+    };
+    assert_eq!(sampled(50_000, 0, true).kinds(), ["socket_buffer"]);
+    // It still has data to send, its windows are full, or no buffer was asked for.
+    assert_eq!(sampled(50_000, 9000, true).kinds(), NOTHING);
+    assert_eq!(sampled(990_000, 0, true).kinds(), NOTHING);
+    assert_eq!(sampled(50_000, 0, false).kinds(), NOTHING);
+}
+
+#[test]
 fn a_larger_buffer_is_requested_by_the_option_of_the_stack() {
     let tried = |stack: &str, change: fn(&mut TransportRecord)| {
         let given = bulk(1, 10.0, 30_000_000, None).with(|given| {
