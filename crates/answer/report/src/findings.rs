@@ -176,6 +176,7 @@ mod tests {
     fn finding() -> Finding {
         Finding {
             takes: None,
+            whole: None,
             saves: None,
             is_of_units: false,
             kind: "queue_drop",

@@ -98,6 +98,7 @@ mod tests {
         many.lines[501].outcome = LifelineOutcome::NeverArrived { after: 0 };
         let finding = Finding {
             takes: None,
+            whole: None,
             saves: None,
             is_of_units: false,
             kind: "queue_drop",

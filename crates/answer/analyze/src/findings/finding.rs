@@ -26,6 +26,8 @@ pub struct Finding {
     /// Share of the time of what was measured that it explains, of all parallel parts together, 0 to 1. No time is in two findings of a
     /// measurement.
     pub share: f64,
+    /// `share` with the time that findings of higher rank explain too; `None` before that was taken from it.
+    pub whole: Option<f64>,
     /// Whether `share` is a share of all data units (those that never arrived), and not of the time.
     pub is_of_units: bool,
     /// The share of the time that is saved when the cause is removed, 0 to 1; `None` where that was not simulated. Findings are ranked by

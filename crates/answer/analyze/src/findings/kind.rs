@@ -60,6 +60,7 @@ impl FindingKind {
             tries,
             measurement: None,
             takes: None,
+            whole: None,
         }
     }
 }

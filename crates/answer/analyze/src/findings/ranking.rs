@@ -32,9 +32,14 @@ fn tier(finding: &Finding) -> u8 {
 pub fn count_time_once(findings: &mut Vec<Finding>) {
     rank(findings);
     let measurements: BTreeSet<usize> = findings.iter().filter_map(|one| one.measurement).collect();
+    // What is found about the run as a whole is about its only measurement.
+    let is_only = measurements.len() == 1;
     for measurement in measurements {
         let mut left: f64 = 1.0;
-        let of_it = |one: &&mut Finding| one.measurement == Some(measurement) && !one.is_of_units;
+        let of_it = |one: &&mut Finding| {
+            let is_its = one.measurement.map_or(is_only, |at| at == measurement);
+            is_its && !one.is_of_units && !is_about_failures(one)
+        };
         for finding in findings.iter_mut().filter(of_it) {
             if finding.kind == unexplained::KIND.name {
                 leave_unexplained(finding, left);
@@ -60,6 +65,7 @@ fn count_rest(finding: &mut Finding, left: f64) {
     {
         finding.sentence.truncate(at);
     }
+    finding.share = *finding.whole.get_or_insert(finding.share);
     if finding.share > left && percent(finding.share) != percent(left) {
         finding.sentence += &match left < LEAST {
             true => format!("; {EXPLAINED_ABOVE}"),
@@ -97,6 +103,7 @@ mod tests {
             tries: Vec::new(),
             measurement: Some(0),
             takes: None,
+            whole: None,
         }
     }
 
@@ -159,5 +166,16 @@ mod tests {
         let said = [&found[1].sentence, &found[2].sentence];
         assert!(said[0].ends_with("; 5 % without what the findings above explain"));
         assert!(said[1].ends_with("; the findings above explain that time too"));
+        // Counted once more, they say the same.
+        let again = found.clone();
+        count_time_once(&mut found);
+        assert_eq!(found, again);
+        // What is found about the whole run takes its time from the only measurement.
+        found.push(Finding {
+            measurement: None,
+            ..finding("cpu_limit", 0.99, 0.95)
+        });
+        count_time_once(&mut found);
+        assert_eq!(order(&found)[..2], [("cpu_limit", 99), ("link_loss", 1)]);
     }
 }

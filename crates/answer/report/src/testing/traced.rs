@@ -210,6 +210,7 @@ pub(crate) fn few() -> TracedFixture {
     traced.index.runs.push(span);
     traced.findings.push(Finding {
         takes: None,
+        whole: None,
         saves: None,
         is_of_units: false,
         kind: "queue_drop",
@@ -322,6 +323,7 @@ pub(crate) fn large(count: u64) -> TracedFixture {
     );
     traced.findings.push(Finding {
         takes: None,
+        whole: None,
             saves: None,
             is_of_units: false,
         kind: "queue_drop",
@@ -479,6 +481,7 @@ pub(crate) fn hostile() -> TracedFixture {
     });
     traced.findings.push(Finding {
         takes: None,
+        whole: None,
         saves: None,
         is_of_units: false,
         kind: "healthy",

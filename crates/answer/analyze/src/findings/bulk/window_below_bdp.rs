@@ -93,6 +93,9 @@ fn offered(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Find
     // Time in which the reader is outside its operations is left out: that is the finding `receiver_limited`.
     let counted = context.at_most(part, limits.receive_window, |states| states.receive_window);
     let own = counted.max(paced_by_window(context, part, counted).unwrap_or(0.0));
+    // While a link carries nothing, a kernel counts the time for a window that is full.
+    let carried = 1.0 - context.outages.of_part_share(part.index);
+    let own = own.min(carried);
     let share = own * (1.0 - context.outside_share(part.index, reader)) * part.weight;
     let window = part.receive_buffer()?;
     let trip = part.round_trip_s()?;
@@ -115,7 +118,7 @@ fn offered(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Find
     if share < LEAST || enough || larger || by_reader || unfilled {
         return None;
     }
-    let waits = part.of_its_time(own.max(limits.receive_window));
+    let waits = part.of_its_time(own.max(limits.receive_window.min(carried)));
     let (sentence, confidence, least) = match part.bottleneck_bit_s() {
         // Full packets take longer to transmit than the small one of which the round trip is.
         Some(rate) if lets >= rate => (
