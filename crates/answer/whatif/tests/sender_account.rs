@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use stackline_analyze::findings::Finding;
+use stackline_analyze::findings::{Evidence, Finding};
 use stackline_analyze::loaded_run::{LoadedRun, MOST_EVENTS};
 use stackline_core::plan::World;
 use stackline_runner::spec_source::SpecSource;
@@ -148,6 +148,17 @@ fn three_more_that_connect_each_time() {
     );
     let saves = quic.get("slow_start").saves.unwrap();
     is_near(saves, 1.0 - wide.elapsed_s / quic.elapsed_s, 0.15);
+}
+
+/// A larger first window makes such runs faster or slower by chance, and on average not faster.
+#[test]
+fn what_helps_by_chance_alone_is_not_sure() {
+    let link = "63.8 Mbit/s 9.7 ms jitter exponential(5.74 ms) reordering queue 244791 bytes";
+    let found = Diagnosed::run(link, "bulk_put 64 KiB*56 over tcp(congestion = cubic)");
+    let start = found.get("slow_start");
+    let by_chance = |evidence: &Evidence| evidence.what.contains("helps in some runs and harms");
+    assert!(start.evidence.iter().any(by_chance), "{start:?}");
+    assert!(start.confidence <= 0.6, "{start:?}");
 }
 
 /// The writer hands all over at once, and its data leaves by and by.
