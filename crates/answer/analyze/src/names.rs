@@ -143,6 +143,10 @@ pub fn segment_name(from: &LifelinePoint, to: &LifelinePoint) -> String {
         (TransitStep::Protocol, TransitStep::Queue | TransitStep::Capture | TransitStep::Link) => {
             "host output".into()
         }
+        // Without a system call before it, this may be a kernel's protocol or a simulated one: of a host at an IMP, say.
+        (TransitStep::Call, TransitStep::Queue | TransitStep::Capture | TransitStep::Link) => {
+            "protocol hold".into()
+        }
         // The kernel's protocol code emits no events, so the time before the queue is its own.
         (_, TransitStep::Queue | TransitStep::Capture | TransitStep::Link) => "kernel hold".into(),
         _ if apart => format!("transit {}>{}", from.host, to.host),
@@ -369,7 +373,7 @@ mod tests {
             "service time web before app:8000",
             "request transit web>app for app:8000",
             "service time app:8000",
-            "kernel hold app:8000",
+            "protocol hold app:8000",
             "queue app>web for app:8000",
             "link app>web for app:8000",
             "service time web after app:8000",
@@ -382,6 +386,10 @@ mod tests {
         assert_eq!(
             named(&["SOCK_SENT a", "NET_ENQUEUE a a>b"]),
             ["kernel hold a"]
+        );
+        assert_eq!(
+            named(&["APP_CALL a", "NET_ENQUEUE a a>b"]),
+            ["protocol hold a"]
         );
     }
 

@@ -188,7 +188,7 @@ fn of_many_hosts_a_stage_is_one_row() {
         .collect();
     let expected = [
         "APP_SEND 12 hosts",
-        "kernel hold 12 hosts",
+        "protocol hold 12 hosts",
         "queue 12 links",
         "link 12 links",
         "first to last, units that arrived",
