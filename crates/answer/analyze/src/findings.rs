@@ -110,6 +110,7 @@ pub const KINDS: &[FindingKind] = &[
     observed::quiet::KIND,
     calls::connection_per_call::KIND,
     calls::serial_round_trips::KIND,
+    calls::far_end_takes::KIND,
     bulk::window_below_bdp::KIND,
     bulk::slow_start::KIND,
     requests::causes::PROGRAM_ENDED,

@@ -163,10 +163,19 @@ fn measured(s: &Summary) -> Value {
 
 /// CPU time and other costs.
 fn spent(s: &Summary) -> Value {
+    // A far end's processor was not measured.
+    let is_measured = !s.absent.contains_key("responder");
+    let sides = |cost: Value| match cost {
+        Value::Object(mut sides) if !is_measured => {
+            sides.insert("responder".to_owned(), Value::Null);
+            Value::Object(sides)
+        }
+        cost => cost,
+    };
     object!({
-        "cpu": { "initiator": cpu(&s.initiator), "responder": cpu(&s.responder) },
-        "cpu_s_per_gb": s.cpu_s_per_gb,
-        "cpu_us_per_call": s.cpu_us_per_call,
+        "cpu": { "initiator": cpu(&s.initiator), "responder": is_measured.then(|| cpu(&s.responder)) },
+        "cpu_s_per_gb": sides(object!(s.cpu_s_per_gb)),
+        "cpu_us_per_call": sides(object!(s.cpu_us_per_call)),
         "host_cpu_s_per_gb": s.host_cpu_s_per_gb,
         "host_cpu_us_per_call": s.host_cpu_us_per_call,
         "initiator": s.initiator,

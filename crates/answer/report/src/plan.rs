@@ -7,6 +7,7 @@ use crate::phrases::Phrases;
 use crate::procedure::{size, steps};
 use crate::table::WIDTH;
 use stackline_core::catalogue::{Available, OptionTable, OptionValue, StackTable};
+use stackline_core::far_end::is_address;
 use stackline_core::plan::{
     Composer, DataAccess, HostPlan, Measurement, MeasurementPart, Plan, Stack, UnitCount, Via,
     Warmup, World,
@@ -193,8 +194,9 @@ fn end(name: Option<&str>, core: Option<Option<usize>>, m: &Measurement, plan: &
         }
         modelled => modelled.to_string(),
     };
+    let is_far_end = host.is_some_and(|host| matches!(host.via, Via::FarEnd(_)));
     let name = name.map_or_else(String::new, |name| format!("{name}: "));
-    let Some(core) = core else {
+    let Some(core) = core.filter(|_| !is_far_end) else {
         return name + &reached;
     };
     let core = core.or(host.and_then(|host| host.cpu));
@@ -290,7 +292,11 @@ fn option(name: &str, value: &OptionValue, known: &[OptionTable]) -> String {
 /// The steps of both sides, next to each other.
 fn sides(part: &MeasurementPart) -> Vec<String> {
     let (initiator, responder) = (&part.procedure.initiator, &part.procedure.responder);
-    let (left, right) = (steps(initiator, &part.data), steps(responder, &part.data));
+    let left = steps(initiator, &part.data);
+    let right = match part.to.as_deref().is_some_and(is_address) {
+        true => vec!["whatever the server does".to_owned()],
+        false => steps(responder, &part.data),
+    };
     let cell = |lines: &[String], at: usize| lines.get(at).cloned().unwrap_or_default();
     let rows = (0..left.len().max(right.len())).map(|at| vec![cell(&left, at), cell(&right, at)]);
     let mut rows: Vec<Vec<String>> = rows.collect();

@@ -116,7 +116,13 @@ pub(crate) fn stacks(flags: &flags::Stacks) -> Result {
     if flags.json {
         output::json(&chosen, true)?;
     } else if flags.name.is_none() {
-        let list = stackline_report::stack_list(&chosen);
+        let (far_ends, own): (Vec<StackTable>, Vec<StackTable>) =
+            chosen.iter().partition(|table| table.far_end);
+        let mut list = stackline_report::stack_list(&own);
+        if !far_ends.is_empty() {
+            list += "\nProtocols of servers that are no part of the run (`to \"http://127.0.0.1/\"`):\n";
+            list += &stackline_report::stack_list(&far_ends);
+        }
         let more = match flags.world {
             World::Simulated => {
                 "`stackline stacks NAME --in simulated` prints a stack's options and its mapping.\n"

@@ -481,6 +481,11 @@ impl<W: EndpointWorld> Endpoint<W> {
         let record = &mut self.observation.record;
         if record.settings.is_empty() {
             record.settings = connection.settings();
+        } else if !self.loops {
+            // What shows only with use, such as how long a server's answers are.
+            for (name, value) in connection.settings() {
+                record.settings.entry(name).or_insert(value);
+            }
         }
         if !self.task.carries_data {
             return;

@@ -1,6 +1,7 @@
 //! Makes the run records of a run, one for each part, from what its two sides observed.
 
 use crate::observation::SideObservation;
+use stackline_core::far_end::is_address;
 use stackline_core::plan::Measurement;
 use stackline_core::procedure::{self, PairSide};
 use stackline_core::run_record::RunRecord;
@@ -60,6 +61,15 @@ pub fn make_records(
                 format!("{} reports no transport statistics", part.stack.name)
             };
             record.absent.insert("transport".into(), reason);
+        }
+        if let Some(server) = part.to.as_ref().filter(|to| is_address(to)) {
+            // A far end confirms what it was sent, as by its answer; only then is it counted.
+            if record.initiator.bytes_are_timed() {
+                record.responder.received_bytes = record.initiator.sent_bytes;
+                record.responder.received_units = record.initiator.sent_units;
+            }
+            let reason = format!("{server} is no part of the run; CPU is the client's alone");
+            record.absent.insert("responder".into(), reason);
         }
     }
     records

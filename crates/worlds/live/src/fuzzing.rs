@@ -13,6 +13,21 @@ use std::io::Write;
 use std::net::Shutdown;
 use std::sync::Arc;
 
+/// Feeds `bytes` (at most the first 64 KiB, which fit a socket's buffer), followed by the end of the stream, to the client of a far end's
+/// protocol: the first byte says which, and the rest answers a call, a second one, and 100 bytes of data.
+///
+/// # Errors
+/// The error that the client reports for these bytes.
+pub fn far_end(bytes: &[u8]) -> Result<()> {
+    let io = |error| crate::error::io_error("a socket pair", &error);
+    let (which, answer) = bytes.split_first().unwrap_or((&0, &[]));
+    let (near, mut far) = Socket::pair(Domain::UNIX, Type::STREAM, None).map_err(io)?;
+    far.write_all(&answer[..answer.len().min(1 << 16)])
+        .and_then(|()| far.shutdown(Shutdown::Write))
+        .map_err(io)?;
+    stacks::answer_far_end(usize::from(*which), near)
+}
+
 /// Feeds `bytes` (at most the first 64 KiB, which fit a socket's buffer), followed by the end of the stream, to a responder that awaits
 /// a call, a bulk put and a disconnect, with data units of `unit` bytes. Returns how many data units it received.
 ///
@@ -46,7 +61,18 @@ pub fn stream(bytes: &[u8], unit: usize) -> Result<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::stream;
+    use super::{far_end, stream};
+
+    #[test]
+    fn a_client_takes_an_answer_and_reports_the_lack_of_the_next() {
+        for bytes in [
+            &b"\0HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"[..],
+            b"\x01$2\r\nhi\r\n",
+        ] {
+            let error = far_end(bytes).unwrap_err().message;
+            assert!(error.contains("closed the connection within"), "{error}");
+        }
+    }
 
     #[test]
     fn a_stream_is_what_its_bytes_say() {

@@ -34,6 +34,7 @@ mod emulated_rights;
 mod examples;
 mod exchange;
 mod factors;
+mod far_ends;
 mod files;
 mod foreign;
 mod foreign_captures;

@@ -358,6 +358,13 @@ const READERS: &[(&str, &str, &str, &str, &str)] = &[
         "fuzzing::stream",
     ),
     (
+        "answers of far ends",
+        "live/src/fuzzing.rs",
+        "far_end",
+        "far_end",
+        "fuzzing::far_end",
+    ),
+    (
         "frames of hosts",
         "emu/src/engine/fuzzing.rs",
         "frame",

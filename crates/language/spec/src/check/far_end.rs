@@ -27,19 +27,18 @@ impl Checker<'_> {
         let Some(to) = written(part) else {
             return false;
         };
+        if let Some(mistake) = self.far_end_mistake(specification, part, to) {
+            self.report.push(mistake);
+            return true;
+        }
         if let Some(from) = &part.from {
             self.declared_host(from);
         }
-        match self.far_end_mistake(specification, part, to) {
-            Some(mistake) => self.report.push(mistake),
-            None => {
-                let host = HostPlan {
-                    via: Via::FarEnd(to.text.clone()),
-                    ..HostPlan::default()
-                };
-                self.plan.hosts.insert(to.text.clone(), host);
-            }
-        }
+        let host = HostPlan {
+            via: Via::FarEnd(to.text.clone()),
+            ..HostPlan::default()
+        };
+        self.hosts.insert(to.text.clone(), host);
         true
     }
 

@@ -281,3 +281,16 @@ fn outgoing(buffers: &mut LiveThreadBuffers, bytes: usize) -> Result<&[u8]> {
     unit.map(|unit| &*unit)
         .map_err(|e| error::io_error("reading the source", &e))
 }
+
+/// Lets the bytes that wait in a socket answer two calls and 100 bytes of data, for the fuzz target.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn answer(which: usize, socket: socket2::Socket) -> Result<()> {
+    let stacks = [&HTTP, &REDIS];
+    let stack = stacks[which % stacks.len()];
+    let address = FarEndAddress::parse(&format!("{}://127.0.0.1:1/", stack.table.name))?;
+    let mut stream = FarEndStream::over(socket, stack.table.stack(BTreeMap::new()));
+    let mut client = (stack.client)(&address)?;
+    client.call(&mut stream, &[])?;
+    client.call(&mut stream, b"data")?;
+    client.receive(&mut stream, 100)
+}

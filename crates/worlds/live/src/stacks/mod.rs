@@ -18,6 +18,8 @@ mod traced_connection;
 mod udp;
 mod unix;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use far_end::answer as answer_far_end;
 pub(crate) use traced_connection::FlowTrace;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use unix::connection_over as stream_over;

@@ -67,23 +67,34 @@ impl FarEndStream {
                 Ok(socket) => {
                     *servers = vec![server];
                     scope::begin_byte_count();
-                    return Ok(Self {
-                        socket,
-                        server,
-                        stack: stack.clone(),
-                        flags: Arc::clone(flags),
-                        bytes: vec![0; READ_BYTES],
-                        at: 0,
-                        end: 0,
-                        sent: 0,
-                        received: 0,
-                        replaced: 0,
-                    });
+                    return Ok(Self::new(socket, server, stack.clone(), Arc::clone(flags)));
                 }
                 Err(error) => failed = failed.or(Some(error)),
             }
         }
         Err(failed.unwrap_or_else(|| Error::input("there is no server to connect to")))
+    }
+
+    fn new(socket: Socket, server: SocketAddr, stack: Stack, flags: Arc<LiveCancelFlags>) -> Self {
+        Self {
+            socket,
+            server,
+            stack,
+            flags,
+            bytes: vec![0; READ_BYTES],
+            at: 0,
+            end: 0,
+            sent: 0,
+            received: 0,
+            replaced: 0,
+        }
+    }
+
+    /// A stream over any connected socket; the server's address is one at which nothing listens.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(super) fn over(socket: Socket, stack: Stack) -> Self {
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
+        Self::new(socket, nowhere, stack, Arc::default())
     }
 
     /// Replaces the connection, which the server has closed after an answer.

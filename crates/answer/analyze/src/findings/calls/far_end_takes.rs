@@ -1,0 +1,58 @@
+//! Far end takes: calls to a server that is no part of the run take their time there and on the way, where nothing of it is seen.
+
+use crate::findings::finding::{Finding, LEAST, percent};
+use crate::findings::kind::{Find, FindingKind};
+use crate::findings::measured::context::FindingContext;
+use crate::findings::measured::part::MeasuredPart;
+use crate::statistics::to_f64;
+use stackline_core::far_end::is_address;
+use stackline_core::units;
+
+pub(crate) const KIND: FindingKind = FindingKind {
+    name: "far_end_takes",
+    meaning: "calls wait for a server that is no part of the run, and for the way to it",
+    find: &[Find::Part(find)],
+};
+
+fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
+    let server = part.plan.to.as_deref().filter(|to| is_address(to))?;
+    let calls = part.calls();
+    let in_calls = to_f64(calls.sum) / 1e9;
+    if calls.n() == 0 || in_calls == 0.0 {
+        return None;
+    }
+    let here: f64 = part
+        .records
+        .iter()
+        .map(|record| record.initiator.usage.cpu_s())
+        .sum();
+    let own = (1.0 - here / in_calls).clamp(0.0, 1.0);
+    let share = own * part.weight;
+    if share < LEAST {
+        return None;
+    }
+    let each = |seconds: f64| units::format_time(seconds / to_f64(calls.n()));
+    let sentence = format!(
+        "{server} and the way to it take {} of the time of {} calls: {} of {} each; the rest is this side's processor",
+        percent(own),
+        calls.n(),
+        each(own * in_calls),
+        each(in_calls),
+    );
+    let trips = part
+        .records
+        .iter()
+        .filter_map(|record| record.initiator.transport);
+    let trip = trips.map(|(_, stop)| stop.rtt_s).reduce(f64::max);
+    let seen = match trip {
+        Some(trip) => format!(
+            "round trips, which include what the server takes where it acknowledges with its answer: {}",
+            units::format_time(trip)
+        ),
+        None => "the server's time and that of the way are not seen apart".to_owned(),
+    };
+    let finding = KIND
+        .finding(context, share, 0.9, sentence)
+        .because(context.measurement.figure(seen));
+    Some(finding.attempt("trace the server where it runs (`stackline trace --pid PID`): what it does in that time, and what the way takes"))
+}

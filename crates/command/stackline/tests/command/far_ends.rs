@@ -1,0 +1,370 @@
+//! Servers that are no part of the run: what is measured of them, and whose fault each error is.
+
+use crate::support::{Finished, Place, number};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::thread;
+
+/// A server of the test that treats every connection alike.
+fn server(serve: impl Fn(TcpStream) + Send + Copy + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            thread::spawn(move || serve(stream));
+        }
+    });
+    address
+}
+
+/// Reads the head of a request; false at the end of the connection.
+fn reads_head(reader: &mut BufReader<TcpStream>) -> bool {
+    let (mut line, mut any) = (String::new(), false);
+    while reader.read_line(&mut line).is_ok_and(|read| read > 0) {
+        any = true;
+        if line == "\r\n" {
+            return true;
+        }
+        line.clear();
+    }
+    assert!(!any, "a head was cut short");
+    false
+}
+
+/// A web server that answers each request without a body with these bytes.
+fn web(answer: &'static [u8]) -> SocketAddr {
+    server(move |stream| {
+        let mut writer = stream.try_clone().unwrap();
+        let mut reader = BufReader::new(stream);
+        while reads_head(&mut reader) {
+            if writer.write_all(answer).is_err() {
+                return;
+            }
+        }
+    })
+}
+
+fn run(text: &str) -> Finished {
+    let place = Place::new();
+    place.stackline(&["run", "--json", "-e", text])
+}
+
+fn measured(text: &str) -> serde_json::Value {
+    let output = run(text);
+    output.succeeds();
+    output.json()["measurements"][0].clone()
+}
+
+#[test]
+fn answers_of_any_form_are_received_whole() {
+    let answers: [(&'static [u8], &str); 5] = [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "5 B"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\nTrailer: a\r\n\r\n", "5 B"),
+        (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", "2 B"),
+        (b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 3\r\n\r\nabc", "3 B"),
+        (b"HTTP/1.1 204 No Content\r\n\r\n", ""),
+    ];
+    for (answer, body) in answers {
+        let row = measured(&format!("2 to \"http://{}/a\" rr 0*20", web(answer)));
+        assert_eq!(number(&row, "/response_s/n"), 40.0, "{row}");
+        assert_eq!(
+            row["initiator"]["settings"]["body"].as_str().unwrap_or(""),
+            body
+        );
+        let absent = row["absent"]["responder"].as_str().unwrap();
+        assert!(absent.contains("is no part of the run"), "{absent}");
+    }
+}
+
+#[test]
+fn a_server_that_closes_after_each_answer_gets_a_new_connection_each_time() {
+    let address = server(|stream| {
+        let mut writer = stream.try_clone().unwrap();
+        if reads_head(&mut BufReader::new(stream)) {
+            writer
+                .write_all(b"HTTP/1.0 200 OK\r\n\r\nuntil the end")
+                .unwrap();
+            writer.shutdown(Shutdown::Both).unwrap();
+        }
+    });
+    let row = measured(&format!("1 to \"http://{address}/\" rr 0*10"));
+    assert_eq!(number(&row, "/response_s/n"), 10.0);
+    let flags = row["flags"].to_string();
+    assert!(
+        flags.contains("the server closes the connection after answers"),
+        "{flags}"
+    );
+}
+
+#[test]
+fn bodies_go_both_ways() {
+    let address = server(|stream| {
+        let mut writer = stream.try_clone().unwrap();
+        let mut reader = BufReader::new(stream);
+        let mut line = String::new();
+        while reader.read_line(&mut line).is_ok_and(|read| read > 0) {
+            let chunked = line.starts_with("PUT ");
+            let mut length = 0;
+            while line != "\r\n" {
+                if let Some(written) = line.strip_prefix("Content-Length: ") {
+                    length = written.trim().parse().unwrap();
+                }
+                line.clear();
+                reader.read_line(&mut line).unwrap();
+            }
+            reader
+                .by_ref()
+                .take(length)
+                .read_to_end(&mut Vec::new())
+                .unwrap();
+            while chunked {
+                line.clear();
+                reader.read_line(&mut line).unwrap();
+                let length = u64::from_str_radix(line.trim(), 16).unwrap();
+                reader
+                    .by_ref()
+                    .take(length + 2)
+                    .read_to_end(&mut Vec::new())
+                    .unwrap();
+                if length == 0 {
+                    break;
+                }
+            }
+            writer
+                .write_all(b"HTTP/1.1 201 Created\r\nContent-Length: 1000\r\n\r\n")
+                .unwrap();
+            writer.write_all(&[b'x'; 1000]).unwrap();
+            line.clear();
+        }
+    });
+    let post = measured(&format!("1 to \"http://{address}/\" rr 300*10"));
+    assert_eq!(number(&post, "/response_s/n"), 10.0);
+    let put = measured(&format!("1 to \"http://{address}/\" bulk_put 1000*50"));
+    assert_eq!(number(&put, "/responder/received_bytes"), 50_000.0, "{put}");
+    // Units do not end where bodies do.
+    let get = measured(&format!("1 to \"http://{address}/\" bulk_get 999*50"));
+    assert_eq!(number(&get, "/initiator/received_bytes"), 49_950.0, "{get}");
+    let limited = measured(&format!(
+        "1 timelimit 0.2 to \"http://{address}/\" bulk_get 64 KiB"
+    ));
+    assert!(
+        number(&limited, "/throughput_bit_s/mean") > 0.0,
+        "{limited}"
+    );
+}
+
+#[test]
+fn what_a_web_server_does_wrong_is_said_of_it() {
+    let wrong: [(&'static [u8], &str, &str); 9] = [
+        (
+            b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
+            "answered with status 404 Not Found",
+            "check the path",
+        ),
+        (
+            b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n",
+            "answered with status 503 Busy",
+            "overloaded",
+        ),
+        (
+            b"HTTP/1.1 302 Found\r\nLocation: /b\r\n\r\n",
+            "answered with status 302 Found",
+            "it redirects to: /b",
+        ),
+        (
+            b"SSH-2.0-OpenSSH_9.6\r\n\r\n",
+            "does not answer in HTTP/1.1",
+            "is it a web server",
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+            "does not answer in HTTP/1.1: `-1` as the length of its body",
+            "",
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+            "a chunk has no length",
+            "",
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n",
+            "a chunk is longer than it says",
+            "",
+        ),
+        (
+            b"HTTP/1.1 401 Who?\r\n\r\n",
+            "answered with status 401",
+            "needs no login",
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n",
+            "as the length of its body",
+            "",
+        ),
+    ];
+    for (answer, message, hint) in wrong {
+        let output = run(&format!("1 to \"http://{}/a\" rr 0*20", web(answer)));
+        output.fails(1, &[message]);
+        if !hint.is_empty() {
+            output.hints(hint);
+        }
+    }
+    let cut = server(|stream| {
+        let mut writer = stream.try_clone().unwrap();
+        if reads_head(&mut BufReader::new(stream)) {
+            writer
+                .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhal")
+                .unwrap();
+            writer.shutdown(Shutdown::Both).unwrap();
+        }
+    });
+    run(&format!("1 to \"http://{cut}/\" rr 0*20"))
+        .fails(1, &["closed the connection within an answer's body"]);
+    let endless = server(|mut stream| {
+        let line = [b'a'; 4096];
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nX: ");
+        while stream.write_all(&line).is_ok() {}
+    });
+    run(&format!("1 to \"http://{endless}/\" rr 0*20"))
+        .fails(1, &["the head of an answer from", "is longer than 65536 B"]);
+    let silent = server(|stream| drop(BufReader::new(stream).read_to_end(&mut Vec::new())));
+    run(&format!(
+        "1 to \"http://{silent}/\" rr 0*20 over http(timeout = 50 ms)"
+    ))
+    .fails(1, &["received everything and does not answer for 50.0 ms"])
+    .hints("http(timeout = 2 min)");
+}
+
+#[test]
+fn small_services_are_what_their_rfcs_say() {
+    let echo = server(|stream| {
+        let mut writer = stream.try_clone().unwrap();
+        let _ = std::io::copy(&mut BufReader::new(stream), &mut writer);
+    });
+    let row = measured(&format!("2 to \"echo://{echo}\" rr 1000*30"));
+    assert_eq!(number(&row, "/response_s/n"), 60.0);
+    let discard = server(|stream| {
+        drop(std::io::copy(
+            &mut BufReader::new(stream),
+            &mut std::io::sink(),
+        ))
+    });
+    let row = measured(&format!("1 to \"discard://{discard}\" bulk_put 10 kB*30"));
+    assert_eq!(number(&row, "/responder/received_bytes"), 300_000.0);
+    let chargen = server(|mut stream| while stream.write_all(&[b'!'; 72]).is_ok() {});
+    let row = measured(&format!("1 to \"chargen://{chargen}\" bulk_get 1000*30"));
+    assert_eq!(number(&row, "/initiator/received_bytes"), 30_000.0);
+    let row = measured(&format!(
+        "1 to \"tcpconnect://{chargen}\" connect_disconnect 0*30"
+    ));
+    assert_eq!(number(&row, "/connect_s/n"), 30.0);
+}
+
+#[test]
+fn a_redis_answers_commands_or_says_why_not() {
+    let redis = |reply: &'static [u8]| {
+        server(move |stream| {
+            let mut writer = stream.try_clone().unwrap();
+            let mut reader = BufReader::new(stream);
+            let mut number = || {
+                let mut line = String::new();
+                reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
+                let words = line.trim_start_matches('*').trim().parse::<u64>().unwrap();
+                for _ in 0..words {
+                    line.clear();
+                    reader.read_line(&mut line).unwrap();
+                    let length: u64 = line.trim_start_matches('$').trim().parse().unwrap();
+                    let word = &mut Vec::new();
+                    reader.by_ref().take(length + 2).read_to_end(word).unwrap();
+                }
+                Some(words)
+            };
+            while number().is_some() {
+                if writer.write_all(reply).is_err() {
+                    return;
+                }
+            }
+        })
+    };
+    for reply in [
+        &b"+PONG\r\n"[..],
+        b"$5\r\nhello\r\n",
+        b"$-1\r\n",
+        b"*2\r\n:1\r\n*1\r\n$1\r\na\r\n",
+        b"%1\r\n+k\r\n_\r\n",
+    ] {
+        let row = measured(&format!("1 to \"redis://{}/GET/a\" rr 0*20", redis(reply)));
+        assert_eq!(number(&row, "/response_s/n"), 20.0, "{row}");
+    }
+    let set = measured(&format!(
+        "1 to \"redis://{}/SET/a\" rr 64*20",
+        redis(b"+OK\r\n")
+    ));
+    assert_eq!(number(&set, "/response_s/n"), 20.0);
+    for (reply, message) in [
+        (&b"-NOAUTH Authentication required.\r\n"[..], "replied: NOAUTH Authentication required."),
+        (b"HTTP/1.1 400\r\n", "sent a line that is not of RESP"),
+        (b"$abc\r\n", "sent a length that is not a number"),
+        (b"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n+a\r\n", "arrays nested too deeply"),
+    ] {
+        run(&format!("1 to \"redis://{}\" rr 0*20", redis(reply))).fails(1, &[message]);
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused_before_anything_runs() {
+    for (text, message, hint) in [
+        (
+            "1 to \"htp://h/\" rr 0*9",
+            "no client for `htp://` is known",
+            "did you mean `http`?",
+        ),
+        (
+            "1 to \"http://u:p@h/\" rr 0*9",
+            "a user's name or password in an address",
+            "omit it",
+        ),
+        (
+            "1 to \"http://h/\" rr 0*9 over tcp",
+            "the address says the protocol: http",
+            "omit `over`",
+        ),
+        (
+            "1 to \"http://h/\" rr 0, 5*9",
+            "the server decides how long its answers are",
+            "omit the second size",
+        ),
+        (
+            "1 to \"echo://h/\" bulk_get 10*9",
+            "`echo` has nothing for StartBulkGet",
+            "it can do request_response",
+        ),
+        (
+            "1 to \"echo://h/\" rr 0*9",
+            "carries data units of at least 1 bytes",
+            "write 1 or more",
+        ),
+        (
+            "1 to \"http://h/\" rr 0*9 in simulated",
+            "cannot be simulated",
+            "omit `in`",
+        ),
+        (
+            "network n { host a, b; link a - b 1 Mbit/s 1 ms; } 1 from a to \"http://h/\" rr 0*9 across n",
+            "is not on a modelled network",
+            "",
+        ),
+        (
+            "1 rr 9*9 over http",
+            "`http` needs the address of a server",
+            "to \"http://127.0.0.1/\"",
+        ),
+        ("1 from \"http://h/\" rr 0*9", "expected a host name", ""),
+    ] {
+        let output = Place::new().run(text);
+        output.mistakes(&[message]);
+        assert!(output.err.contains(hint), "{}", output.err);
+    }
+    run("1 to \"tcpconnect://127.0.0.1\" connect_disconnect 0*9").fails(2, &["has no port"]);
+    run("1 to \"http://127.0.0.1:1/\" rr 0*9").fails(3, &["cannot connect to 127.0.0.1:1"]);
+}
