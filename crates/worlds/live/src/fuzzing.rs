@@ -74,6 +74,27 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn whatever_a_server_says_is_an_answer_or_an_error(
+            which in 0_usize..3,
+            changes in proptest::collection::vec((0_usize..120, proptest::num::u8::ANY), 0..6),
+        ) {
+            let mut bytes = [
+                &b"\0HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1 204 No\r\n\r\nHTTP/1.0 200 OK\r\n\r\nrest"[..],
+                b"\0HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nhel\r\n0\r\nT: x\r\n\r\nHTTP/1.1 302 F\r\n\r\n",
+                b"\x01*2\r\n$2\r\nhi\r\n:1\r\n%1\r\n+k\r\n_\r\n-ERR no\r\n",
+            ][which]
+                .to_vec();
+            for (at, byte) in changes {
+                if let Some(place) = bytes.get_mut(at).filter(|_| at > 0) {
+                    *place = byte;
+                }
+            }
+            let _ = far_end(&bytes);
+        }
+    }
+
     #[test]
     fn a_stream_is_what_its_bytes_say() {
         assert_eq!(stream(b"", 4).ok(), Some(0));
