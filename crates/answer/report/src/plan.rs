@@ -61,7 +61,7 @@ fn via(via: &Via) -> String {
         Via::Ssh(destination) => format!("ssh {destination} stackline agent"),
         Via::Tcp(address) => format!("the agent at {address}"),
         Via::Exec(command) => format!("the command `{command}`"),
-        Via::FarEnd(_) => "a server that is no part of the run".to_owned(),
+        Via::FarEnd(_) => "a server outside the run".to_owned(),
     }
 }
 

@@ -120,7 +120,7 @@ pub(crate) fn stacks(flags: &flags::Stacks) -> Result {
             chosen.iter().partition(|table| table.far_end);
         let mut list = stackline_report::stack_list(&own);
         if !far_ends.is_empty() {
-            list += "\nProtocols of servers that are no part of the run (`to \"http://127.0.0.1/\"`):\n";
+            list += "\nProtocols of servers outside the run (`to \"http://127.0.0.1/\"`):\n";
             list += &stackline_report::stack_list(&far_ends);
         }
         let more = match flags.world {

@@ -1,4 +1,4 @@
-//! The address of a far end: a server that is no part of the run, `SCHEME://HOST[:PORT][/PATH]` (RFC 3986).
+//! The address of a far end: a server outside the run, `SCHEME://HOST[:PORT][/PATH]` (RFC 3986).
 
 use crate::error::{Error, Result};
 use alloc::format;

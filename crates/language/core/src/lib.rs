@@ -18,7 +18,7 @@
 //! | [`plan`] | what will be done, as plain data |
 //! | [`run_schedule`] | which run of a plan comes next, with which seed |
 //! | [`network`] | a declared network, as plain data |
-//! | [`far_end`] | the address of a server that is no part of the run |
+//! | [`far_end`] | the address of a server outside the run |
 //! | [`error`] | the one error that reaches a user |
 //! | [`routes`] | the way packets take through it |
 //! | [`catalogue`] | what a stack is and what a world can do |

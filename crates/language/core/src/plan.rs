@@ -50,15 +50,6 @@ impl Plan {
             .map(most)
             .try_fold(Duration::ZERO, |sum, time| Some(sum + time?))
     }
-
-    /// The address of a part's responder, where that is a server which is no part of the run.
-    #[must_use]
-    pub fn far_end(&self, part: &MeasurementPart) -> Option<&str> {
-        match &self.hosts.get(part.to.as_ref()?)?.via {
-            Via::FarEnd(address) => Some(address),
-            Via::Local | Via::Ssh(_) | Via::Tcp(_) | Via::Exec(_) => None,
-        }
-    }
 }
 
 /// How a host is reached and where on it the programs run.
@@ -100,7 +91,7 @@ pub enum Via {
     Tcp(String),
     /// A command of the shell whose standard streams are an agent's.
     Exec(String),
-    /// Not at all: it is a server that is no part of the run, at this address (`http://b.example:8080/`).
+    /// Not at all: it is a server outside the run, at this address (`http://b.example:8080/`).
     FarEnd(String),
 }
 

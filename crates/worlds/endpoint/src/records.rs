@@ -68,7 +68,7 @@ pub fn make_records(
                 record.responder.received_bytes = record.initiator.sent_bytes;
                 record.responder.received_units = record.initiator.sent_units;
             }
-            let reason = format!("{server} is no part of the run; CPU is the client's alone");
+            let reason = format!("{server} is outside the run; CPU is the client's alone");
             record.absent.insert("responder".into(), reason);
         }
     }

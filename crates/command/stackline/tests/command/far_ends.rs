@@ -1,4 +1,4 @@
-//! Servers that are no part of the run: what is measured of them, and whose fault each error is.
+//! Servers outside the run: what is measured of them, and whose fault each error is.
 
 use crate::support::{Finished, Place, number};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -72,7 +72,7 @@ fn answers_of_any_form_are_received_whole() {
             body
         );
         let absent = row["absent"]["responder"].as_str().unwrap();
-        assert!(absent.contains("is no part of the run"), "{absent}");
+        assert!(absent.contains("is outside the run"), "{absent}");
     }
 }
 
@@ -117,7 +117,8 @@ fn bodies_go_both_ways() {
                 .take(length)
                 .read_to_end(&mut Vec::new())
                 .unwrap();
-            while chunked {
+            let mut left = chunked;
+            while left {
                 line.clear();
                 reader.read_line(&mut line).unwrap();
                 let length = u64::from_str_radix(line.trim(), 16).unwrap();
@@ -126,9 +127,7 @@ fn bodies_go_both_ways() {
                     .take(length + 2)
                     .read_to_end(&mut Vec::new())
                     .unwrap();
-                if length == 0 {
-                    break;
-                }
+                left = length > 0;
             }
             writer
                 .write_all(b"HTTP/1.1 201 Created\r\nContent-Length: 1000\r\n\r\n")

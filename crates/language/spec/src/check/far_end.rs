@@ -1,4 +1,4 @@
-//! Checks parts whose responder is a far end: a server that is no part of the run, `to "http://b.example/"`. Its address says
+//! Checks parts whose responder is a far end: a server outside the run, `to "http://b.example/"`. Its address says
 //! which protocol is spoken, and so which stack.
 
 use super::checker::Checker;
@@ -56,7 +56,7 @@ impl Checker<'_> {
             }
         };
         if let Some((_, clause)) = find_effective_clause(specification, part, clause_network) {
-            let message = "a server that is no part of the run is not on a modelled network";
+            let message = "a server outside the run is not on a modelled network";
             let diagnostic = Diagnostic::error(clause.span, message, "a modelled network");
             return Some(
                 diagnostic.hint("omit it; `stackline trace --on` runs your own programs on one"),
@@ -64,7 +64,7 @@ impl Checker<'_> {
         }
         let world = self.world(specification);
         if world != World::Live {
-            let message = format!("a server that is no part of the run cannot be {world}");
+            let message = format!("a server outside the run cannot be {world}");
             let diagnostic = Diagnostic::error(to.span, message, "this server");
             return Some(
                 diagnostic.hint("omit `in` (or `--in`): such measurements run in the live world"),

@@ -482,31 +482,6 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks that the initiator does not wait for data that the stack never sends.
-    fn answered(&mut self, item: &PartItem, procedure: &Procedure, table: &StackTable) {
-        if !table.one_way {
-            return;
-        }
-        let calls = procedure.calls(PairSide::Initiator);
-        let waits = |call: &&OperationCall| {
-            matches!(
-                call,
-                OperationCall::StartBulkGet
-                    | OperationCall::AwaitDataIndication(_)
-                    | OperationCall::RpcCall(..)
-            )
-        };
-        if let Some(call) = calls.into_iter().find(waits) {
-            let message = format!("over `{}`, the responder never sends", table.name);
-            let what = format!("{} waits for the responder", call.name());
-            let diagnostic = Diagnostic::error(item.application.span, message, what);
-            self.report.push(
-                diagnostic
-                    .hint("send from the initiator, as `bulk_put` does, or choose another stack"),
-            );
-        }
-    }
-
     /// Checks that both ends are on hosts that the stack permits.
     fn placed(&mut self, item: &PartItem, table: &StackTable) {
         let same =

@@ -1,9 +1,10 @@
 //! Checks stacks and their options against the tables of the stacks that exist.
 
+use super::checker::Checker;
 use super::evaluate::Bindings;
 use crate::diagnostic::{Diagnostic, DiagnosticReport};
 use crate::spelling::fold;
-use crate::tree::{Base, OptionItem, OptionText, SpecUnit, SpecValue, StackItem};
+use crate::tree::{Base, OptionItem, OptionText, PartItem, SpecUnit, SpecValue, StackItem};
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -13,6 +14,34 @@ use stackline_core::catalogue::{
     describe_missing_option, suggest_completion,
 };
 use stackline_core::plan::Stack;
+use stackline_core::procedure::{OperationCall, PairSide, Procedure};
+
+impl Checker<'_> {
+    /// Checks that the initiator does not wait for data that the stack never sends.
+    pub(crate) fn answered(&mut self, item: &PartItem, procedure: &Procedure, table: &StackTable) {
+        if !table.one_way {
+            return;
+        }
+        let calls = procedure.calls(PairSide::Initiator);
+        let waits = |call: &&OperationCall| {
+            matches!(
+                call,
+                OperationCall::StartBulkGet
+                    | OperationCall::AwaitDataIndication(_)
+                    | OperationCall::RpcCall(..)
+            )
+        };
+        if let Some(call) = calls.into_iter().find(waits) {
+            let message = format!("over `{}`, the responder never sends", table.name);
+            let what = format!("{} waits for the responder", call.name());
+            let diagnostic = Diagnostic::error(item.application.span, message, what);
+            self.report.push(
+                diagnostic
+                    .hint("send from the initiator, as `bulk_put` does, or choose another stack"),
+            );
+        }
+    }
+}
 
 /// The table of a stack that is written, or a diagnostic if there is none.
 pub(crate) fn table<'t>(

@@ -1,4 +1,4 @@
-//! Far ends: servers that are no part of the run, such as any web server. Stackline is their client, over one TCP connection for each pair.
+//! Far ends: servers outside the run, such as any web server. Stackline is their client, over one TCP connection for each pair.
 //!
 //! A protocol is a file here: its table, and a [`FarEndProtocol`], which says what the operations of the language are on the wire. What is
 //! common is in this file and in `byte_stream`.

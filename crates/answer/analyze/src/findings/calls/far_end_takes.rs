@@ -1,4 +1,4 @@
-//! Far end takes: calls to a server that is no part of the run take their time there and on the way, where nothing of it is seen.
+//! Far end takes: calls to a server outside the run take their time there and on the way, where nothing of it is seen.
 
 use crate::findings::finding::{Finding, LEAST, percent};
 use crate::findings::kind::{Find, FindingKind};
@@ -10,7 +10,7 @@ use stackline_core::units;
 
 pub(crate) const KIND: FindingKind = FindingKind {
     name: "far_end_takes",
-    meaning: "calls wait for a server that is no part of the run, and for the way to it",
+    meaning: "calls wait for a server outside the run, and for the way to it",
     find: &[Find::Part(find)],
 };
 
