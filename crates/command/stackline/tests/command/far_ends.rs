@@ -1,8 +1,11 @@
 //! Servers outside the run: what is measured of them, and whose fault each error is.
 
 use crate::support::{Finished, Place, number};
+use rustls::pki_types::PrivateKeyDer;
+use rustls::{ServerConfig, ServerConnection};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::thread;
 
 /// A server of the test that treats every connection alike.
@@ -366,4 +369,95 @@ fn what_cannot_be_is_refused_before_anything_runs() {
     }
     run("1 to \"tcpconnect://127.0.0.1\" connect_disconnect 0*9").fails(2, &["has no port"]);
     run("1 to \"http://127.0.0.1:1/\" rr 0*9").fails(3, &["cannot connect to 127.0.0.1:1"]);
+}
+
+/// A web server with a certificate for that name, and the certificate as PEM.
+fn tls_web(name: &str, answer: &'static [u8]) -> (SocketAddr, String) {
+    let made = rcgen::generate_simple_self_signed(vec![name.into()]).unwrap();
+    let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    let config: &'static Arc<ServerConfig> = Box::leak(Box::new(Arc::new(config)));
+    let address = server(move |mut socket| {
+        let mut tls = ServerConnection::new(Arc::clone(config)).unwrap();
+        let mut stream = rustls::Stream::new(&mut tls, &mut socket);
+        let (mut head, mut byte) = (Vec::new(), [0]);
+        while stream.read(&mut byte).is_ok_and(|read| read > 0) {
+            head.push(byte[0]);
+            if head.ends_with(b"\r\n\r\n") {
+                head.clear();
+                let _ = stream.write_all(answer);
+            }
+        }
+    });
+    (address, made.cert.pem())
+}
+
+#[test]
+fn a_web_server_over_tls_is_believed_by_its_certificate() {
+    const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+    let (address, certificate) = tls_web("localhost", ANSWER);
+    let port = address.port();
+    let place = Place::new();
+    let authority = place.write("authority.pem", certificate);
+    let text = format!("2 to \"https://localhost:{port}/\" rr 0*20");
+    let mut believing = place.command(&["run", "--json", "-e", &text]);
+    let output = place.finish(believing.env("SSL_CERT_FILE", &authority));
+    output.succeeds();
+    let row = &output.json()["measurements"][0];
+    assert_eq!(number(row, "/response_s/n"), 40.0);
+    let settings = &row["initiator"]["settings"];
+    assert_eq!(
+        [&settings["tls"], &settings["handshake"], &settings["body"]],
+        ["TLSv1_3", "full", "5 B"]
+    );
+    // Another name, and an authority that this host does not trust.
+    let text = format!("1 to \"https://127.0.0.1:{port}/\" rr 0*20");
+    let mut other = place.command(&["run", "-e", &text]);
+    place
+        .finish(other.env("SSL_CERT_FILE", &authority))
+        .fails(
+            1,
+            &[
+                "the certificate of the server at 127.0.0.1:",
+                "is not accepted",
+            ],
+        )
+        .hints("over https(insecure)");
+    measured(&format!(
+        "1 to \"https://127.0.0.1:{port}/\" rr 0*20 over https(insecure)"
+    ));
+    // Each connection shakes hands; later ones resume the session.
+    let row = measured(&format!(
+        "1 to \"https://127.0.0.1:{port}/\" connect_disconnect 0*20 over https(insecure)"
+    ));
+    assert_eq!(number(&row, "/connect_s/n"), 20.0);
+}
+
+#[test]
+fn tls_and_its_absence_are_told_apart() {
+    let plain = web(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+    let deaf = server(|mut stream| {
+        let _ = stream.read(&mut [0; 5]);
+        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+    });
+    run(&format!(
+        "1 to \"https://{deaf}/\" rr 0*20 over https(insecure)"
+    ))
+    .fails(1, &["does not speak TLS"])
+    .hints("`http://` is without TLS");
+    let (tls, _) = tls_web("localhost", b"");
+    run(&format!("1 to \"http://{tls}/\" rr 0*20")).fails(1, &[]);
+    run(&format!("1 to \"http://{plain}/\" rr 0*20")).fails(1, &["answered with status 400"]);
+    let gone = server(drop);
+    run(&format!(
+        "1 to \"https://{gone}/\" rr 0*20 over https(insecure)"
+    ))
+    .fails(1, &["the server at"]);
 }

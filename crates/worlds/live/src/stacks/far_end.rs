@@ -7,6 +7,8 @@ mod byte_stream;
 mod http;
 mod redis;
 mod small_services;
+mod socket;
+mod tls;
 
 use crate::buffers::LiveThreadBuffers;
 use crate::error::{self, Error, Result};
@@ -23,8 +25,9 @@ use stackline_endpoint::BulkDirection;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
+use tls::FarEndTlsClient;
 
-pub(super) use http::HTTP;
+pub(super) use http::{HTTP, HTTPS};
 pub(super) use redis::REDIS;
 pub(super) use small_services::{CHARGEN, DISCARD, ECHO, TCPCONNECT};
 
@@ -116,6 +119,8 @@ fn unmapped() -> Error {
 pub(super) struct FarEndStack {
     table: &'static StackTable,
     port: Option<u16>,
+    /// The name of the protocol within TLS (ALPN, RFC 7301), if it is spoken over TLS.
+    tls: Option<&'static str>,
     client: fn(&FarEndAddress) -> Result<Box<dyn FarEndProtocol>>,
 }
 
@@ -142,11 +147,17 @@ impl LiveStack for FarEndStack {
             );
             return Err(Error::input(message).hint("write `:PORT` after the host"));
         };
-        let servers = byte_stream::resolve(&address.socket(port))?;
+        let servers = socket::resolve(&address.socket(port))?;
         let client = self.client;
         // What is wrong with the address is reported before anything is measured.
         client(&address)?;
+        let insecure = parameters.stack.flag("insecure");
+        let tls = self
+            .tls
+            .map(|protocol| FarEndTlsClient::new(&address.host, insecure, protocol))
+            .transpose()?;
         Ok(Box::new(FarEndConnector {
+            tls,
             address,
             servers,
             client,
@@ -159,14 +170,19 @@ struct FarEndConnector {
     address: FarEndAddress,
     /// Where the server may be reached: the first that answers is kept.
     servers: Vec<SocketAddr>,
+    tls: Option<FarEndTlsClient>,
     client: fn(&FarEndAddress) -> Result<Box<dyn FarEndProtocol>>,
     parameters: LiveConnectParameters,
 }
 
 impl Connector for FarEndConnector {
     fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
-        let stream =
-            FarEndStream::connect(&self.parameters.stack, &mut self.servers, &buffers.flags)?;
+        let stream = FarEndStream::connect(
+            &self.parameters.stack,
+            &mut self.servers,
+            self.tls.clone(),
+            &buffers.flags,
+        )?;
         Ok(Box::new(FarEndConnection {
             stream,
             protocol: (self.client)(&self.address)?,

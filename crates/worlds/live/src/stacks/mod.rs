@@ -35,6 +35,7 @@ const ALL: &[&dyn LiveStack] = &[
     &blast::BLAST,
     &ikp::LiveIkpStack,
     &far_end::HTTP,
+    &far_end::HTTPS,
     &far_end::REDIS,
     &far_end::ECHO,
     &far_end::DISCARD,

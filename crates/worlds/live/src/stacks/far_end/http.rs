@@ -1,15 +1,14 @@
-//! `http`: a client of HTTP/1.1 (RFC 9112). Heads are parsed by `httparse`.
+//! `http` and `https`: a client of HTTP/1.1 (RFC 9112). Heads are parsed by `httparse`.
 
 use super::byte_stream::FarEndStream;
-use super::{FarEndProtocol, FarEndStack, TABLE};
+use super::{FarEndProtocol, FarEndStack, OPTIONS, TABLE};
 use crate::error::{Error, Result};
-use stackline_core::catalogue::{ServiceMapping, StackTable};
+use stackline_core::catalogue::{OptionTable, ServiceMapping, StackTable};
 use stackline_core::far_end::FarEndAddress;
 use stackline_endpoint::BulkDirection;
 use std::collections::BTreeMap;
 
-pub(crate) static HTTP: FarEndStack = FarEndStack {
-    table: &StackTable {
+const HTTP_TABLE: StackTable = StackTable {
         name: "http",
         // Without data a request is complete.
         least_unit: 0,
@@ -28,10 +27,38 @@ StopBulkPut -> send of the last chunk, recv until the answer is complete
 DisconnectRequest -> close",
         ),
         ..TABLE
-    },
+};
+
+pub(crate) static HTTP: FarEndStack = FarEndStack {
+    table: &HTTP_TABLE,
     port: Some(80),
+    tls: None,
     client: |address| Ok(Box::new(HttpClient::new(address))),
 };
+
+pub(crate) static HTTPS: FarEndStack = FarEndStack {
+    table: &StackTable {
+        name: "https",
+        summary: "client of any web server, by HTTP/1.1 over TLS 1.2 or 1.3, whose handshake is part of connecting",
+        options: &HTTPS_OPTIONS,
+        ..HTTP_TABLE
+    },
+    port: Some(443),
+    tls: Some("http/1.1"),
+    client: |address| Ok(Box::new(HttpClient::new(address))),
+};
+
+/// Those of every far end, and `insecure`.
+const HTTPS_OPTIONS: [OptionTable; 5] = [
+    OPTIONS[0],
+    OPTIONS[1],
+    OPTIONS[2],
+    OPTIONS[3],
+    OptionTable::flag(
+        "insecure",
+        "believes any certificate, such as one of your own that this host does not trust",
+    ),
+];
 
 /// The longest head of an answer, and the longest line that says how long a chunk is, in bytes.
 const LONGEST_HEAD: usize = 64 << 10;
@@ -74,9 +101,14 @@ impl HttpClient {
             path => format!("/{path}"),
         };
         // The port is part of the field unless it is the scheme's own (RFC 9110, 7.2).
+        let own = if address.scheme == "https" { 443 } else { 80 };
         let host = match address.port {
-            None | Some(80) => address.socket(80).trim_end_matches(":80").to_string(),
-            Some(port) => address.socket(port),
+            Some(port) if port != own => address.socket(port),
+            _ => {
+                let with_port = address.socket(own);
+                let (host, _) = with_port.rsplit_once(':').unwrap_or_default();
+                host.to_string()
+            }
         };
         let head = |method: &str| {
             let agent = concat!("stackline/", env!("CARGO_PKG_VERSION"));
@@ -474,5 +506,7 @@ mod tests {
         assert!(get("http://a:8080").starts_with("GET / HTTP/1.1\r\nHost: a:8080\r\n"));
         assert!(get("http://a:80/b?c").starts_with("GET /b?c HTTP/1.1\r\nHost: a\r\n"));
         assert!(get("http://[::1]?c").starts_with("GET /?c HTTP/1.1\r\nHost: [::1]\r\n"));
+        assert!(get("https://a:80/").starts_with("GET / HTTP/1.1\r\nHost: a:80\r\n"));
+        assert!(get("https://a:443/").starts_with("GET / HTTP/1.1\r\nHost: a\r\n"));
     }
 }

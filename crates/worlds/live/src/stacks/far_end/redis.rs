@@ -23,6 +23,7 @@ DisconnectRequest -> close",
         ..TABLE
     },
     port: Some(6379),
+    tls: None,
     client: |address| Ok(Box::new(Redis::new(address)?)),
 };
 

@@ -20,6 +20,7 @@ DisconnectRequest -> close",
         ..TABLE
     },
     port: Some(7),
+    tls: None,
     client: |_| Ok(Box::new(Echo)),
 };
 
@@ -38,6 +39,7 @@ DisconnectRequest -> close",
         ..TABLE
     },
     port: Some(9),
+    tls: None,
     client: |_| Ok(Box::new(Discard)),
 };
 
@@ -56,6 +58,7 @@ DisconnectRequest -> close",
         ..TABLE
     },
     port: Some(19),
+    tls: None,
     client: |_| Ok(Box::new(Chargen)),
 };
 
@@ -67,6 +70,7 @@ pub(crate) static TCPCONNECT: FarEndStack = FarEndStack {
         ..TABLE
     },
     port: None,
+    tls: None,
     client: |_| Ok(Box::new(Silence)),
 };
 

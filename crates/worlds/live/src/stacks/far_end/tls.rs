@@ -1,0 +1,292 @@
+//! TLS 1.2 and 1.3 to a far end, by rustls: the handshake as part of connecting, and the certificate checked against those that this host
+//! trusts.
+
+use super::socket::FarEndSocket;
+use crate::error::{Error, Result};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{
+    ClientConfig, ClientConnection, DigitallySignedStruct, HandshakeKind, RootCertStore,
+    SignatureScheme,
+};
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::sync::{Arc, OnceLock};
+
+/// What the connections of one pair have in common: sessions are resumed among them, as browsers do.
+#[derive(Clone)]
+pub(super) struct FarEndTlsClient {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+}
+
+impl FarEndTlsClient {
+    /// A client of the server with that name; `insecure` believes any certificate. `protocol` is what ALPN asks for (RFC 7301).
+    pub(super) fn new(host: &str, insecure: bool, protocol: &str) -> Result<Self> {
+        let name = ServerName::try_from(host.to_string()).map_err(|_| {
+            Error::input(format!(
+                "`{host}` is not a name that a certificate can have"
+            ))
+        })?;
+        let provider = Arc::new(ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(|e| Error::environment(format!("TLS is not available: {e}")))?;
+        let mut config = if insecure {
+            builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
+                .with_no_client_auth()
+        } else {
+            builder
+                .with_root_certificates(trusted()?)
+                .with_no_client_auth()
+        };
+        config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+        Ok(Self {
+            config: Arc::new(config),
+            name,
+        })
+    }
+
+    /// Shakes hands over a new connection.
+    pub(super) fn shake_hands(&self, socket: &mut FarEndSocket) -> Result<FarEndTls> {
+        let connection = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
+        let mut tls = FarEndTls {
+            connection: connection.map_err(|e| Error::measurement(format!("TLS failed: {e}")))?,
+        };
+        while tls.connection.is_handshaking() {
+            tls.flush(socket)?;
+            if tls.connection.is_handshaking() && !tls.read(socket)? {
+                let message = format!(
+                    "the server at {} closed the connection within the TLS handshake",
+                    socket.server()
+                );
+                return Err(Error::measurement(message));
+            }
+        }
+        tls.flush(socket)?;
+        Ok(tls)
+    }
+}
+
+/// The certificates that this host trusts, read once.
+fn trusted() -> Result<Arc<RootCertStore>> {
+    static ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
+    let roots = ROOTS.get_or_init(|| {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        Arc::new(roots)
+    });
+    if roots.is_empty() {
+        return Err(Error::environment("this host has no certificates that it trusts").hint(
+            "install ca-certificates, name a file with SSL_CERT_FILE, or believe any certificate with the option `insecure`",
+        ));
+    }
+    Ok(Arc::clone(roots))
+}
+
+/// An open TLS session.
+pub(super) struct FarEndTls {
+    connection: ClientConnection,
+}
+
+impl FarEndTls {
+    /// Sends all parts.
+    pub(super) fn send(&mut self, socket: &mut FarEndSocket, parts: &[&[u8]]) -> Result<()> {
+        for part in parts {
+            let mut rest = *part;
+            while !rest.is_empty() {
+                let taken = self.connection.writer().write(rest);
+                rest =
+                    &rest[taken.map_err(|e| Error::measurement(format!("TLS failed: {e}")))?..];
+                // Its buffer is bounded.
+                if !rest.is_empty() {
+                    self.flush(socket)?;
+                }
+            }
+        }
+        self.flush(socket)
+    }
+
+    /// Receives into `room`; 0 when the server has ended its stream.
+    pub(super) fn receive(&mut self, socket: &mut FarEndSocket, room: &mut [u8]) -> Result<usize> {
+        loop {
+            match self.connection.reader().read(room) {
+                Ok(got) => return Ok(got),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                // The end of the connection without a closing alert: whoever reads knows whether it was complete.
+                Err(_) => return Ok(0),
+            }
+            if !self.read(socket)? {
+                return Ok(0);
+            }
+            self.flush(socket)?;
+        }
+    }
+
+    /// Receives and handles more of what the server says; false when it has closed the connection.
+    fn read(&mut self, socket: &mut FarEndSocket) -> Result<bool> {
+        let server = socket.server();
+        let mut through = TlsSocket {
+            socket,
+            failed: None,
+        };
+        let got = self.connection.read_tls(&mut through);
+        let got = got.map_err(|e| {
+            through
+                .failed
+                .unwrap_or_else(|| Error::measurement(format!("TLS failed: {e}")))
+        })?;
+        if let Err(error) = self.connection.process_new_packets() {
+            // The alert that says why we leave.
+            let _ = self.flush(socket);
+            return Err(refused(&server.to_string(), &error));
+        }
+        Ok(got > 0)
+    }
+
+    /// Sends what waits to be sent.
+    fn flush(&mut self, socket: &mut FarEndSocket) -> Result<()> {
+        while self.connection.wants_write() {
+            let mut through = TlsSocket {
+                socket,
+                failed: None,
+            };
+            let sent = self.connection.write_tls(&mut through);
+            sent.map_err(|e| {
+                through
+                    .failed
+                    .unwrap_or_else(|| Error::measurement(format!("TLS failed: {e}")))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The version, the cipher and whether a session was resumed.
+    pub(super) fn settings(&self) -> BTreeMap<String, String> {
+        let version = self
+            .connection
+            .protocol_version()
+            .and_then(|version| version.as_str());
+        let cipher = self
+            .connection
+            .negotiated_cipher_suite()
+            .and_then(|suite| suite.suite().as_str());
+        let handshake = self.connection.handshake_kind().map(|kind| match kind {
+            HandshakeKind::Resumed => "resumed",
+            HandshakeKind::Full | HandshakeKind::FullWithHelloRetryRequest => "full",
+        });
+        [
+            ("tls", version),
+            ("cipher", cipher),
+            ("handshake", handshake),
+        ]
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_string(), value?.to_string())))
+        .collect()
+    }
+}
+
+/// The error of a session that failed, with whose fault it is.
+fn refused(server: &str, error: &rustls::Error) -> Error {
+    match error {
+        rustls::Error::InvalidCertificate(why) => Error::measurement(format!(
+            "the certificate of the server at {server} is not accepted: {why}"
+        ))
+        .hint(
+            "for a server of your own: SSL_CERT_FILE=ITS-AUTHORITY.pem, or `over https(insecure)`",
+        ),
+        rustls::Error::InvalidMessage(_) => {
+            Error::measurement(format!("the server at {server} does not speak TLS"))
+                .hint("is this its port for https? `http://` is without TLS")
+        }
+        rustls::Error::AlertReceived(alert) => Error::measurement(format!(
+            "the server at {server} refused the TLS handshake: {alert:?}"
+        )),
+        error => Error::measurement(format!("TLS with the server at {server} failed: {error}")),
+    }
+}
+
+/// A socket as rustls reads and writes it; an error of ours is kept beside the one that it sees.
+struct TlsSocket<'s> {
+    socket: &'s mut FarEndSocket,
+    failed: Option<Error>,
+}
+
+impl TlsSocket<'_> {
+    fn keep<T>(&mut self, result: Result<T>) -> io::Result<T> {
+        result.map_err(|error| {
+            self.failed = Some(error);
+            io::Error::other("the socket failed")
+        })
+    }
+}
+
+impl Read for TlsSocket<'_> {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let got = self.socket.receive(room);
+        self.keep(got)
+    }
+}
+
+impl Write for TlsSocket<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let sent = self.socket.send(bytes).map(|()| bytes.len());
+        self.keep(sent)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Believes any certificate whose key signed the handshake.
+#[derive(Debug)]
+struct AnyCertificate(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(
+            message,
+            certificate,
+            signed,
+            &self.0.signature_verification_algorithms,
+        )
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(
+            message,
+            certificate,
+            signed,
+            &self.0.signature_verification_algorithms,
+        )
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
