@@ -206,7 +206,10 @@ pub fn diagnose_each(inputs: &[AnalysisInput<'_>]) -> Vec<Finding> {
                 .filter(|finding| !whole || !finding.is_healthy()),
         );
     }
-    count_time_once(&mut findings);
+    let measurements = inputs
+        .first()
+        .map_or(0, |input| input.plan.measurements.len());
+    count_time_once(&mut findings, measurements);
     findings
 }
 

@@ -7,7 +7,7 @@ use stackline_analyze::findings::FindingKind;
 const LANGUAGE: &str = include_str!("../../../../docs/LANGUAGE.md");
 
 /// The chapters of the language manual: the topic for `help`, and the heading.
-const CHAPTERS: [(&str, &str); 17] = [
+const CHAPTERS: [(&str, &str); 18] = [
     ("language", "The stackline language"),
     ("specification", "1. A specification"),
     ("sizes", "Sizes and counts"),
@@ -18,6 +18,7 @@ const CHAPTERS: [(&str, &str); 17] = [
     ("timings", "Timings"),
     ("sweeps", "Sweeps"),
     ("hosts", "2. Hosts, networks, seed"),
+    ("servers", "Servers outside the run"),
     ("networks", "Networks"),
     ("tcp1995", "TCP of 1995"),
     ("procedures", "3. Procedures: application types of your own"),

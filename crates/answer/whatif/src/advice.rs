@@ -111,7 +111,7 @@ pub fn findings(loaded: &LoadedRun, budget: SimulationBudget) -> Vec<Finding> {
                 .all(|new| new.measurement != finding.measurement)
     });
     findings.extend(found);
-    count_time_once(&mut findings);
+    count_time_once(&mut findings, loaded.run.plan.measurements.len());
     findings
 }
 

@@ -310,7 +310,7 @@ pub(crate) enum ClauseKind {
 }
 
 /// A stack with its options: `tcp(nodelay, mss = 536)`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct StackItem {
     pub(crate) name: Word,
     pub(crate) options: Vec<OptionItem>,
@@ -318,14 +318,14 @@ pub(crate) struct StackItem {
 }
 
 /// An option of a stack; one without a value is switched on by its name.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct OptionItem {
     pub(crate) name: Word,
     pub(crate) value: Option<OptionText>,
 }
 
 /// The value of an option: a number or variable, or a word.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum OptionText {
     Value(SpecValue),
     Word(Word),

@@ -608,7 +608,8 @@ fn the_examples_of_the_manual_hold() {
         .collect();
     let texts: Vec<&&str> = blocks
         .iter()
-        .filter(|block| !block.contains("specification = "))
+        // Servers outside the run need the tables of the live world: the command's tests have that block.
+        .filter(|block| !block.contains("specification = ") && !block.contains("://"))
         .collect();
     assert_eq!(texts.len(), 9);
     for text in texts {

@@ -62,9 +62,11 @@ pub fn stream(bytes: &[u8], unit: usize) -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::{far_end, stream};
+    use crate::recording::ONE_RECORDS;
 
     #[test]
     fn a_client_takes_an_answer_and_reports_the_lack_of_the_next() {
+        let _alone = ONE_RECORDS.lock();
         for bytes in [
             &b"\0HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"[..],
             b"\x01$2\r\nhi\r\n",
@@ -80,6 +82,7 @@ mod tests {
             which in 0_usize..3,
             changes in proptest::collection::vec((0_usize..120, proptest::num::u8::ANY), 0..6),
         ) {
+            let _alone = ONE_RECORDS.lock();
             let mut bytes = [
                 &b"\0HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1 204 No\r\n\r\nHTTP/1.0 200 OK\r\n\r\nrest"[..],
                 b"\0HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nhel\r\n0\r\nT: x\r\n\r\nHTTP/1.1 302 F\r\n\r\n",
@@ -97,6 +100,7 @@ mod tests {
 
     #[test]
     fn a_stream_is_what_its_bytes_say() {
+        let _alone = ONE_RECORDS.lock();
         assert_eq!(stream(b"", 4).ok(), Some(0));
         assert_eq!(stream(b"call", 4).ok(), Some(1));
         assert_eq!(

@@ -280,6 +280,10 @@ pub(crate) fn emission_ns() -> io::Result<f64> {
     Ok(took.0 as f64 / f64::from(EVENTS))
 }
 
+/// Held by tests that record events of the process, and by those whose many calls would be recorded.
+#[cfg(test)]
+pub(crate) static ONE_RECORDS: Mutex<()> = Mutex::new(());
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -309,6 +313,7 @@ mod tests {
 
     #[test]
     fn a_process_that_records_already_says_so_and_what_it_recorded_is_taken() {
+        let _alone = ONE_RECORDS.lock();
         let recording = AgentRecording::start("khons", false).unwrap();
         let refused = AgentRecording::start("udjat", false).err().unwrap();
         assert!(

@@ -28,12 +28,11 @@ fn tier(finding: &Finding) -> u8 {
 }
 
 /// Sorts the findings and lets each share of a measurement's time count once: time that a finding of higher rank explains is taken from
-/// those below it. The unexplained share is cut to what is left, and that finding is removed if less than [`LEAST`] remains.
-pub fn count_time_once(findings: &mut Vec<Finding>) {
+/// those below it. What is found about the whole of a run that has one measurement counts as found about it. The unexplained share is cut to what is left, and that finding is removed if less than [`LEAST`] remains.
+pub fn count_time_once(findings: &mut Vec<Finding>, measurements_of_run: usize) {
     rank(findings);
     let measurements: BTreeSet<usize> = findings.iter().filter_map(|one| one.measurement).collect();
-    // What is found about the run as a whole is about its only measurement.
-    let is_only = measurements.len() == 1;
+    let is_only = measurements_of_run == 1;
     for measurement in measurements {
         let mut left: f64 = 1.0;
         let of_it = |one: &&mut Finding| {
@@ -146,7 +145,7 @@ mod tests {
             finding("application_limited", 0.5, 0.9),
             finding("serial_round_trips", 0.4, 0.9),
         ];
-        count_time_once(&mut found);
+        count_time_once(&mut found, 1);
         let wanted = [
             ("application_limited", 50),
             ("serial_round_trips", 40),
@@ -156,7 +155,7 @@ mod tests {
         assert!(found[2].sentence.starts_with("10 %"));
         assert_eq!(found[1].sentence, "40 % of the time");
         found.push(finding("link_loss", 0.95, 0.95));
-        count_time_once(&mut found);
+        count_time_once(&mut found, 1);
         let wanted = [
             ("link_loss", 95),
             ("application_limited", 5),
@@ -168,14 +167,14 @@ mod tests {
         assert!(said[1].ends_with("; the findings above explain that time too"));
         // Counted once more, they say the same.
         let again = found.clone();
-        count_time_once(&mut found);
+        count_time_once(&mut found, 1);
         assert_eq!(found, again);
         // What is found about the whole run takes its time from the only measurement.
         found.push(Finding {
             measurement: None,
             ..finding("cpu_limit", 0.99, 0.95)
         });
-        count_time_once(&mut found);
+        count_time_once(&mut found, 1);
         assert_eq!(order(&found)[..2], [("cpu_limit", 99), ("link_loss", 1)]);
     }
 }

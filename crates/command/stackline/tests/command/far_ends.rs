@@ -156,8 +156,78 @@ fn bodies_go_both_ways() {
 }
 
 #[test]
+fn a_server_may_close_between_answers_without_a_word() {
+    // Two answers for each connection.
+    let address = server(|stream| {
+        let mut writer = stream.try_clone().unwrap();
+        let mut reader = BufReader::new(stream);
+        for _ in 0..2 {
+            if !reads_head(&mut reader) {
+                return;
+            }
+            writer
+                .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+                .unwrap();
+        }
+        writer.shutdown(Shutdown::Both).unwrap();
+    });
+    let row = measured(&format!("1 to \"http://{address}/\" rr 0*9"));
+    assert_eq!(number(&row, "/response_s/n"), 9.0);
+    let flags = row["flags"].to_string();
+    assert!(
+        flags.contains("the server closes the connection"),
+        "{flags}"
+    );
+}
+
+#[test]
+fn an_early_refusal_is_read() {
+    // As nginx does: the answer comes before the body, and the connection ends.
+    let address = server(|stream| {
+        let mut writer = stream.try_clone().unwrap();
+        if reads_head(&mut BufReader::new(stream)) {
+            let answer =
+                b"HTTP/1.1 405 Not Allowed\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+            writer.write_all(answer).unwrap();
+            writer.shutdown(Shutdown::Both).unwrap();
+        }
+    });
+    run(&format!("1 to \"http://{address}/\" bulk_put 64 KiB*2000"))
+        .fails(1, &["answered with status 405 Not Allowed"])
+        .hints("`bulk_put` is PUT");
+}
+
+#[test]
+fn a_time_limit_ends_what_a_server_never_ends() {
+    let endless = server(|mut stream| {
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+        while stream.write_all(b"5\r\nhello\r\n").is_ok() {}
+    });
+    run(&format!("1 timelimit 0.2 to \"http://{endless}/\" rr 0"))
+        .fails(1, &["had not ended its answer 5 s after the time limit"]);
+    let silent = server(|stream| drop(BufReader::new(stream).read_to_end(&mut Vec::new())));
+    run(&format!("1 timelimit 0.2 to \"http://{silent}/\" rr 0"))
+        .fails(1, &["had not ended its answer 5 s after the time limit"]);
+}
+
+#[test]
 fn what_a_web_server_does_wrong_is_said_of_it() {
-    let wrong: [(&'static [u8], &str, &str); 9] = [
+    let wrong: [(&'static [u8], &str, &str); 12] = [
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhiHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+            "it sent more than its answer says",
+            "",
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nhi",
+            "`2, 3` as the length of its body",
+            "",
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\r\n",
+            "a chunk has no length",
+            "",
+        ),
         (
             b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
             "answered with status 404 Not Found",
@@ -210,6 +280,12 @@ fn what_a_web_server_does_wrong_is_said_of_it() {
         if !hint.is_empty() {
             output.hints(hint);
         }
+    }
+    for empty in [
+        &b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"[..],
+        b"HTTP/1.1 204 No Content\r\n\r\n",
+    ] {
+        run(&format!("1 to \"http://{}/\" bulk_get 9*9", web(empty))).fails(1, &["is empty"]);
     }
     let cut = server(|stream| {
         let mut writer = stream.try_clone().unwrap();
@@ -311,6 +387,15 @@ fn a_redis_answers_commands_or_says_why_not() {
     ] {
         run(&format!("1 to \"redis://{}\" rr 0*20", redis(reply))).fails(1, &[message]);
     }
+}
+
+#[test]
+fn the_examples_of_the_manual_hold() {
+    let manual = include_str!("../../../../../docs/LANGUAGE.md");
+    let (_, section) = manual.split_once("### Servers outside the run").unwrap();
+    let block = section.split("```").nth(1).unwrap();
+    assert_eq!(block.matches("://").count(), 4);
+    Place::new().stackline(&["check", "-e", block]).succeeds();
 }
 
 #[test]

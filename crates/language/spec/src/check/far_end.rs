@@ -78,6 +78,23 @@ impl Checker<'_> {
             let diagnostic = Diagnostic::error(to.span, message, "this protocol");
             return Some(diagnostic.did_you_mean(&address.scheme, known.iter().copied(), hint));
         };
+        if let Some(instead) = &self.instead {
+            let others = specification
+                .parts
+                .iter()
+                .any(|part| written(part).is_none());
+            let named = instead
+                .stacks
+                .iter()
+                .any(|item| item.name.text == table.name);
+            return (!named && !others).then(|| {
+                let message = format!("the address says the protocol: {}", table.name);
+                Diagnostic::error(to.span, message, "`--over` names another stack").hint(format!(
+                    "omit `--over`, or give options: `--over '{}(...)'`",
+                    table.name
+                ))
+            });
+        }
         let (items, clause) = find_effective_clause(specification, part, clause_stacks)?;
         let same = matches!(items, [only] if only.name.text == table.name);
         (!same).then(|| {
@@ -99,12 +116,16 @@ impl Checker<'_> {
     ) -> Option<Stack> {
         let address = FarEndAddress::parse(&written(part)?.text).ok()?;
         let tables = self.tables(specification);
-        let written = find_effective_clause(specification, part, clause_stacks);
-        let item: Option<&StackItem> = written.and_then(|(items, _)| items.first());
+        let instead = self.instead.as_ref();
+        let given = instead.map(|instead| instead.stacks.iter());
+        let given = given.and_then(|mut items| items.find(|item| item.name.text == address.scheme));
+        let clause = find_effective_clause(specification, part, clause_stacks);
+        let in_text = clause.and_then(|(items, _)| items.first());
+        let item: Option<StackItem> = given.or(in_text.filter(|_| instead.is_none())).cloned();
         let Some(item) = item else {
             return Some(table(&address, tables)?.stack(BTreeMap::new()));
         };
-        let resolved = stack::resolve(item, tables, bindings, self.report);
+        let resolved = stack::resolve(&item, tables, bindings, self.report);
         self.report.keep(resolved)
     }
 

@@ -24,7 +24,6 @@ use stackline_core::run_record::TransportRecord;
 use stackline_endpoint::BulkDirection;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::time::Duration;
 use tls::FarEndTlsClient;
 
 pub(super) use http::{HTTP, HTTPS};
@@ -72,9 +71,6 @@ const OPTIONS: &[OptionTable] = &[
         "SO_RCVBUF in bytes (the kernel doubles it)",
     ),
 ];
-
-/// What the option `timeout` is when it is not written.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The client of a protocol on one connection: how each operation of the language looks on the wire. An operation that a table's mapping
 /// does not name is never called.
@@ -260,7 +256,8 @@ impl LiveConnection for FarEndConnection {
         Ok(())
     }
 
-    fn disconnect(self: Box<Self>, _: &mut LiveThreadBuffers) -> Result<()> {
+    fn disconnect(mut self: Box<Self>, _: &mut LiveThreadBuffers) -> Result<()> {
+        self.stream.close();
         Ok(())
     }
 

@@ -184,7 +184,9 @@ const ROOM: f64 = 0.9;
 /// Whether samples of the kernel show a small send buffer that was asked for as the limit: the sender mostly had nothing left to send,
 /// although its windows had room. That its program was not away, but waited to hand over more, the caller knows.
 fn sends_all_it_has(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> bool {
-    if part.plan.stack.number("send_buffer").is_none() {
+    // Samples of a host are of all its connections.
+    let is_alone = context.measurement.plan.parts.len() == 1;
+    if part.plan.stack.number("send_buffer").is_none() || !is_alone {
         return false;
     }
     let Some((host, _)) = part.ends() else {

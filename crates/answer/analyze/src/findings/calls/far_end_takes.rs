@@ -14,6 +14,9 @@ pub(crate) const KIND: FindingKind = FindingKind {
     find: &[Find::Part(find)],
 };
 
+/// Calls that take more than this many times the time of their connections wait for each other.
+const BACKLOG: f64 = 1.05;
+
 fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     let server = part.plan.to.as_deref().filter(|to| is_address(to))?;
     let calls = part.calls();
@@ -21,24 +24,35 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
     if calls.n() == 0 || in_calls == 0.0 {
         return None;
     }
+    // Where calls have times of their own to begin, they may wait for those before them: then the time is that of the connections.
+    let waits = in_calls > BACKLOG * part.pairs_s();
+    let time = if waits { part.pairs_s() } else { in_calls };
     let here: f64 = part
         .records
         .iter()
         .map(|record| record.initiator.usage.cpu_s())
         .sum();
-    let own = (1.0 - here / in_calls).clamp(0.0, 1.0);
+    let own = (1.0 - here / time).clamp(0.0, 1.0);
     let share = own * part.weight;
     if share < LEAST {
         return None;
     }
     let each = |seconds: f64| units::format_time(seconds / to_f64(calls.n()));
-    let sentence = format!(
-        "{server} and the way to it take {} of the time of {} calls: {} of {} each; the rest is this side's processor",
-        percent(own),
-        calls.n(),
-        each(own * in_calls),
-        each(in_calls),
-    );
+    let (own_each, all_each) = (each(own * time), each(time));
+    let sentence = if waits {
+        format!(
+            "calls wait for those before them: {} calls were all that {server} and the way to it answered, {own_each} of {all_each} each; the rest is this side",
+            calls.n(),
+        )
+    } else {
+        format!(
+            "{server} and the way to it take {} of the time of {} calls: {own_each} of {all_each} each; the rest is this side's processor",
+            percent(own),
+            calls.n(),
+        )
+    };
+    // With more pairs than cores, calls wait for this side's processor too.
+    let sure = if part.plan.replicas == 1 { 0.9 } else { 0.7 };
     let trips = part
         .records
         .iter()
@@ -52,7 +66,7 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
         None => "the server's time and that of the way are not seen apart".to_owned(),
     };
     let finding = KIND
-        .finding(context, share, 0.9, sentence)
+        .finding(context, share, sure, sentence)
         .because(context.measurement.figure(seen));
     Some(finding.attempt("trace the server where it runs (`stackline trace --pid PID`): what it does in that time, and what the way takes"))
 }

@@ -1,6 +1,7 @@
 //! Calls: chains of them, and what Nagle's algorithm and delayed acknowledgements cost them.
 
 use super::*;
+use stackline_core::plan::World;
 use stackline_core::procedure::{CountArgument, SizeArgument};
 
 #[test]
@@ -275,4 +276,25 @@ fn a_segment_of_several_units_is_held_once() {
         "{}",
         found[0].sentence
     );
+}
+
+#[test]
+fn a_far_end_takes_what_this_side_s_processor_does_not() {
+    let given = |processor_s: f64| {
+        calls(&[(10, 100)]).with(|given| {
+            given.plan.networks.clear();
+            let measurement = &mut given.plan.measurements[0];
+            (measurement.across, measurement.world) = (None, World::Live);
+            given.part().to = Some("http://h/".into());
+            given.records[0].initiator.usage.user_s = processor_s;
+        })
+    };
+    let found = given(0.1);
+    assert_eq!(found.kinds(), ["far_end_takes"]);
+    let sentence = &found.found()[0].sentence;
+    assert!(
+        sentence.starts_with("http://h/ and the way to it take 90 % of the time of 100 calls: 9.00 ms of 10.0 ms each"),
+        "{sentence}"
+    );
+    assert_eq!(given(0.99).kinds(), NOTHING);
 }

@@ -153,6 +153,11 @@ impl Rate {
         }
     }
 
+    /// Notes the round trip that the connection's set-up took.
+    pub fn set_up(&mut self, trip: Duration) {
+        self.first_trip = trip.seconds().max(1e-6);
+    }
+
     /// The rate in bit/s.
     #[must_use]
     pub fn rate(&self) -> f64 {

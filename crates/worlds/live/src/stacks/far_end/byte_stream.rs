@@ -70,16 +70,17 @@ impl FarEndStream {
         self.shake_hands()
     }
 
-    /// Sends both, one behind the other, in one system call if the kernel takes them at once.
-    pub(super) fn send_two(&mut self, first: &[u8], second: &[u8]) -> Result<()> {
+    /// Sends both, one behind the other, in one system call if the kernel takes them at once. False if the server takes nothing more: it
+    /// may have said why.
+    pub(super) fn send_two(&mut self, first: &[u8], second: &[u8]) -> Result<bool> {
         match &mut self.tls {
             None => self.socket.send_two(first, second),
             Some(tls) => tls.send(&mut self.socket, &[first, second]),
         }
     }
 
-    /// Sends all of it.
-    pub(super) fn send(&mut self, bytes: &[u8]) -> Result<()> {
+    /// Sends all of it. False if the server takes nothing more.
+    pub(super) fn send(&mut self, bytes: &[u8]) -> Result<bool> {
         match &mut self.tls {
             None => self.socket.send(bytes),
             Some(tls) => tls.send(&mut self.socket, &[bytes]),
@@ -136,11 +137,21 @@ impl FarEndStream {
 
     /// The error when the server ends its stream within something.
     pub(super) fn cut_short(&self, what: &str) -> Error {
-        let message = format!(
-            "the server at {} closed the connection within {what}",
-            self.server()
-        );
+        let (server, left) = (self.server(), self.socket.left());
+        let message = format!("the server at {server} {left} the connection within {what}");
         Error::measurement(message)
+    }
+
+    /// Whether a stream of TLS ended without saying so, so that what came may not be all (RFC 9112, 9.8).
+    pub(super) fn is_truncated(&self) -> bool {
+        self.socket.left() == "reset" || self.tls.as_ref().is_some_and(FarEndTls::is_truncated)
+    }
+
+    /// Closes the connection; over TLS that is said before.
+    pub(super) fn close(&mut self) {
+        if let Some(tls) = &mut self.tls {
+            tls.close(&mut self.socket);
+        }
     }
 
     /// Says that nothing more is sent, and waits until the server ends its stream: it has received everything.

@@ -90,8 +90,11 @@ struct HttpClient {
     body: Option<BodyLength>,
     /// The server closes the connection after this answer.
     closes: bool,
-    /// Bytes of the last body that was received completely.
+    /// Bytes of the body so far, and of the last one that was received completely.
+    present: u64,
     last_body: u64,
+    /// Whether the present connection has carried a complete answer.
+    is_reused: bool,
 }
 
 impl HttpClient {
@@ -125,28 +128,54 @@ impl HttpClient {
             put: format!("{}Transfer-Encoding: chunked\r\n\r\n", head("PUT")).into_bytes(),
             body: None,
             closes: false,
+            present: 0,
             last_body: 0,
+            is_reused: false,
         }
     }
 
     /// Makes the connection ready for the next request.
     fn ready(&mut self, stream: &mut FarEndStream) -> Result<()> {
-        if std::mem::take(&mut self.closes) {
-            stream.reconnect()?;
+        if std::mem::take(&mut self.closes) || self.body.take().is_some() {
+            return self.reconnect(stream);
         }
-        Ok(())
+        if stream.unused().is_empty() {
+            Ok(())
+        } else {
+            Err(not_http(stream, "it sent more than its answer says"))
+        }
+    }
+
+    fn reconnect(&mut self, stream: &mut FarEndStream) -> Result<()> {
+        self.is_reused = false;
+        stream.reconnect()
+    }
+
+    /// Sends a GET and receives the head of its answer. A server may close a connection between answers at any time (RFC 9112, 9.3.1), so
+    /// on one that was used before it is sent once more over a new one.
+    fn get(&mut self, stream: &mut FarEndStream) -> Result<()> {
+        self.ready(stream)?;
+        let sent = stream.send(&self.get)?;
+        if self.is_reused
+            && stream.unused().is_empty()
+            && (!sent || !stream.receive_more(LONGEST_HEAD, "the head of an answer")?)
+        {
+            self.reconnect(stream)?;
+            stream.send(&self.get)?;
+        }
+        self.head(stream)
     }
 
     /// Receives the head of the answer; its body is then what is still to come.
     fn head(&mut self, stream: &mut FarEndStream) -> Result<()> {
         for _ in 0..MOST_INTERIM {
-            if let Some(head) = self.next_head(stream)? {
+            if let Some(head) = Self::next_head(stream)? {
                 self.closes = head.closes;
-                self.last_body = 0;
-                self.body = match head.length {
-                    BodyLength::Bytes(0) => None,
-                    length => Some(length),
-                };
+                self.present = 0;
+                self.body = Some(head.length);
+                if head.length == BodyLength::Bytes(0) {
+                    self.complete();
+                }
                 return Ok(());
             }
         }
@@ -157,8 +186,22 @@ impl HttpClient {
         Err(Error::measurement(message))
     }
 
+    /// Notes that the body has been received.
+    fn complete(&mut self) {
+        (self.body, self.is_reused) = (None, true);
+        self.last_body = self.present;
+    }
+
+    /// The error of a server that takes nothing more of a request: what it has answered, if it has.
+    fn early_answer(stream: &mut FarEndStream) -> Error {
+        match Self::next_head(stream) {
+            Err(error) => error,
+            Ok(_) => stream.cut_short("a request"),
+        }
+    }
+
     /// The next head; `None` for an interim answer.
-    fn next_head(&self, stream: &mut FarEndStream) -> Result<Option<AnswerHead>> {
+    fn next_head(stream: &mut FarEndStream) -> Result<Option<AnswerHead>> {
         loop {
             if !stream.unused().is_empty() {
                 match AnswerHead::parse(stream.unused()) {
@@ -166,8 +209,8 @@ impl HttpClient {
                     Ok(Some((head, bytes))) => {
                         stream.take(bytes);
                         return match head.status {
-                            101 | 200..=299 => Ok(Some(head)),
-                            100..=199 => Ok(None),
+                            200..=299 => Ok(Some(head)),
+                            100 | 102..=199 => Ok(None),
                             _ => Err(head.refused(stream)),
                         };
                     }
@@ -187,7 +230,7 @@ impl HttpClient {
             BodyLength::Chunk(0) => match chunk_length(stream)? {
                 0 => {
                     trailers(stream)?;
-                    self.body = None;
+                    self.complete();
                     return Ok(0);
                 }
                 left => left,
@@ -196,32 +239,31 @@ impl HttpClient {
             BodyLength::UntilClosed => u64::MAX,
         };
         if stream.unused().is_empty() && !stream.receive_more(LONGEST_HEAD, "a body")? {
-            if body == BodyLength::UntilClosed {
-                self.body = None;
+            if body == BodyLength::UntilClosed && !stream.is_truncated() {
+                self.complete();
                 return Ok(0);
             }
             return Err(stream.cut_short("an answer's body"));
         }
         let got = most.min(left).min(stream.unused().len() as u64);
         stream.take(got as usize);
-        self.last_body += got;
-        self.body = match body {
-            BodyLength::Bytes(left) if left == got => None,
-            BodyLength::Bytes(left) => Some(BodyLength::Bytes(left - got)),
+        self.present += got;
+        match body {
+            BodyLength::Bytes(left) if left == got => self.complete(),
+            BodyLength::Bytes(left) => self.body = Some(BodyLength::Bytes(left - got)),
             BodyLength::Chunk(_) => {
                 if left == got {
                     line_end(stream)?;
                 }
-                Some(BodyLength::Chunk(left - got))
+                self.body = Some(BodyLength::Chunk(left - got));
             }
-            BodyLength::UntilClosed => Some(body),
-        };
+            BodyLength::UntilClosed => {}
+        }
         Ok(got)
     }
 
-    /// Receives the answer to a request, whole.
-    fn answer(&mut self, stream: &mut FarEndStream) -> Result<()> {
-        self.head(stream)?;
+    /// Receives the body of an answer, whole.
+    fn rest(&mut self, stream: &mut FarEndStream) -> Result<()> {
         while self.body.is_some() {
             self.part(stream, u64::MAX)?;
         }
@@ -231,21 +273,26 @@ impl HttpClient {
 
 impl FarEndProtocol for HttpClient {
     fn call(&mut self, stream: &mut FarEndStream, request: &[u8]) -> Result<()> {
-        self.ready(stream)?;
         if request.is_empty() {
-            stream.send(&self.get)?;
+            self.get(stream)?;
         } else {
+            self.ready(stream)?;
             let head = format!("{}{}\r\n\r\n", self.post, request.len());
-            stream.send_two(head.as_bytes(), request)?;
+            if !stream.send_two(head.as_bytes(), request)? {
+                return Err(Self::early_answer(stream));
+            }
+            self.head(stream)?;
         }
-        self.answer(stream)
+        self.rest(stream)
     }
 
     fn start_bulk(&mut self, stream: &mut FarEndStream, direction: BulkDirection) -> Result<()> {
-        self.ready(stream)?;
         match direction {
             BulkDirection::Get => Ok(()),
-            BulkDirection::Put => stream.send(&self.put),
+            BulkDirection::Put => {
+                self.ready(stream)?;
+                stream.send(&self.put).map(drop)
+            }
         }
     }
 
@@ -254,27 +301,29 @@ impl FarEndProtocol for HttpClient {
             // An empty chunk would be the last one.
             return Ok(());
         }
-        stream.send_two(format!("{:x}\r\n", unit.len()).as_bytes(), unit)?;
-        stream.send(b"\r\n")
+        let head = format!("{:x}\r\n", unit.len());
+        if stream.send_two(head.as_bytes(), unit)? && stream.send(b"\r\n")? {
+            Ok(())
+        } else {
+            Err(Self::early_answer(stream))
+        }
     }
 
     fn receive(&mut self, stream: &mut FarEndStream, bytes: u64) -> Result<()> {
         let mut left = bytes;
         while left > 0 {
             if self.body.is_none() {
-                self.ready(stream)?;
-                stream.send(&self.get)?;
-                self.head(stream)?;
-                if self.body.is_none() {
-                    let message = format!(
-                        "the answer of the web server at {} is empty",
-                        stream.server()
-                    );
-                    return Err(Error::measurement(message)
-                        .hint("measure an address that has data, or calls (`request_response`)"));
-                }
+                self.get(stream)?;
             }
             left -= self.part(stream, left)?;
+            if self.body.is_none() && self.last_body == 0 {
+                let message = format!(
+                    "the answer of the web server at {} is empty",
+                    stream.server()
+                );
+                return Err(Error::measurement(message)
+                    .hint("measure an address that has data, or calls (`request_response`)"));
+            }
         }
         Ok(())
     }
@@ -283,8 +332,11 @@ impl FarEndProtocol for HttpClient {
         match direction {
             BulkDirection::Get => Ok(()),
             BulkDirection::Put => {
-                stream.send(b"0\r\n\r\n")?;
-                self.answer(stream)
+                if !stream.send(b"0\r\n\r\n")? {
+                    return Err(Self::early_answer(stream));
+                }
+                self.head(stream)?;
+                self.rest(stream)
             }
         }
     }
@@ -318,37 +370,46 @@ impl AnswerHead {
             Err(error) => return Err(error.to_string()),
         };
         let status = answer.code.unwrap_or(0);
-        let text = |name: &str| {
-            let field = answer
-                .headers
-                .iter()
-                .find(|field| field.name.eq_ignore_ascii_case(name));
-            field.map(|field| String::from_utf8_lossy(field.value).trim().to_string())
+        // All fields of a name are one list (RFC 9110, 5.3).
+        let list = |name: &str| -> Vec<String> {
+            let fields = answer.headers.iter();
+            let named = fields.filter(|field| field.name.eq_ignore_ascii_case(name));
+            named
+                .flat_map(|field| {
+                    let text = String::from_utf8_lossy(field.value).into_owned();
+                    let words = text.split(',').map(|word| word.trim().to_string());
+                    words.collect::<Vec<_>>()
+                })
+                .filter(|word| !word.is_empty())
+                .collect()
         };
-        let lists = |name: &str, word: &str| {
-            text(name).is_some_and(|list| {
-                list.split(',')
-                    .any(|one| one.trim().eq_ignore_ascii_case(word))
-            })
-        };
+        let lists =
+            |name: &str, word: &str| list(name).iter().any(|one| one.eq_ignore_ascii_case(word));
+        let lengths = list("content-length");
         let length = if matches!(status, 100..=199 | 204 | 304) {
             BodyLength::Bytes(0)
-        } else if lists("transfer-encoding", "chunked") {
-            BodyLength::Chunk(0)
-        } else if let Some(length) = text("content-length") {
-            BodyLength::Bytes(
-                length
-                    .parse()
-                    .map_err(|_| format!("`{length}` as the length of its body"))?,
-            )
+        } else if let Some(last) = list("transfer-encoding").last() {
+            if last.eq_ignore_ascii_case("chunked") {
+                BodyLength::Chunk(0)
+            } else {
+                BodyLength::UntilClosed
+            }
+        } else if let Some(length) = lengths.first() {
+            let is_number = length.bytes().all(|byte| byte.is_ascii_digit());
+            let one = lengths.iter().all(|other| other == length);
+            let bytes = length.parse().ok().filter(|_| is_number && one);
+            let wrong = || format!("`{}` as the length of its body", lengths.join(", "));
+            BodyLength::Bytes(bytes.ok_or_else(wrong)?)
         } else {
             BodyLength::UntilClosed
         };
         let keeps = answer.version == Some(1) || lists("connection", "keep-alive");
+        let mut fields = answer.headers.iter();
+        let location = fields.find(|field| field.name.eq_ignore_ascii_case("location"));
         let head = Self {
             status,
             reason: answer.reason.unwrap_or_default().to_string(),
-            location: text("location"),
+            location: location.map(|field| String::from_utf8_lossy(field.value).into_owned()),
             closes: !keeps || lists("connection", "close") || length == BodyLength::UntilClosed,
             length,
         };
@@ -393,6 +454,13 @@ fn not_http(stream: &FarEndStream, what: &str) -> Error {
 /// The length of the next chunk.
 fn chunk_length(stream: &mut FarEndStream) -> Result<u64> {
     loop {
+        if stream
+            .unused()
+            .first()
+            .is_some_and(|first| !first.is_ascii_hexdigit())
+        {
+            return Err(not_http(stream, "a chunk has no length"));
+        }
         match httparse::parse_chunk_size(stream.unused()) {
             Ok(httparse::Status::Complete((bytes, length))) => {
                 stream.take(bytes);
@@ -465,9 +533,19 @@ mod tests {
                 true,
             ),
             (
-                "1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\nContent-Length: 5",
+                "1.1 200 OK\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\nContent-Length: 5",
                 BodyLength::Chunk(0),
                 false,
+            ),
+            (
+                "1.1 200 OK\r\nTransfer-Encoding: chunked, gzip",
+                BodyLength::UntilClosed,
+                true,
+            ),
+            (
+                "1.1 200 OK\r\nContent-Length: 5, 5\r\nConnection: x\r\nConnection: close",
+                BodyLength::Bytes(5),
+                true,
             ),
             ("1.1 204 No Content", BodyLength::Bytes(0), false),
             ("1.1 200 OK", BodyLength::UntilClosed, true),
@@ -492,6 +570,8 @@ mod tests {
         for wrong in [
             "SSH-2.0-OpenSSH\r\n\r\n",
             "HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: +5\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
         ] {
             assert!(AnswerHead::parse(wrong.as_bytes()).is_err(), "{wrong}");
         }

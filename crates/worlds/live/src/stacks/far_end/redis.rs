@@ -104,8 +104,8 @@ impl Redis {
         };
         match kind {
             b'+' | b':' | b'_' | b'#' | b',' | b'(' => Ok(()),
-            b'-' => Err(refused(stream, &text)),
-            b'$' | b'=' | b'!' => {
+            b'-' | b'!' => Err(refused(stream, &text)),
+            b'$' | b'=' => {
                 let Ok(bytes) = u64::try_from(length()?) else {
                     return Ok(());
                 };
@@ -132,13 +132,19 @@ impl FarEndProtocol for Redis {
         self.head
             .extend_from_slice(format!("*{count}\r\n").as_bytes());
         self.head.extend_from_slice(&self.words);
-        if request.is_empty() {
-            stream.send(&self.head)?;
+        if !stream.unused().is_empty() {
+            return Err(too_much(stream, "more than the reply to a command"));
+        }
+        let sent = if request.is_empty() {
+            stream.send(&self.head)?
         } else {
             self.head
                 .extend_from_slice(format!("${}\r\n", request.len()).as_bytes());
-            stream.send_two(&self.head, request)?;
-            stream.send(b"\r\n")?;
+            stream.send_two(&self.head, request)? && stream.send(b"\r\n")?
+        };
+        // A server that has left may have said why.
+        if !sent && stream.unused().is_empty() && !stream.receive_more(LONGEST_LINE, "a reply")? {
+            return Err(stream.cut_short("a command"));
         }
         self.reply = 0;
         self.value(stream, DEEPEST, &mut MOST_VALUES.clone())

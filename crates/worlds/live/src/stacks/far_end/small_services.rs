@@ -10,6 +10,8 @@ use stackline_endpoint::BulkDirection;
 pub(crate) static ECHO: FarEndStack = FarEndStack {
     table: &StackTable {
         name: "echo",
+        // It is sent before anything is received: more would fill both directions.
+        largest_unit: 64 << 10,
         summary: "client of a TCP echo server (RFC 862)",
         mapping: ServiceMapping(
             "\
@@ -40,7 +42,7 @@ DisconnectRequest -> close",
     },
     port: Some(9),
     tls: None,
-    client: |_| Ok(Box::new(Discard)),
+    client: |_| Ok(Box::new(Discard::default())),
 };
 
 pub(crate) static CHARGEN: FarEndStack = FarEndStack {
@@ -78,19 +80,37 @@ struct Echo;
 
 impl FarEndProtocol for Echo {
     fn call(&mut self, stream: &mut FarEndStream, request: &[u8]) -> Result<()> {
-        stream.send(request)?;
+        if !stream.send(request)? {
+            return Err(stream.cut_short("a request"));
+        }
         stream.skip(request.len() as u64, "the echo")
     }
 }
 
-struct Discard;
+#[derive(Default)]
+struct Discard {
+    /// Whether the present connection carries no more.
+    has_ended: bool,
+}
 
 impl FarEndProtocol for Discard {
+    fn start_bulk(&mut self, stream: &mut FarEndStream, _: BulkDirection) -> Result<()> {
+        if std::mem::take(&mut self.has_ended) {
+            stream.reconnect()?;
+        }
+        Ok(())
+    }
+
     fn send(&mut self, stream: &mut FarEndStream, unit: &[u8]) -> Result<()> {
-        stream.send(unit)
+        if stream.send(unit)? {
+            Ok(())
+        } else {
+            Err(stream.cut_short("a put"))
+        }
     }
 
     fn stop_bulk(&mut self, stream: &mut FarEndStream, _: BulkDirection) -> Result<()> {
+        self.has_ended = true;
         stream.finish_sending()
     }
 }

@@ -1,20 +1,22 @@
 //! The TCP socket of a connection to a far end: connecting, calls with a limit on the server's silence, and what the kernel says of it.
 
 use crate::cancel::LiveCancelFlags;
-use crate::error::{self, Error, Result};
+use crate::error::{self, Blame, Error, Result};
 use crate::stacks::ip;
-use crate::stacks::tcp_record::{is_in_transit, read_tcp_record};
+use crate::stacks::tcp_record::read_tcp_record;
 use socket2::{Domain, Protocol, Socket, Type};
 use stackline_core::plan::Stack;
 use stackline_core::run_record::TransportRecord;
+use stackline_core::units;
 use stackline_events::scope;
 use stackline_os::stream_socket::{self as socket, RecvFlags, SendFlags};
+use stackline_os::tcp_info::TcpInfo;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Most addresses of a name that are tried.
 const MOST_ADDRESSES: usize = 16;
@@ -45,6 +47,10 @@ pub(super) struct FarEndSocket {
     received: u64,
     /// How many connections the server has closed that were replaced.
     replaced: u64,
+    /// Whether the server has reset the connection.
+    was_reset: bool,
+    /// When the time limit was first seen to have passed.
+    limit_seen: Option<Instant>,
 }
 
 impl FarEndSocket {
@@ -62,6 +68,7 @@ impl FarEndSocket {
                     scope::begin_byte_count();
                     return Ok(Self::new(socket, server, stack.clone(), Arc::clone(flags)));
                 }
+                Err(error) if error.blame == Blame::Interrupted => return Err(error),
                 Err(error) => failed = failed.or(Some(error)),
             }
         }
@@ -77,6 +84,8 @@ impl FarEndSocket {
             sent: 0,
             received: 0,
             replaced: 0,
+            was_reset: false,
+            limit_seen: None,
         }
     }
 
@@ -91,54 +100,83 @@ impl FarEndSocket {
     pub(super) fn reconnect(&mut self) -> Result<()> {
         self.socket = connected(&self.stack, self.server, &self.flags)?;
         scope::begin_byte_count();
-        (self.sent, self.received) = (0, 0);
+        (self.sent, self.received, self.was_reset) = (0, 0, false);
         self.replaced += 1;
         Ok(())
     }
 
-    /// Sends both, one behind the other, in one system call if the kernel takes them at once.
-    pub(super) fn send_two(&mut self, first: &[u8], second: &[u8]) -> Result<()> {
+    /// Sends both, one behind the other, in one system call if the kernel takes them at once. False if the server takes nothing more: it
+    /// may have said why.
+    pub(super) fn send_two(&mut self, first: &[u8], second: &[u8]) -> Result<bool> {
         let both = first.len() + second.len();
+        let mut waited = Duration::ZERO;
         let sent = loop {
+            self.check_limit()?;
             let fd = self.socket.as_fd();
             match scope::sending(both, || socket::send_two(fd, first, second)) {
                 Ok(sent) => break sent,
-                Err(error) => self.failed("send", &error)?,
+                Err(error) if is_broken(&error) => return Ok(false),
+                Err(error) => self.waits("send", &error, &mut waited)?,
             }
         };
         self.sent += sent as u64;
         let of_first = sent.min(first.len());
-        self.send(&first[of_first..])?;
-        self.send(&second[sent - of_first..])
+        Ok(self.send(&first[of_first..])? && self.send(&second[sent - of_first..])?)
     }
 
-    /// Sends all of it.
-    pub(super) fn send(&mut self, mut bytes: &[u8]) -> Result<()> {
+    /// Sends all of it. False if the server takes nothing more: it may have said why.
+    pub(super) fn send(&mut self, mut bytes: &[u8]) -> Result<bool> {
+        let mut waited = Duration::ZERO;
         while !bytes.is_empty() {
+            self.check_limit()?;
             let fd = self.socket.as_fd();
             match scope::sending(bytes.len(), || socket::send(fd, bytes, SendFlags::empty())) {
                 Ok(sent) => {
                     self.sent += sent as u64;
                     bytes = &bytes[sent..];
+                    waited = Duration::ZERO;
                 }
-                Err(error) => self.failed("send", &error)?,
+                Err(error) if is_broken(&error) => return Ok(false),
+                Err(error) => self.waits("send", &error, &mut waited)?,
             }
         }
-        Ok(())
+        Ok(true)
     }
 
-    /// Receives into `room`; 0 when the server has ended its stream.
+    /// Receives into `room`; 0 when the server has ended its stream or reset the connection.
     pub(super) fn receive(&mut self, room: &mut [u8]) -> Result<usize> {
+        let mut waited = Duration::ZERO;
         loop {
+            self.check_limit()?;
             let fd = self.socket.as_fd();
             match scope::receiving(room.len(), || socket::receive(fd, room, RecvFlags::empty())) {
                 Ok(got) => {
                     self.received += got as u64;
                     return Ok(got);
                 }
-                Err(error) => self.failed("recv", &error)?,
+                Err(error) if is_broken(&error) => {
+                    self.was_reset = true;
+                    return Ok(0);
+                }
+                Err(error) => self.waits("recv", &error, &mut waited)?,
             }
         }
+    }
+
+    /// Ends what goes on although the job was ended, or for long after the time limit: a server may send without end.
+    fn check_limit(&mut self) -> Result<()> {
+        if !self.flags.limit() {
+            return Ok(());
+        }
+        self.flags.interrupted()?;
+        let since = self.limit_seen.get_or_insert_with(Instant::now);
+        if since.elapsed() < LATE {
+            return Ok(());
+        }
+        let (server, late) = (self.server, LATE.as_secs());
+        Err(Error::measurement(format!(
+            "the server at {server} had not ended its answer {late} s after the time limit"
+        )))
     }
 
     /// Says that nothing more is sent.
@@ -148,33 +186,40 @@ impl FarEndSocket {
             .map_err(|e| error::io_error("shutdown", &e))
     }
 
-    /// Handles a call that moved nothing.
-    fn failed(&self, what: &str, error: &io::Error) -> Result<()> {
+    /// Handles a call that moved nothing; `waited` is how long calls before it have waited in vain.
+    fn waits(&self, what: &str, error: &io::Error, waited: &mut Duration) -> Result<()> {
         match error.kind() {
             io::ErrorKind::Interrupted => self.flags.interrupted(),
-            io::ErrorKind::WouldBlock => Err(self.silent()),
-            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => Err(Error::measurement(
-                format!("the server at {} reset the connection", self.server),
-            )),
+            io::ErrorKind::WouldBlock => {
+                *waited += slice(&self.stack);
+                if *waited < timeout(&self.stack) {
+                    return Ok(());
+                }
+                Err(self.silent(what == "send"))
+            }
             _ => Err(error::io_error(what, error)),
         }
     }
 
-    fn silent(&self) -> Error {
-        let seconds = timeout(&self.stack).as_secs_f64();
-        let time = stackline_core::units::format_time(seconds);
-        let (server, what) = (
-            self.server,
-            if is_in_transit(self.socket.as_fd()) {
-                "has not even acknowledged what was sent"
-            } else {
-                "received everything and does not answer"
-            },
-        );
+    fn silent(&self, sending: bool) -> Error {
+        let time = units::format_time(timeout(&self.stack).as_secs_f64());
+        let what = if sending {
+            "does not take what is sent"
+        } else if TcpInfo::read(self.socket.as_fd()).is_ok_and(|info| info.unacked > 0) {
+            "has not even acknowledged what was sent"
+        } else {
+            "received everything and does not answer"
+        };
+        let server = self.server;
         Error::measurement(format!("the server at {server} {what} for {time}")).hint(format!(
             "for a slower server: `over {}(timeout = 2 min)`",
             self.stack.name
         ))
+    }
+
+    /// How the server left, in words.
+    pub(super) const fn left(&self) -> &'static str {
+        if self.was_reset { "reset" } else { "closed" }
     }
 
     pub(super) const fn server(&self) -> SocketAddr {
@@ -182,7 +227,9 @@ impl FarEndSocket {
     }
 
     pub(super) fn transport(&self) -> Option<TransportRecord> {
-        read_tcp_record(self.socket.as_fd()).ok()
+        // Of connections that were replaced nothing is known any more.
+        let record = read_tcp_record(self.socket.as_fd()).ok();
+        record.filter(|_| self.replaced == 0)
     }
 
     pub(super) fn settings(&self) -> BTreeMap<String, String> {
@@ -213,10 +260,33 @@ impl FarEndSocket {
     }
 }
 
-/// The option `timeout`.
+/// The option `timeout`, within reason.
 fn timeout(stack: &Stack) -> Duration {
     let written = stack.seconds("timeout").filter(|seconds| *seconds > 0.0);
-    written.map_or(super::PATIENCE, Duration::from_secs_f64)
+    written.map_or(PATIENCE, |seconds| {
+        Duration::from_secs_f64(seconds.clamp(TIMEOUTS.0, TIMEOUTS.1))
+    })
+}
+
+/// What it is when it is not written.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The least and the longest `timeout`, s.
+const TIMEOUTS: (f64, f64) = (1e-3, 86_400.0);
+/// How long a call waits at a time: then it looks at the time limit.
+const SLICE: Duration = Duration::from_secs(1);
+/// How long after the time limit the operation that was begun before may take: less than what the coordinator allows.
+const LATE: Duration = Duration::from_secs(5);
+
+fn slice(stack: &Stack) -> Duration {
+    timeout(stack).min(SLICE)
+}
+
+/// Whether the server has left.
+fn is_broken(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+    )
 }
 
 /// A connected socket with the options of the stack.
@@ -260,7 +330,7 @@ fn connected(stack: &Stack, server: SocketAddr, flags: &LiveCancelFlags) -> Resu
             _ => return Err(ip::unreachable(&shown, &error)),
         }
     }
-    let patience = Some(timeout(stack));
+    let patience = Some(slice(stack));
     socket
         .set_write_timeout(patience)
         .and_then(|()| socket.set_read_timeout(patience))

@@ -55,6 +55,7 @@ impl FarEndTlsClient {
         let connection = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
         let mut tls = FarEndTls {
             connection: connection.map_err(|e| Error::measurement(format!("TLS failed: {e}")))?,
+            truncated: false,
         };
         while tls.connection.is_handshaking() {
             tls.flush(socket)?;
@@ -90,11 +91,12 @@ fn trusted() -> Result<Arc<RootCertStore>> {
 /// An open TLS session.
 pub(super) struct FarEndTls {
     connection: ClientConnection,
+    truncated: bool,
 }
 
 impl FarEndTls {
-    /// Sends all parts.
-    pub(super) fn send(&mut self, socket: &mut FarEndSocket, parts: &[&[u8]]) -> Result<()> {
+    /// Sends all parts. False if the server takes nothing more.
+    pub(super) fn send(&mut self, socket: &mut FarEndSocket, parts: &[&[u8]]) -> Result<bool> {
         for part in parts {
             let mut rest = *part;
             while !rest.is_empty() {
@@ -102,8 +104,8 @@ impl FarEndTls {
                 rest =
                     &rest[taken.map_err(|e| Error::measurement(format!("TLS failed: {e}")))?..];
                 // Its buffer is bounded.
-                if !rest.is_empty() {
-                    self.flush(socket)?;
+                if !rest.is_empty() && !self.flush(socket)? {
+                    return Ok(false);
                 }
             }
         }
@@ -116,8 +118,11 @@ impl FarEndTls {
             match self.connection.reader().read(room) {
                 Ok(got) => return Ok(got),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // The end of the connection without a closing alert: whoever reads knows whether it was complete.
-                Err(_) => return Ok(0),
+                // The end of the connection without a closing alert.
+                Err(_) => {
+                    self.truncated = true;
+                    return Ok(0);
+                }
             }
             if !self.read(socket)? {
                 return Ok(0);
@@ -147,21 +152,37 @@ impl FarEndTls {
         Ok(got > 0)
     }
 
-    /// Sends what waits to be sent.
-    fn flush(&mut self, socket: &mut FarEndSocket) -> Result<()> {
+    /// Sends what waits to be sent. False if the server takes nothing more.
+    fn flush(&mut self, socket: &mut FarEndSocket) -> Result<bool> {
         while self.connection.wants_write() {
             let mut through = TlsSocket {
                 socket,
                 failed: None,
             };
             let sent = self.connection.write_tls(&mut through);
-            sent.map_err(|e| {
-                through
-                    .failed
-                    .unwrap_or_else(|| Error::measurement(format!("TLS failed: {e}")))
-            })?;
+            match (sent, through.failed) {
+                (Ok(_), _) => {}
+                (Err(_), Some(error)) => return Err(error),
+                (Err(error), None) if error.kind() == io::ErrorKind::BrokenPipe => {
+                    return Ok(false);
+                }
+                (Err(error), None) => {
+                    return Err(Error::measurement(format!("TLS failed: {error}")));
+                }
+            }
         }
-        Ok(())
+        Ok(true)
+    }
+
+    /// Whether the connection ended without the alert that says so.
+    pub(super) const fn is_truncated(&self) -> bool {
+        self.truncated
+    }
+
+    /// Says that nothing more comes. Whether the server hears it does not matter any more.
+    pub(super) fn close(&mut self, socket: &mut FarEndSocket) {
+        self.connection.send_close_notify();
+        let _ = self.flush(socket);
     }
 
     /// The version, the cipher and whether a session was resumed.
@@ -233,8 +254,11 @@ impl Read for TlsSocket<'_> {
 
 impl Write for TlsSocket<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let sent = self.socket.send(bytes).map(|()| bytes.len());
-        self.keep(sent)
+        let sent = self.socket.send(bytes);
+        match self.keep(sent)? {
+            true => Ok(bytes.len()),
+            false => Err(io::ErrorKind::BrokenPipe.into()),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
