@@ -198,9 +198,6 @@ impl BlastSender {
     /// A round trip measured elsewhere: when the connection was opened.
     pub fn sample(&mut self, rtt: Duration) {
         self.rtt.sample(rtt);
-        if let Some(rate) = &mut self.rate {
-            rate.set_up(rtt);
-        }
         self.update_pacing();
     }
 

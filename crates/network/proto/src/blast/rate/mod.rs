@@ -128,7 +128,7 @@ pub struct Rate {
 
 impl Rate {
     /// A controller for packets of `packet` bytes, at most at `ceiling` bit/s. Until the first answer it paces by the round
-    /// trip that the connection's set-up took (RFC 9002, section 7.7), and by 100 ms where nothing has measured one.
+    /// trip of the connection's set-up if that is given (RFC 9002, section 7.7), otherwise by 100 ms.
     #[must_use]
     pub fn new(packet: u32, ceiling: Option<f64>, set_up: Option<Duration>) -> Self {
         let packet = f64::from(packet.max(1));
@@ -151,11 +151,6 @@ impl Rate {
             last_answer: Instant(0),
             silences: 0,
         }
-    }
-
-    /// Notes the round trip that the connection's set-up took.
-    pub fn set_up(&mut self, trip: Duration) {
-        self.first_trip = trip.seconds().max(1e-6);
     }
 
     /// The rate in bit/s.
