@@ -150,6 +150,19 @@ fn three_more_that_connect_each_time() {
     is_near(saves, 1.0 - wide.elapsed_s / quic.elapsed_s, 0.15);
 }
 
+/// Both fixes are compared by the time of the whole run, of which the calls are a part.
+#[test]
+fn of_two_fixes_the_one_that_saves_more_of_the_run_is_first() {
+    let found = Diagnosed::run("100 Mbit/s 25 ms", "fetch 300, 120 kB*15 over quic");
+    assert_eq!(found.kinds()[..2], ["connection_per_call", "slow_start"]);
+    let wide = Diagnosed::run(
+        "100 Mbit/s 25 ms",
+        "fetch 300, 120 kB*15 over quic(initial_window = 150000)",
+    );
+    let saves = found.get("slow_start").saves.unwrap();
+    is_near(saves, found.saved_by(&wide), 0.03);
+}
+
 /// A larger first window makes such runs faster or slower by chance, and on average not faster.
 #[test]
 fn what_helps_by_chance_alone_is_not_sure() {

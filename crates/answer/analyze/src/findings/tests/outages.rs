@@ -80,6 +80,24 @@ fn an_outage_beside_losses_takes_only_its_own_time_of_them() {
 }
 
 #[test]
+fn a_kernel_counts_an_outage_for_a_full_window_and_the_finding_does_not() {
+    let both = bulk(1, 10.0, 30_000_000, None).with(|given| {
+        given.transport(|t| t.receive_window_limited_s = Some(9.8));
+        without_rate(given, 2.0, 5.0);
+    });
+    let found = both.found();
+    let window = found
+        .iter()
+        .find(|finding| finding.kind == "window_below_bdp")
+        .unwrap();
+    assert!((window.share - 0.7).abs() < 0.02, "{found:?}");
+    assert!(
+        window.sentence.contains("waits for it 70 % of the time"),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn what_is_lost_in_an_outage_is_no_loss_of_the_link() {
     let lost = |given: &mut Given| {
         let drops = [("lost on the link".to_owned(), 50)];
