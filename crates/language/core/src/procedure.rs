@@ -254,21 +254,6 @@ impl OperationCall {
         }
     }
 
-    /// Whether a stack carries it out, not the endpoint by itself.
-    #[must_use]
-    pub const fn needs_stack(&self) -> bool {
-        !matches!(
-            self,
-            Self::StartMeasurement
-                | Self::StopMeasurement
-                | Self::Delay(_)
-                | Self::Pace(_)
-                | Self::ReadFile(_)
-                | Self::WriteFile(_)
-                | Self::Mark(_)
-        )
-    }
-
     /// The operation's name in the language.
     #[must_use]
     pub const fn name(&self) -> &'static str {

@@ -379,11 +379,15 @@ fn a_redis_answers_commands_or_says_why_not() {
         redis(b"+OK\r\n")
     ));
     assert_eq!(number(&set, "/response_s/n"), 20.0);
+    let deep: &'static [u8] = Box::leak("*1\r\n".repeat(34).into_bytes().into_boxed_slice());
     for (reply, message) in [
-        (&b"-NOAUTH Authentication required.\r\n"[..], "replied: NOAUTH Authentication required."),
+        (
+            &b"-NOAUTH Authentication required.\r\n"[..],
+            "replied: NOAUTH Authentication required.",
+        ),
         (b"HTTP/1.1 400\r\n", "sent a line that is not of RESP"),
         (b"$abc\r\n", "sent a length that is not a number"),
-        (b"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n+a\r\n", "arrays nested too deeply"),
+        (deep, "arrays nested too deeply"),
     ] {
         run(&format!("1 to \"redis://{}\" rr 0*20", redis(reply))).fails(1, &[message]);
     }

@@ -172,7 +172,7 @@ fn unmapped_operation(
     table: &StackTable,
 ) -> Option<Diagnostic> {
     let mut calls = procedure.calls(PairSide::Initiator).into_iter();
-    let missing = calls.find(|call| call.needs_stack() && !table.mapping.maps(call.name()))?;
+    let missing = calls.find(|call| !call.is_local() && !table.mapping.maps(call.name()))?;
     let message = format!(
         "`{}` has nothing for {}, which `{}` uses",
         table.name,
