@@ -10,8 +10,9 @@ use stackline_live::coordinator::{Coordinator, LOCAL_INITIATOR};
 use stackline_live::error::{Blame, Error};
 use stackline_live::launch::{Launcher, greeting};
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt;
+use std::io::Write as _;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 
 fn hello(protocol: u32) -> String {
@@ -34,11 +35,26 @@ fn refused(script: &str) -> Error {
     refused_unless(script, &AtomicBool::new(false))
 }
 
+/// Writes a program that can be started at once. Another process writes it: a descriptor of ours that is open for writing would also be
+/// in whatever another test forks at that moment, and until that has executed its program, the kernel refuses to start this one
+/// (`ETXTBSY`).
+fn install(program: &Path, text: &str) {
+    let mut writer = Command::new("install")
+        .args(["-m", "755", "/dev/stdin"])
+        .arg(program)
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = writer.stdin.take().unwrap();
+    input.write_all(text.as_bytes()).unwrap();
+    drop(input);
+    assert!(writer.wait().unwrap().success());
+}
+
 fn refused_unless(script: &str, interrupted: &AtomicBool) -> Error {
     let directory = tempfile::tempdir().unwrap();
     let program = directory.path().join("agent");
-    std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    install(&program, &format!("#!/bin/sh\n{script}\n"));
     let hosts = BTreeMap::from([(LOCAL_INITIATOR.to_string(), HostPlan::default())]);
     let launcher = Launcher::new(program, None);
     let Err(error) = Coordinator::start(hosts, &launcher, interrupted) else {

@@ -17,8 +17,8 @@ fn bare_root(place: &Place) -> Option<()> {
     for folder in ["bin", "tmp", "home", "proc", "dev"] {
         fs::create_dir_all(root.join(folder)).unwrap();
     }
-    fs::copy(program(), root.join("bin/stackline")).unwrap();
-    fs::copy("/bin/sh", root.join("bin/sh")).unwrap();
+    place.install(program(), "root/bin/stackline");
+    place.install("/bin/sh", "root/bin/sh");
     for program in [program(), "/bin/sh"] {
         let listed = Command::new("ldd").arg(program).output().unwrap();
         for word in String::from_utf8(listed.stdout).unwrap().split_whitespace() {

@@ -114,11 +114,7 @@ fn anybody_may_emulate() {
     let text = format!("{} # as nobody", net.text);
     // Others may not be allowed to enter the directory in which it was built.
     fs::set_permissions(net.place.path(""), fs::Permissions::from_mode(0o755)).unwrap();
-    let public = net.place.path("stackline");
-    fs::hard_link(program(), &public)
-        .or_else(|_| fs::copy(program(), &public).map(drop))
-        .unwrap();
-    let mut command = Command::new(public);
+    let mut command = Command::new(net.place.install(program(), "stackline"));
     command.args([
         "net",
         "exec",

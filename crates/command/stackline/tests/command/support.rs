@@ -49,9 +49,23 @@ impl Place {
     }
 
     pub(crate) fn script(&self, name: &str, text: &str) -> PathBuf {
-        use std::os::unix::fs::PermissionsExt;
-        let path = self.write(name, text);
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        let source = self.write(&format!("{name}.source"), text);
+        let path = self.install(&source, name);
+        fs::remove_file(source).unwrap();
+        path
+    }
+
+    /// A copy of a program that can be started at once. Another process writes it: a descriptor of ours that is open for writing would
+    /// also be in whatever another test forks at that moment, and until that has executed its program, the kernel refuses to start this
+    /// one (`ETXTBSY`).
+    pub(crate) fn install(&self, source: impl AsRef<Path>, name: &str) -> PathBuf {
+        let path = self.path(name);
+        let made = Command::new("install")
+            .args(["-D", "-m", "755"])
+            .args([source.as_ref(), &path])
+            .status()
+            .unwrap();
+        assert!(made.success());
         path
     }
 
