@@ -269,6 +269,27 @@ impl StackTable {
         kept
     }
 
+    /// The options of `these`, followed by those of `more`: for a stack that adds options to another one's. `N` is how many they are
+    /// together; any other number is an error at compile time (an index out of bounds, or `N` that is too large).
+    #[must_use]
+    pub const fn joined<const N: usize>(
+        these: &[OptionTable],
+        more: &[OptionTable],
+    ) -> [OptionTable; N] {
+        assert!(these.len() + more.len() == N, "N counts both");
+        let mut joined = [if these.is_empty() { more[0] } else { these[0] }; N];
+        let mut at = 0;
+        while at < N {
+            joined[at] = if at < these.len() {
+                these[at]
+            } else {
+                more[at - these.len()]
+            };
+            at += 1;
+        }
+        joined
+    }
+
     /// The stack with these options, in the form that a plan holds.
     #[must_use]
     pub fn stack(&self, options: alloc::collections::BTreeMap<String, OptionValue>) -> Stack {
