@@ -48,6 +48,7 @@ pub fn make_unattended_runs(
             trace: options.trace,
             capture: options.capture,
         },
+        keeps_going: false,
         twice: false,
     };
     let mut writer = RunWriter::new(

@@ -27,11 +27,11 @@ pub(crate) trait Specification {
 
 impl Specification for SpecSource {
     fn plan_of(&self, flags: &SpecTextFlags) -> Result<(Plan, Vec<String>)> {
-        report(self, self.checked(&overrides(flags)?), flags)
+        report(self, checked(self, flags)?, flags)
     }
 
     fn work(&self, flags: &SpecTextFlags) -> Result<(Plan, Vec<String>)> {
-        let checked = self.checked(&overrides(flags)?);
+        let checked = checked(self, flags)?;
         let is_nothing = |plan: &Plan| plan.measurements.is_empty();
         if checked.plan.as_ref().is_some_and(is_nothing) {
             let message = format!(
@@ -52,6 +52,37 @@ impl Specification for SpecSource {
             None => report(self, checked, flags).map(|(plan, _)| plan),
         }
     }
+}
+
+/// `--over all`: every stack that can carry out the specification.
+pub(crate) fn is_over_all(flags: &SpecTextFlags) -> bool {
+    flags.over.as_deref().map(str::trim) == Some("all")
+}
+
+/// Checks a specification with what the flags override.
+fn checked(source: &SpecSource, flags: &SpecTextFlags) -> Result<Checked> {
+    let given = overrides(flags)?;
+    if !is_over_all(flags) {
+        return Ok(source.checked(&given));
+    }
+    let as_written = Overrides {
+        over: None,
+        ..given
+    };
+    let stacks = source.stacks_that_can(&as_written);
+    if stacks.can.is_empty() {
+        // What is wrong is not the stack.
+        return Ok(source.checked(&as_written));
+    }
+    let mut checked = source.checked(&Overrides {
+        over: Some(stacks.can.join(", ")),
+        ..as_written
+    });
+    let left_out = stacks.cannot.into_iter();
+    checked
+        .notes
+        .extend(left_out.map(|(name, why)| format!("left out: {name} ({why})")));
+    Ok(checked)
 }
 
 fn report(

@@ -1,6 +1,6 @@
 //! `stackline run`: checks a specification, starts agents, makes the runs, stores them and shows the results.
 
-use crate::checked_plan::{SpecSource, Specification as _, source_of};
+use crate::checked_plan::{SpecSource, Specification as _, is_over_all, source_of};
 use crate::clean;
 use crate::exit::{Blame, Error, Exit, Result, already_shown};
 use crate::flags;
@@ -305,6 +305,13 @@ fn carry_out(
             .into_iter()
             .map(|text| Note::new(Weight::Always, text)),
     );
+    notes.extend(outcome.given_up.into_iter().map(|(index, error)| {
+        let text = plan.measurements.get(index).map_or("", |given| &given.text);
+        Note::new(
+            Weight::Always,
+            format!("no result: {text}: {}", error.message),
+        )
+    }));
     if let Some((runs, digest)) = outcome
         .digest
         .filter(|_| flags.check_determinism && outcome.failed.is_none())
@@ -348,6 +355,7 @@ fn context<'p>(
             trace: flags.trace,
             capture: flags.capture.clone(),
         },
+        keeps_going: is_over_all(&flags.text),
         twice: flags.check_determinism,
     })
 }
@@ -361,7 +369,7 @@ fn show(
 ) -> Result<()> {
     let mut summaries = stackline_analyze::summarise(plan, records);
     // A measurement that was not begun has no result.
-    summaries.retain(|summary| header.complete || summary.runs > 0);
+    summaries.retain(|summary| header.complete && !is_over_all(&flags.text) || summary.runs > 0);
     if flags.text.json {
         output::json(
             &stackline_report::json(header, &summaries, &flags.shown.percentiles),

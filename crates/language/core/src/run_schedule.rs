@@ -61,6 +61,12 @@ impl<'p> PlanSchedule<'p> {
         }
     }
 
+    /// Leaves out the further runs of the current measurement.
+    pub const fn give_up(&mut self) {
+        (self.warm, self.warm_for, self.warmed, self.run) = (0, Duration::ZERO, false, 0);
+        self.index += 1;
+    }
+
     /// The next run; `None` when the plan is done. `enough` says whether the measurement with that index has enough
     /// runs for its interval.
     pub fn next(&mut self, enough: impl Fn(usize) -> bool) -> Option<ScheduledRun<'p>> {
@@ -78,8 +84,7 @@ impl<'p> PlanSchedule<'p> {
                 self.run += 1;
                 return Some(self.scheduled(measurement, self.run - 1, true));
             }
-            (self.warm, self.warm_for, self.warmed, self.run) = (0, Duration::ZERO, false, 0);
-            self.index += 1;
+            self.give_up();
         }
     }
 
@@ -152,6 +157,18 @@ mod tests {
             [(0, 0, false), (0, 0, true), (0, 1, true), (1, 0, true)]
         );
         assert_ne!(runs[0].seed, runs[1].seed);
+    }
+
+    #[test]
+    fn a_measurement_that_is_given_up_has_no_further_runs() {
+        let plan = plan(&[(3, Warmup::Runs(0), None), (1, Warmup::Runs(1), None)]);
+        let mut schedule = PlanSchedule::new(&plan, 1);
+        assert_eq!(schedule.next(|_| false).map(|run| run.index), Some(0));
+        schedule.give_up();
+        let rest: Vec<_> = core::iter::from_fn(|| schedule.next(|_| false))
+            .map(|run| (run.index, run.counted))
+            .collect();
+        assert_eq!(rest, [(1, false), (1, true)]);
     }
 
     #[test]

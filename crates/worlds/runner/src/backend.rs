@@ -68,6 +68,8 @@ pub struct RunContext<'p> {
     pub signalled: &'p Arc<AtomicBool>,
     /// What is recorded, and the run directory.
     pub traces: Traces,
+    /// Go on with the next measurement when a run fails.
+    pub keeps_going: bool,
     /// Make every simulated run twice; an error if the two differ.
     pub twice: bool,
 }

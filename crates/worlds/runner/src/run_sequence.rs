@@ -12,6 +12,8 @@ use stackline_core::run_record::WakeUp;
 pub struct RunsOutcome {
     /// Why the runs ended early, if they did.
     pub failed: Option<Error>,
+    /// The measurements that were given up, by index, and why.
+    pub given_up: Vec<(usize, Error)>,
     /// What it costs to wake a processor core where programs really run.
     pub wake_up: Option<WakeUp>,
     /// What tracing cost, for people.
@@ -34,7 +36,10 @@ pub fn make_runs(context: &RunContext<'_>, writer: &mut RunWriter<'_>) -> RunsOu
         }
     };
     writer.environment(worlds.environment(false));
-    let failed = worlds.make_runs(writer).err();
+    let (given_up, failed) = match worlds.make_runs(context, writer) {
+        Ok(given_up) => (given_up, None),
+        Err(fault) => (Vec::new(), Some(fault)),
+    };
     let (failed, tracing_cost) = match worlds.finish() {
         Ok(cost) => (failed, cost),
         Err(fault) => (failed.or(Some(fault)), None),
@@ -48,6 +53,7 @@ pub fn make_runs(context: &RunContext<'_>, writer: &mut RunWriter<'_>) -> RunsOu
     let notes = worlds.notes();
     RunsOutcome {
         failed,
+        given_up,
         wake_up: worlds.wake_up(),
         tracing_cost,
         notes,

@@ -3,15 +3,25 @@
 
 use stackline_core::catalogue::{Capabilities, StackTable};
 use stackline_core::error::{Error, Result};
-use stackline_core::plan::{Plan, World};
+use stackline_core::plan::{Measurement, Plan, World};
 use stackline_guard::files as guard_files;
 use stackline_spec::{Available, CheckContext, Checked, Diagnostic, Overrides, Severity};
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The longest specification that is read, in bytes.
 const LONGEST: u64 = 16 << 20;
+
+/// The stacks of a world, by whether a specification can be carried out over them.
+#[derive(Clone, Debug, Default)]
+pub struct StacksThatCan {
+    /// Those over which it can.
+    pub can: Vec<&'static str>,
+    /// Those over which it cannot, and why.
+    pub cannot: Vec<(&'static str, String)>,
+}
 
 /// A specification's text and its name in messages.
 #[derive(Clone, Debug)]
@@ -150,6 +160,43 @@ impl SpecSource {
     #[must_use]
     pub fn named(&self) -> (&str, &str) {
         (&self.name, &self.text)
+    }
+
+    /// The names of all stacks over which the specification can be carried out in its world, and of those over which it cannot, with why. Far
+    /// ends are not among them: an address names those.
+    #[must_use]
+    pub fn stacks_that_can(&self, overrides: &Overrides) -> StacksThatCan {
+        let mut stacks = StacksThatCan::default();
+        let worlds = worlds();
+        // Where the stacks that are written are wrong, all worlds are tried.
+        let written = self.plan(overrides).ok();
+        let is_used = |can: &Capabilities| {
+            written.as_ref().is_none_or(|plan| {
+                let mut measurements = plan.measurements.iter();
+                measurements.any(|measurement| measurement.world == can.world)
+            })
+        };
+        let used = worlds.iter().filter(|(can, _)| is_used(can));
+        let tables = used.flat_map(|(_, tables)| tables);
+        let mut seen = BTreeSet::new();
+        for table in tables.filter(|table| !table.far_end && seen.insert(table.name)) {
+            let over_it = Overrides {
+                over: Some(table.name.to_string()),
+                ..overrides.clone()
+            };
+            let plan = self.plan(&over_it).and_then(|plan| {
+                let runs_here = |measurement: &Measurement| measurement.world == World::Live;
+                if plan.measurements.iter().any(runs_here) {
+                    stackline_live::stacks::require_stack(table.name)?.probe()?;
+                }
+                Ok(plan)
+            });
+            match plan {
+                Ok(_) => stacks.can.push(table.name),
+                Err(error) => stacks.cannot.push((table.name, error.message)),
+            }
+        }
+        stacks
     }
 
     /// Checks the text: all mistakes, and the plan where there are none. If there are, a correction is looked for.

@@ -14,7 +14,7 @@ pub use emulated::{record_all, recorders};
 use live::LiveAgentsWorld;
 use serde_json::Value;
 use simulated::SimulatedWorld;
-use stackline_core::error::Error;
+use stackline_core::error::{Blame, Error};
 use stackline_core::plan::{Plan, World};
 use stackline_core::run_record::WakeUp;
 use stackline_core::run_schedule::PlanSchedule;
@@ -68,11 +68,16 @@ impl<'p> Worlds<'p> {
         })
     }
 
-    /// Makes all runs and hands each to the writer.
+    /// Makes all runs and hands each to the writer. Returns the measurements that were given up, by index, if the context keeps going.
     ///
     /// # Errors
     /// The first [`Error`]; runs made before it have been kept.
-    pub(crate) fn make_runs(&mut self, writer: &mut RunWriter<'_>) -> Result<(), Error> {
+    pub(crate) fn make_runs(
+        &mut self,
+        context: &RunContext<'p>,
+        writer: &mut RunWriter<'_>,
+    ) -> Result<Vec<(usize, Error)>, Error> {
+        let mut given_up = Vec::new();
         let mut schedule = PlanSchedule::new(self.plan, self.plan.seed);
         while let Some(scheduled) = schedule.next(|measurement| writer.enough(measurement)) {
             writer.begin(&scheduled);
@@ -84,10 +89,34 @@ impl<'p> Worlds<'p> {
                 (Some(tracer), Some(tracing)) => tracer.done(&scheduled, tracing.traced),
                 _ => Ok(()),
             };
-            let output = output?;
+            let output = match output {
+                Err(fault) if context.keeps_going && fault.blame != Blame::Interrupted => {
+                    given_up.push((scheduled.index, fault));
+                    schedule.give_up();
+                    self.reopen(context, scheduled.measurement.world)?;
+                    continue;
+                }
+                output => output?,
+            };
             kept?;
             schedule.record_time(output.took);
             writer.done(&output.records);
+        }
+        Ok(given_up)
+    }
+
+    /// Opens a world again after a run in it has failed: its agents may be in the middle of that run.
+    fn reopen(&mut self, context: &RunContext<'p>, world: World) -> Result<(), Error> {
+        match world {
+            World::Live => {
+                self.live = None;
+                self.live = Some(LiveAgentsWorld::open(context)?);
+            }
+            World::Emulated => {
+                self.emulated = None;
+                self.emulated = Some(Emulated::open(context)?);
+            }
+            World::Simulated => {}
         }
         Ok(())
     }

@@ -34,6 +34,13 @@ pub struct LiveConnectParameters {
 pub trait LiveStack: Sync {
     /// The stack's name, options and limits.
     fn table(&self) -> &'static StackTable;
+    /// Whether this machine's kernel has what the stack needs.
+    ///
+    /// # Errors
+    /// An [`Error`] that says what it lacks.
+    fn probe(&self) -> Result<()> {
+        Ok(())
+    }
     /// Opens the responder's end.
     ///
     /// # Errors

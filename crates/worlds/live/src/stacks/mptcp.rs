@@ -1,8 +1,9 @@
 //! `mptcp`: Multipath TCP of the kernel (RFC 8684); everything but the socket's protocol number is TCP's.
 
-use super::tcp;
+use super::{ip, tcp};
 use crate::error::Result;
 use crate::stacks::contract::{Connector, LiveConnectParameters, LiveListener, LiveStack};
+use socket2::{Domain, Socket, Type};
 use stackline_core::catalogue::{FlowControl, OptionTable, StackFacts, StackTable};
 use stackline_os::stream_socket::IPPROTO_MPTCP;
 
@@ -30,6 +31,12 @@ pub(super) struct Mptcp;
 impl LiveStack for Mptcp {
     fn table(&self) -> &'static StackTable {
         &TABLE
+    }
+
+    fn probe(&self) -> Result<()> {
+        Socket::new(Domain::IPV4, Type::STREAM, Some(IPPROTO_MPTCP.into()))
+            .map(drop)
+            .map_err(|e| ip::socket_unavailable(TABLE.name, &e))
     }
 
     fn listen(&self, parameters: &LiveConnectParameters) -> Result<Box<dyn LiveListener>> {

@@ -134,6 +134,7 @@ pub(crate) fn make(plan: &Plan, making: &Making) -> Made {
             trace: making.trace,
             ..Traces::default()
         },
+        keeps_going: false,
         twice: making.twice,
     };
     let outcome = make_runs(&context, &mut writer);
