@@ -225,6 +225,30 @@ impl LiveThreadBuffers {
         matches!(self.destination, LiveBufferStorage::File { .. })
     }
 
+    /// Whether every data unit that is sent has the same bytes: they come from one buffer in memory.
+    #[must_use]
+    pub(crate) const fn repeats(&self) -> bool {
+        matches!(self.source, LiveBufferStorage::Memory(_))
+    }
+
+    /// Takes arrived bytes that a library holds: a file and a region get them; in memory the library's own copy is where they arrived.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(crate) fn store(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        if matches!(self.destination, LiveBufferStorage::Memory(_)) {
+            return Ok(());
+        }
+        while !bytes.is_empty() {
+            let room = self.room(bytes.len());
+            let here = room.len().min(bytes.len());
+            room[..here].copy_from_slice(&bytes[..here]);
+            self.arrived(here)?;
+            bytes = &bytes[here..];
+        }
+        Ok(())
+    }
+
     /// Room for arriving bytes: `wanted` bytes, but at least 1 and at most 1 MiB (`READ_BYTES_MOST`).
     #[inline]
     pub fn room(&mut self, wanted: usize) -> &mut [u8] {

@@ -109,11 +109,16 @@ impl AgentRecording {
     }
 }
 
-/// The ports in addresses such as `5001` or `10.0.0.1:7`; names of Unix sockets have none.
+/// The ports in addresses such as `5001`, `10.0.0.1:7` or `5001/FINGERPRINT`; names of Unix sockets have none.
 fn ports(addresses: &[String]) -> BTreeSet<u16> {
     addresses
         .iter()
-        .filter_map(|address| address.rsplit(':').next()?.parse().ok())
+        .map(|address| {
+            address
+                .split_once('/')
+                .map_or(address.as_str(), |(socket, _)| socket)
+        })
+        .filter_map(|socket| socket.rsplit(':').next()?.parse().ok())
         .collect()
 }
 

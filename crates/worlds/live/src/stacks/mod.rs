@@ -6,10 +6,14 @@ use stackline_core::catalogue::StackTable;
 
 mod authentication;
 mod blast;
+mod byte_channel;
+mod certificate;
 pub mod contract;
 mod far_end;
+mod http_exchange;
 mod ikp;
 mod ip;
+mod layered;
 mod mptcp;
 mod stream;
 mod tcp;
@@ -29,6 +33,11 @@ const ALL: &[&dyn LiveStack] = &[
     &tcp::LiveTcpStack,
     &mptcp::Mptcp,
     &unix::Unix,
+    &layered::TLS,
+    &layered::WEBSOCKET,
+    &layered::HTTP1,
+    &layered::HTTP2,
+    &layered::GRPC,
     &udp::Udp,
     &blast::SAW,
     &blast::WINDOW,

@@ -372,25 +372,30 @@ impl<F: Flavour> LiveStream<F> {
 }
 
 /// The control byte that starts a bulk transfer.
-const START: u8 = b'S';
+pub(super) const START: u8 = b'S';
 /// The control byte that confirms that a put has arrived.
-const CONFIRM: u8 = b'C';
+pub(super) const CONFIRM: u8 = b'C';
 
 /// How long to wait, before the clock starts, until nothing is in transit on a connection.
 const REST: Duration = Duration::from_secs(10);
 /// The first and the longest pause between two checks whether something is in transit; pauses double.
 const LOOKS: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(1));
 
+/// Waits until nothing is in transit on a connection, so that the clock starts on a quiet one.
+pub(super) fn wait_until_quiet(socket: &socket2::Socket, flags: &LiveCancelFlags) -> Result<()> {
+    let (begun, mut pause) = (Instant::now(), LOOKS.0);
+    while is_in_transit(socket.as_fd()) && begun.elapsed() < REST {
+        flags.interrupted()?;
+        cancel::pause(pause);
+        pause = (pause * 2).min(LOOKS.1);
+    }
+    Ok(())
+}
+
 impl<F: Flavour> LiveConnection for LiveStream<F> {
     fn settle(&mut self, buffers: &mut LiveThreadBuffers) -> Result<()> {
         self.introduce(buffers)?;
-        let (begun, mut pause) = (Instant::now(), LOOKS.0);
-        while is_in_transit(self.socket.as_fd()) && begun.elapsed() < REST {
-            buffers.flags.interrupted()?;
-            cancel::pause(pause);
-            pause = (pause * 2).min(LOOKS.1);
-        }
-        Ok(())
+        wait_until_quiet(&self.socket, &buffers.flags)
     }
 
     fn send(&mut self, bytes: usize, times: u64, buffers: &mut LiveThreadBuffers) -> Result<u64> {

@@ -19,6 +19,7 @@ use stackline_core::catalogue::{
 use stackline_core::plan::Stack;
 use stackline_core::run_record::TransportRecord;
 use stackline_os::socket_option::set_option;
+use stackline_proto::datagram::DatagramToken;
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -26,7 +27,7 @@ use std::time::Duration;
 /// The largest TCP_MAXSEG that Linux accepts (MAX_TCP_WINDOW), bytes.
 const LARGEST_MSS: u64 = 32_767;
 
-const TABLE: StackTable = StackTable {
+pub(super) const TABLE: StackTable = StackTable {
     name: "tcp",
     ecn: true,
     summary: "the kernel's TCP over IPv4 or IPv6",
@@ -153,18 +154,7 @@ pub(super) fn listen(
     parameters: &LiveConnectParameters,
     protocol: Option<socket2::Protocol>,
 ) -> Result<Box<dyn LiveListener>> {
-    let socket = ip::bound_socket(parameters, Type::STREAM, protocol)?;
-    // Set before listening: accepted connections inherit it, also what is negotiated in the handshake.
-    configure(&socket, &parameters.stack)?;
-    if parameters.carries_data {
-        keep_alive(&socket);
-    }
-    ip::listen(&socket)?;
-    Ok(Box::new(TcpListener {
-        socket,
-        parameters: parameters.clone(),
-        guests: Guests::default(),
-    }))
+    Ok(Box::new(TcpListener::new(parameters, protocol)?))
 }
 
 /// The initiator's end of TCP, or of MPTCP if `protocol` names it.
@@ -173,33 +163,59 @@ pub(super) fn connector(
     address: &str,
     protocol: Option<socket2::Protocol>,
 ) -> Result<Box<dyn Connector>> {
-    Ok(Box::new(TcpConnector {
-        address: ip::resolve(address)?,
-        shown: address.to_string(),
-        parameters: parameters.clone(),
-        protocol,
-        introduced: false,
-    }))
+    Ok(Box::new(TcpConnector::new(parameters, address, protocol)?))
 }
 
-struct TcpListener {
+/// Accepts the connections of the peer, which show the token of the run first.
+pub(super) struct TcpListener {
     socket: Socket,
     parameters: LiveConnectParameters,
     guests: Guests,
 }
 
-impl LiveListener for TcpListener {
-    fn address(&self) -> String {
+impl TcpListener {
+    pub(super) fn new(
+        parameters: &LiveConnectParameters,
+        protocol: Option<socket2::Protocol>,
+    ) -> Result<Self> {
+        let socket = ip::bound_socket(parameters, Type::STREAM, protocol)?;
+        // Set before listening: accepted connections inherit it, also what is negotiated in the handshake.
+        configure(&socket, &parameters.stack)?;
+        if parameters.carries_data {
+            keep_alive(&socket);
+        }
+        ip::listen(&socket)?;
+        Ok(Self {
+            socket,
+            parameters: parameters.clone(),
+            guests: Guests::default(),
+        })
+    }
+
+    /// The port.
+    pub(super) fn port(&self) -> String {
         ip::bound_port(&self.socket)
     }
 
+    /// The next connection, from which the token has been read if it shows one.
+    pub(super) fn accept_socket(&mut self, buffers: &LiveThreadBuffers) -> Result<Socket> {
+        ip::accept(&self.socket, &mut self.guests, &self.parameters, buffers)
+    }
+}
+
+impl LiveListener for TcpListener {
+    fn address(&self) -> String {
+        self.port()
+    }
+
     fn accept(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
-        let socket = ip::accept(&self.socket, &mut self.guests, &self.parameters, buffers)?;
+        let socket = self.accept_socket(buffers)?;
         Ok(Box::new(stream(socket, &self.parameters)?))
     }
 }
 
-struct TcpConnector {
+/// Connects to the peer.
+pub(super) struct TcpConnector {
     address: SockAddr,
     shown: String,
     parameters: LiveConnectParameters,
@@ -208,8 +224,26 @@ struct TcpConnector {
     introduced: bool,
 }
 
-impl Connector for TcpConnector {
-    fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
+impl TcpConnector {
+    pub(super) fn new(
+        parameters: &LiveConnectParameters,
+        address: &str,
+        protocol: Option<socket2::Protocol>,
+    ) -> Result<Self> {
+        Ok(Self {
+            address: ip::resolve(address)?,
+            shown: address.to_string(),
+            parameters: parameters.clone(),
+            protocol,
+            introduced: false,
+        })
+    }
+
+    /// A new connection, and the token that has to be sent first, if it has to.
+    pub(super) fn connect_socket(
+        &mut self,
+        buffers: &LiveThreadBuffers,
+    ) -> Result<(Socket, Option<DatagramToken>)> {
         let socket = Socket::new(self.address.domain(), Type::STREAM, self.protocol)
             .map_err(|e| ip::socket_unavailable(&self.parameters.stack.name, &e))?;
         configure(&socket, &self.parameters.stack)?;
@@ -253,9 +287,17 @@ impl Connector for TcpConnector {
                 .map_err(|e| error::io_error("SO_SNDTIMEO", &e))?;
             keep_alive(&socket);
         }
+        let shows_token = first || self.parameters.carries_data;
+        Ok((socket, shows_token.then_some(self.parameters.token)))
+    }
+}
+
+impl Connector for TcpConnector {
+    fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
+        let (socket, token) = self.connect_socket(buffers)?;
         let mut stream = stream(socket, &self.parameters)?;
-        if first || self.parameters.carries_data {
-            stream = stream.introducing(self.parameters.token);
+        if let Some(token) = token {
+            stream = stream.introducing(token);
         }
         if !self.parameters.carries_data {
             stream.introduce(buffers)?;
@@ -332,6 +374,22 @@ fn configure(socket: &Socket, stack: &Stack) -> Result<()> {
     Ok(())
 }
 
+/// The settings of a socket that are in force, by option name.
+pub(super) fn settings(socket: &Socket) -> BTreeMap<String, String> {
+    let mut settings = BTreeMap::new();
+    if let Ok(name) = socket.tcp_congestion() {
+        let name = String::from_utf8_lossy(&name);
+        settings.insert("congestion".into(), name.trim_end_matches('\0').into());
+    }
+    if let Ok(on) = socket.tcp_nodelay() {
+        settings.insert("nodelay".into(), if on { "on" } else { "off" }.into());
+    }
+    if let Ok(bytes) = socket.tcp_mss() {
+        settings.insert("mss".into(), format!("{bytes} B"));
+    }
+    settings
+}
+
 /// What TCP and MPTCP add to a byte stream.
 struct TcpFlavour {
     /// Whether the stack has the option `zerocopy`.
@@ -344,18 +402,7 @@ impl Flavour for TcpFlavour {
     }
 
     fn settings(&self, socket: &Socket) -> BTreeMap<String, String> {
-        let mut settings = BTreeMap::new();
-        if let Ok(name) = socket.tcp_congestion() {
-            let name = String::from_utf8_lossy(&name);
-            settings.insert("congestion".into(), name.trim_end_matches('\0').into());
-        }
-        if let Ok(on) = socket.tcp_nodelay() {
-            settings.insert("nodelay".into(), if on { "on" } else { "off" }.into());
-        }
-        if let Ok(bytes) = socket.tcp_mss() {
-            settings.insert("mss".into(), format!("{bytes} B"));
-        }
-        settings
+        settings(socket)
     }
 
     fn has_zerocopy(&self) -> bool {

@@ -3,13 +3,10 @@
 
 use super::socket::FarEndSocket;
 use crate::error::{Error, Result};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{
-    ClientConfig, ClientConnection, DigitallySignedStruct, HandshakeKind, RootCertStore,
-    SignatureScheme,
-};
+use crate::stacks::certificate::{AcceptedCertificate, session_settings};
+use rustls::crypto::ring;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::sync::{Arc, OnceLock};
@@ -36,7 +33,7 @@ impl FarEndTlsClient {
         let mut config = if insecure {
             builder
                 .dangerous()
-                .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
+                .with_custom_certificate_verifier(Arc::new(AcceptedCertificate::any(provider)))
                 .with_no_client_auth()
         } else {
             builder
@@ -187,26 +184,7 @@ impl FarEndTls {
 
     /// The version, the cipher and whether a session was resumed.
     pub(super) fn settings(&self) -> BTreeMap<String, String> {
-        let version = self
-            .connection
-            .protocol_version()
-            .and_then(|version| version.as_str());
-        let cipher = self
-            .connection
-            .negotiated_cipher_suite()
-            .and_then(|suite| suite.suite().as_str());
-        let handshake = self.connection.handshake_kind().map(|kind| match kind {
-            HandshakeKind::Resumed => "resumed",
-            HandshakeKind::Full | HandshakeKind::FullWithHelloRetryRequest => "full",
-        });
-        [
-            ("tls", version),
-            ("cipher", cipher),
-            ("handshake", handshake),
-        ]
-        .into_iter()
-        .filter_map(|(name, value)| Some((name.to_string(), value?.to_string())))
-        .collect()
+        session_settings(&self.connection)
     }
 }
 
@@ -263,54 +241,5 @@ impl Write for TlsSocket<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-/// Believes any certificate whose key signed the handshake.
-#[derive(Debug)]
-struct AnyCertificate(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(
-            message,
-            certificate,
-            signed,
-            &self.0.signature_verification_algorithms,
-        )
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(
-            message,
-            certificate,
-            signed,
-            &self.0.signature_verification_algorithms,
-        )
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
     }
 }

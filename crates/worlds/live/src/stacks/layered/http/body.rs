@@ -1,0 +1,219 @@
+//! Bodies of requests and responses: data units that go out as hyper takes them, and data units that come in.
+
+use super::driver::HttpDriver;
+use super::grpc::{self, GrpcMessages};
+use crate::buffers::LiveThreadBuffers;
+use crate::error::{self, Error, Result};
+use bytes::Bytes;
+use hyper::HeaderMap;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// A body that is sent.
+pub(super) struct OutgoingBody(Arc<Mutex<OutgoingUnits>>);
+
+/// What of a body is to be sent.
+#[derive(Default)]
+struct OutgoingUnits {
+    pieces: VecDeque<Bytes>,
+    trailers: Option<HeaderMap>,
+    /// Whether nothing is added any more.
+    ended: bool,
+    waker: Option<Waker>,
+}
+
+impl OutgoingUnits {
+    fn is_over(&self) -> bool {
+        self.ended && self.pieces.is_empty() && self.trailers.is_none()
+    }
+}
+
+impl OutgoingBody {
+    /// A body that is known as a whole.
+    pub(super) fn whole(pieces: Vec<Bytes>, trailers: Option<HeaderMap>) -> Self {
+        Self(Arc::new(Mutex::new(OutgoingUnits {
+            pieces: pieces.into(),
+            trailers,
+            ended: true,
+            waker: None,
+        })))
+    }
+
+    /// A body whose units are pushed one after the other.
+    pub(super) fn streamed() -> (Self, BodySender) {
+        let units = Arc::<Mutex<OutgoingUnits>>::default();
+        (Self(Arc::clone(&units)), BodySender(units))
+    }
+}
+
+fn locked(units: &Mutex<OutgoingUnits>) -> MutexGuard<'_, OutgoingUnits> {
+    units.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Body for OutgoingBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let mut units = locked(&self.0);
+        if let Some(piece) = units.pieces.pop_front() {
+            return Poll::Ready(Some(Ok(Frame::data(piece))));
+        }
+        if !units.ended {
+            units.waker = Some(context.waker().clone());
+            return Poll::Pending;
+        }
+        Poll::Ready(units.trailers.take().map(|t| Ok(Frame::trailers(t))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        locked(&self.0).is_over()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let units = locked(&self.0);
+        if units.ended {
+            SizeHint::with_exact(units.pieces.iter().map(|piece| piece.len() as u64).sum())
+        } else {
+            SizeHint::default()
+        }
+    }
+}
+
+/// The end of a streamed body that units are pushed into.
+pub(super) struct BodySender(Arc<Mutex<OutgoingUnits>>);
+
+impl BodySender {
+    /// Sends a data unit: returns when the library has taken it.
+    pub(super) fn send(&self, pieces: Vec<Bytes>, driver: &mut HttpDriver) -> Result<()> {
+        let mut units = locked(&self.0);
+        units.pieces.extend(pieces);
+        if let Some(waker) = units.waker.take() {
+            waker.wake();
+        }
+        drop(units);
+        driver.until(|_| match locked(&self.0).pieces.is_empty() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        })
+    }
+
+    /// Ends the body.
+    pub(super) fn end(self, trailers: Option<HeaderMap>, driver: &mut HttpDriver) -> Result<()> {
+        let mut units = locked(&self.0);
+        units.ended = true;
+        units.trailers = trailers;
+        if let Some(waker) = units.waker.take() {
+            waker.wake();
+        }
+        drop(units);
+        driver.flush()
+    }
+}
+
+/// A body that is received.
+pub(super) struct IncomingBody {
+    body: Incoming,
+    /// Takes the units out of gRPC's messages.
+    messages: Option<GrpcMessages>,
+    /// How many bytes were received that belong to later units.
+    ahead: u64,
+    ended: bool,
+    trailers: Option<HeaderMap>,
+}
+
+impl IncomingBody {
+    /// `ahead` bytes of data units came in an exchange before this one.
+    pub(super) fn new(body: Incoming, is_grpc: bool, ahead: u64) -> Self {
+        Self {
+            body,
+            messages: is_grpc.then(GrpcMessages::default),
+            ahead,
+            ended: false,
+            trailers: None,
+        }
+    }
+
+    /// Receives data units of `bytes` bytes, `times` times. Returns how many came before the body ended.
+    pub(super) fn units(
+        &mut self,
+        bytes: usize,
+        times: u64,
+        driver: &mut HttpDriver,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<u64> {
+        let wanted = (bytes as u64).saturating_mul(times);
+        while self.ahead < wanted && !self.ended {
+            self.more(driver, buffers)?;
+        }
+        if self.ahead >= wanted {
+            self.ahead -= wanted;
+            return Ok(times);
+        }
+        let rest = std::mem::take(&mut self.ahead);
+        if rest.is_multiple_of(bytes as u64) {
+            Ok(rest / bytes as u64)
+        } else {
+            Err(Error::measurement(format!(
+                "the body ended in the middle of a data unit: {rest} of {bytes} B had come"
+            )))
+        }
+    }
+
+    /// Receives the end of the body, and with gRPC the status. Returns how many bytes came before that belong to no unit.
+    pub(super) fn end(
+        &mut self,
+        driver: &mut HttpDriver,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<u64> {
+        while !self.ended {
+            self.more(driver, buffers)?;
+        }
+        Ok(std::mem::take(&mut self.ahead))
+    }
+
+    /// The status that a server of gRPC sends behind its answer.
+    pub(super) fn check_status(&self) -> Result<()> {
+        match (&self.messages, &self.trailers) {
+            (Some(_), trailers) => grpc::check_status(trailers.as_ref()),
+            (None, _) => Ok(()),
+        }
+    }
+
+    fn more(&mut self, driver: &mut HttpDriver, buffers: &mut LiveThreadBuffers) -> Result<()> {
+        let body = &mut self.body;
+        let frame = driver.until(|context| Pin::new(&mut *body).poll_frame(context))?;
+        let Some(frame) = frame else {
+            self.ended = true;
+            return Ok(());
+        };
+        let frame = frame.map_err(|e| driver.failure(&e))?;
+        match frame.into_data() {
+            Ok(data) => {
+                let mut stored = Ok(());
+                let mut store = |unit: &[u8]| {
+                    self.ahead += unit.len() as u64;
+                    if stored.is_ok() {
+                        stored = buffers.store(unit);
+                    }
+                };
+                match &mut self.messages {
+                    None => store(&data),
+                    Some(messages) => messages.take_units(&data, store)?,
+                }
+                stored.map_err(|e| error::io_error("writing the destination", &e))
+            }
+            Err(frame) => {
+                self.trailers = frame.into_trailers().ok();
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! The initiator's side of HTTP: the client.
+
+use super::body::{BodySender, IncomingBody, OutgoingBody};
+use super::driver::{HttpDriver, HttpWire};
+use super::style::{HttpStyle, window};
+use crate::buffers::LiveThreadBuffers;
+use crate::error::{Error, Result};
+use crate::stacks::byte_channel::ChannelEnd as _;
+use crate::stacks::contract::LiveConnection;
+use crate::stacks::http_exchange::{HttpExchangeKind, SharedUnits, of_the_other_side};
+use crate::stacks::layered::wire::LayeredWire;
+use hyper::body::Incoming;
+use hyper::client::conn::{http1, http2};
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use stackline_core::plan::Stack;
+use stackline_core::run_record::TransportRecord;
+use stackline_core::time::Instant;
+use stackline_endpoint::BulkDirection;
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+type ResponseFuture = Pin<Box<dyn Future<Output = hyper::Result<Response<Incoming>>> + Send>>;
+
+/// What requests are handed to.
+enum RequestSender {
+    Http1(http1::SendRequest<OutgoingBody>),
+    Http2(http2::SendRequest<OutgoingBody>),
+}
+
+impl RequestSender {
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<hyper::Result<()>> {
+        match self {
+            Self::Http1(sender) => sender.poll_ready(context),
+            Self::Http2(sender) => sender.poll_ready(context),
+        }
+    }
+
+    fn send(&mut self, request: Request<OutgoingBody>) -> ResponseFuture {
+        match self {
+            Self::Http1(sender) => Box::pin(sender.send_request(request)),
+            Self::Http2(sender) => Box::pin(sender.send_request(request)),
+        }
+    }
+}
+
+/// An exchange that is open.
+struct OpenExchange {
+    /// The request's body, if it carries data units and has not ended.
+    upload: Option<BodySender>,
+    /// The response, until its head has come.
+    response: Option<ResponseFuture>,
+    download: Option<IncomingBody>,
+}
+
+/// A connection.
+pub(super) struct HttpInitiator {
+    style: HttpStyle,
+    driver: HttpDriver,
+    /// `None` when no more requests are made.
+    sender: Option<RequestSender>,
+    exchange: Option<OpenExchange>,
+    /// Bytes of data units that came in exchanges that have ended, and that no operation has asked for.
+    carried: u64,
+    units: SharedUnits,
+    is_over_tls: bool,
+    /// The settings of what is below HTTP.
+    below: BTreeMap<String, String>,
+}
+
+impl HttpInitiator {
+    pub(super) fn connect(style: HttpStyle, mut wire: LayeredWire, stack: &Stack) -> Result<Self> {
+        // HTTP/1.1 sends nothing of its own when it connects, and the responder waits for the token.
+        let introduced = wire.flush();
+        introduced.map_err(|e| wire.shared().failure("send", &e))?;
+        let mut driver = HttpDriver::new(wire.shared())?;
+        let is_over_tls = matches!(wire, LayeredWire::Tls(_));
+        let below = wire.settings();
+        let io = TokioIo::new(HttpWire(wire));
+        let sender = if style.is_http2() {
+            let mut builder = http2::Builder::new(driver.executor());
+            builder
+                .initial_stream_window_size(window(stack, "window"))
+                .initial_connection_window_size(window(stack, "connection_window"));
+            let mut handshake = Box::pin(builder.handshake(io));
+            let opened = driver.until_alone(|context| handshake.as_mut().poll(context))?;
+            let (sender, connection) = opened.map_err(|e| driver.failure(&e))?;
+            driver.adopt(connection);
+            RequestSender::Http2(sender)
+        } else {
+            let mut handshake = Box::pin(http1::handshake(io));
+            let opened = driver.until_alone(|context| handshake.as_mut().poll(context))?;
+            let (sender, connection) = opened.map_err(|e| driver.failure(&e))?;
+            driver.adopt(connection);
+            RequestSender::Http1(sender)
+        };
+        driver.flush()?;
+        Ok(Self {
+            style,
+            driver,
+            sender: Some(sender),
+            exchange: None,
+            carried: 0,
+            units: SharedUnits::default(),
+            is_over_tls,
+            below,
+        })
+    }
+
+    /// Makes a request. Returns its response, which is still to come.
+    fn request(&mut self, kind: HttpExchangeKind, body: OutgoingBody) -> Result<ResponseFuture> {
+        let Some(sender) = &mut self.sender else {
+            return Err(Error::input(
+                "HTTP makes no request after the end of its stream",
+            ));
+        };
+        let ready = self.driver.until(|context| sender.poll_ready(context))?;
+        ready.map_err(|e| self.driver.failure(&e))?;
+        Ok(sender.send(self.style.request(kind, self.is_over_tls, body)))
+    }
+
+    /// Ends a stream of data units before another exchange.
+    fn end_exchange(&mut self, buffers: &mut LiveThreadBuffers) -> Result<()> {
+        if self.exchange.is_none() {
+            return Ok(());
+        }
+        self.end_upload()?;
+        let (download, driver) = self.download()?;
+        self.carried = download.end(driver, buffers)?;
+        self.exchange = None;
+        Ok(())
+    }
+
+    /// Ends the request's body.
+    fn end_upload(&mut self) -> Result<()> {
+        match self.exchange.as_mut().and_then(|open| open.upload.take()) {
+            Some(upload) => upload.end(None, &mut self.driver),
+            None => Ok(()),
+        }
+    }
+
+    fn open(&mut self, kind: HttpExchangeKind) -> Result<()> {
+        let (body, upload) = match kind {
+            HttpExchangeKind::Get => (OutgoingBody::whole(self.style.empty(), None), None),
+            _ => {
+                let (body, upload) = OutgoingBody::streamed();
+                (body, Some(upload))
+            }
+        };
+        let response = self.request(kind, body)?;
+        self.driver.flush()?;
+        self.exchange = Some(OpenExchange {
+            upload,
+            response: Some(response),
+            download: None,
+        });
+        Ok(())
+    }
+
+    /// The exchange that carries data units; the first that needs one opens it.
+    fn exchange(&mut self) -> Result<&mut OpenExchange> {
+        if self.exchange.is_none() {
+            self.open(HttpExchangeKind::Stream)?;
+        }
+        self.exchange
+            .as_mut()
+            .ok_or_else(|| Error::input("no exchange is open"))
+    }
+
+    /// Awaits the response's head.
+    fn head(
+        style: HttpStyle,
+        driver: &mut HttpDriver,
+        mut response: ResponseFuture,
+        ahead: u64,
+    ) -> Result<IncomingBody> {
+        let head = driver.until(|context| response.as_mut().poll(context))?;
+        let head = head.map_err(|e| driver.failure(&e))?;
+        style.check(&head)?;
+        Ok(IncomingBody::new(head.into_body(), style.is_grpc(), ahead))
+    }
+
+    /// The response's body, whose head is awaited if it has not come.
+    fn download(&mut self) -> Result<(&mut IncomingBody, &mut HttpDriver)> {
+        self.exchange()?;
+        let Self {
+            style,
+            driver,
+            exchange: Some(exchange),
+            carried,
+            ..
+        } = self
+        else {
+            return Err(Error::input("no exchange is open"));
+        };
+        if let Some(response) = exchange.response.take() {
+            exchange.download = Some(Self::head(
+                *style,
+                driver,
+                response,
+                std::mem::take(carried),
+            )?);
+        }
+        match &mut exchange.download {
+            Some(download) => Ok((download, driver)),
+            None => Err(Error::measurement("the response has failed before")),
+        }
+    }
+}
+
+impl LiveConnection for HttpInitiator {
+    fn settle(&mut self, _: &mut LiveThreadBuffers) -> Result<()> {
+        self.driver.flush()?;
+        self.driver.shared().settle()
+    }
+
+    fn call(
+        &mut self,
+        request: usize,
+        response: usize,
+        _: Instant,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<bool> {
+        if self.style == HttpStyle::Http1 {
+            // It carries one exchange at a time.
+            self.end_exchange(buffers)?;
+        }
+        let unit = self.units.next(request, buffers)?;
+        let body = OutgoingBody::whole(self.style.pieces(unit), None);
+        let answer = self.request(HttpExchangeKind::Call, body)?;
+        let mut body = Self::head(self.style, &mut self.driver, answer, 0)?;
+        let came = body.end(&mut self.driver, buffers)?;
+        body.check_status()?;
+        if came != response as u64 {
+            return Err(Error::measurement(format!(
+                "the peer answered with {came} B, but {response} B were expected"
+            )));
+        }
+        Ok(true)
+    }
+
+    fn send(&mut self, bytes: usize, times: u64, buffers: &mut LiveThreadBuffers) -> Result<u64> {
+        self.exchange()?;
+        for done in 0..times {
+            if buffers.flags.limit() && times > 1 {
+                return Ok(done);
+            }
+            let unit = self.units.next(bytes, buffers)?;
+            let upload = self.exchange.as_ref().and_then(|open| open.upload.as_ref());
+            let Some(upload) = upload else {
+                return Err(Error::input("a bulk get carries no data to the responder"));
+            };
+            upload.send(self.style.pieces(unit), &mut self.driver)?;
+        }
+        Ok(times)
+    }
+
+    fn receive(
+        &mut self,
+        bytes: usize,
+        times: u64,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<u64> {
+        let wanted = (bytes as u64).saturating_mul(times);
+        if self.exchange.is_none() && self.carried >= wanted {
+            self.carried -= wanted;
+            return Ok(times);
+        }
+        let (download, driver) = self.download()?;
+        download.units(bytes, times, driver, buffers)
+    }
+
+    fn start_bulk(
+        &mut self,
+        direction: BulkDirection,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<()> {
+        self.end_exchange(buffers)?;
+        self.open(direction.into())
+    }
+
+    fn await_start_bulk(&mut self, _: BulkDirection, _: &mut LiveThreadBuffers) -> Result<bool> {
+        Err(of_the_other_side())
+    }
+
+    fn stop_bulk(&mut self, _: BulkDirection, buffers: &mut LiveThreadBuffers) -> Result<()> {
+        self.end_upload()?;
+        let (download, driver) = self.download()?;
+        let more = download.end(driver, buffers)?;
+        download.check_status()?;
+        self.exchange = None;
+        if more > 0 {
+            return Err(Error::measurement(
+                "the peer sent data after the last data unit",
+            ));
+        }
+        Ok(())
+    }
+
+    fn await_stop_bulk(&mut self, _: BulkDirection, _: &mut LiveThreadBuffers) -> Result<()> {
+        Err(of_the_other_side())
+    }
+
+    fn end_stream(&mut self, _: &mut LiveThreadBuffers) -> Result<()> {
+        if self.exchange.is_some() {
+            return self.end_upload();
+        }
+        self.sender = None;
+        self.driver.flush()
+    }
+
+    fn disconnect(mut self: Box<Self>, _: &mut LiveThreadBuffers) -> Result<()> {
+        self.end_upload()?;
+        self.sender = None;
+        self.driver.flush()
+    }
+
+    fn await_disconnect(&mut self, _: &mut LiveThreadBuffers) -> Result<()> {
+        Err(of_the_other_side())
+    }
+
+    fn transport(&self) -> Option<TransportRecord> {
+        self.driver.shared().transport()
+    }
+
+    fn settings(&self) -> BTreeMap<String, String> {
+        self.below.clone()
+    }
+
+    fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
+        self.driver.shared().addresses()
+    }
+}

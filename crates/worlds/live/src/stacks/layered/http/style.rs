@@ -1,0 +1,130 @@
+//! What differs between HTTP/1.1, HTTP/2 and gRPC: the heads of requests and responses, and what surrounds a data unit.
+
+use super::body::OutgoingBody;
+use super::grpc;
+use crate::error::{Error, Result};
+use crate::stacks::http_exchange::HttpExchangeKind;
+use bytes::Bytes;
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HOST, HeaderValue, TE};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri, Version};
+use stackline_core::plan::Stack;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HttpStyle {
+    Http1,
+    Http2,
+    Grpc,
+}
+
+/// The name of the server in requests.
+const AUTHORITY: &str = "stackline";
+
+/// An option of HTTP/2's windows.
+pub(super) fn window(stack: &Stack, name: &str) -> Option<u32> {
+    stack
+        .number(name)
+        .and_then(|bytes| u32::try_from(bytes).ok())
+}
+
+impl HttpStyle {
+    pub(super) const fn is_http2(self) -> bool {
+        !matches!(self, Self::Http1)
+    }
+
+    pub(super) fn is_grpc(self) -> bool {
+        self == Self::Grpc
+    }
+
+    const fn path(self, kind: HttpExchangeKind) -> &'static str {
+        match (self, kind) {
+            (Self::Grpc, HttpExchangeKind::Call) => "/stackline.Measurement/Call",
+            (Self::Grpc, HttpExchangeKind::Get) => "/stackline.Measurement/Get",
+            (Self::Grpc, HttpExchangeKind::Put) => "/stackline.Measurement/Put",
+            (Self::Grpc, HttpExchangeKind::Stream) => "/stackline.Measurement/Stream",
+            (_, kind) => kind.path(),
+        }
+    }
+
+    /// A request of that kind.
+    pub(super) fn request(
+        self,
+        kind: HttpExchangeKind,
+        is_over_tls: bool,
+        body: OutgoingBody,
+    ) -> Request<OutgoingBody> {
+        let mut request = Request::new(body);
+        if kind != HttpExchangeKind::Get || self.is_grpc() {
+            *request.method_mut() = Method::POST;
+        }
+        if self.is_http2() {
+            let scheme = if is_over_tls { "https" } else { "http" };
+            let whole = format!("{scheme}://{AUTHORITY}{}", self.path(kind));
+            *request.uri_mut() = whole.parse().unwrap_or_default();
+            *request.version_mut() = Version::HTTP_2;
+        } else {
+            *request.uri_mut() = Uri::from_static(self.path(kind));
+            request
+                .headers_mut()
+                .insert(HOST, HeaderValue::from_static(AUTHORITY));
+        }
+        if self.is_grpc() {
+            let headers = request.headers_mut();
+            headers.insert(CONTENT_TYPE, grpc::CONTENT_TYPE);
+            headers.insert(TE, HeaderValue::from_static("trailers"));
+        }
+        request
+    }
+
+    /// The kind of a request that has arrived.
+    pub(super) fn kind_of(self, request: &Request<Incoming>) -> Option<HttpExchangeKind> {
+        HttpExchangeKind::ALL
+            .into_iter()
+            .find(|kind| request.uri().path() == self.path(*kind))
+    }
+
+    /// A response with that body.
+    pub(super) fn response(self, body: OutgoingBody) -> Response<OutgoingBody> {
+        let mut response = Response::new(body);
+        if self.is_grpc() {
+            response
+                .headers_mut()
+                .insert(CONTENT_TYPE, grpc::CONTENT_TYPE);
+        }
+        response
+    }
+
+    /// A data unit as it stands in a body.
+    pub(super) fn pieces(self, unit: Bytes) -> Vec<Bytes> {
+        if self.is_grpc() {
+            grpc::message(unit)
+        } else {
+            vec![unit]
+        }
+    }
+
+    /// The body of a bulk transfer's request or response that carries no data unit.
+    pub(super) fn empty(self) -> Vec<Bytes> {
+        if self.is_grpc() {
+            grpc::message(Bytes::new())
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// What follows the body of a response.
+    pub(super) fn trailers(self) -> Option<HeaderMap> {
+        self.is_grpc().then(grpc::status_ok)
+    }
+
+    /// Checks the head of a response.
+    pub(super) fn check(self, response: &Response<Incoming>) -> Result<()> {
+        if response.status() == StatusCode::OK {
+            return Ok(());
+        }
+        let status = response.status();
+        Err(Error::measurement(format!(
+            "the peer answered with {status}"
+        )))
+    }
+}

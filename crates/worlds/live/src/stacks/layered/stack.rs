@@ -1,0 +1,114 @@
+//! A protocol on a TCP connection, with TLS between them if it is asked for: how both ends get their connections.
+
+use super::socket::LayeredSocket;
+use super::tls::{TlsClient, TlsServer};
+use super::wire::LayeredWire;
+use crate::buffers::LiveThreadBuffers;
+use crate::error::Result;
+use crate::stacks::contract::{
+    Connector, LiveConnectParameters, LiveConnection, LiveListener, LiveStack,
+};
+use crate::stacks::tcp::{TcpConnector, TcpListener};
+use stackline_core::catalogue::StackTable;
+use stackline_core::plan::Stack;
+
+/// A protocol on a TCP connection.
+pub(crate) struct LayeredStack {
+    pub(super) table: &'static StackTable,
+    /// The protocol's name within TLS (ALPN, RFC 7301); empty if it has none.
+    pub(super) alpn: &'static str,
+    /// Whether it runs over TLS whether the option is written or not.
+    pub(super) always_tls: bool,
+    /// The initiator's connection over a connected wire.
+    pub(super) connect: fn(LayeredWire, &Stack) -> Result<Box<dyn LiveConnection>>,
+    /// The responder's connection over an accepted wire.
+    pub(super) accept: fn(LayeredWire, &Stack) -> Result<Box<dyn LiveConnection>>,
+}
+
+impl LayeredStack {
+    fn is_over_tls(&self, stack: &Stack) -> bool {
+        self.always_tls || stack.flag("tls")
+    }
+}
+
+impl LiveStack for LayeredStack {
+    fn table(&self) -> &'static StackTable {
+        self.table
+    }
+
+    fn listen(&self, parameters: &LiveConnectParameters) -> Result<Box<dyn LiveListener>> {
+        let tls = self
+            .is_over_tls(&parameters.stack)
+            .then(|| TlsServer::new(&parameters.stack, self.alpn))
+            .transpose()?;
+        Ok(Box::new(LayeredListener {
+            tcp: TcpListener::new(parameters, None)?,
+            tls,
+            stack: parameters.stack.clone(),
+            accept: self.accept,
+        }))
+    }
+
+    fn connector(
+        &self,
+        parameters: &LiveConnectParameters,
+        address: &str,
+    ) -> Result<Box<dyn Connector>> {
+        let (address, fingerprint) = address.split_once('/').unwrap_or((address, ""));
+        let tls = self
+            .is_over_tls(&parameters.stack)
+            .then(|| TlsClient::new(&parameters.stack, self.alpn, fingerprint))
+            .transpose()?;
+        Ok(Box::new(LayeredConnector {
+            tcp: TcpConnector::new(parameters, address, None)?,
+            tls,
+            stack: parameters.stack.clone(),
+            connect: self.connect,
+        }))
+    }
+}
+
+struct LayeredListener {
+    tcp: TcpListener,
+    tls: Option<TlsServer>,
+    stack: Stack,
+    accept: fn(LayeredWire, &Stack) -> Result<Box<dyn LiveConnection>>,
+}
+
+impl LiveListener for LayeredListener {
+    fn address(&self) -> String {
+        match &self.tls {
+            None => self.tcp.port(),
+            Some(tls) => format!("{}/{}", self.tcp.port(), tls.fingerprint()),
+        }
+    }
+
+    fn accept(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
+        let socket = self.tcp.accept_socket(buffers)?;
+        let socket = LayeredSocket::new(socket, &self.stack, None, &buffers.flags)?;
+        let wire = match &self.tls {
+            None => LayeredWire::Plain(socket),
+            Some(tls) => LayeredWire::Tls(Box::new(tls.shake_hands(socket)?)),
+        };
+        (self.accept)(wire, &self.stack)
+    }
+}
+
+struct LayeredConnector {
+    tcp: TcpConnector,
+    tls: Option<TlsClient>,
+    stack: Stack,
+    connect: fn(LayeredWire, &Stack) -> Result<Box<dyn LiveConnection>>,
+}
+
+impl Connector for LayeredConnector {
+    fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
+        let (socket, token) = self.tcp.connect_socket(buffers)?;
+        let socket = LayeredSocket::new(socket, &self.stack, token, &buffers.flags)?;
+        let wire = match &self.tls {
+            None => LayeredWire::Plain(socket),
+            Some(tls) => LayeredWire::Tls(Box::new(tls.shake_hands(socket)?)),
+        };
+        (self.connect)(wire, &self.stack)
+    }
+}

@@ -1,0 +1,222 @@
+//! Sessions of TLS 1.2 and 1.3 (rustls) on a TCP socket. The responder makes a key and a certificate for the run; its fingerprint goes to the
+//! initiator with the port, and the initiator accepts no other certificate.
+
+use super::socket::{LayeredSocket, SharedSocket};
+use crate::error::Result;
+use crate::stacks::certificate::{NAME, RunCertificate, client_of, session_settings, unavailable};
+use crate::stacks::contract::connection_vanished;
+use rustls::client::Resumption;
+use rustls::pki_types::ServerName;
+use rustls::{
+    ClientConfig, ClientConnection, Connection, ServerConfig, ServerConnection,
+    SupportedProtocolVersion, version,
+};
+use stackline_core::catalogue::{OptionKind, OptionTable};
+use stackline_core::plan::Stack;
+use std::collections::BTreeMap;
+use std::io::{self, BufReader, IoSlice, Read, Write};
+use std::sync::Arc;
+
+/// The options of TLS itself.
+pub(super) const OPTIONS: [OptionTable; 2] = [
+    OptionTable::new(
+        "version",
+        OptionKind::Word(&["tls12", "tls13"]),
+        "tls13",
+        "tls13: TLS 1.3, one round trip to connect; tls12: TLS 1.2, two",
+    ),
+    OptionTable::flag(
+        "resume",
+        "later connections of a pair resume the session of an earlier one (TLS 1.3: of one that has carried data)",
+    ),
+];
+
+/// Bytes that are received at a time: rustls by itself takes 4 KiB.
+const READ_BYTES: usize = 128 << 10;
+/// Bytes in records that may wait to be sent.
+const UNSENT_BYTES: usize = 256 << 10;
+
+/// The initiator's side of TLS for the connections of a pair.
+pub(super) struct TlsClient {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+}
+
+impl TlsClient {
+    /// A client that accepts the certificate with that fingerprint alone.
+    pub(super) fn new(stack: &Stack, alpn: &str, fingerprint: &str) -> Result<Self> {
+        let mut config = client_of(fingerprint, &versions(stack))?;
+        config.alpn_protocols = protocols(alpn);
+        if !stack.flag("resume") {
+            config.resumption = Resumption::disabled();
+        }
+        let name = ServerName::try_from(NAME).map_err(|e| unavailable(&e))?;
+        Ok(Self {
+            config: Arc::new(config),
+            name,
+        })
+    }
+
+    /// Shakes hands over a new connection.
+    pub(super) fn shake_hands(&self, socket: LayeredSocket) -> Result<TlsSession> {
+        let session = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
+        TlsSession::open(session.map_err(|e| unavailable(&e))?.into(), socket)
+    }
+}
+
+/// The responder's side of TLS for the connections of a pair.
+pub(super) struct TlsServer {
+    config: Arc<ServerConfig>,
+    fingerprint: String,
+}
+
+impl TlsServer {
+    /// A server with a certificate of its own (ECDSA, P-256).
+    pub(super) fn new(stack: &Stack, alpn: &str) -> Result<Self> {
+        let certificate = RunCertificate::new()?;
+        let fingerprint = certificate.fingerprint();
+        let mut config = certificate.server(&versions(stack))?;
+        config.alpn_protocols = protocols(alpn);
+        if !stack.flag("resume") {
+            config.send_tls13_tickets = 0;
+        }
+        Ok(Self {
+            config: Arc::new(config),
+            fingerprint,
+        })
+    }
+
+    /// The SHA-256 of the certificate in hexadecimal digits.
+    pub(super) fn fingerprint(&self) -> &str {
+        &self.fingerprint
+    }
+
+    /// Shakes hands over an accepted connection.
+    pub(super) fn shake_hands(&self, socket: LayeredSocket) -> Result<TlsSession> {
+        let session = ServerConnection::new(Arc::clone(&self.config));
+        TlsSession::open(session.map_err(|e| unavailable(&e))?.into(), socket)
+    }
+}
+
+fn versions(stack: &Stack) -> [&'static SupportedProtocolVersion; 1] {
+    match stack.word("version") {
+        Some("tls12") => [&version::TLS12],
+        _ => [&version::TLS13],
+    }
+}
+
+fn protocols(alpn: &str) -> Vec<Vec<u8>> {
+    let names = (!alpn.is_empty()).then(|| alpn.as_bytes().to_vec());
+    names.into_iter().collect()
+}
+
+/// An open session of either side.
+pub(super) struct TlsSession {
+    session: Connection,
+    socket: BufReader<LayeredSocket>,
+}
+
+impl TlsSession {
+    fn open(mut session: Connection, socket: LayeredSocket) -> Result<Self> {
+        session.set_buffer_limit(Some(UNSENT_BYTES));
+        let mut open = Self {
+            session,
+            socket: BufReader::with_capacity(READ_BYTES, socket),
+        };
+        while open.session.is_handshaking() {
+            let progress = open.flush().and_then(|()| {
+                // The server's last flight may have been the last of the handshake.
+                let more = open.session.is_handshaking();
+                if more { open.read_records() } else { Ok(true) }
+            });
+            match progress {
+                Ok(true) => {}
+                Ok(false) => return Err(connection_vanished("within the TLS handshake")),
+                Err(error) => return Err(open.shared().failure("the TLS handshake", &error)),
+            }
+        }
+        open.flush()
+            .map_err(|e| open.shared().failure("the TLS handshake", &e))?;
+        Ok(open)
+    }
+
+    pub(super) fn shared(&self) -> &Arc<SharedSocket> {
+        self.socket.get_ref().shared()
+    }
+
+    /// Receives and deciphers; false when the peer has closed the connection.
+    fn read_records(&mut self) -> io::Result<bool> {
+        let got = self.session.read_tls(&mut self.socket)?;
+        if let Err(error) = self.session.process_new_packets() {
+            // The alert that says why this side leaves.
+            let _ = self.write_records();
+            return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+        }
+        Ok(got > 0)
+    }
+
+    fn write_records(&mut self) -> io::Result<()> {
+        while self.session.wants_write() {
+            self.session.write_tls(self.socket.get_mut())?;
+        }
+        Ok(())
+    }
+
+    /// Says that nothing more is sent (close_notify; RFC 8446, 6.1).
+    pub(super) fn finish(&mut self) -> io::Result<()> {
+        self.session.send_close_notify();
+        self.flush()
+    }
+
+    /// The version, the cipher, and whether the session was resumed.
+    pub(super) fn settings(&self) -> BTreeMap<String, String> {
+        session_settings(&self.session)
+    }
+}
+
+impl Read for TlsSession {
+    #[inline]
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.session.reader().read(room) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                done => return done,
+            }
+            self.read_records()?;
+            // An answer to what was read, such as new keys.
+            if self.session.wants_write() {
+                self.write_records()?;
+            }
+        }
+    }
+}
+
+impl Write for TlsSession {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_records()?;
+        let taken = self.session.writer().write(bytes)?;
+        sent_later(self.write_records())?;
+        Ok(taken)
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.write_records()?;
+        let taken = self.session.writer().write_vectored(slices)?;
+        sent_later(self.write_records())?;
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.write_records()?;
+        self.socket.get_mut().flush()
+    }
+}
+
+/// Records that the socket has no room for are sent before the next ones: their bytes are taken.
+fn sent_later(sent: io::Result<()>) -> io::Result<()> {
+    match sent {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+        done => done,
+    }
+}
