@@ -20,4 +20,5 @@ pub mod blast;
 pub mod datagram;
 pub mod ikp;
 pub mod papers;
+pub mod quic;
 pub mod tcp;

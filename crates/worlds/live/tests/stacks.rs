@@ -1,9 +1,22 @@
 //! Each stack on loopback, in each application type that it carries: everything that one side sends is what the other gets.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
+
 mod common;
 
 use common::{measurement, run};
-use stackline_live::stacks::stack_tables;
+use stackline_core::catalogue::OptionValue;
+use stackline_core::plan::DataAccess;
+use stackline_core::time::Instant;
+use stackline_live::buffers::LiveThreadBuffers;
+use stackline_live::files::AgentFileDirectory;
+use stackline_live::stacks::contract::LiveConnectParameters;
+use stackline_live::stacks::{find_stack, stack_tables};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 
 /// Application types, with what the initiators and the responders receive of 20 units of 500 B, and calls.
 const APPLICATIONS: [(&str, u64, u64, u64); 4] = [
@@ -11,6 +24,16 @@ const APPLICATIONS: [(&str, u64, u64, u64); 4] = [
     ("bulk_put 500*20", 0, 20, 0),
     ("stream 500*20 constant(10 us)", 0, 20, 0),
     ("rr 500*20", 0, 0, 20),
+];
+
+/// Forms of stacks that go another way through the code because of their options.
+const FORMS: [&str; 6] = [
+    "tls(version = tls12)",
+    "websocket(tls)",
+    "http1(tls)",
+    "http2(tls, window = 16 KiB, connection_window = 64 KiB)",
+    "grpc(tls)",
+    "quic(congestion = bbr, mtu = 1300)",
 ];
 
 /// The stacks that this kernel has.
@@ -24,7 +47,7 @@ fn stacks() -> Vec<&'static str> {
 #[test]
 fn what_one_side_sends_the_other_gets_over_every_stack() {
     let mut carried = 0;
-    for stack in stacks() {
+    for stack in stacks().into_iter().chain(FORMS) {
         for (application, got, put, calls) in APPLICATIONS {
             let text = format!("1 {application} over {stack};");
             if measurement(&text).is_none() {
@@ -47,12 +70,12 @@ fn what_one_side_sends_the_other_gets_over_every_stack() {
             }
         }
     }
-    assert!(carried >= 24, "{carried} of them were carried out");
+    assert!(carried >= 76, "{carried} of them were carried out");
 }
 
 #[test]
 fn connections_come_and_go_over_every_stack() {
-    for stack in stacks() {
+    for stack in stacks().into_iter().chain(FORMS) {
         let text = format!("1 connect_disconnect 0*10 over {stack};");
         if measurement(&text).is_some() {
             let [initiator, _] = run(&text);
@@ -94,4 +117,67 @@ fn options_are_in_force_and_what_was_granted_is_said() {
     assert_ne!(plain["nodelay"], nodelay["nodelay"]);
     let reno = settings("tcp(congestion = reno)");
     assert_eq!(reno["congestion"], "reno");
+    for (over, version) in [
+        ("tls", "TLSv1_3"),
+        ("tls(version = tls12)", "TLSv1_2"),
+        ("http2(tls, version = tls12)", "TLSv1_2"),
+    ] {
+        assert_eq!(settings(over)["tls"], version, "{over}");
+    }
+    assert_eq!(settings("quic(mtu = 1300)")["mtu"], "1300 B");
+}
+
+/// How the handshakes of three connections of a pair went, each with a call: the ticket of TLS 1.3 comes behind the handshake.
+fn handshakes(name: &str, options: &[(&str, OptionValue)]) -> Vec<String> {
+    let stack = find_stack(name).unwrap();
+    let written = options.iter().map(|(n, v)| ((*n).to_string(), v.clone()));
+    let parameters = LiveConnectParameters {
+        stack: stack.table().stack(written.collect()),
+        token: [7; 16],
+        carries_data: true,
+        replica: 0,
+        bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
+    };
+    let mut listener = stack.listen(&parameters).unwrap();
+    let address = format!("127.0.0.1:{}", listener.address());
+    let responder = std::thread::spawn(move || {
+        let mut buffers = memory();
+        for _ in 0..3 {
+            let mut connection = listener.accept(&mut buffers).unwrap();
+            assert!(connection.await_call(100, &mut buffers).unwrap());
+            connection.reply(100, &mut buffers).unwrap();
+            connection.await_disconnect(&mut buffers).unwrap();
+        }
+    });
+    let mut buffers = memory();
+    let mut connector = stack.connector(&parameters, &address).unwrap();
+    let seen = (0..3).map(|_| {
+        let mut connection = connector.connect(&mut buffers).unwrap();
+        let called = connection.call(100, 100, Instant::default(), &mut buffers);
+        assert!(called.unwrap());
+        let handshake = connection.settings()["handshake"].clone();
+        connection.disconnect(&mut buffers).unwrap();
+        handshake
+    });
+    let seen = seen.collect();
+    responder.join().unwrap();
+    seen
+}
+
+fn memory() -> LiveThreadBuffers {
+    let (flags, files) = (Arc::default(), AgentFileDirectory::default());
+    let memory = DataAccess::Memory;
+    LiveThreadBuffers::new(flags, &files, &memory, &memory, 100).unwrap()
+}
+
+#[test]
+fn later_connections_resume_the_session_of_the_first_if_they_may() {
+    let resume = ("resume", OptionValue::Set);
+    let old = ("version", OptionValue::Word("tls12".into()));
+    let tls = ("tls", OptionValue::Set);
+    let (full, resumed) = (["full"; 3], ["full", "resumed", "resumed"]);
+    assert_eq!(handshakes("tls", &[]), full);
+    assert_eq!(handshakes("tls", &[resume.clone()]), resumed);
+    assert_eq!(handshakes("tls", &[resume.clone(), old]), resumed);
+    assert_eq!(handshakes("http1", &[resume, tls]), resumed);
 }

@@ -15,6 +15,7 @@ mod ikp;
 mod ip;
 mod layered;
 mod mptcp;
+mod quic;
 mod stream;
 mod tcp;
 mod tcp_record;
@@ -38,6 +39,8 @@ const ALL: &[&dyn LiveStack] = &[
     &layered::HTTP1,
     &layered::HTTP2,
     &layered::GRPC,
+    &quic::QUIC,
+    &quic::HTTP3,
     &udp::Udp,
     &blast::SAW,
     &blast::WINDOW,

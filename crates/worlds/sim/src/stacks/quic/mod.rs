@@ -28,23 +28,26 @@ use connection::SimQuicEndPlace;
 use moment::moment;
 use quic_options::Terms;
 use quinn_proto::{ClientConfig, Connection, ConnectionHandle, DatagramEvent, Endpoint, Incoming};
-use stackline_core::catalogue::{
-    ClosedForm, OptionKind, OptionTable, ServiceMapping, StackFacts, StackTable,
-};
+use stackline_core::catalogue::{OptionKind, OptionTable, StackTable};
 use stackline_core::plan;
 use stackline_core::procedure::PairSide;
 use stackline_core::time::Instant;
 use stackline_net::NetworkPacket;
+use stackline_proto::quic as words;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use wire::SimQuicWire;
 
 pub(super) const TABLE: StackTable = StackTable {
-    name: "quic",
     summary: "QUIC over UDP and IPv4 in virtual time (quinn-proto, rustls, ring)",
     files: false,
-    options: &[
+    options: &OPTIONS,
+    ..words::TABLE
+};
+
+const OPTIONS: [OptionTable; 7] = StackTable::joined(
+    &[
         OptionTable::new(
             "congestion",
             OptionKind::Word(&["cubic", "reno"]),
@@ -57,70 +60,15 @@ pub(super) const TABLE: StackTable = StackTable {
             "ring: TLS 1.3",
             "null costs nothing and protects nothing; packet sizes stay the same",
         ),
-        OptionTable::new(
-            "initial_window",
-            OptionKind::Number(2400, 1 << 30),
-            "12000 B",
-            "initial congestion window in bytes",
-        ),
-        OptionTable::new(
-            "send_buffer",
-            OptionKind::BUFFER,
-            "10 MB",
-            "unacknowledged bytes that the send buffer can hold",
-        ),
-        OptionTable::new(
-            "receive_buffer",
-            OptionKind::BUFFER,
-            "1.25 MB",
-            "the stream's flow-control window in bytes",
-        ),
-        OptionTable::new(
-            "mtu",
-            OptionKind::Number(quic_options::LEAST_MTU, quic_options::LARGEST_MTU),
-            "1200 B, then up to 1452 B by discovery",
-            "fixed UDP payload in bytes, without discovery",
-        ),
-        OptionTable::new(
-            "timeout",
-            OptionKind::Time,
-            "30 s",
-            "give up a connection, even an idle one, that receives nothing for this long; 0 s: never",
-        ),
     ],
-    mapping: ServiceMapping(
-"\
-ConnectRequest -> handshake until it completes here, then a stream with 16 bytes of introduction (in procedures without \
-data: on the first connection only)
-AwaitConnectIndication -> the same, from the other side: the stream is accepted
-DataRequest -> the whole unit into the stream's send buffer
-AwaitDataIndication -> from the stream until the unit is complete; data read ahead serves the next unit
-RPCCall -> the request into the stream, the response from it
-RPCAwaitCallInd, RPCReturn -> the same, from the other side
-StartBulkGet, StartBulkPut -> 1 byte
-StopBulkGet -> none: the last unit has arrived
-AwaitStopBulkGet -> none: nothing is held back
-StopBulkPut -> 1 byte that confirms arrival
-AwaitStopBulkPut -> that byte
-end of stream (time limit) -> FIN of the stream
-DisconnectRequest -> FIN of the stream; CONNECTION_CLOSE when it is acknowledged (at once when there are unread bytes)
-AwaitDisconnectIndication -> FIN or CONNECTION_CLOSE from the peer, then a FIN in reply",
-),
-    least_mtu: |stack| {
-        stack.number("mtu").unwrap_or(quic_options::LEAST_MTU) + quic_options::HEADERS
-    },
-    // `retransmits` counts packets that were declared lost; QUIC resends their frames in other packets.
-    unreported: (
-        &["rtt_var_s", "bytes_acked"],
-        "quinn-proto does not report it",
-    ),
-    ecn: true,
-    facts: StackFacts {
-        form: ClosedForm::Quic,
-        ..StackTable::RELIABLE.facts
-    },
-    ..StackTable::RELIABLE
-};
+    &words::TABLE.only([
+        "initial_window",
+        "send_buffer",
+        "receive_buffer",
+        "mtu",
+        "timeout",
+    ]),
+);
 
 /// The stack `quic`.
 pub(super) static STACK: SimStack = SimStack {
@@ -175,7 +123,7 @@ impl QuicPair {
         introduces: bool,
     ) -> Result<Self> {
         let terms = Terms::new(stack, seed);
-        let needed = terms.mtu().map_or(quic_options::LEAST_MTU, u64::from) + quic_options::HEADERS;
+        let needed = terms.mtu().map_or(words::LEAST_MTU, u64::from) + words::HEADERS;
         if route.mtu < needed {
             let cause = format!(
                 "QUIC packets of {needed} B do not fit the path, which carries packets of at most {} B",

@@ -14,6 +14,7 @@ use quinn_proto::{
 use stackline_core::plan::Stack;
 use stackline_core::procedure::PairSide;
 use stackline_core::random::Seed;
+use stackline_proto::quic::{RECEIVE_BUFFER, SEND_BUFFER, TIMEOUT_S};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -22,19 +23,6 @@ use std::time::Duration;
 const ID: usize = 8;
 /// Bytes of the first connection id, which an initiator invents for its peer.
 const FIRST_ID: usize = 20;
-/// Bytes of the IPv4 and UDP headers.
-pub(super) const HEADERS: u64 = 28;
-/// Bytes of the smallest UDP payload that a path must carry for QUIC (RFC 9000, 14).
-pub(super) const LEAST_MTU: u64 = 1200;
-/// Bytes of the largest UDP payload.
-pub(super) const LARGEST_MTU: u64 = 65_507;
-/// quinn's default of the stream's receive window, bytes.
-const RECEIVE_BUFFER: u64 = 1_250_000;
-/// quinn's default of the send window, bytes.
-const SEND_BUFFER: u64 = 10_000_000;
-/// quinn's default of the idle timeout, s.
-const TIMEOUT_S: f64 = 30.0;
-
 /// The settings of a pair's connections.
 #[derive(Clone, Debug)]
 pub(super) struct Terms {

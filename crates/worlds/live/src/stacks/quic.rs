@@ -1,0 +1,237 @@
+//! `quic`: QUIC (RFC 9000) of quinn, one UDP socket for each end of a pair, one connection at a time with one bidirectional stream.
+//!
+//! An endpoint's own thread drives quinn, within its operations: there is no other thread. Between two operations nothing is sent, received
+//! or acknowledged, as in a program of one thread.
+//!
+//! Strangers fail in the handshake: both sides offer the token of the run as the protocol's name (ALPN), and nothing else.
+
+mod channel;
+mod end;
+mod http3;
+mod runtime;
+mod settings;
+
+use crate::buffers::LiveThreadBuffers;
+use crate::error::{self, Error, Result};
+use crate::stacks::certificate::NAME;
+use crate::stacks::contract::{
+    Connector, LiveConnectParameters, LiveConnection, LiveListener, LiveStack,
+};
+use crate::stacks::ip;
+use end::QuicEnd;
+use quinn::{Connection, Endpoint, EndpointConfig, TokioRuntime};
+use runtime::QuicRuntime;
+use settings::QuicSettings;
+use socket2::{Domain, Protocol, Socket, Type};
+use stackline_core::catalogue::StackTable;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time;
+
+/// A protocol on a QUIC connection.
+pub(super) struct QuicStack {
+    table: &'static StackTable,
+    /// The initiator's side of a connection.
+    connect: fn(QuicEnd) -> Result<Box<dyn LiveConnection>>,
+    /// The responder's side.
+    accept: fn(QuicEnd) -> Result<Box<dyn LiveConnection>>,
+}
+
+/// The stack `quic`.
+pub(super) const QUIC: QuicStack = QuicStack {
+    table: &stackline_proto::quic::TABLE,
+    connect: |end| channel::connect(end),
+    accept: |end| channel::accept(end),
+};
+
+/// The stack `http3`.
+pub(super) const HTTP3: QuicStack = QuicStack {
+    table: &http3::TABLE,
+    connect: |end| Ok(Box::new(http3::Http3Initiator::connect(end)?)),
+    accept: |end| Ok(Box::new(http3::Http3Responder::accept(end)?)),
+};
+
+/// How long a peer may take to answer a connection request.
+const PATIENCE: Duration = ip::PATIENCE;
+/// Most connections whose handshakes may be under way, and most that wait to be accepted.
+const HANDSHAKES_MOST: usize = 64;
+
+impl LiveStack for QuicStack {
+    fn table(&self) -> &'static StackTable {
+        self.table
+    }
+
+    fn listen(&self, parameters: &LiveConnectParameters) -> Result<Box<dyn LiveListener>> {
+        let runtime = QuicRuntime::new()?;
+        let settings = QuicSettings::new(parameters);
+        let socket = ip::bound_socket(parameters, Type::DGRAM, Some(Protocol::UDP))?;
+        let port = ip::bound_port(&socket);
+        let (server, fingerprint) = settings.server()?;
+        let endpoint = endpoint(&runtime, socket, Some(server))?;
+        let (established, connections) = mpsc::channel(HANDSHAKES_MOST);
+        runtime.spawn(shake_hands(endpoint.clone(), established));
+        Ok(Box::new(QuicListener {
+            runtime,
+            endpoint,
+            connections,
+            address: format!("{port}/{fingerprint}"),
+            settings,
+            introduced: false,
+            accept: self.accept,
+        }))
+    }
+
+    fn connector(
+        &self,
+        parameters: &LiveConnectParameters,
+        address: &str,
+    ) -> Result<Box<dyn Connector>> {
+        let runtime = QuicRuntime::new()?;
+        let settings = QuicSettings::new(parameters);
+        let (shown, fingerprint) = address.split_once('/').unwrap_or((address, ""));
+        let server = ip::resolve(shown)?
+            .as_socket()
+            .ok_or_else(|| Error::environment(format!("{shown} is not an address of IP")))?;
+        let domain = Domain::for_address(server);
+        let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))
+            .map_err(|e| ip::socket_unavailable(self.table.name, &e))?;
+        let any = if server.is_ipv4() {
+            SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))
+        } else {
+            SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0))
+        };
+        socket
+            .bind(&any.into())
+            .map_err(|e| error::io_error("bind", &e))?;
+        let mut endpoint = endpoint(&runtime, socket, None)?;
+        endpoint.set_default_client_config(settings.client(fingerprint)?);
+        Ok(Box::new(QuicConnector {
+            runtime,
+            endpoint,
+            server,
+            settings,
+            introduced: false,
+            connect: self.connect,
+        }))
+    }
+}
+
+/// quinn's end of a socket.
+fn endpoint(
+    runtime: &QuicRuntime,
+    socket: Socket,
+    server: Option<quinn::ServerConfig>,
+) -> Result<Endpoint> {
+    let socket = UdpSocket::from(socket);
+    runtime
+        .within(|| {
+            Endpoint::new(
+                EndpointConfig::default(),
+                server,
+                socket,
+                Arc::new(TokioRuntime),
+            )
+        })
+        .map_err(|e| error::io_error("setting up QUIC's socket", &e))
+}
+
+/// Lets all who come shake hands at the same time, so that a stranger who says nothing delays nobody.
+async fn shake_hands(endpoint: Endpoint, established: mpsc::Sender<Connection>) {
+    let places = Arc::new(Semaphore::new(HANDSHAKES_MOST));
+    while let Some(incoming) = endpoint.accept().await {
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+            incoming.refuse();
+            continue;
+        };
+        let established = established.clone();
+        tokio::spawn(async move {
+            if let Ok(connection) = incoming.await {
+                // The listener may have ended before.
+                let _ = established.send(connection).await;
+            }
+            drop(place);
+        });
+    }
+}
+
+struct QuicListener {
+    runtime: QuicRuntime,
+    endpoint: Endpoint,
+    connections: mpsc::Receiver<Connection>,
+    address: String,
+    settings: QuicSettings,
+    /// Whether an earlier connection has introduced itself.
+    introduced: bool,
+    accept: fn(QuicEnd) -> Result<Box<dyn LiveConnection>>,
+}
+
+impl LiveListener for QuicListener {
+    fn address(&self) -> String {
+        self.address.clone()
+    }
+
+    fn accept(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
+        let next = self.runtime.run(&buffers.flags, self.connections.recv())?;
+        let Some(connection) = next else {
+            return Err(Error::measurement("QUIC's socket has failed"));
+        };
+        (self.accept)(QuicEnd::new(
+            &self.runtime,
+            connection,
+            &self.settings,
+            self.settings.introduces(&mut self.introduced),
+            &buffers.flags,
+        ))
+    }
+}
+
+impl Drop for QuicListener {
+    fn drop(&mut self) {
+        self.runtime.leave(&self.endpoint);
+    }
+}
+
+struct QuicConnector {
+    runtime: QuicRuntime,
+    endpoint: Endpoint,
+    server: SocketAddr,
+    settings: QuicSettings,
+    /// Whether an earlier connection has introduced itself.
+    introduced: bool,
+    connect: fn(QuicEnd) -> Result<Box<dyn LiveConnection>>,
+}
+
+impl Connector for QuicConnector {
+    fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
+        let connecting = self
+            .runtime
+            .within(|| self.endpoint.connect(self.server, NAME))
+            .map_err(|e| Error::measurement(format!("QUIC cannot connect: {e}")))?;
+        let connected = self.runtime.run(&buffers.flags, async {
+            time::timeout(PATIENCE, connecting).await.ok()
+        })?;
+        let connection = match connected {
+            Some(Ok(connection)) => connection,
+            Some(Err(error)) => return Err(self.settings.refused(self.server, &error)),
+            None => {
+                let silent = std::io::ErrorKind::TimedOut.into();
+                return Err(ip::unreachable(&self.server.to_string(), &silent));
+            }
+        };
+        (self.connect)(QuicEnd::new(
+            &self.runtime,
+            connection,
+            &self.settings,
+            self.settings.introduces(&mut self.introduced),
+            &buffers.flags,
+        ))
+    }
+}
+
+impl Drop for QuicConnector {
+    fn drop(&mut self) {
+        self.runtime.leave(&self.endpoint);
+    }
+}

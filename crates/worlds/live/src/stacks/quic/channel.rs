@@ -1,0 +1,126 @@
+//! The bidirectional stream of a QUIC connection as a channel of bytes.
+
+use super::end::{QuicEnd, as_io};
+use crate::error::{Error, Result};
+use crate::stacks::byte_channel::{ByteChannel, ByteChannelConnection, ChannelEnd};
+use crate::stacks::contract::{LiveConnection, connection_vanished};
+use quinn::{ConnectionError, ReadError, RecvStream, SendStream, WriteError};
+use std::io;
+
+/// A connection with its stream.
+struct QuicChannel {
+    end: QuicEnd,
+    /// In procedures without data only the first connection has one.
+    stream: Option<(SendStream, RecvStream)>,
+}
+
+/// The initiator's side: opens the stream with the token.
+pub(super) fn connect(end: QuicEnd) -> Result<Box<dyn LiveConnection>> {
+    let mut channel = QuicChannel { end, stream: None };
+    if channel.end.introduces {
+        let end = &channel.end;
+        let opened = end.run(end.connection.open_bi())?;
+        let opened = opened.map_err(|e| end.failure("opening a stream", &as_io(&e)));
+        channel.stream = Some(opened?);
+        let token = channel.end.settings.token;
+        let sent = channel.send(&token);
+        sent.map_err(|e| channel.end.failure("opening a stream", &e))?;
+    }
+    Ok(Box::new(ByteChannelConnection::new(channel)))
+}
+
+/// The responder's side: accepts the stream that begins with the token.
+pub(super) fn accept(end: QuicEnd) -> Result<Box<dyn LiveConnection>> {
+    if !end.introduces {
+        let channel = QuicChannel { end, stream: None };
+        return Ok(Box::new(ByteChannelConnection::new(channel)));
+    }
+    let opened = end.run(end.connection.accept_bi())?;
+    let (send, mut receive) = opened.map_err(|e| end.failure("accepting a stream", &as_io(&e)))?;
+    let mut shown = [0; 16];
+    let read = end.run(receive.read_exact(&mut shown))?;
+    if read.is_err() || shown != end.settings.token {
+        return Err(connection_vanished("before it had introduced itself"));
+    }
+    Ok(Box::new(ByteChannelConnection::new(QuicChannel {
+        end,
+        stream: Some((send, receive)),
+    })))
+}
+
+/// The error of a job that was ended: [`ChannelEnd::failure`] asks the flags.
+fn ended(_: Error) -> io::Error {
+    io::Error::other("the job was ended")
+}
+
+impl ByteChannel for QuicChannel {
+    fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let Some((send, _)) = &mut self.stream else {
+            return Err(io::Error::other("a connection without data has no stream"));
+        };
+        let sent = self.end.run(send.write_all(bytes));
+        match sent.map_err(ended)? {
+            Ok(()) => {
+                self.end.runtime.push();
+                Ok(())
+            }
+            Err(WriteError::ConnectionLost(error)) => Err(as_io(&error)),
+            Err(error) => Err(io::Error::new(io::ErrorKind::BrokenPipe, error)),
+        }
+    }
+
+    fn receive(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let Some((_, receive)) = &mut self.stream else {
+            // A connection without data ends when it is closed.
+            let closed = self.end.run(self.end.connection.closed());
+            return closed.map(|_| 0).map_err(ended);
+        };
+        let read = self.end.run(receive.read(room));
+        match read.map_err(ended)? {
+            Ok(Some(bytes)) => {
+                self.end.count(bytes as u64);
+                Ok(bytes)
+            }
+            Ok(None) | Err(ReadError::ConnectionLost(ConnectionError::ApplicationClosed(_))) => {
+                Ok(0)
+            }
+            Err(ReadError::ConnectionLost(error)) => Err(as_io(&error)),
+            Err(error) => Err(io::Error::other(error)),
+        }
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        if let Some((send, _)) = &mut self.stream {
+            // It may be finished, or its connection lost.
+            let _ = send.finish();
+            self.end.runtime.push();
+        }
+        Ok(())
+    }
+
+    fn close(&mut self) -> io::Result<()> {
+        let Some((mut send, receive)) = self.stream.take() else {
+            self.end.close();
+            return Ok(());
+        };
+        let connection = self.end.connection.clone();
+        let _ = send.finish();
+        // What was sent last may have to be sent again: closing waits for it, beside what comes next.
+        self.end.runtime.spawn(async move {
+            let _ = send.stopped().await;
+            drop(receive);
+            connection.close(super::end::OVER, b"");
+        });
+        self.end.runtime.push();
+        Ok(())
+    }
+
+    fn part(&mut self) {
+        // The peer has everything, as it has ended first: nothing is lost by closing at once.
+        self.end.close();
+    }
+
+    fn end(&self) -> &dyn ChannelEnd {
+        &self.end
+    }
+}

@@ -1,0 +1,165 @@
+//! The options of `quic` as quinn's settings, and what they are in a result.
+
+use crate::error::{Error, Result};
+use crate::stacks::certificate::{RunCertificate, client_of, unavailable};
+use crate::stacks::contract::LiveConnectParameters;
+use crate::stacks::ip;
+use quinn::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
+use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use quinn::{ClientConfig, ConnectionError, IdleTimeout, ServerConfig, TransportConfig, VarInt};
+use rustls::client::Resumption;
+use rustls::version::TLS13;
+use stackline_core::plan::Stack;
+use stackline_core::units;
+use stackline_proto::datagram::DatagramToken;
+use stackline_proto::quic::{RECEIVE_BUFFER, SEND_BUFFER, TIMEOUT_S};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+#[derive(Clone)]
+pub(super) struct QuicSettings {
+    stack: Stack,
+    pub(super) token: DatagramToken,
+    carries_data: bool,
+}
+
+impl QuicSettings {
+    pub(super) fn new(parameters: &LiveConnectParameters) -> Self {
+        Self {
+            stack: parameters.stack.clone(),
+            token: parameters.token,
+            carries_data: parameters.carries_data,
+        }
+    }
+
+    /// Whether the next connection begins with a stream on which the initiator introduces itself; `introduced` is whether one has.
+    pub(super) const fn introduces(&self, introduced: &mut bool) -> bool {
+        !std::mem::replace(introduced, true) || self.carries_data
+    }
+
+    fn congestion(&self) -> &str {
+        self.stack.word("congestion").unwrap_or("cubic")
+    }
+
+    fn send_buffer(&self) -> u64 {
+        self.stack.number("send_buffer").unwrap_or(SEND_BUFFER)
+    }
+
+    fn receive_buffer(&self) -> u64 {
+        self.stack
+            .number("receive_buffer")
+            .unwrap_or(RECEIVE_BUFFER)
+    }
+
+    /// Seconds of silence after which a connection is given up; 0 for never.
+    pub(super) fn timeout(&self) -> f64 {
+        self.stack.seconds("timeout").unwrap_or(TIMEOUT_S)
+    }
+
+    fn controllers(&self) -> Arc<dyn ControllerFactory + Send + Sync> {
+        let window = self.stack.number("initial_window");
+        match self.congestion() {
+            "reno" => {
+                let mut reno = NewRenoConfig::default();
+                window.map(|bytes| reno.initial_window(bytes));
+                Arc::new(reno)
+            }
+            "bbr" => {
+                let mut bbr = BbrConfig::default();
+                window.map(|bytes| bbr.initial_window(bytes));
+                Arc::new(bbr)
+            }
+            _ => {
+                let mut cubic = CubicConfig::default();
+                window.map(|bytes| cubic.initial_window(bytes));
+                Arc::new(cubic)
+            }
+        }
+    }
+
+    fn transport(&self) -> Arc<TransportConfig> {
+        let mut transport = TransportConfig::default();
+        let varint = |value: u64| VarInt::from_u64(value).unwrap_or(VarInt::MAX);
+        let timeout =
+            (self.timeout() > 0.0).then(|| Duration::from_secs_f64(self.timeout().min(1e9)));
+        transport
+            .congestion_controller_factory(self.controllers())
+            .stream_receive_window(varint(self.receive_buffer()))
+            .send_window(self.send_buffer())
+            .max_idle_timeout(timeout.and_then(|time| IdleTimeout::try_from(time).ok()));
+        if let Some(mtu) = self.stack.number("mtu") {
+            let mtu = u16::try_from(mtu).unwrap_or(u16::MAX);
+            transport.initial_mtu(mtu).mtu_discovery_config(None);
+        }
+        Arc::new(transport)
+    }
+
+    /// The protocol's name in the handshake: the token, which only the two ends know.
+    fn protocol(&self) -> Vec<Vec<u8>> {
+        let mut name = "stackline ".to_string();
+        for byte in self.token {
+            let _ = write!(name, "{byte:02x}");
+        }
+        vec![name.into_bytes()]
+    }
+
+    /// The responder's settings, and the fingerprint of its certificate.
+    pub(super) fn server(&self) -> Result<(ServerConfig, String)> {
+        let certificate = RunCertificate::new()?;
+        let fingerprint = certificate.fingerprint();
+        let mut tls = certificate.server(&[&TLS13])?;
+        tls.alpn_protocols = self.protocol();
+        if !self.stack.flag("resume") {
+            tls.send_tls13_tickets = 0;
+        }
+        let tls = QuicServerConfig::try_from(tls).map_err(|e| unavailable(&e))?;
+        let mut config = ServerConfig::with_crypto(Arc::new(tls));
+        config.transport_config(self.transport()).migration(false);
+        Ok((config, fingerprint))
+    }
+
+    /// The initiator's settings; it accepts the certificate with that fingerprint alone.
+    pub(super) fn client(&self, fingerprint: &str) -> Result<ClientConfig> {
+        let mut tls = client_of(fingerprint, &[&TLS13])?;
+        tls.alpn_protocols = self.protocol();
+        if !self.stack.flag("resume") {
+            tls.resumption = Resumption::disabled();
+        }
+        let tls = QuicClientConfig::try_from(tls).map_err(|e| unavailable(&e))?;
+        let mut config = ClientConfig::new(Arc::new(tls));
+        config.transport_config(self.transport());
+        Ok(config)
+    }
+
+    /// The settings in force, by option name.
+    pub(super) fn in_force(&self) -> BTreeMap<String, String> {
+        let timeout = self.timeout();
+        let timeout = if timeout > 0.0 {
+            units::format_time(timeout)
+        } else {
+            "none".to_string()
+        };
+        BTreeMap::from(
+            [
+                ("congestion", self.congestion().to_string()),
+                ("send_buffer", format!("{} B", self.send_buffer())),
+                ("receive_buffer", format!("{} B", self.receive_buffer())),
+                ("timeout", timeout),
+            ]
+            .map(|(name, value)| (name.to_string(), value)),
+        )
+    }
+
+    /// The error of a handshake that failed.
+    pub(super) fn refused(&self, server: SocketAddr, error: &ConnectionError) -> Error {
+        match error {
+            ConnectionError::TimedOut => {
+                ip::unreachable(&server.to_string(), &std::io::ErrorKind::TimedOut.into())
+            }
+            error => Error::measurement(format!("QUIC's handshake with {server} failed: {error}")),
+        }
+    }
+}
