@@ -162,6 +162,29 @@ fn a_run_that_fails_in_the_midst_ends_the_plan_and_what_was_done_is_kept() {
 }
 
 #[test]
+fn a_measurement_that_fails_ends_no_other_where_the_runs_keep_going() {
+    let stuck = "2 from a to b stuck 100 over udp across lossy in simulated;\n";
+    let text = [NETWORK, STUCK, &calls("1"), stuck, &calls("2")].concat();
+    let making = Making {
+        keeps_going: true,
+        ..Making::default()
+    };
+    let made = make(&plan_of(&text), &making);
+    assert!(made.outcome.failed.is_none());
+    let given_up = &made.outcome.given_up;
+    assert_eq!(
+        given_up.iter().map(|(index, _)| *index).collect::<Vec<_>>(),
+        [1]
+    );
+    assert!(given_up[0].1.message.contains("deadlocked"));
+    assert_eq!(
+        made.journal,
+        ["0: run 0", "1: run 0", "2: run 0", "2: run 1", "finished"]
+    );
+    assert_eq!(made.records.len(), 3);
+}
+
+#[test]
 fn an_interruption_ends_the_run_that_is_under_way_and_keeps_those_before_it() {
     let text = [NETWORK, &calls("1000")].concat();
     let making = Making {

@@ -55,6 +55,7 @@ mod network;
 mod one_side;
 mod other_tools;
 mod outputs;
+mod over_all;
 mod packaging;
 mod places;
 mod planted;

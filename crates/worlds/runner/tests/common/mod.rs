@@ -80,6 +80,7 @@ impl Made {
 pub(crate) struct Making {
     pub(crate) enough: StopRule,
     pub(crate) interrupt_after: Option<usize>,
+    pub(crate) keeps_going: bool,
     pub(crate) twice: bool,
     pub(crate) trace: bool,
 }
@@ -89,6 +90,7 @@ impl Default for Making {
         Self {
             enough: |_, _| panic!("nothing is repeated until an interval"),
             interrupt_after: None,
+            keeps_going: false,
             twice: false,
             trace: false,
         }
@@ -134,7 +136,7 @@ pub(crate) fn make(plan: &Plan, making: &Making) -> Made {
             trace: making.trace,
             ..Traces::default()
         },
-        keeps_going: false,
+        keeps_going: making.keeps_going,
         twice: making.twice,
     };
     let outcome = make_runs(&context, &mut writer);
