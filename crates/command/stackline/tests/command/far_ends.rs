@@ -7,6 +7,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread;
+use tungstenite::Message;
+use tungstenite::protocol::CloseFrame;
+use tungstenite::protocol::frame::coding::CloseCode;
 
 /// A server of the test that treats every connection alike.
 fn server(serve: impl Fn(TcpStream) + Send + Copy + 'static) -> SocketAddr {
@@ -390,6 +393,83 @@ fn a_redis_answers_commands_or_says_why_not() {
         (deep, "arrays nested too deeply"),
     ] {
         run(&format!("1 to \"redis://{}\" rr 0*20", redis(reply))).fails(1, &[message]);
+    }
+}
+
+/// A WebSocket server that sends messages back; 100 of 1000 bytes come before.
+fn messages(mut stream: TcpStream) {
+    let Ok(mut messages) = tungstenite::accept(&mut stream) else {
+        return;
+    };
+    for _ in 0..100 {
+        messages
+            .send(Message::Binary(vec![7; 1000].into()))
+            .unwrap();
+    }
+    while let Ok(message) = messages.read() {
+        if message.is_binary() && messages.send(message).is_err() {
+            return;
+        }
+    }
+}
+
+/// The same, without the messages before.
+fn echoed(mut stream: TcpStream) {
+    let Ok(mut messages) = tungstenite::accept(&mut stream) else {
+        return;
+    };
+    while let Ok(message) = messages.read() {
+        if message.is_binary() && messages.send(message).is_err() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn messages_of_websocket_and_their_echo() {
+    let address = server(echoed);
+    for (text, calls) in [
+        ("rr 0*20", 20.0),
+        ("rr 70000*20", 20.0),
+        ("4 rr 5*20", 80.0),
+    ] {
+        let row = measured(&format!("1 to \"ws://{address}/chat?room=1\" {text}"));
+        assert_eq!(number(&row, "/response_s/n"), calls, "{text}");
+    }
+    let put = measured(&format!("1 to \"ws://{address}\" bulk_put 1000*100"));
+    assert_eq!(number(&put, "/initiator/sent_bytes"), 100_000.0);
+    let address = server(messages);
+    let get = measured(&format!("1 to \"ws://{address}/\" bulk_get 1000*100"));
+    assert_eq!(number(&get, "/initiator/received_bytes"), 100_000.0);
+    // What the server pushes meanwhile is not taken for a pong.
+    let pings = measured(&format!("1 to \"ws://{address}/\" rr 0*20"));
+    assert_eq!(number(&pings, "/response_s/n"), 20.0);
+}
+
+#[test]
+fn what_is_not_a_websocket_is_named() {
+    let leaves = server(|mut stream| {
+        if let Ok(mut messages) = tungstenite::accept(&mut stream) {
+            let _ = messages.close(Some(CloseFrame {
+                code: CloseCode::Away,
+                reason: "restarting".into(),
+            }));
+            while messages.read().is_ok() {}
+        }
+    });
+    for (address, message) in [
+        (
+            web(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"),
+            "it answered with 404 instead of 101",
+        ),
+        (
+            web(b"HTTP/1.1 101 Hello\r\n\r\n"),
+            "its answer is not to this request",
+        ),
+        (web(b"220 mail.example ESMTP\r\n"), "it does not speak HTTP"),
+        (leaves, "closed the connection (restarting (1001))"),
+    ] {
+        run(&format!("1 to \"ws://{address}/\" rr 0*20")).fails(1, &[message]);
     }
 }
 

@@ -9,6 +9,7 @@ mod redis;
 mod small_services;
 mod socket;
 mod tls;
+mod websocket;
 
 use crate::buffers::LiveThreadBuffers;
 use crate::error::{self, Error, Result};
@@ -29,6 +30,7 @@ use tls::FarEndTlsClient;
 pub(super) use http::{HTTP, HTTPS};
 pub(super) use redis::REDIS;
 pub(super) use small_services::{CHARGEN, DISCARD, ECHO, TCPCONNECT};
+pub(super) use websocket::{WS, WSS};
 
 /// The base of the tables here: the kernel's TCP, with nothing known of the other end.
 const TABLE: StackTable = StackTable {
@@ -75,6 +77,15 @@ const OPTIONS: &[OptionTable] = &[
 /// The client of a protocol on one connection: how each operation of the language looks on the wire. An operation that a table's mapping
 /// does not name is never called.
 trait FarEndProtocol: Send {
+    /// The rest of `ConnectRequest`: what the protocol says before anything else.
+    fn open(&mut self, stream: &mut FarEndStream) -> Result<()> {
+        let _ = stream;
+        Ok(())
+    }
+    /// `DisconnectRequest`: what the protocol says before it leaves.
+    fn close(&mut self, stream: &mut FarEndStream) {
+        let _ = stream;
+    }
     /// `RPCCall`: sends a request that carries `request`, and receives the whole answer.
     fn call(&mut self, stream: &mut FarEndStream, request: &[u8]) -> Result<()> {
         let _ = (stream, request);
@@ -173,16 +184,15 @@ struct FarEndConnector {
 
 impl Connector for FarEndConnector {
     fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
-        let stream = FarEndStream::connect(
+        let mut stream = FarEndStream::connect(
             &self.parameters.stack,
             &mut self.servers,
             self.tls.clone(),
             &buffers.flags,
         )?;
-        Ok(Box::new(FarEndConnection {
-            stream,
-            protocol: (self.client)(&self.address)?,
-        }))
+        let mut protocol = (self.client)(&self.address)?;
+        protocol.open(&mut stream)?;
+        Ok(Box::new(FarEndConnection { stream, protocol }))
     }
 }
 
@@ -257,6 +267,7 @@ impl LiveConnection for FarEndConnection {
     }
 
     fn disconnect(mut self: Box<Self>, _: &mut LiveThreadBuffers) -> Result<()> {
+        self.protocol.close(&mut self.stream);
         self.stream.close();
         Ok(())
     }
@@ -298,11 +309,12 @@ fn outgoing(buffers: &mut LiveThreadBuffers, bytes: usize) -> Result<&[u8]> {
 /// Lets the bytes that wait in a socket answer two calls and 100 bytes of data, for the fuzz target.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn answer(which: usize, socket: socket2::Socket) -> Result<()> {
-    let stacks = [&HTTP, &REDIS];
+    let stacks = [&HTTP, &REDIS, &WS];
     let stack = stacks[which % stacks.len()];
     let address = FarEndAddress::parse(&format!("{}://127.0.0.1:1/", stack.table.name))?;
     let mut stream = FarEndStream::over(socket, stack.table.stack(BTreeMap::new()));
     let mut client = (stack.client)(&address)?;
+    client.open(&mut stream)?;
     client.call(&mut stream, &[])?;
     client.call(&mut stream, b"data")?;
     client.receive(&mut stream, 100)

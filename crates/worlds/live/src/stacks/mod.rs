@@ -48,6 +48,8 @@ const ALL: &[&dyn LiveStack] = &[
     &ikp::LiveIkpStack,
     &far_end::HTTP,
     &far_end::HTTPS,
+    &far_end::WS,
+    &far_end::WSS,
     &far_end::REDIS,
     &far_end::ECHO,
     &far_end::DISCARD,

@@ -49,7 +49,7 @@ pub(crate) static HTTPS: FarEndStack = FarEndStack {
 };
 
 /// Those of every far end, and `insecure`.
-const HTTPS_OPTIONS: [OptionTable; 5] = [
+pub(super) const HTTPS_OPTIONS: [OptionTable; 5] = [
     OPTIONS[0],
     OPTIONS[1],
     OPTIONS[2],
