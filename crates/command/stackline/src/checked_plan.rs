@@ -71,8 +71,15 @@ fn checked(source: &SpecSource, flags: &SpecTextFlags) -> Result<Checked> {
     };
     let stacks = source.stacks_that_can(&as_written);
     if stacks.can.is_empty() {
-        // What is wrong is not the stack.
-        return Ok(source.checked(&as_written));
+        // What is wrong may not be the stack.
+        let checked = source.checked(&as_written);
+        return match stacks.cannot.into_iter().next() {
+            Some((name, why)) if checked.plan.is_some() => Err(Error::input(format!(
+                "no stack can carry this out, as `--over all` asks: {name}: {why}"
+            ))
+            .hint("omit `--over all`")),
+            _ => Ok(checked),
+        };
     }
     let mut checked = source.checked(&Overrides {
         over: Some(stacks.can.join(", ")),

@@ -51,7 +51,7 @@ pub(crate) fn run(flags: &flags::RunFlags) -> Result {
         stackline_analyze::interval_reached,
     );
     let (failed, mut known) = carry_out(flags, &plan, &interrupted, &signalled, &mut writer);
-    if failed.is_some() {
+    if failed.is_some() || !known.given_up.is_empty() {
         // A killed agent leaves its settings in the kernel.
         clean::sweep();
     }
@@ -79,9 +79,13 @@ fn finish(
     signalled: &AtomicBool,
 ) -> Result {
     let path = writer.path().display().to_string();
-    let reason = failed.as_ref().map(|fault| fault.message.clone());
-    let (records, unkept) = writer.finish(failed.is_none(), reason.as_deref());
-    let reason = reason.or(unkept.as_ref().map(|error| error.message.clone()));
+    let failures = known.given_up.iter().chain(&failed);
+    let reasons: Vec<&str> = failures.map(|fault| fault.message.as_str()).collect();
+    let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
+    // Nothing at all was measured: then the first failure is that of the whole.
+    let first = known.given_up.first().cloned();
+    let failed = failed.or(first.filter(|_| writer.is_empty()));
+    let (records, unkept) = writer.finish(reason.is_none(), reason.as_deref());
     let header = ReportHeader {
         stackline: env!("CARGO_PKG_VERSION").into(),
         run: path,
@@ -91,12 +95,13 @@ fn finish(
             .first()
             .map_or(World::Live, |measurement| measurement.world),
         wake_up: known.wake_up,
-        complete: failed.is_none() && unkept.is_none(),
+        complete: reason.is_none() && unkept.is_none(),
         running: false,
-        reason,
+        reason: reason.or(unkept.as_ref().map(|error| error.message.clone())),
     };
     let mut notes = known.notes;
-    notes.extend(notes_of_records(flags, &header, failed.is_some(), &records));
+    let has_failed = failed.is_some() || !known.given_up.is_empty();
+    notes.extend(notes_of_records(flags, &header, has_failed, &records));
     // Diagnosis may take long, or need too much memory, so it follows the results.
     show(flags, plan, &records, &header, || {
         if !records.is_empty() {
@@ -264,6 +269,8 @@ fn open(flags: &flags::RunFlags, source: &SpecSource, plan: &Plan) -> Result<Run
 struct RunFindings {
     /// The cost of waking a thread, if it was measured.
     wake_up: Option<WakeUp>,
+    /// Why measurements were given up, in the order of the plan.
+    given_up: Vec<Error>,
     notes: Vec<Note>,
 }
 
@@ -305,12 +312,15 @@ fn carry_out(
             .into_iter()
             .map(|text| Note::new(Weight::Always, text)),
     );
-    notes.extend(outcome.given_up.into_iter().map(|(index, error)| {
-        let text = plan.measurements.get(index).map_or("", |given| &given.text);
-        Note::new(
-            Weight::Always,
-            format!("no result: {text}: {}", error.message),
-        )
+    let given_up: Vec<Error> = outcome
+        .given_up
+        .into_iter()
+        .map(|(_, error)| error)
+        .collect();
+    notes.extend(given_up.iter().map(|error| {
+        let hint = error.hint.as_ref();
+        let hint = hint.map_or(String::new(), |hint| format!(" (hint: {hint})"));
+        Note::new(Weight::Always, format!("failed: {}{hint}", error.message))
     }));
     if let Some((runs, digest)) = outcome
         .digest
@@ -328,6 +338,7 @@ fn carry_out(
         outcome.failed,
         RunFindings {
             wake_up: outcome.wake_up,
+            given_up,
             notes,
         },
     )
@@ -369,7 +380,7 @@ fn show(
 ) -> Result<()> {
     let mut summaries = stackline_analyze::summarise(plan, records);
     // A measurement that was not begun has no result.
-    summaries.retain(|summary| header.complete && !is_over_all(&flags.text) || summary.runs > 0);
+    summaries.retain(|summary| header.complete || summary.runs > 0);
     if flags.text.json {
         output::json(
             &stackline_report::json(header, &summaries, &flags.shown.percentiles),

@@ -36,10 +36,8 @@ pub fn make_runs(context: &RunContext<'_>, writer: &mut RunWriter<'_>) -> RunsOu
         }
     };
     writer.environment(worlds.environment(false));
-    let (given_up, failed) = match worlds.make_runs(context, writer) {
-        Ok(given_up) => (given_up, None),
-        Err(fault) => (Vec::new(), Some(fault)),
-    };
+    let mut given_up = Vec::new();
+    let failed = worlds.make_runs(context, writer, &mut given_up).err();
     let (failed, tracing_cost) = match worlds.finish() {
         Ok(cost) => (failed, cost),
         Err(fault) => (failed.or(Some(fault)), None),

@@ -185,7 +185,12 @@ impl SpecSource {
                 ..overrides.clone()
             };
             let plan = self.plan(&over_it).and_then(|plan| {
-                let runs_here = |measurement: &Measurement| measurement.world == World::Live;
+                // Hosts of a live measurement may be other machines.
+                let runs_here = |measurement: &Measurement| match measurement.world {
+                    World::Live => plan.hosts.is_empty(),
+                    World::Emulated => true,
+                    World::Simulated => false,
+                };
                 if plan.measurements.iter().any(runs_here) {
                     stackline_live::stacks::require_stack(table.name)?.probe()?;
                 }

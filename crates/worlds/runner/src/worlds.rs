@@ -68,7 +68,7 @@ impl<'p> Worlds<'p> {
         })
     }
 
-    /// Makes all runs and hands each to the writer. Returns the measurements that were given up, by index, if the context keeps going.
+    /// Makes all runs and hands each to the writer. If the context keeps going, a measurement whose run fails goes to `given_up`, by index.
     ///
     /// # Errors
     /// The first [`Error`]; runs made before it have been kept.
@@ -76,10 +76,14 @@ impl<'p> Worlds<'p> {
         &mut self,
         context: &RunContext<'p>,
         writer: &mut RunWriter<'_>,
-    ) -> Result<Vec<(usize, Error)>, Error> {
-        let mut given_up = Vec::new();
+        given_up: &mut Vec<(usize, Error)>,
+    ) -> Result<(), Error> {
+        let mut broken = None;
         let mut schedule = PlanSchedule::new(self.plan, self.plan.seed);
         while let Some(scheduled) = schedule.next(|measurement| writer.enough(measurement)) {
+            if let Some(world) = broken.take() {
+                self.reopen(context, world)?;
+            }
             writer.begin(&scheduled);
             let mut tracing = self.tracer.as_mut().map(|tracer| tracer.begin(&scheduled));
             let output = self
@@ -93,7 +97,7 @@ impl<'p> Worlds<'p> {
                 Err(fault) if context.keeps_going && fault.blame != Blame::Interrupted => {
                     given_up.push((scheduled.index, fault));
                     schedule.give_up();
-                    self.reopen(context, scheduled.measurement.world)?;
+                    broken = Some(scheduled.measurement.world);
                     continue;
                 }
                 output => output?,
@@ -102,7 +106,7 @@ impl<'p> Worlds<'p> {
             schedule.record_time(output.took);
             writer.done(&output.records);
         }
-        Ok(given_up)
+        Ok(())
     }
 
     /// Opens a world again after a run in it has failed: its agents may be in the middle of that run.

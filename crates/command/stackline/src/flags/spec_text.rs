@@ -13,7 +13,7 @@ pub(crate) struct SpecTextFlags {
     /// The specification itself
     #[arg(short = 'e', long, value_name = "TEXT")]
     pub(crate) expression: Option<String>,
-    /// Stacks to use instead of the specification's, such as 'tcp(nodelay), unix', or all that can carry it out
+    /// Stacks instead of the specification's, such as 'tcp(nodelay), unix'; or all
     #[arg(long, value_name = "STACKS")]
     pub(crate) over: Option<String>,
     /// World to run in, instead of the specification's

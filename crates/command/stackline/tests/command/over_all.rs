@@ -1,6 +1,6 @@
 //! `run --over all`: every stack that can, in one table, and what becomes of those that cannot.
 
-use crate::support::{Finished, Place, program};
+use crate::support::{Finished, Place, has_program, program, skip};
 use std::process::Command;
 
 /// What was printed, whatever the width of its lines.
@@ -41,32 +41,57 @@ fn every_stack_that_can_is_in_one_table_and_the_others_are_named() {
 
 #[test]
 fn a_stack_that_fails_ends_the_runs_of_no_other() {
-    // quic needs more descriptors for a pair than tcp.
+    // Where the loopback interface is down, only stacks without IP can run.
+    if !has_program("unshare", "util-linux") {
+        skip("no unshare");
+        return;
+    }
     let place = Place::new();
-    let script = format!(
-        "ulimit -n 256; exec {} run --over all -e '1 parallel: 70 rr 32*5'",
-        program()
-    );
-    let mut command = Command::new("sh");
-    command
-        .args(["-c", &script])
-        .env("STACKLINE_RUNS", place.path("runs"));
-    let shown = place.finish(&mut command);
-    shown.succeeds();
-    let rows = |stack: &str| {
-        let mut words = shown.out.lines().map(|line| line.split_whitespace().nth(1));
-        words.any(|word| word == Some(stack))
+    let run = |flags: &[&str]| {
+        let mut command = Command::new("unshare");
+        command
+            .args([
+                "--map-root-user",
+                "--net",
+                program(),
+                "run",
+                "--over",
+                "all",
+            ])
+            .args(flags)
+            .args(["-e", "2 rr 32*5"])
+            .env("STACKLINE_RUNS", place.path("runs"))
+            .env("XDG_CONFIG_HOME", place.path("configuration"));
+        place.finish(&mut command)
     };
+    let shown = run(&[]);
+    shown.succeeds();
+    let row = |stack: &str| {
+        let mut names = shown.out.lines().map(|line| line.split_whitespace().nth(1));
+        names.any(|name| name == Some(stack))
+    };
+    assert!(row("unix") && !row("tcp") && !row("quic"), "{}", shown.out);
+    let said = unwrapped(&shown);
+    for why in [
+        "failed: line 1: 2 rr 32*5 over tcp",
+        "the loopback interface is down",
+        "INCOMPLETE: only the runs above",
+    ] {
+        assert!(said.contains(why), "{why}: {said}");
+    }
+    let json = run(&["--json"]).json();
+    assert_eq!(json["complete"], false);
+    let reason = json["reason"].as_str().unwrap();
     assert!(
-        rows("tcp") && rows("ikp"),
-        "before and behind it: {}",
-        shown.out
+        reason.contains("over tcp") && reason.contains("over quic"),
+        "{reason}"
     );
-    assert!(!rows("quic"), "{}", shown.out);
-    assert!(unwrapped(&shown).contains("no result: "), "{}", shown.out);
-    assert!(
-        unwrapped(&shown).contains("Too many open files"),
-        "{}",
-        shown.out
-    );
+    assert_eq!(json["measurements"].as_array().unwrap().len(), 1, "{json}");
+}
+
+#[test]
+fn a_server_of_others_has_one_stack() {
+    let text = "1 to \"http://127.0.0.1:1/\" rr 0*5";
+    let refused = Place::new().stackline(&["run", "--over", "all", "-e", text]);
+    refused.fails(2, &["no stack can carry this out, as `--over all` asks"]);
 }
