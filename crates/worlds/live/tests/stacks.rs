@@ -73,6 +73,75 @@ fn what_one_side_sends_the_other_gets_over_every_stack() {
     assert!(carried >= 76, "{carried} of them were carried out");
 }
 
+/// Ends with data on its way: whoever closes then must not lose it.
+const PUSHES: &str = "
+    procedure pushes {
+        initiator { ConnectRequest; StartMeasurement; repeat count { DataRequest(unit); } StopMeasurement; DisconnectRequest; }
+        responder { AwaitConnectIndication; repeat count { AwaitDataIndication(unit); } AwaitDisconnectIndication; }
+    }
+    procedure pulls {
+        initiator { ConnectRequest; StartMeasurement; repeat count { AwaitDataIndication(unit); } StopMeasurement; DisconnectRequest; }
+        responder { AwaitConnectIndication; repeat count { DataRequest(unit); } AwaitDisconnectIndication; }
+    }
+    procedure mixed {
+        initiator {
+            ConnectRequest; StartMeasurement;
+            repeat count { DataRequest(unit); RPCCall(unit, unit); AwaitDataIndication(unit); }
+            StopMeasurement; DisconnectRequest;
+        }
+        responder {
+            AwaitConnectIndication;
+            repeat count { AwaitDataIndication(unit); RPCAwaitCallInd(unit); RPCReturn(unit); DataRequest(unit); }
+            AwaitDisconnectIndication;
+        }
+    }";
+
+#[test]
+fn data_that_is_sent_last_arrives_over_every_reliable_stack() {
+    let reliable = |name: &str| find_stack(name).is_some_and(|stack| stack.table().reliable);
+    let forms = FORMS
+        .into_iter()
+        .chain(["tls(resume)", "websocket(tls, resume)"]);
+    for stack in stacks()
+        .into_iter()
+        .filter(|name| reliable(name))
+        .chain(forms)
+    {
+        for (what, bytes, units) in [
+            ("pushes 65536*64", [0, 64 << 16], [0, 64]),
+            ("pushes 4194304*1", [0, 4 << 20], [0, 1]),
+            ("pulls 65536*64", [64 << 16, 0], [64, 0]),
+            ("mixed 20000*20", [20 * 20_000; 2], [20; 2]),
+        ] {
+            let text = format!("{PUSHES} 1 {what} over {stack};");
+            if measurement(&text).is_none() {
+                continue;
+            }
+            let sides = run(&text);
+            let seen = [&sides[0].record, &sides[1].record];
+            assert_eq!(
+                seen.map(|side| side.received_bytes),
+                bytes,
+                "{what} over {stack}"
+            );
+            assert_eq!(
+                seen.map(|side| side.received_units),
+                units,
+                "{what} over {stack}"
+            );
+        }
+        let text = format!("{PUSHES} 1 timelimit 0.05 pushes 65536 over {stack};");
+        if measurement(&text).is_some() {
+            let [initiator, responder] = run(&text);
+            let (sent, got) = (initiator.record.sent_bytes, responder.record.received_bytes);
+            assert!(
+                sent > 0 && sent == got,
+                "{sent} sent and {got} received over {stack}"
+            );
+        }
+    }
+}
+
 #[test]
 fn connections_come_and_go_over_every_stack() {
     for stack in stacks().into_iter().chain(FORMS) {

@@ -7,6 +7,7 @@ use crate::error::{self, Error, Result};
 use crate::stacks::contract::{LiveConnection, connection_vanished};
 use crate::stacks::stream::{CONFIRM, START};
 use stackline_core::run_record::TransportRecord;
+use stackline_core::time::Instant as CoreInstant;
 use stackline_endpoint::BulkDirection;
 use std::collections::BTreeMap;
 use std::io;
@@ -30,6 +31,10 @@ pub(super) trait ChannelEnd {
 pub(super) trait ByteChannel: Send {
     /// Sends all bytes.
     fn send(&mut self, bytes: &[u8]) -> io::Result<()>;
+    /// Sends all bytes; the caller receives next, so that what is not sent before is sent then.
+    fn ask(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.send(bytes)
+    }
     /// Receives some bytes, at least one; 0 when the peer sends no more.
     fn receive(&mut self, room: &mut [u8]) -> io::Result<usize>;
     /// Says that nothing more is sent.
@@ -125,8 +130,12 @@ impl<C: ByteChannel> LiveConnection for ByteChannelConnection<C> {
             } else {
                 at_once
             };
-            let got = self.channel.receive(buffers.room(most as usize));
-            let got = got.map_err(|e| self.failure("recv", &e))?;
+            let got = if self.ended {
+                0
+            } else {
+                let got = self.channel.receive(buffers.room(most as usize));
+                got.map_err(|e| self.failure("recv", &e))?
+            };
             buffers
                 .arrived(got)
                 .map_err(|e| error::io_error("writing the destination", &e))?;
@@ -143,6 +152,24 @@ impl<C: ByteChannel> LiveConnection for ByteChannelConnection<C> {
         }
         self.ahead = have - wanted;
         Ok(times)
+    }
+
+    fn call(
+        &mut self,
+        request: usize,
+        response: usize,
+        _: CoreInstant,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<bool> {
+        let unit = buffers.source.outgoing(request);
+        let unit = unit.map_err(|e| error::io_error("reading the source", &e))?;
+        let asked = self.channel.ask(unit);
+        asked.map_err(|e| self.failure("send", &e))?;
+        if self.receive(response, 1, buffers)? == 1 {
+            Ok(true)
+        } else {
+            Err(connection_vanished("before the response arrived"))
+        }
     }
 
     fn start_bulk(&mut self, _: BulkDirection, _: &mut LiveThreadBuffers) -> Result<()> {

@@ -2,7 +2,7 @@
 //! are of stackline, and what each library does is what is measured.
 //!
 //! The token of the run precedes the first bytes of the protocol. So whoever else connects never reaches a library: the connection is
-//! closed before, as for `tcp`.
+//! closed before, as for `tcp`. Where connections carry no data, all but the first are known by the peer's address alone.
 
 mod http;
 mod socket;

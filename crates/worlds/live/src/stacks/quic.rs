@@ -12,6 +12,7 @@ mod runtime;
 mod settings;
 
 use crate::buffers::LiveThreadBuffers;
+use crate::cancel::LiveCancelFlags;
 use crate::error::{self, Error, Result};
 use crate::stacks::certificate::NAME;
 use crate::stacks::contract::{
@@ -19,15 +20,18 @@ use crate::stacks::contract::{
 };
 use crate::stacks::ip;
 use end::QuicEnd;
-use quinn::{Connection, Endpoint, EndpointConfig, TokioRuntime};
+use quinn::{Connection, Endpoint, TokioRuntime};
 use runtime::QuicRuntime;
 use settings::QuicSettings;
 use socket2::{Domain, Protocol, Socket, Type};
 use stackline_core::catalogue::StackTable;
+use std::collections::VecDeque;
+use std::future::IntoFuture as _;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
 use tokio::time;
 
 /// A protocol on a QUIC connection.
@@ -55,6 +59,8 @@ pub(super) const HTTP3: QuicStack = QuicStack {
 
 /// How long a peer may take to answer a connection request.
 const PATIENCE: Duration = ip::PATIENCE;
+/// How long the handshake of a connection that arrives may take, as long as the token of others.
+const HANDSHAKE: Duration = Duration::from_secs(30);
 /// Most connections whose handshakes may be under way, and most that wait to be accepted.
 const HANDSHAKES_MOST: usize = 64;
 
@@ -69,7 +75,7 @@ impl LiveStack for QuicStack {
         let socket = ip::bound_socket(parameters, Type::DGRAM, Some(Protocol::UDP))?;
         let port = ip::bound_port(&socket);
         let (server, fingerprint) = settings.server()?;
-        let endpoint = endpoint(&runtime, socket, Some(server))?;
+        let endpoint = endpoint(&runtime, socket, &settings, Some(server))?;
         let (established, connections) = mpsc::channel(HANDSHAKES_MOST);
         runtime.spawn(shake_hands(endpoint.clone(), established));
         Ok(Box::new(QuicListener {
@@ -79,6 +85,7 @@ impl LiveStack for QuicStack {
             address: format!("{port}/{fingerprint}"),
             settings,
             introduced: false,
+            flags: None,
             accept: self.accept,
         }))
     }
@@ -105,7 +112,7 @@ impl LiveStack for QuicStack {
         socket
             .bind(&any.into())
             .map_err(|e| error::io_error("bind", &e))?;
-        let mut endpoint = endpoint(&runtime, socket, None)?;
+        let mut endpoint = endpoint(&runtime, socket, &settings, None)?;
         endpoint.set_default_client_config(settings.client(fingerprint)?);
         Ok(Box::new(QuicConnector {
             runtime,
@@ -113,6 +120,7 @@ impl LiveStack for QuicStack {
             server,
             settings,
             introduced: false,
+            flags: None,
             connect: self.connect,
         }))
     }
@@ -122,37 +130,33 @@ impl LiveStack for QuicStack {
 fn endpoint(
     runtime: &QuicRuntime,
     socket: Socket,
+    settings: &QuicSettings,
     server: Option<quinn::ServerConfig>,
 ) -> Result<Endpoint> {
     let socket = UdpSocket::from(socket);
     runtime
-        .within(|| {
-            Endpoint::new(
-                EndpointConfig::default(),
-                server,
-                socket,
-                Arc::new(TokioRuntime),
-            )
-        })
+        .within(|| Endpoint::new(settings.endpoint(), server, socket, Arc::new(TokioRuntime)))
         .map_err(|e| error::io_error("setting up QUIC's socket", &e))
 }
 
-/// Lets all who come shake hands at the same time, so that a stranger who says nothing delays nobody.
+/// Lets all who come shake hands at the same time, so that a stranger who says nothing delays nobody; one too many ends the oldest.
 async fn shake_hands(endpoint: Endpoint, established: mpsc::Sender<Connection>) {
-    let places = Arc::new(Semaphore::new(HANDSHAKES_MOST));
+    let mut under_way: VecDeque<AbortHandle> = VecDeque::new();
     while let Some(incoming) = endpoint.accept().await {
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            incoming.refuse();
-            continue;
-        };
+        under_way.retain(|handshake| !handshake.is_finished());
+        if under_way.len() == HANDSHAKES_MOST
+            && let Some(oldest) = under_way.pop_front()
+        {
+            oldest.abort();
+        }
         let established = established.clone();
-        tokio::spawn(async move {
-            if let Ok(connection) = incoming.await {
+        let handshake = tokio::spawn(async move {
+            if let Ok(Ok(connection)) = time::timeout(HANDSHAKE, incoming.into_future()).await {
                 // The listener may have ended before.
                 let _ = established.send(connection).await;
             }
-            drop(place);
         });
+        under_way.push_back(handshake.abort_handle());
     }
 }
 
@@ -164,6 +168,8 @@ struct QuicListener {
     settings: QuicSettings,
     /// Whether an earlier connection has introduced itself.
     introduced: bool,
+    /// Those of the job, once it has a connection.
+    flags: Option<Arc<LiveCancelFlags>>,
     accept: fn(QuicEnd) -> Result<Box<dyn LiveConnection>>,
 }
 
@@ -177,6 +183,7 @@ impl LiveListener for QuicListener {
         let Some(connection) = next else {
             return Err(Error::measurement("QUIC's socket has failed"));
         };
+        self.flags = Some(Arc::clone(&buffers.flags));
         (self.accept)(QuicEnd::new(
             &self.runtime,
             connection,
@@ -189,7 +196,7 @@ impl LiveListener for QuicListener {
 
 impl Drop for QuicListener {
     fn drop(&mut self) {
-        self.runtime.leave(&self.endpoint);
+        self.runtime.leave(&self.endpoint, self.flags.as_ref());
     }
 }
 
@@ -200,6 +207,8 @@ struct QuicConnector {
     settings: QuicSettings,
     /// Whether an earlier connection has introduced itself.
     introduced: bool,
+    /// Those of the job, once it has a connection.
+    flags: Option<Arc<LiveCancelFlags>>,
     connect: fn(QuicEnd) -> Result<Box<dyn LiveConnection>>,
 }
 
@@ -220,6 +229,7 @@ impl Connector for QuicConnector {
                 return Err(ip::unreachable(&self.server.to_string(), &silent));
             }
         };
+        self.flags = Some(Arc::clone(&buffers.flags));
         (self.connect)(QuicEnd::new(
             &self.runtime,
             connection,
@@ -232,6 +242,6 @@ impl Connector for QuicConnector {
 
 impl Drop for QuicConnector {
     fn drop(&mut self) {
-        self.runtime.leave(&self.endpoint);
+        self.runtime.leave(&self.endpoint, self.flags.as_ref());
     }
 }

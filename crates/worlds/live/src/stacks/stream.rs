@@ -381,6 +381,18 @@ const REST: Duration = Duration::from_secs(10);
 /// The first and the longest pause between two checks whether something is in transit; pauses double.
 const LOOKS: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(1));
 
+/// The sizes of a socket's buffers, by option name.
+pub(super) fn buffer_settings(
+    socket: &socket2::Socket,
+) -> impl Iterator<Item = (String, String)> + use<> {
+    [
+        ("send_buffer", socket.send_buffer_size()),
+        ("receive_buffer", socket.recv_buffer_size()),
+    ]
+    .into_iter()
+    .filter_map(|(name, size)| Some((name.to_string(), format!("{} B", size.ok()?))))
+}
+
 /// Waits until nothing is in transit on a connection, so that the clock starts on a quiet one.
 pub(super) fn wait_until_quiet(socket: &socket2::Socket, flags: &LiveCancelFlags) -> Result<()> {
     let (begun, mut pause) = (Instant::now(), LOOKS.0);
@@ -557,14 +569,7 @@ impl<F: Flavour> LiveConnection for LiveStream<F> {
         if let Receive::Share(threads) = self.receive {
             put("threads", threads.to_string());
         }
-        for (name, size) in [
-            ("send_buffer", self.socket.send_buffer_size()),
-            ("receive_buffer", self.socket.recv_buffer_size()),
-        ] {
-            if let Ok(bytes) = size {
-                put(name, format!("{bytes} B"));
-            }
-        }
+        settings.extend(buffer_settings(&self.socket));
         if self.flavour.has_zerocopy() {
             settings.insert(
                 "zerocopy".into(),

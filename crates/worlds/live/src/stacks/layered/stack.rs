@@ -4,13 +4,16 @@ use super::socket::LayeredSocket;
 use super::tls::{TlsClient, TlsServer};
 use super::wire::LayeredWire;
 use crate::buffers::LiveThreadBuffers;
-use crate::error::Result;
+use crate::error::{self, Blame, Result};
 use crate::stacks::contract::{
     Connector, LiveConnectParameters, LiveConnection, LiveListener, LiveStack,
 };
+use crate::stacks::ip;
 use crate::stacks::tcp::{TcpConnector, TcpListener};
+use socket2::Socket;
 use stackline_core::catalogue::StackTable;
 use stackline_core::plan::Stack;
+use std::sync::Arc;
 
 /// A protocol on a TCP connection.
 pub(crate) struct LayeredStack {
@@ -45,6 +48,8 @@ impl LiveStack for LayeredStack {
             tcp: TcpListener::new(parameters, None)?,
             tls,
             stack: parameters.stack.clone(),
+            known_by_address: false,
+            carries_data: parameters.carries_data,
             accept: self.accept,
         }))
     }
@@ -72,6 +77,9 @@ struct LayeredListener {
     tcp: TcpListener,
     tls: Option<TlsServer>,
     stack: Stack,
+    /// Whether the next connection is known by its address alone, as in procedures without data all but the first are.
+    known_by_address: bool,
+    carries_data: bool,
     accept: fn(LayeredWire, &Stack) -> Result<Box<dyn LiveConnection>>,
 }
 
@@ -84,13 +92,38 @@ impl LiveListener for LayeredListener {
     }
 
     fn accept(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
-        let socket = self.tcp.accept_socket(buffers)?;
+        loop {
+            let socket = self.tcp.accept_socket(buffers)?;
+            let opened = self.open(socket, buffers);
+            match opened {
+                // It may have been another program at the peer's address.
+                Err(error) if self.known_by_address && error.blame != Blame::Interrupted => {}
+                opened => {
+                    self.known_by_address = !self.carries_data;
+                    return opened;
+                }
+            }
+        }
+    }
+}
+
+impl LayeredListener {
+    /// Shakes hands over an accepted connection, within a time.
+    fn open(&self, socket: Socket, buffers: &LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
         let socket = LayeredSocket::new(socket, &self.stack, None, &buffers.flags)?;
+        let shared = Arc::clone(socket.shared());
+        let patience = |time| {
+            let set = shared.socket.set_read_timeout(time);
+            set.map_err(|e| error::io_error("SO_RCVTIMEO", &e))
+        };
+        patience(Some(ip::PATIENCE))?;
         let wire = match &self.tls {
             None => LayeredWire::Plain(socket),
             Some(tls) => LayeredWire::Tls(Box::new(tls.shake_hands(socket)?)),
         };
-        (self.accept)(wire, &self.stack)
+        let opened = (self.accept)(wire, &self.stack)?;
+        patience(None)?;
+        Ok(opened)
     }
 }
 

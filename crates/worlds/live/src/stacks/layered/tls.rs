@@ -5,6 +5,7 @@ use super::socket::{LayeredSocket, SharedSocket};
 use crate::error::Result;
 use crate::stacks::certificate::{NAME, RunCertificate, client_of, session_settings, unavailable};
 use crate::stacks::contract::connection_vanished;
+use crate::stacks::ip;
 use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
 use rustls::{
@@ -40,6 +41,8 @@ const UNSENT_BYTES: usize = 256 << 10;
 pub(super) struct TlsClient {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
+    /// Whether sessions are resumed: then servers send tickets.
+    resumes: bool,
 }
 
 impl TlsClient {
@@ -54,13 +57,16 @@ impl TlsClient {
         Ok(Self {
             config: Arc::new(config),
             name,
+            resumes: stack.flag("resume"),
         })
     }
 
     /// Shakes hands over a new connection.
     pub(super) fn shake_hands(&self, socket: LayeredSocket) -> Result<TlsSession> {
         let session = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
-        TlsSession::open(session.map_err(|e| unavailable(&e))?.into(), socket)
+        let mut open = TlsSession::open(session.map_err(|e| unavailable(&e))?.into(), socket)?;
+        open.has_unread_tickets = self.resumes;
+        Ok(open)
     }
 }
 
@@ -114,6 +120,8 @@ fn protocols(alpn: &str) -> Vec<Vec<u8>> {
 pub(super) struct TlsSession {
     session: Connection,
     socket: BufReader<LayeredSocket>,
+    /// Whether the server may have sent tickets behind the handshake that were not read.
+    has_unread_tickets: bool,
 }
 
 impl TlsSession {
@@ -122,6 +130,7 @@ impl TlsSession {
         let mut open = Self {
             session,
             socket: BufReader::with_capacity(READ_BYTES, socket),
+            has_unread_tickets: false,
         };
         while open.session.is_handshaking() {
             let progress = open.flush().and_then(|()| {
@@ -168,6 +177,16 @@ impl TlsSession {
         self.flush()
     }
 
+    /// Reads to the end of the connection if there may be tickets: closing a socket with unread bytes resets the connection, and what was
+    /// sent last would be lost.
+    pub(super) fn take_tickets(&mut self) {
+        if self.has_unread_tickets {
+            let shared = self.shared();
+            let patience = shared.socket.set_read_timeout(Some(ip::PATIENCE));
+            while patience.is_ok() && matches!(self.read(&mut [0; 256]), Ok(1..)) {}
+        }
+    }
+
     /// The version, the cipher, and whether the session was resumed.
     pub(super) fn settings(&self) -> BTreeMap<String, String> {
         session_settings(&self.session)
@@ -180,12 +199,15 @@ impl Read for TlsSession {
         loop {
             match self.session.reader().read(room) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                done => return done,
+                done => {
+                    self.has_unread_tickets = false;
+                    return done;
+                }
             }
             self.read_records()?;
             // An answer to what was read, such as new keys.
             if self.session.wants_write() {
-                self.write_records()?;
+                sent_later(self.write_records())?;
             }
         }
     }

@@ -134,7 +134,9 @@ impl ByteChannel for Messages {
 
     fn close(&mut self) -> io::Result<()> {
         self.messages.close(None).map_err(as_io)?;
-        self.messages.flush().map_err(as_io)
+        self.messages.flush().map_err(as_io)?;
+        self.messages.get_mut().take_tickets();
+        Ok(())
     }
 
     fn end(&self) -> &dyn ChannelEnd {

@@ -4,6 +4,7 @@ use super::socket::{LayeredSocket, SharedSocket};
 use super::tls::TlsSession;
 use crate::error::{Error, Result};
 use crate::stacks::byte_channel::{ByteChannel, ChannelEnd};
+use crate::stacks::stream::buffer_settings;
 use crate::stacks::tcp;
 use stackline_core::run_record::TransportRecord;
 use std::collections::BTreeMap;
@@ -21,6 +22,13 @@ impl LayeredWire {
         match self {
             Self::Plain(socket) => socket.shared(),
             Self::Tls(session) => session.shared(),
+        }
+    }
+
+    /// Reads what TLS sends behind its handshake, if it may not have been read.
+    pub(super) fn take_tickets(&mut self) {
+        if let Self::Tls(session) = self {
+            session.take_tickets();
         }
     }
 
@@ -52,7 +60,9 @@ impl ChannelEnd for LayeredWire {
     }
 
     fn settings(&self) -> BTreeMap<String, String> {
-        let mut settings = tcp::settings(&self.shared().socket);
+        let socket = &self.shared().socket;
+        let mut settings = tcp::settings(socket);
+        settings.extend(buffer_settings(socket));
         if let Self::Tls(session) = self {
             settings.extend(session.settings());
         }
@@ -111,6 +121,12 @@ impl ByteChannel for LayeredWire {
 
     fn finish(&mut self) -> io::Result<()> {
         Self::finish(self)
+    }
+
+    fn close(&mut self) -> io::Result<()> {
+        Self::finish(self)?;
+        self.take_tickets();
+        Ok(())
     }
 
     fn end(&self) -> &dyn ChannelEnd {

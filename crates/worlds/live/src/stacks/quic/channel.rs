@@ -55,15 +55,18 @@ fn ended(_: Error) -> io::Error {
 
 impl ByteChannel for QuicChannel {
     fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.ask(bytes)?;
+        self.end.runtime.push();
+        Ok(())
+    }
+
+    fn ask(&mut self, bytes: &[u8]) -> io::Result<()> {
         let Some((send, _)) = &mut self.stream else {
             return Err(io::Error::other("a connection without data has no stream"));
         };
         let sent = self.end.run(send.write_all(bytes));
         match sent.map_err(ended)? {
-            Ok(()) => {
-                self.end.runtime.push();
-                Ok(())
-            }
+            Ok(()) => Ok(()),
             Err(WriteError::ConnectionLost(error)) => Err(as_io(&error)),
             Err(error) => Err(io::Error::new(io::ErrorKind::BrokenPipe, error)),
         }
@@ -106,7 +109,7 @@ impl ByteChannel for QuicChannel {
         let connection = self.end.connection.clone();
         let _ = send.finish();
         // What was sent last may have to be sent again: closing waits for it, beside what comes next.
-        self.end.runtime.spawn(async move {
+        self.end.runtime.spawn_closing(async move {
             let _ = send.stopped().await;
             drop(receive);
             connection.close(super::end::OVER, b"");

@@ -1,6 +1,6 @@
 //! `http3`: HTTP/3 (RFC 9114) of h3, on a QUIC connection of quinn. The exchanges are those of `http2`, each on a stream of its own.
 
-use super::end::QuicEnd;
+use super::end::{QuicEnd, as_io};
 use crate::buffers::LiveThreadBuffers;
 use crate::error::{self, Error, Result};
 use crate::stacks::byte_channel::ChannelEnd as _;
@@ -124,10 +124,10 @@ fn store<B: Buf>(
 }
 
 /// The error of a stream.
-fn failed(error: &StreamError) -> Error {
-    match error {
-        StreamError::ConnectionError { .. } => connection_vanished("before the exchange had ended"),
-        error => Error::measurement(format!("HTTP/3 failed: {error}")),
+fn failed(end: &QuicEnd, error: &StreamError) -> Error {
+    match end.connection.close_reason() {
+        Some(reason) => end.failure("HTTP/3", &as_io(&reason)),
+        None => Error::measurement(format!("HTTP/3 failed: {error}")),
     }
 }
 
@@ -184,7 +184,7 @@ impl Http3Initiator {
         let whole = format!("https://{}{}", NAME, kind.path());
         *request.uri_mut() = whole.parse::<Uri>().unwrap_or_default();
         let sent = self.end.run(sender.send_request(request))?;
-        sent.map_err(|e| failed(&e))
+        sent.map_err(|e| failed(&self.end, &e))
     }
 
     fn open(&mut self, kind: HttpExchangeKind) -> Result<()> {
@@ -192,7 +192,7 @@ impl Http3Initiator {
         let uploads = kind != HttpExchangeKind::Get;
         if !uploads {
             let ended = self.end.run(stream.finish())?;
-            ended.map_err(|e| failed(&e))?;
+            ended.map_err(|e| failed(&self.end, &e))?;
         }
         self.end.runtime.push();
         self.exchange = Some(ClientExchange {
@@ -233,7 +233,7 @@ impl Http3Initiator {
         if let Some(open) = self.exchange.as_mut().filter(|open| open.uploads) {
             open.uploads = false;
             let ended = self.end.run(open.stream.finish())?;
-            ended.map_err(|e| failed(&e))?;
+            ended.map_err(|e| failed(&self.end, &e))?;
             self.end.runtime.push();
         }
         Ok(())
@@ -241,7 +241,9 @@ impl Http3Initiator {
 }
 
 fn await_head(end: &QuicEnd, stream: &mut ClientStream) -> Result<()> {
-    let head = end.run(stream.recv_response())?.map_err(|e| failed(&e))?;
+    let head = end
+        .run(stream.recv_response())?
+        .map_err(|e| failed(end, &e))?;
     if head.status() == StatusCode::OK {
         return Ok(());
     }
@@ -258,7 +260,7 @@ fn more_of_response(
     buffers: &mut LiveThreadBuffers,
 ) -> Result<Option<u64>> {
     let data = end.run(stream.recv_data())?;
-    store(end, data.map_err(|e| failed(&e))?, buffers)
+    store(end, data.map_err(|e| failed(end, &e))?, buffers)
 }
 
 /// More of a request's body.
@@ -268,7 +270,7 @@ fn more_of_request(
     buffers: &mut LiveThreadBuffers,
 ) -> Result<Option<u64>> {
     let data = end.run(stream.recv_data())?;
-    store(end, data.map_err(|e| failed(&e))?, buffers)
+    store(end, data.map_err(|e| failed(end, &e))?, buffers)
 }
 
 impl LiveConnection for Http3Initiator {
@@ -289,7 +291,7 @@ impl LiveConnection for Http3Initiator {
             stream.send_data(unit).await?;
             stream.finish().await
         })?;
-        sent.map_err(|e| failed(&e))?;
+        sent.map_err(|e| failed(&self.end, &e))?;
         await_head(&self.end, &mut stream)?;
         let mut download = Download::default();
         let came = download.end(|| more_of_response(&self.end, &mut stream, buffers))?;
@@ -313,7 +315,7 @@ impl LiveConnection for Http3Initiator {
                 return Err(Error::input("a bulk get carries no data to the responder"));
             }
             let sent = end.run(open.stream.send_data(unit))?;
-            sent.map_err(|e| failed(&e))?;
+            sent.map_err(|e| failed(end, &e))?;
             end.runtime.push();
         }
         Ok(times)
@@ -389,7 +391,7 @@ impl LiveConnection for Http3Initiator {
     }
 
     fn disconnect(mut self: Box<Self>, buffers: &mut LiveThreadBuffers) -> Result<()> {
-        if self.exchange.as_ref().is_some_and(|open| open.uploads) {
+        if self.exchange.is_some() {
             // What was sent last may have to be sent again: the response, if only its end, says that it has arrived.
             self.end_upload()?;
             let (open, end) = self.answered()?;
@@ -467,9 +469,17 @@ impl Http3Responder {
 
     /// The next request; `None` when the client makes no more.
     fn next(&mut self) -> Result<Option<RequestResolver>> {
-        match &mut self.server {
-            Some(server) => Ok(self.end.run(server.accept())?.unwrap_or_default()),
-            None => Ok(None),
+        let Some(server) = &mut self.server else {
+            return Ok(None);
+        };
+        match (
+            self.end.run(server.accept())?,
+            self.end.connection.close_reason(),
+        ) {
+            (Ok(next), _) => Ok(next),
+            (Err(_), Some(ConnectionError::ApplicationClosed(_))) => Ok(None),
+            (Err(_), Some(reason)) => Err(self.end.failure("HTTP/3", &as_io(&reason))),
+            (Err(error), None) => Err(Error::measurement(format!("HTTP/3 failed: {error}"))),
         }
     }
 
@@ -479,7 +489,7 @@ impl Http3Responder {
             return Ok(None);
         };
         let resolved = self.end.run(resolver.resolve_request())?;
-        let (request, stream) = resolved.map_err(|e| failed(&e))?;
+        let (request, stream) = resolved.map_err(|e| failed(&self.end, &e))?;
         if request.uri().path() == kind.path() {
             return Ok(Some(stream));
         }
@@ -513,7 +523,7 @@ impl Http3Responder {
 
     fn answer(&self, stream: &mut ServerStream) -> Result<()> {
         let sent = self.end.run(stream.send_response(Response::new(())))?;
-        sent.map_err(|e| failed(&e))?;
+        sent.map_err(|e| failed(&self.end, &e))?;
         self.end.runtime.push();
         Ok(())
     }
@@ -530,7 +540,7 @@ impl Http3Responder {
     fn end_download(end: &QuicEnd, open: &mut ServerExchange) -> Result<()> {
         if std::mem::take(&mut open.downloads) {
             let ended = end.run(open.stream.finish())?;
-            ended.map_err(|e| failed(&e))?;
+            ended.map_err(|e| failed(end, &e))?;
             end.runtime.push();
         }
         Ok(())
@@ -555,7 +565,7 @@ impl LiveConnection for Http3Responder {
                 return Err(Error::input("a bulk put carries no data to the initiator"));
             }
             let sent = end.run(open.stream.send_data(unit))?;
-            sent.map_err(|e| failed(&e))?;
+            sent.map_err(|e| failed(end, &e))?;
             end.runtime.push();
         }
         Ok(times)
@@ -604,7 +614,7 @@ impl LiveConnection for Http3Responder {
             stream.send_data(unit).await?;
             stream.finish().await
         })?;
-        sent.map_err(|e| failed(&e))?;
+        sent.map_err(|e| failed(&self.end, &e))?;
         self.end.runtime.push();
         Ok(())
     }

@@ -4,38 +4,54 @@ use crate::cancel::LiveCancelFlags;
 use crate::error::{Error, Result};
 use quinn::Endpoint;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinSet;
 use tokio::time;
 
 /// How often an operation that waits looks whether the job was ended.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long, after the last operation, closing connections may take.
+/// How long, after everything was delivered, the last packets of connections may take.
 const FAREWELL: Duration = Duration::from_millis(500);
 
 /// Drives the connections of one side of a pair.
 #[derive(Clone)]
-pub(super) struct QuicRuntime(Arc<Runtime>);
+pub(super) struct QuicRuntime {
+    runtime: Arc<Runtime>,
+    /// What delivers the rest of connections that the endpoint has left.
+    closing: Arc<Mutex<JoinSet<()>>>,
+}
 
 impl QuicRuntime {
     pub(super) fn new() -> Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime =
             runtime.map_err(|e| Error::environment(format!("cannot set up QUIC: {e}")))?;
-        Ok(Self(Arc::new(runtime)))
+        Ok(Self {
+            runtime: Arc::new(runtime),
+            closing: Arc::default(),
+        })
     }
 
     /// Calls what expects to be within a runtime.
     pub(super) fn within<T>(&self, call: impl FnOnce() -> T) -> T {
-        let _guard = self.0.enter();
+        let _guard = self.runtime.enter();
         call()
     }
 
     /// Adds a future that operations drive beside their own.
     pub(super) fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
-        drop(self.0.spawn(future));
+        drop(self.runtime.spawn(future));
+    }
+
+    /// Adds a future that delivers the rest of a connection: [`Self::leave`] waits for it.
+    pub(super) fn spawn_closing(&self, future: impl Future<Output = ()> + Send + 'static) {
+        let mut closing = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
+        // Those that are done are forgotten.
+        while closing.try_join_next().is_some() {}
+        closing.spawn_on(future, self.runtime.handle());
     }
 
     /// Drives everything until `future` is ready.
@@ -43,7 +59,7 @@ impl QuicRuntime {
     /// # Errors
     /// When the job was ended.
     pub(super) fn run<F: Future>(&self, flags: &LiveCancelFlags, future: F) -> Result<F::Output> {
-        self.0.block_on(async {
+        self.runtime.block_on(async {
             let mut future = pin!(future);
             let mut look = pin!(time::sleep(LOOK));
             std::future::poll_fn(|context| {
@@ -64,7 +80,7 @@ impl QuicRuntime {
 
     /// Sends what may be sent now.
     pub(super) fn push(&self) {
-        self.0.block_on(async {
+        self.runtime.block_on(async {
             // The first turn lets the connection make its packets, the second lets it see what they changed.
             for _ in 0..2 {
                 tokio::task::yield_now().await;
@@ -72,9 +88,16 @@ impl QuicRuntime {
         });
     }
 
-    /// Ends the connections of a socket.
-    pub(super) fn leave(&self, endpoint: &Endpoint) {
-        self.0.block_on(async {
+    /// Ends the connections of a socket: first everything is delivered, unless the job is ended or the peer is gone.
+    pub(super) fn leave(&self, endpoint: &Endpoint, flags: Option<&Arc<LiveCancelFlags>>) {
+        let mut closing = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut closing = std::mem::take(&mut *closing);
+        if let Some(flags) = flags {
+            let _ = self.run(flags, async {
+                while closing.join_next().await.is_some() {}
+            });
+        }
+        self.runtime.block_on(async {
             let _ = time::timeout(FAREWELL, endpoint.wait_idle()).await;
         });
     }

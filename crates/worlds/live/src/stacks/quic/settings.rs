@@ -6,7 +6,10 @@ use crate::stacks::contract::LiveConnectParameters;
 use crate::stacks::ip;
 use quinn::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
-use quinn::{ClientConfig, ConnectionError, IdleTimeout, ServerConfig, TransportConfig, VarInt};
+use quinn::{
+    ClientConfig, ConnectionError, EndpointConfig, IdleTimeout, ServerConfig, TransportConfig,
+    VarInt,
+};
 use rustls::client::Resumption;
 use rustls::version::TLS13;
 use stackline_core::plan::Stack;
@@ -90,11 +93,26 @@ impl QuicSettings {
             .stream_receive_window(varint(self.receive_buffer()))
             .send_window(self.send_buffer())
             .max_idle_timeout(timeout.and_then(|time| IdleTimeout::try_from(time).ok()));
-        if let Some(mtu) = self.stack.number("mtu") {
-            let mtu = u16::try_from(mtu).unwrap_or(u16::MAX);
+        if let Some(mtu) = self.mtu() {
             transport.initial_mtu(mtu).mtu_discovery_config(None);
         }
         Arc::new(transport)
+    }
+
+    /// The largest UDP payload, where it is not discovered.
+    fn mtu(&self) -> Option<u16> {
+        let written = self.stack.number("mtu")?;
+        Some(u16::try_from(written).unwrap_or(u16::MAX))
+    }
+
+    /// The settings of a socket.
+    pub(super) fn endpoint(&self) -> EndpointConfig {
+        let mut config = EndpointConfig::default();
+        if let Some(mtu) = self.mtu() {
+            // Only values below 1200 are rejected, and the option's range excludes them.
+            let _ = config.max_udp_payload_size(mtu);
+        }
+        config
     }
 
     /// The protocol's name in the handshake: the token, which only the two ends know.

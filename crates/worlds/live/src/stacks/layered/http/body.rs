@@ -91,7 +91,7 @@ impl Body for OutgoingBody {
 pub(super) struct BodySender(Arc<Mutex<OutgoingUnits>>);
 
 impl BodySender {
-    /// Sends a data unit: returns when the library has taken it.
+    /// Sends a data unit: returns when windows and socket have taken it. The library asks for more only when there is room behind it.
     pub(super) fn send(&self, pieces: Vec<Bytes>, driver: &mut HttpDriver) -> Result<()> {
         let mut units = locked(&self.0);
         units.pieces.extend(pieces);
@@ -99,10 +99,14 @@ impl BodySender {
             waker.wake();
         }
         drop(units);
-        driver.until(|_| match locked(&self.0).pieces.is_empty() {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
-        })
+        driver.until(|_| {
+            let units = locked(&self.0);
+            match units.pieces.is_empty() && units.waker.is_some() {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        })?;
+        driver.flush()
     }
 
     /// Ends the body.

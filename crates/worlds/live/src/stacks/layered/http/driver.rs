@@ -127,10 +127,20 @@ impl HttpDriver {
         &mut self,
         mut wanted: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Result<Option<T>> {
+        let mut is_ready = |woken: &Woken, waker: &Waker| {
+            woken.0.store(false, Ordering::Relaxed);
+            match wanted(&mut Context::from_waker(waker)) {
+                Poll::Ready(value) => Some(value),
+                Poll::Pending => None,
+            }
+        };
+        // Perhaps it has come already: then the connection is not asked, which would be a system call.
+        if let Some(value) = is_ready(&self.woken, &self.waker) {
+            return Ok(Some(value));
+        }
         loop {
             let ended = self.turn();
-            self.woken.0.store(false, Ordering::Relaxed);
-            if let Poll::Ready(value) = wanted(&mut Context::from_waker(&self.waker)) {
+            if let Some(value) = is_ready(&self.woken, &self.waker) {
                 return Ok(Some(value));
             }
             if self.woken.0.load(Ordering::Relaxed) {
@@ -219,6 +229,28 @@ impl HttpDriver {
         }
     }
 
+    /// Drives the connection until its peer has ended it.
+    ///
+    /// # Errors
+    /// When it has failed, or the job was ended.
+    pub(super) fn until_closed(&mut self) -> Result<()> {
+        let never = self.until_end(|_| Poll::<()>::Pending)?;
+        debug_assert!(never.is_none());
+        self.check_end()
+    }
+
+    /// Whether a connection that has ended did so in order: closed by its peer, however abruptly.
+    ///
+    /// # Errors
+    /// Why it has failed.
+    pub(super) fn check_end(&self) -> Result<()> {
+        let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*fault {
+            Some(error) if !is_close(error) => Err(self.failure(error)),
+            _ => Ok(()),
+        }
+    }
+
     fn end_of_connection(&self) -> Error {
         let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
         match &*fault {
@@ -248,8 +280,42 @@ impl HttpDriver {
     }
 }
 
+/// Whether an error says that the peer has closed or reset the connection.
+fn is_close(error: &hyper::Error) -> bool {
+    let mut cause = error.source();
+    while let Some(below) = cause {
+        if let Some(error) = below.downcast_ref::<io::Error>() {
+            return matches!(
+                error.kind(),
+                io::ErrorKind::BrokenPipe
+                    | io::ErrorKind::ConnectionReset
+                    | io::ErrorKind::NotConnected
+                    | io::ErrorKind::UnexpectedEof
+            );
+        }
+        cause = below.source();
+    }
+    error.is_incomplete_message() || error.is_canceled() || error.is_closed()
+}
+
+/// Bytes that are received at a time.
+const READ_BYTES: usize = 64 << 10;
+
 /// The wire as hyper reads and writes it.
-pub(super) struct HttpWire(pub(super) LayeredWire);
+pub(super) struct HttpWire {
+    wire: LayeredWire,
+    /// Room for a read: hyper's own is not initialised, and zeroing all of it would cost more than copying what has come.
+    room: Box<[u8]>,
+}
+
+impl HttpWire {
+    pub(super) fn new(wire: LayeredWire) -> Self {
+        Self {
+            wire,
+            room: vec![0; READ_BYTES].into_boxed_slice(),
+        }
+    }
+}
 
 fn poll_of<T>(done: io::Result<T>) -> Poll<io::Result<T>> {
     match done {
@@ -260,12 +326,14 @@ fn poll_of<T>(done: io::Result<T>) -> Poll<io::Result<T>> {
 
 impl AsyncRead for HttpWire {
     fn poll_read(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         _: &mut Context<'_>,
-        room: &mut ReadBuf<'_>,
+        into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let got = self.0.read(room.initialize_unfilled());
-        poll_of(got.map(|bytes| room.advance(bytes)))
+        let Self { wire, room } = self.get_mut();
+        let most = into.remaining().min(READ_BYTES);
+        let got = wire.read(&mut room[..most]);
+        poll_of(got.map(|bytes| into.put_slice(&room[..bytes])))
     }
 }
 
@@ -275,7 +343,7 @@ impl AsyncWrite for HttpWire {
         _: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        poll_of(self.0.write(bytes))
+        poll_of(self.wire.write(bytes))
     }
 
     fn poll_write_vectored(
@@ -283,7 +351,7 @@ impl AsyncWrite for HttpWire {
         _: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        poll_of(self.0.write_vectored(slices))
+        poll_of(self.wire.write_vectored(slices))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -291,10 +359,10 @@ impl AsyncWrite for HttpWire {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        poll_of(self.0.flush())
+        poll_of(self.wire.flush())
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        poll_of(self.0.finish())
+        poll_of(self.wire.finish())
     }
 }

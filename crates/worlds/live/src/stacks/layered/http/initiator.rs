@@ -2,7 +2,7 @@
 
 use super::body::{BodySender, IncomingBody, OutgoingBody};
 use super::driver::{HttpDriver, HttpWire};
-use super::style::{HttpStyle, window};
+use super::style::{HttpStyle, HttpWindows};
 use crate::buffers::LiveThreadBuffers;
 use crate::error::{Error, Result};
 use crate::stacks::byte_channel::ChannelEnd as _;
@@ -71,6 +71,12 @@ pub(super) struct HttpInitiator {
     below: BTreeMap<String, String>,
 }
 
+/// hyper's own windows of HTTP/2, of a stream and of the connection, bytes.
+const WINDOWS: HttpWindows = HttpWindows {
+    stream: 2 << 20,
+    connection: 5 << 20,
+};
+
 impl HttpInitiator {
     pub(super) fn connect(style: HttpStyle, mut wire: LayeredWire, stack: &Stack) -> Result<Self> {
         // HTTP/1.1 sends nothing of its own when it connects, and the responder waits for the token.
@@ -78,13 +84,15 @@ impl HttpInitiator {
         introduced.map_err(|e| wire.shared().failure("send", &e))?;
         let mut driver = HttpDriver::new(wire.shared())?;
         let is_over_tls = matches!(wire, LayeredWire::Tls(_));
-        let below = wire.settings();
-        let io = TokioIo::new(HttpWire(wire));
+        let mut below = wire.settings();
+        let io = TokioIo::new(HttpWire::new(wire));
         let sender = if style.is_http2() {
             let mut builder = http2::Builder::new(driver.executor());
+            let windows = WINDOWS.or_written(stack);
+            below.extend(windows.settings());
             builder
-                .initial_stream_window_size(window(stack, "window"))
-                .initial_connection_window_size(window(stack, "connection_window"));
+                .initial_stream_window_size(windows.stream)
+                .initial_connection_window_size(windows.connection);
             let mut handshake = Box::pin(builder.handshake(io));
             let opened = driver.until_alone(|context| handshake.as_mut().poll(context))?;
             let (sender, connection) = opened.map_err(|e| driver.failure(&e))?;
@@ -312,14 +320,23 @@ impl LiveConnection for HttpInitiator {
         self.driver.flush()
     }
 
-    fn disconnect(mut self: Box<Self>, _: &mut LiveThreadBuffers) -> Result<()> {
-        self.end_upload()?;
+    fn disconnect(mut self: Box<Self>, buffers: &mut LiveThreadBuffers) -> Result<()> {
+        // The end of the response says that everything has arrived. Closing before would reset the connection when the response comes, and
+        // what was sent last would be lost.
+        self.end_exchange(buffers)?;
         self.sender = None;
         self.driver.flush()
     }
 
-    fn await_disconnect(&mut self, _: &mut LiveThreadBuffers) -> Result<()> {
-        Err(of_the_other_side())
+    fn await_disconnect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<()> {
+        self.end_exchange(buffers)?;
+        if self.carried > 0 {
+            return Err(Error::measurement(
+                "the peer sent data after the last data unit",
+            ));
+        }
+        self.sender = None;
+        self.driver.until_closed()
     }
 
     fn transport(&self) -> Option<TransportRecord> {

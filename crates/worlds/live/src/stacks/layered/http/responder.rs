@@ -2,7 +2,7 @@
 
 use super::body::{BodySender, IncomingBody, OutgoingBody};
 use super::driver::{HttpDriver, HttpWire};
-use super::style::{HttpStyle, window};
+use super::style::{HttpStyle, HttpWindows};
 use crate::buffers::LiveThreadBuffers;
 use crate::error::{Error, Result};
 use crate::stacks::byte_channel::ChannelEnd as _;
@@ -55,10 +55,16 @@ pub(super) struct HttpResponder {
     below: BTreeMap<String, String>,
 }
 
+/// hyper's own windows of HTTP/2, of a stream and of the connection, bytes.
+const WINDOWS: HttpWindows = HttpWindows {
+    stream: 1 << 20,
+    connection: 1 << 20,
+};
+
 impl HttpResponder {
     pub(super) fn accept(style: HttpStyle, wire: LayeredWire, stack: &Stack) -> Result<Self> {
         let mut driver = HttpDriver::new(wire.shared())?;
-        let below = wire.settings();
+        let mut below = wire.settings();
         let arrived = ArrivedRequests::default();
         let arriving = Arc::clone(&arrived);
         let service = service_fn(move |request| {
@@ -67,12 +73,14 @@ impl HttpResponder {
             arriving.push_back(ArrivedRequest { request, answer });
             answered
         });
-        let io = TokioIo::new(HttpWire(wire));
+        let io = TokioIo::new(HttpWire::new(wire));
         if style.is_http2() {
             let mut builder = http2::Builder::new(driver.executor());
+            let windows = WINDOWS.or_written(stack);
+            below.extend(windows.settings());
             builder
-                .initial_stream_window_size(window(stack, "window"))
-                .initial_connection_window_size(window(stack, "connection_window"));
+                .initial_stream_window_size(windows.stream)
+                .initial_connection_window_size(windows.connection);
             driver.adopt(builder.serve_connection(io, service));
         } else {
             driver.adopt(http1::Builder::new().serve_connection(io, service));
@@ -93,10 +101,14 @@ impl HttpResponder {
     /// The next request; `None` when the client makes no more.
     fn next(&mut self) -> Result<Option<ArrivedRequest>> {
         let arrived = &self.arrived;
-        self.driver.until_end(|_| {
+        let next = self.driver.until_end(|_| {
             let mut arrived = arrived.lock().unwrap_or_else(PoisonError::into_inner);
             arrived.pop_front().map_or(Poll::Pending, Poll::Ready)
-        })
+        })?;
+        if next.is_none() {
+            self.driver.check_end()?;
+        }
+        Ok(next)
     }
 
     /// The next request, which has to be of that kind; `None` when the client makes no more.
@@ -235,8 +247,14 @@ impl LiveConnection for HttpResponder {
             return Err(Error::input("there is no call to reply to"));
         };
         let unit = self.units.next(bytes, buffers)?;
-        let body = OutgoingBody::whole(self.style.pieces(unit), self.style.trailers());
-        self.answer(answer, body)
+        let (pieces, trailers) = (self.style.pieces(unit), self.style.trailers());
+        if !self.style.may_be_held_back(bytes) {
+            return self.answer(answer, OutgoingBody::whole(pieces, trailers));
+        }
+        let (body, sender) = OutgoingBody::streamed();
+        self.answer(answer, body)?;
+        sender.send(pieces, &mut self.driver)?;
+        sender.end(trailers, &mut self.driver)
     }
 
     fn start_bulk(&mut self, _: BulkDirection, _: &mut LiveThreadBuffers) -> Result<()> {
@@ -287,7 +305,9 @@ impl LiveConnection for HttpResponder {
     }
 
     fn disconnect(mut self: Box<Self>, buffers: &mut LiveThreadBuffers) -> Result<()> {
-        self.end_stream(buffers)
+        // The client closes the connection, when it has everything.
+        self.end_stream(buffers)?;
+        self.driver.until_closed()
     }
 
     fn await_disconnect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<()> {

@@ -20,11 +20,48 @@ pub(super) enum HttpStyle {
 /// The name of the server in requests.
 const AUTHORITY: &str = "stackline";
 
-/// An option of HTTP/2's windows.
-pub(super) fn window(stack: &Stack, name: &str) -> Option<u32> {
-    stack
-        .number(name)
-        .and_then(|bytes| u32::try_from(bytes).ok())
+/// Windows of HTTP/2 (RFC 9113, 5.2) in which a side receives, bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HttpWindows {
+    pub(super) stream: u32,
+    pub(super) connection: u32,
+}
+
+impl HttpWindows {
+    /// Those of the stack's options where they are written.
+    pub(super) fn or_written(self, stack: &Stack) -> Self {
+        let written = |name, own| {
+            let bytes = stack.number(name).and_then(|n| u32::try_from(n).ok());
+            bytes.unwrap_or(own)
+        };
+        Self {
+            stream: written("window", self.stream),
+            connection: written("connection_window", self.connection),
+        }
+    }
+
+    /// By option name.
+    pub(super) fn settings(self) -> [(String, String); 2] {
+        [
+            ("window".to_string(), format!("{} B", self.stream)),
+            (
+                "connection_window".to_string(),
+                format!("{} B", self.connection),
+            ),
+        ]
+    }
+}
+
+/// Most bytes of a piece that is handed to the library at once: as much as a frame of HTTP/2 carries (RFC 9113, 4.2). HTTP/2 takes a piece
+/// whole when its windows have room for one byte.
+const PIECE: usize = 16 << 10;
+
+/// A unit in pieces.
+fn cut(mut unit: Bytes) -> impl Iterator<Item = Bytes> {
+    std::iter::from_fn(move || {
+        let here = unit.len().min(PIECE);
+        (here > 0).then(|| unit.split_to(here))
+    })
 }
 
 impl HttpStyle {
@@ -96,11 +133,16 @@ impl HttpStyle {
 
     /// A data unit as it stands in a body.
     pub(super) fn pieces(self, unit: Bytes) -> Vec<Bytes> {
-        if self.is_grpc() {
-            grpc::message(unit)
-        } else {
-            vec![unit]
+        match self {
+            Self::Http1 => vec![unit],
+            Self::Http2 => cut(unit).collect(),
+            Self::Grpc => grpc::message(unit).into_iter().flat_map(cut).collect(),
         }
+    }
+
+    /// Whether windows may hold back a part of a body of so many bytes.
+    pub(super) const fn may_be_held_back(self, bytes: usize) -> bool {
+        self.is_http2() && bytes > PIECE
     }
 
     /// The body of a bulk transfer's request or response that carries no data unit.
