@@ -78,5 +78,6 @@ mod trace_ptrace;
 mod traces;
 mod truth;
 mod watch;
+mod web_servers;
 mod worlds;
 mod x11;

@@ -5,6 +5,7 @@
 
 mod byte_stream;
 mod http;
+mod http2;
 mod redis;
 mod small_services;
 mod socket;
@@ -17,6 +18,7 @@ use crate::stacks::contract::{
     Connector, LiveConnectParameters, LiveConnection, LiveListener, LiveStack,
 };
 use byte_stream::FarEndStream;
+use http2::Http2Connector;
 use stackline_core::catalogue::{
     ClosedForm, FlowControl, OptionKind, OptionTable, PacketContent, StackFacts, StackTable,
 };
@@ -159,10 +161,18 @@ impl LiveStack for FarEndStack {
         // What is wrong with the address is reported before anything is measured.
         client(&address)?;
         let insecure = parameters.stack.flag("insecure");
+        let is_http2 = parameters.stack.word("version") == Some("http2");
         let tls = self
             .tls
+            .map(|protocol| if is_http2 { "h2" } else { protocol })
             .map(|protocol| FarEndTlsClient::new(&address.host, insecure, protocol))
             .transpose()?;
+        if is_http2 {
+            let stack = &parameters.stack;
+            return Ok(Box::new(Http2Connector::new(
+                stack, &address, servers, tls,
+            )?));
+        }
         Ok(Box::new(FarEndConnector {
             tls,
             address,

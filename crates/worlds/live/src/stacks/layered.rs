@@ -5,13 +5,14 @@
 //! closed before, as for `tcp`. Where connections carry no data, all but the first are known by the peer's address alone.
 
 mod http;
+pub(super) mod http_client;
 mod socket;
 mod stack;
 mod tables;
 mod tls;
 mod tls_stack;
 mod websocket;
-mod wire;
+pub(super) mod wire;
 
 pub(super) use http::{GRPC, HTTP1, HTTP2};
 pub(super) use tls_stack::TLS;

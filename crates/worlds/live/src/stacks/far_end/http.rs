@@ -3,19 +3,21 @@
 use super::byte_stream::FarEndStream;
 use super::{FarEndProtocol, FarEndStack, OPTIONS, TABLE};
 use crate::error::{Error, Result};
-use stackline_core::catalogue::{OptionTable, ServiceMapping, StackTable};
+use stackline_core::catalogue::{OptionKind, OptionTable, ServiceMapping, StackTable};
 use stackline_core::far_end::FarEndAddress;
 use stackline_endpoint::BulkDirection;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 const HTTP_TABLE: StackTable = StackTable {
         name: "http",
         // Without data a request is complete.
         least_unit: 0,
-        summary: "client of any web server, by HTTP/1.1: a GET of the address for each call, or a POST if the call carries data",
+        options: &HTTP_OPTIONS,
+        summary: "client of any web server, by HTTP/1.1 or HTTP/2: a GET of the address for each call, or a POST if the call carries data",
         mapping: ServiceMapping(
             "\
-ConnectRequest -> socket, connect
+ConnectRequest -> socket, connect; with HTTP/2 the preface and SETTINGS
 RPCCall -> send of GET, or of POST with the request as its body; recv until the answer is complete; \
 if the server closes the connection after an answer, the next call connects again
 StartBulkGet -> none
@@ -39,7 +41,7 @@ pub(crate) static HTTP: FarEndStack = FarEndStack {
 pub(crate) static HTTPS: FarEndStack = FarEndStack {
     table: &StackTable {
         name: "https",
-        summary: "client of any web server, by HTTP/1.1 over TLS 1.2 or 1.3, whose handshake is part of connecting",
+        summary: "client of any web server, by HTTP/1.1 or HTTP/2 over TLS 1.2 or 1.3, whose handshake is part of connecting",
         options: &HTTPS_OPTIONS,
         ..HTTP_TABLE
     },
@@ -48,17 +50,25 @@ pub(crate) static HTTPS: FarEndStack = FarEndStack {
     client: |address| Ok(Box::new(HttpClient::new(address))),
 };
 
-/// Those of every far end, and `insecure`.
-pub(super) const HTTPS_OPTIONS: [OptionTable; 5] = [
-    OPTIONS[0],
-    OPTIONS[1],
-    OPTIONS[2],
-    OPTIONS[3],
-    OptionTable::flag(
+/// Which version of HTTP is spoken.
+const VERSION: OptionTable = OptionTable::new(
+    "version",
+    OptionKind::Word(&["http1", "http2"]),
+    "http1",
+    "http1: HTTP/1.1; http2: HTTP/2, over TLS by ALPN, without it at once",
+);
+
+const HTTP_OPTIONS: [OptionTable; 5] = StackTable::joined(&OPTIONS, &[VERSION]);
+const HTTPS_OPTIONS: [OptionTable; 6] = StackTable::joined(&TLS_OPTIONS, &[VERSION]);
+
+/// Those of every far end over TLS.
+pub(super) const TLS_OPTIONS: [OptionTable; 5] = StackTable::joined(
+    &OPTIONS,
+    &[OptionTable::flag(
         "insecure",
         "believes any certificate, such as one of your own that this host does not trust",
-    ),
-];
+    )],
+);
 
 /// The longest head of an answer, and the longest line that says how long a chunk is, in bytes.
 const LONGEST_HEAD: usize = 64 << 10;
@@ -418,28 +428,41 @@ impl AnswerHead {
 
     /// The error of an answer that is not what was asked for.
     fn refused(&self, stream: &FarEndStream) -> Error {
-        let shown = |text: &str| {
-            text.chars()
-                .filter(|c| !c.is_control())
-                .take(200)
-                .collect::<String>()
-        };
-        let (server, status, reason) = (stream.server(), self.status, shown(&self.reason));
-        let failure = Error::measurement(format!(
-            "the web server at {server} answered with status {status} {reason}"
-        ));
-        match (status, &self.location) {
-            (300..=399, Some(location)) => {
-                failure.hint(format!("measure the address it redirects to: {}", shown(location)))
-            }
-            (401 | 403 | 407, _) => failure.hint("measure an address that needs no login"),
-            (404, _) => failure.hint("check the path of the address"),
-            (405 | 411, _) => failure.hint(
-                "the server does not accept this method: calls without data (size 0) are GET, others POST; `bulk_put` is PUT",
-            ),
-            (429 | 503, _) => failure.hint("the server is overloaded or limits its clients: use fewer pairs or a lower rate"),
-            _ => failure,
+        let location = self.location.as_deref();
+        refused_status(stream.server(), self.status, &self.reason, location)
+    }
+}
+
+/// The error of an answer with that status, its reason and where it redirects to.
+pub(super) fn refused_status(
+    server: SocketAddr,
+    status: u16,
+    reason: &str,
+    location: Option<&str>,
+) -> Error {
+    let shown = |text: &str| {
+        text.chars()
+            .filter(|c| !c.is_control())
+            .take(200)
+            .collect::<String>()
+    };
+    let failure = Error::measurement(format!(
+        "the web server at {server} answered with status {status} {}",
+        shown(reason)
+    ));
+    match (status, location) {
+        (300..=399, Some(location)) => {
+            failure.hint(format!("measure the address it redirects to: {}", shown(location)))
         }
+        (401 | 403 | 407, _) => failure.hint("measure an address that needs no login"),
+        (404, _) => failure.hint("check the path of the address"),
+        (405 | 411, _) => failure.hint(
+            "the server does not accept this method: calls without data (size 0) are GET, others POST; `bulk_put` is PUT",
+        ),
+        (429 | 503, _) => {
+            failure.hint("the server is overloaded or limits its clients: use fewer pairs or a lower rate")
+        }
+        _ => failure,
     }
 }
 

@@ -60,19 +60,8 @@ impl FarEndSocket {
         servers: &mut Vec<SocketAddr>,
         flags: &Arc<LiveCancelFlags>,
     ) -> Result<Self> {
-        let mut failed = None;
-        for server in servers.iter().copied() {
-            match connected(stack, server, flags) {
-                Ok(socket) => {
-                    *servers = vec![server];
-                    scope::begin_byte_count();
-                    return Ok(Self::new(socket, server, stack.clone(), Arc::clone(flags)));
-                }
-                Err(error) if error.blame == Blame::Interrupted => return Err(error),
-                Err(error) => failed = failed.or(Some(error)),
-            }
-        }
-        Err(failed.unwrap_or_else(|| Error::input("there is no server to connect to")))
+        let (socket, server) = connect_any(stack, servers, flags)?;
+        Ok(Self::new(socket, server, stack.clone(), Arc::clone(flags)))
     }
 
     fn new(socket: Socket, server: SocketAddr, stack: Stack, flags: Arc<LiveCancelFlags>) -> Self {
@@ -260,8 +249,29 @@ impl FarEndSocket {
     }
 }
 
+/// Connects to the first server that answers, which is then the only one.
+pub(super) fn connect_any(
+    stack: &Stack,
+    servers: &mut Vec<SocketAddr>,
+    flags: &LiveCancelFlags,
+) -> Result<(Socket, SocketAddr)> {
+    let mut failed = None;
+    for server in servers.iter().copied() {
+        match connected(stack, server, flags) {
+            Ok(socket) => {
+                *servers = vec![server];
+                scope::begin_byte_count();
+                return Ok((socket, server));
+            }
+            Err(error) if error.blame == Blame::Interrupted => return Err(error),
+            Err(error) => failed = failed.or(Some(error)),
+        }
+    }
+    Err(failed.unwrap_or_else(|| Error::input("there is no server to connect to")))
+}
+
 /// The option `timeout`, within reason.
-fn timeout(stack: &Stack) -> Duration {
+pub(super) fn timeout(stack: &Stack) -> Duration {
     let written = stack.seconds("timeout").filter(|seconds| *seconds > 0.0);
     written.map_or(PATIENCE, |seconds| {
         Duration::from_secs_f64(seconds.clamp(TIMEOUTS.0, TIMEOUTS.1))

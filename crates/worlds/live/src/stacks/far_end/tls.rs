@@ -4,11 +4,13 @@
 use super::socket::FarEndSocket;
 use crate::error::{Error, Result};
 use crate::stacks::certificate::{AcceptedCertificate, session_settings};
+use crate::stacks::layered::wire::{LayeredSocket, TlsSession};
 use rustls::crypto::ring;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
+use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
 /// What the connections of one pair have in common: sessions are resumed among them, as browsers do.
@@ -45,6 +47,36 @@ impl FarEndTlsClient {
             config: Arc::new(config),
             name,
         })
+    }
+
+    /// Shakes hands over the socket of a library that speaks HTTP/2.
+    pub(super) fn open_session(
+        &self,
+        socket: LayeredSocket,
+        server: SocketAddr,
+    ) -> Result<TlsSession> {
+        let connection = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
+        let connection = connection.map_err(|e| Error::measurement(format!("TLS failed: {e}")))?;
+        let shared = Arc::clone(socket.shared());
+        let session = TlsSession::open(connection.into(), socket).map_err(|error| {
+            let cause = error
+                .get_ref()
+                .and_then(|e| e.downcast_ref::<rustls::Error>());
+            match cause {
+                Some(cause) => refused(&server.to_string(), cause),
+                None if error.kind() == io::ErrorKind::WouldBlock => Error::measurement(format!(
+                    "the server at {server} does not answer within the TLS handshake"
+                )),
+                None => shared.failure("the TLS handshake", &error),
+            }
+        })?;
+        if session.protocol() == Some(b"h2") {
+            return Ok(session);
+        }
+        Err(
+            Error::measurement(format!("the web server at {server} does not speak HTTP/2"))
+                .hint("`version = http1` is what every web server speaks"),
+        )
     }
 
     /// Shakes hands over a new connection.

@@ -2,7 +2,7 @@
 //! answers; a call with data is a message and the next one that comes.
 
 use super::byte_stream::FarEndStream;
-use super::http::HTTPS_OPTIONS;
+use super::http::TLS_OPTIONS;
 use super::{FarEndProtocol, FarEndStack, TABLE};
 use crate::error::{Error, Result};
 use stackline_core::catalogue::{ServiceMapping, StackTable};
@@ -46,7 +46,7 @@ pub(crate) static WSS: FarEndStack = FarEndStack {
     table: &StackTable {
         name: "wss",
         summary: "client of a WebSocket server over TLS 1.2 or 1.3",
-        options: &HTTPS_OPTIONS,
+        options: &TLS_OPTIONS,
         ..WS_TABLE
     },
     port: Some(443),

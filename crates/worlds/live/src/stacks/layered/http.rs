@@ -1,8 +1,8 @@
 //! `http1`, `http2` and `grpc`: HTTP by hyper. A call is a request with a body and its response, a bulk transfer is one request whose body
 //! or whose response's body carries the data units, and data units outside of both are in the two bodies of one exchange.
 
-mod body;
-mod driver;
+pub(super) mod body;
+pub(super) mod driver;
 mod grpc;
 mod initiator;
 mod responder;

@@ -20,17 +20,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A socket whose libraries and whose driver share it.
 #[derive(Debug)]
-pub(super) struct SharedSocket {
-    pub(super) socket: Socket,
+pub(crate) struct SharedSocket {
+    pub(crate) socket: Socket,
     /// Whether a read found nothing, and it has not been waited since.
-    pub(super) awaits_input: AtomicBool,
+    pub(crate) awaits_input: AtomicBool,
     /// Whether a write found no room, and it has not been waited since.
-    pub(super) awaits_room: AtomicBool,
-    pub(super) flags: Arc<LiveCancelFlags>,
+    pub(crate) awaits_room: AtomicBool,
+    pub(crate) flags: Arc<LiveCancelFlags>,
 }
 
 /// The end of the socket that a library reads and writes.
-pub(super) struct LayeredSocket {
+pub(crate) struct LayeredSocket {
     shared: Arc<SharedSocket>,
     /// The token, until it is sent.
     token: Option<DatagramToken>,
@@ -38,7 +38,7 @@ pub(super) struct LayeredSocket {
 
 impl LayeredSocket {
     /// Over a connected socket; `token` is sent with the first bytes.
-    pub(super) fn new(
+    pub(crate) fn new(
         socket: Socket,
         stack: &Stack,
         token: Option<DatagramToken>,
@@ -61,7 +61,7 @@ impl LayeredSocket {
         })
     }
 
-    pub(super) const fn shared(&self) -> &Arc<SharedSocket> {
+    pub(crate) const fn shared(&self) -> &Arc<SharedSocket> {
         &self.shared
     }
 
@@ -149,7 +149,7 @@ impl Write for LayeredSocket {
 
 impl SharedSocket {
     /// The error of a library that reads or writes the socket: `what` was being done.
-    pub(super) fn failure(&self, what: &str, error: &io::Error) -> Error {
+    pub(crate) fn failure(&self, what: &str, error: &io::Error) -> Error {
         match error.kind() {
             _ if self.flags.ended() => Error::interrupted(),
             io::ErrorKind::BrokenPipe
@@ -160,16 +160,16 @@ impl SharedSocket {
     }
 
     /// Waits until nothing is in transit.
-    pub(super) fn settle(&self) -> Result<()> {
+    pub(crate) fn settle(&self) -> Result<()> {
         wait_until_quiet(&self.socket, &self.flags)
     }
 
-    pub(super) fn transport(&self) -> Option<TransportRecord> {
+    pub(crate) fn transport(&self) -> Option<TransportRecord> {
         read_tcp_record(self.socket.as_fd()).ok()
     }
 
     /// The addresses of the two ends, the local one first.
-    pub(super) fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
+    pub(crate) fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
         Some((
             self.socket.local_addr().ok()?.as_socket()?,
             self.socket.peer_addr().ok()?.as_socket()?,

@@ -4,7 +4,6 @@
 use super::socket::{LayeredSocket, SharedSocket};
 use crate::error::Result;
 use crate::stacks::certificate::{NAME, RunCertificate, client_of, session_settings, unavailable};
-use crate::stacks::contract::connection_vanished;
 use crate::stacks::ip;
 use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
@@ -64,7 +63,8 @@ impl TlsClient {
     /// Shakes hands over a new connection.
     pub(super) fn shake_hands(&self, socket: LayeredSocket) -> Result<TlsSession> {
         let session = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
-        let mut open = TlsSession::open(session.map_err(|e| unavailable(&e))?.into(), socket)?;
+        let session = session.map_err(|e| unavailable(&e))?;
+        let mut open = opened(session.into(), socket)?;
         open.has_unread_tickets = self.resumes;
         Ok(open)
     }
@@ -100,7 +100,7 @@ impl TlsServer {
     /// Shakes hands over an accepted connection.
     pub(super) fn shake_hands(&self, socket: LayeredSocket) -> Result<TlsSession> {
         let session = ServerConnection::new(Arc::clone(&self.config));
-        TlsSession::open(session.map_err(|e| unavailable(&e))?.into(), socket)
+        opened(session.map_err(|e| unavailable(&e))?.into(), socket)
     }
 }
 
@@ -116,8 +116,14 @@ fn protocols(alpn: &str) -> Vec<Vec<u8>> {
     names.into_iter().collect()
 }
 
+/// The session of an end of a run.
+fn opened(session: Connection, socket: LayeredSocket) -> Result<TlsSession> {
+    let shared = Arc::clone(socket.shared());
+    TlsSession::open(session, socket).map_err(|e| shared.failure("the TLS handshake", &e))
+}
+
 /// An open session of either side.
-pub(super) struct TlsSession {
+pub(crate) struct TlsSession {
     session: Connection,
     socket: BufReader<LayeredSocket>,
     /// Whether the server may have sent tickets behind the handshake that were not read.
@@ -125,7 +131,8 @@ pub(super) struct TlsSession {
 }
 
 impl TlsSession {
-    fn open(mut session: Connection, socket: LayeredSocket) -> Result<Self> {
+    /// Shakes hands. The error is one of the socket, or of rustls within one of invalid data.
+    pub(crate) fn open(mut session: Connection, socket: LayeredSocket) -> io::Result<Self> {
         session.set_buffer_limit(Some(UNSENT_BYTES));
         let mut open = Self {
             session,
@@ -133,19 +140,13 @@ impl TlsSession {
             has_unread_tickets: false,
         };
         while open.session.is_handshaking() {
-            let progress = open.flush().and_then(|()| {
-                // The server's last flight may have been the last of the handshake.
-                let more = open.session.is_handshaking();
-                if more { open.read_records() } else { Ok(true) }
-            });
-            match progress {
-                Ok(true) => {}
-                Ok(false) => return Err(connection_vanished("within the TLS handshake")),
-                Err(error) => return Err(open.shared().failure("the TLS handshake", &error)),
+            open.flush()?;
+            // The server's last flight may have been the last of the handshake.
+            if open.session.is_handshaking() && !open.read_records()? {
+                return Err(io::ErrorKind::UnexpectedEof.into());
             }
         }
-        open.flush()
-            .map_err(|e| open.shared().failure("the TLS handshake", &e))?;
+        open.flush()?;
         Ok(open)
     }
 
@@ -185,6 +186,11 @@ impl TlsSession {
             let patience = shared.socket.set_read_timeout(Some(ip::PATIENCE));
             while patience.is_ok() && matches!(self.read(&mut [0; 256]), Ok(1..)) {}
         }
+    }
+
+    /// The protocol that both sides have agreed on (ALPN).
+    pub(crate) fn protocol(&self) -> Option<&[u8]> {
+        self.session.alpn_protocol()
     }
 
     /// The version, the cipher, and whether the session was resumed.

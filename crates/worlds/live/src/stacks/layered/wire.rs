@@ -1,7 +1,8 @@
 //! What a protocol is spoken over: a TCP socket, or TLS on one.
 
-use super::socket::{LayeredSocket, SharedSocket};
-use super::tls::TlsSession;
+pub(crate) use super::socket::LayeredSocket;
+use super::socket::SharedSocket;
+pub(crate) use super::tls::TlsSession;
 use crate::error::{Error, Result};
 use crate::stacks::byte_channel::{ByteChannel, ChannelEnd};
 use crate::stacks::stream::buffer_settings;
@@ -12,13 +13,13 @@ use std::io::{self, IoSlice, Read, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-pub(super) enum LayeredWire {
+pub(crate) enum LayeredWire {
     Plain(LayeredSocket),
     Tls(Box<TlsSession>),
 }
 
 impl LayeredWire {
-    pub(super) fn shared(&self) -> &Arc<SharedSocket> {
+    pub(crate) fn shared(&self) -> &Arc<SharedSocket> {
         match self {
             Self::Plain(socket) => socket.shared(),
             Self::Tls(session) => session.shared(),
@@ -26,14 +27,14 @@ impl LayeredWire {
     }
 
     /// Reads what TLS sends behind its handshake, if it may not have been read.
-    pub(super) fn take_tickets(&mut self) {
+    pub(crate) fn take_tickets(&mut self) {
         if let Self::Tls(session) = self {
             session.take_tickets();
         }
     }
 
     /// Says that nothing more is sent.
-    pub(super) fn finish(&mut self) -> io::Result<()> {
+    pub(crate) fn finish(&mut self) -> io::Result<()> {
         match self {
             Self::Plain(socket) => socket.flush(),
             Self::Tls(session) => session.finish(),

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 /// A body that is sent.
-pub(super) struct OutgoingBody(Arc<Mutex<OutgoingUnits>>);
+pub(crate) struct OutgoingBody(Arc<Mutex<OutgoingUnits>>);
 
 /// What of a body is to be sent.
 #[derive(Default)]
@@ -34,7 +34,7 @@ impl OutgoingUnits {
 
 impl OutgoingBody {
     /// A body that is known as a whole.
-    pub(super) fn whole(pieces: Vec<Bytes>, trailers: Option<HeaderMap>) -> Self {
+    pub(crate) fn whole(pieces: Vec<Bytes>, trailers: Option<HeaderMap>) -> Self {
         Self(Arc::new(Mutex::new(OutgoingUnits {
             pieces: pieces.into(),
             trailers,
@@ -44,7 +44,7 @@ impl OutgoingBody {
     }
 
     /// A body whose units are pushed one after the other.
-    pub(super) fn streamed() -> (Self, BodySender) {
+    pub(crate) fn streamed() -> (Self, BodySender) {
         let units = Arc::<Mutex<OutgoingUnits>>::default();
         (Self(Arc::clone(&units)), BodySender(units))
     }
@@ -88,11 +88,11 @@ impl Body for OutgoingBody {
 }
 
 /// The end of a streamed body that units are pushed into.
-pub(super) struct BodySender(Arc<Mutex<OutgoingUnits>>);
+pub(crate) struct BodySender(Arc<Mutex<OutgoingUnits>>);
 
 impl BodySender {
     /// Sends a data unit: returns when windows and socket have taken it. The library asks for more only when there is room behind it.
-    pub(super) fn send(&self, pieces: Vec<Bytes>, driver: &mut HttpDriver) -> Result<()> {
+    pub(crate) fn send(&self, pieces: Vec<Bytes>, driver: &mut HttpDriver) -> Result<()> {
         let mut units = locked(&self.0);
         units.pieces.extend(pieces);
         if let Some(waker) = units.waker.take() {
@@ -110,7 +110,7 @@ impl BodySender {
     }
 
     /// Ends the body.
-    pub(super) fn end(self, trailers: Option<HeaderMap>, driver: &mut HttpDriver) -> Result<()> {
+    pub(crate) fn end(self, trailers: Option<HeaderMap>, driver: &mut HttpDriver) -> Result<()> {
         let mut units = locked(&self.0);
         units.ended = true;
         units.trailers = trailers;
@@ -123,7 +123,7 @@ impl BodySender {
 }
 
 /// A body that is received.
-pub(super) struct IncomingBody {
+pub(crate) struct IncomingBody {
     body: Incoming,
     /// Takes the units out of gRPC's messages.
     messages: Option<GrpcMessages>,
@@ -135,7 +135,7 @@ pub(super) struct IncomingBody {
 
 impl IncomingBody {
     /// `ahead` bytes of data units came in an exchange before this one.
-    pub(super) fn new(body: Incoming, is_grpc: bool, ahead: u64) -> Self {
+    pub(crate) fn new(body: Incoming, is_grpc: bool, ahead: u64) -> Self {
         Self {
             body,
             messages: is_grpc.then(GrpcMessages::default),
@@ -146,7 +146,7 @@ impl IncomingBody {
     }
 
     /// Receives data units of `bytes` bytes, `times` times. Returns how many came before the body ended.
-    pub(super) fn units(
+    pub(crate) fn units(
         &mut self,
         bytes: usize,
         times: u64,
@@ -172,7 +172,7 @@ impl IncomingBody {
     }
 
     /// Receives the end of the body, and with gRPC the status. Returns how many bytes came before that belong to no unit.
-    pub(super) fn end(
+    pub(crate) fn end(
         &mut self,
         driver: &mut HttpDriver,
         buffers: &mut LiveThreadBuffers,
@@ -184,11 +184,23 @@ impl IncomingBody {
     }
 
     /// The status that a server of gRPC sends behind its answer.
-    pub(super) fn check_status(&self) -> Result<()> {
+    pub(crate) fn check_status(&self) -> Result<()> {
         match (&self.messages, &self.trailers) {
             (Some(_), trailers) => grpc::check_status(trailers.as_ref()),
             (None, _) => Ok(()),
         }
+    }
+
+    /// Receives some more. Returns how many bytes came, none at the end of the body.
+    pub(crate) fn receive(
+        &mut self,
+        driver: &mut HttpDriver,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<Option<u64>> {
+        while self.ahead == 0 && !self.ended {
+            self.more(driver, buffers)?;
+        }
+        Ok(Some(std::mem::take(&mut self.ahead)).filter(|came| *came > 0))
     }
 
     fn more(&mut self, driver: &mut HttpDriver, buffers: &mut LiveThreadBuffers) -> Result<()> {

@@ -1,6 +1,7 @@
 //! Drives the futures of an HTTP library on the thread of an endpoint: polls them until none can go on, then waits in `poll(2)` for the
 //! socket. There is no executor of threads and no queue between an operation and its system call.
 
+use crate::cancel::LiveCancelFlags;
 use crate::error::{self, Error, Result};
 use crate::stacks::contract::connection_vanished;
 use crate::stacks::layered::socket::SharedSocket;
@@ -8,13 +9,16 @@ use crate::stacks::layered::wire::LayeredWire;
 use hyper::rt::Executor;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use stackline_core::units;
 use std::error::Error as _;
 use std::io::{self, Read, Write};
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -33,20 +37,34 @@ impl Wake for Woken {
     }
 }
 
+/// How long a server that others have written may be silent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HttpPatience {
+    pub(crate) server: SocketAddr,
+    pub(crate) silence: Duration,
+}
+
+/// How long a wait looks away from the time limit.
+const SLICE: Duration = Duration::from_secs(1);
+/// How long after the time limit an answer may take: less than what the coordinator allows.
+const LATE: Duration = Duration::from_secs(5);
+
 /// The futures of one connection.
-pub(super) struct HttpDriver {
+pub(crate) struct HttpDriver {
     shared: Arc<SharedSocket>,
     tasks: Vec<Task>,
     spawned: Spawned,
     woken: Arc<Woken>,
     waker: Waker,
+    /// How long a server may be silent; without it, for as long as the job goes on.
+    patience: Option<HttpPatience>,
     /// Why the connection has failed, if it has.
     fault: Arc<Mutex<Option<hyper::Error>>>,
 }
 
 /// Takes the futures that a library spawns.
 #[derive(Clone, Default)]
-pub(super) struct Spawned(Arc<Mutex<Vec<Task>>>);
+pub(crate) struct Spawned(Arc<Mutex<Vec<Task>>>);
 
 impl Spawned {
     fn take(&self) -> Vec<Task> {
@@ -64,9 +82,33 @@ where
     }
 }
 
+impl HttpPatience {
+    /// Whether a server that was silent for so long may go on.
+    fn check(self, silent: Duration, flags: &LiveCancelFlags) -> Result<()> {
+        flags.interrupted()?;
+        let server = self.server;
+        if silent >= self.silence {
+            let time = units::format_time(self.silence.as_secs_f64());
+            let message = format!(
+                "the server at {server} received everything and does not answer for {time}"
+            );
+            return Err(Error::measurement(message)
+                .hint("for a slower server: the option `timeout = 2 min`"));
+        }
+        if flags.limit() && silent >= LATE {
+            let late = LATE.as_secs();
+            let message = format!(
+                "the server at {server} had not ended its answer {late} s after the time limit"
+            );
+            return Err(Error::measurement(message));
+        }
+        Ok(())
+    }
+}
+
 impl HttpDriver {
     /// For the connection over that socket, which does not block from now on.
-    pub(super) fn new(shared: &Arc<SharedSocket>) -> Result<Self> {
+    pub(crate) fn new(shared: &Arc<SharedSocket>) -> Result<Self> {
         shared
             .socket
             .set_nonblocking(true)
@@ -78,21 +120,27 @@ impl HttpDriver {
             spawned: Spawned::default(),
             waker: Waker::from(Arc::clone(&woken)),
             woken,
+            patience: None,
             fault: Arc::default(),
         })
     }
 
-    pub(super) const fn shared(&self) -> &Arc<SharedSocket> {
+    pub(crate) const fn shared(&self) -> &Arc<SharedSocket> {
         &self.shared
     }
 
+    /// Ends waits in which a server is silent for too long.
+    pub(crate) fn limit(&mut self, patience: HttpPatience) {
+        self.patience = Some(patience);
+    }
+
     /// What the library spawns its futures on.
-    pub(super) fn executor(&self) -> Spawned {
+    pub(crate) fn executor(&self) -> Spawned {
         self.spawned.clone()
     }
 
     /// Adds the future of the connection itself.
-    pub(super) fn adopt<F>(&mut self, connection: F)
+    pub(crate) fn adopt<F>(&mut self, connection: F)
     where
         F: Future<Output = hyper::Result<()>> + Send + 'static,
     {
@@ -109,7 +157,7 @@ impl HttpDriver {
     ///
     /// # Errors
     /// When the connection has ended before, or the job was ended.
-    pub(super) fn until<T>(
+    pub(crate) fn until<T>(
         &mut self,
         wanted: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Result<T> {
@@ -123,7 +171,7 @@ impl HttpDriver {
     ///
     /// # Errors
     /// When the job was ended.
-    pub(super) fn until_end<T>(
+    pub(crate) fn until_end<T>(
         &mut self,
         mut wanted: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Result<Option<T>> {
@@ -157,7 +205,7 @@ impl HttpDriver {
     ///
     /// # Errors
     /// When the job was ended.
-    pub(super) fn until_alone<T>(
+    pub(crate) fn until_alone<T>(
         &self,
         mut wanted: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Result<T> {
@@ -173,7 +221,7 @@ impl HttpDriver {
     }
 
     /// Drives the connection until everything that can be sent is sent.
-    pub(super) fn flush(&mut self) -> Result<()> {
+    pub(crate) fn flush(&mut self) -> Result<()> {
         while !self.turn() && self.shared.awaits_room.load(Ordering::Relaxed) {
             self.wait()?;
         }
@@ -213,7 +261,20 @@ impl HttpDriver {
             ));
         }
         let mut watched = [PollFd::new(socket.as_fd(), wanted)];
-        match poll(&mut watched, PollTimeout::NONE) {
+        let begun = Instant::now();
+        let slice = match self.patience {
+            None => PollTimeout::NONE,
+            Some(patience) => {
+                PollTimeout::try_from(SLICE.min(patience.silence)).unwrap_or(PollTimeout::MAX)
+            }
+        };
+        let ready = loop {
+            match (poll(&mut watched, slice), self.patience) {
+                (Ok(0), Some(patience)) => patience.check(begun.elapsed(), flags)?,
+                (ready, _) => break ready,
+            }
+        };
+        match ready {
             Ok(_) => {
                 let came = watched[0].revents().unwrap_or(wanted);
                 if came != PollFlags::POLLOUT {
@@ -233,7 +294,7 @@ impl HttpDriver {
     ///
     /// # Errors
     /// When it has failed, or the job was ended.
-    pub(super) fn until_closed(&mut self) -> Result<()> {
+    pub(crate) fn until_closed(&mut self) -> Result<()> {
         let never = self.until_end(|_| Poll::<()>::Pending)?;
         debug_assert!(never.is_none());
         self.check_end()
@@ -243,7 +304,7 @@ impl HttpDriver {
     ///
     /// # Errors
     /// Why it has failed.
-    pub(super) fn check_end(&self) -> Result<()> {
+    pub(crate) fn check_end(&self) -> Result<()> {
         let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
         match &*fault {
             Some(error) if !is_close(error) => Err(self.failure(error)),
@@ -260,7 +321,7 @@ impl HttpDriver {
     }
 
     /// The error of the library.
-    pub(super) fn failure(&self, error: &hyper::Error) -> Error {
+    pub(crate) fn failure(&self, error: &hyper::Error) -> Error {
         if self.shared.flags.ended() {
             return Error::interrupted();
         }
@@ -302,14 +363,14 @@ fn is_close(error: &hyper::Error) -> bool {
 const READ_BYTES: usize = 64 << 10;
 
 /// The wire as hyper reads and writes it.
-pub(super) struct HttpWire {
+pub(crate) struct HttpWire {
     wire: LayeredWire,
     /// Room for a read: hyper's own is not initialised, and zeroing all of it would cost more than copying what has come.
     room: Box<[u8]>,
 }
 
 impl HttpWire {
-    pub(super) fn new(wire: LayeredWire) -> Self {
+    pub(crate) fn new(wire: LayeredWire) -> Self {
         Self {
             wire,
             room: vec![0; READ_BYTES].into_boxed_slice(),

@@ -1,0 +1,139 @@
+//! A client of HTTP/2 and a server of hyper's: what is asked, what comes, and whose fault an error is.
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use stackline_core::catalogue::OptionValue;
+use stackline_core::plan::DataAccess;
+use stackline_core::time::Instant;
+use stackline_endpoint::BulkDirection;
+use stackline_live::buffers::LiveThreadBuffers;
+use stackline_live::error::{Error, Result};
+use stackline_live::files::AgentFileDirectory;
+use stackline_live::stacks::contract::{LiveConnectParameters, LiveConnection};
+use stackline_live::stacks::find_stack;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::runtime::Builder;
+
+/// Answers a GET with 3000 bytes, anything else with what it carries; `/gone` is not there, `/slow` takes a minute.
+async fn answer(request: Request<Incoming>) -> hyper::Result<Response<Full<Bytes>>> {
+    let mut response = Response::new(Full::new(Bytes::from(vec![7; 3000])));
+    match request.uri().path() {
+        "/gone" => *response.status_mut() = StatusCode::NOT_FOUND,
+        "/slow" => tokio::time::sleep(Duration::from_secs(60)).await,
+        _ if request.method() == Method::GET => {}
+        _ => *response.body_mut() = Full::new(request.into_body().collect().await?.to_bytes()),
+    }
+    Ok(response)
+}
+
+/// A server in a thread of its own, for as long as the test runs.
+fn server() -> SocketAddr {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let listener = TcpListener::from_std(listener).unwrap();
+            while let Ok((socket, _)) = listener.accept().await {
+                let builder = http2::Builder::new(TokioExecutor::new());
+                let serving = builder.serve_connection(TokioIo::new(socket), service_fn(answer));
+                tokio::spawn(serving);
+            }
+        });
+    });
+    address
+}
+
+fn memory() -> LiveThreadBuffers {
+    let (flags, files) = (Arc::default(), AgentFileDirectory::default());
+    let memory = DataAccess::Memory;
+    LiveThreadBuffers::new(flags, &files, &memory, &memory, 100).unwrap()
+}
+
+fn connected(address: &str, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
+    let scheme = address.split("://").next().unwrap();
+    let stack = find_stack(scheme).unwrap();
+    let options = BTreeMap::from([
+        ("version".to_string(), OptionValue::Word("http2".into())),
+        ("timeout".to_string(), OptionValue::Seconds(0.2)),
+    ]);
+    let parameters = LiveConnectParameters {
+        stack: stack.table().stack(options),
+        token: [0; 16],
+        carries_data: true,
+        replica: 0,
+        bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
+    };
+    stack.connector(&parameters, address)?.connect(buffers)
+}
+
+#[test]
+fn requests_and_bodies_of_http2() {
+    let (address, mut buffers) = (server(), memory());
+    let buffers = &mut buffers;
+    let mut connection = connected(&format!("http://{address}/page?x=1"), buffers).unwrap();
+    let since = Instant::default();
+    for _ in 0..100 {
+        assert!(connection.call(0, 0, since, buffers).unwrap());
+    }
+    assert_eq!(connection.settings()["body"], "3000 B");
+    // Larger than any window of a stream.
+    assert!(connection.call(4 << 20, 0, since, buffers).unwrap());
+    assert_eq!(connection.settings()["body"], "4194304 B");
+    connection.start_bulk(BulkDirection::Get, buffers).unwrap();
+    assert_eq!(connection.receive(1000, 10, buffers).unwrap(), 10);
+    connection.stop_bulk(BulkDirection::Get, buffers).unwrap();
+    connection.start_bulk(BulkDirection::Put, buffers).unwrap();
+    assert_eq!(connection.send(100_000, 30, buffers).unwrap(), 30);
+    connection.stop_bulk(BulkDirection::Put, buffers).unwrap();
+    assert_eq!(connection.settings()["body"], "3000000 B");
+    connection.disconnect(buffers).unwrap();
+}
+
+#[test]
+fn errors_of_a_server_of_http2_name_it() {
+    let address = server();
+    let refused = |address: String| -> Error {
+        let mut buffers = memory();
+        let called = connected(&address, &mut buffers)
+            .and_then(|mut connection| connection.call(0, 0, Instant::default(), &mut buffers));
+        called.err().unwrap()
+    };
+    let gone = refused(format!("http://{address}/gone"));
+    assert!(
+        gone.message.contains("answered with status 404 Not Found"),
+        "{gone}"
+    );
+    let slow = refused(format!("http://{address}/slow"));
+    assert!(
+        slow.message.contains("does not answer for 200 ms"),
+        "{slow}"
+    );
+    // A server of HTTP/1.1, as far as it gets.
+    let plain = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let other = plain.local_addr().unwrap();
+    std::thread::spawn(move || {
+        use std::io::Write as _;
+        let (mut socket, _) = plain.accept().unwrap();
+        socket
+            .write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+            .unwrap();
+        std::thread::sleep(Duration::from_secs(1));
+    });
+    let wrong = refused(format!("http://{other}/"));
+    assert!(wrong.message.contains("HTTP"), "{wrong}");
+}
