@@ -4,6 +4,7 @@
 use stackline_core::catalogue::{
     ClosedForm, OptionKind, OptionTable, ServiceMapping, StackFacts, StackTable,
 };
+use stackline_core::plan::Stack;
 
 /// Bytes of the IPv4 and UDP headers.
 pub const HEADERS: u64 = 28;
@@ -17,6 +18,17 @@ pub const RECEIVE_BUFFER: u64 = 1_250_000;
 pub const SEND_BUFFER: u64 = 10_000_000;
 /// quinn's default of the idle timeout, s.
 pub const TIMEOUT_S: f64 = 30.0;
+
+/// The initial congestion window in bytes (RFC 9002, 7.2): with a window below two packets a connection could not send its first one.
+#[must_use]
+pub fn initial_window(stack: &Stack) -> u64 {
+    let packet = stack.number("mtu").unwrap_or(LEAST_MTU);
+    let least = 2 * packet;
+    match stack.number("initial_window") {
+        Some(bytes) => bytes.max(least),
+        None => (10 * packet).min(least.max(14_720)),
+    }
+}
 
 /// QUIC.
 pub const TABLE: StackTable = StackTable {
@@ -32,8 +44,8 @@ pub const TABLE: StackTable = StackTable {
         OptionTable::new(
             "initial_window",
             OptionKind::Number(2400, 1 << 30),
-            "12000 B",
-            "initial congestion window in bytes",
+            "12000 B; more with a large `mtu`",
+            "initial congestion window in bytes, at least two packets",
         ),
         OptionTable::new(
             "send_buffer",
@@ -101,3 +113,25 @@ AwaitDisconnectIndication -> FIN or CONNECTION_CLOSE from the peer, then a FIN i
     },
     ..StackTable::RELIABLE
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::BTreeMap;
+    use stackline_core::catalogue::OptionValue;
+
+    #[test]
+    fn the_initial_window_has_room_for_two_packets() {
+        let window = |options: &[(&str, u64)]| {
+            let written = options
+                .iter()
+                .map(|(name, value)| ((*name).into(), OptionValue::Number(*value)));
+            initial_window(&TABLE.stack(written.collect::<BTreeMap<_, _>>()))
+        };
+        assert_eq!(window(&[]), 12_000);
+        assert_eq!(window(&[("mtu", 1452)]), 14_520);
+        assert_eq!(window(&[("mtu", 9000)]), 18_000);
+        assert_eq!(window(&[("initial_window", 2400)]), 2400);
+        assert_eq!(window(&[("initial_window", 2400), ("mtu", 9000)]), 18_000);
+    }
+}

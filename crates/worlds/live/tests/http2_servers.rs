@@ -135,5 +135,5 @@ fn errors_of_a_server_of_http2_name_it() {
         std::thread::sleep(Duration::from_secs(1));
     });
     let wrong = refused(format!("http://{other}/"));
-    assert!(wrong.message.contains("HTTP"), "{wrong}");
+    assert!(wrong.message.contains("does not speak HTTP/2"), "{wrong}");
 }

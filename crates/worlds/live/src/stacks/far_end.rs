@@ -6,10 +6,12 @@
 mod byte_stream;
 mod http;
 mod http2;
+mod http3;
 mod redis;
 mod small_services;
 mod socket;
 mod tls;
+mod web;
 mod websocket;
 
 use crate::buffers::LiveThreadBuffers;
@@ -19,6 +21,7 @@ use crate::stacks::contract::{
 };
 use byte_stream::FarEndStream;
 use http2::Http2Connector;
+use http3::Http3Connector;
 use stackline_core::catalogue::{
     ClosedForm, FlowControl, OptionKind, OptionTable, PacketContent, StackFacts, StackTable,
 };
@@ -161,17 +164,27 @@ impl LiveStack for FarEndStack {
         // What is wrong with the address is reported before anything is measured.
         client(&address)?;
         let insecure = parameters.stack.flag("insecure");
-        let is_http2 = parameters.stack.word("version") == Some("http2");
+        let version = parameters.stack.word("version");
         let tls = self
             .tls
-            .map(|protocol| if is_http2 { "h2" } else { protocol })
+            .map(|protocol| match version {
+                Some("http2") => "h2",
+                Some("http3") => "h3",
+                _ => protocol,
+            })
             .map(|protocol| FarEndTlsClient::new(&address.host, insecure, protocol))
             .transpose()?;
-        if is_http2 {
-            let stack = &parameters.stack;
-            return Ok(Box::new(Http2Connector::new(
-                stack, &address, servers, tls,
-            )?));
+        match (version, &tls) {
+            (Some("http2"), _) => {
+                let stack = &parameters.stack;
+                let connector = Http2Connector::new(stack, &address, servers, tls)?;
+                return Ok(Box::new(connector));
+            }
+            (Some("http3"), Some(tls)) => {
+                let connector = Http3Connector::new(parameters, &address, &servers, tls)?;
+                return Ok(Box::new(connector));
+            }
+            _ => {}
         }
         Ok(Box::new(FarEndConnector {
             tls,

@@ -53,8 +53,8 @@ pub(super) const QUIC: QuicStack = QuicStack {
 /// The stack `http3`.
 pub(super) const HTTP3: QuicStack = QuicStack {
     table: &http3::TABLE,
-    connect: |end| Ok(Box::new(http3::Http3Initiator::connect(end)?)),
-    accept: |end| Ok(Box::new(http3::Http3Responder::accept(end)?)),
+    connect: |end| Ok(Box::new(http3::initiator::Http3Initiator::connect(end)?)),
+    accept: |end| Ok(Box::new(http3::responder::Http3Responder::accept(end)?)),
 };
 
 /// How long a peer may take to answer a connection request.
@@ -101,18 +101,7 @@ impl LiveStack for QuicStack {
         let server = ip::resolve(shown)?
             .as_socket()
             .ok_or_else(|| Error::environment(format!("{shown} is not an address of IP")))?;
-        let domain = Domain::for_address(server);
-        let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))
-            .map_err(|e| ip::socket_unavailable(self.table.name, &e))?;
-        let any = if server.is_ipv4() {
-            SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))
-        } else {
-            SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0))
-        };
-        socket
-            .bind(&any.into())
-            .map_err(|e| error::io_error("bind", &e))?;
-        let mut endpoint = endpoint(&runtime, socket, &settings, None)?;
+        let mut endpoint = client_endpoint(&runtime, server, &settings, self.table.name)?;
         endpoint.set_default_client_config(settings.client(fingerprint)?);
         Ok(Box::new(QuicConnector {
             runtime,
@@ -124,6 +113,36 @@ impl LiveStack for QuicStack {
             connect: self.connect,
         }))
     }
+}
+
+/// What clients of servers outside the run need.
+pub(super) mod client {
+    pub(crate) use super::client_endpoint;
+    pub(crate) use super::end::QuicEnd;
+    pub(crate) use super::http3::{failed, store};
+    pub(crate) use super::runtime::QuicRuntime;
+    pub(crate) use super::settings::QuicSettings;
+}
+
+/// quinn's end of a new socket of the initiator.
+pub(crate) fn client_endpoint(
+    runtime: &QuicRuntime,
+    server: SocketAddr,
+    settings: &QuicSettings,
+    stack: &str,
+) -> Result<Endpoint> {
+    let domain = Domain::for_address(server);
+    let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))
+        .map_err(|e| ip::socket_unavailable(stack, &e))?;
+    let any = if server.is_ipv4() {
+        SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))
+    } else {
+        SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0))
+    };
+    socket
+        .bind(&any.into())
+        .map_err(|e| error::io_error("bind", &e))?;
+    endpoint(runtime, socket, settings, None)
 }
 
 /// quinn's end of a socket.

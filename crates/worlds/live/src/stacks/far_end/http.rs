@@ -1,13 +1,13 @@
 //! `http` and `https`: a client of HTTP/1.1 (RFC 9112). Heads are parsed by `httparse`.
 
 use super::byte_stream::FarEndStream;
+use super::web::refused_status;
 use super::{FarEndProtocol, FarEndStack, OPTIONS, TABLE};
 use crate::error::{Error, Result};
 use stackline_core::catalogue::{OptionKind, OptionTable, ServiceMapping, StackTable};
 use stackline_core::far_end::FarEndAddress;
 use stackline_endpoint::BulkDirection;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
 const HTTP_TABLE: StackTable = StackTable {
         name: "http",
@@ -53,12 +53,21 @@ pub(crate) static HTTPS: FarEndStack = FarEndStack {
 /// Which version of HTTP is spoken.
 const VERSION: OptionTable = OptionTable::new(
     "version",
-    OptionKind::Word(&["http1", "http2"]),
+    OptionKind::Word(&["http1", "http2", "http3"]),
     "http1",
-    "http1: HTTP/1.1; http2: HTTP/2, over TLS by ALPN, without it at once",
+    "http1: HTTP/1.1; http2: HTTP/2, by ALPN; http3: HTTP/3, over QUIC",
 );
 
-const HTTP_OPTIONS: [OptionTable; 5] = StackTable::joined(&OPTIONS, &[VERSION]);
+/// Without TLS HTTP/3 does not exist.
+const HTTP_OPTIONS: [OptionTable; 5] = StackTable::joined(
+    &OPTIONS,
+    &[OptionTable::new(
+        "version",
+        OptionKind::Word(&["http1", "http2"]),
+        "http1",
+        "http1: HTTP/1.1; http2: HTTP/2, without asking whether the server speaks it",
+    )],
+);
 const HTTPS_OPTIONS: [OptionTable; 6] = StackTable::joined(&TLS_OPTIONS, &[VERSION]);
 
 /// Those of every far end over TLS.
@@ -430,39 +439,6 @@ impl AnswerHead {
     fn refused(&self, stream: &FarEndStream) -> Error {
         let location = self.location.as_deref();
         refused_status(stream.server(), self.status, &self.reason, location)
-    }
-}
-
-/// The error of an answer with that status, its reason and where it redirects to.
-pub(super) fn refused_status(
-    server: SocketAddr,
-    status: u16,
-    reason: &str,
-    location: Option<&str>,
-) -> Error {
-    let shown = |text: &str| {
-        text.chars()
-            .filter(|c| !c.is_control())
-            .take(200)
-            .collect::<String>()
-    };
-    let failure = Error::measurement(format!(
-        "the web server at {server} answered with status {status} {}",
-        shown(reason)
-    ));
-    match (status, location) {
-        (300..=399, Some(location)) => {
-            failure.hint(format!("measure the address it redirects to: {}", shown(location)))
-        }
-        (401 | 403 | 407, _) => failure.hint("measure an address that needs no login"),
-        (404, _) => failure.hint("check the path of the address"),
-        (405 | 411, _) => failure.hint(
-            "the server does not accept this method: calls without data (size 0) are GET, others POST; `bulk_put` is PUT",
-        ),
-        (429 | 503, _) => {
-            failure.hint("the server is overloaded or limits its clients: use fewer pairs or a lower rate")
-        }
-        _ => failure,
     }
 }
 

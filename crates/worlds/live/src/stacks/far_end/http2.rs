@@ -1,14 +1,14 @@
 //! HTTP/2 (RFC 9113) to a web server, by hyper: `https(version = http2)`, or `http(version = http2)` to a server that expects it without TLS.
 //! What is asked is what the client of HTTP/1.1 asks; each request has a stream of its own.
 
-use super::http::refused_status;
 use super::socket;
 use super::tls::FarEndTlsClient;
+use super::web::{refused_status, request_uri};
 use crate::buffers::LiveThreadBuffers;
 use crate::error::{self, Error, Result};
 use crate::stacks::byte_channel::ChannelEnd as _;
 use crate::stacks::contract::{Connector, LiveConnection};
-use crate::stacks::http_exchange::SharedUnits;
+use crate::stacks::http_exchange::{SharedUnits, of_the_other_side};
 use crate::stacks::layered::http_client::{
     BodySender, HttpDriver, HttpPatience, HttpWire, IncomingBody, OutgoingBody,
 };
@@ -44,24 +44,7 @@ impl Http2Connector {
         servers: Vec<SocketAddr>,
         tls: Option<FarEndTlsClient>,
     ) -> Result<Self> {
-        let path = match address.path.as_str() {
-            path if path.starts_with('/') => path.to_string(),
-            query => format!("/{query}"),
-        };
-        let host = if address.host.contains(':') {
-            format!("[{}]", address.host)
-        } else {
-            address.host.clone()
-        };
-        let port = address
-            .port
-            .map_or(String::new(), |port| format!(":{port}"));
-        let whole = format!("{}://{host}{port}{path}", address.scheme);
-        let uri = whole.parse().map_err(|e| {
-            Error::input(format!(
-                "`{whole}` is not an address that HTTP can ask for: {e}"
-            ))
-        })?;
+        let uri = request_uri(address)?;
         Ok(Self {
             stack: stack.clone(),
             servers,
@@ -259,7 +242,7 @@ impl LiveConnection for Http2Connection {
     }
 
     fn await_start_bulk(&mut self, _: BulkDirection, _: &mut LiveThreadBuffers) -> Result<bool> {
-        Err(super::unmapped())
+        Err(of_the_other_side())
     }
 
     fn stop_bulk(&mut self, _: BulkDirection, buffers: &mut LiveThreadBuffers) -> Result<()> {
@@ -273,7 +256,7 @@ impl LiveConnection for Http2Connection {
     }
 
     fn await_stop_bulk(&mut self, _: BulkDirection, _: &mut LiveThreadBuffers) -> Result<()> {
-        Err(super::unmapped())
+        Err(of_the_other_side())
     }
 
     fn end_stream(&mut self, _: &mut LiveThreadBuffers) -> Result<()> {
@@ -289,7 +272,7 @@ impl LiveConnection for Http2Connection {
     }
 
     fn await_disconnect(&mut self, _: &mut LiveThreadBuffers) -> Result<()> {
-        Err(super::unmapped())
+        Err(of_the_other_side())
     }
 
     fn transport(&self) -> Option<TransportRecord> {

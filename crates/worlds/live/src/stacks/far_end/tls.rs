@@ -49,6 +49,11 @@ impl FarEndTlsClient {
         })
     }
 
+    /// The settings, for QUIC.
+    pub(super) fn config(&self) -> ClientConfig {
+        (*self.config).clone()
+    }
+
     /// Shakes hands over the socket of a library that speaks HTTP/2.
     pub(super) fn open_session(
         &self,

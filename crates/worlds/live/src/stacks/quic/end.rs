@@ -23,9 +23,9 @@ pub(super) const OVER: VarInt = VarInt::from_u32(0);
 const QUIET_ROUND_TRIPS: u32 = 2;
 
 /// A connection and what drives it.
-pub(super) struct QuicEnd {
-    pub(super) runtime: QuicRuntime,
-    pub(super) connection: Connection,
+pub(crate) struct QuicEnd {
+    pub(crate) runtime: QuicRuntime,
+    pub(crate) connection: Connection,
     pub(super) settings: QuicSettings,
     /// Whether the connection begins with a stream on which the initiator introduces itself.
     pub(super) introduces: bool,
@@ -35,7 +35,7 @@ pub(super) struct QuicEnd {
 }
 
 impl QuicEnd {
-    pub(super) fn new(
+    pub(crate) fn new(
         runtime: &QuicRuntime,
         connection: Connection,
         settings: &QuicSettings,
@@ -56,17 +56,17 @@ impl QuicEnd {
     ///
     /// # Errors
     /// When the job was ended.
-    pub(super) fn run<F: Future>(&self, future: F) -> Result<F::Output> {
+    pub(crate) fn run<F: Future>(&self, future: F) -> Result<F::Output> {
         self.runtime.run(&self.flags, future)
     }
 
     /// Counts bytes of data that were received.
-    pub(super) fn count(&self, bytes: u64) {
+    pub(crate) fn count(&self, bytes: u64) {
         self.received.set(self.received.get() + bytes);
     }
 
     /// Closes the connection: what was not acknowledged is not sent again.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.connection.close(OVER, b"");
         self.runtime.push();
     }

@@ -18,14 +18,14 @@ const FAREWELL: Duration = Duration::from_millis(500);
 
 /// Drives the connections of one side of a pair.
 #[derive(Clone)]
-pub(super) struct QuicRuntime {
+pub(crate) struct QuicRuntime {
     runtime: Arc<Runtime>,
     /// What delivers the rest of connections that the endpoint has left.
     closing: Arc<Mutex<JoinSet<()>>>,
 }
 
 impl QuicRuntime {
-    pub(super) fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime =
             runtime.map_err(|e| Error::environment(format!("cannot set up QUIC: {e}")))?;
@@ -36,18 +36,18 @@ impl QuicRuntime {
     }
 
     /// Calls what expects to be within a runtime.
-    pub(super) fn within<T>(&self, call: impl FnOnce() -> T) -> T {
+    pub(crate) fn within<T>(&self, call: impl FnOnce() -> T) -> T {
         let _guard = self.runtime.enter();
         call()
     }
 
     /// Adds a future that operations drive beside their own.
-    pub(super) fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
+    pub(crate) fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
         drop(self.runtime.spawn(future));
     }
 
     /// Adds a future that delivers the rest of a connection: [`Self::leave`] waits for it.
-    pub(super) fn spawn_closing(&self, future: impl Future<Output = ()> + Send + 'static) {
+    pub(crate) fn spawn_closing(&self, future: impl Future<Output = ()> + Send + 'static) {
         let mut closing = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
         // Those that are done are forgotten.
         while closing.try_join_next().is_some() {}
@@ -58,7 +58,7 @@ impl QuicRuntime {
     ///
     /// # Errors
     /// When the job was ended.
-    pub(super) fn run<F: Future>(&self, flags: &LiveCancelFlags, future: F) -> Result<F::Output> {
+    pub(crate) fn run<F: Future>(&self, flags: &LiveCancelFlags, future: F) -> Result<F::Output> {
         self.runtime.block_on(async {
             let mut future = pin!(future);
             let mut look = pin!(time::sleep(LOOK));
@@ -79,7 +79,7 @@ impl QuicRuntime {
     }
 
     /// Sends what may be sent now.
-    pub(super) fn push(&self) {
+    pub(crate) fn push(&self) {
         self.runtime.block_on(async {
             // The first turn lets the connection make its packets, the second lets it see what they changed.
             for _ in 0..2 {
@@ -89,7 +89,7 @@ impl QuicRuntime {
     }
 
     /// Ends the connections of a socket: first everything is delivered, unless the job is ended or the peer is gone.
-    pub(super) fn leave(&self, endpoint: &Endpoint, flags: Option<&Arc<LiveCancelFlags>>) {
+    pub(crate) fn leave(&self, endpoint: &Endpoint, flags: Option<&Arc<LiveCancelFlags>>) {
         let mut closing = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut closing = std::mem::take(&mut *closing);
         if let Some(flags) = flags {

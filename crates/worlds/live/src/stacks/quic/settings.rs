@@ -15,7 +15,7 @@ use rustls::version::TLS13;
 use stackline_core::plan::Stack;
 use stackline_core::units;
 use stackline_proto::datagram::DatagramToken;
-use stackline_proto::quic::{RECEIVE_BUFFER, SEND_BUFFER, TIMEOUT_S};
+use stackline_proto::quic::{RECEIVE_BUFFER, SEND_BUFFER, TIMEOUT_S, initial_window};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -23,14 +23,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(Clone)]
-pub(super) struct QuicSettings {
+pub(crate) struct QuicSettings {
     stack: Stack,
     pub(super) token: DatagramToken,
     carries_data: bool,
 }
 
 impl QuicSettings {
-    pub(super) fn new(parameters: &LiveConnectParameters) -> Self {
+    pub(crate) fn new(parameters: &LiveConnectParameters) -> Self {
         Self {
             stack: parameters.stack.clone(),
             token: parameters.token,
@@ -39,7 +39,7 @@ impl QuicSettings {
     }
 
     /// Whether the next connection begins with a stream on which the initiator introduces itself; `introduced` is whether one has.
-    pub(super) const fn introduces(&self, introduced: &mut bool) -> bool {
+    pub(crate) const fn introduces(&self, introduced: &mut bool) -> bool {
         !std::mem::replace(introduced, true) || self.carries_data
     }
 
@@ -58,26 +58,26 @@ impl QuicSettings {
     }
 
     /// Seconds of silence after which a connection is given up; 0 for never.
-    pub(super) fn timeout(&self) -> f64 {
+    pub(crate) fn timeout(&self) -> f64 {
         self.stack.seconds("timeout").unwrap_or(TIMEOUT_S)
     }
 
     fn controllers(&self) -> Arc<dyn ControllerFactory + Send + Sync> {
-        let window = self.stack.number("initial_window");
+        let window = initial_window(&self.stack);
         match self.congestion() {
             "reno" => {
                 let mut reno = NewRenoConfig::default();
-                window.map(|bytes| reno.initial_window(bytes));
+                reno.initial_window(window);
                 Arc::new(reno)
             }
             "bbr" => {
                 let mut bbr = BbrConfig::default();
-                window.map(|bytes| bbr.initial_window(bytes));
+                bbr.initial_window(window);
                 Arc::new(bbr)
             }
             _ => {
                 let mut cubic = CubicConfig::default();
-                window.map(|bytes| cubic.initial_window(bytes));
+                cubic.initial_window(window);
                 Arc::new(cubic)
             }
         }
@@ -106,7 +106,7 @@ impl QuicSettings {
     }
 
     /// The settings of a socket.
-    pub(super) fn endpoint(&self) -> EndpointConfig {
+    pub(crate) fn endpoint(&self) -> EndpointConfig {
         let mut config = EndpointConfig::default();
         if let Some(mtu) = self.mtu() {
             // Only values below 1200 are rejected, and the option's range excludes them.
@@ -125,7 +125,7 @@ impl QuicSettings {
     }
 
     /// The responder's settings, and the fingerprint of its certificate.
-    pub(super) fn server(&self) -> Result<(ServerConfig, String)> {
+    pub(crate) fn server(&self) -> Result<(ServerConfig, String)> {
         let certificate = RunCertificate::new()?;
         let fingerprint = certificate.fingerprint();
         let mut tls = certificate.server(&[&TLS13])?;
@@ -140,12 +140,17 @@ impl QuicSettings {
     }
 
     /// The initiator's settings; it accepts the certificate with that fingerprint alone.
-    pub(super) fn client(&self, fingerprint: &str) -> Result<ClientConfig> {
+    pub(crate) fn client(&self, fingerprint: &str) -> Result<ClientConfig> {
         let mut tls = client_of(fingerprint, &[&TLS13])?;
         tls.alpn_protocols = self.protocol();
         if !self.stack.flag("resume") {
             tls.resumption = Resumption::disabled();
         }
+        self.client_with(tls)
+    }
+
+    /// The settings of a client with those of TLS.
+    pub(crate) fn client_with(&self, tls: rustls::ClientConfig) -> Result<ClientConfig> {
         let tls = QuicClientConfig::try_from(tls).map_err(|e| unavailable(&e))?;
         let mut config = ClientConfig::new(Arc::new(tls));
         config.transport_config(self.transport());
@@ -153,7 +158,7 @@ impl QuicSettings {
     }
 
     /// The settings in force, by option name.
-    pub(super) fn in_force(&self) -> BTreeMap<String, String> {
+    pub(crate) fn in_force(&self) -> BTreeMap<String, String> {
         let timeout = self.timeout();
         let timeout = if timeout > 0.0 {
             units::format_time(timeout)
@@ -172,7 +177,7 @@ impl QuicSettings {
     }
 
     /// The error of a handshake that failed.
-    pub(super) fn refused(&self, server: SocketAddr, error: &ConnectionError) -> Error {
+    pub(crate) fn refused(&self, server: SocketAddr, error: &ConnectionError) -> Error {
         match error {
             ConnectionError::TimedOut => {
                 ip::unreachable(&server.to_string(), &std::io::ErrorKind::TimedOut.into())

@@ -14,7 +14,7 @@ use quinn_proto::{
 use stackline_core::plan::Stack;
 use stackline_core::procedure::PairSide;
 use stackline_core::random::Seed;
-use stackline_proto::quic::{RECEIVE_BUFFER, SEND_BUFFER, TIMEOUT_S};
+use stackline_proto::quic::{RECEIVE_BUFFER, SEND_BUFFER, TIMEOUT_S, initial_window};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -72,10 +72,9 @@ impl Terms {
 
     fn congestion_factory(&self) -> Arc<dyn ControllerFactory + Send + Sync> {
         let (mut cubic, mut reno) = (CubicConfig::default(), NewRenoConfig::default());
-        if let Some(bytes) = self.stack.number("initial_window") {
-            cubic.initial_window(bytes);
-            reno.initial_window(bytes);
-        }
+        let window = initial_window(&self.stack);
+        cubic.initial_window(window);
+        reno.initial_window(window);
         if self.congestion() == "reno" {
             Arc::new(WatchedQuicFactory(Arc::new(reno)))
         } else {

@@ -307,7 +307,7 @@ impl HttpDriver {
     pub(crate) fn check_end(&self) -> Result<()> {
         let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
         match &*fault {
-            Some(error) if !is_close(error) => Err(self.failure(error)),
+            Some(error) if !is_close(error) => Err(self.describe(error)),
             _ => Ok(()),
         }
     }
@@ -315,13 +315,22 @@ impl HttpDriver {
     fn end_of_connection(&self) -> Error {
         let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
         match &*fault {
-            Some(error) => self.failure(error),
+            Some(error) => self.describe(error),
             None => connection_vanished("before the exchange had ended"),
         }
     }
 
     /// The error of the library.
     pub(crate) fn failure(&self, error: &hyper::Error) -> Error {
+        let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*fault {
+            // What an exchange was cancelled for is the fault of the connection.
+            Some(fault) if error.is_canceled() || error.is_closed() => self.describe(fault),
+            _ => self.describe(error),
+        }
+    }
+
+    fn describe(&self, error: &hyper::Error) -> Error {
         if self.shared.flags.ended() {
             return Error::interrupted();
         }
@@ -337,7 +346,14 @@ impl HttpDriver {
         if error.is_incomplete_message() || error.is_canceled() || error.is_closed() {
             return connection_vanished("before the exchange had ended");
         }
-        Error::measurement(format!("HTTP failed: {error}{}", causes.concat()))
+        let causes = causes.concat();
+        match self.patience {
+            None => Error::measurement(format!("HTTP failed: {error}{causes}")),
+            Some(HttpPatience { server, .. }) => Error::measurement(format!(
+                "the server at {server} does not speak HTTP/2: {error}{causes}"
+            ))
+            .hint("`version = http1` is what every web server speaks"),
+        }
     }
 }
 

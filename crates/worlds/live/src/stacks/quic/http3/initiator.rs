@@ -1,0 +1,302 @@
+//! The initiator's side of HTTP/3: the client.
+
+use super::{Http3BodyCount, failed, store};
+use crate::buffers::LiveThreadBuffers;
+use crate::error::{Error, Result};
+use crate::stacks::byte_channel::ChannelEnd as _;
+use crate::stacks::certificate::NAME;
+use crate::stacks::contract::LiveConnection;
+use crate::stacks::http_exchange::{HttpExchangeKind, SharedUnits, of_the_other_side};
+use crate::stacks::quic::end::QuicEnd;
+use bytes::Bytes;
+use h3_quinn::{BidiStream, OpenStreams};
+use http::{Method, Request, StatusCode, Uri};
+use stackline_core::run_record::TransportRecord;
+use stackline_core::time::Instant;
+use stackline_endpoint::BulkDirection;
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+
+type ClientStream = h3::client::RequestStream<BidiStream<Bytes>, Bytes>;
+
+/// The initiator's exchange that carries data units.
+struct ClientExchange {
+    stream: ClientStream,
+    /// Whether the request's body goes on.
+    uploads: bool,
+    /// Whether the response's head has come.
+    has_head: bool,
+    download: Http3BodyCount,
+}
+
+/// The initiator's side: the client.
+pub(crate) struct Http3Initiator {
+    end: QuicEnd,
+    /// `None` when no more requests are made.
+    sender: Option<h3::client::SendRequest<OpenStreams, Bytes>>,
+    exchange: Option<ClientExchange>,
+    /// Bytes of data units that came in exchanges that have ended, and that no operation has asked for.
+    carried: u64,
+    units: SharedUnits,
+}
+
+impl Http3Initiator {
+    pub(crate) fn connect(end: QuicEnd) -> Result<Self> {
+        let quic = h3_quinn::Connection::new(end.connection.clone());
+        let opened = end.run(async { h3::client::new(quic).await })?;
+        let (mut connection, sender) =
+            opened.map_err(|e| Error::measurement(format!("HTTP/3 failed: {e}")))?;
+        end.runtime.spawn(async move {
+            let _ = poll_fn(|context| connection.poll_close(context)).await;
+        });
+        end.runtime.push();
+        Ok(Self {
+            end,
+            sender: Some(sender),
+            exchange: None,
+            carried: 0,
+            units: SharedUnits::default(),
+        })
+    }
+
+    fn request(&mut self, kind: HttpExchangeKind) -> Result<ClientStream> {
+        let Some(sender) = &mut self.sender else {
+            return Err(Error::input(
+                "HTTP makes no request after the end of its stream",
+            ));
+        };
+        let mut request = Request::new(());
+        if kind != HttpExchangeKind::Get {
+            *request.method_mut() = Method::POST;
+        }
+        let whole = format!("https://{}{}", NAME, kind.path());
+        *request.uri_mut() = whole.parse::<Uri>().unwrap_or_default();
+        let sent = self.end.run(sender.send_request(request))?;
+        sent.map_err(|e| failed(&self.end, &e))
+    }
+
+    fn open(&mut self, kind: HttpExchangeKind) -> Result<()> {
+        let mut stream = self.request(kind)?;
+        let uploads = kind != HttpExchangeKind::Get;
+        if !uploads {
+            let ended = self.end.run(stream.finish())?;
+            ended.map_err(|e| failed(&self.end, &e))?;
+        }
+        self.end.runtime.push();
+        self.exchange = Some(ClientExchange {
+            stream,
+            uploads,
+            has_head: false,
+            download: Http3BodyCount {
+                ahead: std::mem::take(&mut self.carried),
+                ended: false,
+            },
+        });
+        Ok(())
+    }
+
+    /// The exchange that carries data units; the first that needs one opens it.
+    fn exchange(&mut self) -> Result<(&mut ClientExchange, &QuicEnd)> {
+        if self.exchange.is_none() {
+            self.open(HttpExchangeKind::Stream)?;
+        }
+        match &mut self.exchange {
+            Some(open) => Ok((open, &self.end)),
+            None => Err(Error::input("no exchange is open")),
+        }
+    }
+
+    /// The exchange, with its response's head.
+    fn answered(&mut self) -> Result<(&mut ClientExchange, &QuicEnd)> {
+        let (open, end) = self.exchange()?;
+        if !open.has_head {
+            await_head(end, &mut open.stream)?;
+            open.has_head = true;
+        }
+        Ok((open, end))
+    }
+
+    /// Ends the request's body.
+    fn end_upload(&mut self) -> Result<()> {
+        if let Some(open) = self.exchange.as_mut().filter(|open| open.uploads) {
+            open.uploads = false;
+            let ended = self.end.run(open.stream.finish())?;
+            ended.map_err(|e| failed(&self.end, &e))?;
+            self.end.runtime.push();
+        }
+        Ok(())
+    }
+}
+
+fn await_head(end: &QuicEnd, stream: &mut ClientStream) -> Result<()> {
+    let head = end
+        .run(stream.recv_response())?
+        .map_err(|e| failed(end, &e))?;
+    if head.status() == StatusCode::OK {
+        return Ok(());
+    }
+    let status = head.status();
+    Err(Error::measurement(format!(
+        "the peer answered with {status}"
+    )))
+}
+
+/// More of a response's body.
+fn more_of_response(
+    end: &QuicEnd,
+    stream: &mut ClientStream,
+    buffers: &mut LiveThreadBuffers,
+) -> Result<Option<u64>> {
+    let data = end.run(stream.recv_data())?;
+    store(end, data.map_err(|e| failed(end, &e))?, buffers)
+}
+
+impl LiveConnection for Http3Initiator {
+    fn settle(&mut self, _: &mut LiveThreadBuffers) -> Result<()> {
+        self.end.settle()
+    }
+
+    fn call(
+        &mut self,
+        request: usize,
+        response: usize,
+        _: Instant,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<bool> {
+        let unit = self.units.next(request, buffers)?;
+        let mut stream = self.request(HttpExchangeKind::Call)?;
+        let sent = self.end.run(async {
+            stream.send_data(unit).await?;
+            stream.finish().await
+        })?;
+        sent.map_err(|e| failed(&self.end, &e))?;
+        await_head(&self.end, &mut stream)?;
+        let mut download = Http3BodyCount::default();
+        let came = download.end(|| more_of_response(&self.end, &mut stream, buffers))?;
+        if came != response as u64 {
+            return Err(Error::measurement(format!(
+                "the peer answered with {came} B, but {response} B were expected"
+            )));
+        }
+        Ok(true)
+    }
+
+    fn send(&mut self, bytes: usize, times: u64, buffers: &mut LiveThreadBuffers) -> Result<u64> {
+        self.exchange()?;
+        for done in 0..times {
+            if buffers.flags.limit() && times > 1 {
+                return Ok(done);
+            }
+            let unit = self.units.next(bytes, buffers)?;
+            let (open, end) = self.exchange()?;
+            if !open.uploads {
+                return Err(Error::input("a bulk get carries no data to the responder"));
+            }
+            let sent = end.run(open.stream.send_data(unit))?;
+            sent.map_err(|e| failed(end, &e))?;
+            end.runtime.push();
+        }
+        Ok(times)
+    }
+
+    fn receive(
+        &mut self,
+        bytes: usize,
+        times: u64,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<u64> {
+        let wanted = (bytes as u64).saturating_mul(times);
+        if self.exchange.is_none() && self.carried >= wanted {
+            self.carried -= wanted;
+            return Ok(times);
+        }
+        let (open, end) = self.answered()?;
+        let ClientExchange {
+            stream, download, ..
+        } = open;
+        download.units(bytes, times, || more_of_response(end, stream, buffers))
+    }
+
+    fn start_bulk(
+        &mut self,
+        direction: BulkDirection,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<()> {
+        if self.exchange.is_some() {
+            // A stream of data units ends before another exchange that carries some.
+            self.end_upload()?;
+            let (open, end) = self.answered()?;
+            let ClientExchange {
+                stream, download, ..
+            } = open;
+            self.carried = download.end(|| more_of_response(end, stream, buffers))?;
+            self.exchange = None;
+        }
+        self.open(direction.into())
+    }
+
+    fn await_start_bulk(&mut self, _: BulkDirection, _: &mut LiveThreadBuffers) -> Result<bool> {
+        Err(of_the_other_side())
+    }
+
+    fn stop_bulk(&mut self, _: BulkDirection, buffers: &mut LiveThreadBuffers) -> Result<()> {
+        self.end_upload()?;
+        let (open, end) = self.answered()?;
+        let ClientExchange {
+            stream, download, ..
+        } = open;
+        let more = download.end(|| more_of_response(end, stream, buffers))?;
+        self.exchange = None;
+        if more > 0 {
+            return Err(Error::measurement(
+                "the peer sent data after the last data unit",
+            ));
+        }
+        Ok(())
+    }
+
+    fn await_stop_bulk(&mut self, _: BulkDirection, _: &mut LiveThreadBuffers) -> Result<()> {
+        Err(of_the_other_side())
+    }
+
+    fn end_stream(&mut self, _: &mut LiveThreadBuffers) -> Result<()> {
+        if self.exchange.is_some() {
+            return self.end_upload();
+        }
+        self.sender = None;
+        self.end.close();
+        Ok(())
+    }
+
+    fn disconnect(mut self: Box<Self>, buffers: &mut LiveThreadBuffers) -> Result<()> {
+        if self.exchange.is_some() {
+            // What was sent last may have to be sent again: the response, if only its end, says that it has arrived.
+            self.end_upload()?;
+            let (open, end) = self.answered()?;
+            let ClientExchange {
+                stream, download, ..
+            } = open;
+            download.end(|| more_of_response(end, stream, buffers))?;
+        }
+        self.sender = None;
+        self.end.close();
+        Ok(())
+    }
+
+    fn await_disconnect(&mut self, _: &mut LiveThreadBuffers) -> Result<()> {
+        Err(of_the_other_side())
+    }
+
+    fn transport(&self) -> Option<TransportRecord> {
+        self.end.transport()
+    }
+
+    fn settings(&self) -> BTreeMap<String, String> {
+        self.end.settings()
+    }
+
+    fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
+        self.end.addresses()
+    }
+}

@@ -1,0 +1,148 @@
+//! A client of HTTP/3 and a server of h3's: what is asked, what comes, and whose fault an error is.
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
+
+use bytes::{Buf as _, Bytes};
+use h3::server::RequestResolver;
+use http::{Method, Response, StatusCode};
+use quinn::crypto::rustls::QuicServerConfig;
+use quinn::{Endpoint, ServerConfig};
+use stackline_core::catalogue::OptionValue;
+use stackline_core::plan::DataAccess;
+use stackline_core::time::Instant;
+use stackline_endpoint::BulkDirection;
+use stackline_live::buffers::LiveThreadBuffers;
+use stackline_live::error::{Error, Result};
+use stackline_live::files::AgentFileDirectory;
+use stackline_live::stacks::contract::{LiveConnectParameters, LiveConnection};
+use stackline_live::stacks::find_stack;
+use stackline_testing::tls_pair::TlsPair;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::{Arc, mpsc};
+use tokio::runtime::Builder;
+
+/// Answers a GET with 3000 bytes, anything else with what it carries; `/gone` is not there.
+async fn answer(resolver: RequestResolver<h3_quinn::Connection, Bytes>) {
+    let (request, mut stream) = resolver.resolve_request().await.unwrap();
+    let mut carried = Vec::new();
+    while let Some(mut data) = stream.recv_data().await.unwrap() {
+        carried.extend_from_slice(&data.copy_to_bytes(data.remaining()));
+    }
+    let mut response = Response::new(());
+    if request.uri().path() == "/gone" {
+        *response.status_mut() = StatusCode::NOT_FOUND;
+    }
+    if request.method() == Method::GET {
+        carried = vec![7; 3000];
+    }
+    stream.send_response(response).await.unwrap();
+    stream.send_data(carried.into()).await.unwrap();
+    stream.finish().await.unwrap();
+}
+
+/// A server in a thread of its own, for as long as the test runs.
+fn server() -> SocketAddr {
+    let (address, addresses) = mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let provider = rustls::crypto::ring::default_provider();
+            let mut ends = TlsPair::new(provider, &[&rustls::version::TLS13], "localhost");
+            ends.server.alpn_protocols = vec![b"h3".to_vec()];
+            let tls = QuicServerConfig::try_from(ends.server).unwrap();
+            let config = ServerConfig::with_crypto(Arc::new(tls));
+            let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+            let endpoint = Endpoint::server(config, any).unwrap();
+            address.send(endpoint.local_addr().unwrap()).unwrap();
+            while let Some(incoming) = endpoint.accept().await {
+                tokio::spawn(async move {
+                    let Ok(connection) = incoming.await else {
+                        return;
+                    };
+                    let quic = h3_quinn::Connection::new(connection);
+                    let mut server = h3::server::Connection::new(quic).await.unwrap();
+                    while let Ok(Some(resolver)) = server.accept().await {
+                        answer(resolver).await;
+                    }
+                });
+            }
+        });
+    });
+    addresses.recv().unwrap()
+}
+
+fn memory() -> LiveThreadBuffers {
+    let (flags, files) = (Arc::default(), AgentFileDirectory::default());
+    let memory = DataAccess::Memory;
+    LiveThreadBuffers::new(flags, &files, &memory, &memory, 100).unwrap()
+}
+
+fn connected(
+    address: &str,
+    insecure: bool,
+    buffers: &mut LiveThreadBuffers,
+) -> Result<Box<dyn LiveConnection>> {
+    let stack = find_stack("https").unwrap();
+    let mut options = BTreeMap::from([("version".to_string(), OptionValue::Word("http3".into()))]);
+    if insecure {
+        options.insert("insecure".to_string(), OptionValue::Set);
+    }
+    let parameters = LiveConnectParameters {
+        stack: stack.table().stack(options),
+        token: [0; 16],
+        carries_data: true,
+        replica: 0,
+        bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
+    };
+    stack.connector(&parameters, address)?.connect(buffers)
+}
+
+#[test]
+fn requests_and_bodies_of_http3() {
+    let (address, mut buffers) = (server(), memory());
+    let buffers = &mut buffers;
+    let address = format!("https://localhost:{}/page?x=1", address.port());
+    let mut connection = connected(&address, true, buffers).unwrap();
+    let since = Instant::default();
+    for _ in 0..100 {
+        assert!(connection.call(0, 0, since, buffers).unwrap());
+    }
+    assert_eq!(connection.settings()["body"], "3000 B");
+    assert!(connection.call(3 << 20, 0, since, buffers).unwrap());
+    assert_eq!(connection.settings()["body"], "3145728 B");
+    connection.start_bulk(BulkDirection::Get, buffers).unwrap();
+    assert_eq!(connection.receive(1000, 10, buffers).unwrap(), 10);
+    connection.stop_bulk(BulkDirection::Get, buffers).unwrap();
+    connection.start_bulk(BulkDirection::Put, buffers).unwrap();
+    assert_eq!(connection.send(100_000, 30, buffers).unwrap(), 30);
+    connection.stop_bulk(BulkDirection::Put, buffers).unwrap();
+    assert_eq!(connection.settings()["body"], "3000000 B");
+    connection.disconnect(buffers).unwrap();
+}
+
+#[test]
+fn errors_of_a_server_of_http3_name_it() {
+    let port = server().port();
+    let refused = |path: &str, insecure| -> Error {
+        let mut buffers = memory();
+        let address = format!("https://localhost:{port}{path}");
+        let called = connected(&address, insecure, &mut buffers)
+            .and_then(|mut connection| connection.call(0, 0, Instant::default(), &mut buffers));
+        called.err().unwrap()
+    };
+    let gone = refused("/gone", true);
+    assert!(
+        gone.message.contains("answered with status 404 Not Found"),
+        "{gone}"
+    );
+    let stranger = refused("/", false);
+    assert!(stranger.message.contains("certificate"), "{stranger}");
+    assert!(stranger.hint.unwrap().contains("insecure"));
+    let nobody = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = format!("https://localhost:{}/", nobody.local_addr().unwrap().port());
+    let silent = connected(&address, true, &mut memory()).err().unwrap();
+    assert!(silent.message.contains("over UDP: timed out"), "{silent}");
+}
