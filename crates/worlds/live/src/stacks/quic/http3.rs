@@ -10,11 +10,34 @@ use crate::stacks::byte_channel::ChannelEnd as _;
 use crate::stacks::contract::connection_vanished;
 use bytes::Buf;
 use h3::error::StreamError;
-use stackline_core::catalogue::{ServiceMapping, StackTable};
+use stackline_core::catalogue::{OptionKind, OptionTable, ServiceMapping, StackTable};
 use stackline_proto::quic;
+
+/// The least window of a stream, bytes: HTTP/3 itself has to fit, also on its control streams.
+const LEAST_WINDOW: u64 = 1024;
+
+/// Those of QUIC.
+const OPTIONS: [OptionTable; 8] = StackTable::joined(
+    &[OptionTable::new(
+        "receive_buffer",
+        OptionKind::Bytes(LEAST_WINDOW, 1 << 30),
+        "1.25 MB",
+        "the flow-control window of each stream in bytes",
+    )],
+    &quic::TABLE.only([
+        "congestion",
+        "initial_window",
+        "send_buffer",
+        "mtu",
+        "timeout",
+        "resume",
+        "port",
+    ]),
+);
 
 pub(super) const TABLE: StackTable = StackTable {
     name: "http3",
+    options: &OPTIONS,
     summary: "HTTP/3 (RFC 9114; h3) on QUIC (quinn) over UDP",
     mapping: ServiceMapping(
         "\
