@@ -246,7 +246,7 @@ fn later_connections_resume_the_session_of_the_first_if_they_may() {
     let tls = ("tls", OptionValue::Set);
     let (full, resumed) = (["full"; 3], ["full", "resumed", "resumed"]);
     assert_eq!(handshakes("tls", &[]), full);
-    assert_eq!(handshakes("tls", &[resume.clone()]), resumed);
+    assert_eq!(handshakes("tls", std::slice::from_ref(&resume)), resumed);
     assert_eq!(handshakes("tls", &[resume.clone(), old]), resumed);
     assert_eq!(handshakes("http1", &[resume, tls]), resumed);
 }

@@ -36,9 +36,7 @@ async fn answer(request: Request<Incoming>, units: u64) -> Result<Response<Body>
     }
     let unit = Bytes::from(vec![7; UNIT]);
     let frames = (0..units).map(move |_| Ok(Frame::data(unit.clone())));
-    Ok(Response::new(BodyExt::boxed(StreamBody::new(Frames(
-        frames,
-    )))))
+    Ok(Response::new(StreamBody::new(Frames(frames)).boxed()))
 }
 
 /// An iterator as a stream that is always ready.

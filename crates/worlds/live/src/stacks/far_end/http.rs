@@ -60,7 +60,7 @@ const VERSION: OptionTable = OptionTable::new(
 
 /// Without TLS HTTP/3 does not exist.
 const HTTP_OPTIONS: [OptionTable; 5] = StackTable::joined(
-    &OPTIONS,
+    OPTIONS,
     &[OptionTable::new(
         "version",
         OptionKind::Word(&["http1", "http2"]),
@@ -72,7 +72,7 @@ const HTTPS_OPTIONS: [OptionTable; 6] = StackTable::joined(&TLS_OPTIONS, &[VERSI
 
 /// Those of every far end over TLS.
 pub(super) const TLS_OPTIONS: [OptionTable; 5] = StackTable::joined(
-    &OPTIONS,
+    OPTIONS,
     &[OptionTable::flag(
         "insecure",
         "believes any certificate, such as one of your own that this host does not trust",
