@@ -3,9 +3,11 @@
 //! arrived, as over `tcp`.
 
 use crate::buffers::{LiveThreadBuffers, READ_BYTES};
-use crate::error::{self, Error, Result};
+use crate::error::{Error, Result};
 use crate::stacks::contract::{LiveConnection, connection_vanished};
+use crate::stacks::http_exchange::SharedUnits;
 use crate::stacks::stream::{CONFIRM, START};
+use bytes::Bytes;
 use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant as CoreInstant;
 use stackline_endpoint::BulkDirection;
@@ -30,13 +32,19 @@ pub(super) trait ChannelEnd {
 /// A channel that carries bytes in both directions.
 pub(super) trait ByteChannel: Send {
     /// Sends all bytes.
-    fn send(&mut self, bytes: &[u8]) -> io::Result<()>;
+    fn send(&mut self, bytes: Bytes) -> io::Result<()>;
     /// Sends all bytes; the caller receives next, so that what is not sent before is sent then.
-    fn ask(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn ask(&mut self, bytes: Bytes) -> io::Result<()> {
         self.send(bytes)
     }
     /// Receives some bytes, at least one; 0 when the peer sends no more.
     fn receive(&mut self, room: &mut [u8]) -> io::Result<usize>;
+    /// Receives as [`Self::receive`] does, at most `most` bytes for the destination.
+    fn receive_data(&mut self, most: usize, buffers: &mut LiveThreadBuffers) -> io::Result<usize> {
+        let got = self.receive(buffers.room(most))?;
+        buffers.arrived(got)?;
+        Ok(got)
+    }
     /// Says that nothing more is sent.
     fn finish(&mut self) -> io::Result<()>;
     /// Leaves.
@@ -52,6 +60,7 @@ pub(super) trait ByteChannel: Send {
 /// A connection over a channel.
 pub(super) struct ByteChannelConnection<C> {
     channel: C,
+    units: SharedUnits,
     /// How many bytes were received that belong to later data units.
     ahead: u64,
     /// Whether the peer has ended its direction.
@@ -59,9 +68,10 @@ pub(super) struct ByteChannelConnection<C> {
 }
 
 impl<C: ByteChannel> ByteChannelConnection<C> {
-    pub(super) const fn new(channel: C) -> Self {
+    pub(super) fn new(channel: C) -> Self {
         Self {
             channel,
+            units: SharedUnits::default(),
             ahead: 0,
             ended: false,
         }
@@ -71,7 +81,7 @@ impl<C: ByteChannel> ByteChannelConnection<C> {
         self.channel.end().failure(what, error)
     }
 
-    fn send_bytes(&mut self, bytes: &[u8]) -> Result<()> {
+    fn send_bytes(&mut self, bytes: Bytes) -> Result<()> {
         let sent = self.channel.send(bytes);
         sent.map_err(|e| self.failure("send", &e))
     }
@@ -108,8 +118,8 @@ impl<C: ByteChannel> LiveConnection for ByteChannelConnection<C> {
             if buffers.flags.limit() && times > 1 {
                 return Ok(done);
             }
-            let unit = buffers.source.outgoing(bytes);
-            self.send_bytes(unit.map_err(|e| error::io_error("reading the source", &e))?)?;
+            let unit = self.units.next(bytes, buffers)?;
+            self.send_bytes(unit)?;
         }
         Ok(times)
     }
@@ -133,12 +143,9 @@ impl<C: ByteChannel> LiveConnection for ByteChannelConnection<C> {
             let got = if self.ended {
                 0
             } else {
-                let got = self.channel.receive(buffers.room(most as usize));
+                let got = self.channel.receive_data(most as usize, buffers);
                 got.map_err(|e| self.failure("recv", &e))?
             };
-            buffers
-                .arrived(got)
-                .map_err(|e| error::io_error("writing the destination", &e))?;
             if got == 0 {
                 self.ended = true;
                 self.ahead = 0;
@@ -161,8 +168,7 @@ impl<C: ByteChannel> LiveConnection for ByteChannelConnection<C> {
         _: CoreInstant,
         buffers: &mut LiveThreadBuffers,
     ) -> Result<bool> {
-        let unit = buffers.source.outgoing(request);
-        let unit = unit.map_err(|e| error::io_error("reading the source", &e))?;
+        let unit = self.units.next(request, buffers)?;
         let asked = self.channel.ask(unit);
         asked.map_err(|e| self.failure("send", &e))?;
         if self.receive(response, 1, buffers)? == 1 {
@@ -173,7 +179,7 @@ impl<C: ByteChannel> LiveConnection for ByteChannelConnection<C> {
     }
 
     fn start_bulk(&mut self, _: BulkDirection, _: &mut LiveThreadBuffers) -> Result<()> {
-        self.send_bytes(&[START])
+        self.send_bytes(Bytes::from_static(&[START]))
     }
 
     fn await_start_bulk(&mut self, _: BulkDirection, _: &mut LiveThreadBuffers) -> Result<bool> {
@@ -196,7 +202,7 @@ impl<C: ByteChannel> LiveConnection for ByteChannelConnection<C> {
     ) -> Result<()> {
         match direction {
             BulkDirection::Get => Ok(()),
-            BulkDirection::Put => self.send_bytes(&[CONFIRM]),
+            BulkDirection::Put => self.send_bytes(Bytes::from_static(&[CONFIRM])),
         }
     }
 

@@ -4,6 +4,7 @@ use super::socket::SharedSocket;
 use super::stack::LayeredStack;
 use super::tables::{NEED_TLS, TABLE, WITH_TLS};
 use super::wire::LayeredWire;
+use crate::buffers::LiveThreadBuffers;
 use crate::error::Error;
 use crate::stacks::byte_channel::{ByteChannel, ByteChannelConnection, ChannelEnd};
 use stackline_core::catalogue::{ServiceMapping, StackTable};
@@ -99,15 +100,9 @@ impl Messages {
             rest: Bytes::new(),
         }
     }
-}
 
-impl ByteChannel for Messages {
-    fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let message = Message::Binary(Bytes::copy_from_slice(bytes));
-        self.messages.send(message).map_err(as_io)
-    }
-
-    fn receive(&mut self, room: &mut [u8]) -> io::Result<usize> {
+    /// The next bytes of a message, at most so many; none when the peer sends no more.
+    fn next(&mut self, most: usize) -> io::Result<Bytes> {
         if self.rest.is_empty() {
             self.rest = loop {
                 match self.messages.read() {
@@ -123,13 +118,29 @@ impl ByteChannel for Messages {
                 }
             };
         }
-        let taken = self.rest.split_to(room.len().min(self.rest.len()));
+        Ok(self.rest.split_to(most.min(self.rest.len())))
+    }
+}
+
+impl ByteChannel for Messages {
+    fn send(&mut self, bytes: Bytes) -> io::Result<()> {
+        self.messages.send(Message::Binary(bytes)).map_err(as_io)
+    }
+
+    fn receive_data(&mut self, most: usize, buffers: &mut LiveThreadBuffers) -> io::Result<usize> {
+        let taken = self.next(most)?;
+        buffers.store(&taken)?;
+        Ok(taken.len())
+    }
+
+    fn receive(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let taken = self.next(room.len())?;
         room[..taken.len()].copy_from_slice(&taken);
         Ok(taken.len())
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        self.send(&[])
+        self.send(Bytes::new())
     }
 
     fn close(&mut self) -> io::Result<()> {

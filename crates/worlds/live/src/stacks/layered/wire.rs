@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::stacks::byte_channel::{ByteChannel, ChannelEnd};
 use crate::stacks::stream::buffer_settings;
 use crate::stacks::tcp;
+use bytes::Bytes;
 use stackline_core::run_record::TransportRecord;
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice, Read, Write};
@@ -111,8 +112,8 @@ impl Write for LayeredWire {
 }
 
 impl ByteChannel for LayeredWire {
-    fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.write_all(bytes)?;
+    fn send(&mut self, bytes: Bytes) -> io::Result<()> {
+        self.write_all(&bytes)?;
         self.flush()
     }
 

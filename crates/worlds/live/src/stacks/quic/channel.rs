@@ -4,6 +4,7 @@ use super::end::{QuicEnd, as_io};
 use crate::error::{Error, Result};
 use crate::stacks::byte_channel::{ByteChannel, ByteChannelConnection, ChannelEnd};
 use crate::stacks::contract::{LiveConnection, connection_vanished};
+use bytes::Bytes;
 use quinn::{ConnectionError, ReadError, RecvStream, SendStream, WriteError};
 use std::io;
 
@@ -23,7 +24,7 @@ pub(super) fn connect(end: QuicEnd) -> Result<Box<dyn LiveConnection>> {
         let opened = opened.map_err(|e| end.failure("opening a stream", &as_io(&e)));
         channel.stream = Some(opened?);
         let token = channel.end.settings.token;
-        let sent = channel.send(&token);
+        let sent = channel.send(Bytes::copy_from_slice(&token));
         sent.map_err(|e| channel.end.failure("opening a stream", &e))?;
     }
     Ok(Box::new(ByteChannelConnection::new(channel)))
@@ -54,17 +55,17 @@ fn ended(_: Error) -> io::Error {
 }
 
 impl ByteChannel for QuicChannel {
-    fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn send(&mut self, bytes: Bytes) -> io::Result<()> {
         self.ask(bytes)?;
         self.end.runtime.push();
         Ok(())
     }
 
-    fn ask(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn ask(&mut self, bytes: Bytes) -> io::Result<()> {
         let Some((send, _)) = &mut self.stream else {
             return Err(io::Error::other("a connection without data has no stream"));
         };
-        let sent = self.end.run(send.write_all(bytes));
+        let sent = self.end.run(send.write_chunk(bytes));
         match sent.map_err(ended)? {
             Ok(()) => Ok(()),
             Err(WriteError::ConnectionLost(error)) => Err(as_io(&error)),
