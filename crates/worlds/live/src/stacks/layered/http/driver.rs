@@ -375,22 +375,15 @@ fn is_close(error: &hyper::Error) -> bool {
     error.is_incomplete_message() || error.is_canceled() || error.is_closed()
 }
 
-/// Bytes that are received at a time.
-const READ_BYTES: usize = 64 << 10;
+/// Most bytes that are received at a time: room for them is zeroed first, as only the library's own code may leave it as it is.
+const READ_BYTES: usize = 256 << 10;
 
 /// The wire as hyper reads and writes it.
-pub(crate) struct HttpWire {
-    wire: LayeredWire,
-    /// Room for a read: hyper's own is not initialised, and zeroing all of it would cost more than copying what has come.
-    room: Box<[u8]>,
-}
+pub(crate) struct HttpWire(LayeredWire);
 
 impl HttpWire {
-    pub(crate) fn new(wire: LayeredWire) -> Self {
-        Self {
-            wire,
-            room: vec![0; READ_BYTES].into_boxed_slice(),
-        }
+    pub(crate) const fn new(wire: LayeredWire) -> Self {
+        Self(wire)
     }
 }
 
@@ -403,14 +396,13 @@ fn poll_of<T>(done: io::Result<T>) -> Poll<io::Result<T>> {
 
 impl AsyncRead for HttpWire {
     fn poll_read(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let Self { wire, room } = self.get_mut();
         let most = into.remaining().min(READ_BYTES);
-        let got = wire.read(&mut room[..most]);
-        poll_of(got.map(|bytes| into.put_slice(&room[..bytes])))
+        let got = self.0.read(into.initialize_unfilled_to(most));
+        poll_of(got.map(|bytes| into.advance(bytes)))
     }
 }
 
@@ -420,7 +412,7 @@ impl AsyncWrite for HttpWire {
         _: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        poll_of(self.wire.write(bytes))
+        poll_of(self.0.write(bytes))
     }
 
     fn poll_write_vectored(
@@ -428,7 +420,7 @@ impl AsyncWrite for HttpWire {
         _: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        poll_of(self.wire.write_vectored(slices))
+        poll_of(self.0.write_vectored(slices))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -436,10 +428,10 @@ impl AsyncWrite for HttpWire {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        poll_of(self.wire.flush())
+        poll_of(self.0.flush())
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        poll_of(self.wire.finish())
+        poll_of(self.0.finish())
     }
 }

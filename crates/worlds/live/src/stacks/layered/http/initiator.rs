@@ -2,7 +2,7 @@
 
 use super::body::{BodySender, IncomingBody, OutgoingBody};
 use super::driver::{HttpDriver, HttpWire};
-use super::style::{HttpStyle, HttpWindows};
+use super::style::{HttpStyle, HttpWindows, units_at_once};
 use crate::buffers::LiveThreadBuffers;
 use crate::error::{Error, Result};
 use crate::stacks::byte_channel::ChannelEnd as _;
@@ -252,16 +252,19 @@ impl LiveConnection for HttpInitiator {
 
     fn send(&mut self, bytes: usize, times: u64, buffers: &mut LiveThreadBuffers) -> Result<u64> {
         self.exchange()?;
-        for done in 0..times {
+        let mut done = 0;
+        while done < times {
             if buffers.flags.limit() && times > 1 {
                 return Ok(done);
             }
-            let unit = self.units.next(bytes, buffers)?;
+            let batch = units_at_once(bytes).min(times - done);
+            let pieces = self.style.batch(&mut self.units, bytes, batch, buffers)?;
             let upload = self.exchange.as_ref().and_then(|open| open.upload.as_ref());
             let Some(upload) = upload else {
                 return Err(Error::input("a bulk get carries no data to the responder"));
             };
-            upload.send(self.style.pieces(unit), &mut self.driver)?;
+            upload.send(pieces, &mut self.driver)?;
+            done += batch;
         }
         Ok(times)
     }

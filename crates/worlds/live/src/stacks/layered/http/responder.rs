@@ -2,7 +2,7 @@
 
 use super::body::{BodySender, IncomingBody, OutgoingBody};
 use super::driver::{HttpDriver, HttpWire};
-use super::style::{HttpStyle, HttpWindows};
+use super::style::{HttpStyle, HttpWindows, units_at_once};
 use crate::buffers::LiveThreadBuffers;
 use crate::error::{Error, Result};
 use crate::stacks::byte_channel::ChannelEnd as _;
@@ -190,19 +190,21 @@ impl LiveConnection for HttpResponder {
     }
 
     fn send(&mut self, bytes: usize, times: u64, buffers: &mut LiveThreadBuffers) -> Result<u64> {
-        let style = self.style;
-        for done in 0..times {
+        let mut done = 0;
+        while done < times {
             if buffers.flags.limit() && times > 1 {
                 return Ok(done);
             }
-            let unit = self.units.next(bytes, buffers)?;
+            let batch = units_at_once(bytes).min(times - done);
+            let pieces = self.style.batch(&mut self.units, bytes, batch, buffers)?;
             let Some((open, driver)) = self.exchange()? else {
                 return Err(Error::measurement("the peer made no request for the data"));
             };
             let Some(download) = &open.download else {
                 return Err(Error::input("a bulk put carries no data to the initiator"));
             };
-            download.send(style.pieces(unit), driver)?;
+            download.send(pieces, driver)?;
+            done += batch;
         }
         Ok(times)
     }

@@ -2,8 +2,9 @@
 
 use super::body::OutgoingBody;
 use super::grpc;
+use crate::buffers::LiveThreadBuffers;
 use crate::error::{Error, Result};
-use crate::stacks::http_exchange::HttpExchangeKind;
+use crate::stacks::http_exchange::{HttpExchangeKind, SharedUnits};
 use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HOST, HeaderValue, TE};
@@ -15,6 +16,15 @@ pub(super) enum HttpStyle {
     Http1,
     Http2,
     Grpc,
+}
+
+/// Bytes of data units that one operation hands to the library together: they leave with fewer system calls, as those of any program that
+/// has more to send.
+const TOGETHER: u64 = 256 << 10;
+
+/// How many data units of that size these are.
+pub(super) fn units_at_once(bytes: usize) -> u64 {
+    (TOGETHER / (bytes as u64).max(1)).max(1)
 }
 
 /// The name of the server in requests.
@@ -138,6 +148,21 @@ impl HttpStyle {
             Self::Http2 => cut(unit).collect(),
             Self::Grpc => grpc::message(unit).into_iter().flat_map(cut).collect(),
         }
+    }
+
+    /// Some data units as they stand in a body.
+    pub(super) fn batch(
+        self,
+        units: &mut SharedUnits,
+        bytes: usize,
+        times: u64,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<Vec<Bytes>> {
+        let mut pieces = Vec::new();
+        for _ in 0..times {
+            pieces.extend(self.pieces(units.next(bytes, buffers)?));
+        }
+        Ok(pieces)
     }
 
     /// Whether windows may hold back a part of a body of so many bytes.
