@@ -5,8 +5,8 @@
 )]
 
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming;
+use http_body_util::{BodyExt as _, Either, Full};
+use hyper::body::{Body, Frame, Incoming};
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -21,20 +21,47 @@ use stackline_live::files::AgentFileDirectory;
 use stackline_live::stacks::contract::{LiveConnectParameters, LiveConnection};
 use stackline_live::stacks::find_stack;
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 
-/// Answers a GET with 3000 bytes, anything else with what it carries; `/gone` is not there, `/slow` takes a minute.
-async fn answer(request: Request<Incoming>) -> hyper::Result<Response<Full<Bytes>>> {
-    let mut response = Response::new(Full::new(Bytes::from(vec![7; 3000])));
+/// A body that goes on for ever.
+struct Endless;
+
+impl Body for Endless {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(&[7; 16384])))))
+    }
+}
+
+/// Answers a GET with 3000 bytes, anything else with what it carries; `/gone` is not there, `/slow` takes a minute, `/full` has no room for
+/// what it is sent, the body of `/endless` does not end.
+async fn answer(
+    request: Request<Incoming>,
+) -> hyper::Result<Response<Either<Full<Bytes>, Endless>>> {
+    let page = Full::new(Bytes::from(vec![7; 3000]));
+    let mut response = Response::new(Either::Left(page));
     match request.uri().path() {
         "/gone" => *response.status_mut() = StatusCode::NOT_FOUND,
+        "/full" => *response.status_mut() = StatusCode::INSUFFICIENT_STORAGE,
         "/slow" => tokio::time::sleep(Duration::from_secs(60)).await,
+        "/endless" => *response.body_mut() = Either::Right(Endless),
         _ if request.method() == Method::GET => {}
-        _ => *response.body_mut() = Full::new(request.into_body().collect().await?.to_bytes()),
+        _ => {
+            let carried = request.into_body().collect().await?.to_bytes();
+            *response.body_mut() = Either::Left(Full::new(carried));
+        }
     }
     Ok(response)
 }
@@ -102,6 +129,33 @@ fn requests_and_bodies_of_http2() {
     connection.stop_bulk(BulkDirection::Put, buffers).unwrap();
     assert_eq!(connection.settings()["body"], "3000000 B");
     connection.disconnect(buffers).unwrap();
+}
+
+#[test]
+fn a_server_that_refuses_a_put_early_is_reported_with_its_status() {
+    let mut buffers = memory();
+    let address = format!("http://{}/full", server());
+    let mut connection = connected(&address, &mut buffers).unwrap();
+    connection
+        .start_bulk(BulkDirection::Put, &mut buffers)
+        .unwrap();
+    let sent = connection.send(1 << 20, 1000, &mut buffers);
+    let refused = sent.unwrap_err();
+    assert!(refused.message.contains("status 507"), "{refused}");
+}
+
+#[test]
+fn an_answer_without_end_ends_soon_after_the_time_limit() {
+    let mut buffers = memory();
+    let address = format!("http://{}/endless", server());
+    let mut connection = connected(&address, &mut buffers).unwrap();
+    buffers.flags.reach_limit();
+    let called = connection.call(0, 0, Instant::default(), &mut buffers);
+    let endless = called.unwrap_err();
+    assert!(
+        endless.message.contains("5 s after the time limit"),
+        "{endless}"
+    );
 }
 
 #[test]

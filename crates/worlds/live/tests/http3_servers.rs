@@ -43,6 +43,9 @@ async fn answer(resolver: RequestResolver<h3_quinn::Connection, Bytes>) {
     stream.finish().await.unwrap();
 }
 
+/// After so many requests on a connection a server closes it, as nginx does after 1,000.
+const REQUESTS: u32 = 150;
+
 /// A server in a thread of its own, for as long as the test runs.
 fn server() -> SocketAddr {
     let (address, addresses) = mpsc::channel();
@@ -64,8 +67,13 @@ fn server() -> SocketAddr {
                     };
                     let quic = h3_quinn::Connection::new(connection);
                     let mut server = h3::server::Connection::new(quic).await.unwrap();
+                    let mut left = REQUESTS;
                     while let Ok(Some(resolver)) = server.accept().await {
                         answer(resolver).await;
+                        left -= 1;
+                        if left == 0 {
+                            server.shutdown(0).await.unwrap();
+                        }
                     }
                 });
             }
@@ -121,6 +129,19 @@ fn requests_and_bodies_of_http3() {
     connection.stop_bulk(BulkDirection::Put, buffers).unwrap();
     assert_eq!(connection.settings()["body"], "3000000 B");
     connection.disconnect(buffers).unwrap();
+}
+
+#[test]
+fn a_connection_that_a_server_of_http3_ends_is_replaced() {
+    let mut buffers = memory();
+    let address = format!("https://localhost:{}/", server().port());
+    let mut connection = connected(&address, true, &mut buffers).unwrap();
+    for _ in 0..2 * REQUESTS + 10 {
+        let done = connection.call(0, 0, Instant::default(), &mut buffers);
+        assert!(done.unwrap());
+    }
+    assert!(connection.notes()[0].contains("include connecting again"));
+    assert_eq!(connection.transport(), None);
 }
 
 #[test]

@@ -43,6 +43,7 @@ mod gateway;
 mod hostile;
 mod hostile_runs;
 mod input;
+mod ip_options;
 mod json;
 mod json_schema;
 mod kept;

@@ -41,7 +41,6 @@ fn nginx(place: &Place) -> Nginx {
          events {{ worker_connections 256; }}
          http {{
            access_log off; {temporary}
-           keepalive_requests 1000000;
            server {{
              listen 127.0.0.1:{tls} ssl http2; listen 127.0.0.1:{plain}; listen 127.0.0.1:{http2} http2;
              ssl_protocols TLSv1.2 TLSv1.3; ssl_certificate {certificate}; ssl_certificate_key {key};
@@ -82,7 +81,8 @@ fn one_table_has_every_version_that_a_web_server_speaks() {
          2 to \"https://localhost:{tls}/\" rr 0*50 over https(insecure);
          2 to \"https://localhost:{tls}/\" rr 0*50 over https(insecure, version = http2);
          2 to \"https://localhost:{tls}/\" connect_disconnect 0*5 over https(insecure, version = http2);
-         2 to \"https://localhost:{tls}/\" bulk_get 10*50 over https(insecure, version = http2);"
+         2 to \"https://localhost:{tls}/\" bulk_get 10*50 over https(insecure, version = http2);
+         1 to \"http://127.0.0.1:{http2}/\" rr 0*2500 over http(version = http2);"
     );
     let rows = place.measure(&text);
     for row in &rows[..4] {
@@ -94,6 +94,10 @@ fn one_table_has_every_version_that_a_web_server_speaks() {
     assert_eq!([settings(2, "tls"), settings(3, "tls")], ["TLSv1_3"; 2]);
     assert_eq!(number(&rows[4], "/connect_s/n"), 10.0);
     assert_eq!(number(&rows[5], "/initiator/received_bytes"), 1000.0);
+    // It closes a connection after 1,000 requests.
+    assert_eq!(number(&rows[6], "/response_s/n"), 2500.0);
+    let flags = rows[6]["flags"].to_string();
+    assert!(flags.contains("include connecting again"), "{flags}");
     // Without the option its certificate is not believed, whatever the version.
     let strict = format!("1 to \"https://localhost:{tls}/\" rr 0*5 over https(version = http2)");
     place

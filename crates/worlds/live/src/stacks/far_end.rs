@@ -19,6 +19,7 @@ use crate::error::{self, Error, Result};
 use crate::stacks::contract::{
     Connector, LiveConnectParameters, LiveConnection, LiveListener, LiveStack,
 };
+use crate::stacks::ip_options::IP_OPTIONS;
 use byte_stream::FarEndStream;
 use http2::Http2Connector;
 use http3::Http3Connector;
@@ -41,7 +42,7 @@ pub(super) use websocket::{WS, WSS};
 const TABLE: StackTable = StackTable {
     far_end: true,
     files: false,
-    options: OPTIONS,
+    options: &OPTIONS,
     facts: StackFacts {
         packets: PacketContent::Stream,
         form: ClosedForm::None,
@@ -52,7 +53,9 @@ const TABLE: StackTable = StackTable {
 };
 
 /// The options of every far end.
-const OPTIONS: &[OptionTable] = &[
+const OPTIONS: [OptionTable; 10] = StackTable::joined(&FAR_END_OPTIONS, &IP_OPTIONS);
+
+const FAR_END_OPTIONS: [OptionTable; 5] = [
     OptionTable::new(
         "timeout",
         OptionKind::Time,
@@ -76,6 +79,12 @@ const OPTIONS: &[OptionTable] = &[
         OptionKind::BUFFER,
         "tuned by the kernel",
         "SO_RCVBUF in bytes (the kernel doubles it)",
+    ),
+    OptionTable::new(
+        "family",
+        OptionKind::Word(&["ipv4", "ipv6"]),
+        "as the name resolves; the first address that answers",
+        "which addresses of the server's name are tried",
     ),
 ];
 
@@ -159,7 +168,7 @@ impl LiveStack for FarEndStack {
             );
             return Err(Error::input(message).hint("write `:PORT` after the host"));
         };
-        let servers = socket::resolve(&address.socket(port))?;
+        let servers = socket::resolve(&address.socket(port), &parameters.stack)?;
         let client = self.client;
         // What is wrong with the address is reported before anything is measured.
         client(&address)?;
@@ -176,8 +185,7 @@ impl LiveStack for FarEndStack {
             .transpose()?;
         match (version, &tls) {
             (Some("http2"), _) => {
-                let stack = &parameters.stack;
-                let connector = Http2Connector::new(stack, &address, servers, tls)?;
+                let connector = Http2Connector::new(parameters, &address, servers, tls)?;
                 return Ok(Box::new(connector));
             }
             (Some("http3"), Some(tls)) => {
@@ -208,7 +216,7 @@ struct FarEndConnector {
 impl Connector for FarEndConnector {
     fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
         let mut stream = FarEndStream::connect(
-            &self.parameters.stack,
+            &self.parameters,
             &mut self.servers,
             self.tls.clone(),
             &buffers.flags,
@@ -335,7 +343,14 @@ pub(crate) fn answer(which: usize, socket: socket2::Socket) -> Result<()> {
     let stacks = [&HTTP, &REDIS, &WS];
     let stack = stacks[which % stacks.len()];
     let address = FarEndAddress::parse(&format!("{}://127.0.0.1:1/", stack.table.name))?;
-    let mut stream = FarEndStream::over(socket, stack.table.stack(BTreeMap::new()));
+    let parameters = LiveConnectParameters {
+        stack: stack.table.stack(BTreeMap::new()),
+        token: [0; 16],
+        carries_data: true,
+        replica: 0,
+        bind: std::net::Ipv4Addr::LOCALHOST.into(),
+    };
+    let mut stream = FarEndStream::over(socket, parameters);
     let mut client = (stack.client)(&address)?;
     client.open(&mut stream)?;
     client.call(&mut stream, &[])?;

@@ -22,8 +22,8 @@ const TABLE: StackTable = StackTable {
     ..StackTable::RELIABLE
 };
 
-/// TCP's options without the last one, `zerocopy`.
-const OPTIONS: &[OptionTable] = tcp::OPTIONS.split_at(tcp::OPTIONS.len() - 1).0;
+/// TCP's options without the first one, `zerocopy`.
+const OPTIONS: &[OptionTable] = tcp::OPTIONS.split_at(1).1;
 
 /// The stack `mptcp`.
 pub(super) struct Mptcp;

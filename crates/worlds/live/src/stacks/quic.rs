@@ -19,12 +19,14 @@ use crate::stacks::contract::{
     Connector, LiveConnectParameters, LiveConnection, LiveListener, LiveStack,
 };
 use crate::stacks::ip;
+use crate::stacks::ip_options::{self, UNMARKED_OPTIONS};
 use end::QuicEnd;
 use quinn::{Connection, Endpoint, TokioRuntime};
 use runtime::QuicRuntime;
 use settings::QuicSettings;
 use socket2::{Domain, Protocol, Socket, Type};
-use stackline_core::catalogue::StackTable;
+use stackline_core::catalogue::{OptionTable, StackTable};
+use stackline_proto::quic;
 use std::collections::VecDeque;
 use std::future::IntoFuture as _;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -43,9 +45,17 @@ pub(super) struct QuicStack {
     accept: fn(QuicEnd) -> Result<Box<dyn LiveConnection>>,
 }
 
+/// QUIC's table with what the kernel's sockets add. quinn sets the byte of the code point itself, with each packet.
+const TABLE: StackTable = StackTable {
+    options: &OPTIONS,
+    ..quic::TABLE
+};
+
+const OPTIONS: [OptionTable; 12] = StackTable::joined(quic::TABLE.options, &UNMARKED_OPTIONS);
+
 /// The stack `quic`.
 pub(super) const QUIC: QuicStack = QuicStack {
-    table: &stackline_proto::quic::TABLE,
+    table: &TABLE,
     connect: |end| channel::connect(end),
     accept: |end| channel::accept(end),
 };
@@ -73,6 +83,7 @@ impl LiveStack for QuicStack {
         let runtime = QuicRuntime::new()?;
         let settings = QuicSettings::new(parameters);
         let socket = ip::bound_socket(parameters, Type::DGRAM, Some(Protocol::UDP))?;
+        ip_options::mark(&socket, &parameters.stack)?;
         let port = ip::bound_port(&socket);
         let (server, fingerprint) = settings.server()?;
         let endpoint = endpoint(&runtime, socket, &settings, Some(server))?;
@@ -101,7 +112,7 @@ impl LiveStack for QuicStack {
         let server = ip::resolve(shown)?
             .as_socket()
             .ok_or_else(|| Error::environment(format!("{shown} is not an address of IP")))?;
-        let mut endpoint = client_endpoint(&runtime, server, &settings, self.table.name)?;
+        let mut endpoint = client_endpoint(&runtime, server, &settings, parameters)?;
         endpoint.set_default_client_config(settings.client(fingerprint)?);
         Ok(Box::new(QuicConnector {
             runtime,
@@ -129,19 +140,22 @@ pub(crate) fn client_endpoint(
     runtime: &QuicRuntime,
     server: SocketAddr,
     settings: &QuicSettings,
-    stack: &str,
+    parameters: &LiveConnectParameters,
 ) -> Result<Endpoint> {
     let domain = Domain::for_address(server);
     let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))
-        .map_err(|e| ip::socket_unavailable(stack, &e))?;
-    let any = if server.is_ipv4() {
-        SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))
-    } else {
-        SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0))
-    };
-    socket
-        .bind(&any.into())
-        .map_err(|e| error::io_error("bind", &e))?;
+        .map_err(|e| ip::socket_unavailable(&parameters.stack.name, &e))?;
+    ip_options::mark(&socket, &parameters.stack)?;
+    if !ip_options::bind_initiator(&socket, parameters, server.ip())? {
+        let any = if server.is_ipv4() {
+            SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))
+        } else {
+            SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0))
+        };
+        socket
+            .bind(&any.into())
+            .map_err(|e| error::io_error("bind", &e))?;
+    }
     endpoint(runtime, socket, settings, None)
 }
 

@@ -2,6 +2,7 @@
 
 use super::ip;
 use super::ip::Guests;
+use super::ip_options::{self, IP_OPTIONS};
 use super::stream::{Flavour, LiveStream, Receive, THREADS};
 use super::tcp_record::read_tcp_record;
 use crate::buffers::LiveThreadBuffers;
@@ -24,6 +25,10 @@ use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+/// The option `keepalive` when it is not written, s.
+const KEEPALIVE_S: f64 = 10.0;
+/// The longest silence that Linux accepts (MAX_TCP_KEEPIDLE), s.
+const KEEPALIVE_MOST_S: f64 = 32_767.0;
 /// The largest TCP_MAXSEG that Linux accepts (MAX_TCP_WINDOW), bytes.
 const LARGEST_MSS: u64 = 32_767;
 
@@ -31,7 +36,7 @@ pub(super) const TABLE: StackTable = StackTable {
     name: "tcp",
     ecn: true,
     summary: "the kernel's TCP over IPv4 or IPv6",
-    options: OPTIONS,
+    options: &OPTIONS,
     mapping: MAPPING,
     facts: StackFacts {
         packets: PacketContent::Stream,
@@ -43,8 +48,16 @@ pub(super) const TABLE: StackTable = StackTable {
     ..StackTable::RELIABLE
 };
 
-/// The options of TCP. MPTCP has all but the last one, `zerocopy`.
-pub(super) const OPTIONS: &[OptionTable] = &[
+/// The options of TCP. MPTCP has all but the first one, `zerocopy`.
+pub(super) const OPTIONS: [OptionTable; 16] = StackTable::joined(&TCP_OPTIONS, &IP_OPTIONS);
+
+const TCP_OPTIONS: [OptionTable; 11] = [
+    OptionTable::new(
+        "zerocopy",
+        OptionKind::Flag,
+        "off: the kernel copies data",
+        "MSG_ZEROCOPY: send from the buffer's pages; the result reports whether the kernel copied the data anyway",
+    ),
     OptionTable::new(
         "nodelay",
         OptionKind::Flag,
@@ -95,10 +108,10 @@ pub(super) const OPTIONS: &[OptionTable] = &[
         "first port of the responders; replicas use consecutive ports",
     ),
     OptionTable::new(
-        "zerocopy",
-        OptionKind::Flag,
-        "off: the kernel copies data",
-        "MSG_ZEROCOPY: send from the buffer's pages; the result reports whether the kernel copied the data anyway",
+        "keepalive",
+        OptionKind::Time,
+        "10 s",
+        "SO_KEEPALIVE: silence before the first probe, then one every 5 s; 0 sends none",
     ),
 ];
 
@@ -182,7 +195,7 @@ impl TcpListener {
         // Set before listening: accepted connections inherit it, also what is negotiated in the handshake.
         configure(&socket, &parameters.stack)?;
         if parameters.carries_data {
-            keep_alive(&socket);
+            keep_alive(&socket, &parameters.stack);
         }
         ip::listen(&socket)?;
         Ok(Self {
@@ -247,7 +260,11 @@ impl TcpConnector {
         let socket = Socket::new(self.address.domain(), Type::STREAM, self.protocol)
             .map_err(|e| ip::socket_unavailable(&self.parameters.stack.name, &e))?;
         configure(&socket, &self.parameters.stack)?;
-        if !self.parameters.carries_data {
+        let is_bound = match self.address.as_socket() {
+            Some(peer) => ip_options::bind_initiator(&socket, &self.parameters, peer.ip())?,
+            None => false,
+        };
+        if !self.parameters.carries_data && !is_bound {
             ip::bind_to_an_address_of_our_own(&socket, &self.address, &self.parameters.token)?;
         }
         let until = if readiness::is_here() {
@@ -285,7 +302,7 @@ impl TcpConnector {
             socket
                 .set_write_timeout(None)
                 .map_err(|e| error::io_error("SO_SNDTIMEO", &e))?;
-            keep_alive(&socket);
+            keep_alive(&socket, &self.parameters.stack);
         }
         let shows_token = first || self.parameters.carries_data;
         Ok((socket, shows_token.then_some(self.parameters.token)))
@@ -306,10 +323,15 @@ impl Connector for TcpConnector {
     }
 }
 
-/// Turns keep-alive probes on: the first after 10 s of silence, then one every 5 s. A failure is ignored.
-fn keep_alive(socket: &Socket) {
+/// Turns keep-alive probes on. A failure is ignored.
+fn keep_alive(socket: &Socket, stack: &Stack) {
+    let silence = stack.seconds("keepalive").unwrap_or(KEEPALIVE_S);
+    if silence <= 0.0 {
+        return;
+    }
+    let silence = Duration::from_secs_f64(silence.clamp(1.0, KEEPALIVE_MOST_S));
     let keepalive = TcpKeepalive::new()
-        .with_time(Duration::from_secs(10))
+        .with_time(silence)
         .with_interval(Duration::from_secs(5));
     let _ = socket.set_tcp_keepalive(&keepalive);
 }
@@ -337,6 +359,7 @@ fn configure(socket: &Socket, stack: &Stack) -> Result<()> {
             stack.name
         ))
     };
+    ip_options::mark(socket, stack)?;
     if stack.flag("nodelay") {
         socket
             .set_tcp_nodelay(true)
@@ -376,7 +399,7 @@ fn configure(socket: &Socket, stack: &Stack) -> Result<()> {
 
 /// The settings of a socket that are in force, by option name.
 pub(super) fn settings(socket: &Socket) -> BTreeMap<String, String> {
-    let mut settings = BTreeMap::new();
+    let mut settings = ip_options::marks(socket);
     if let Ok(name) = socket.tcp_congestion() {
         let name = String::from_utf8_lossy(&name);
         settings.insert("congestion".into(), name.trim_end_matches('\0').into());

@@ -5,7 +5,7 @@ use super::socket::FarEndSocket;
 use super::tls::{FarEndTls, FarEndTlsClient};
 use crate::cancel::LiveCancelFlags;
 use crate::error::{Error, Result};
-use stackline_core::plan::Stack;
+use crate::stacks::contract::LiveConnectParameters;
 use stackline_core::run_record::TransportRecord;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -28,12 +28,12 @@ pub(super) struct FarEndStream {
 impl FarEndStream {
     /// Connects to the first server that answers, which is then the only one, and shakes hands with it if it is a client of TLS.
     pub(super) fn connect(
-        stack: &Stack,
+        parameters: &LiveConnectParameters,
         servers: &mut Vec<SocketAddr>,
         client: Option<FarEndTlsClient>,
         flags: &Arc<LiveCancelFlags>,
     ) -> Result<Self> {
-        let mut stream = Self::new(FarEndSocket::connect(stack, servers, flags)?, client);
+        let mut stream = Self::new(FarEndSocket::connect(parameters, servers, flags)?, client);
         stream.shake_hands()?;
         Ok(stream)
     }
@@ -51,8 +51,8 @@ impl FarEndStream {
 
     /// A stream over any connected socket.
     #[cfg(any(test, feature = "fuzzing"))]
-    pub(super) fn over(socket: socket2::Socket, stack: Stack) -> Self {
-        Self::new(FarEndSocket::over(socket, stack), None)
+    pub(super) fn over(socket: socket2::Socket, parameters: LiveConnectParameters) -> Self {
+        Self::new(FarEndSocket::over(socket, parameters), None)
     }
 
     fn shake_hands(&mut self) -> Result<()> {

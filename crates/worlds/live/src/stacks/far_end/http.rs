@@ -59,8 +59,8 @@ const VERSION: OptionTable = OptionTable::new(
 );
 
 /// Without TLS HTTP/3 does not exist.
-const HTTP_OPTIONS: [OptionTable; 5] = StackTable::joined(
-    OPTIONS,
+const HTTP_OPTIONS: [OptionTable; 11] = StackTable::joined(
+    &OPTIONS,
     &[OptionTable::new(
         "version",
         OptionKind::Word(&["http1", "http2"]),
@@ -68,11 +68,11 @@ const HTTP_OPTIONS: [OptionTable; 5] = StackTable::joined(
         "http1: HTTP/1.1; http2: HTTP/2, without asking whether the server speaks it",
     )],
 );
-const HTTPS_OPTIONS: [OptionTable; 6] = StackTable::joined(&TLS_OPTIONS, &[VERSION]);
+const HTTPS_OPTIONS: [OptionTable; 12] = StackTable::joined(&TLS_OPTIONS, &[VERSION]);
 
 /// Those of every far end over TLS.
-pub(super) const TLS_OPTIONS: [OptionTable; 5] = StackTable::joined(
-    OPTIONS,
+pub(super) const TLS_OPTIONS: [OptionTable; 11] = StackTable::joined(
+    &OPTIONS,
     &[OptionTable::flag(
         "insecure",
         "believes any certificate, such as one of your own that this host does not trust",

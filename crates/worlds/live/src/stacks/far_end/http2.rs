@@ -1,36 +1,41 @@
 //! HTTP/2 (RFC 9113) to a web server, by hyper: `https(version = http2)`, or `http(version = http2)` to a server that expects it without TLS.
 //! What is asked is what the client of HTTP/1.1 asks; each request has a stream of its own.
 
-use super::socket;
+use super::socket::{self, notes_of_replacements};
 use super::tls::FarEndTlsClient;
 use super::web::{refused_status, request_uri};
 use crate::buffers::LiveThreadBuffers;
+use crate::cancel::LiveCancelFlags;
 use crate::error::{self, Error, Result};
 use crate::stacks::byte_channel::ChannelEnd as _;
-use crate::stacks::contract::{Connector, LiveConnection};
+use crate::stacks::contract::{Connector, LiveConnectParameters, LiveConnection};
 use crate::stacks::http_exchange::{SharedUnits, of_the_other_side};
 use crate::stacks::layered::http_client::{
-    BodySender, HttpDriver, HttpPatience, HttpWire, IncomingBody, OutgoingBody,
+    BodySender, HttpDriver, HttpWire, IncomingBody, OutgoingBody,
 };
 use crate::stacks::layered::wire::{LayeredSocket, LayeredWire};
+use crate::stacks::server_patience::{ServerPatience, server_timeout};
+use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::client::conn::http2;
 use hyper::{Method, Request, Response, Uri};
 use hyper_util::rt::TokioIo;
 use stackline_core::far_end::FarEndAddress;
-use stackline_core::plan::Stack;
 use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant;
 use stackline_endpoint::BulkDirection;
 use std::collections::BTreeMap;
+use std::error::Error as _;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 
 type ResponseFuture = Pin<Box<dyn Future<Output = hyper::Result<Response<Incoming>>> + Send>>;
 
 /// Connects to a web server for HTTP/2.
+#[derive(Clone)]
 pub(super) struct Http2Connector {
-    stack: Stack,
+    parameters: LiveConnectParameters,
     servers: Vec<SocketAddr>,
     tls: Option<FarEndTlsClient>,
     /// The address as requests have it.
@@ -39,31 +44,29 @@ pub(super) struct Http2Connector {
 
 impl Http2Connector {
     pub(super) fn new(
-        stack: &Stack,
+        parameters: &LiveConnectParameters,
         address: &FarEndAddress,
         servers: Vec<SocketAddr>,
         tls: Option<FarEndTlsClient>,
     ) -> Result<Self> {
         let uri = request_uri(address)?;
         Ok(Self {
-            stack: stack.clone(),
+            parameters: parameters.clone(),
             servers,
             tls,
             uri,
         })
     }
-}
 
-impl Connector for Http2Connector {
-    fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
-        let (connected, server) =
-            socket::connect_any(&self.stack, &mut self.servers, &buffers.flags)?;
-        let socket = LayeredSocket::new(connected, &self.stack, None, &buffers.flags)?;
+    fn open(&mut self, flags: &Arc<LiveCancelFlags>) -> Result<Http2Link> {
+        let (connected, server) = socket::connect_any(&self.parameters, &mut self.servers, flags)?;
+        let stack = &self.parameters.stack;
+        let socket = LayeredSocket::new(connected, stack, None, flags)?;
         // A handshake is one wait for each flight of the server.
         let patience = socket
             .shared()
             .socket
-            .set_read_timeout(Some(socket::timeout(&self.stack)));
+            .set_read_timeout(Some(server_timeout(stack)));
         patience.map_err(|e| error::io_error("SO_RCVTIMEO", &e))?;
         let wire = match &self.tls {
             None => LayeredWire::Plain(socket),
@@ -71,22 +74,29 @@ impl Connector for Http2Connector {
         };
         let below = wire.settings();
         let mut driver = HttpDriver::new(wire.shared())?;
-        driver.limit(HttpPatience {
-            server,
-            silence: socket::timeout(&self.stack),
-        });
+        driver.limit(ServerPatience::new(stack, server));
         let io = TokioIo::new(HttpWire::new(wire));
         let mut handshake = Box::pin(http2::handshake(driver.executor(), io));
         let opened = driver.until_alone(|context| handshake.as_mut().poll(context))?;
         let (sender, connection) = opened.map_err(|e| driver.failure(&e))?;
         driver.adopt(connection);
         driver.flush()?;
-        Ok(Box::new(Http2Connection {
+        Ok(Http2Link {
             driver,
             sender,
-            uri: self.uri.clone(),
             server,
             below,
+        })
+    }
+}
+
+impl Connector for Http2Connector {
+    fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
+        let link = self.open(&buffers.flags)?;
+        Ok(Box::new(Http2Connection {
+            link,
+            connector: self.clone(),
+            replaced: 0,
             units: SharedUnits::default(),
             get: None,
             put: None,
@@ -96,19 +106,131 @@ impl Connector for Http2Connector {
     }
 }
 
-/// An open connection.
-struct Http2Connection {
+/// A connection of HTTP/2, until its server ends it.
+struct Http2Link {
     driver: HttpDriver,
     sender: http2::SendRequest<OutgoingBody>,
-    uri: Uri,
     server: SocketAddr,
     /// The settings of what is below HTTP.
     below: BTreeMap<String, String>,
+}
+
+/// What became of a request.
+enum Http2Outcome<T> {
+    Done(T),
+    /// The server has closed the connection and has not looked at the request, which may be made again (RFC 9113, 8.7).
+    Unseen(Error),
+}
+
+impl Http2Link {
+    fn outcome<T>(&self, done: hyper::Result<T>) -> Result<Http2Outcome<T>> {
+        match done {
+            Ok(value) => Ok(Http2Outcome::Done(value)),
+            Err(error) if is_unseen(&error) => {
+                Ok(Http2Outcome::Unseen(self.driver.failure(&error)))
+            }
+            Err(error) => Err(self.driver.failure(&error)),
+        }
+    }
+
+    /// Begins a request.
+    fn request(
+        &mut self,
+        method: Method,
+        uri: &Uri,
+        body: OutgoingBody,
+    ) -> Result<Http2Outcome<ResponseFuture>> {
+        let sender = &mut self.sender;
+        let ready = self
+            .driver
+            .until_end(|context| sender.poll_ready(context))?;
+        let Some(ready) = ready else {
+            return Ok(Http2Outcome::Unseen(self.driver.end_of_connection()));
+        };
+        if let Http2Outcome::Unseen(error) = self.outcome(ready)? {
+            return Ok(Http2Outcome::Unseen(error));
+        }
+        let mut request = Request::new(body);
+        *request.method_mut() = method;
+        *request.uri_mut() = uri.clone();
+        Ok(Http2Outcome::Done(Box::pin(
+            self.sender.send_request(request),
+        )))
+    }
+
+    /// Makes a request whose body is known as a whole, and awaits the response's head.
+    fn exchange(
+        &mut self,
+        uri: &Uri,
+        unit: Option<&Bytes>,
+    ) -> Result<Http2Outcome<Response<Incoming>>> {
+        let method = if unit.is_none() {
+            Method::GET
+        } else {
+            Method::POST
+        };
+        let body = OutgoingBody::whole(unit.into_iter().cloned().collect(), None);
+        match self.request(method, uri, body)? {
+            Http2Outcome::Unseen(error) => Ok(Http2Outcome::Unseen(error)),
+            Http2Outcome::Done(mut response) => {
+                let head = self
+                    .driver
+                    .until(|context| response.as_mut().poll(context))?;
+                self.outcome(head)
+            }
+        }
+    }
+
+    /// The body of a response, if the server has done what it was asked for.
+    fn accepted(&self, head: Response<Incoming>) -> Result<IncomingBody> {
+        let status = head.status();
+        if status.is_success() {
+            return Ok(IncomingBody::new(head.into_body(), false, 0));
+        }
+        let location = head.headers().get(hyper::header::LOCATION);
+        let location = location.map(|value| String::from_utf8_lossy(value.as_bytes()));
+        let reason = status.canonical_reason().unwrap_or_default();
+        Err(refused_status(
+            self.server,
+            status.as_u16(),
+            reason,
+            location.as_deref(),
+        ))
+    }
+}
+
+/// Whether a request has failed before the server has looked at it.
+fn is_unseen(error: &hyper::Error) -> bool {
+    let below = error
+        .source()
+        .and_then(|cause| cause.downcast_ref::<h2::Error>());
+    let is_refused = below.is_some_and(|error| {
+        error.is_remote()
+            && match error.reason() {
+                Some(h2::Reason::NO_ERROR) => error.is_go_away(),
+                Some(reason) => error.is_reset() && reason == h2::Reason::REFUSED_STREAM,
+                None => false,
+            }
+    });
+    error.is_canceled() || error.is_closed() || is_refused
+}
+
+/// A body that is being sent.
+struct Http2Put {
+    body: BodySender,
+    response: ResponseFuture,
+}
+
+/// An open connection.
+struct Http2Connection {
+    link: Http2Link,
+    connector: Http2Connector,
+    /// How many connections the server has closed that were replaced.
+    replaced: u64,
     units: SharedUnits,
     /// The body that is being received, and how much of it has come.
     get: Option<(IncomingBody, u64)>,
-    /// The body that is being sent, and the response to come.
-    put: Option<(BodySender, ResponseFuture)>,
+    put: Option<Http2Put>,
     /// Bytes that were received and that no operation has asked for.
     ahead: u64,
     /// Bytes of the last body that was received whole.
@@ -116,41 +238,36 @@ struct Http2Connection {
 }
 
 impl Http2Connection {
-    fn request(&mut self, method: Method, body: OutgoingBody) -> Result<ResponseFuture> {
-        let sender = &mut self.sender;
-        let ready = self.driver.until(|context| sender.poll_ready(context))?;
-        ready.map_err(|e| self.driver.failure(&e))?;
-        let mut request = Request::new(body);
-        *request.method_mut() = method;
-        *request.uri_mut() = self.uri.clone();
-        Ok(Box::pin(self.sender.send_request(request)))
+    /// Makes a request and awaits an answer that says that it was done. Where the server has closed the connection meanwhile, as it may
+    /// after a number of requests, another one takes its place, once.
+    fn exchange(
+        &mut self,
+        unit: Option<&Bytes>,
+        flags: &Arc<LiveCancelFlags>,
+    ) -> Result<IncomingBody> {
+        let uri = &self.connector.uri;
+        let head = match self.link.exchange(uri, unit)? {
+            Http2Outcome::Done(head) => head,
+            Http2Outcome::Unseen(_) => {
+                self.reconnect(flags)?;
+                match self.link.exchange(&self.connector.uri, unit)? {
+                    Http2Outcome::Done(head) => head,
+                    Http2Outcome::Unseen(error) => return Err(error),
+                }
+            }
+        };
+        self.link.accepted(head)
     }
 
-    /// Awaits a response's head.
-    fn head(&mut self, mut response: ResponseFuture) -> Result<IncomingBody> {
-        let head = self
-            .driver
-            .until(|context| response.as_mut().poll(context))?;
-        let head = head.map_err(|e| self.driver.failure(&e))?;
-        let status = head.status();
-        if !status.is_success() {
-            let location = head.headers().get(hyper::header::LOCATION);
-            let location = location.map(|value| String::from_utf8_lossy(value.as_bytes()));
-            let reason = status.canonical_reason().unwrap_or_default();
-            return Err(refused_status(
-                self.server,
-                status.as_u16(),
-                reason,
-                location.as_deref(),
-            ));
-        }
-        Ok(IncomingBody::new(head.into_body(), false, 0))
+    fn reconnect(&mut self, flags: &Arc<LiveCancelFlags>) -> Result<()> {
+        self.link = self.connector.open(flags)?;
+        self.replaced += 1;
+        Ok(())
     }
 
     /// Receives a response whole.
-    fn whole(&mut self, response: ResponseFuture, buffers: &mut LiveThreadBuffers) -> Result<()> {
-        let mut body = self.head(response)?;
-        self.body = body.end(&mut self.driver, buffers)?;
+    fn whole(&mut self, mut body: IncomingBody, buffers: &mut LiveThreadBuffers) -> Result<()> {
+        self.body = body.end(&mut self.link.driver, buffers)?;
         Ok(())
     }
 }
@@ -163,13 +280,12 @@ impl LiveConnection for Http2Connection {
         _: Instant,
         buffers: &mut LiveThreadBuffers,
     ) -> Result<bool> {
-        let (method, pieces) = if request == 0 {
-            (Method::GET, Vec::new())
-        } else {
-            (Method::POST, vec![self.units.next(request, buffers)?])
+        let unit = match request {
+            0 => None,
+            bytes => Some(self.units.next(bytes, buffers)?),
         };
-        let response = self.request(method, OutgoingBody::whole(pieces, None))?;
-        self.whole(response, buffers)?;
+        let body = self.exchange(unit.as_ref(), &buffers.flags)?;
+        self.whole(body, buffers)?;
         Ok(true)
     }
 
@@ -179,8 +295,22 @@ impl LiveConnection for Http2Connection {
                 return Ok(done);
             }
             let unit = self.units.next(bytes, buffers)?;
-            if let Some((body, _)) = &self.put {
-                body.send(vec![unit], &mut self.driver)?;
+            if let Some(put) = &mut self.put {
+                let response = put.response.as_mut();
+                match put
+                    .body
+                    .send_unless(vec![unit], response, &mut self.link.driver)?
+                {
+                    None => {}
+                    Some(early) => {
+                        let head = early.map_err(|e| self.link.driver.failure(&e))?;
+                        self.link.accepted(head)?;
+                        return Err(Error::measurement(format!(
+                            "the server at {} has answered a PUT before its data had ended",
+                            self.link.server
+                        )));
+                    }
+                }
             }
         }
         Ok(times)
@@ -200,13 +330,9 @@ impl LiveConnection for Http2Connection {
             while self.ahead < bytes as u64 {
                 let (mut body, mut came) = match self.get.take() {
                     Some(open) => open,
-                    None => {
-                        let empty = OutgoingBody::whole(Vec::new(), None);
-                        let response = self.request(Method::GET, empty)?;
-                        (self.head(response)?, 0)
-                    }
+                    None => (self.exchange(None, &buffers.flags)?, 0),
                 };
-                match body.receive(&mut self.driver, buffers)? {
+                match body.receive(&mut self.link.driver, buffers)? {
                     Some(more) => {
                         came += more;
                         self.ahead += more;
@@ -215,7 +341,7 @@ impl LiveConnection for Http2Connection {
                     None if came == 0 => {
                         return Err(Error::measurement(format!(
                             "the answer of the web server at {} is empty",
-                            self.server
+                            self.link.server
                         ))
                         .hint("measure an address that has data, or calls (`request_response`)"));
                     }
@@ -231,14 +357,29 @@ impl LiveConnection for Http2Connection {
         false
     }
 
-    fn start_bulk(&mut self, direction: BulkDirection, _: &mut LiveThreadBuffers) -> Result<()> {
-        if direction == BulkDirection::Put {
-            let (body, sender) = OutgoingBody::streamed();
-            let response = self.request(Method::PUT, body)?;
-            self.driver.flush()?;
-            self.put = Some((sender, response));
+    fn start_bulk(
+        &mut self,
+        direction: BulkDirection,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<()> {
+        if direction == BulkDirection::Get {
+            return Ok(());
         }
-        Ok(())
+        let mut again = true;
+        loop {
+            let (body, sender) = OutgoingBody::streamed();
+            match self.link.request(Method::PUT, &self.connector.uri, body)? {
+                Http2Outcome::Done(response) => {
+                    self.link.driver.flush()?;
+                    let body = sender;
+                    self.put = Some(Http2Put { body, response });
+                    return Ok(());
+                }
+                Http2Outcome::Unseen(_) if again => self.reconnect(&buffers.flags)?,
+                Http2Outcome::Unseen(error) => return Err(error),
+            }
+            again = false;
+        }
     }
 
     fn await_start_bulk(&mut self, _: BulkDirection, _: &mut LiveThreadBuffers) -> Result<bool> {
@@ -246,13 +387,15 @@ impl LiveConnection for Http2Connection {
     }
 
     fn stop_bulk(&mut self, _: BulkDirection, buffers: &mut LiveThreadBuffers) -> Result<()> {
-        match self.put.take() {
-            None => Ok(()),
-            Some((body, response)) => {
-                body.end(None, &mut self.driver)?;
-                self.whole(response, buffers)
-            }
-        }
+        let Some(put) = self.put.take() else {
+            return Ok(());
+        };
+        let (mut response, driver) = (put.response, &mut self.link.driver);
+        put.body.end(None, driver)?;
+        let head = driver.until(|context| response.as_mut().poll(context))?;
+        let head = head.map_err(|e| driver.failure(&e))?;
+        let body = self.link.accepted(head)?;
+        self.whole(body, buffers)
     }
 
     fn await_stop_bulk(&mut self, _: BulkDirection, _: &mut LiveThreadBuffers) -> Result<()> {
@@ -264,9 +407,9 @@ impl LiveConnection for Http2Connection {
     }
 
     fn disconnect(self: Box<Self>, _: &mut LiveThreadBuffers) -> Result<()> {
-        let Self {
+        let Http2Link {
             mut driver, sender, ..
-        } = *self;
+        } = self.link;
         drop(sender);
         driver.flush()
     }
@@ -276,12 +419,14 @@ impl LiveConnection for Http2Connection {
     }
 
     fn transport(&self) -> Option<TransportRecord> {
-        self.driver.shared().transport()
+        // Of connections that were replaced nothing is known any more.
+        let record = self.link.driver.shared().transport();
+        record.filter(|_| self.replaced == 0)
     }
 
     fn settings(&self) -> BTreeMap<String, String> {
-        let mut settings = self.below.clone();
-        settings.insert("server".into(), self.server.to_string());
+        let mut settings = self.link.below.clone();
+        settings.insert("server".into(), self.link.server.to_string());
         settings.insert("http".into(), "2".into());
         if self.body > 0 {
             settings.insert("body".into(), format!("{} B", self.body));
@@ -290,6 +435,10 @@ impl LiveConnection for Http2Connection {
     }
 
     fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
-        self.driver.shared().addresses()
+        self.link.driver.shared().addresses()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        notes_of_replacements(self.replaced)
     }
 }

@@ -1,6 +1,7 @@
 //! HTTP/3 (RFC 9114) to a web server, by h3 on QUIC (quinn): `https(version = http3)`. What is asked is what the client of HTTP/1.1 asks; each
 //! request has a stream of its own.
 
+use super::socket::notes_of_replacements;
 use super::tls::FarEndTlsClient;
 use super::web::{refused_status, request_uri};
 use crate::buffers::LiveThreadBuffers;
@@ -13,12 +14,15 @@ use crate::stacks::ip;
 use crate::stacks::quic::client::{
     QuicEnd, QuicRuntime, QuicSettings, client_endpoint, failed, store,
 };
+use crate::stacks::server_patience::ServerPatience;
 use bytes::Bytes;
 use h3::client::{RequestStream, SendRequest};
+use h3::error::{Code, StreamError};
 use h3_quinn::{BidiStream, OpenStreams};
-use http::{Method, Request, Uri};
+use http::{Method, Request, Response, Uri};
 use quinn::Endpoint;
 use stackline_core::far_end::FarEndAddress;
+use stackline_core::plan::Stack;
 use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant;
 use stackline_endpoint::BulkDirection;
@@ -32,15 +36,22 @@ type RequestAndResponse = RequestStream<BidiStream<Bytes>, Bytes>;
 
 /// Connects to a web server for HTTP/3.
 pub(super) struct Http3Connector {
+    opener: Http3Opener,
+    /// Those of the job, once it has a connection.
+    flags: Option<Arc<LiveCancelFlags>>,
+}
+
+/// Opens connections to a server.
+#[derive(Clone)]
+struct Http3Opener {
     runtime: QuicRuntime,
     endpoint: Endpoint,
     settings: QuicSettings,
+    stack: Stack,
     server: SocketAddr,
     /// The name in its certificate.
     name: String,
     uri: Uri,
-    /// Those of the job, once it has a connection.
-    flags: Option<Arc<LiveCancelFlags>>,
 }
 
 impl Http3Connector {
@@ -56,23 +67,24 @@ impl Http3Connector {
         let server = servers.iter().find(|server| server.is_ipv4());
         let server = server.or(servers.first()).copied();
         let server = server.ok_or_else(|| Error::input("there is no server to connect to"))?;
-        let mut endpoint = client_endpoint(&runtime, server, &settings, &parameters.stack.name)?;
+        let mut endpoint = client_endpoint(&runtime, server, &settings, parameters)?;
         endpoint.set_default_client_config(settings.client_with(tls.config())?);
-        Ok(Self {
+        let opener = Http3Opener {
             runtime,
             endpoint,
             settings,
+            stack: parameters.stack.clone(),
             server,
             name: address.host.clone(),
             uri: request_uri(address)?,
-            flags: None,
-        })
+        };
+        let flags = None;
+        Ok(Self { opener, flags })
     }
 }
 
-impl Connector for Http3Connector {
-    fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
-        self.flags = Some(Arc::clone(&buffers.flags));
+impl Http3Opener {
+    fn open(&self, flags: &Arc<LiveCancelFlags>) -> Result<Http3Link> {
         let server = self.server;
         let refused = |why: &dyn std::error::Error| {
             let failure =
@@ -88,7 +100,7 @@ impl Connector for Http3Connector {
             .runtime
             .within(|| self.endpoint.connect(server, &self.name))
             .map_err(|e| refused(&e))?;
-        let connected = self.runtime.run(&buffers.flags, async {
+        let connected = self.runtime.run(flags, async {
             time::timeout(ip::PATIENCE, connecting).await.ok()
         })?;
         let Some(connected) = connected else {
@@ -100,7 +112,7 @@ impl Connector for Http3Connector {
             connected.map_err(|e| refused(&e))?,
             &self.settings,
             false,
-            &buffers.flags,
+            flags,
         );
         let quic = h3_quinn::Connection::new(end.connection.clone());
         let opened = end.run(async { h3::client::new(quic).await })?;
@@ -109,11 +121,24 @@ impl Connector for Http3Connector {
             let _ = poll_fn(|context| connection.poll_close(context)).await;
         });
         end.runtime.push();
-        Ok(Box::new(Http3Connection {
+        Ok(Http3Link {
             end,
-            sender: Some(sender),
-            uri: self.uri.clone(),
+            sender,
             server,
+            patience: ServerPatience::new(&self.stack, server),
+            flags: Arc::clone(flags),
+        })
+    }
+}
+
+impl Connector for Http3Connector {
+    fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
+        self.flags = Some(Arc::clone(&buffers.flags));
+        let link = self.opener.open(&buffers.flags)?;
+        Ok(Box::new(Http3Connection {
+            link,
+            opener: self.opener.clone(),
+            replaced: 0,
             units: SharedUnits::default(),
             get: None,
             put: None,
@@ -125,56 +150,83 @@ impl Connector for Http3Connector {
 
 impl Drop for Http3Connector {
     fn drop(&mut self) {
-        self.runtime.leave(&self.endpoint, self.flags.as_ref());
+        let Http3Opener {
+            runtime, endpoint, ..
+        } = &self.opener;
+        runtime.leave(endpoint, self.flags.as_ref());
     }
 }
 
-/// An open connection.
-struct Http3Connection {
+/// A connection of HTTP/3, until its server ends it.
+struct Http3Link {
     end: QuicEnd,
-    /// `None` when it is being closed.
-    sender: Option<SendRequest<OpenStreams, Bytes>>,
-    uri: Uri,
+    sender: SendRequest<OpenStreams, Bytes>,
     server: SocketAddr,
-    units: SharedUnits,
-    /// The response whose body is being received, and how much of it has come.
-    get: Option<(RequestAndResponse, u64)>,
-    /// The request whose body is being sent.
-    put: Option<RequestAndResponse>,
-    /// Bytes that were received and that no operation has asked for.
-    ahead: u64,
-    /// Bytes of the last body that was received whole.
-    body: u64,
+    patience: ServerPatience,
+    flags: Arc<LiveCancelFlags>,
 }
 
-impl Http3Connection {
-    /// Sends a request's head, and its body if it is known as a whole.
-    fn request(&mut self, method: Method, body: Option<Bytes>) -> Result<RequestAndResponse> {
-        let Some(sender) = &mut self.sender else {
-            return Err(Error::input("HTTP makes no request after its end"));
-        };
-        let mut request = Request::new(());
-        let is_put = method == Method::PUT;
-        *request.method_mut() = method;
-        *request.uri_mut() = self.uri.clone();
-        let end = &self.end;
-        let stream = end.run(sender.send_request(request))?;
-        let mut stream = stream.map_err(|e| failed(end, &e))?;
-        if let Some(body) = body {
-            let sent = end.run(stream.send_data(body))?;
-            sent.map_err(|e| failed(end, &e))?;
+/// What became of a request.
+enum Http3Outcome<T> {
+    Done(T),
+    /// The server closes the connection and has not looked at the request, which may be made again (RFC 9114, 5.2).
+    Unseen(Error),
+}
+
+impl Http3Link {
+    fn outcome<T>(&self, done: std::result::Result<T, StreamError>) -> Result<Http3Outcome<T>> {
+        match done {
+            Ok(value) => Ok(Http3Outcome::Done(value)),
+            Err(error) if is_unseen(&error) => Ok(Http3Outcome::Unseen(failed(&self.end, &error))),
+            Err(error) => Err(failed(&self.end, &error)),
         }
-        if !is_put {
-            let ended = end.run(stream.finish())?;
-            ended.map_err(|e| failed(end, &e))?;
-        }
-        Ok(stream)
     }
 
-    /// Awaits a response's head.
-    fn head(&self, stream: &mut RequestAndResponse) -> Result<()> {
-        let head = self.end.run(stream.recv_response())?;
-        let head = head.map_err(|e| failed(&self.end, &e))?;
+    /// Sends a request's head.
+    fn request(&mut self, method: Method, uri: &Uri) -> Result<Http3Outcome<RequestAndResponse>> {
+        let mut request = Request::new(());
+        *request.method_mut() = method;
+        *request.uri_mut() = uri.clone();
+        match self.end.run(self.sender.send_request(request))? {
+            // There was no connection any more that could have carried it.
+            Err(error) if error.is_h3_no_error() => {
+                Ok(Http3Outcome::Unseen(failed(&self.end, &error)))
+            }
+            stream => self.outcome(stream),
+        }
+    }
+
+    /// Makes a request whose body is known as a whole, and awaits the response's head.
+    fn exchange(
+        &mut self,
+        uri: &Uri,
+        unit: Option<&Bytes>,
+    ) -> Result<Http3Outcome<(RequestAndResponse, Response<()>)>> {
+        let method = if unit.is_none() {
+            Method::GET
+        } else {
+            Method::POST
+        };
+        let mut stream = match self.request(method, uri)? {
+            Http3Outcome::Done(stream) => stream,
+            Http3Outcome::Unseen(error) => return Ok(Http3Outcome::Unseen(error)),
+        };
+        let end = &self.end;
+        let answered = end.run(async {
+            if let Some(unit) = unit {
+                stream.send_data(unit.clone()).await?;
+            }
+            stream.finish().await?;
+            stream.recv_response().await
+        })?;
+        Ok(match self.outcome(answered)? {
+            Http3Outcome::Done(head) => Http3Outcome::Done((stream, head)),
+            Http3Outcome::Unseen(error) => Http3Outcome::Unseen(error),
+        })
+    }
+
+    /// Whether the server has done what it was asked for.
+    fn check(&self, head: &Response<()>) -> Result<()> {
         let status = head.status();
         if status.is_success() {
             return Ok(());
@@ -196,23 +248,91 @@ impl Http3Connection {
         stream: &mut RequestAndResponse,
         buffers: &mut LiveThreadBuffers,
     ) -> Result<Option<u64>> {
+        self.patience.check_limit(&self.flags)?;
         let data = self.end.run(stream.recv_data())?;
         let data = data.map_err(|e| failed(&self.end, &e))?;
         store(&self.end, data, buffers)
     }
+}
 
-    /// Receives a response whole.
+/// Whether a request has failed before the server has looked at it.
+const fn is_unseen(error: &StreamError) -> bool {
+    matches!(
+        error,
+        StreamError::RemoteClosing { .. }
+            | StreamError::RemoteTerminate {
+                code: Code::H3_REQUEST_REJECTED,
+                ..
+            }
+    )
+}
+
+/// An open connection.
+struct Http3Connection {
+    link: Http3Link,
+    opener: Http3Opener,
+    /// How many connections the server has closed that were replaced.
+    replaced: u64,
+    units: SharedUnits,
+    /// The response whose body is being received, and how much of it has come.
+    get: Option<(RequestAndResponse, u64)>,
+    /// The request whose body is being sent.
+    put: Option<RequestAndResponse>,
+    /// Bytes that were received and that no operation has asked for.
+    ahead: u64,
+    /// Bytes of the last body that was received whole.
+    body: u64,
+}
+
+impl Http3Connection {
+    /// Makes a request and awaits an answer that says that it was done. Where the server closes the connection meanwhile, as it may after a
+    /// number of requests, another one takes its place, once.
+    fn exchange(
+        &mut self,
+        unit: Option<&Bytes>,
+        flags: &Arc<LiveCancelFlags>,
+    ) -> Result<RequestAndResponse> {
+        let (stream, head) = match self.link.exchange(&self.opener.uri, unit)? {
+            Http3Outcome::Done(answer) => answer,
+            Http3Outcome::Unseen(_) => {
+                self.reconnect(flags)?;
+                match self.link.exchange(&self.opener.uri, unit)? {
+                    Http3Outcome::Done(answer) => answer,
+                    Http3Outcome::Unseen(error) => return Err(error),
+                }
+            }
+        };
+        self.link.check(&head)?;
+        Ok(stream)
+    }
+
+    fn reconnect(&mut self, flags: &Arc<LiveCancelFlags>) -> Result<()> {
+        self.link = self.opener.open(flags)?;
+        self.replaced += 1;
+        Ok(())
+    }
+
+    /// Receives a response's body whole.
     fn whole(
         &mut self,
         mut stream: RequestAndResponse,
         buffers: &mut LiveThreadBuffers,
     ) -> Result<()> {
-        self.head(&mut stream)?;
         self.body = 0;
-        while let Some(came) = self.more(&mut stream, buffers)? {
+        while let Some(came) = self.link.more(&mut stream, buffers)? {
             self.body += came;
         }
         Ok(())
+    }
+
+    /// The error of a PUT whose data the server does not take, or what it has answered instead.
+    fn refused_put(&self, mut stream: RequestAndResponse, error: &StreamError) -> Result<Error> {
+        let end = &self.link.end;
+        let failure = failed(end, error);
+        Ok(match end.run(stream.recv_response())? {
+            Ok(head) => self.link.check(&head).err().unwrap_or(failure),
+            Err(_) => failure,
+        })
     }
 }
 
@@ -224,12 +344,11 @@ impl LiveConnection for Http3Connection {
         _: Instant,
         buffers: &mut LiveThreadBuffers,
     ) -> Result<bool> {
-        let (method, body) = if request == 0 {
-            (Method::GET, None)
-        } else {
-            (Method::POST, Some(self.units.next(request, buffers)?))
+        let unit = match request {
+            0 => None,
+            bytes => Some(self.units.next(bytes, buffers)?),
         };
-        let stream = self.request(method, body)?;
+        let stream = self.exchange(unit.as_ref(), &buffers.flags)?;
         self.whole(stream, buffers)?;
         Ok(true)
     }
@@ -240,10 +359,12 @@ impl LiveConnection for Http3Connection {
                 return Ok(done);
             }
             let unit = self.units.next(bytes, buffers)?;
-            if let Some(stream) = &mut self.put {
-                let sent = self.end.run(stream.send_data(unit))?;
-                sent.map_err(|e| failed(&self.end, &e))?;
-                self.end.runtime.push();
+            if let Some(mut stream) = self.put.take() {
+                match self.link.end.run(stream.send_data(unit))? {
+                    Ok(()) => self.put = Some(stream),
+                    Err(error) => return Err(self.refused_put(stream, &error)?),
+                }
+                self.link.end.runtime.push();
             }
         }
         Ok(times)
@@ -263,13 +384,9 @@ impl LiveConnection for Http3Connection {
             while self.ahead < bytes as u64 {
                 let (mut stream, mut came) = match self.get.take() {
                     Some(open) => open,
-                    None => {
-                        let mut stream = self.request(Method::GET, None)?;
-                        self.head(&mut stream)?;
-                        (stream, 0)
-                    }
+                    None => (self.exchange(None, &buffers.flags)?, 0),
                 };
-                match self.more(&mut stream, buffers)? {
+                match self.link.more(&mut stream, buffers)? {
                     Some(more) => {
                         came += more;
                         self.ahead += more;
@@ -278,7 +395,7 @@ impl LiveConnection for Http3Connection {
                     None if came == 0 => {
                         return Err(Error::measurement(format!(
                             "the answer of the web server at {} is empty",
-                            self.server
+                            self.link.server
                         ))
                         .hint("measure an address that has data, or calls (`request_response`)"));
                     }
@@ -294,10 +411,25 @@ impl LiveConnection for Http3Connection {
         false
     }
 
-    fn start_bulk(&mut self, direction: BulkDirection, _: &mut LiveThreadBuffers) -> Result<()> {
-        if direction == BulkDirection::Put {
-            self.put = Some(self.request(Method::PUT, None)?);
+    fn start_bulk(
+        &mut self,
+        direction: BulkDirection,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<()> {
+        if direction == BulkDirection::Get {
+            return Ok(());
         }
+        let stream = match self.link.request(Method::PUT, &self.opener.uri)? {
+            Http3Outcome::Done(stream) => stream,
+            Http3Outcome::Unseen(_) => {
+                self.reconnect(&buffers.flags)?;
+                match self.link.request(Method::PUT, &self.opener.uri)? {
+                    Http3Outcome::Done(stream) => stream,
+                    Http3Outcome::Unseen(error) => return Err(error),
+                }
+            }
+        };
+        self.put = Some(stream);
         Ok(())
     }
 
@@ -309,8 +441,13 @@ impl LiveConnection for Http3Connection {
         let Some(mut stream) = self.put.take() else {
             return Ok(());
         };
-        let ended = self.end.run(stream.finish())?;
-        ended.map_err(|e| failed(&self.end, &e))?;
+        let end = &self.link.end;
+        let answered = end.run(async {
+            stream.finish().await?;
+            stream.recv_response().await
+        })?;
+        let head = answered.map_err(|e| failed(end, &e))?;
+        self.link.check(&head)?;
         self.whole(stream, buffers)
     }
 
@@ -322,9 +459,10 @@ impl LiveConnection for Http3Connection {
         Ok(())
     }
 
-    fn disconnect(mut self: Box<Self>, _: &mut LiveThreadBuffers) -> Result<()> {
-        (self.get, self.put, self.sender) = (None, None, None);
-        self.end.close();
+    fn disconnect(self: Box<Self>, _: &mut LiveThreadBuffers) -> Result<()> {
+        let Self { link, get, put, .. } = *self;
+        drop((get, put, link.sender));
+        link.end.close();
         Ok(())
     }
 
@@ -333,12 +471,13 @@ impl LiveConnection for Http3Connection {
     }
 
     fn transport(&self) -> Option<TransportRecord> {
-        self.end.transport()
+        // Of connections that were replaced nothing is known any more.
+        Some(self.link.end.transport()?).filter(|_| self.replaced == 0)
     }
 
     fn settings(&self) -> BTreeMap<String, String> {
-        let mut settings = self.end.settings();
-        settings.insert("server".into(), self.server.to_string());
+        let mut settings = self.link.end.settings();
+        settings.insert("server".into(), self.link.server.to_string());
         settings.insert("http".into(), "3".into());
         if self.body > 0 {
             settings.insert("body".into(), format!("{} B", self.body));
@@ -346,7 +485,7 @@ impl LiveConnection for Http3Connection {
         settings
     }
 
-    fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
-        None
+    fn notes(&self) -> Vec<String> {
+        notes_of_replacements(self.replaced)
     }
 }

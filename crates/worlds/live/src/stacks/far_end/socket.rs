@@ -2,12 +2,13 @@
 
 use crate::cancel::LiveCancelFlags;
 use crate::error::{self, Blame, Error, Result};
-use crate::stacks::ip;
+use crate::stacks::contract::LiveConnectParameters;
+use crate::stacks::server_patience::ServerPatience;
 use crate::stacks::tcp_record::read_tcp_record;
+use crate::stacks::{ip, ip_options};
 use socket2::{Domain, Protocol, Socket, Type};
 use stackline_core::plan::Stack;
 use stackline_core::run_record::TransportRecord;
-use stackline_core::units;
 use stackline_events::scope;
 use stackline_os::stream_socket::{self as socket, RecvFlags, SendFlags};
 use stackline_os::tcp_info::TcpInfo;
@@ -16,21 +17,31 @@ use std::io;
 use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Most addresses of a name that are tried.
 const MOST_ADDRESSES: usize = 16;
 
-/// Every address that `host:port` resolves to, up to [`MOST_ADDRESSES`].
-pub(super) fn resolve(address: &str) -> Result<Vec<SocketAddr>> {
+/// Every address that `host:port` resolves to, of the family that is asked for, up to [`MOST_ADDRESSES`].
+pub(super) fn resolve(address: &str, stack: &Stack) -> Result<Vec<SocketAddr>> {
     let found: Vec<SocketAddr> = address
         .to_socket_addrs()
         .map_err(|e| Error::environment(format!("cannot resolve the address {address}: {e}")))?
+        .filter(|found| match stack.word("family") {
+            Some("ipv4") => found.is_ipv4(),
+            Some("ipv6") => found.is_ipv6(),
+            _ => true,
+        })
         .take(MOST_ADDRESSES)
         .collect();
     if found.is_empty() {
+        let family = match stack.word("family") {
+            Some("ipv4") => " of IPv4",
+            Some("ipv6") => " of IPv6",
+            _ => "",
+        };
         return Err(Error::environment(format!(
-            "the address {address} resolves to nothing"
+            "{address} resolves to no address{family}"
         )));
     }
     Ok(found)
@@ -39,8 +50,8 @@ pub(super) fn resolve(address: &str) -> Result<Vec<SocketAddr>> {
 /// A connected socket.
 pub(super) struct FarEndSocket {
     socket: Socket,
-    server: SocketAddr,
-    stack: Stack,
+    patience: ServerPatience,
+    parameters: LiveConnectParameters,
     flags: Arc<LiveCancelFlags>,
     /// Bytes sent and received on the present connection.
     sent: u64,
@@ -49,45 +60,48 @@ pub(super) struct FarEndSocket {
     replaced: u64,
     /// Whether the server has reset the connection.
     was_reset: bool,
-    /// When the time limit was first seen to have passed.
-    limit_seen: Option<Instant>,
 }
 
 impl FarEndSocket {
     /// Connects to the first server that answers, which is then the only one.
     pub(super) fn connect(
-        stack: &Stack,
+        parameters: &LiveConnectParameters,
         servers: &mut Vec<SocketAddr>,
         flags: &Arc<LiveCancelFlags>,
     ) -> Result<Self> {
-        let (socket, server) = connect_any(stack, servers, flags)?;
-        Ok(Self::new(socket, server, stack.clone(), Arc::clone(flags)))
+        let (socket, server) = connect_any(parameters, servers, flags)?;
+        let parameters = parameters.clone();
+        Ok(Self::new(socket, server, parameters, Arc::clone(flags)))
     }
 
-    fn new(socket: Socket, server: SocketAddr, stack: Stack, flags: Arc<LiveCancelFlags>) -> Self {
+    fn new(
+        socket: Socket,
+        server: SocketAddr,
+        parameters: LiveConnectParameters,
+        flags: Arc<LiveCancelFlags>,
+    ) -> Self {
         Self {
             socket,
-            server,
-            stack,
+            patience: ServerPatience::new(&parameters.stack, server),
+            parameters,
             flags,
             sent: 0,
             received: 0,
             replaced: 0,
             was_reset: false,
-            limit_seen: None,
         }
     }
 
     /// Any connected socket; the server's address is one at which nothing listens.
     #[cfg(any(test, feature = "fuzzing"))]
-    pub(super) fn over(socket: Socket, stack: Stack) -> Self {
+    pub(super) fn over(socket: Socket, parameters: LiveConnectParameters) -> Self {
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
-        Self::new(socket, nowhere, stack, Arc::default())
+        Self::new(socket, nowhere, parameters, Arc::default())
     }
 
     /// Replaces the connection, which the server has closed after an answer.
     pub(super) fn reconnect(&mut self) -> Result<()> {
-        self.socket = connected(&self.stack, self.server, &self.flags)?;
+        self.socket = connected(&self.parameters, self.server(), &self.flags)?;
         scope::begin_byte_count();
         (self.sent, self.received, self.was_reset) = (0, 0, false);
         self.replaced += 1;
@@ -100,7 +114,7 @@ impl FarEndSocket {
         let both = first.len() + second.len();
         let mut waited = Duration::ZERO;
         let sent = loop {
-            self.check_limit()?;
+            self.patience.check_limit(&self.flags)?;
             let fd = self.socket.as_fd();
             match scope::sending(both, || socket::send_two(fd, first, second)) {
                 Ok(sent) => break sent,
@@ -117,7 +131,7 @@ impl FarEndSocket {
     pub(super) fn send(&mut self, mut bytes: &[u8]) -> Result<bool> {
         let mut waited = Duration::ZERO;
         while !bytes.is_empty() {
-            self.check_limit()?;
+            self.patience.check_limit(&self.flags)?;
             let fd = self.socket.as_fd();
             match scope::sending(bytes.len(), || socket::send(fd, bytes, SendFlags::empty())) {
                 Ok(sent) => {
@@ -136,7 +150,7 @@ impl FarEndSocket {
     pub(super) fn receive(&mut self, room: &mut [u8]) -> Result<usize> {
         let mut waited = Duration::ZERO;
         loop {
-            self.check_limit()?;
+            self.patience.check_limit(&self.flags)?;
             let fd = self.socket.as_fd();
             match scope::receiving(room.len(), || socket::receive(fd, room, RecvFlags::empty())) {
                 Ok(got) => {
@@ -152,22 +166,6 @@ impl FarEndSocket {
         }
     }
 
-    /// Ends what goes on although the job was ended, or for long after the time limit: a server may send without end.
-    fn check_limit(&mut self) -> Result<()> {
-        if !self.flags.limit() {
-            return Ok(());
-        }
-        self.flags.interrupted()?;
-        let since = self.limit_seen.get_or_insert_with(Instant::now);
-        if since.elapsed() < LATE {
-            return Ok(());
-        }
-        let (server, late) = (self.server, LATE.as_secs());
-        Err(Error::measurement(format!(
-            "the server at {server} had not ended its answer {late} s after the time limit"
-        )))
-    }
-
     /// Says that nothing more is sent.
     pub(super) fn end_sending(&self) -> Result<()> {
         self.socket
@@ -180,30 +178,24 @@ impl FarEndSocket {
         match error.kind() {
             io::ErrorKind::Interrupted => self.flags.interrupted(),
             io::ErrorKind::WouldBlock => {
-                *waited += slice(&self.stack);
-                if *waited < timeout(&self.stack) {
-                    return Ok(());
-                }
-                Err(self.silent(what == "send"))
+                *waited += self.patience.slice();
+                let is_sending = what == "send";
+                self.patience
+                    .check_silence(*waited, || self.silence(is_sending))
             }
             _ => Err(error::io_error(what, error)),
         }
     }
 
-    fn silent(&self, sending: bool) -> Error {
-        let time = units::format_time(timeout(&self.stack).as_secs_f64());
-        let what = if sending {
+    /// What a silent server does instead of answering.
+    fn silence(&self, is_sending: bool) -> &'static str {
+        if is_sending {
             "does not take what is sent"
         } else if TcpInfo::read(self.socket.as_fd()).is_ok_and(|info| info.unacked > 0) {
             "has not even acknowledged what was sent"
         } else {
             "received everything and does not answer"
-        };
-        let server = self.server;
-        Error::measurement(format!("the server at {server} {what} for {time}")).hint(format!(
-            "for a slower server: `over {}(timeout = 2 min)`",
-            self.stack.name
-        ))
+        }
     }
 
     /// How the server left, in words.
@@ -212,7 +204,7 @@ impl FarEndSocket {
     }
 
     pub(super) const fn server(&self) -> SocketAddr {
-        self.server
+        self.patience.server()
     }
 
     pub(super) fn transport(&self) -> Option<TransportRecord> {
@@ -222,7 +214,8 @@ impl FarEndSocket {
     }
 
     pub(super) fn settings(&self) -> BTreeMap<String, String> {
-        let mut settings = BTreeMap::from([("server".to_string(), self.server.to_string())]);
+        let mut settings = ip_options::marks(&self.socket);
+        settings.insert("server".to_string(), self.server().to_string());
         if let Ok(name) = self.socket.tcp_congestion() {
             let name = String::from_utf8_lossy(&name);
             settings.insert("congestion".into(), name.trim_end_matches('\0').into());
@@ -235,29 +228,33 @@ impl FarEndSocket {
     }
 
     pub(super) fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
-        Some((self.socket.local_addr().ok()?.as_socket()?, self.server))
+        Some((self.socket.local_addr().ok()?.as_socket()?, self.server()))
     }
 
     pub(super) fn notes(&self) -> Vec<String> {
-        match self.replaced {
-            0 => Vec::new(),
-            _ => vec![
-                "the server closes the connection after answers: calls include connecting again"
-                    .to_string(),
-            ],
-        }
+        notes_of_replacements(self.replaced)
+    }
+}
+
+/// The remarks on connections that the server has closed and that were replaced.
+pub(super) fn notes_of_replacements(replaced: u64) -> Vec<String> {
+    match replaced {
+        0 => Vec::new(),
+        _ => vec![
+            "the server closes the connection after answers: calls include connecting again".into(),
+        ],
     }
 }
 
 /// Connects to the first server that answers, which is then the only one.
 pub(super) fn connect_any(
-    stack: &Stack,
+    parameters: &LiveConnectParameters,
     servers: &mut Vec<SocketAddr>,
     flags: &LiveCancelFlags,
 ) -> Result<(Socket, SocketAddr)> {
     let mut failed = None;
     for server in servers.iter().copied() {
-        match connected(stack, server, flags) {
+        match connected(parameters, server, flags) {
             Ok(socket) => {
                 *servers = vec![server];
                 scope::begin_byte_count();
@@ -270,27 +267,6 @@ pub(super) fn connect_any(
     Err(failed.unwrap_or_else(|| Error::input("there is no server to connect to")))
 }
 
-/// The option `timeout`, within reason.
-pub(super) fn timeout(stack: &Stack) -> Duration {
-    let written = stack.seconds("timeout").filter(|seconds| *seconds > 0.0);
-    written.map_or(PATIENCE, |seconds| {
-        Duration::from_secs_f64(seconds.clamp(TIMEOUTS.0, TIMEOUTS.1))
-    })
-}
-
-/// What it is when it is not written.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// The least and the longest `timeout`, s.
-const TIMEOUTS: (f64, f64) = (1e-3, 86_400.0);
-/// How long a call waits at a time: then it looks at the time limit.
-const SLICE: Duration = Duration::from_secs(1);
-/// How long after the time limit the operation that was begun before may take: less than what the coordinator allows.
-const LATE: Duration = Duration::from_secs(5);
-
-fn slice(stack: &Stack) -> Duration {
-    timeout(stack).min(SLICE)
-}
-
 /// Whether the server has left.
 fn is_broken(error: &io::Error) -> bool {
     matches!(
@@ -300,7 +276,12 @@ fn is_broken(error: &io::Error) -> bool {
 }
 
 /// A connected socket with the options of the stack.
-fn connected(stack: &Stack, server: SocketAddr, flags: &LiveCancelFlags) -> Result<Socket> {
+fn connected(
+    parameters: &LiveConnectParameters,
+    server: SocketAddr,
+    flags: &LiveCancelFlags,
+) -> Result<Socket> {
+    let stack = &parameters.stack;
     let shown = server.to_string();
     let socket = Socket::new(
         Domain::for_address(server),
@@ -327,6 +308,8 @@ fn connected(stack: &Stack, server: SocketAddr, flags: &LiveCancelFlags) -> Resu
     socket
         .set_tcp_nodelay(!stack.flag("nagle"))
         .map_err(|e| error::io_error("TCP_NODELAY", &e))?;
+    ip_options::mark(&socket, stack)?;
+    ip_options::bind_initiator(&socket, parameters, server.ip())?;
     socket
         .set_write_timeout(Some(ip::PATIENCE))
         .map_err(|e| error::io_error("SO_SNDTIMEO", &e))?;
@@ -340,7 +323,7 @@ fn connected(stack: &Stack, server: SocketAddr, flags: &LiveCancelFlags) -> Resu
             _ => return Err(ip::unreachable(&shown, &error)),
         }
     }
-    let patience = Some(slice(stack));
+    let patience = Some(ServerPatience::new(stack, server).slice());
     socket
         .set_write_timeout(patience)
         .and_then(|()| socket.set_read_timeout(patience))

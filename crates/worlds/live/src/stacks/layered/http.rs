@@ -38,7 +38,7 @@ const HTTP2_OPTIONS: [OptionTable; 2] = [
     ),
 ];
 
-const WITH_WINDOWS: [OptionTable; 12] = StackTable::joined(&HTTP2_OPTIONS, &WITH_TLS);
+const WITH_WINDOWS: [OptionTable; 18] = StackTable::joined(&HTTP2_OPTIONS, &WITH_TLS);
 
 const HTTP1_TABLE: StackTable = StackTable {
     name: "http1",

@@ -1,4 +1,4 @@
 //! What a client of HTTP needs that is not one of both ends: far ends use it.
 
 pub(crate) use super::http::body::{BodySender, IncomingBody, OutgoingBody};
-pub(crate) use super::http::driver::{HttpDriver, HttpPatience, HttpWire};
+pub(crate) use super::http::driver::{HttpDriver, HttpWire};

@@ -18,7 +18,7 @@ pub(super) const TABLE: StackTable = StackTable {
 };
 
 /// The options of TCP that every stack here has.
-pub(super) const TCP_OPTIONS: [OptionTable; 7] = StackTable::joined(
+pub(super) const TCP_OPTIONS: [OptionTable; 13] = StackTable::joined(
     &[OptionTable::new(
         "nagle",
         OptionKind::Flag,
@@ -32,11 +32,17 @@ pub(super) const TCP_OPTIONS: [OptionTable; 7] = StackTable::joined(
         "receive_buffer",
         "mss",
         "port",
+        "keepalive",
+        "dscp",
+        "source",
+        "source_port",
+        "interface",
+        "ttl",
     ]),
 );
 
 /// What stacks have that run over TLS when it is asked for.
-pub(super) const WITH_TLS: [OptionTable; 10] = StackTable::joined(
+pub(super) const WITH_TLS: [OptionTable; 16] = StackTable::joined(
     &TCP_OPTIONS,
     &StackTable::joined::<3>(
         &[OptionTable::flag(

@@ -32,7 +32,7 @@ AwaitDisconnectIndication -> recv until the session or the connection ends, clos
     ..TABLE
 };
 
-const ALL_OPTIONS: [OptionTable; 9] = StackTable::joined(&tls::OPTIONS, &TCP_OPTIONS);
+const ALL_OPTIONS: [OptionTable; 15] = StackTable::joined(&tls::OPTIONS, &TCP_OPTIONS);
 
 /// The stack `tls`.
 pub(crate) const TLS: LayeredStack = LayeredStack {

@@ -8,6 +8,7 @@ use crate::buffers::LiveThreadBuffers;
 use crate::error::{self, Error, Result};
 use crate::stacks::byte_channel::ChannelEnd as _;
 use crate::stacks::contract::connection_vanished;
+use crate::stacks::ip_options::UNMARKED_OPTIONS;
 use bytes::Buf;
 use h3::error::StreamError;
 use stackline_core::catalogue::{OptionKind, OptionTable, ServiceMapping, StackTable};
@@ -17,22 +18,25 @@ use stackline_proto::quic;
 const LEAST_WINDOW: u64 = 1024;
 
 /// Those of QUIC.
-const OPTIONS: [OptionTable; 8] = StackTable::joined(
-    &[OptionTable::new(
-        "receive_buffer",
-        OptionKind::Bytes(LEAST_WINDOW, 1 << 30),
-        "1.25 MB",
-        "the flow-control window of each stream in bytes",
-    )],
-    &quic::TABLE.only([
-        "congestion",
-        "initial_window",
-        "send_buffer",
-        "mtu",
-        "timeout",
-        "resume",
-        "port",
-    ]),
+const OPTIONS: [OptionTable; 12] = StackTable::joined(
+    &StackTable::joined::<8>(
+        &[OptionTable::new(
+            "receive_buffer",
+            OptionKind::Bytes(LEAST_WINDOW, 1 << 30),
+            "1.25 MB",
+            "the flow-control window of each stream in bytes",
+        )],
+        &quic::TABLE.only([
+            "congestion",
+            "initial_window",
+            "send_buffer",
+            "mtu",
+            "timeout",
+            "resume",
+            "port",
+        ]),
+    ),
+    &UNMARKED_OPTIONS,
 );
 
 pub(super) const TABLE: StackTable = StackTable {

@@ -5,6 +5,7 @@ use crate::buffers::LiveThreadBuffers;
 use crate::clock;
 use crate::error::{self as fault, Error as Fault, Result};
 use crate::stacks::contract::{LiveConnection, connection_vanished};
+use crate::stacks::ip_options;
 use crate::stacks::stream::Receive;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
@@ -614,7 +615,7 @@ impl LiveConnection for LiveUdpConversation {
     }
 
     fn settings(&self) -> BTreeMap<String, String> {
-        let mut settings = BTreeMap::new();
+        let mut settings = ip_options::marks(&self.wire.socket);
         let on = |on: bool| if on { "on" } else { "off" }.to_string();
         settings.insert("receive".into(), self.wire.receive.name().into());
         settings.insert("batch".into(), self.wire.batch.to_string());

@@ -7,6 +7,7 @@
 mod datagrams;
 
 use super::ip;
+use super::ip_options::{self, IP_OPTIONS};
 use super::stream::Receive;
 use crate::buffers::LiveThreadBuffers;
 use crate::error::{self as fault, Error as Fault, Result};
@@ -39,45 +40,7 @@ const TABLE: StackTable = StackTable {
     least_bulk_unit: NUMBER as u64,
     reliable: false,
     files: false,
-    options: &[
-        OptionTable::new(
-            "batch",
-            OptionKind::Number(1, 1024),
-            "1: send and recv",
-            "datagrams per call: sendmmsg and recvmmsg",
-        ),
-        OptionTable::new(
-            "gso",
-            OptionKind::Flag,
-            "off",
-            "UDP_SEGMENT and UDP_GRO: the kernel segments and coalesces datagrams; where it cannot, sendmmsg is used and this is reported",
-        ),
-        OptionTable::new(
-            "receive",
-            OptionKind::Word(&["block", "spin"]),
-            "block",
-            "block: sleep until data arrives; spin: poll continuously",
-        ),
-        OptionTable::new(
-            "send_buffer",
-            OptionKind::BUFFER,
-            "the host's default",
-            "SO_SNDBUF in bytes (the kernel doubles it)",
-        ),
-        OptionTable::new(
-            "receive_buffer",
-            OptionKind::BUFFER,
-            "the host's default; 4 MiB with gso",
-            "SO_RCVBUF in bytes (the kernel doubles it; may exceed rmem_max where permitted)",
-        ),
-        TIMEOUT,
-        OptionTable::new(
-            "port",
-            OptionKind::PORT,
-            "any free port",
-            "first port of the responders; replicas use consecutive ports",
-        ),
-    ],
+    options: &OPTIONS,
     mapping: ServiceMapping(
         "\
 ConnectRequest -> socket, connect, control HELLO until answered
@@ -102,6 +65,49 @@ AwaitDisconnectIndication -> recv of BYE, answer",
     },
     ..StackTable::RELIABLE
 };
+
+/// The options of UDP.
+const OPTIONS: [OptionTable; 12] = StackTable::joined(&UDP_OPTIONS, &IP_OPTIONS);
+
+const UDP_OPTIONS: [OptionTable; 7] = [
+    OptionTable::new(
+        "batch",
+        OptionKind::Number(1, 1024),
+        "1: send and recv",
+        "datagrams per call: sendmmsg and recvmmsg",
+    ),
+    OptionTable::new(
+        "gso",
+        OptionKind::Flag,
+        "off",
+        "UDP_SEGMENT and UDP_GRO: the kernel segments and coalesces datagrams; where it cannot, sendmmsg is used and this is reported",
+    ),
+    OptionTable::new(
+        "receive",
+        OptionKind::Word(&["block", "spin"]),
+        "block",
+        "block: sleep until data arrives; spin: poll continuously",
+    ),
+    OptionTable::new(
+        "send_buffer",
+        OptionKind::BUFFER,
+        "the host's default",
+        "SO_SNDBUF in bytes (the kernel doubles it)",
+    ),
+    OptionTable::new(
+        "receive_buffer",
+        OptionKind::BUFFER,
+        "the host's default; 4 MiB with gso",
+        "SO_RCVBUF in bytes (the kernel doubles it; may exceed rmem_max where permitted)",
+    ),
+    TIMEOUT,
+    OptionTable::new(
+        "port",
+        OptionKind::PORT,
+        "any free port",
+        "first port of the responders; replicas use consecutive ports",
+    ),
+];
 
 /// The stack `udp`.
 pub(super) struct Udp;
@@ -130,6 +136,9 @@ impl LiveStack for Udp {
         let domain = target.as_socket().map_or(Domain::IPV4, Domain::for_address);
         let socket = Socket::new(domain, Type::DGRAM, None)
             .map_err(|e| ip::socket_unavailable("udp", &e))?;
+        if let Some(peer) = target.as_socket() {
+            ip_options::bind_initiator(&socket, parameters, peer.ip())?;
+        }
         socket
             .connect(&target)
             .map_err(|e| ip::unreachable(address, &e))?;
@@ -163,6 +172,7 @@ impl LiveUdpSocket {
     fn new(socket: Socket, parameters: &LiveConnectParameters) -> Result<Self> {
         let stack = &parameters.stack;
         buffers(&socket, stack)?;
+        ip_options::mark(&socket, stack)?;
         let mut notes = Vec::new();
         let asked = stack.flag("gso");
         let gso = asked && set_option(socket.as_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok();

@@ -93,20 +93,43 @@ pub(crate) struct BodySender(Arc<Mutex<OutgoingUnits>>);
 impl BodySender {
     /// Sends a data unit: returns when windows and socket have taken it. The library asks for more only when there is room behind it.
     pub(crate) fn send(&self, pieces: Vec<Bytes>, driver: &mut HttpDriver) -> Result<()> {
+        self.push(pieces);
+        driver.until(|_| self.poll_taken())?;
+        driver.flush()
+    }
+
+    /// As `send`, unless `answer` is ready before: then returns that.
+    pub(crate) fn send_unless<F: Future + ?Sized>(
+        &self,
+        pieces: Vec<Bytes>,
+        mut answer: Pin<&mut F>,
+        driver: &mut HttpDriver,
+    ) -> Result<Option<F::Output>> {
+        self.push(pieces);
+        let early = driver.until(|context| match answer.as_mut().poll(context) {
+            Poll::Ready(answer) => Poll::Ready(Some(answer)),
+            Poll::Pending => self.poll_taken().map(|()| None),
+        })?;
+        if early.is_none() {
+            driver.flush()?;
+        }
+        Ok(early)
+    }
+
+    fn push(&self, pieces: Vec<Bytes>) {
         let mut units = locked(&self.0);
         units.pieces.extend(pieces);
         if let Some(waker) = units.waker.take() {
             waker.wake();
         }
-        drop(units);
-        driver.until(|_| {
-            let units = locked(&self.0);
-            match units.pieces.is_empty() && units.waker.is_some() {
-                true => Poll::Ready(()),
-                false => Poll::Pending,
-            }
-        })?;
-        driver.flush()
+    }
+
+    fn poll_taken(&self) -> Poll<()> {
+        let units = locked(&self.0);
+        match units.pieces.is_empty() && units.waker.is_some() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
     }
 
     /// Ends the body.

@@ -1,24 +1,22 @@
 //! Drives the futures of an HTTP library on the thread of an endpoint: polls them until none can go on, then waits in `poll(2)` for the
 //! socket. There is no executor of threads and no queue between an operation and its system call.
 
-use crate::cancel::LiveCancelFlags;
 use crate::error::{self, Error, Result};
 use crate::stacks::contract::connection_vanished;
 use crate::stacks::layered::socket::SharedSocket;
 use crate::stacks::layered::wire::LayeredWire;
+use crate::stacks::server_patience::ServerPatience;
 use hyper::rt::Executor;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use stackline_core::units;
 use std::error::Error as _;
 use std::io::{self, Read, Write};
-use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -37,18 +35,6 @@ impl Wake for Woken {
     }
 }
 
-/// How long a server that others have written may be silent.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct HttpPatience {
-    pub(crate) server: SocketAddr,
-    pub(crate) silence: Duration,
-}
-
-/// How long a wait looks away from the time limit.
-const SLICE: Duration = Duration::from_secs(1);
-/// How long after the time limit an answer may take: less than what the coordinator allows.
-const LATE: Duration = Duration::from_secs(5);
-
 /// The futures of one connection.
 pub(crate) struct HttpDriver {
     shared: Arc<SharedSocket>,
@@ -56,8 +42,8 @@ pub(crate) struct HttpDriver {
     spawned: Spawned,
     woken: Arc<Woken>,
     waker: Waker,
-    /// How long a server may be silent; without it, for as long as the job goes on.
-    patience: Option<HttpPatience>,
+    /// How long to wait for a server of others; for an end of ours, as long as the job goes on.
+    patience: Option<ServerPatience>,
     /// Why the connection has failed, if it has.
     fault: Arc<Mutex<Option<hyper::Error>>>,
 }
@@ -79,30 +65,6 @@ where
     fn execute(&self, future: F) {
         let mut spawned = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         spawned.push(Box::pin(future));
-    }
-}
-
-impl HttpPatience {
-    /// Whether a server that was silent for so long may go on.
-    fn check(self, silent: Duration, flags: &LiveCancelFlags) -> Result<()> {
-        flags.interrupted()?;
-        let server = self.server;
-        if silent >= self.silence {
-            let time = units::format_time(self.silence.as_secs_f64());
-            let message = format!(
-                "the server at {server} received everything and does not answer for {time}"
-            );
-            return Err(Error::measurement(message)
-                .hint("for a slower server: the option `timeout = 2 min`"));
-        }
-        if flags.limit() && silent >= LATE {
-            let late = LATE.as_secs();
-            let message = format!(
-                "the server at {server} had not ended its answer {late} s after the time limit"
-            );
-            return Err(Error::measurement(message));
-        }
-        Ok(())
     }
 }
 
@@ -129,8 +91,8 @@ impl HttpDriver {
         &self.shared
     }
 
-    /// Ends waits in which a server is silent for too long.
-    pub(crate) fn limit(&mut self, patience: HttpPatience) {
+    /// Ends waits in which a server is silent for too long, and answers that do not end.
+    pub(crate) fn limit(&mut self, patience: ServerPatience) {
         self.patience = Some(patience);
     }
 
@@ -187,6 +149,9 @@ impl HttpDriver {
             return Ok(Some(value));
         }
         loop {
+            if let Some(patience) = &self.patience {
+                patience.check_limit(&self.shared.flags)?;
+            }
             let ended = self.turn();
             if let Some(value) = is_ready(&self.woken, &self.waker) {
                 return Ok(Some(value));
@@ -262,15 +227,19 @@ impl HttpDriver {
         }
         let mut watched = [PollFd::new(socket.as_fd(), wanted)];
         let begun = Instant::now();
-        let slice = match self.patience {
+        let slice = match &self.patience {
             None => PollTimeout::NONE,
-            Some(patience) => {
-                PollTimeout::try_from(SLICE.min(patience.silence)).unwrap_or(PollTimeout::MAX)
-            }
+            Some(patience) => PollTimeout::try_from(patience.slice()).unwrap_or(PollTimeout::MAX),
         };
         let ready = loop {
-            match (poll(&mut watched, slice), self.patience) {
-                (Ok(0), Some(patience)) => patience.check(begun.elapsed(), flags)?,
+            match (poll(&mut watched, slice), &self.patience) {
+                (Ok(0), Some(patience)) => {
+                    patience.check_limit(flags)?;
+                    patience.check_silence(
+                        begun.elapsed(),
+                        || "received everything and does not answer",
+                    )?;
+                }
                 (ready, _) => break ready,
             }
         };
@@ -312,7 +281,8 @@ impl HttpDriver {
         }
     }
 
-    fn end_of_connection(&self) -> Error {
+    /// The error when the connection has ended before what was to come.
+    pub(crate) fn end_of_connection(&self) -> Error {
         let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
         match &*fault {
             Some(error) => self.describe(error),
@@ -347,10 +317,11 @@ impl HttpDriver {
             return connection_vanished("before the exchange had ended");
         }
         let causes = causes.concat();
-        match self.patience {
+        match &self.patience {
             None => Error::measurement(format!("HTTP failed: {error}{causes}")),
-            Some(HttpPatience { server, .. }) => Error::measurement(format!(
-                "the server at {server} does not speak HTTP/2: {error}{causes}"
+            Some(patience) => Error::measurement(format!(
+                "the server at {} does not speak HTTP/2: {error}{causes}",
+                patience.server()
             ))
             .hint("`version = http1` is what every web server speaks"),
         }
