@@ -14,6 +14,7 @@
 //! | [`summary`] | the data of a summary |
 //! | [`summarise`](mod@summarise) | makes summaries of run records |
 //! | [`flags`] | warnings about the figures of a summary, such as `overload` |
+//! | [`bufferbloat`] | how much latency grows under load, its grade |
 //! | [`imps`] | what IMPs reported to the Network Control Center |
 //! | [`enough_runs`] | whether a measurement with `until` has been run often enough |
 //! | [`compare`](mod@compare) | one run against another |
@@ -44,6 +45,7 @@ pub mod assemble;
 mod backlog;
 pub mod bimodal;
 pub mod blocked;
+pub mod bufferbloat;
 pub mod captured_connections;
 mod clock_error;
 pub mod clocks;

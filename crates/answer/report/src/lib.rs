@@ -8,6 +8,7 @@
 //! | [`table`](mod@table) | summaries, one row each, with notes on them below |
 //! | [`json`](mod@json) | the stable schema of `--json` |
 //! | [`comparison`](mod@comparison) | one run against another |
+//! | [`bufferbloat`](mod@bufferbloat) | how much latency grows under load |
 //! | [`findings`](mod@findings) | what limits a run, what proves it, what to try |
 //! | [`lifelines`](mod@lifelines) | where the time of data units went, and the slowest units |
 //! | [`prediction`](mod@prediction) | predictions, and what was measured |
@@ -31,6 +32,7 @@
 //! | [`manual_text`](mod@manual_text) | a chapter of a manual as text for a terminal |
 //! | [`topology`](mod@topology) | a network: hosts, links, and the path between each two hosts |
 
+pub mod bufferbloat;
 pub mod chart;
 mod colours;
 pub mod comparison;

@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | [`advice`] | the gain of a finding's advice, by simulation |
 //! | [`traced_answers`] | the answers for a run that was just traced |
+//! | [`bufferbloat`] | whether latency grows under load, and what another queue would change |
 //! | [`experiment`] | a designed experiment, independent of what is run |
 //! | [`specification`] | a designed experiment over a specification |
 //! | [`predicted`] | predictions by simulation where no formula applies |
@@ -15,6 +16,7 @@
 //! | [`unattended_runs`] | runs into a run directory, without a progress display |
 
 pub mod advice;
+pub mod bufferbloat;
 pub mod experiment;
 pub mod predicted;
 pub mod simulated_runs;

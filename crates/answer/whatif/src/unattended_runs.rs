@@ -26,15 +26,45 @@ pub struct UnattendedOptions<'o> {
     pub warn: fn(&str),
 }
 
+/// The runs of a plan some of whose measurements may have failed.
+#[derive(Debug)]
+pub struct UnattendedOutcome {
+    /// The runs that were made.
+    pub records: Vec<RunRecord>,
+    /// The measurements that failed, by index, and why.
+    pub given_up: Vec<(usize, Error)>,
+}
+
 /// Makes all runs of a plan and returns their records.
 ///
 /// # Errors
 /// If a run fails or cannot be stored.
 pub fn make_unattended_runs(
     plan: &Plan,
-    mut directory: RunDirectory,
+    directory: RunDirectory,
     options: UnattendedOptions<'_>,
 ) -> Result<Vec<RunRecord>> {
+    make_runs_quietly(plan, directory, options, false).map(|outcome| outcome.records)
+}
+
+/// Makes all runs of a plan; a measurement whose run fails is given up, and the others are made.
+///
+/// # Errors
+/// If nothing can be measured, a run cannot be stored, or the user asked to stop.
+pub fn make_runs_that_succeed(
+    plan: &Plan,
+    directory: RunDirectory,
+    options: UnattendedOptions<'_>,
+) -> Result<UnattendedOutcome> {
+    make_runs_quietly(plan, directory, options, true)
+}
+
+fn make_runs_quietly(
+    plan: &Plan,
+    mut directory: RunDirectory,
+    options: UnattendedOptions<'_>,
+    keeps_going: bool,
+) -> Result<UnattendedOutcome> {
     directory.write_plan(plan)?;
     let program = std::env::current_exe()
         .map_err(|e| Error::environment(format!("cannot find the path of this program: {e}")))?;
@@ -48,7 +78,7 @@ pub fn make_unattended_runs(
             trace: options.trace,
             capture: options.capture,
         },
-        keeps_going: false,
+        keeps_going,
         twice: false,
     };
     let mut writer = RunWriter::new(
@@ -57,12 +87,13 @@ pub fn make_unattended_runs(
         Box::new(Quiet(options.warn)),
         interval_reached,
     );
-    let failed = make_runs(&context, &mut writer).failed;
-    let (records, unkept) = writer.finish(
-        failed.is_none(),
-        failed.as_ref().map(|fault| fault.message.as_str()),
-    );
-    failed.or(unkept.map(Error::from)).map_or(Ok(records), Err)
+    let outcome = make_runs(&context, &mut writer);
+    let (failed, given_up) = (outcome.failed, outcome.given_up);
+    let reason = failed.as_ref().or(given_up.first().map(|(_, error)| error));
+    let (records, unkept) =
+        writer.finish(reason.is_none(), reason.map(|fault| fault.message.as_str()));
+    let outcome = UnattendedOutcome { records, given_up };
+    failed.or(unkept.map(Error::from)).map_or(Ok(outcome), Err)
 }
 
 /// A progress display that shows only warnings.

@@ -2,6 +2,7 @@
 
 mod agent;
 mod blocks;
+mod bufferbloat;
 mod choice;
 mod clean;
 mod client;
@@ -37,6 +38,7 @@ pub(crate) use blocks::{
     BlocksCommand, BlocksDelete, BlocksFlags, BlocksGateway, BlocksGet, BlocksKey, BlocksList,
     BlocksLoad, BlocksMaster, BlocksPart, BlocksServe, NetworkWorld, Replay,
 };
+pub(crate) use bufferbloat::BufferbloatFlags;
 pub(crate) use clean::Clean;
 pub(crate) use client::{ClientFlags, Language};
 pub(crate) use command_groups::{all_commands, command_line};
@@ -177,6 +179,11 @@ pub(crate) enum StacklineCommand {
     /// Uses closed-form formulas where they apply, and simulation otherwise.
     #[command(override_usage = "stackline predict [OPTIONS] <SPEC | -e TEXT>", after_help = AFTER_PREDICT)]
     Predict(PredictFlags),
+    /// Measure how much latency grows while a path is loaded
+    ///
+    /// Idle, during downloads and during uploads: latency, round trips a minute, and a grade. The path leads to a web server, or is a
+    /// modelled access line, where another queue is tried as well.
+    Bufferbloat(BufferbloatFlags),
     /// Find which changes would matter, using a designed experiment
     ///
     /// Reports the gain from each factor, with its confidence interval, and the next limit if that factor no longer mattered.

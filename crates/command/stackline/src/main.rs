@@ -5,6 +5,7 @@
 
 mod agent;
 mod blocks;
+mod bufferbloat;
 mod checked_plan;
 mod clean;
 mod client;
@@ -65,6 +66,7 @@ fn main() -> ExitCode {
         StacklineCommand::Fmt(flags) => spec_commands::fmt(&flags),
         StacklineCommand::Plan(flags) => spec_commands::plan(&flags),
         StacklineCommand::Predict(flags) => predict::predict(&flags),
+        StacklineCommand::Bufferbloat(flags) => bufferbloat::bufferbloat(&flags),
         StacklineCommand::Factors(flags) => factors::factors(&flags),
         StacklineCommand::Stacks(flags) => spec_commands::stacks(&flags),
         StacklineCommand::Keywords(flags) => keywords::keywords(&flags),

@@ -22,7 +22,7 @@ const GROUPS: [CommandGroup; 7] = [
     CommandGroup {
         heading: "Measure",
         first: &["run", "compare"],
-        others: &["check", "fmt", "plan", "stacks"],
+        others: &["bufferbloat", "check", "fmt", "plan", "stacks"],
     },
     CommandGroup {
         heading: "Networks",

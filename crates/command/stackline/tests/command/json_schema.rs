@@ -14,17 +14,19 @@ const NOT_HERE: [(&str, &str); 3] = [
     ("host_usage.absent", "this kernel counts everything"),
     ("line.times", "nothing was asked for again"),
     ("factor_response.why_none", "every response has an answer"),
+    ("loaded_phase.absent", "every phase is measured"),
 ];
 
 #[test]
 fn outputs_are_as_the_schema_says() {
     let mut outputs = Outputs::new();
-    let groups: [fn(&mut Outputs); 12] = [
+    let groups: [fn(&mut Outputs); 13] = [
         live_results,
         simulated_results,
         mistakes_and_failures,
         plans_and_networks,
         findings_and_predictions,
+        bufferbloat,
         factors,
         catalogues,
         requests,
@@ -175,6 +177,13 @@ fn findings_and_predictions(outputs: &mut Outputs) {
     outputs.collect("predict", &place, &words);
     let text = "network wan { host a, b; link a - b 10 Mbit/s 1 ms loss 100%; } 1 from a to b rr 32*10 across wan in simulated";
     outputs.collect("predict", &place, &["predict", "--json", "-e", text]);
+}
+
+fn bufferbloat(outputs: &mut Outputs) {
+    let place = Place::new();
+    let line = ["--down", "10 Mbit/s", "--up", "1 Mbit/s", "--seconds", "1"];
+    let words = [&["bufferbloat", "--json"][..], &line].concat();
+    outputs.collect("bufferbloat", &place, &words);
 }
 
 fn factors(outputs: &mut Outputs) {

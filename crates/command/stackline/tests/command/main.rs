@@ -16,6 +16,7 @@ mod blasts;
 mod blocks;
 mod blocks_killed;
 mod blocks_replay;
+mod bufferbloat;
 mod captures;
 mod client;
 mod composers;
