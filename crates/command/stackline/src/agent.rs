@@ -9,6 +9,7 @@ use stackline_guard::secret::SecretSource;
 use stackline_guard::stop::StopSwitch;
 use stackline_live::remote::agent_listener::{AgentListener, ListeningAgentOptions};
 use stackline_live::remote::{SECRET, agent_connection};
+use stackline_live::services::StockServices;
 use std::fs::File;
 use std::io::{IsTerminal, stdin, stdout};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -16,6 +17,9 @@ use std::os::fd::AsFd;
 
 /// Serves until the pipe closes, or, when it listens, until Ctrl-C.
 pub(crate) fn agent(flags: &flags::AgentFlags) -> Result {
+    if let Some(list) = &flags.serve {
+        return serve_others(list, flags);
+    }
     match (&flags.listen, &flags.connect) {
         (Some(address), _) => listen(address, flags),
         (None, Some(address)) => connect(address, flags),
@@ -39,6 +43,19 @@ fn serve_pipe(flags: &flags::AgentFlags) -> Result {
         flags.files.as_deref(),
         flags.share,
     )?;
+    Ok(Exit::Done)
+}
+
+/// Serves clients of other tools.
+fn serve_others(list: &str, flags: &flags::AgentFlags) -> Result {
+    let services = StockServices::bind(list, flags.at)?;
+    let failed = |error| Error::environment(format!("cannot wait for Ctrl-C: {error}"));
+    let stop = StopSwitch::new().map_err(failed)?;
+    interrupt::throw_on_ctrl_c(&stop)?;
+    let line = |(name, address)| format!("{name} {address}\n");
+    let lines: String = services.addresses().into_iter().map(line).collect();
+    output::print(&lines)?;
+    services.serve(&stop);
     Ok(Exit::Done)
 }
 

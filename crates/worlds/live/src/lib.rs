@@ -22,6 +22,8 @@
 //! | `readiness` | how an endpoint on such a thread waits for a descriptor or a moment |
 //! | `recording` | one traced run at an agent: its events, kept until the coordinator takes them |
 //! | `ssh_destination` | the host behind a destination of ssh |
+//! | [`services`] | servers for clients that others have written |
+//! | `iperf3_messages` | what both sides of iperf3 say to each other |
 //! | [`files`] | the one directory an agent may touch |
 //!
 //! This crate never parses the language, never computes a statistic and never prints. It has no unsafe code.
@@ -39,12 +41,14 @@ pub mod error;
 pub mod files;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
+mod iperf3_messages;
 pub mod job;
 pub mod launch;
 mod reactor;
 mod readiness;
 mod recording;
 pub mod remote;
+pub mod services;
 mod ssh_destination;
 pub mod stacks;
 pub mod usage;

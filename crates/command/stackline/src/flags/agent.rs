@@ -2,6 +2,7 @@
 
 use clap::Args;
 use stackline_core::plan::ProcessorShare;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 pub(super) const AFTER: &str = "\
@@ -15,7 +16,12 @@ to the same place here, or set STACKLINE_AGENT_SECRET. The connection is TLS 1.3
 side proves that it knows the secret. The measured data goes over connections of its own: one more \
 open port, such as `--over 'tcp(port = 7778)'`.
 
-Its address is the only line on stdout.";
+Its address is the only line on stdout.
+
+Clients of other tools have servers too, for everybody who reaches them; each line on stdout is one:
+
+  there:  stackline agent --serve iperf3,http:8000 --at 0.0.0.0
+  here:   iperf3 -c ADDRESS; curl http://ADDRESS:8000/bytes/1000000";
 
 fn processor_share(text: &str) -> Result<ProcessorShare, String> {
     let percent = text
@@ -34,6 +40,17 @@ pub(crate) struct AgentFlags {
     /// Serve coordinators that connect to this address and know the secret, as `host b via tcp "ADDRESS:PORT"`; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<String>,
+    /// Serve clients of other tools instead, until Ctrl-C: `echo`, `discard`, `chargen`, `http`, `iperf3`, `stamp`, each with another port after a `:`
+    #[arg(long, value_name = "PROTOCOLS", conflicts_with_all = ["listen", "connect", "files", "share", "secret_file"])]
+    pub(crate) serve: Option<String>,
+    /// With --serve: the address of this host where they listen; 0.0.0.0 for all
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1",
+        requires = "serve"
+    )]
+    pub(crate) at: IpAddr,
     /// File whose first line is the secret; by default the secret in $STACKLINE_AGENT_SECRET, else ~/.config/stackline/agent.secret, which --listen creates if missing
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,

@@ -10,7 +10,7 @@ use crate::support::{Place, skip};
 use outputs::Outputs;
 
 /// Values that none of these outputs have.
-const NOT_HERE: [(&str, &str); 3] = [
+const NOT_HERE: [(&str, &str); 4] = [
     ("host_usage.absent", "this kernel counts everything"),
     ("line.times", "nothing was asked for again"),
     ("factor_response.why_none", "every response has an answer"),

@@ -67,6 +67,7 @@ mod recorded;
 mod report;
 mod runs;
 mod scale;
+mod services;
 mod shown;
 mod simulated;
 mod spims;

@@ -1,0 +1,190 @@
+//! Servers for clients of other tools (`agent --serve`), asked by those clients and by ours.
+
+use crate::support::{Place, has_program, number, skip};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpStream, UdpSocket};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// Servers that run, with where each listens.
+struct Services {
+    child: Child,
+    addresses: BTreeMap<String, String>,
+    _place: Place,
+}
+
+impl Services {
+    fn start(protocols: &[&str]) -> Self {
+        let place = Place::new();
+        let list = protocols.iter().map(|protocol| format!("{protocol}:0"));
+        let list = list.collect::<Vec<_>>().join(",");
+        let mut command = place.command(&["agent", "--serve", &list]);
+        let command = command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let addresses = lines
+            .take(protocols.len())
+            .map(|line| {
+                let line = line.unwrap();
+                let (name, address) = line.split_once(' ').unwrap();
+                (name.to_owned(), address.to_owned())
+            })
+            .collect();
+        Self {
+            child,
+            addresses,
+            _place: place,
+        }
+    }
+
+    fn address(&self, protocol: &str) -> &str {
+        &self.addresses[protocol]
+    }
+
+    fn port(&self, protocol: &str) -> &str {
+        self.address(protocol).rsplit(':').next().unwrap()
+    }
+}
+
+impl Drop for Services {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn small_services_answer_over_tcp_and_udp() {
+    let place = Place::new();
+    let services = Services::start(&["echo", "discard", "chargen", "stamp"]);
+    let mut echo = TcpStream::connect(services.address("echo")).unwrap();
+    echo.write_all(b"hello").unwrap();
+    let mut room = [0; 5];
+    echo.read_exact(&mut room).unwrap();
+    assert_eq!(&room, b"hello");
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
+    let mut packet = [0; 100];
+    socket.send_to(b"hi", services.address("echo")).unwrap();
+    assert_eq!(socket.recv(&mut packet).unwrap(), 2);
+    // STAMP: the number and the time of the sender come back, with those of the reflector before them.
+    let sent: Vec<u8> = (0..44).collect();
+    socket.send_to(&sent, services.address("stamp")).unwrap();
+    assert_eq!(socket.recv(&mut packet).unwrap(), 44);
+    assert_eq!((&packet[..4], &packet[24..38]), (&sent[..4], &sent[..14]));
+    let text = format!(
+        "2 to \"echo://{}\" rr 100*50; 1 to \"discard://{}\" bulk_put 64 KiB*20; 1 to \"chargen://{}\" bulk_get 740*100",
+        services.address("echo"),
+        services.address("discard"),
+        services.address("chargen")
+    );
+    let rows = place.measure(&text);
+    assert_eq!(number(&rows[0], "/response_s/n"), 100.0);
+    assert_eq!(number(&rows[2], "/initiator/received_bytes"), 74_000.0);
+}
+
+#[test]
+fn the_web_server_speaks_both_versions_and_counts_what_comes() {
+    if !has_program("curl", "curl") {
+        skip("no curl");
+        return;
+    }
+    let place = Place::new();
+    let services = Services::start(&["http"]);
+    let address = services.address("http");
+    let curl = |arguments: &[&str], path: &str| {
+        let url = format!("http://{address}{path}");
+        let output = Command::new("curl")
+            .arg("-s")
+            .args(arguments)
+            .arg(url)
+            .output();
+        output.unwrap().stdout
+    };
+    assert_eq!(curl(&[], "/bytes/1000000").len(), 1_000_000);
+    assert_eq!(curl(&["--http2-prior-knowledge"], "/"), b"stackline\n");
+    assert_eq!(curl(&["-d", "0123456789"], "/anything"), b"10 bytes\n");
+    assert_eq!(
+        curl(&["-w", "%{http_code}", "-o", "/dev/null"], "/bytes/many"),
+        b"400"
+    );
+    let text = format!(
+        "1 to \"http://{address}/bytes/2000\" rr 0*20;
+         1 to \"http://{address}/bytes/2000\" rr 0*20 over http(version = http2);
+         1 to \"http://{address}/\" bulk_put 64 KiB*20 over http(version = http2);"
+    );
+    let rows = place.measure(&text);
+    for row in &rows[..2] {
+        assert_eq!(row["initiator"]["settings"]["body"], "2000 B", "{row}");
+    }
+}
+
+/// What a client of iperf3 says of a test.
+fn iperf3(services: &Services, arguments: &[&str]) -> serde_json::Value {
+    let output = Command::new("iperf3")
+        .args(["-J", "-c", "127.0.0.1", "-p", services.port("iperf3")])
+        .args(arguments)
+        .output()
+        .unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn clients_of_iperf3_are_served_in_every_direction() {
+    if !has_program("iperf3", "iperf3") {
+        skip("no iperf3");
+        return;
+    }
+    let services = Services::start(&["iperf3"]);
+    let bytes = |said: &serde_json::Value, sum: &str| number(said, &format!("/end/{sum}/bytes"));
+    let cases: [&[&str]; 4] = [
+        &["-n", "20M"],
+        &["-n", "20M", "-R"],
+        &["-n", "20M", "-P", "3"],
+        &["-t", "1", "--bidir"],
+    ];
+    for arguments in cases {
+        let said = iperf3(&services, arguments);
+        assert!(said.get("error").is_none(), "{arguments:?}: {said}");
+        let (sent, received) = (bytes(&said, "sum_sent"), bytes(&said, "sum_received"));
+        assert!(received > 19e6, "{arguments:?}: {said}");
+        // What is under way at the end is sent and not received.
+        assert!((received - sent).abs() < 0.5 * sent, "{sent} {received}");
+    }
+    for arguments in [
+        &["-u", "-b", "10M", "-t", "1"][..],
+        &["-u", "-b", "10M", "-t", "1", "-R"],
+    ] {
+        let said = iperf3(&services, arguments);
+        assert!(said.get("error").is_none(), "{arguments:?}: {said}");
+        let rate = number(&said, "/end/sum/bits_per_second");
+        assert!((8e6..12e6).contains(&rate), "{arguments:?}: {said}");
+    }
+    // A second client during a test is refused, and the first one goes on.
+    let held = TcpStream::connect(services.address("iperf3")).unwrap();
+    (&held).write_all(&[b'x'; 37]).unwrap();
+    (&held).read_exact(&mut [0]).unwrap();
+    let said = iperf3(&services, &["-n", "1M"]);
+    assert!(said["error"].as_str().unwrap().contains("busy"), "{said}");
+}
+
+#[test]
+fn what_cannot_be_served_is_refused() {
+    let place = Place::new();
+    for (words, code, expected) in [
+        (&["--serve", "gopher"][..], 2, "`gopher` cannot be served"),
+        (&["--serve", "http:many"], 2, "has no valid port"),
+        (
+            &["--serve", "http:0", "--at", "192.0.2.1"],
+            3,
+            "cannot serve http at 192.0.2.1",
+        ),
+        (&["--at", "127.0.0.1"], 2, "--serve"),
+    ] {
+        let finished = place.stackline(&[&["agent"], words].concat());
+        finished.fails(code, &[expected]);
+    }
+}

@@ -1,0 +1,171 @@
+//! A server of iperf3: one test at a time, as its own server has it, over TCP or UDP, in both directions.
+
+mod streams;
+
+use super::{SILENCE, StreamServer};
+use crate::iperf3_messages::{
+    COOKIE, Iperf3Parameters, Iperf3Results, Iperf3Stream, read_json, read_state, state, stream_id,
+    write_json,
+};
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use streams::{StreamDirection, StreamTally, TestStreams, UdpStreams};
+
+/// Most streams of a test in one direction.
+const STREAMS_MOST: u64 = 128;
+/// How long a client may take to open its streams.
+const OPENING: Duration = Duration::from_secs(10);
+/// How long after the time of a test its end may come.
+const GRACE: Duration = Duration::from_secs(30);
+/// The longest test.
+const TEST_LONGEST: Duration = Duration::from_secs(24 * 3600);
+/// Bytes of a block of TCP and of a datagram, unless the client says.
+const BLOCK: u64 = 128 << 10;
+const DATAGRAM: u64 = 1460;
+/// Most bytes of a block.
+const BLOCK_MOST: u64 = 1 << 20;
+/// Bits a second of a UDP stream, unless the client says.
+const UDP_RATE: u64 = 1 << 20;
+
+/// The server, and the test that it has.
+#[derive(Default)]
+pub(super) struct Iperf3Service(Mutex<Option<OpenTest>>);
+
+/// A test whose streams may come.
+struct OpenTest {
+    cookie: [u8; COOKIE],
+    streams: SyncSender<TcpStream>,
+}
+
+impl StreamServer for Iperf3Service {
+    fn serve(&self, mut stream: TcpStream) -> io::Result<()> {
+        let mut cookie = [0; COOKIE];
+        stream.read_exact(&mut cookie)?;
+        let Some(streams) = self.enter(cookie, &stream)? else {
+            return Ok(());
+        };
+        let done = carry_out(&mut stream, &streams);
+        *self.open() = None;
+        if done.is_err() {
+            // It may have left, too.
+            let _ = stream.write_all(&[state::SERVER_TERMINATE]);
+        }
+        done
+    }
+}
+
+impl Iperf3Service {
+    fn open(&self) -> MutexGuard<'_, Option<OpenTest>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a test; the streams of it come out of the channel. `None` for a stream of the present test, and for a client that is one
+    /// too many.
+    fn enter(
+        &self,
+        cookie: [u8; COOKIE],
+        mut stream: &TcpStream,
+    ) -> io::Result<Option<Receiver<TcpStream>>> {
+        let mut open = self.open();
+        if let Some(test) = &*open {
+            if test.cookie == cookie {
+                let _ = test.streams.try_send(stream.try_clone()?);
+            } else {
+                stream.write_all(&[state::ACCESS_DENIED])?;
+            }
+            return Ok(None);
+        }
+        let (sender, streams) = sync_channel(2 * STREAMS_MOST as usize);
+        *open = Some(OpenTest {
+            cookie,
+            streams: sender,
+        });
+        Ok(Some(streams))
+    }
+}
+
+/// Carries out a test, as the client on the control connection asks.
+fn carry_out(control: &mut TcpStream, streams: &Receiver<TcpStream>) -> io::Result<()> {
+    control.write_all(&[state::PARAM_EXCHANGE])?;
+    let asked: Iperf3Parameters = read_json(control)?;
+    let directions = directions(&asked)?;
+    let test = if asked.udp {
+        let at = control.local_addr()?;
+        let udp = UdpStreams::bind(at)?;
+        control.write_all(&[state::CREATE_STREAMS])?;
+        TestStreams::Udp(udp.accept(directions.len(), OPENING)?)
+    } else {
+        control.write_all(&[state::CREATE_STREAMS])?;
+        let late = |_| io::Error::from(io::ErrorKind::TimedOut);
+        let accept = |_| streams.recv_timeout(OPENING).map_err(late);
+        TestStreams::Tcp(directions.iter().map(accept).collect::<io::Result<_>>()?)
+    };
+    control.write_all(&[state::TEST_START])?;
+    let begun = Instant::now();
+    let running = test.start(&directions, &asked)?;
+    control.write_all(&[state::TEST_RUNNING])?;
+    let longest = Duration::from_secs(asked.time.saturating_add(asked.omit));
+    let longest = if asked.time == 0 {
+        TEST_LONGEST
+    } else {
+        longest + GRACE
+    };
+    control.set_read_timeout(Some(longest.min(TEST_LONGEST)))?;
+    let ended = read_state(control);
+    let tallies = running.end();
+    let seconds = begun.elapsed().as_secs_f64();
+    match ended? {
+        state::TEST_END => {}
+        // It gave up.
+        state::CLIENT_TERMINATE => return Ok(()),
+        other => return Err(io::Error::other(format!("the state {other}"))),
+    }
+    control.set_read_timeout(Some(SILENCE))?;
+    control.write_all(&[state::EXCHANGE_RESULTS])?;
+    let _: Iperf3Results = read_json(control)?;
+    write_json(control, &results(&tallies, seconds))?;
+    control.write_all(&[state::DISPLAY_RESULTS])?;
+    match read_state(control)? {
+        state::IPERF_DONE => Ok(()),
+        other => Err(io::Error::other(format!("the state {other}"))),
+    }
+}
+
+/// What the server does on each stream, in the order in which clients open them.
+fn directions(asked: &Iperf3Parameters) -> io::Result<Vec<StreamDirection>> {
+    let streams = asked.parallel.max(1);
+    if streams > STREAMS_MOST || asked.len > BLOCK_MOST || (asked.udp && asked.len > 65_507) {
+        return Err(io::Error::other("more than this server does"));
+    }
+    let all = |direction| std::iter::repeat_n(direction, streams as usize);
+    let (there, back) = (all(StreamDirection::Receive), all(StreamDirection::Send));
+    Ok(match (asked.bidirectional, asked.reverse) {
+        (true, _) => there.chain(back).collect(),
+        (false, true) => back.collect(),
+        (false, false) => there.collect(),
+    })
+}
+
+/// What the server says of its end.
+fn results(tallies: &[StreamTally], seconds: f64) -> Iperf3Results {
+    let streams = tallies.iter().zip(0..).map(|(tally, place)| Iperf3Stream {
+        id: stream_id(place),
+        bytes: tally.bytes,
+        retransmits: tally.retransmits,
+        jitter: tally.jitter_s,
+        errors: tally.missing,
+        packets: tally.packets,
+        start_time: 0.0,
+        end_time: seconds,
+    });
+    let has_senders = tallies.iter().any(|tally| tally.retransmits >= 0);
+    Iperf3Results {
+        sender_has_retransmits: if has_senders { 1 } else { -1 },
+        congestion_used: tallies.iter().find_map(|tally| tally.congestion.clone()),
+        streams: streams.collect(),
+        ..Iperf3Results::default()
+    }
+}
