@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 /// Bytes of the cookie with which each connection of a test begins, its closing zero included.
 pub(crate) const COOKIE: usize = 37;
 /// Most bytes of a message of JSON.
-const JSON_MOST: usize = 1 << 20;
+pub(crate) const JSON_MOST: usize = 1 << 20;
 
 /// The states, as bytes.
 pub(crate) mod state {
@@ -23,13 +23,16 @@ pub(crate) mod state {
     pub(crate) const IPERF_DONE: u8 = 16;
     /// The server has a test already.
     pub(crate) const ACCESS_DENIED: u8 = -1_i8 as u8;
+    pub(crate) const SERVER_ERROR: u8 = -2_i8 as u8;
 }
 
-/// What a client asks for. Numbers that are not written are 0.
+/// What a client asks for. Numbers that are not written are 0; servers take what is written as asked for, whatever its value.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Iperf3Parameters {
+    #[serde(skip_serializing_if = "is_unset")]
     pub(crate) tcp: bool,
+    #[serde(skip_serializing_if = "is_unset")]
     pub(crate) udp: bool,
     /// Seconds that are left out at the begin.
     pub(crate) omit: u64,
@@ -42,14 +45,18 @@ pub(crate) struct Iperf3Parameters {
     /// Streams in each direction.
     pub(crate) parallel: u64,
     /// Whether the server sends.
+    #[serde(skip_serializing_if = "is_unset")]
     pub(crate) reverse: bool,
     /// Whether both send.
+    #[serde(skip_serializing_if = "is_unset")]
     pub(crate) bidirectional: bool,
     /// Bytes of a block or a datagram.
     pub(crate) len: u64,
     /// Bits a second of each stream, unless 0.
+    #[serde(skip_serializing_if = "is_unset")]
     pub(crate) bandwidth: u64,
     /// Whether datagrams have counters of 64 bits; present as a number.
+    #[serde(skip_serializing_if = "is_unset")]
     pub(crate) udp_counters_64bit: u64,
     pub(crate) client_version: String,
 }
@@ -87,6 +94,10 @@ pub(crate) struct Iperf3Stream {
     pub(crate) packets: i64,
     pub(crate) start_time: f64,
     pub(crate) end_time: f64,
+}
+
+fn is_unset<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// A number that iperf3 writes as one of 64 bits without a sign: -1 is 2^64 - 1.

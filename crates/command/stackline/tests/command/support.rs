@@ -4,6 +4,7 @@
 //! they are found, and how a process left behind is noticed.
 
 pub(crate) mod blocks;
+pub(crate) mod daemons;
 pub(crate) mod display;
 pub(crate) mod emulated;
 pub(crate) mod events;

@@ -4,15 +4,27 @@
 //! common is in this file and in `byte_stream`.
 
 mod byte_stream;
+mod database;
+mod ftp;
+mod grpc;
+mod grpc_status;
 mod http;
 mod http2;
 mod http3;
+mod iperf3;
+mod login;
+mod mqtt;
+mod mysql;
+mod nats;
+mod postgres;
 mod redis;
+mod scram;
 mod small_services;
 mod socket;
 mod tls;
 mod web;
 mod websocket;
+mod words;
 
 use crate::buffers::LiveThreadBuffers;
 use crate::error::{self, Error, Result};
@@ -21,19 +33,27 @@ use crate::stacks::contract::{
 };
 use crate::stacks::ip_options::IP_OPTIONS;
 use byte_stream::FarEndStream;
-use http2::Http2Connector;
+use http2::{Http2Connector, Http2Form};
 use http3::Http3Connector;
 use stackline_core::catalogue::{
     ClosedForm, FlowControl, OptionKind, OptionTable, PacketContent, StackFacts, StackTable,
 };
 use stackline_core::far_end::FarEndAddress;
+use stackline_core::plan::Stack;
 use stackline_core::run_record::TransportRecord;
 use stackline_endpoint::BulkDirection;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use tls::FarEndTlsClient;
 
+pub(super) use ftp::FTP;
+pub(super) use grpc::{GRPC, GRPCS};
 pub(super) use http::{HTTP, HTTPS};
+pub(super) use iperf3::IPERF3;
+pub(super) use mqtt::MQTT;
+pub(super) use mysql::MYSQL;
+pub(super) use nats::NATS;
+pub(super) use postgres::POSTGRES;
 pub(super) use redis::REDIS;
 pub(super) use small_services::{CHARGEN, DISCARD, ECHO, TCPCONNECT};
 pub(super) use websocket::{WS, WSS};
@@ -125,6 +145,10 @@ trait FarEndProtocol: Send {
         let _ = (stream, direction);
         Ok(())
     }
+    /// The transport's state, of the connection that carries the data.
+    fn transport(&self, stream: &FarEndStream) -> Option<TransportRecord> {
+        stream.transport()
+    }
     /// What is worth knowing of the answers, by name.
     fn settings(&self) -> BTreeMap<String, String> {
         BTreeMap::new()
@@ -136,14 +160,23 @@ fn unmapped() -> Error {
     Error::input("this protocol has nothing for that operation")
 }
 
+/// The error of a responder for far ends; `check` has refused it before.
+fn no_responder(table: &StackTable) -> Error {
+    let message = format!("{} has no responder of stackline's", table.name);
+    Error::input(message).hint("name a server: `to \"PROTOCOL://HOST/\"`")
+}
+
 /// A protocol of far ends: its table, the port where its servers listen, and how its client begins.
 pub(super) struct FarEndStack {
     table: &'static StackTable,
     port: Option<u16>,
     /// The name of the protocol within TLS (ALPN, RFC 7301), if it is spoken over TLS.
     tls: Option<&'static str>,
-    client: fn(&FarEndAddress) -> Result<Box<dyn FarEndProtocol>>,
+    client: FarEndClient,
 }
+
+/// Makes the client of one connection to that address, with the options of its stack.
+type FarEndClient = fn(&FarEndAddress, &Stack) -> Result<Box<dyn FarEndProtocol>>;
 
 impl LiveStack for FarEndStack {
     fn table(&self) -> &'static StackTable {
@@ -151,8 +184,7 @@ impl LiveStack for FarEndStack {
     }
 
     fn listen(&self, _: &LiveConnectParameters) -> Result<Box<dyn LiveListener>> {
-        let message = format!("{} has no responder of stackline's", self.table.name);
-        Err(Error::input(message).hint("name a server: `to \"PROTOCOL://HOST/\"`"))
+        Err(no_responder(self.table))
     }
 
     fn connector(
@@ -171,7 +203,7 @@ impl LiveStack for FarEndStack {
         let servers = socket::resolve(&address.socket(port), &parameters.stack)?;
         let client = self.client;
         // What is wrong with the address is reported before anything is measured.
-        client(&address)?;
+        client(&address, &parameters.stack)?;
         let insecure = parameters.stack.flag("insecure");
         let version = parameters.stack.word("version");
         let tls = self
@@ -185,7 +217,12 @@ impl LiveStack for FarEndStack {
             .transpose()?;
         match (version, &tls) {
             (Some("http2"), _) => {
-                let connector = Http2Connector::new(parameters, &address, servers, tls)?;
+                let uri = web::request_uri(&address)?;
+                let form = Http2Form {
+                    uri,
+                    is_grpc: false,
+                };
+                let connector = Http2Connector::new(parameters, servers, tls, form);
                 return Ok(Box::new(connector));
             }
             (Some("http3"), Some(tls)) => {
@@ -209,7 +246,7 @@ struct FarEndConnector {
     /// Where the server may be reached: the first that answers is kept.
     servers: Vec<SocketAddr>,
     tls: Option<FarEndTlsClient>,
-    client: fn(&FarEndAddress) -> Result<Box<dyn FarEndProtocol>>,
+    client: FarEndClient,
     parameters: LiveConnectParameters,
 }
 
@@ -221,7 +258,7 @@ impl Connector for FarEndConnector {
             self.tls.clone(),
             &buffers.flags,
         )?;
-        let mut protocol = (self.client)(&self.address)?;
+        let mut protocol = (self.client)(&self.address, &self.parameters.stack)?;
         protocol.open(&mut stream)?;
         Ok(Box::new(FarEndConnection { stream, protocol }))
     }
@@ -308,7 +345,7 @@ impl LiveConnection for FarEndConnection {
     }
 
     fn transport(&self) -> Option<TransportRecord> {
-        self.stream.transport()
+        self.protocol.transport(&self.stream)
     }
 
     fn settings(&self) -> BTreeMap<String, String> {
@@ -340,7 +377,9 @@ fn outgoing(buffers: &mut LiveThreadBuffers, bytes: usize) -> Result<&[u8]> {
 /// Lets the bytes that wait in a socket answer two calls and 100 bytes of data, for the fuzz target.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn answer(which: usize, socket: socket2::Socket) -> Result<()> {
-    let stacks = [&HTTP, &REDIS, &WS];
+    let stacks = [
+        &HTTP, &REDIS, &WS, &NATS, &MQTT, &POSTGRES, &MYSQL, &FTP, &IPERF3,
+    ];
     let stack = stacks[which % stacks.len()];
     let address = FarEndAddress::parse(&format!("{}://127.0.0.1:1/", stack.table.name))?;
     let parameters = LiveConnectParameters {
@@ -350,8 +389,8 @@ pub(crate) fn answer(which: usize, socket: socket2::Socket) -> Result<()> {
         replica: 0,
         bind: std::net::Ipv4Addr::LOCALHOST.into(),
     };
+    let mut client = (stack.client)(&address, &parameters.stack)?;
     let mut stream = FarEndStream::over(socket, parameters);
-    let mut client = (stack.client)(&address)?;
     client.open(&mut stream)?;
     client.call(&mut stream, &[])?;
     client.call(&mut stream, b"data")?;

@@ -55,6 +55,25 @@ impl FarEndStream {
         Self::new(FarEndSocket::over(socket, parameters), None)
     }
 
+    /// A stream without TLS over a socket beside that of another one. `spare` is the memory of an earlier one.
+    pub(super) fn over_socket(socket: FarEndSocket, spare: Option<Self>) -> Self {
+        match spare {
+            None => Self::new(socket, None),
+            Some(stream) => Self {
+                socket,
+                tls: None,
+                client: None,
+                bytes: stream.bytes,
+                at: 0,
+                end: 0,
+            },
+        }
+    }
+
+    pub(super) const fn socket(&self) -> &FarEndSocket {
+        &self.socket
+    }
+
     fn shake_hands(&mut self) -> Result<()> {
         self.tls = match &self.client {
             Some(client) => Some(client.shake_hands(&mut self.socket)?),
@@ -70,12 +89,12 @@ impl FarEndStream {
         self.shake_hands()
     }
 
-    /// Sends both, one behind the other, in one system call if the kernel takes them at once. False if the server takes nothing more: it
-    /// may have said why.
-    pub(super) fn send_two(&mut self, first: &[u8], second: &[u8]) -> Result<bool> {
+    /// Sends the parts, one behind the other, in one system call if the kernel takes them at once. False if the server takes nothing more:
+    /// it may have said why.
+    pub(super) fn send_parts<const N: usize>(&mut self, parts: [&[u8]; N]) -> Result<bool> {
         match &mut self.tls {
-            None => self.socket.send_two(first, second),
-            Some(tls) => tls.send(&mut self.socket, &[first, second]),
+            None => self.socket.send_parts(parts),
+            Some(tls) => tls.send(&mut self.socket, &parts),
         }
     }
 
@@ -117,6 +136,39 @@ impl FarEndStream {
         };
         self.end += got;
         Ok(got > 0)
+    }
+
+    /// Receives until at least `bytes` bytes are unused, at most 128 KiB.
+    pub(super) fn require(&mut self, bytes: usize, what: &str) -> Result<()> {
+        while self.unused().len() < bytes {
+            if !self.receive_more(bytes, what)? {
+                return Err(self.cut_short(what));
+            }
+        }
+        Ok(())
+    }
+
+    /// Receives until a line (that ends with CR LF) is complete. Returns its length without its end; its bytes are not used up.
+    pub(super) fn require_line(&mut self, longest: usize, what: &str) -> Result<usize> {
+        let mut seen = 0;
+        loop {
+            let unused = self.unused();
+            if let Some(end) = unused[seen..].windows(2).position(|two| two == b"\r\n") {
+                return Ok(seen + end);
+            }
+            seen = unused.len().saturating_sub(1);
+            if !self.receive_more(longest, what)? {
+                return Err(self.cut_short(what));
+            }
+        }
+    }
+
+    /// Receives what has come already, without waiting. False when nothing has.
+    pub(super) fn receive_waiting(&mut self) -> Result<bool> {
+        if !self.socket.has_waiting()? {
+            return Ok(false);
+        }
+        self.receive_more(self.bytes.len(), "what")
     }
 
     /// Drops the next `bytes` bytes of `what`, receiving them as needed.

@@ -35,7 +35,7 @@ pub(crate) static HTTP: FarEndStack = FarEndStack {
     table: &HTTP_TABLE,
     port: Some(80),
     tls: None,
-    client: |address| Ok(Box::new(HttpClient::new(address))),
+    client: |address, _| Ok(Box::new(HttpClient::new(address))),
 };
 
 pub(crate) static HTTPS: FarEndStack = FarEndStack {
@@ -47,7 +47,7 @@ pub(crate) static HTTPS: FarEndStack = FarEndStack {
     },
     port: Some(443),
     tls: Some("http/1.1"),
-    client: |address| Ok(Box::new(HttpClient::new(address))),
+    client: |address, _| Ok(Box::new(HttpClient::new(address))),
 };
 
 /// Which version of HTTP is spoken.
@@ -297,7 +297,7 @@ impl FarEndProtocol for HttpClient {
         } else {
             self.ready(stream)?;
             let head = format!("{}{}\r\n\r\n", self.post, request.len());
-            if !stream.send_two(head.as_bytes(), request)? {
+            if !stream.send_parts([head.as_bytes(), request])? {
                 return Err(Self::early_answer(stream));
             }
             self.head(stream)?;
@@ -321,7 +321,7 @@ impl FarEndProtocol for HttpClient {
             return Ok(());
         }
         let head = format!("{:x}\r\n", unit.len());
-        if stream.send_two(head.as_bytes(), unit)? && stream.send(b"\r\n")? {
+        if stream.send_parts([head.as_bytes(), unit, b"\r\n"])? {
             Ok(())
         } else {
             Err(Self::early_answer(stream))

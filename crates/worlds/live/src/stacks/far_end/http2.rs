@@ -1,9 +1,11 @@
-//! HTTP/2 (RFC 9113) to a web server, by hyper: `https(version = http2)`, or `http(version = http2)` to a server that expects it without TLS.
+//! HTTP/2 (RFC 9113) to a web server, by hyper: `https(version = http2)`, or `http(version = http2)` to a server that expects it without TLS;
+//! and to a gRPC server, which has it below.
 //! What is asked is what the client of HTTP/1.1 asks; each request has a stream of its own.
 
+use super::grpc_status::{has_status, without_status};
 use super::socket::{self, notes_of_replacements};
 use super::tls::FarEndTlsClient;
-use super::web::{refused_status, request_uri};
+use super::web::refused_status;
 use crate::buffers::LiveThreadBuffers;
 use crate::cancel::LiveCancelFlags;
 use crate::error::{self, Error, Result};
@@ -11,16 +13,16 @@ use crate::stacks::byte_channel::ChannelEnd as _;
 use crate::stacks::contract::{Connector, LiveConnectParameters, LiveConnection};
 use crate::stacks::http_exchange::{SharedUnits, of_the_other_side};
 use crate::stacks::layered::http_client::{
-    BodySender, HttpDriver, HttpWire, IncomingBody, OutgoingBody,
+    BodySender, GRPC_CONTENT_TYPE, HttpDriver, HttpWire, IncomingBody, OutgoingBody, grpc_message,
 };
 use crate::stacks::layered::wire::{LayeredSocket, LayeredWire};
 use crate::stacks::server_patience::{ServerPatience, server_timeout};
 use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::client::conn::http2;
+use hyper::header::{CONTENT_TYPE, HeaderValue, TE};
 use hyper::{Method, Request, Response, Uri};
 use hyper_util::rt::TokioIo;
-use stackline_core::far_end::FarEndAddress;
 use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant;
 use stackline_endpoint::BulkDirection;
@@ -38,24 +40,59 @@ pub(super) struct Http2Connector {
     parameters: LiveConnectParameters,
     servers: Vec<SocketAddr>,
     tls: Option<FarEndTlsClient>,
+    form: Http2Form,
+}
+
+/// What is asked, and how.
+#[derive(Clone)]
+pub(super) struct Http2Form {
     /// The address as requests have it.
-    uri: Uri,
+    pub(super) uri: Uri,
+    /// Whether a method of gRPC is called.
+    pub(super) is_grpc: bool,
+}
+
+impl Http2Form {
+    /// A request; without a unit of data it asks for something.
+    fn request(&self, unit: Option<&Bytes>) -> Request<OutgoingBody> {
+        if self.is_grpc {
+            let pieces = grpc_message(unit.cloned().unwrap_or_default());
+            let mut request = self.with(Method::POST, OutgoingBody::whole(pieces, None));
+            let fields = request.headers_mut();
+            fields.insert(CONTENT_TYPE, GRPC_CONTENT_TYPE);
+            fields.insert(TE, HeaderValue::from_static("trailers"));
+            return request;
+        }
+        let method = if unit.is_none() {
+            Method::GET
+        } else {
+            Method::POST
+        };
+        let pieces = unit.into_iter().cloned().collect();
+        self.with(method, OutgoingBody::whole(pieces, None))
+    }
+
+    fn with(&self, method: Method, body: OutgoingBody) -> Request<OutgoingBody> {
+        let mut request = Request::new(body);
+        *request.method_mut() = method;
+        *request.uri_mut() = self.uri.clone();
+        request
+    }
 }
 
 impl Http2Connector {
     pub(super) fn new(
         parameters: &LiveConnectParameters,
-        address: &FarEndAddress,
         servers: Vec<SocketAddr>,
         tls: Option<FarEndTlsClient>,
-    ) -> Result<Self> {
-        let uri = request_uri(address)?;
-        Ok(Self {
+        form: Http2Form,
+    ) -> Self {
+        Self {
             parameters: parameters.clone(),
             servers,
             tls,
-            uri,
-        })
+            form,
+        }
     }
 
     fn open(&mut self, flags: &Arc<LiveCancelFlags>) -> Result<Http2Link> {
@@ -102,6 +139,7 @@ impl Connector for Http2Connector {
             put: None,
             ahead: 0,
             body: 0,
+            has_status: false,
         }))
     }
 }
@@ -134,12 +172,7 @@ impl Http2Link {
     }
 
     /// Begins a request.
-    fn request(
-        &mut self,
-        method: Method,
-        uri: &Uri,
-        body: OutgoingBody,
-    ) -> Result<Http2Outcome<ResponseFuture>> {
+    fn request(&mut self, request: Request<OutgoingBody>) -> Result<Http2Outcome<ResponseFuture>> {
         let sender = &mut self.sender;
         let ready = self
             .driver
@@ -150,9 +183,6 @@ impl Http2Link {
         if let Http2Outcome::Unseen(error) = self.outcome(ready)? {
             return Ok(Http2Outcome::Unseen(error));
         }
-        let mut request = Request::new(body);
-        *request.method_mut() = method;
-        *request.uri_mut() = uri.clone();
         Ok(Http2Outcome::Done(Box::pin(
             self.sender.send_request(request),
         )))
@@ -161,16 +191,9 @@ impl Http2Link {
     /// Makes a request whose body is known as a whole, and awaits the response's head.
     fn exchange(
         &mut self,
-        uri: &Uri,
-        unit: Option<&Bytes>,
+        request: Request<OutgoingBody>,
     ) -> Result<Http2Outcome<Response<Incoming>>> {
-        let method = if unit.is_none() {
-            Method::GET
-        } else {
-            Method::POST
-        };
-        let body = OutgoingBody::whole(unit.into_iter().cloned().collect(), None);
-        match self.request(method, uri, body)? {
+        match self.request(request)? {
             Http2Outcome::Unseen(error) => Ok(Http2Outcome::Unseen(error)),
             Http2Outcome::Done(mut response) => {
                 let head = self
@@ -235,6 +258,8 @@ struct Http2Connection {
     ahead: u64,
     /// Bytes of the last body that was received whole.
     body: u64,
+    /// Whether the present answer of a gRPC server began with its status.
+    has_status: bool,
 }
 
 impl Http2Connection {
@@ -245,17 +270,19 @@ impl Http2Connection {
         unit: Option<&Bytes>,
         flags: &Arc<LiveCancelFlags>,
     ) -> Result<IncomingBody> {
-        let uri = &self.connector.uri;
-        let head = match self.link.exchange(uri, unit)? {
+        let head = match self.link.exchange(self.connector.form.request(unit))? {
             Http2Outcome::Done(head) => head,
             Http2Outcome::Unseen(_) => {
                 self.reconnect(flags)?;
-                match self.link.exchange(&self.connector.uri, unit)? {
+                match self.link.exchange(self.connector.form.request(unit))? {
                     Http2Outcome::Done(head) => head,
                     Http2Outcome::Unseen(error) => return Err(error),
                 }
             }
         };
+        // A gRPC server that refuses says so at once.
+        self.has_status =
+            self.connector.form.is_grpc && has_status(self.link.server, Some(head.headers()))?;
         self.link.accepted(head)
     }
 
@@ -268,6 +295,11 @@ impl Http2Connection {
     /// Receives a response whole.
     fn whole(&mut self, mut body: IncomingBody, buffers: &mut LiveThreadBuffers) -> Result<()> {
         self.body = body.end(&mut self.link.driver, buffers)?;
+        let server = self.link.server;
+        let wants_status = self.connector.form.is_grpc && !self.has_status;
+        if wants_status && !has_status(server, body.trailers())? {
+            return Err(without_status(server));
+        }
         Ok(())
     }
 }
@@ -368,7 +400,10 @@ impl LiveConnection for Http2Connection {
         let mut again = true;
         loop {
             let (body, sender) = OutgoingBody::streamed();
-            match self.link.request(Method::PUT, &self.connector.uri, body)? {
+            match self
+                .link
+                .request(self.connector.form.with(Method::PUT, body))?
+            {
                 Http2Outcome::Done(response) => {
                     self.link.driver.flush()?;
                     let body = sender;

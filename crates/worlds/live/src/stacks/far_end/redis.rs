@@ -1,6 +1,7 @@
 //! `redis`: a command for each call, in RESP, the protocol of Redis and of servers that speak it.
 
 use super::byte_stream::FarEndStream;
+use super::words::percent_decoded;
 use super::{FarEndProtocol, FarEndStack, TABLE};
 use crate::error::{Error, Result};
 use stackline_core::catalogue::{ServiceMapping, StackTable};
@@ -24,7 +25,7 @@ DisconnectRequest -> close",
     },
     port: Some(6379),
     tls: None,
-    client: |address| Ok(Box::new(Redis::new(address)?)),
+    client: |address, _| Ok(Box::new(Redis::new(address)?)),
 };
 
 /// The longest line of a reply: a simple string, an error, a number or a length.
@@ -140,7 +141,7 @@ impl FarEndProtocol for Redis {
         } else {
             self.head
                 .extend_from_slice(format!("${}\r\n", request.len()).as_bytes());
-            stream.send_two(&self.head, request)? && stream.send(b"\r\n")?
+            stream.send_parts([&self.head, request, b"\r\n"])?
         };
         // A server that has left may have said why.
         if !sent && stream.unused().is_empty() && !stream.receive_more(LONGEST_LINE, "a reply")? {
@@ -174,26 +175,6 @@ fn too_much(stream: &FarEndStream, what: &str) -> Error {
         .hint("is it Redis, or another server that speaks RESP?")
 }
 
-/// The bytes of a word of an address: `%20` is a space (RFC 3986, 2.1).
-fn percent_decoded(word: &str) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let mut rest = word.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        if *first != b'%' {
-            bytes.push(*first);
-            rest = after;
-            continue;
-        }
-        let digits = after.get(..2).and_then(|two| std::str::from_utf8(two).ok());
-        let byte = digits.and_then(|two| u8::from_str_radix(two, 16).ok());
-        bytes.push(byte.ok_or_else(|| {
-            Error::input(format!("`{word}` has a `%` without two hexadecimal digits"))
-        })?);
-        rest = &after[2..];
-    }
-    Ok(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -208,6 +189,5 @@ mod tests {
         );
         let plain = Redis::new(&FarEndAddress::parse("redis://h").unwrap()).unwrap();
         assert_eq!(plain.words, b"$4\r\nPING\r\n");
-        assert!(percent_decoded("a%2").is_err() && percent_decoded("%zz").is_err());
     }
 }

@@ -23,7 +23,7 @@ DisconnectRequest -> close",
     },
     port: Some(7),
     tls: None,
-    client: |_| Ok(Box::new(Echo)),
+    client: |_, _| Ok(Box::new(Echo)),
 };
 
 pub(crate) static DISCARD: FarEndStack = FarEndStack {
@@ -42,7 +42,7 @@ DisconnectRequest -> close",
     },
     port: Some(9),
     tls: None,
-    client: |_| Ok(Box::new(Discard::default())),
+    client: |_, _| Ok(Box::new(Discard::default())),
 };
 
 pub(crate) static CHARGEN: FarEndStack = FarEndStack {
@@ -61,7 +61,7 @@ DisconnectRequest -> close",
     },
     port: Some(19),
     tls: None,
-    client: |_| Ok(Box::new(Chargen)),
+    client: |_, _| Ok(Box::new(Chargen)),
 };
 
 pub(crate) static TCPCONNECT: FarEndStack = FarEndStack {
@@ -73,7 +73,7 @@ pub(crate) static TCPCONNECT: FarEndStack = FarEndStack {
     },
     port: None,
     tls: None,
-    client: |_| Ok(Box::new(Silence)),
+    client: |_, _| Ok(Box::new(Silence)),
 };
 
 struct Echo;

@@ -1,10 +1,10 @@
 //! The TCP socket of a connection to a far end: connecting, calls with a limit on the server's silence, and what the kernel says of it.
 
-use crate::cancel::LiveCancelFlags;
+use crate::cancel::{LiveCancelFlags, pause};
 use crate::error::{self, Blame, Error, Result};
 use crate::stacks::contract::LiveConnectParameters;
 use crate::stacks::server_patience::ServerPatience;
-use crate::stacks::tcp_record::read_tcp_record;
+use crate::stacks::tcp_record::{is_in_transit, read_tcp_record};
 use crate::stacks::{ip, ip_options};
 use socket2::{Domain, Protocol, Socket, Type};
 use stackline_core::plan::Stack;
@@ -19,8 +19,13 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// How long to wait before it is looked again whether everything is acknowledged.
+const QUIET_LOOK: Duration = Duration::from_millis(1);
 /// Most addresses of a name that are tried.
 const MOST_ADDRESSES: usize = 16;
+
+/// Most connections of others where a server is expected.
+const MOST_STRANGERS: u32 = 1000;
 
 /// Every address that `host:port` resolves to, of the family that is asked for, up to [`MOST_ADDRESSES`].
 pub(super) fn resolve(address: &str, stack: &Stack) -> Result<Vec<SocketAddr>> {
@@ -60,6 +65,18 @@ pub(super) struct FarEndSocket {
     replaced: u64,
     /// Whether the server has reset the connection.
     was_reset: bool,
+}
+
+/// A socket where a server may connect to.
+pub(super) struct FarEndListener {
+    listener: Socket,
+    address: SocketAddr,
+}
+
+impl FarEndListener {
+    pub(super) const fn address(&self) -> SocketAddr {
+        self.address
+    }
 }
 
 impl FarEndSocket {
@@ -108,23 +125,30 @@ impl FarEndSocket {
         Ok(())
     }
 
-    /// Sends both, one behind the other, in one system call if the kernel takes them at once. False if the server takes nothing more: it
-    /// may have said why.
-    pub(super) fn send_two(&mut self, first: &[u8], second: &[u8]) -> Result<bool> {
-        let both = first.len() + second.len();
+    /// Sends the parts, one behind the other, in one system call if the kernel takes them at once. False if the server takes nothing more:
+    /// it may have said why.
+    pub(super) fn send_parts<const N: usize>(&mut self, parts: [&[u8]; N]) -> Result<bool> {
+        let all = parts.iter().map(|part| part.len()).sum();
+        let slices = parts.map(io::IoSlice::new);
         let mut waited = Duration::ZERO;
-        let sent = loop {
+        let mut sent = loop {
             self.patience.check_limit(&self.flags)?;
             let fd = self.socket.as_fd();
-            match scope::sending(both, || socket::send_two(fd, first, second)) {
+            match scope::sending(all, || socket::send_vectored(fd, &slices)) {
                 Ok(sent) => break sent,
                 Err(error) if is_broken(&error) => return Ok(false),
                 Err(error) => self.waits("send", &error, &mut waited)?,
             }
         };
         self.sent += sent as u64;
-        let of_first = sent.min(first.len());
-        Ok(self.send(&first[of_first..])? && self.send(&second[sent - of_first..])?)
+        for part in parts {
+            let of_part = sent.min(part.len());
+            sent -= of_part;
+            if !self.send(&part[of_part..])? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Sends all of it. False if the server takes nothing more: it may have said why.
@@ -164,6 +188,99 @@ impl FarEndSocket {
                 Err(error) => self.waits("recv", &error, &mut waited)?,
             }
         }
+    }
+
+    /// Whether bytes (or the end of the stream) can be received without waiting.
+    pub(super) fn has_waiting(&self) -> Result<bool> {
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        match socket::receive(self.socket.as_fd(), &mut [0], flags) {
+            Ok(_) => Ok(true),
+            Err(error) if is_broken(&error) => Ok(true),
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(false),
+                _ => Err(error::io_error("recv", &error)),
+            },
+        }
+    }
+
+    /// A further connection to the same host, at another of its ports.
+    pub(super) fn connect_beside(&self, port: u16) -> Result<Self> {
+        let mut server = self.server();
+        server.set_port(port);
+        let mut parameters = self.parameters.clone();
+        // The first connection has this port.
+        parameters.stack.options.remove("source_port");
+        let socket = connected(&parameters, server, &self.flags)?;
+        Ok(Self::new(
+            socket,
+            server,
+            parameters,
+            Arc::clone(&self.flags),
+        ))
+    }
+
+    /// A socket where the same host may connect to, at this end's address.
+    pub(super) fn listen_beside(&self) -> Result<FarEndListener> {
+        let failed = |what: &str| {
+            let what = what.to_string();
+            move |e: io::Error| error::io_error(&what, &e)
+        };
+        let own = self.socket.local_addr().map_err(failed("getsockname"))?;
+        let mut own = own.as_socket().unwrap_or(self.server());
+        own.set_port(0);
+        let domain = Domain::for_address(own);
+        let listener =
+            Socket::new(domain, Type::STREAM, Some(Protocol::TCP)).map_err(failed("socket"))?;
+        listener.bind(&own.into()).map_err(failed("bind"))?;
+        listener.listen(1).map_err(failed("listen"))?;
+        let patience = Some(self.patience.slice());
+        listener
+            .set_read_timeout(patience)
+            .map_err(failed("SO_RCVTIMEO"))?;
+        let bound = listener.local_addr().map_err(failed("getsockname"))?;
+        Ok(FarEndListener {
+            listener,
+            address: bound.as_socket().unwrap_or(own),
+        })
+    }
+
+    /// The connection that the server makes to a socket of `listen_beside`; those of others are closed.
+    pub(super) fn accept_beside(&self, listening: &FarEndListener) -> Result<Self> {
+        let (mut waited, mut strangers) = (Duration::ZERO, 0);
+        while strangers < MOST_STRANGERS {
+            match listening.listener.accept() {
+                Ok((socket, peer)) => {
+                    let Some(peer) = peer
+                        .as_socket()
+                        .filter(|peer| peer.ip() == self.server().ip())
+                    else {
+                        strangers += 1;
+                        continue;
+                    };
+                    let parameters = self.parameters.clone();
+                    set_options(&parameters.stack, &socket)?;
+                    set_patience(&socket, self.patience.slice())?;
+                    return Ok(Self::new(socket, peer, parameters, Arc::clone(&self.flags)));
+                }
+                Err(error) => self.waits("accept", &error, &mut waited)?,
+            }
+        }
+        Err(Error::measurement(format!(
+            "{MOST_STRANGERS} others connected where only the server at {} should",
+            self.server()
+        )))
+    }
+
+    /// Waits until the server's kernel has acknowledged everything.
+    pub(super) fn settle(&self) -> Result<()> {
+        let mut waited = Duration::ZERO;
+        while is_in_transit(self.socket.as_fd()) {
+            self.patience.check_limit(&self.flags)?;
+            self.patience.check_silence(waited, || self.silence(true))?;
+            pause(QUIET_LOOK);
+            waited += QUIET_LOOK;
+        }
+        Ok(())
     }
 
     /// Says that nothing more is sent.
@@ -289,6 +406,27 @@ fn connected(
         Some(Protocol::TCP),
     )
     .map_err(|e| ip::socket_unavailable(&stack.name, &e))?;
+    set_options(stack, &socket)?;
+    ip_options::bind_initiator(&socket, parameters, server.ip())?;
+    socket
+        .set_write_timeout(Some(ip::PATIENCE))
+        .map_err(|e| error::io_error("SO_SNDTIMEO", &e))?;
+    while let Err(error) = socket.connect(&server.into()) {
+        match error.raw_os_error() {
+            Some(libc::EINTR) => flags.interrupted()?,
+            Some(libc::EISCONN) => break,
+            Some(libc::EINPROGRESS | libc::EALREADY) => {
+                return Err(ip::unreachable(&shown, &io::ErrorKind::TimedOut.into()));
+            }
+            _ => return Err(ip::unreachable(&shown, &error)),
+        }
+    }
+    set_patience(&socket, ServerPatience::new(stack, server).slice())?;
+    Ok(socket)
+}
+
+/// Sets what the stack's options say.
+fn set_options(stack: &Stack, socket: &Socket) -> Result<()> {
     let refused = |option: &str, e: &io::Error| {
         Error::environment(format!(
             "the option {option} of {} was refused: {e}",
@@ -308,25 +446,14 @@ fn connected(
     socket
         .set_tcp_nodelay(!stack.flag("nagle"))
         .map_err(|e| error::io_error("TCP_NODELAY", &e))?;
-    ip_options::mark(&socket, stack)?;
-    ip_options::bind_initiator(&socket, parameters, server.ip())?;
-    socket
-        .set_write_timeout(Some(ip::PATIENCE))
-        .map_err(|e| error::io_error("SO_SNDTIMEO", &e))?;
-    while let Err(error) = socket.connect(&server.into()) {
-        match error.raw_os_error() {
-            Some(libc::EINTR) => flags.interrupted()?,
-            Some(libc::EISCONN) => break,
-            Some(libc::EINPROGRESS | libc::EALREADY) => {
-                return Err(ip::unreachable(&shown, &io::ErrorKind::TimedOut.into()));
-            }
-            _ => return Err(ip::unreachable(&shown, &error)),
-        }
-    }
-    let patience = Some(ServerPatience::new(stack, server).slice());
+    ip_options::mark(socket, stack)
+}
+
+/// Lets no call wait for longer than a slice of time.
+fn set_patience(socket: &Socket, slice: Duration) -> Result<()> {
+    let patience = Some(slice);
     socket
         .set_write_timeout(patience)
         .and_then(|()| socket.set_read_timeout(patience))
-        .map_err(|e| error::io_error("SO_RCVTIMEO", &e))?;
-    Ok(socket)
+        .map_err(|e| error::io_error("SO_RCVTIMEO", &e))
 }

@@ -39,7 +39,7 @@ pub(crate) static WS: FarEndStack = FarEndStack {
     table: &WS_TABLE,
     port: Some(80),
     tls: None,
-    client: |address| Ok(Box::new(WebSocketClient::new(address, 80))),
+    client: |address, _| Ok(Box::new(WebSocketClient::new(address, 80))),
 };
 
 pub(crate) static WSS: FarEndStack = FarEndStack {
@@ -51,7 +51,7 @@ pub(crate) static WSS: FarEndStack = FarEndStack {
     },
     port: Some(443),
     tls: Some("http/1.1"),
-    client: |address| Ok(Box::new(WebSocketClient::new(address, 443))),
+    client: |address, _| Ok(Box::new(WebSocketClient::new(address, 443))),
 };
 
 /// The largest message in either direction, bytes.

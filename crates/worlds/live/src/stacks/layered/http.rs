@@ -3,7 +3,7 @@
 
 pub(super) mod body;
 pub(super) mod driver;
-mod grpc;
+pub(super) mod grpc;
 mod initiator;
 mod responder;
 mod style;

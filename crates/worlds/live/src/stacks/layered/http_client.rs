@@ -2,3 +2,4 @@
 
 pub(crate) use super::http::body::{BodySender, IncomingBody, OutgoingBody};
 pub(crate) use super::http::driver::{HttpDriver, HttpWire};
+pub(crate) use super::http::grpc::{CONTENT_TYPE as GRPC_CONTENT_TYPE, message as grpc_message};

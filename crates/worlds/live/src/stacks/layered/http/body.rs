@@ -206,6 +206,11 @@ impl IncomingBody {
         Ok(std::mem::take(&mut self.ahead))
     }
 
+    /// What follows the body, once it has ended.
+    pub(crate) const fn trailers(&self) -> Option<&HeaderMap> {
+        self.trailers.as_ref()
+    }
+
     /// The status that a server of gRPC sends behind its answer.
     pub(crate) fn check_status(&self) -> Result<()> {
         match (&self.messages, &self.trailers) {

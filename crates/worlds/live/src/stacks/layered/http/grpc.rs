@@ -9,7 +9,7 @@ use hyper::HeaderMap;
 use hyper::header::{HeaderName, HeaderValue};
 
 /// `content-type` of requests and responses.
-pub(super) const CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/grpc");
+pub(crate) const CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/grpc");
 const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 /// The key of field 1 with a length before its value.
@@ -44,7 +44,7 @@ pub(super) fn check_status(trailers: Option<&HeaderMap>) -> Result<()> {
 }
 
 /// The message of a data unit: what precedes the unit, and the unit.
-pub(super) fn message(unit: Bytes) -> Vec<Bytes> {
+pub(crate) fn message(unit: Bytes) -> Vec<Bytes> {
     let mut head = BytesMut::with_capacity(PREFIX + 6);
     if unit.is_empty() {
         head.put_bytes(0, PREFIX);

@@ -1,0 +1,527 @@
+//! `ftp`: a client of FTP servers (RFC 959, RFC 2428). Each file has a connection of its own beside that of the commands.
+
+use super::byte_stream::FarEndStream;
+use super::login::FarEndLogin;
+use super::socket::{FarEndListener, FarEndSocket};
+use super::words::percent_decoded_text;
+use super::{FarEndProtocol, FarEndStack, OPTIONS, TABLE};
+use crate::error::{Error, Result};
+use stackline_core::catalogue::{
+    OptionKind, OptionTable, PacketContent, ServiceMapping, StackFacts, StackTable,
+};
+use stackline_core::far_end::FarEndAddress;
+use stackline_core::plan::Stack;
+use stackline_core::run_record::TransportRecord;
+use stackline_endpoint::BulkDirection;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+
+pub(crate) static FTP: FarEndStack = FarEndStack {
+    table: &StackTable {
+        name: "ftp",
+        // A call is a NOOP.
+        least_unit: 0,
+        summary: "client of an FTP server (RFC 959): gets and puts the file of the address, as in ftp://127.0.0.1/pub/file",
+        options: &FTP_OPTIONS,
+        mapping: ServiceMapping(
+            "\
+ConnectRequest -> socket, connect, USER, PASS, TYPE I
+RPCCall -> NOOP, recv of the reply
+StartBulkGet -> none
+AwaitDataIndication -> recv of the file on a connection of its own, with EPSV (or PASV), RETR and connect, whenever one ends
+StopBulkGet -> close of that connection, recv of the reply
+StartBulkPut -> EPSV (or PASV), STOR, connect
+DataRequest -> send of the whole unit on that connection
+StopBulkPut -> close of that connection, recv of the reply: the server has it all
+DisconnectRequest -> QUIT, close",
+        ),
+        // The data are on other connections than the one that is known.
+        facts: StackFacts {
+            packets: PacketContent::Unknown,
+            ..TABLE.facts
+        },
+        ..TABLE
+    },
+    port: Some(21),
+    tls: None,
+    client: |address, stack| Ok(Box::new(FtpClient::new(address, stack)?)),
+};
+
+const FTP_OPTIONS: [OptionTable; 11] = StackTable::joined(
+    &OPTIONS,
+    &[OptionTable::new(
+        "mode",
+        OptionKind::Word(&["passive", "active"]),
+        "passive",
+        "passive: the client opens the connections for files (EPSV, PASV); active: the server does (EPRT, PORT)",
+    )],
+);
+
+/// The longest line of a reply, bytes.
+const LONGEST_LINE: usize = 16 << 10;
+/// Most lines of a reply.
+const MOST_LINES: u32 = 1 << 10;
+
+/// A reply: its code, and its last line.
+struct FtpReply {
+    code: u16,
+    text: String,
+}
+
+impl FtpReply {
+    /// Whether the server does not know the command, or its form.
+    const fn is_unknown(&self) -> bool {
+        matches!(self.code, 500..=504 | 522)
+    }
+
+    const fn is_refusal(&self) -> bool {
+        self.code >= 400
+    }
+}
+
+/// How the connection for a file comes about, agreed upon before its command.
+enum FtpDataPath {
+    Connected(FarEndSocket),
+    Listening(FarEndListener),
+}
+
+struct FtpClient {
+    path: String,
+    login: FarEndLogin,
+    is_active: bool,
+    /// Whether the server knows EPSV and EPRT.
+    is_extended: bool,
+    /// The connection for a file.
+    data: Option<FarEndStream>,
+    /// The memory of the one before.
+    spare: Option<FarEndStream>,
+    /// Whether a file has been moved.
+    has_files: bool,
+    /// Bytes of the present file, and of the last one that was received completely.
+    present: u64,
+    last_file: u64,
+}
+
+impl FtpClient {
+    fn new(address: &FarEndAddress, stack: &Stack) -> Result<Self> {
+        let path = address.path.strip_prefix('/').unwrap_or(&address.path);
+        let path = percent_decoded_text(path)?;
+        let login = FarEndLogin::from_environment("FTP_USER", "FTP_PASSWORD");
+        for (word, what) in [
+            (Some(&path), "the path of the address"),
+            (login.user.as_ref(), "FTP_USER"),
+            (login.password.as_ref(), "FTP_PASSWORD"),
+        ] {
+            if word.is_some_and(|word| word.contains(char::is_control)) {
+                return Err(Error::input(format!("{what} has control characters")));
+            }
+        }
+        Ok(Self {
+            path,
+            login,
+            is_active: stack.word("mode") == Some("active"),
+            is_extended: true,
+            data: None,
+            spare: None,
+            has_files: false,
+            present: 0,
+            last_file: 0,
+        })
+    }
+
+    /// Receives a reply, which may have several lines.
+    fn reply(&self, stream: &mut FarEndStream) -> Result<FtpReply> {
+        let mut begun = None;
+        for _ in 0..MOST_LINES {
+            let end = stream.require_line(LONGEST_LINE, "a reply of a server of FTP")?;
+            let line = &stream.unused()[..end];
+            let code = reply_code(line);
+            let goes_on = line.get(3) == Some(&b'-');
+            let text = match code {
+                Some(_) => self.login.shown(line),
+                None => String::new(),
+            };
+            stream.take(end + 2);
+            match (code, begun) {
+                (Some(code), None) if goes_on => begun = Some(code),
+                (Some(code), None) => return Ok(FtpReply { code, text }),
+                (Some(code), Some(first)) if code == first && !goes_on => {
+                    return Ok(FtpReply { code, text });
+                }
+                (_, Some(_)) => {}
+                (None, None) => return Err(unexpected(stream, "sent a line that is not of FTP")),
+            }
+        }
+        Err(unexpected(stream, "sent a reply that is too long"))
+    }
+
+    /// Sends a command and receives the reply to it, whatever it is.
+    fn ask(&self, stream: &mut FarEndStream, command: &str) -> Result<FtpReply> {
+        if !stream.unused().is_empty() {
+            // It may say why it leaves.
+            let reply = self.reply(stream)?;
+            return Err(refused(stream, "a command", &reply));
+        }
+        // A server that has left may have said why.
+        stream.send(command.as_bytes())?;
+        self.reply(stream)
+    }
+
+    /// The same, where a refusal is an error. `what` is the command without its secrets.
+    fn demand(&self, stream: &mut FarEndStream, command: &str, what: &str) -> Result<FtpReply> {
+        let reply = self.ask(stream, command)?;
+        if reply.is_refusal() {
+            return Err(refused(stream, what, &reply));
+        }
+        Ok(reply)
+    }
+
+    /// Agrees with the server on a connection for a file, in the newer form if it knows that.
+    fn agree(&mut self, stream: &mut FarEndStream) -> Result<FtpDataPath> {
+        if self.is_active {
+            return self.agree_actively(stream);
+        }
+        if self.is_extended {
+            let reply = self.ask(stream, "EPSV\r\n")?;
+            if !reply.is_refusal() {
+                let port = extended_port(&reply.text);
+                let port = port.ok_or_else(|| unexpected(stream, "names no port for files"))?;
+                return Ok(FtpDataPath::Connected(
+                    stream.socket().connect_beside(port)?,
+                ));
+            }
+            if !reply.is_unknown() || stream.server().is_ipv6() {
+                return Err(refused(stream, "EPSV", &reply));
+            }
+            self.is_extended = false;
+        }
+        let reply = self.demand(stream, "PASV\r\n", "PASV")?;
+        let place = passive_place(&reply.text);
+        let (host, port) = place.ok_or_else(|| unexpected(stream, "names no port for files"))?;
+        if IpAddr::V4(host) != stream.server().ip() {
+            let server = stream.server();
+            let message =
+                format!("the FTP server at {server} wants files to go over another host, {host}");
+            return Err(Error::measurement(message).hint(
+                "behind network address translation the server has to know its outer address (vsftpd: `pasv_address`)",
+            ));
+        }
+        Ok(FtpDataPath::Connected(
+            stream.socket().connect_beside(port)?,
+        ))
+    }
+
+    /// Tells the server where it may connect to.
+    fn agree_actively(&mut self, stream: &mut FarEndStream) -> Result<FtpDataPath> {
+        let listener = stream.socket().listen_beside()?;
+        let address = listener.address();
+        let port = address.port();
+        if self.is_extended {
+            let (family, host) = match address.ip() {
+                IpAddr::V4(host) => (1, host.to_string()),
+                IpAddr::V6(host) => (2, host.to_string()),
+            };
+            let reply = self.ask(stream, &format!("EPRT |{family}|{host}|{port}|\r\n"))?;
+            if !reply.is_refusal() {
+                return Ok(FtpDataPath::Listening(listener));
+            }
+            if !reply.is_unknown() || address.is_ipv6() {
+                return Err(refused(stream, "EPRT", &reply));
+            }
+            self.is_extended = false;
+        }
+        if let IpAddr::V4(host) = address.ip() {
+            let ([a, b, c, d], [high, low]) = (host.octets(), port.to_be_bytes());
+            let command = format!("PORT {a},{b},{c},{d},{high},{low}\r\n");
+            self.demand(stream, &command, "PORT")?;
+        }
+        Ok(FtpDataPath::Listening(listener))
+    }
+
+    /// Opens the connection for a file, by `RETR` or `STOR`.
+    fn open_file(&mut self, stream: &mut FarEndStream, verb: &str) -> Result<()> {
+        if self.path.is_empty() {
+            return Err(Error::input("the address names no file")
+                .hint("write it as the path: \"ftp://127.0.0.1/pub/file\""));
+        }
+        let agreed = self.agree(stream)?;
+        let command = format!("{verb} {}\r\n", self.path);
+        let reply = self.demand(stream, &command, verb)?;
+        if !matches!(reply.code, 125 | 150) {
+            return Err(unexpected(
+                stream,
+                &format!("replies to {verb} with {}", reply.text),
+            ));
+        }
+        let socket = match agreed {
+            FtpDataPath::Connected(socket) => socket,
+            FtpDataPath::Listening(listener) => stream.socket().accept_beside(&listener)?,
+        };
+        self.data = Some(FarEndStream::over_socket(socket, self.spare.take()));
+        (self.has_files, self.present) = (true, 0);
+        Ok(())
+    }
+
+    /// Receives the reply after a file.
+    fn end_file(&self, stream: &mut FarEndStream, verb: &str) -> Result<()> {
+        let reply = self.reply(stream)?;
+        if reply.is_refusal() {
+            return Err(refused(stream, verb, &reply));
+        }
+        Ok(())
+    }
+
+    /// Receives more of the present file. False at its end.
+    fn receive_more(&mut self, stream: &mut FarEndStream) -> Result<bool> {
+        let Some(data) = &mut self.data else {
+            return Ok(false);
+        };
+        if !data.unused().is_empty() || data.receive_more(usize::MAX, "a file")? {
+            return Ok(true);
+        }
+        if data.is_truncated() {
+            return Err(data.cut_short("a file"));
+        }
+        self.spare = self.data.take();
+        self.end_file(stream, "RETR")?;
+        self.last_file = self.present;
+        Ok(false)
+    }
+}
+
+impl FarEndProtocol for FtpClient {
+    fn open(&mut self, stream: &mut FarEndStream) -> Result<()> {
+        let mut greeting = self.reply(stream)?;
+        if greeting.code < 200 {
+            greeting = self.reply(stream)?;
+        }
+        if greeting.is_refusal() {
+            return Err(refused(stream, "a connection", &greeting));
+        }
+        let user = self.login.user.as_deref().unwrap_or("anonymous");
+        let mut reply = self.demand(stream, &format!("USER {user}\r\n"), "USER")?;
+        if reply.code == 331 {
+            let password = match (&self.login.user, &self.login.password) {
+                (_, Some(password)) => password,
+                (None, None) => "stackline@",
+                (Some(_), None) => {
+                    let message = format!("the FTP server at {} wants a password", stream.server());
+                    return Err(Error::measurement(message)
+                        .hint("set FTP_PASSWORD in the environment of the initiator's agent"));
+                }
+            };
+            reply = self.demand(stream, &format!("PASS {password}\r\n"), "PASS")?;
+        }
+        if reply.code >= 300 {
+            return Err(refused(stream, "the login", &reply));
+        }
+        self.demand(stream, "TYPE I\r\n", "TYPE I").map(drop)
+    }
+
+    fn close(&mut self, stream: &mut FarEndStream) {
+        let _ = stream.send(b"QUIT\r\n");
+    }
+
+    fn call(&mut self, stream: &mut FarEndStream, request: &[u8]) -> Result<()> {
+        if !request.is_empty() {
+            return Err(
+                Error::input("a call over `ftp` is a NOOP, which carries no data")
+                    .hint("write `rr 0`; `bulk_get` and `bulk_put` move files"),
+            );
+        }
+        self.demand(stream, "NOOP\r\n", "NOOP").map(drop)
+    }
+
+    fn start_bulk(&mut self, stream: &mut FarEndStream, direction: BulkDirection) -> Result<()> {
+        match direction {
+            // The first file begins when it is wanted, as those after it do.
+            BulkDirection::Get => Ok(()),
+            BulkDirection::Put => self.open_file(stream, "STOR"),
+        }
+    }
+
+    fn send(&mut self, stream: &mut FarEndStream, unit: &[u8]) -> Result<()> {
+        if let Some(data) = &mut self.data
+            && data.send(unit)?
+        {
+            return Ok(());
+        }
+        // A server that takes nothing more says why on the connection of the commands.
+        self.spare = self.data.take();
+        self.end_file(stream, "STOR")?;
+        Err(stream.cut_short("a put"))
+    }
+
+    fn receive(&mut self, stream: &mut FarEndStream, bytes: u64) -> Result<()> {
+        let mut wanted = bytes;
+        while wanted > 0 {
+            if self.data.is_none() {
+                self.open_file(stream, "RETR")?;
+            }
+            if !self.receive_more(stream)? {
+                if self.last_file == 0 {
+                    let message = format!("the file `{}` of the FTP server is empty", self.path);
+                    return Err(Error::measurement(message).hint("name a file that has bytes"));
+                }
+                continue;
+            }
+            if let Some(data) = &mut self.data {
+                let here = wanted.min(data.unused().len() as u64);
+                data.take(here as usize);
+                wanted -= here;
+                self.present += here;
+            }
+        }
+        Ok(())
+    }
+
+    fn stop_bulk(&mut self, stream: &mut FarEndStream, direction: BulkDirection) -> Result<()> {
+        let Some(data) = self.data.take() else {
+            return Ok(());
+        };
+        match direction {
+            BulkDirection::Put => {
+                data.socket().end_sending()?;
+                drop(data);
+                self.end_file(stream, "STOR")
+            }
+            BulkDirection::Get => {
+                // The server says either that the file is complete or that it was given up: both end it.
+                drop(data);
+                self.reply(stream).map(drop)
+            }
+        }
+    }
+
+    fn transport(&self, stream: &FarEndStream) -> Option<TransportRecord> {
+        // Files have connections of their own, of which nothing is known any more.
+        stream.transport().filter(|_| !self.has_files)
+    }
+
+    fn settings(&self) -> BTreeMap<String, String> {
+        match self.last_file {
+            0 => BTreeMap::new(),
+            bytes => BTreeMap::from([("file".to_string(), format!("{bytes} B"))]),
+        }
+    }
+}
+
+/// The code of a line of a reply: three digits, then a space, a `-`, or the end.
+fn reply_code(line: &[u8]) -> Option<u16> {
+    let (digits, rest) = line.split_at_checked(3)?;
+    let is_code =
+        digits.iter().all(u8::is_ascii_digit) && matches!(rest.first(), None | Some(b' ' | b'-'));
+    let code = std::str::from_utf8(digits).ok()?.parse().ok()?;
+    (is_code && (100..600).contains(&code)).then_some(code)
+}
+
+/// The port of `229 Entering Extended Passive Mode (|||6446|)` (RFC 2428, 3); any character may stand for the `|`.
+fn extended_port(text: &str) -> Option<u16> {
+    let (_, inner) = text.split_once('(')?;
+    let mark = inner.chars().next()?;
+    let rest = inner.strip_prefix(&[mark; 3].iter().collect::<String>())?;
+    let (port, _) = rest.split_once(mark)?;
+    port.parse().ok().filter(|port| *port > 0)
+}
+
+/// Host and port of `227 Entering Passive Mode (192,168,1,2,25,46)`; the parentheses may be absent (RFC 1123, 4.1.2.6).
+fn passive_place(text: &str) -> Option<(Ipv4Addr, u16)> {
+    let text = text.get(4..)?;
+    let from = text.find(|c: char| c.is_ascii_digit())?;
+    let numbers = &text[from..];
+    let end = numbers
+        .find(|c: char| !c.is_ascii_digit() && c != ',')
+        .unwrap_or(numbers.len());
+    let parts: Vec<u8> = numbers[..end]
+        .split(',')
+        .map(str::parse)
+        .collect::<Result<_, _>>()
+        .ok()?;
+    let [a, b, c, d, high, low] = parts[..] else {
+        return None;
+    };
+    let port = u16::from_be_bytes([high, low]);
+    (port > 0).then_some((Ipv4Addr::new(a, b, c, d), port))
+}
+
+/// The error of a reply that refuses something.
+fn refused(stream: &FarEndStream, what: &str, reply: &FtpReply) -> Error {
+    let error = Error::measurement(format!(
+        "the FTP server at {} answers {what} with {}",
+        stream.server(),
+        reply.text
+    ));
+    match reply.code {
+        421 => error.hint("the server limits its clients, or the time that they are silent: use fewer pairs"),
+        425 => error.hint(
+            "the server could not open the connection for the file: with `mode = active` a firewall between may forbid it, so write \
+             `mode = passive`",
+        ),
+        430 | 530 | 332 | 532 => error.hint(
+            "set FTP_USER and FTP_PASSWORD in the environment of the initiator's agent; this version has no TLS for `ftp`",
+        ),
+        450 | 550 | 553 => error.hint("check the path of the address, and that this user may read it (`bulk_put`: write it)"),
+        452 | 552 => error.hint("the server has no room for the file"),
+        _ => error,
+    }
+}
+
+fn unexpected(stream: &FarEndStream, what: &str) -> Error {
+    Error::measurement(format!("the server at {} {what}", stream.server()))
+        .hint("is it an FTP server?")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_for_files_are_read() {
+        assert_eq!(
+            extended_port("229 Entering Extended Passive Mode (|||6446|)"),
+            Some(6446)
+        );
+        assert_eq!(extended_port("229 ok (!!!7!)"), Some(7));
+        for wrong in [
+            "229 (|||0|)",
+            "229 (|||99999|)",
+            "229 (||6446|)",
+            "229 6446",
+            "229 (",
+        ] {
+            assert_eq!(extended_port(wrong), None, "{wrong}");
+        }
+        let host = Ipv4Addr::new(192, 168, 1, 2);
+        for right in [
+            "227 Entering Passive Mode (192,168,1,2,25,46).",
+            "227 =192,168,1,2,25,46",
+        ] {
+            assert_eq!(passive_place(right), Some((host, 25 * 256 + 46)), "{right}");
+        }
+        for wrong in [
+            "227 (1,2,3,4,5)",
+            "227 (1,2,3,4,0,0)",
+            "227 (1,2,3,4,5,256)",
+            "227",
+            "227 none",
+        ] {
+            assert_eq!(passive_place(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_reply_begins_with_its_code() {
+        assert_eq!(reply_code(b"220 hello"), Some(220));
+        assert_eq!(reply_code(b"220-hello"), Some(220));
+        for wrong in [
+            &b"22"[..],
+            b"2200",
+            b"999 x",
+            b"HTTP/1.1 400",
+            b"+12 x",
+            b" 12 x",
+        ] {
+            assert_eq!(reply_code(wrong), None);
+        }
+    }
+}
