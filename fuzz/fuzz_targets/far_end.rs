@@ -3,4 +3,5 @@
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let _ = stackline_live::fuzzing::far_end(bytes);
+    let _ = stackline_live::fuzzing::far_end_in_datagrams(bytes);
 });

@@ -459,6 +459,8 @@ fn flags_everywhere(summaries: &[Summary]) -> BTreeSet<String> {
 fn lost_data(summary: &Summary) -> String {
     let what = match summary.rate_of {
         Some(RepeatedWork::Call) => "calls",
+        // None was answered.
+        None if summary.application == "request_response" => "calls",
         _ => "units",
     };
     let share = summary

@@ -28,6 +28,16 @@ pub fn far_end(bytes: &[u8]) -> Result<()> {
     stacks::answer_far_end(usize::from(*which), near)
 }
 
+/// Feeds `bytes` as datagrams, each behind a byte that is its length, to the client of a far end's protocol in datagrams: the first byte
+/// says which, and the rest answers two calls.
+///
+/// # Errors
+/// The last error that the client reports for these datagrams.
+pub fn far_end_in_datagrams(bytes: &[u8]) -> Result<()> {
+    let (which, answers) = bytes.split_first().unwrap_or((&0, &[]));
+    stacks::answer_in_datagrams(usize::from(*which), answers)
+}
+
 /// Feeds `bytes` (at most the first 64 KiB, which fit a socket's buffer), followed by the end of the stream, to a responder that awaits
 /// a call, a bulk put and a disconnect, with data units of `unit` bytes. Returns how many data units it received.
 ///
@@ -61,7 +71,7 @@ pub fn stream(bytes: &[u8], unit: usize) -> Result<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{far_end, stream};
+    use super::{far_end, far_end_in_datagrams, stream};
     use crate::recording::ONE_RECORDS;
 
     #[test]
@@ -106,6 +116,22 @@ mod tests {
                 }
             }
             let _ = far_end(&bytes);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_datagrams_are_answers_or_errors(
+            which in 0_u8..5,
+            lengths in proptest::collection::vec(0_u8..80, 0..6),
+            bytes in proptest::collection::vec(proptest::num::u8::ANY, 400),
+        ) {
+            let mut datagrams = vec![which];
+            for (length, bytes) in lengths.iter().zip(bytes.chunks(80)) {
+                datagrams.push(*length);
+                datagrams.extend_from_slice(&bytes[..usize::from(*length)]);
+            }
+            let _ = far_end_in_datagrams(&datagrams);
         }
     }
 

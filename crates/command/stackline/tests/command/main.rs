@@ -37,6 +37,7 @@ mod emulated_rights;
 mod examples;
 mod exchange;
 mod factors;
+mod far_end_datagrams;
 mod far_ends;
 mod file_servers;
 mod files;

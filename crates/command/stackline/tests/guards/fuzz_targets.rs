@@ -365,6 +365,13 @@ const READERS: &[(&str, &str, &str, &str, &str)] = &[
         "fuzzing::far_end",
     ),
     (
+        "answers of far ends in datagrams",
+        "live/src/fuzzing.rs",
+        "far_end_in_datagrams",
+        "far_end",
+        "fuzzing::far_end_in_datagrams",
+    ),
+    (
         "frames of hosts",
         "emu/src/engine/fuzzing.rs",
         "frame",

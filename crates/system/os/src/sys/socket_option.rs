@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 pub(super) trait OptionValue: Copy {}
 
 impl OptionValue for i32 {}
-impl OptionValue for [u32; 2] {}
+impl<const N: usize> OptionValue for [u32; N] {}
 impl OptionValue for libc::tpacket_req {}
 impl OptionValue for libc::tpacket_req3 {}
 impl OptionValue for libc::sock_fprog {}
@@ -20,6 +20,19 @@ impl OptionValue for libc::sock_fprog {}
 /// The kernel's.
 pub fn set_option(socket: BorrowedFd<'_>, level: i32, name: i32, value: i32) -> io::Result<()> {
     set_value(socket, level, name, &value)
+}
+
+/// Sets an option that consists of words, such as a set of bits.
+///
+/// # Errors
+/// The kernel's.
+pub fn set_words<const N: usize>(
+    socket: BorrowedFd<'_>,
+    level: i32,
+    name: i32,
+    words: &[u32; N],
+) -> io::Result<()> {
+    set_value(socket, level, name, words)
 }
 
 /// Reads an integer option.

@@ -1,29 +1,39 @@
-//! Far ends: servers outside the run, such as any web server. Stackline is their client, over one TCP connection for each pair.
+//! Far ends: servers outside the run, such as any web server. Stackline is their client, over one TCP connection or socket of datagrams for
+//! each pair.
 //!
 //! A protocol is a file here: its table, and a [`FarEndProtocol`], which says what the operations of the language are on the wire. What is
-//! common is in this file and in `byte_stream`.
+//! common is in this file and in `byte_stream`; of protocols in datagrams, in `datagrams`.
 
 mod byte_stream;
 mod database;
+mod datagram_socket;
+mod datagrams;
+mod dns;
 mod ftp;
 mod grpc;
 mod grpc_status;
 mod http;
 mod http2;
 mod http3;
+mod icmp_error;
 mod iperf3;
 mod login;
 mod mqtt;
 mod mysql;
 mod nats;
+mod ntp;
+mod ping;
 mod postgres;
 mod redis;
 mod scram;
 mod small_services;
 mod socket;
+mod stamp;
 mod tls;
+mod udp_echo;
 mod web;
 mod websocket;
+mod wire_times;
 mod words;
 
 use crate::buffers::LiveThreadBuffers;
@@ -46,6 +56,9 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use tls::FarEndTlsClient;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use datagrams::answer_in_datagrams;
+pub(super) use dns::DNS;
 pub(super) use ftp::FTP;
 pub(super) use grpc::{GRPC, GRPCS};
 pub(super) use http::{HTTP, HTTPS};
@@ -53,9 +66,13 @@ pub(super) use iperf3::IPERF3;
 pub(super) use mqtt::MQTT;
 pub(super) use mysql::MYSQL;
 pub(super) use nats::NATS;
+pub(super) use ntp::NTP;
+pub(super) use ping::PING;
 pub(super) use postgres::POSTGRES;
 pub(super) use redis::REDIS;
 pub(super) use small_services::{CHARGEN, DISCARD, ECHO, TCPCONNECT};
+pub(super) use stamp::{STAMP, TWAMP};
+pub(super) use udp_echo::UDPECHO;
 pub(super) use websocket::{WS, WSS};
 
 /// The base of the tables here: the kernel's TCP, with nothing known of the other end.
@@ -100,13 +117,16 @@ const FAR_END_OPTIONS: [OptionTable; 5] = [
         "tuned by the kernel",
         "SO_RCVBUF in bytes (the kernel doubles it)",
     ),
-    OptionTable::new(
-        "family",
-        OptionKind::Word(&["ipv4", "ipv6"]),
-        "as the name resolves; the first address that answers",
-        "which addresses of the server's name are tried",
-    ),
+    FAMILY,
 ];
+
+/// Of every far end.
+const FAMILY: OptionTable = OptionTable::new(
+    "family",
+    OptionKind::Word(&["ipv4", "ipv6"]),
+    "as the name resolves; the first address that answers",
+    "which addresses of the server's name are tried",
+);
 
 /// The client of a protocol on one connection: how each operation of the language looks on the wire. An operation that a table's mapping
 /// does not name is never called.

@@ -26,7 +26,7 @@ mod udp;
 mod unix;
 
 #[cfg(any(test, feature = "fuzzing"))]
-pub(crate) use far_end::answer as answer_far_end;
+pub(crate) use far_end::{answer as answer_far_end, answer_in_datagrams};
 pub(crate) use traced_connection::FlowTrace;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use unix::connection_over as stream_over;
@@ -65,6 +65,12 @@ const ALL: &[&dyn LiveStack] = &[
     &far_end::DISCARD,
     &far_end::CHARGEN,
     &far_end::TCPCONNECT,
+    &far_end::PING,
+    &far_end::DNS,
+    &far_end::STAMP,
+    &far_end::TWAMP,
+    &far_end::NTP,
+    &far_end::UDPECHO,
 ];
 
 /// The stack of that name, if there is one.

@@ -16,6 +16,8 @@ pub(crate) const KIND: FindingKind = FindingKind {
 
 /// Calls that take more than this many times the time of their connections wait for each other.
 const BACKLOG: f64 = 1.05;
+/// How long a call in datagrams waits for its answer where no `timeout` is written, s.
+const TIMEOUT_S: f64 = 1.0;
 
 fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     let server = part.plan.to.as_deref().filter(|to| is_address(to))?;
@@ -26,7 +28,18 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
     }
     // Where calls have times of their own to begin, they may wait for those before them: then the time is that of the connections.
     let waits = in_calls > BACKLOG * part.pairs_s();
-    let time = if waits { part.pairs_s() } else { in_calls };
+    // A lost call holds up the next ones until its timeout.
+    let losses = part.records.iter().filter_map(|r| r.initiator.lost);
+    let lost: u64 = losses.sum();
+    let timeout = part.plan.stack.seconds("timeout").unwrap_or(TIMEOUT_S);
+    let time = if waits {
+        part.pairs_s() - to_f64(lost) * timeout
+    } else {
+        in_calls
+    };
+    if time <= 0.0 {
+        return None;
+    }
     let here: f64 = part
         .records
         .iter()
@@ -40,8 +53,16 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
     let each = |seconds: f64| units::format_time(seconds / to_f64(calls.n()));
     let (own_each, all_each) = (each(own * time), each(time));
     let sentence = if waits {
+        let held_up = match lost {
+            0 => String::new(),
+            lost => format!(
+                ", and {} held up the next for {}",
+                units::counted(lost, "lost call"),
+                units::format_time(to_f64(lost) * timeout)
+            ),
+        };
         format!(
-            "calls wait for those before them: {} calls were all that {server} and the way to it answered, {own_each} of {all_each} each; the rest is this side",
+            "calls wait for those before them: {} calls were all that {server} and the way to it answered, {own_each} of {all_each} each{held_up}; the rest is this side",
             calls.n(),
         )
     } else {

@@ -1,6 +1,7 @@
 //! Calls: chains of them, and what Nagle's algorithm and delayed acknowledgements cost them.
 
 use super::*;
+use stackline_core::catalogue::OptionValue;
 use stackline_core::plan::World;
 use stackline_core::procedure::{CountArgument, SizeArgument};
 
@@ -299,4 +300,27 @@ fn a_far_end_takes_what_this_side_s_processor_does_not() {
     );
     // Then it is this side.
     assert_eq!(given(0.99).kinds(), ["cpu_limit"]);
+}
+
+#[test]
+fn what_lost_calls_hold_up_is_not_the_servers_time() {
+    // Calls that fall behind their pace: 2 s, of which three were lost and held up the next ones for 200 ms each.
+    let found = paced(&[(500, 70)])
+        .with(|given| {
+            given.plan.networks.clear();
+            let measurement = &mut given.plan.measurements[0];
+            (measurement.across, measurement.world) = (None, World::Live);
+            given.part().to = Some("ping://h/".into());
+            let timeout = OptionValue::Seconds(0.2);
+            given.part().stack.options.insert("timeout".into(), timeout);
+            let record = &mut given.records[0];
+            record.initiator.lost = Some(3);
+            (record.elapsed_ns, record.span_ns) = (2 * SECOND, 2 * SECOND);
+        })
+        .found();
+    let sentence = &found[0].sentence;
+    assert!(
+        sentence.contains("20.0 ms of 20.0 ms each, and 3 lost calls held up the next for 600 ms"),
+        "{sentence}"
+    );
 }

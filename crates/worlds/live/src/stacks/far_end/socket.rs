@@ -27,11 +27,13 @@ const MOST_ADDRESSES: usize = 16;
 /// Most connections of others where a server is expected.
 const MOST_STRANGERS: u32 = 1000;
 
-/// Every address that `host:port` resolves to, of the family that is asked for, up to [`MOST_ADDRESSES`].
+/// Every address that `host:port` resolves to, of the family that is asked for, up to [`MOST_ADDRESSES`]. Port 0 is that of a
+/// protocol without ports.
 pub(super) fn resolve(address: &str, stack: &Stack) -> Result<Vec<SocketAddr>> {
+    let shown = address.strip_suffix(":0").unwrap_or(address);
     let found: Vec<SocketAddr> = address
         .to_socket_addrs()
-        .map_err(|e| Error::environment(format!("cannot resolve the address {address}: {e}")))?
+        .map_err(|e| Error::environment(format!("cannot resolve the address {shown}: {e}")))?
         .filter(|found| match stack.word("family") {
             Some("ipv4") => found.is_ipv4(),
             Some("ipv6") => found.is_ipv6(),
@@ -46,7 +48,7 @@ pub(super) fn resolve(address: &str, stack: &Stack) -> Result<Vec<SocketAddr>> {
             _ => "",
         };
         return Err(Error::environment(format!(
-            "{address} resolves to no address{family}"
+            "{shown} resolves to no address{family}"
         )));
     }
     Ok(found)
