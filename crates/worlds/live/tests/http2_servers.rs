@@ -5,8 +5,10 @@
 )]
 
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Either, Full};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Body, Frame, Incoming};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -45,22 +47,47 @@ impl Body for Endless {
     }
 }
 
+type ServedBody = BoxBody<Bytes, Infallible>;
+
+fn served(bytes: impl Into<Bytes>) -> ServedBody {
+    Full::new(bytes.into()).boxed()
+}
+
+/// A message of gRPC with the status behind it: that the server serves, or what it was sent.
+fn grpc_answer(message: Option<Bytes>) -> ServedBody {
+    let message = message.unwrap_or_else(|| Bytes::from_static(&[0, 0, 0, 0, 2, 8, 1]));
+    let status = [("grpc-status", "0")].map(|(name, value)| {
+        let name = HeaderName::from_static(name);
+        (name, HeaderValue::from_static(value))
+    });
+    let trailers = async move { Some(Ok(HeaderMap::from_iter(status))) };
+    Full::new(message).with_trailers(trailers).boxed()
+}
+
 /// Answers a GET with 3000 bytes, anything else with what it carries; `/gone` is not there, `/slow` takes a minute, `/full` has no room for
 /// what it is sent, the body of `/endless` does not end.
-async fn answer(
-    request: Request<Incoming>,
-) -> hyper::Result<Response<Either<Full<Bytes>, Endless>>> {
-    let page = Full::new(Bytes::from(vec![7; 3000]));
-    let mut response = Response::new(Either::Left(page));
+async fn answer(request: Request<Incoming>) -> hyper::Result<Response<ServedBody>> {
+    let mut response = Response::new(served(vec![7; 3000]));
     match request.uri().path() {
         "/gone" => *response.status_mut() = StatusCode::NOT_FOUND,
         "/full" => *response.status_mut() = StatusCode::INSUFFICIENT_STORAGE,
         "/slow" => tokio::time::sleep(Duration::from_secs(60)).await,
-        "/endless" => *response.body_mut() = Either::Right(Endless),
+        "/endless" => *response.body_mut() = Endless.boxed(),
+        "/grpc.health.v1.Health/Check" => *response.body_mut() = grpc_answer(None),
+        "/test.Echo/Call" => {
+            assert_eq!(request.headers()["content-type"], "application/grpc");
+            let carried = request.into_body().collect().await?.to_bytes();
+            *response.body_mut() = grpc_answer(Some(carried));
+        }
+        "/test.Echo/None" => {
+            let fields = response.headers_mut();
+            fields.insert("grpc-status", HeaderValue::from_static("12"));
+            *response.body_mut() = served("");
+        }
         _ if request.method() == Method::GET => {}
         _ => {
             let carried = request.into_body().collect().await?.to_bytes();
-            *response.body_mut() = Either::Left(Full::new(carried));
+            *response.body_mut() = served(carried);
         }
     }
     Ok(response)
@@ -94,10 +121,10 @@ fn memory() -> LiveThreadBuffers {
 fn connected(address: &str, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
     let scheme = address.split("://").next().unwrap();
     let stack = find_stack(scheme).unwrap();
-    let options = BTreeMap::from([
-        ("version".to_string(), OptionValue::Word("http2".into())),
-        ("timeout".to_string(), OptionValue::Seconds(0.2)),
-    ]);
+    let mut options = BTreeMap::from([("timeout".to_string(), OptionValue::Seconds(0.2))]);
+    if scheme == "http" {
+        options.insert("version".to_string(), OptionValue::Word("http2".into()));
+    }
     let parameters = LiveConnectParameters {
         stack: stack.table().stack(options),
         token: [0; 16],
@@ -129,6 +156,27 @@ fn requests_and_bodies_of_http2() {
     connection.stop_bulk(BulkDirection::Put, buffers).unwrap();
     assert_eq!(connection.settings()["body"], "3000000 B");
     connection.disconnect(buffers).unwrap();
+}
+
+#[test]
+fn methods_of_a_grpc_server_are_called_and_their_statuses_named() {
+    let (address, mut buffers) = (server(), memory());
+    let since = Instant::default();
+    let mut call = |path: &str, bytes| -> Result<String> {
+        let mut connection = connected(&format!("grpc://{address}{path}"), &mut buffers)?;
+        connection.call(bytes, 0, since, &mut buffers)?;
+        Ok(connection.settings()["body"].clone())
+    };
+    assert_eq!(call("", 0).unwrap(), "7 B");
+    // The prefix of five bytes, the key and the length of the field, and the bytes.
+    assert_eq!(call("/test.Echo/Call", 100).unwrap(), "107 B");
+    assert_eq!(call("/test.Echo/Call", 0).unwrap(), "5 B");
+    let none = call("/test.Echo/None", 0).unwrap_err();
+    assert!(none.message.contains("status 12 UNIMPLEMENTED"), "{none}");
+    let plain = call("/page", 10).unwrap_err();
+    assert!(plain.message.contains("without a gRPC status"), "{plain}");
+    let gone = call("/gone", 10).unwrap_err();
+    assert!(gone.message.contains("status 404"), "{gone}");
 }
 
 #[test]

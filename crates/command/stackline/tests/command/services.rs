@@ -1,9 +1,9 @@
 //! Servers for clients of other tools (`agent --serve`), asked by those clients and by ours.
 
-use crate::support::{Place, has_program, number, skip};
+use crate::support::{Place, has_program, number, skip, wait_until};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpStream, UdpSocket};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -169,6 +169,60 @@ fn clients_of_iperf3_are_served_in_every_direction() {
     (&held).read_exact(&mut [0]).unwrap();
     let said = iperf3(&services, &["-n", "1M"]);
     assert!(said["error"].as_str().unwrap().contains("busy"), "{said}");
+}
+
+/// A server of iperf3's own, until it is dropped.
+struct Iperf3Server(Child, u16);
+
+impl Iperf3Server {
+    fn start() -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = port.local_addr().unwrap().port();
+        let mut command = Command::new("iperf3");
+        let command = command.args(["-s", "-B", "127.0.0.1", "-p", &port.to_string()]);
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let server = Self(child.unwrap(), port);
+        wait_until("iperf3 listens", || {
+            TcpStream::connect(("127.0.0.1", port)).is_ok()
+        });
+        server
+    }
+}
+
+impl Drop for Iperf3Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn servers_of_iperf3_are_measured_and_agree_about_what_was_moved() {
+    if !has_program("iperf3", "iperf3") {
+        skip("no iperf3");
+        return;
+    }
+    let place = Place::new();
+    let (stock, own) = (Iperf3Server::start(), Services::start(&["iperf3"]));
+    let stock = format!("127.0.0.1:{}", stock.1);
+    for address in [&stock, own.address("iperf3")] {
+        let text = format!(
+            "2 to \"iperf3://{address}\" bulk_put 64 KiB*200;
+             2 to \"iperf3://{address}\" bulk_get 64 KiB*200;
+             1 timelimit 1 to \"iperf3://{address}\" bulk_put 128 KiB;"
+        );
+        let rows = place.measure(&text);
+        let said = |row: usize, name: &str| rows[row]["initiator"]["settings"][name].clone();
+        assert_eq!(said(0, "server_received"), "13107200 B", "{}", rows[0]);
+        assert_eq!(number(&rows[1], "/initiator/received_bytes"), 26_214_400.0);
+        assert!(said(1, "server_sent").is_string());
+        assert!(number(&rows[2], "/throughput_bit_s/mean") > 1e6);
+    }
+    // It has one test at a time.
+    let busy = place.run(&format!(
+        "1 parallel: 2 to \"iperf3://{stock}\" bulk_put 64 KiB*2000"
+    ));
+    busy.fails(1, &["is busy with another test"]);
 }
 
 #[test]
