@@ -81,6 +81,11 @@ fn a_nats_server_carries_pings_requests_and_floods() {
     run_with(&place, NATS_LOGIN, &nobody)
         .fails(1, &["nobody serves the subject `none`"])
         .hints("start its service");
+    let quiet =
+        format!("1 to \"nats://127.0.0.1:{port}/none\" bulk_get 9*9 over nats(timeout = 50 ms)");
+    run_with(&place, NATS_LOGIN, &quiet)
+        .fails(1, &["does not answer for 50.0 ms"])
+        .hints("does anybody publish on `none` meanwhile?");
     let large = format!("1 to \"nats://127.0.0.1:{port}/put\" bulk_put 2 MB*9");
     run_with(&place, NATS_LOGIN, &large).fails(2, &["takes messages of at most 1048576 B"]);
     let ping = format!("1 to \"nats://127.0.0.1:{port}\" rr 0*9");

@@ -401,7 +401,9 @@ pub(crate) fn answer(which: usize, socket: socket2::Socket) -> Result<()> {
         &HTTP, &REDIS, &WS, &NATS, &MQTT, &POSTGRES, &MYSQL, &FTP, &IPERF3,
     ];
     let stack = stacks[which % stacks.len()];
-    let address = FarEndAddress::parse(&format!("{}://127.0.0.1:1/", stack.table.name))?;
+    // With a path and without one, a client may do something else.
+    let path = ["", "path"][which / stacks.len() % 2];
+    let address = FarEndAddress::parse(&format!("{}://127.0.0.1:1/{path}", stack.table.name))?;
     let parameters = LiveConnectParameters {
         stack: stack.table.stack(BTreeMap::new()),
         token: [0; 16],

@@ -194,6 +194,15 @@ impl FarEndStream {
         Error::measurement(message)
     }
 
+    /// The error of receiving what the server sends when others make it; `hint` is for silence.
+    pub(super) fn unasked(&self, error: Error, hint: impl FnOnce() -> String) -> Error {
+        if self.socket.was_silent() {
+            error.hint(hint())
+        } else {
+            error
+        }
+    }
+
     /// Whether a stream of TLS ended without saying so, so that what came may not be all (RFC 9112, 9.8).
     pub(super) fn is_truncated(&self) -> bool {
         self.socket.left() == "reset" || self.tls.as_ref().is_some_and(FarEndTls::is_truncated)

@@ -361,6 +361,25 @@ impl MqttClient {
         }
         Ok(())
     }
+
+    /// Receives so many bytes of messages.
+    fn receive_data(&mut self, stream: &mut FarEndStream, bytes: u64) -> Result<()> {
+        let mut wanted = bytes;
+        while wanted > 0 {
+            if let Some(message) = &mut self.begun {
+                let here = message.left.min(wanted);
+                stream.skip(here, "a message")?;
+                (message.left, wanted) = (message.left - here, wanted - here);
+                if message.left > 0 {
+                    return Ok(());
+                }
+            }
+            if wanted > 0 {
+                self.packet(stream)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 impl FarEndProtocol for MqttClient {
@@ -436,21 +455,13 @@ impl FarEndProtocol for MqttClient {
     }
 
     fn receive(&mut self, stream: &mut FarEndStream, bytes: u64) -> Result<()> {
-        let mut wanted = bytes;
-        while wanted > 0 {
-            if let Some(message) = &mut self.begun {
-                let here = message.left.min(wanted);
-                stream.skip(here, "a message")?;
-                (message.left, wanted) = (message.left - here, wanted - here);
-                if message.left > 0 {
-                    return Ok(());
-                }
-            }
-            if wanted > 0 {
-                self.packet(stream)?;
-            }
-        }
-        Ok(())
+        let received = self.receive_data(stream, bytes);
+        received.map_err(|error| {
+            let topic = &self.topic;
+            stream.unasked(error, || {
+                format!("does anybody publish on `{topic}` meanwhile?")
+            })
+        })
     }
 
     fn stop_bulk(&mut self, stream: &mut FarEndStream, direction: BulkDirection) -> Result<()> {

@@ -278,6 +278,42 @@ impl NatsClient {
         }
         Ok(())
     }
+
+    /// Receives so many bytes of messages on the subject.
+    fn receive_data(&mut self, stream: &mut FarEndStream, bytes: u64) -> Result<()> {
+        let mut wanted = bytes;
+        while wanted > 0 {
+            if let Some(left) = self.begun.take() {
+                let here = left.min(wanted);
+                stream.skip(here, "a message")?;
+                wanted -= here;
+                self.begun = Some(left - here);
+                if left > here {
+                    return Ok(());
+                }
+            }
+            match self.line(stream)? {
+                NatsLine::Message {
+                    subscription,
+                    headers,
+                    bytes,
+                    ..
+                } => {
+                    let is_wanted = subscription == self.subscription;
+                    stream.skip(headers, "a message")?;
+                    self.begun = Some(bytes - headers);
+                    if is_wanted {
+                        self.message = bytes - headers;
+                    } else {
+                        stream.skip(bytes - headers, "a message")?;
+                        self.begun = Some(0);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
 }
 
 impl FarEndProtocol for NatsClient {
@@ -350,38 +386,13 @@ impl FarEndProtocol for NatsClient {
     }
 
     fn receive(&mut self, stream: &mut FarEndStream, bytes: u64) -> Result<()> {
-        let mut wanted = bytes;
-        while wanted > 0 {
-            if let Some(left) = self.begun.take() {
-                let here = left.min(wanted);
-                stream.skip(here, "a message")?;
-                wanted -= here;
-                self.begun = Some(left - here);
-                if left > here {
-                    return Ok(());
-                }
-            }
-            match self.line(stream)? {
-                NatsLine::Message {
-                    subscription,
-                    headers,
-                    bytes,
-                    ..
-                } => {
-                    let is_wanted = subscription == self.subscription;
-                    stream.skip(headers, "a message")?;
-                    self.begun = Some(bytes - headers);
-                    if is_wanted {
-                        self.message = bytes - headers;
-                    } else {
-                        stream.skip(bytes - headers, "a message")?;
-                        self.begun = Some(0);
-                    }
-                }
-                _ => {}
-            }
-        }
-        Ok(())
+        let received = self.receive_data(stream, bytes);
+        received.map_err(|error| {
+            let subject = &self.subject;
+            stream.unasked(error, || {
+                format!("does anybody publish on `{subject}` meanwhile?")
+            })
+        })
     }
 
     fn stop_bulk(&mut self, stream: &mut FarEndStream, direction: BulkDirection) -> Result<()> {

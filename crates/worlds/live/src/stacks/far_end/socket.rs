@@ -12,6 +12,7 @@ use stackline_core::run_record::TransportRecord;
 use stackline_events::scope;
 use stackline_os::stream_socket::{self as socket, RecvFlags, SendFlags};
 use stackline_os::tcp_info::TcpInfo;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
@@ -67,6 +68,8 @@ pub(super) struct FarEndSocket {
     replaced: u64,
     /// Whether the server has reset the connection.
     was_reset: bool,
+    /// Whether the server has been silent for longer than it may.
+    was_silent: Cell<bool>,
 }
 
 /// A socket where a server may connect to.
@@ -108,6 +111,7 @@ impl FarEndSocket {
             received: 0,
             replaced: 0,
             was_reset: false,
+            was_silent: Cell::new(false),
         }
     }
 
@@ -308,6 +312,7 @@ impl FarEndSocket {
 
     /// What a silent server does instead of answering.
     fn silence(&self, is_sending: bool) -> &'static str {
+        self.was_silent.set(true);
         if is_sending {
             "does not take what is sent"
         } else if TcpInfo::read(self.socket.as_fd()).is_ok_and(|info| info.unacked > 0) {
@@ -315,6 +320,10 @@ impl FarEndSocket {
         } else {
             "received everything and does not answer"
         }
+    }
+
+    pub(super) fn was_silent(&self) -> bool {
+        self.was_silent.get()
     }
 
     /// How the server left, in words.
