@@ -175,8 +175,10 @@ pub struct StackTable {
     /// Whether both ends have to be on the same host.
     pub one_host: bool,
     /// Whether it is the client of a protocol whose servers others have written: its responder is a far end, named by
-    /// an address that begins with the stack's name (`to "http://b.example/"`), and runs no procedure.
+    /// an address that begins with its scheme (`to "http://b.example/"`), and runs no procedure.
     pub far_end: bool,
+    /// How addresses of such servers begin, where that is not the stack's name, which a stack of both ends has.
+    pub scheme: Option<&'static str>,
     /// Whether data units can come from files and go to files.
     pub files: bool,
     /// Whether its packets can be marked (ECN), and the stack reacts to marks.
@@ -233,6 +235,7 @@ impl StackTable {
         one_way: false,
         one_host: false,
         far_end: false,
+        scheme: None,
         files: true,
         ecn: false,
         imps: false,
@@ -301,6 +304,15 @@ impl StackTable {
             name: self.name.into(),
             options,
             facts,
+        }
+    }
+
+    /// How addresses of its servers begin, if it is for servers outside the run.
+    #[must_use]
+    pub const fn scheme(&self) -> &'static str {
+        match self.scheme {
+            Some(scheme) => scheme,
+            None => self.name,
         }
     }
 

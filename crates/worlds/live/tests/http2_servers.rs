@@ -120,7 +120,12 @@ fn memory() -> LiveThreadBuffers {
 
 fn connected(address: &str, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
     let scheme = address.split("://").next().unwrap();
-    let stack = find_stack(scheme).unwrap();
+    let stack = find_stack(if scheme == "grpc" {
+        "grpc_call"
+    } else {
+        scheme
+    })
+    .unwrap();
     let mut options = BTreeMap::from([("timeout".to_string(), OptionValue::Seconds(0.2))]);
     if scheme == "http" {
         options.insert("version".to_string(), OptionValue::Word("http2".into()));

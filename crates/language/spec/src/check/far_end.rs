@@ -72,7 +72,7 @@ impl Checker<'_> {
         }
         let tables = self.tables(specification);
         let Some(table) = table(&address, tables) else {
-            let known: Vec<&str> = far_end_tables(tables).map(|table| table.name).collect();
+            let known: Vec<&str> = far_end_tables(tables).map(StackTable::scheme).collect();
             let message = format!("no client for `{}://` is known", address.scheme);
             let hint = format!("the protocols of servers are {}", known.join(", "));
             let diagnostic = Diagnostic::error(to.span, message, "this protocol");
@@ -118,7 +118,8 @@ impl Checker<'_> {
         let tables = self.tables(specification);
         let instead = self.instead.as_ref();
         let given = instead.map(|instead| instead.stacks.iter());
-        let given = given.and_then(|mut items| items.find(|item| item.name.text == address.scheme));
+        let name = table(&address, tables)?.name;
+        let given = given.and_then(|mut items| items.find(|item| item.name.text == name));
         let clause = find_effective_clause(specification, part, clause_stacks);
         let in_text = clause.and_then(|(items, _)| items.first());
         let item: Option<StackItem> = given.or(in_text.filter(|_| instead.is_none())).cloned();
@@ -143,7 +144,7 @@ impl Checker<'_> {
                 let message = format!("`{}` needs the address of a server", table.name);
                 let hint = format!(
                     "write `to \"{}://127.0.0.1/\"` before the application type",
-                    table.name
+                    table.scheme()
                 );
                 let span = part.application.span;
                 Some(Diagnostic::error(span, message, "no address before this").hint(hint))
@@ -162,7 +163,7 @@ fn far_end_tables(tables: &[StackTable]) -> impl Iterator<Item = &StackTable> {
 }
 
 fn table<'t>(address: &FarEndAddress, tables: &'t [StackTable]) -> Option<&'t StackTable> {
-    far_end_tables(tables).find(|table| table.name == address.scheme)
+    far_end_tables(tables).find(|table| table.scheme() == address.scheme)
 }
 
 /// An operation of the initiator that the protocol has no service for.

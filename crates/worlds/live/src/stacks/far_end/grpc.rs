@@ -12,7 +12,9 @@ use stackline_core::catalogue::{ServiceMapping, StackTable};
 use stackline_core::far_end::FarEndAddress;
 
 const GRPC_TABLE: StackTable = StackTable {
-    name: "grpc",
+    // `grpc` is the stack of both ends.
+    name: "grpc_call",
+    scheme: Some("grpc"),
     // An empty message is a request.
     least_unit: 0,
     options: &OPTIONS,
@@ -43,7 +45,8 @@ pub(crate) static GRPC: GrpcFarEnd = GrpcFarEnd {
 
 pub(crate) static GRPCS: GrpcFarEnd = GrpcFarEnd {
     table: &StackTable {
-        name: "grpcs",
+        name: "grpcs_call",
+        scheme: Some("grpcs"),
         summary: "the same over TLS 1.2 or 1.3, whose handshake is part of connecting",
         options: &TLS_OPTIONS,
         ..GRPC_TABLE
