@@ -9,7 +9,7 @@
 //! | [`blast`] | large transfers: stop-and-wait, sliding window, blast with four strategies of retransmission |
 //! | [`datagram`] | numbered and controlled datagrams: format, counting, timeouts |
 //! | [`ikp`] | V's message passing: Send, Receive, Reply, MoveTo, MoveFrom |
-//! | [`papers`] | what only the papers need: IMPs and their hosts, PUP, TELNET, V's I/O |
+//! | [`papers`] | what only the papers need: IMPs and their hosts, PUP, TELNET, V's I/O, OSI's FTAM |
 //! | [`tcp`] | one end of a TCP connection, as Linux has it |
 
 #![no_std]

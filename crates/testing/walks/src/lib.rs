@@ -6,10 +6,12 @@
 //! | [`ikp`] | a client and a server of V's message passing |
 //! | `fuzz_path` | packets in transit between two ends, and forged ones, for both |
 //! | [`conversation`] | a connection whose two sides say what bytes say, and its dissector |
+//! | [`ftam`] | a peer of OSI's file transfer |
 //! | [`quic`] | the same of QUIC: datagrams, and what opened packets hold |
 
 pub mod blast;
 pub mod conversation;
+pub mod ftam;
 mod fuzz_path;
 pub mod ikp;
 pub mod quic;

@@ -51,4 +51,9 @@ proptest! {
     fn hostile_streams_of_quic_keep_the_invariants(bytes in prop::collection::vec(prop_oneof![any::<u8>(), 0..16_u8], 0..300)) {
         stackline_walks::quic::fuzz_quic(&bytes);
     }
+
+    #[test]
+    fn hostile_peers_of_file_transfer_keep_the_invariants(bytes in prop::collection::vec(prop_oneof![any::<u8>(), 0..4_u8], 0..300)) {
+        let _ = stackline_walks::ftam::fuzz_ftam(&bytes);
+    }
 }

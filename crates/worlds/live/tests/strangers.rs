@@ -135,7 +135,7 @@ fn strangers_on_a_tcp_port() {
 
 #[test]
 fn strangers_on_the_ports_of_protocols() {
-    for over in ["tls", "websocket", "http1", "http2(tls)", "grpc"] {
+    for over in ["tls", "websocket", "http1", "http2(tls)", "grpc", "ftam"] {
         streams_are_whole(over, on_tcp);
     }
     for over in ["quic", "http3"] {

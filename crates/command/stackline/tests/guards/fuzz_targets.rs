@@ -407,6 +407,27 @@ const READERS: &[(&str, &str, &str, &str, &str)] = &[
         "Packet::read",
     ),
     (
+        "FTAM's transport connections",
+        "proto/src/papers/ftam/cotp.rs",
+        "read",
+        "ftam",
+        "walks::ftam",
+    ),
+    (
+        "FTAM's TPDUs and data units",
+        "proto/src/papers/ftam/receiver.rs",
+        "take",
+        "ftam",
+        "walks::ftam",
+    ),
+    (
+        "FTAM's messages of all layers",
+        "proto/src/papers/ftam/message.rs",
+        "read",
+        "ftam",
+        "walks::ftam",
+    ),
+    (
         "TELNET",
         "proto/src/papers/telnet.rs",
         "receive",

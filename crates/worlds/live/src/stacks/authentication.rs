@@ -1,4 +1,5 @@
-//! Decides which accepted connections belong to the run: those that begin with the 16-byte token. Other connections are closed.
+//! Decides which accepted connections belong to the run: those that begin with the 16-byte token, or with so many bytes of a protocol and
+//! then the token. Other connections are closed.
 //!
 //! Several connections can show their tokens at the same time, so that a stranger who sends nothing delays nobody.
 
@@ -22,14 +23,32 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Most connections that may be waiting to show the token; one more closes the oldest.
 const AT_ONCE: usize = 64;
+/// Most bytes that a connection shows: those of a protocol, and the token.
+const MOST_SHOWN: usize = 32;
+
+/// A connection that has shown the token.
+pub(super) struct ProvenConnection {
+    pub(super) socket: Socket,
+    pub(super) from: SockAddr,
+    shown: [u8; MOST_SHOWN],
+    /// How many bytes of `shown` were received.
+    have: usize,
+}
+
+impl ProvenConnection {
+    /// What was read from it, the token included.
+    pub(super) fn shown(&self) -> &[u8] {
+        &self.shown[..self.have]
+    }
+}
 
 /// A connection that has not sent its whole token.
 struct Newcomer {
     socket: Socket,
     from: SockAddr,
     /// The bytes received so far.
-    token: DatagramToken,
-    /// How many bytes of `token` were received.
+    shown: [u8; MOST_SHOWN],
+    /// How many bytes of `shown` were received.
     have: usize,
     /// When it is given up.
     until: Instant,
@@ -46,17 +65,18 @@ enum ShownAuthentication {
 }
 
 impl Newcomer {
-    /// Reads what the connection has sent, but no byte after the token, without blocking.
-    fn inspect(&mut self, token: &DatagramToken) -> ShownAuthentication {
+    /// Reads what the connection has sent, but no byte after the token, without blocking. So many bytes come before the token.
+    fn inspect(&mut self, token: &DatagramToken, before: usize) -> ShownAuthentication {
+        let all = before + token.len();
         match socket::receive(
             self.socket.as_fd(),
-            &mut self.token[self.have..],
+            &mut self.shown[self.have..all],
             RecvFlags::DONTWAIT,
         ) {
             Ok(0) => ShownAuthentication::Stranger,
             Ok(n) => {
                 self.have += n;
-                match (self.have == token.len(), self.token == *token) {
+                match (self.have == all, self.shown[before..all] == *token) {
                     (false, _) => ShownAuthentication::Part,
                     (true, true) => ShownAuthentication::All,
                     (true, false) => ShownAuthentication::Stranger,
@@ -80,13 +100,14 @@ impl Newcomer {
 pub(super) struct Newcomers(Vec<Newcomer>);
 
 impl Newcomers {
-    /// Waits for the next connection that shows the token.
+    /// Waits for the next connection that shows the token after so many bytes of a protocol, at most 16.
     pub(super) fn accept(
         &mut self,
         listener: &Socket,
         token: &DatagramToken,
+        before: usize,
         buffers: &LiveThreadBuffers,
-    ) -> Result<(Socket, SockAddr)> {
+    ) -> Result<ProvenConnection> {
         loop {
             // Without newcomers, `accept` itself blocks until a connection comes. On a thread of several endpoints the listener is
             // non-blocking, and the reactor waits for all of them.
@@ -107,15 +128,20 @@ impl Newcomers {
                 self.0.push(Newcomer {
                     socket,
                     from,
-                    token: DatagramToken::default(),
+                    shown: [0; MOST_SHOWN],
                     have: 0,
                     until,
                 });
             }
-            if let Some(proven) = self.proven(token) {
+            if let Some(proven) = self.proven(token, before) {
                 scope::begin_byte_count();
-                scope::add_received_bytes(token.len());
-                return Ok((proven.socket, proven.from));
+                scope::add_received_bytes(proven.have);
+                return Ok(ProvenConnection {
+                    socket: proven.socket,
+                    from: proven.from,
+                    shown: proven.shown,
+                    have: proven.have,
+                });
             }
             if nobody && readiness::is_here() {
                 wait_for_a_connection(self.patience(), buffers)?;
@@ -142,10 +168,10 @@ impl Newcomers {
 
     /// Reads from all newcomers and removes the one that has shown the token. Closes those that came before it, showed something else or
     /// took too long.
-    fn proven(&mut self, token: &DatagramToken) -> Option<Newcomer> {
+    fn proven(&mut self, token: &DatagramToken, before: usize) -> Option<Newcomer> {
         let mut index = 0;
         while let Some(newcomer) = self.0.get_mut(index) {
-            match newcomer.inspect(token) {
+            match newcomer.inspect(token, before) {
                 ShownAuthentication::All => {
                     self.0.drain(..index);
                     return Some(self.0.remove(0));

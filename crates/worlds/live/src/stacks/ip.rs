@@ -1,7 +1,7 @@
 //! Shared by the stacks over IP: resolving addresses, the listening socket, accepting connections of the peer and closing those of
 //! strangers, and the errors of connecting.
 
-use super::authentication::{Newcomers, wait_for_a_connection};
+use super::authentication::{Newcomers, ProvenConnection, wait_for_a_connection};
 use crate::buffers::LiveThreadBuffers;
 use crate::clock;
 use crate::error::{self, Error, Result};
@@ -228,9 +228,19 @@ pub(crate) fn accept(
             },
         }
     }
-    let (socket, from) = guests
-        .newcomers
-        .accept(listener, &parameters.token, buffers)?;
-    guests.known = from.as_socket().map(|a| a.ip());
-    Ok(socket)
+    let proven = accept_behind(listener, guests, parameters, 0, buffers)?;
+    guests.known = proven.from.as_socket().map(|a| a.ip());
+    Ok(proven.socket)
+}
+
+/// Accepts the next connection that shows the token after so many bytes of its protocol; connections of others are closed.
+pub(crate) fn accept_behind(
+    listener: &Socket,
+    guests: &mut Guests,
+    parameters: &LiveConnectParameters,
+    before: usize,
+    buffers: &LiveThreadBuffers,
+) -> Result<ProvenConnection> {
+    let newcomers = &mut guests.newcomers;
+    newcomers.accept(listener, &parameters.token, before, buffers)
 }

@@ -15,5 +15,6 @@ mod websocket;
 pub(super) mod wire;
 
 pub(super) use http::{GRPC, HTTP1, HTTP2};
+pub(super) use tables::{TABLE as LAYERED_TABLE, TCP_OPTIONS};
 pub(super) use tls_stack::TLS;
 pub(super) use websocket::WEBSOCKET;

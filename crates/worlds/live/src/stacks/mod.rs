@@ -10,6 +10,7 @@ mod byte_channel;
 mod certificate;
 pub mod contract;
 mod far_end;
+mod ftam;
 mod http_exchange;
 mod ikp;
 mod ip;
@@ -48,6 +49,7 @@ const ALL: &[&dyn LiveStack] = &[
     &blast::WINDOW,
     &blast::BLAST,
     &ikp::LiveIkpStack,
+    &ftam::FtamStack,
     &far_end::HTTP,
     &far_end::HTTPS,
     &far_end::WS,

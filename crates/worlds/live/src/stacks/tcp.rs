@@ -1,5 +1,6 @@
 //! `tcp`: one connection of the kernel's TCP.
 
+use super::authentication::ProvenConnection;
 use super::ip;
 use super::ip::Guests;
 use super::ip_options::{self, IP_OPTIONS};
@@ -213,6 +214,16 @@ impl TcpListener {
     /// The next connection, from which the token has been read if it shows one.
     pub(super) fn accept_socket(&mut self, buffers: &LiveThreadBuffers) -> Result<Socket> {
         ip::accept(&self.socket, &mut self.guests, &self.parameters, buffers)
+    }
+
+    /// The next connection that shows the token after so many bytes of its protocol, with what was read from it.
+    pub(super) fn accept_behind(
+        &mut self,
+        before: usize,
+        buffers: &LiveThreadBuffers,
+    ) -> Result<ProvenConnection> {
+        let (socket, guests) = (&self.socket, &mut self.guests);
+        ip::accept_behind(socket, guests, &self.parameters, before, buffers)
     }
 }
 

@@ -139,8 +139,8 @@ impl LiveListener for UnixListener {
             self.next(buffers)?
         } else {
             self.newcomers
-                .accept(&self.socket, &self.parameters.token, buffers)?
-                .0
+                .accept(&self.socket, &self.parameters.token, 0, buffers)?
+                .socket
         };
         if !self.introduced && !self.parameters.carries_data {
             self.peer = process(&socket);

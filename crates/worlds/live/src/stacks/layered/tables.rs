@@ -7,7 +7,7 @@ use stackline_core::catalogue::{
 };
 
 /// The base of the tables here. Records and frames do not begin with data units, so packets do not show which units they carry.
-pub(super) const TABLE: StackTable = StackTable {
+pub(crate) const TABLE: StackTable = StackTable {
     ecn: true,
     facts: StackFacts {
         form: ClosedForm::None,
@@ -18,7 +18,7 @@ pub(super) const TABLE: StackTable = StackTable {
 };
 
 /// The options of TCP that every stack here has.
-pub(super) const TCP_OPTIONS: [OptionTable; 13] = StackTable::joined(
+pub(crate) const TCP_OPTIONS: [OptionTable; 13] = StackTable::joined(
     &[OptionTable::new(
         "nagle",
         OptionKind::Flag,
