@@ -221,9 +221,9 @@ impl DatagramProtocol for Ping {
     fn notes(&self) -> Vec<String> {
         match self.altered {
             0 => Vec::new(),
-            replies => vec![format!(
+            answers => vec![format!(
                 "{} had other data than the request",
-                units::counted(replies, "reply").replace("replys", "replies")
+                units::counted(answers, "answer")
             )],
         }
     }
@@ -277,11 +277,11 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_with_other_data_is_noted() {
+    fn an_answer_with_other_data_is_noted() {
         let (mut ping, mut reply) = asked(b"12345");
         reply.pop();
         assert_eq!(ping.answer(&reply).unwrap(), DatagramAnswer::Present);
-        assert_eq!(ping.notes(), ["1 reply had other data than the request"]);
+        assert_eq!(ping.notes(), ["1 answer had other data than the request"]);
         assert_eq!(ping.answer(&[]).unwrap(), DatagramAnswer::Foreign);
         assert_eq!(ping.answer(&[0x4f; 30]).unwrap(), DatagramAnswer::Foreign);
     }
