@@ -112,14 +112,28 @@ fn the_web_server_speaks_both_versions_and_counts_what_comes() {
         b"400"
     );
     let text = format!(
-        "1 to \"http://{address}/bytes/2000\" rr 0*20;
-         1 to \"http://{address}/bytes/2000\" rr 0*20 over http(version = http2);
+        "1 to \"http://{address}/bytes/2000\" rr 0*20 over http, http(version = http2);
          1 to \"http://{address}/\" bulk_put 64 KiB*20 over http(version = http2);"
     );
     let rows = place.measure(&text);
     for row in &rows[..2] {
         assert_eq!(row["initiator"]["settings"]["body"], "2000 B", "{row}");
     }
+    assert_eq!(rows[1]["initiator"]["settings"]["http"], "2", "{}", rows[1]);
+    // The command line may list the versions, too.
+    let text = format!("1 to \"http://{address}/\" rr 0*20");
+    let words = [
+        "run",
+        "--json",
+        "-e",
+        &text,
+        "--over",
+        "http, http(version = http2)",
+    ];
+    let finished = place.stackline(&words);
+    let rows = finished.succeeds().json()["measurements"].clone();
+    assert_eq!(rows.as_array().unwrap().len(), 2);
+    assert_eq!(rows[1]["initiator"]["settings"]["http"], "2");
 }
 
 /// What a client of iperf3 says of a test.

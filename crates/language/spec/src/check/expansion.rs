@@ -41,7 +41,7 @@ pub(crate) enum StackSource {
     CommandLine,
     Composer,
     Part(usize),
-    /// None: the address of a far end says which stack it is.
+    /// None or one entry: the address of a far end says which stack it is.
     FarEnd,
     Default,
 }
@@ -249,8 +249,8 @@ impl Checker<'_> {
                     index: picks.get(at).copied().unwrap_or(0),
                 };
                 let stack = match specification.parts.get(part) {
-                    Some(item) if from == StackSource::FarEnd => {
-                        self.far_end_stack(specification, item, bindings)
+                    Some(item) if far_end::written(item).is_some() => {
+                        self.far_end_stack(specification, item, bindings, offer.index)
                     }
                     _ => self.stack(specification, offer, bindings),
                 };
@@ -279,8 +279,12 @@ impl Checker<'_> {
     /// The list of stacks that a part draws from.
     fn source(&self, specification: &Specification, part: usize) -> StackSource {
         let item = specification.parts.get(part);
-        if item.and_then(far_end::written).is_some() {
-            StackSource::FarEnd
+        if let Some(item) = item.filter(|item| far_end::written(item).is_some()) {
+            match self.far_end_versions(specification, item) {
+                0 | 1 => StackSource::FarEnd,
+                _ if self.instead.is_some() => StackSource::CommandLine,
+                _ => written_source(specification, part),
+            }
         } else if self.instead.is_some() {
             StackSource::CommandLine
         } else {

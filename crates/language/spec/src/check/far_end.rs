@@ -96,7 +96,7 @@ impl Checker<'_> {
             });
         }
         let (items, clause) = find_effective_clause(specification, part, clause_stacks)?;
-        let same = matches!(items, [only] if only.name.text == table.name);
+        let same = items.iter().all(|item| item.name.text == table.name);
         (!same).then(|| {
             let message = format!("the address says the protocol: {}", table.name);
             let hint = format!(
@@ -107,22 +107,48 @@ impl Checker<'_> {
         })
     }
 
-    /// The stack of a part with a far end, with the options that are written; mistakes are reported.
+    /// What is written of the options of a part with a far end: an entry for each version of them that is measured.
+    fn far_end_items<'s>(
+        &'s self,
+        specification: &'s Specification,
+        part: &'s PartItem,
+    ) -> Option<Vec<&'s StackItem>> {
+        let address = FarEndAddress::parse(&written(part)?.text).ok()?;
+        let name = table(&address, self.tables(specification))?.name;
+        let clause = find_effective_clause(specification, part, clause_stacks);
+        let items = match &self.instead {
+            Some(instead) => Some(instead.stacks.as_slice()),
+            None => clause.map(|(items, _)| items),
+        };
+        let own = |item: &&StackItem| item.name.text == name;
+        Some(items.unwrap_or_default().iter().filter(own).collect())
+    }
+
+    /// How many versions of the options of a part with a far end are measured; 1 unless several are written.
+    pub(crate) fn far_end_versions(&self, specification: &Specification, part: &PartItem) -> usize {
+        let whole = self.instead.as_ref().map(|instead| instead.stacks.len());
+        let own = self.far_end_items(specification, part);
+        let own = own.map_or(1, |items| items.len());
+        // On the command line the stacks of other parts may stand beside it.
+        if whole.is_some_and(|whole| whole != own) {
+            1
+        } else {
+            own
+        }
+    }
+
+    /// The stack of a part with a far end, with the options that are written, of which `index` is the version; mistakes are reported.
     pub(crate) fn far_end_stack(
         &mut self,
         specification: &Specification,
         part: &PartItem,
         bindings: Bindings<'_>,
+        index: usize,
     ) -> Option<Stack> {
         let address = FarEndAddress::parse(&written(part)?.text).ok()?;
         let tables = self.tables(specification);
-        let instead = self.instead.as_ref();
-        let given = instead.map(|instead| instead.stacks.iter());
-        let name = table(&address, tables)?.name;
-        let given = given.and_then(|mut items| items.find(|item| item.name.text == name));
-        let clause = find_effective_clause(specification, part, clause_stacks);
-        let in_text = clause.and_then(|(items, _)| items.first());
-        let item: Option<StackItem> = given.or(in_text.filter(|_| instead.is_none())).cloned();
+        let items = self.far_end_items(specification, part)?;
+        let item: Option<StackItem> = items.get(index).or(items.first()).copied().cloned();
         let Some(item) = item else {
             return Some(table(&address, tables)?.stack(BTreeMap::new()));
         };
