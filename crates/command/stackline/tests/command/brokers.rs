@@ -240,3 +240,19 @@ fn what_a_broker_does_wrong_is_said_of_it() {
     let text = format!("1 to \"mqtt://{address}/a\" bulk_get 9*9");
     run_with(&Place::new(), &[], &text).fails(1, &["refuses the subscription"]);
 }
+
+#[test]
+fn a_unit_that_ends_with_a_message_waits_for_no_other() {
+    let nats = saying(b"INFO {}\r\nPONG\r\nMSG a 2 2\r\nab\r\nMSG a 2 4\r\ncdef\r\n");
+    let mqtt =
+        saying(b"\x20\x02\0\0\x90\x03\0\x01\x01\x30\x05\0\x01aab\x30\x07\0\x01acdef\xb0\x02\0\x02");
+    for text in [
+        format!("1 to \"nats://{nats}/a\" bulk_get 3*2"),
+        format!("1 to \"mqtt://{mqtt}/a\" bulk_get 3*2"),
+    ] {
+        let output = run_with(&Place::new(), &[], &text);
+        output.succeeds();
+        let row = output.json()["measurements"][0].clone();
+        assert_eq!(number(&row, "/initiator/received_bytes"), 6.0, "{row}");
+    }
+}

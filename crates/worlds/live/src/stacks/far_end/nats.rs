@@ -288,28 +288,26 @@ impl NatsClient {
                 stream.skip(here, "a message")?;
                 wanted -= here;
                 self.begun = Some(left - here);
-                if left > here {
+                if wanted == 0 {
                     return Ok(());
                 }
             }
-            match self.line(stream)? {
-                NatsLine::Message {
-                    subscription,
-                    headers,
-                    bytes,
-                    ..
-                } => {
-                    let is_wanted = subscription == self.subscription;
-                    stream.skip(headers, "a message")?;
-                    self.begun = Some(bytes - headers);
-                    if is_wanted {
-                        self.message = bytes - headers;
-                    } else {
-                        stream.skip(bytes - headers, "a message")?;
-                        self.begun = Some(0);
-                    }
-                }
-                _ => {}
+            let NatsLine::Message {
+                subscription,
+                headers,
+                bytes,
+                ..
+            } = self.line(stream)?
+            else {
+                continue;
+            };
+            stream.skip(headers, "a message")?;
+            let data = bytes - headers;
+            if subscription == self.subscription {
+                (self.begun, self.message) = (Some(data), data);
+            } else {
+                stream.skip(data, "a message")?;
+                self.begun = Some(0);
             }
         }
         Ok(())
