@@ -1,7 +1,7 @@
 //! `redis`: a command for each call, in RESP, the protocol of Redis and of servers that speak it.
 
 use super::byte_stream::FarEndStream;
-use super::words::percent_decoded;
+use super::words::{percent_decoded, shown};
 use super::{FarEndProtocol, FarEndStack, TABLE};
 use crate::error::{Error, Result};
 use stackline_core::catalogue::{ServiceMapping, StackTable};
@@ -161,7 +161,11 @@ impl FarEndProtocol for Redis {
 
 /// The error for a reply that says that the command failed.
 fn refused(stream: &FarEndStream, text: &str) -> Error {
-    let failure = Error::measurement(format!("the Redis at {} replied: {text}", stream.server()));
+    let failure = Error::measurement(format!(
+        "the Redis at {} replied: {}",
+        stream.server(),
+        shown(text.as_bytes())
+    ));
     if text.starts_with("NOAUTH") {
         failure.hint("servers that want a password cannot be measured; allow this client without one (`ACL`)")
     } else {
