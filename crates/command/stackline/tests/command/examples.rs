@@ -21,6 +21,7 @@ const RESULTS: Scene = Scene {
         "fmt",
         "plan",
         "predict",
+        "bufferbloat",
         "factors",
         "stacks",
         "keywords",
@@ -216,6 +217,10 @@ const LEFT_OUT: &[(&str, &str)] = &[
     (
         "stackline reproduce blast --pictures",
         "minutes without optimization; `reproduce` has tests of its own",
+    ),
+    (
+        "stackline bufferbloat https",
+        "no such server; tests of its own have one",
     ),
     (
         "stackline query ",
