@@ -28,12 +28,9 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
     }
     // Where calls have times of their own to begin, they may wait for those before them: then the time is that of the connections.
     let waits = in_calls > BACKLOG * part.pairs_s();
-    // A lost call holds up the next ones until its timeout.
-    let losses = part.records.iter().filter_map(|r| r.initiator.lost);
-    let lost: u64 = losses.sum();
-    let timeout = part.plan.stack.seconds("timeout").unwrap_or(TIMEOUT_S);
+    let (lost, in_losses) = losses(part);
     let time = if waits {
-        part.pairs_s() - to_f64(lost) * timeout
+        part.pairs_s() - in_losses
     } else {
         in_calls
     };
@@ -53,12 +50,11 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
     let each = |seconds: f64| units::format_time(seconds / to_f64(calls.n()));
     let (own_each, all_each) = (each(own * time), each(time));
     let sentence = if waits {
-        let held_up = match lost {
-            0 => String::new(),
-            lost => format!(
-                ", and {} held up the next for {}",
-                units::counted(lost, "lost call"),
-                units::format_time(to_f64(lost) * timeout)
+        let held_up = match units::format_time(in_losses) {
+            _ if lost == 0 => String::new(),
+            time => format!(
+                ", and {} held up the next for {time}",
+                units::counted(lost, "lost call")
             ),
         };
         format!(
@@ -90,4 +86,12 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
         .finding(context, share, sure, sentence)
         .because(context.measurement.figure(seen));
     Some(finding.attempt("trace the server where it runs (`stackline trace --pid PID`): what it does in that time, and what the way takes"))
+}
+
+/// How many calls were lost, and for how long they held up the next ones, s: each until its timeout.
+fn losses(part: &MeasuredPart<'_>) -> (u64, f64) {
+    let losses = part.records.iter().filter_map(|r| r.initiator.lost);
+    let lost: u64 = losses.sum();
+    let timeout = part.plan.stack.seconds("timeout").unwrap_or(TIMEOUT_S);
+    (lost, to_f64(lost) * timeout)
 }

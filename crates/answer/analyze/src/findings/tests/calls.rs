@@ -4,6 +4,7 @@ use super::*;
 use stackline_core::catalogue::OptionValue;
 use stackline_core::plan::World;
 use stackline_core::procedure::{CountArgument, SizeArgument};
+use stackline_core::run_record::Usage;
 
 #[test]
 fn long_chains_of_calls_without_a_pace_are_serial() {
@@ -315,10 +316,12 @@ fn what_lost_calls_hold_up_is_not_the_servers_time() {
             given.part().stack.options.insert("timeout".into(), timeout);
             let record = &mut given.records[0];
             record.initiator.lost = Some(3);
+            record.initiator.usage = Usage::default();
             (record.elapsed_ns, record.span_ns) = (2 * SECOND, 2 * SECOND);
         })
         .found();
-    let sentence = &found[0].sentence;
+    let takes = found.iter().find(|finding| finding.kind == "far_end_takes");
+    let sentence = &takes.unwrap().sentence;
     assert!(
         sentence.contains("20.0 ms of 20.0 ms each, and 3 lost calls held up the next for 600 ms"),
         "{sentence}"
