@@ -56,8 +56,6 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use tls::FarEndTlsClient;
 
-#[cfg(any(test, feature = "fuzzing"))]
-pub(crate) use datagrams::answer_in_datagrams;
 pub(super) use dns::DNS;
 pub(super) use ftp::FTP;
 pub(super) use grpc::{GRPC, GRPCS};
@@ -417,4 +415,37 @@ pub(crate) fn answer(which: usize, socket: socket2::Socket) -> Result<()> {
     client.call(&mut stream, &[])?;
     client.call(&mut stream, b"data")?;
     client.receive(&mut stream, 100)
+}
+
+/// Lets datagrams answer two calls of a client, for the fuzz target: each begins with a byte that is its length.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn answer_in_datagrams(which: usize, mut bytes: &[u8]) -> Result<()> {
+    let stacks = [
+        (&PING, ""),
+        (&DNS, "/a.test"),
+        (&STAMP, ""),
+        (&NTP, ""),
+        (&UDPECHO, ""),
+    ];
+    let (stack, path) = stacks[which % stacks.len()];
+    let address = FarEndAddress::parse(&format!("{}://127.0.0.1{path}", stack.table.name))?;
+    let mut client = (stack.client)(&address, &stack.table.stack(BTreeMap::new()))?;
+    let data = vec![0; stack.table.least_unit as usize];
+    let mut request = Vec::new();
+    let mut failed = Ok(());
+    for _ in 0..2 {
+        request.clear();
+        client.request(&data, &mut request)?;
+        while let Some((length, rest)) = bytes.split_first() {
+            let (datagram, rest) = rest.split_at(rest.len().min(usize::from(*length)));
+            bytes = rest;
+            match client.answer(datagram) {
+                Ok(datagrams::DatagramAnswer::Present) => break,
+                Ok(_) => {}
+                Err(error) => failed = Err(error),
+            }
+        }
+    }
+    let _ = (client.has_sent(bytes), client.settings(), client.notes());
+    failed
 }

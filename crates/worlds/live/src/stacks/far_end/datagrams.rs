@@ -433,39 +433,6 @@ impl LiveConnection for FarEndDatagramConversation {
     }
 }
 
-/// Lets datagrams answer two calls of a client, for the fuzz target: each begins with a byte that is its length.
-#[cfg(any(test, feature = "fuzzing"))]
-pub(crate) fn answer_in_datagrams(which: usize, mut bytes: &[u8]) -> Result<()> {
-    let stacks = [
-        (&super::PING, ""),
-        (&super::DNS, "/a.test"),
-        (&super::STAMP, ""),
-        (&super::NTP, ""),
-        (&super::UDPECHO, ""),
-    ];
-    let (stack, path) = stacks[which % stacks.len()];
-    let address = FarEndAddress::parse(&format!("{}://127.0.0.1{path}", stack.table.name))?;
-    let mut client = (stack.client)(&address, &stack.table.stack(BTreeMap::new()))?;
-    let data = vec![0; stack.table.least_unit as usize];
-    let mut request = Vec::new();
-    let mut failed = Ok(());
-    for _ in 0..2 {
-        request.clear();
-        client.request(&data, &mut request)?;
-        while let Some((length, rest)) = bytes.split_first() {
-            let (datagram, rest) = rest.split_at(rest.len().min(usize::from(*length)));
-            bytes = rest;
-            match client.answer(datagram) {
-                Ok(DatagramAnswer::Present) => break,
-                Ok(_) => {}
-                Err(error) => failed = Err(error),
-            }
-        }
-    }
-    let _ = (client.has_sent(bytes), client.settings(), client.notes());
-    failed
-}
-
 #[cfg(test)]
 mod tests {
     use super::DatagramCalls;

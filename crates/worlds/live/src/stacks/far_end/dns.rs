@@ -33,7 +33,7 @@ DisconnectRequest -> close",
 const DNS_OPTIONS: [OptionTable; 8] = StackTable::joined(
     &[OptionTable::flag(
         "any_answer",
-        "an answer that says that there is no such name, or that the server failed, is one too",
+        "answers with the code of an error, such as NXDOMAIN or SERVFAIL, count as answers",
     )],
     &DATAGRAM_OPTIONS,
 );

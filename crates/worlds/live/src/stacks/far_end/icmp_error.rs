@@ -141,7 +141,7 @@ impl IcmpError {
 fn reason(is_v6: bool, kind: u8, code: u8) -> IcmpReason {
     let prohibited = IcmpReason::Unreachable("that it is prohibited");
     match (is_v6, kind, code) {
-        (false, 3, 0) | (true, 1, 0) => IcmpReason::Unreachable("that there is no route"),
+        (false, 3, 0) | (true, 1, 0) => IcmpReason::Unreachable("that it has no route"),
         (false, 3, 1) | (true, 1, 3) => IcmpReason::Unreachable("that the host does not answer"),
         (false, 3, 2) => IcmpReason::Unreachable("that the host does not know the protocol"),
         (false, 3, 3) | (true, 1, 4) => IcmpReason::NoListener,

@@ -95,7 +95,7 @@ impl DatagramProtocol for NtpClient {
                 .hint("is it a time server?")
         };
         let Some(packet) = datagram.first_chunk::<PACKET_BYTES>() else {
-            let what = format!("sent {} B, which is no answer of NTP", datagram.len());
+            let what = format!("sent {} B, which is not an answer of NTP", datagram.len());
             return Err(odd(&what));
         };
         if packet[0] & 7 != SERVER_MODE {

@@ -135,7 +135,7 @@ impl DatagramProtocol for StampSender {
     fn answer(&mut self, datagram: &[u8]) -> Result<DatagramAnswer> {
         let received_at = ntp_now();
         let Some(packet) = datagram.first_chunk::<REFLECTION_BYTES>() else {
-            let what = format!("sent {} B, which is no reflection", datagram.len());
+            let what = format!("sent {} B, which is not a reflection", datagram.len());
             return Err(self.odd(&what));
         };
         let number = |at: usize| {
