@@ -172,7 +172,7 @@ mod tests {
         for wrong in [
             &b"\0\x20\0\x01"[..],
             b"\0\0\0\x09{}",
-            b"\0\0\0\x02[]",
+            b"\0\0\0\x02{x",
             b"\0\0",
         ] {
             assert!(read_json::<Iperf3Parameters>(&mut &wrong[..]).is_err());

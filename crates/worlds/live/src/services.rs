@@ -2,12 +2,14 @@
 //!
 //! Each connection has a thread and one of a bounded number of places: one more closes the connection that was opened first.
 
+mod contract;
 mod http;
 mod iperf3;
 mod small;
 mod stamp;
 
 use crate::error::{Error, Result};
+use contract::{DatagramServer, SILENCE, StreamServer};
 use stackline_guard::connection_slots::{ConnectionSlot, ConnectionSlotPool};
 use stackline_guard::serve::{self, ConnectionService};
 use stackline_guard::stop::StopSwitch;
@@ -19,19 +21,8 @@ use std::time::Duration;
 
 /// Most connections of a service at once.
 const CONNECTIONS_MOST: usize = 256;
-/// How long a client may be silent, or not take what it is sent.
-const SILENCE: Duration = Duration::from_secs(60);
 /// How long a wait for a datagram looks away from the switch that ends the service.
 const SLICE: Duration = Duration::from_millis(200);
-
-/// A connection's server.
-trait StreamServer: Send + Sync {
-    /// Serves a connection to its end. An error is the client's, and ends the connection.
-    fn serve(&self, stream: TcpStream) -> io::Result<()>;
-}
-
-/// Serves what comes at a datagram socket until the switch is thrown.
-type DatagramServer = fn(&UdpSocket, &StopSwitch);
 
 /// A protocol that can be served.
 struct ServedProtocol {
@@ -216,21 +207,6 @@ impl ConnectionService for StreamService {
         if set.is_ok() {
             // What goes wrong is between the client and its connection, which ends here.
             let _ = self.server.serve(stream);
-        }
-    }
-}
-
-/// Passes each datagram of a socket to `each` until the switch is thrown.
-fn receive_datagrams(
-    socket: &UdpSocket,
-    stop: &StopSwitch,
-    mut each: impl FnMut(&mut [u8], SocketAddr),
-) {
-    let mut room = vec![0; 1 << 16];
-    while !stop.is_stopped() {
-        // An error is a timeout, or of an earlier answer that nobody took.
-        if let Ok((bytes, from)) = socket.recv_from(&mut room) {
-            each(&mut room[..bytes], from);
         }
     }
 }

@@ -126,7 +126,7 @@ fn connected(address: &str, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn L
         scheme
     })
     .unwrap();
-    let mut options = BTreeMap::from([("timeout".to_string(), OptionValue::Seconds(0.2))]);
+    let mut options = BTreeMap::from([("timeout".to_string(), OptionValue::Seconds(1.0))]);
     if scheme == "http" {
         options.insert("version".to_string(), OptionValue::Word("http2".into()));
     }
@@ -227,7 +227,7 @@ fn errors_of_a_server_of_http2_name_it() {
     );
     let slow = refused(format!("http://{address}/slow"));
     assert!(
-        slow.message.contains("does not answer for 200 ms"),
+        slow.message.contains("does not answer for 1.00 s"),
         "{slow}"
     );
     // A server of HTTP/1.1, as far as it gets.

@@ -1,7 +1,7 @@
 //! Databases as far ends: PostgreSQL and MariaDB, and servers of the test that do something wrong.
 
 use crate::support::daemons::{Daemon, free_port, run_with, saying};
-use crate::support::{Place, has_program, number, skip};
+use crate::support::{Place, has_program, number, skip, wait_until};
 use nix::unistd::{User, geteuid};
 use std::fs::{self, Permissions};
 use std::net::SocketAddr;
@@ -53,10 +53,17 @@ fn postgres(place: &Place, programs: &Path) -> Daemon {
         .arg("-D")
         .arg(&data)
         .args(["-p", &port.to_string(), "-k", ""]);
-    Daemon::start(
+    let daemon = Daemon::start(
         command.args(["-c", "listen_addresses=127.0.0.1", "-c", "fsync=off"]),
         port,
-    )
+    );
+    // It accepts connections before it answers queries.
+    wait_until("PostgreSQL is ready", || {
+        let mut asking = Command::new(programs.join("pg_isready"));
+        let asking = asking.args(["-h", "127.0.0.1", "-p", &port.to_string()]);
+        asking.output().unwrap().status.success()
+    });
+    daemon
 }
 
 #[test]

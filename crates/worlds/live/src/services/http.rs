@@ -1,6 +1,6 @@
 //! A web server, by HTTP/1.1 or HTTP/2 without TLS: `GET /bytes/N` is N bytes, any other GET a line, and what is sent is counted.
 
-use super::{SILENCE, StreamServer};
+use super::contract::{SILENCE, StreamServer};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::service::service_fn;

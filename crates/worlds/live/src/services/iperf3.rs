@@ -2,7 +2,7 @@
 
 mod streams;
 
-use super::{SILENCE, StreamServer};
+use super::contract::{SILENCE, StreamServer};
 use crate::iperf3_messages::{
     COOKIE, Iperf3Parameters, Iperf3Results, Iperf3Stream, read_json, read_state, state, stream_id,
     write_json,
@@ -22,13 +22,8 @@ const OPENING: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_secs(30);
 /// The longest test.
 const TEST_LONGEST: Duration = Duration::from_secs(24 * 3600);
-/// Bytes of a block of TCP and of a datagram, unless the client says.
-const BLOCK: u64 = 128 << 10;
-const DATAGRAM: u64 = 1460;
 /// Most bytes of a block.
 const BLOCK_MOST: u64 = 1 << 20;
-/// Bits a second of a UDP stream, unless the client says.
-const UDP_RATE: u64 = 1 << 20;
 
 /// The server, and the test that it has.
 #[derive(Default)]

@@ -1,6 +1,6 @@
 //! Echo (RFC 862), discard (RFC 863) and character generator (RFC 864).
 
-use super::{StreamServer, receive_datagrams};
+use super::contract::{StreamServer, receive_datagrams};
 use stackline_guard::stop::StopSwitch;
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, UdpSocket};

@@ -1,7 +1,7 @@
 //! The reflector of STAMP (RFC 8762) without authentication, which clients of TWAMP Light (RFC 5357, appendix I) understand too. It keeps
 //! no state: its sequence numbers are the sender's.
 
-use super::receive_datagrams;
+use super::contract::receive_datagrams;
 use stackline_guard::stop::StopSwitch;
 use std::net::UdpSocket;
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -42,7 +42,7 @@ use crate::stacks::contract::{
     Connector, LiveConnectParameters, LiveConnection, LiveListener, LiveStack,
 };
 use crate::stacks::ip_options::IP_OPTIONS;
-use byte_stream::FarEndStream;
+use byte_stream::{FarEndStream, OPENING};
 use http2::{Http2Connector, Http2Form};
 use http3::Http3Connector;
 use stackline_core::catalogue::{
@@ -277,7 +277,7 @@ impl Connector for FarEndConnector {
             &buffers.flags,
         )?;
         let mut protocol = (self.client)(&self.address, &self.parameters.stack)?;
-        protocol.open(&mut stream)?;
+        stream.within(OPENING, |stream| protocol.open(stream))?;
         Ok(Box::new(FarEndConnection { stream, protocol }))
     }
 }

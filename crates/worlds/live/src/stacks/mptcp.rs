@@ -22,8 +22,11 @@ const TABLE: StackTable = StackTable {
     ..StackTable::RELIABLE
 };
 
-/// TCP's options without the first one, `zerocopy`.
-const OPTIONS: &[OptionTable] = tcp::OPTIONS.split_at(1).1;
+/// TCP's options without the first one, `zerocopy`, and the last one, `ttl`, which its sockets refuse.
+const OPTIONS: &[OptionTable] = {
+    let without_first = tcp::OPTIONS.split_at(1).1;
+    without_first.split_at(without_first.len() - 1).0
+};
 
 /// The stack `mptcp`.
 pub(super) struct Mptcp;

@@ -32,7 +32,7 @@ pub(crate) struct ServerPatience {
     server: SocketAddr,
     /// The protocol, as a specification names it.
     protocol: String,
-    silence: Duration,
+    silence: Cell<Duration>,
     /// When the time limit was first seen to have passed.
     limit_seen: Cell<Option<Instant>>,
 }
@@ -42,7 +42,7 @@ impl ServerPatience {
         Self {
             server,
             protocol: stack.name.clone(),
-            silence: server_timeout(stack),
+            silence: Cell::new(server_timeout(stack)),
             limit_seen: Cell::new(None),
         }
     }
@@ -51,9 +51,14 @@ impl ServerPatience {
         self.server
     }
 
+    /// Allows no more silence than that from now on; returns what was allowed before.
+    pub(crate) fn allow_silence(&self, most: Duration) -> Duration {
+        self.silence.replace(most)
+    }
+
     /// How long a system call may wait before the time limit is looked at again.
     pub(crate) fn slice(&self) -> Duration {
-        self.silence.min(SLICE)
+        self.silence.get().min(SLICE)
     }
 
     /// Ends what goes on although the job was ended, or for long after the time limit: a server may send without end.
@@ -92,10 +97,11 @@ impl ServerPatience {
         waited: Duration,
         instead: impl FnOnce() -> &'static str,
     ) -> Result<()> {
-        if waited < self.silence {
+        let silence = self.silence.get();
+        if waited < silence {
             return Ok(());
         }
-        let time = units::format_time(self.silence.as_secs_f64());
+        let time = units::format_time(silence.as_secs_f64());
         let (server, instead) = (self.server, instead());
         Err(
             Error::measurement(format!("the server at {server} {instead} for {time}")).hint(

@@ -49,7 +49,7 @@ pub(super) const TABLE: StackTable = StackTable {
     ..StackTable::RELIABLE
 };
 
-/// The options of TCP. MPTCP has all but the first one, `zerocopy`.
+/// The options of TCP. MPTCP has all but the first one, `zerocopy`, and the last one, `ttl`.
 pub(super) const OPTIONS: [OptionTable; 16] = StackTable::joined(&TCP_OPTIONS, &IP_OPTIONS);
 
 const TCP_OPTIONS: [OptionTable; 11] = [

@@ -1,6 +1,5 @@
 //! The streams of a test of iperf3: one thread each, which sends or receives until the test ends, and counts.
 
-use super::{BLOCK, DATAGRAM, UDP_RATE};
 use crate::iperf3_messages::Iperf3Parameters;
 use socket2::{Domain, SockRef, Socket, Type};
 use stackline_os::tcp_info::TcpInfo;
@@ -12,6 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+/// Bytes of a block of TCP and of a datagram, unless the client says.
+const BLOCK: u64 = 128 << 10;
+const DATAGRAM: u64 = 1460;
+/// Bits a second of a UDP stream, unless the client says.
+const UDP_RATE: u64 = 1 << 20;
 /// How long a call on a stream waits before it looks whether the test has ended.
 const SLICE: Duration = Duration::from_millis(100);
 /// What a client sends to open a stream of UDP, and what it is answered, as iperf3 since 3.11 does on machines of little endian.

@@ -10,7 +10,10 @@ use stackline_core::run_record::TransportRecord;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
+/// How long a server may be silent while a connection is opened: less than what the coordinator allows an agent before a run.
+pub(super) const OPENING: Duration = Duration::from_secs(20);
 /// Bytes that are received at a time.
 const READ_BYTES: usize = 128 << 10;
 
@@ -34,7 +37,7 @@ impl FarEndStream {
         flags: &Arc<LiveCancelFlags>,
     ) -> Result<Self> {
         let mut stream = Self::new(FarEndSocket::connect(parameters, servers, flags)?, client);
-        stream.shake_hands()?;
+        stream.within(OPENING, Self::shake_hands)?;
         Ok(stream)
     }
 
@@ -68,6 +71,21 @@ impl FarEndStream {
                 end: 0,
             },
         }
+    }
+
+    /// Does `step`, in which the server may be silent for so long at most, if that is less than the option `timeout`.
+    pub(super) fn within<T>(
+        &mut self,
+        silence: Duration,
+        step: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        let usual = self.socket.patience().allow_silence(silence);
+        if usual < silence {
+            self.socket.patience().allow_silence(usual);
+        }
+        let done = step(self);
+        self.socket.patience().allow_silence(usual);
+        done
     }
 
     pub(super) const fn socket(&self) -> &FarEndSocket {

@@ -11,7 +11,7 @@ use serde::Serialize;
 use stackline_core::catalogue::{ServiceMapping, StackTable};
 use stackline_endpoint::BulkDirection;
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub(crate) static IPERF3: FarEndStack = FarEndStack {
     table: &StackTable {
@@ -35,9 +35,11 @@ DisconnectRequest -> close",
     client: |_, _| Ok(Box::new(Iperf3Client::new()?)),
 };
 
+/// How long a server may take to be ready for a test.
+const READY: Duration = Duration::from_secs(5);
 /// The letters of cookies, as iperf3 has them.
 const COOKIE_LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-/// What the server is told that the client is.
+/// The version of the client that the server is given.
 const VERSION: &str = "3.12";
 
 struct Iperf3Client {
@@ -171,7 +173,11 @@ impl FarEndProtocol for Iperf3Client {
     fn open(&mut self, stream: &mut FarEndStream) -> Result<()> {
         let cookie = self.cookie;
         self.say(stream, &cookie)?;
-        self.expect(stream, state::PARAM_EXCHANGE)
+        let ready = stream.within(READY, |stream| self.expect(stream, state::PARAM_EXCHANGE));
+        ready.map_err(|error| match stream.socket().was_silent() {
+            true => error.hint("a server that has a test already may say nothing: use one pair, or try again later"),
+            false => error,
+        })
     }
 
     fn start_bulk(&mut self, stream: &mut FarEndStream, direction: BulkDirection) -> Result<()> {

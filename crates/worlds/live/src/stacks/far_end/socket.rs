@@ -322,6 +322,10 @@ impl FarEndSocket {
         }
     }
 
+    pub(super) const fn patience(&self) -> &ServerPatience {
+        &self.patience
+    }
+
     pub(super) fn was_silent(&self) -> bool {
         self.was_silent.get()
     }
