@@ -139,9 +139,10 @@ impl BufferbloatQuestion {
             version,
             insecure,
         } = server;
-        let insecure = if *insecure { ", insecure" } else { "" };
         let over = |url: &str| {
             let scheme = url.split("://").next().unwrap_or_default();
+            let believes_all = *insecure && scheme == "https";
+            let insecure = if believes_all { ", insecure" } else { "" };
             format!("over {scheme}(version = {version}{insecure})")
         };
         let probes = format!(
@@ -241,6 +242,29 @@ impl BufferbloatQuestion {
     }
 }
 
+/// An error of a run without the line of the specification, which the user has not written, and with a hint about flags.
+fn own_words(error: Error) -> Error {
+    let whole = error.message.as_str();
+    let at = whole
+        .rfind(": initiator: ")
+        .map(|at| at + ": initiator: ".len());
+    let message = whole[at.unwrap_or(0)..].to_owned();
+    let hint = if message.contains("certificate") {
+        Some("for a server of your own: SSL_CERT_FILE=ITS-AUTHORITY.pem, or --insecure")
+    } else if message.contains("with status") {
+        Some("--probe URL names something small on the server, --upload URL what takes uploads")
+    } else if message.contains("HTTP/2") || message.contains("HTTP/3") {
+        Some("--http http1 is what every web server speaks")
+    } else {
+        None
+    };
+    let plain = Error::new(error.blame, message);
+    match hint.map(str::to_owned).or(error.hint) {
+        Some(hint) => plain.hint(hint),
+        None => plain,
+    }
+}
+
 /// A question that was answered.
 #[derive(Debug)]
 pub struct BufferbloatRun {
@@ -266,11 +290,11 @@ pub fn measure_bufferbloat(
     let outcome = make_runs_that_succeed(&plan, directory, options)?;
     let mut given_up = outcome.given_up;
     if outcome.records.is_empty() && !given_up.is_empty() {
-        return Err(given_up.remove(0).1);
+        return Err(own_words(given_up.remove(0).1));
     }
     let reasons: Vec<(usize, String)> = given_up
         .into_iter()
-        .map(|(index, error)| (index, error.message))
+        .map(|(index, error)| (index, own_words(error).message))
         .collect();
     Ok(BufferbloatRun {
         answer: answer_bufferbloat(&outcome.records, &reasons, question.form()),

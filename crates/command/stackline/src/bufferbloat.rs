@@ -54,7 +54,11 @@ pub(crate) fn bufferbloat(flags: &BufferbloatFlags) -> Result {
         true => output::json(&bufferbloat_json(&answers), false)?,
         false => output::print(&answers_text(&answers))?,
     }
-    Ok(Exit::Done)
+    // Without a grade the question is not answered.
+    match answers.iter().all(|one| one.answer.grade.is_some()) {
+        true => Ok(Exit::Done),
+        false => Err(already_shown(Blame::Measurement)),
+    }
 }
 
 /// The questions with what they are about: the path as it is, and with another queue.

@@ -177,7 +177,10 @@ fn a_real_name_server_answers() {
     let row = measured(&format!("2 to \"dns://127.0.0.1:{port}/a.test\" rr 0*50"));
     assert_eq!(number(&row, "/response_s/n"), 100.0);
     let settings = &row["initiator"]["settings"];
-    assert_eq!([&settings["records"], &settings["answer_ttl"]], ["1", "64"]);
+    assert_eq!(
+        [&settings["records"], &settings["answer_ip_ttl"]],
+        ["1", "64"]
+    );
     run(&format!(
         "1 to \"dns://127.0.0.1:{port}/b.test?type=MX\" rr 0*9"
     ))
@@ -252,7 +255,7 @@ fn a_host_answers_pings() {
     assert_eq!(number(row, "/lost"), 0.0);
     let settings = &row["initiator"]["settings"];
     assert_eq!(
-        [&settings["answer"], &settings["answer_ttl"]],
+        [&settings["answer"], &settings["answer_ip_ttl"]],
         ["64 B", "64"]
     );
     for (address, code, message) in [

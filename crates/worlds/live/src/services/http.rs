@@ -1,4 +1,4 @@
-//! A web server, by HTTP/1.1 or HTTP/2 without TLS: `GET /bytes/N` is N bytes, any other GET a line, and what is sent is counted.
+//! A web server, by HTTP/1.1 or HTTP/2 without TLS: `GET /bytes/N` is N bytes, `GET /` a line, and what is sent to any path is counted.
 
 use super::contract::{SILENCE, StreamServer};
 use bytes::Bytes;
@@ -54,7 +54,14 @@ impl StreamServer for HttpService {
 async fn answer(request: Request<Incoming>) -> Result<Response<ServedBody>, hyper::Error> {
     let asked = request.uri().path().strip_prefix("/bytes/");
     let body = match (request.method(), asked.map(str::parse::<u64>)) {
-        (&Method::GET | &Method::HEAD, None) => ServedBody::text("stackline\n".into()),
+        (&Method::GET | &Method::HEAD, None) if request.uri().path() == "/" => {
+            ServedBody::text("stackline\n".into())
+        }
+        (&Method::GET | &Method::HEAD, None) => {
+            let mut response = Response::new(ServedBody::text("not here: /bytes/N is\n".into()));
+            *response.status_mut() = StatusCode::NOT_FOUND;
+            return Ok(response);
+        }
         (&Method::GET | &Method::HEAD, Some(Ok(bytes @ ..=BYTES_MOST))) => ServedBody::Zeros(bytes),
         (&Method::GET | &Method::HEAD, Some(_)) => {
             let mut response = Response::new(ServedBody::text("at most 2^40 bytes\n".into()));

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::stacks::contract::LiveConnectParameters;
+use crate::stacks::ip;
 use socket2::{Domain, Socket};
 use stackline_core::catalogue::{OptionKind, OptionTable, StackTable};
 use stackline_core::plan::Stack;
@@ -50,6 +51,9 @@ pub(crate) const IP_OPTIONS: [OptionTable; 5] = StackTable::joined(
     &UNMARKED_OPTIONS,
 );
 
+/// What to do about a source port that cannot be used.
+const PORT_RESTS: &str = "another socket has this port, or an earlier connection from it rests in TIME-WAIT for up to a minute: use one run, \
+or omit `source_port`";
 /// The offset of the code point in the byte that also has ECN's bits.
 const DSCP_SHIFT: u32 = 2;
 /// The TTL that hosts have unless they are set up otherwise.
@@ -167,15 +171,23 @@ fn interface_refused(name: &str, error: &io::Error) -> Error {
     }
 }
 
+/// The error, with a hint, when connecting failed.
+pub(crate) fn unreachable(stack: &Stack, address: &str, error: &io::Error) -> Error {
+    let failure = ip::unreachable(address, error);
+    let has_own_port = stack.number("source_port").is_some();
+    match error.kind() {
+        io::ErrorKind::AddrNotAvailable if has_own_port => failure.hint(PORT_RESTS),
+        _ => failure,
+    }
+}
+
 fn source_refused(address: SocketAddr, error: &io::Error) -> Error {
     let failure = Error::environment(format!("cannot connect from {address}: {error}"));
     match error.kind() {
         io::ErrorKind::AddrNotAvailable => {
             failure.hint("`source` has to be an address of this host; `ip address` lists them")
         }
-        io::ErrorKind::AddrInUse => {
-            failure.hint("another socket has this port; omit `source_port` to get a free one")
-        }
+        io::ErrorKind::AddrInUse => failure.hint(PORT_RESTS),
         io::ErrorKind::PermissionDenied => failure.hint("ports below 1024 need privileges"),
         _ => failure,
     }

@@ -306,7 +306,10 @@ impl TcpConnector {
                         &std::io::ErrorKind::TimedOut.into(),
                     ));
                 }
-                _ => return Err(ip::unreachable(&self.shown, &error)),
+                _ => {
+                    let stack = &self.parameters.stack;
+                    return Err(ip_options::unreachable(stack, &self.shown, &error));
+                }
             }
         }
         if first {

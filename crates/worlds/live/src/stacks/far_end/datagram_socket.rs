@@ -129,7 +129,7 @@ impl FarEndDatagramSocket {
             } else {
                 format!("{least} to {most}")
             };
-            into.insert("answer_ttl".into(), hops);
+            into.insert("answer_ip_ttl".into(), hops);
         }
         if let Some(bytes) = self.answer_bytes {
             into.insert("answer".into(), format!("{bytes} B"));

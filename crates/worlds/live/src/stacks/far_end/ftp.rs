@@ -282,6 +282,8 @@ impl FtpClient {
         if data.is_truncated() {
             return Err(data.cut_short("a file"));
         }
+        // The server replies when this end has closed, too.
+        data.socket().end()?;
         self.spare = self.data.take();
         self.end_file(stream, "RETR")?;
         self.last_file = self.present;

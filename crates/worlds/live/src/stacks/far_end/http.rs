@@ -41,7 +41,7 @@ pub(crate) static HTTP: FarEndStack = FarEndStack {
 pub(crate) static HTTPS: FarEndStack = FarEndStack {
     table: &StackTable {
         name: "https",
-        summary: "client of any web server, by HTTP/1.1 or HTTP/2 over TLS 1.2 or 1.3, whose handshake is part of connecting",
+        summary: "client of any web server, by HTTP/1.1, HTTP/2 or HTTP/3 over TLS, whose handshake is part of connecting",
         options: &HTTPS_OPTIONS,
         ..HTTP_TABLE
     },

@@ -105,7 +105,8 @@ impl Http3Opener {
         })?;
         let Some(connected) = connected else {
             let silent = std::io::ErrorKind::TimedOut.into();
-            return Err(ip::unreachable(&format!("{server} over UDP"), &silent));
+            return Err(ip::unreachable(&format!("{server} over UDP"), &silent)
+                .hint("does the server speak HTTP/3 (QUIC over UDP), and does no firewall block it? `version = http1` is what every web server speaks"));
         };
         let end = QuicEnd::new(
             &self.runtime,

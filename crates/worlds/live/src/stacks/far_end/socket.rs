@@ -289,6 +289,13 @@ impl FarEndSocket {
         Ok(())
     }
 
+    /// Ends the connection in both directions.
+    pub(super) fn end(&self) -> Result<()> {
+        self.socket
+            .shutdown(Shutdown::Both)
+            .map_err(|e| error::io_error("shutdown", &e))
+    }
+
     /// Says that nothing more is sent.
     pub(super) fn end_sending(&self) -> Result<()> {
         self.socket
@@ -431,9 +438,13 @@ fn connected(
             Some(libc::EINTR) => flags.interrupted()?,
             Some(libc::EISCONN) => break,
             Some(libc::EINPROGRESS | libc::EALREADY) => {
-                return Err(ip::unreachable(&shown, &io::ErrorKind::TimedOut.into()));
+                return Err(ip_options::unreachable(
+                    stack,
+                    &shown,
+                    &io::ErrorKind::TimedOut.into(),
+                ));
             }
-            _ => return Err(ip::unreachable(&shown, &error)),
+            _ => return Err(ip_options::unreachable(stack, &shown, &error)),
         }
     }
     set_patience(&socket, ServerPatience::new(stack, server).slice())?;

@@ -7,7 +7,7 @@ use crate::stacks::certificate::{AcceptedCertificate, session_settings};
 use crate::stacks::layered::wire::{LayeredSocket, TlsSession};
 use rustls::crypto::ring;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, RootCertStore};
+use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection, RootCertStore};
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -228,6 +228,26 @@ impl FarEndTls {
 /// The error of a session that failed, with whose fault it is.
 fn refused(server: &str, error: &rustls::Error) -> Error {
     match error {
+        rustls::Error::InvalidCertificate(CertificateError::Other(why))
+            if why.to_string().contains("CaUsedAsEndEntity") =>
+        {
+            Error::measurement(format!(
+                "the certificate of the server at {server} is that of an authority, not of a server"
+            ))
+            .hint("believe it with the option `insecure`, or make one that is not (openssl: `-addext basicConstraints=CA:FALSE`)")
+        }
+        rustls::Error::InvalidCertificate(CertificateError::BadSignature) => {
+            Error::measurement(format!(
+                "the certificate of the server at {server} is not accepted: it is self-signed, or signed by another authority of that name"
+            ))
+            .hint("for a server of your own: SSL_CERT_FILE=ITS-AUTHORITY.pem, or the option `insecure`")
+        }
+        rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) => {
+            Error::measurement(format!(
+                "the server at {server} does not speak this version of the protocol within TLS (ALPN)"
+            ))
+            .hint("`version = http1` is what every web server speaks")
+        }
         rustls::Error::InvalidCertificate(why) => Error::measurement(format!(
             "the certificate of the server at {server} is not accepted: {why}"
         ))
