@@ -81,7 +81,7 @@ impl FtpReply {
 
 /// How the connection for a file comes about, agreed upon before its command.
 enum FtpDataPath {
-    Connected(FarEndSocket),
+    Connected(Box<FarEndSocket>),
     Listening(FarEndListener),
 }
 
@@ -186,9 +186,9 @@ impl FtpClient {
             if !reply.is_refusal() {
                 let port = extended_port(&reply.text);
                 let port = port.ok_or_else(|| unexpected(stream, "names no port for files"))?;
-                return Ok(FtpDataPath::Connected(
+                return Ok(FtpDataPath::Connected(Box::new(
                     stream.socket().connect_beside(port)?,
-                ));
+                )));
             }
             if !reply.is_unknown() || stream.server().is_ipv6() {
                 return Err(refused(stream, "EPSV", &reply));
@@ -206,9 +206,9 @@ impl FtpClient {
                 "behind network address translation the server has to know its outer address (vsftpd: `pasv_address`)",
             ));
         }
-        Ok(FtpDataPath::Connected(
+        Ok(FtpDataPath::Connected(Box::new(
             stream.socket().connect_beside(port)?,
-        ))
+        )))
     }
 
     /// Tells the server where it may connect to.
@@ -254,7 +254,7 @@ impl FtpClient {
             ));
         }
         let socket = match agreed {
-            FtpDataPath::Connected(socket) => socket,
+            FtpDataPath::Connected(socket) => *socket,
             FtpDataPath::Listening(listener) => stream.socket().accept_beside(&listener)?,
         };
         self.data = Some(FarEndStream::over_socket(socket, self.spare.take()));
