@@ -37,7 +37,8 @@ mod wire_times;
 mod words;
 
 use crate::buffers::LiveThreadBuffers;
-use crate::error::{self, Error, Result};
+use crate::cancel::pause;
+use crate::error::{self, Blame, Error, Result};
 use crate::stacks::contract::{
     Connector, LiveConnectParameters, LiveConnection, LiveListener, LiveStack,
 };
@@ -54,6 +55,7 @@ use stackline_core::run_record::TransportRecord;
 use stackline_endpoint::BulkDirection;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 use tls::FarEndTlsClient;
 
 pub(super) use dns::DNS;
@@ -86,6 +88,9 @@ const TABLE: StackTable = StackTable {
     },
     ..StackTable::RELIABLE
 };
+
+/// How long to wait before it is tried again whether a server listens.
+const ABSENCE_LOOK: Duration = Duration::from_millis(10);
 
 /// The options of every far end.
 const OPTIONS: [OptionTable; 10] = StackTable::joined(&FAR_END_OPTIONS, &IP_OPTIONS);
@@ -129,6 +134,10 @@ const FAMILY: OptionTable = OptionTable::new(
 /// The client of a protocol on one connection: how each operation of the language looks on the wire. An operation that a table's mapping
 /// does not name is never called.
 trait FarEndProtocol: Send {
+    /// How long its servers may listen to nobody, because each listens anew after a client.
+    fn absence(&self) -> Duration {
+        Duration::ZERO
+    }
     /// The rest of `ConnectRequest`: what the protocol says before anything else.
     fn open(&mut self, stream: &mut FarEndStream) -> Result<()> {
         let _ = stream;
@@ -270,13 +279,20 @@ struct FarEndConnector {
 
 impl Connector for FarEndConnector {
     fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
-        let mut stream = FarEndStream::connect(
-            &self.parameters,
-            &mut self.servers,
-            self.tls.clone(),
-            &buffers.flags,
-        )?;
         let mut protocol = (self.client)(&self.address, &self.parameters.stack)?;
+        let (begun, flags) = (Instant::now(), &buffers.flags);
+        let mut stream = loop {
+            let tls = self.tls.clone();
+            match FarEndStream::connect(&self.parameters, &mut self.servers, tls, flags) {
+                Err(error)
+                    if error.blame == Blame::Environment
+                        && begun.elapsed() < protocol.absence() =>
+                {
+                    pause(ABSENCE_LOOK);
+                }
+                stream => break stream?,
+            }
+        };
         stream.within(OPENING, |stream| protocol.open(stream))?;
         Ok(Box::new(FarEndConnection { stream, protocol }))
     }

@@ -37,6 +37,8 @@ DisconnectRequest -> close",
 
 /// How long a server may take to be ready for a test.
 const READY: Duration = Duration::from_secs(5);
+/// How long a server may take after a test to listen for the next one: it closes its listening socket and opens another.
+const ABSENCE: Duration = Duration::from_secs(1);
 /// The letters of cookies, as iperf3 has them.
 const COOKIE_LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 /// The version of the client that the server is given.
@@ -170,6 +172,10 @@ impl Iperf3Client {
 }
 
 impl FarEndProtocol for Iperf3Client {
+    fn absence(&self) -> Duration {
+        ABSENCE
+    }
+
     fn open(&mut self, stream: &mut FarEndStream) -> Result<()> {
         let cookie = self.cookie;
         self.say(stream, &cookie)?;
