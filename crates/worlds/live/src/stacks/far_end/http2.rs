@@ -164,7 +164,8 @@ impl Http2Link {
     fn outcome<T>(&self, done: hyper::Result<T>) -> Result<Http2Outcome<T>> {
         match done {
             Ok(value) => Ok(Http2Outcome::Done(value)),
-            Err(error) if is_unseen(&error) => {
+            // A server that speaks something else would fail again.
+            Err(error) if is_unseen(&error) && !self.driver.has_failed(is_unseen) => {
                 Ok(Http2Outcome::Unseen(self.driver.failure(&error)))
             }
             Err(error) => Err(self.driver.failure(&error)),
@@ -178,7 +179,12 @@ impl Http2Link {
             .driver
             .until_end(|context| sender.poll_ready(context))?;
         let Some(ready) = ready else {
-            return Ok(Http2Outcome::Unseen(self.driver.end_of_connection()));
+            let error = self.driver.end_of_connection();
+            return if self.driver.has_failed(is_unseen) {
+                Err(error)
+            } else {
+                Ok(Http2Outcome::Unseen(error))
+            };
         };
         if let Http2Outcome::Unseen(error) = self.outcome(ready)? {
             return Ok(Http2Outcome::Unseen(error));

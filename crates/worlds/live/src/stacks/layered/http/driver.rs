@@ -281,6 +281,14 @@ impl HttpDriver {
         }
     }
 
+    /// Whether the connection has failed for another reason than that its peer has closed it or what `is_right` takes for right.
+    pub(crate) fn has_failed(&self, is_right: impl Fn(&hyper::Error) -> bool) -> bool {
+        let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        fault
+            .as_ref()
+            .is_some_and(|fault| !is_close(fault) && !is_right(fault))
+    }
+
     /// The error when the connection has ended before what was to come.
     pub(crate) fn end_of_connection(&self) -> Error {
         let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
