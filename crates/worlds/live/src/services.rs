@@ -113,8 +113,11 @@ impl StockServices {
                         places: ConnectionSlotPool::new(CONNECTIONS_MOST),
                     });
                     scope.spawn(move || {
+                        let mut number = 0;
                         serve::serve_connections(&connections, stop, || {
-                            serve::accept_tcp(&listener, stop)
+                            number += 1;
+                            let stream = serve::accept_tcp(&listener, stop)?;
+                            Ok(ServedConnection { stream, number })
                         });
                     });
                 }
@@ -180,6 +183,12 @@ fn bound(word: &str, at: IpAddr) -> Result<BoundService> {
     })
 }
 
+/// A connection, and which one it is of its service.
+struct ServedConnection {
+    stream: TcpStream,
+    number: u64,
+}
+
 /// The connections of a service.
 struct StreamService {
     server: Arc<dyn StreamServer>,
@@ -187,18 +196,19 @@ struct StreamService {
 }
 
 impl ConnectionService for StreamService {
-    type Connection = TcpStream;
+    type Connection = ServedConnection;
 
     fn strangers(&self) -> &Arc<ConnectionSlotPool> {
         &self.places
     }
 
-    fn end_of(&self, stream: &TcpStream) -> io::Result<impl FnOnce() + Send + 'static> {
-        let stream = stream.try_clone()?;
+    fn end_of(&self, connection: &ServedConnection) -> io::Result<impl FnOnce() + Send + 'static> {
+        let stream = connection.stream.try_clone()?;
         Ok(move || drop(stream.shutdown(Shutdown::Both)))
     }
 
-    fn serve(self: Arc<Self>, stream: TcpStream, _place: ConnectionSlot) {
+    fn serve(self: Arc<Self>, connection: ServedConnection, _place: ConnectionSlot) {
+        let ServedConnection { stream, number } = connection;
         let set = stream
             .set_nonblocking(false)
             .and_then(|()| stream.set_nodelay(true))
@@ -206,7 +216,7 @@ impl ConnectionService for StreamService {
             .and_then(|()| stream.set_write_timeout(Some(SILENCE)));
         if set.is_ok() {
             // What goes wrong is between the client and its connection, which ends here.
-            let _ = self.server.serve(stream);
+            let _ = self.server.serve(stream, number);
         }
     }
 }

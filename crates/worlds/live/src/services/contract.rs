@@ -10,8 +10,9 @@ pub(super) const SILENCE: Duration = Duration::from_secs(60);
 
 /// A connection's server.
 pub(super) trait StreamServer: Send + Sync {
-    /// Serves a connection to its end. An error is the client's, and ends the connection.
-    fn serve(&self, stream: TcpStream) -> io::Result<()>;
+    /// Serves a connection to its end. `number` counts the connections of the service, in the order in which they came. An error is the
+    /// client's, and ends the connection.
+    fn serve(&self, stream: TcpStream, number: u64) -> io::Result<()>;
 }
 
 /// Serves what comes at a datagram socket until the switch is thrown.

@@ -28,7 +28,7 @@ static ZEROS: [u8; PIECE] = [0; PIECE];
 pub(super) struct HttpService;
 
 impl StreamServer for HttpService {
-    fn serve(&self, stream: TcpStream) -> io::Result<()> {
+    fn serve(&self, stream: TcpStream, _: u64) -> io::Result<()> {
         stream.set_nonblocking(true)?;
         let runtime = runtime::Builder::new_current_thread()
             .enable_all()

@@ -29,17 +29,23 @@ const BLOCK_MOST: u64 = 1 << 20;
 #[derive(Default)]
 pub(super) struct Iperf3Service(Mutex<Option<OpenTest>>);
 
+/// A stream of a test, numbered by when it came.
+struct NumberedStream {
+    number: u64,
+    stream: TcpStream,
+}
+
 /// A test whose streams may come.
 struct OpenTest {
     cookie: [u8; COOKIE],
-    streams: SyncSender<TcpStream>,
+    streams: SyncSender<NumberedStream>,
 }
 
 impl StreamServer for Iperf3Service {
-    fn serve(&self, mut stream: TcpStream) -> io::Result<()> {
+    fn serve(&self, mut stream: TcpStream, number: u64) -> io::Result<()> {
         let mut cookie = [0; COOKIE];
         stream.read_exact(&mut cookie)?;
-        let Some(streams) = self.enter(cookie, &stream)? else {
+        let Some(streams) = self.enter(cookie, &stream, number)? else {
             return Ok(());
         };
         let done = carry_out(&mut stream, &streams);
@@ -63,11 +69,13 @@ impl Iperf3Service {
         &self,
         cookie: [u8; COOKIE],
         mut stream: &TcpStream,
-    ) -> io::Result<Option<Receiver<TcpStream>>> {
+        number: u64,
+    ) -> io::Result<Option<Receiver<NumberedStream>>> {
         let mut open = self.open();
         if let Some(test) = &*open {
             if test.cookie == cookie {
-                let _ = test.streams.try_send(stream.try_clone()?);
+                let stream = stream.try_clone()?;
+                let _ = test.streams.try_send(NumberedStream { number, stream });
             } else {
                 stream.write_all(&[state::ACCESS_DENIED])?;
             }
@@ -83,7 +91,7 @@ impl Iperf3Service {
 }
 
 /// Carries out a test, as the client on the control connection asks.
-fn carry_out(control: &mut TcpStream, streams: &Receiver<TcpStream>) -> io::Result<()> {
+fn carry_out(control: &mut TcpStream, streams: &Receiver<NumberedStream>) -> io::Result<()> {
     control.write_all(&[state::PARAM_EXCHANGE])?;
     let asked: Iperf3Parameters = read_json(control)?;
     let directions = directions(&asked)?;
@@ -94,9 +102,7 @@ fn carry_out(control: &mut TcpStream, streams: &Receiver<TcpStream>) -> io::Resu
         TestStreams::Udp(udp.accept(directions.len(), OPENING)?)
     } else {
         control.write_all(&[state::CREATE_STREAMS])?;
-        let late = |_| io::Error::from(io::ErrorKind::TimedOut);
-        let accept = |_| streams.recv_timeout(OPENING).map_err(late);
-        TestStreams::Tcp(directions.iter().map(accept).collect::<io::Result<_>>()?)
+        TestStreams::Tcp(opened(streams, directions.len())?)
     };
     control.write_all(&[state::TEST_START])?;
     let begun = Instant::now();
@@ -127,6 +133,15 @@ fn carry_out(control: &mut TcpStream, streams: &Receiver<TcpStream>) -> io::Resu
         state::IPERF_DONE => Ok(()),
         other => Err(io::Error::other(format!("the state {other}"))),
     }
+}
+
+/// The streams of a test, in the order in which the client opened them: their threads may have read the cookies in another.
+fn opened(streams: &Receiver<NumberedStream>, count: usize) -> io::Result<Vec<TcpStream>> {
+    let late = |_| io::Error::from(io::ErrorKind::TimedOut);
+    let come = (0..count).map(|_| streams.recv_timeout(OPENING).map_err(late));
+    let mut come = come.collect::<io::Result<Vec<NumberedStream>>>()?;
+    come.sort_by_key(|stream| stream.number);
+    Ok(come.into_iter().map(|stream| stream.stream).collect())
 }
 
 /// What the server does on each stream, in the order in which clients open them.

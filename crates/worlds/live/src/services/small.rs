@@ -16,7 +16,7 @@ const LEAST_PORT: u16 = 1024;
 pub(super) struct Echo;
 
 impl StreamServer for Echo {
-    fn serve(&self, mut stream: TcpStream) -> io::Result<()> {
+    fn serve(&self, mut stream: TcpStream, _: u64) -> io::Result<()> {
         let mut room = vec![0; PIECE];
         loop {
             match stream.read(&mut room)? {
@@ -31,7 +31,7 @@ impl StreamServer for Echo {
 pub(super) struct Discard;
 
 impl StreamServer for Discard {
-    fn serve(&self, mut stream: TcpStream) -> io::Result<()> {
+    fn serve(&self, mut stream: TcpStream, _: u64) -> io::Result<()> {
         let mut room = vec![0; PIECE];
         while stream.read(&mut room)? > 0 {}
         Ok(())
@@ -42,7 +42,7 @@ impl StreamServer for Discard {
 pub(super) struct Chargen;
 
 impl StreamServer for Chargen {
-    fn serve(&self, mut stream: TcpStream) -> io::Result<()> {
+    fn serve(&self, mut stream: TcpStream, _: u64) -> io::Result<()> {
         let lines = chargen_lines();
         loop {
             stream.write_all(&lines)?;
