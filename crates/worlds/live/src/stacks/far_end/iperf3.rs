@@ -2,6 +2,7 @@
 
 use super::byte_stream::FarEndStream;
 use super::{FarEndProtocol, FarEndStack, TABLE};
+use crate::cancel::pause;
 use crate::error::{Error, Result};
 use crate::iperf3_messages::{
     COOKIE, Iperf3Parameters, Iperf3Results, Iperf3Stream, JSON_MOST, state, stream_id,
@@ -39,6 +40,8 @@ DisconnectRequest -> close",
 const READY: Duration = Duration::from_secs(5);
 /// How long a server may take after a test to listen for the next one: it closes its listening socket and opens another.
 const ABSENCE: Duration = Duration::from_secs(1);
+/// How long to wait before it is tried again.
+const ABSENCE_LOOK: Duration = Duration::from_millis(10);
 /// The letters of cookies, as iperf3 has them.
 const COOKIE_LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 /// The version of the client that the server is given.
@@ -171,19 +174,36 @@ impl Iperf3Client {
     }
 }
 
+/// Waits for what the server says first; false if it has closed the connection.
+fn ready(stream: &mut FarEndStream) -> Result<bool> {
+    let ready = stream.within(READY, |stream| stream.receive_more(1, "its state"));
+    ready.map_err(|error| match stream.socket().was_silent() {
+        true => error.hint(
+            "a server that has a test already may say nothing: use one pair, or try again later",
+        ),
+        false => error,
+    })
+}
+
 impl FarEndProtocol for Iperf3Client {
     fn absence(&self) -> Duration {
         ABSENCE
     }
 
     fn open(&mut self, stream: &mut FarEndStream) -> Result<()> {
-        let cookie = self.cookie;
-        self.say(stream, &cookie)?;
-        let ready = stream.within(READY, |stream| self.expect(stream, state::PARAM_EXCHANGE));
-        ready.map_err(|error| match stream.socket().was_silent() {
-            true => error.hint("a server that has a test already may say nothing: use one pair, or try again later"),
-            false => error,
-        })
+        let (begun, cookie) = (Instant::now(), self.cookie);
+        loop {
+            if stream.send(&cookie)? && ready(stream)? {
+                return self.expect(stream, state::PARAM_EXCHANGE);
+            }
+            // It took the connection on a socket that it has closed since, to listen on another.
+            let mut again = Err(stream.cut_short("a test"));
+            while again.is_err() && begun.elapsed() < ABSENCE {
+                pause(ABSENCE_LOOK);
+                again = stream.reconnect();
+            }
+            again?;
+        }
     }
 
     fn start_bulk(&mut self, stream: &mut FarEndStream, direction: BulkDirection) -> Result<()> {
