@@ -1,9 +1,9 @@
 //! How much latency grows under load: across a modelled line, as physics has it, and at a web server.
 
+use crate::support::daemons::served;
 use crate::support::{Place, number};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::thread;
+use std::net::{SocketAddr, TcpStream};
 
 fn median(answer: &serde_json::Value, phase: usize) -> f64 {
     number(answer, &format!("/phases/{phase}/latency_s/median"))
@@ -61,14 +61,7 @@ fn a_full_queue_adds_what_it_holds_and_fq_codel_does_not() {
 
 /// A web server that gives 1 MB and takes what is posted, `/up` excepted.
 fn web() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            thread::spawn(move || serve(stream));
-        }
-    });
-    address
+    served(serve)
 }
 
 fn serve(stream: TcpStream) {

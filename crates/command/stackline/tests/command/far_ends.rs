@@ -1,27 +1,15 @@
 //! Servers outside the run: what is measured of them, and whose fault each error is.
 
+use crate::support::daemons::served as server;
 use crate::support::{Finished, Place, number};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::thread;
 use tungstenite::Message;
 use tungstenite::protocol::CloseFrame;
 use tungstenite::protocol::frame::coding::CloseCode;
-
-/// A server of the test that treats every connection alike.
-fn server(serve: impl Fn(TcpStream) + Send + Copy + 'static) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            thread::spawn(move || serve(stream));
-        }
-    });
-    address
-}
 
 /// Reads the head of a request; false at the end of the connection.
 fn reads_head(reader: &mut BufReader<TcpStream>) -> bool {

@@ -14,9 +14,9 @@ const SILENCE: Duration = Duration::from_secs(30);
 /// The least and the longest `timeout`, s.
 const TIMEOUTS: (f64, f64) = (1e-3, 86_400.0);
 /// How long a wait looks away from the time limit.
-const SLICE: Duration = Duration::from_secs(1);
+pub(crate) const SLICE: Duration = Duration::from_secs(1);
 /// How long after the time limit the operation that was begun before may take: less than what the coordinator allows.
-const LATE: Duration = Duration::from_secs(5);
+pub(crate) const LATE: Duration = Duration::from_secs(5);
 
 /// The option `timeout`, within reason.
 pub(crate) fn server_timeout(stack: &Stack) -> Duration {

@@ -68,7 +68,7 @@ pub(crate) fn run_with(place: &Place, variables: &[(&str, &str)], text: &str) ->
 }
 
 /// A server of the test that treats every connection alike.
-fn served(serve: impl Fn(TcpStream) + Send + Copy + 'static) -> SocketAddr {
+pub(crate) fn served(serve: impl Fn(TcpStream) + Send + Copy + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {

@@ -12,6 +12,7 @@ use crate::stacks::contract::{
 };
 use crate::stacks::ip;
 use crate::stacks::ip_options::{self, IP_OPTIONS};
+use crate::stacks::server_patience::{LATE, SLICE};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -45,10 +46,6 @@ pub(super) const DATAGRAM_OPTIONS: [OptionTable; 7] =
 
 /// The least and the longest `timeout`.
 const TIMEOUTS: (Duration, Duration) = (Duration::from_micros(100), Duration::from_secs(86_400));
-/// How long a call waits at a time: then it looks at the time limit.
-const SLICE: Duration = Duration::from_secs(1);
-/// How long after the time limit a call may still wait: less than what the coordinator allows.
-const LATE: Duration = Duration::from_secs(5);
 /// From so many calls on it is an error that none was answered.
 const SILENT_CALLS: u64 = 3;
 

@@ -164,11 +164,17 @@ impl Http2Link {
     fn outcome<T>(&self, done: hyper::Result<T>) -> Result<Http2Outcome<T>> {
         match done {
             Ok(value) => Ok(Http2Outcome::Done(value)),
-            // A server that speaks something else would fail again.
-            Err(error) if is_unseen(&error) && !self.driver.has_failed(is_unseen) => {
-                Ok(Http2Outcome::Unseen(self.driver.failure(&error)))
-            }
+            Err(error) if is_unseen(&error) => self.unseen(self.driver.failure(&error)),
             Err(error) => Err(self.driver.failure(&error)),
+        }
+    }
+
+    /// The outcome of a request that did not reach the server, unless it speaks something else and would fail again.
+    fn unseen<T>(&self, error: Error) -> Result<Http2Outcome<T>> {
+        if self.driver.has_failed(is_unseen) {
+            Err(error)
+        } else {
+            Ok(Http2Outcome::Unseen(error))
         }
     }
 
@@ -179,12 +185,7 @@ impl Http2Link {
             .driver
             .until_end(|context| sender.poll_ready(context))?;
         let Some(ready) = ready else {
-            let error = self.driver.end_of_connection();
-            return if self.driver.has_failed(is_unseen) {
-                Err(error)
-            } else {
-                Ok(Http2Outcome::Unseen(error))
-            };
+            return self.unseen(self.driver.end_of_connection());
         };
         if let Http2Outcome::Unseen(error) = self.outcome(ready)? {
             return Ok(Http2Outcome::Unseen(error));
