@@ -105,6 +105,14 @@ impl OptionTable {
         }
     }
 
+    /// The option of stacks that [share connections](StackTable::shares_connections).
+    pub const STREAMS: Self = Self::new(
+        "streams",
+        OptionKind::Number(1, 128),
+        "1",
+        "so many pairs share a connection, each on a stream of its own",
+    );
+
     /// A flag that is off when it is not written.
     #[must_use]
     pub const fn flag(name: &'static str, help: &'static str) -> Self {
@@ -179,6 +187,9 @@ pub struct StackTable {
     pub far_end: bool,
     /// How addresses of such servers begin, where that is not the stack's name, which a stack of both ends has.
     pub scheme: Option<&'static str>,
+    /// Whether its option `streams` makes consecutive pairs of a part share a connection, each on a stream of its own.
+    #[serde(skip)]
+    pub shares_connections: bool,
     /// Whether data units can come from files and go to files.
     pub files: bool,
     /// Whether its packets can be marked (ECN), and the stack reacts to marks.
@@ -236,6 +247,7 @@ impl StackTable {
         one_host: false,
         far_end: false,
         scheme: None,
+        shares_connections: false,
         files: true,
         ecn: false,
         imps: false,

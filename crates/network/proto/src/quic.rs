@@ -81,6 +81,7 @@ pub const TABLE: StackTable = StackTable {
             "any free port",
             "first port of the responders; replicas use consecutive ports",
         ),
+        OptionTable::STREAMS,
     ],
     mapping: ServiceMapping(
         "\
@@ -107,6 +108,7 @@ AwaitDisconnectIndication -> FIN or CONNECTION_CLOSE from the peer, then a FIN i
         "quinn-proto does not report it",
     ),
     ecn: true,
+    shares_connections: true,
     facts: StackFacts {
         form: ClosedForm::Quic,
         ..StackTable::RELIABLE.facts

@@ -9,6 +9,7 @@ use crate::cpu_placement;
 use crate::error::{Error, Result};
 use crate::files::AgentFileDirectory;
 use crate::reactor::Reactor;
+use crate::stacks::connection_group::{ConnectionGroup, GroupMember};
 use crate::stacks::contract::{LiveConnectParameters, LiveStack};
 use crate::stacks::{self, FlowTrace};
 use crate::usage::{self, Meter};
@@ -121,10 +122,13 @@ impl AgentJob {
         };
         let work = Arc::new(task.work.clone());
         let task = Arc::new(task);
+        let streams = streams(&task, protocol);
+        let groups = ConnectionGroup::divide(task.work.replicas, streams);
         let bench = |replica: u32| Bench {
             task: Arc::clone(&task),
             work: Arc::clone(&work),
             replica,
+            member: member(&groups, streams, replica),
             address: addresses.get(replica as usize).cloned(),
             unit,
             files: files.clone(),
@@ -260,10 +264,29 @@ fn threads(task: &AgentTask) -> u32 {
     written.unwrap_or(u32::MAX).clamp(1, task.work.replicas)
 }
 
+/// How many pairs share a connection, each on a stream of its own.
+fn streams(task: &AgentTask, protocol: &dyn LiveStack) -> u16 {
+    let written = task.stack.number("streams");
+    let shared = written.filter(|_| protocol.table().shares_connections);
+    shared.map_or(1, |streams| u16::try_from(streams).unwrap_or(u16::MAX))
+}
+
+/// The place of an endpoint among those that share a connection.
+fn member(groups: &[Arc<ConnectionGroup>], streams: u16, replica: u32) -> Option<GroupMember> {
+    if streams < 2 {
+        return None;
+    }
+    let (group, number) = (replica / u32::from(streams), replica % u32::from(streams));
+    let number = u16::try_from(number).unwrap_or(u16::MAX);
+    let group = groups.get(group as usize)?;
+    Some(GroupMember::new(Arc::clone(group), number))
+}
+
 /// Starts one thread that runs these endpoints: as coroutines if the stack's option `threads` is given, else one after the other (then
 /// there is only one).
 fn spawn(benches: Vec<Bench>) -> Result<JoinHandle<()>> {
     let replica = benches.first().map_or(0, |bench| bench.replica);
+    let shares = benches.iter().any(|bench| bench.member.is_some());
     let work = move || match benches.first().map(|bench| settle(&bench.task, replica)) {
         Some(Err(error)) => benches
             .iter()
@@ -279,7 +302,13 @@ fn spawn(benches: Vec<Bench>) -> Result<JoinHandle<()>> {
     let builder = std::thread::Builder::new()
         .name("endpoint".into())
         .stack_size(THREAD_STACK);
-    system::spawn_with_own_file_table(builder, work).map_err(|e| {
+    // Threads that share a connection share its descriptors.
+    let spawned = if shares {
+        builder.spawn(work)
+    } else {
+        system::spawn_with_own_file_table(builder, work)
+    };
+    spawned.map_err(|e| {
         Error::environment(format!("cannot start thread {replica} of the part: {e}"))
             .hint("use fewer replicas, or raise the process limit (ulimit -u)")
     })
@@ -317,6 +346,8 @@ struct Bench {
     task: Arc<AgentTask>,
     work: Arc<endpoint::EndpointTask>,
     replica: u32,
+    /// Its place among those that share a connection.
+    member: Option<GroupMember>,
     /// Where an initiator connects to; `None` for a responder.
     address: Option<String>,
     /// Size that buffers are made for, bytes.
@@ -373,7 +404,7 @@ impl Bench {
     }
 
     fn role(&self) -> Result<LiveConnectionSource> {
-        let parameters = parameters(&self.task, self.replica);
+        let parameters = parameters(&self.task, self.replica, self.member.clone());
         match &self.address {
             Some(address) => {
                 let connector = self.protocol.connector(&parameters, address)?;
@@ -404,13 +435,18 @@ impl Bench {
     }
 }
 
-fn parameters(task: &AgentTask, replica: u32) -> LiveConnectParameters {
+fn parameters(
+    task: &AgentTask,
+    replica: u32,
+    member: Option<GroupMember>,
+) -> LiveConnectParameters {
     LiveConnectParameters {
         stack: task.stack.clone(),
         token: task.token,
         carries_data: task.work.carries_data,
         replica,
         bind: task.bind,
+        member,
     }
 }
 

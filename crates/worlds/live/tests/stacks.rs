@@ -13,8 +13,10 @@ use stackline_core::plan::DataAccess;
 use stackline_core::time::Instant;
 use stackline_live::buffers::LiveThreadBuffers;
 use stackline_live::files::AgentFileDirectory;
+use stackline_live::stacks::connection_group::{ConnectionGroup, GroupMember};
 use stackline_live::stacks::contract::LiveConnectParameters;
 use stackline_live::stacks::{find_stack, stack_tables};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
@@ -176,6 +178,123 @@ fn pairs_are_summed_and_each_has_its_own_sizes() {
     }
 }
 
+/// Stacks whose pairs can share a connection, with four pairs on each.
+fn shared() -> Vec<String> {
+    let tables = stack_tables().into_iter();
+    let shared = tables.filter(|table| table.shares_connections);
+    let mut forms: Vec<_> = shared
+        .map(|table| format!("{}(streams = 4)", table.name))
+        .collect();
+    assert_eq!(forms.len(), 4, "http2, grpc, quic, http3: {forms:?}");
+    forms.push("http2(tls, streams = 4)".into());
+    forms.push("http2(streams = 4, window = 16 KiB, connection_window = 64 KiB)".into());
+    forms
+}
+
+#[test]
+fn pairs_that_share_a_connection_get_what_their_own_peers_send() {
+    for over in shared() {
+        for (application, gets, puts, calls) in [
+            ("rr uniform(10, 900)*30", 0, 0, 300),
+            ("rr uniform(10, 90000)*5", 0, 0, 50),
+            ("bulk_put uniform(10, 90000)*30", 0, 300, 0),
+            ("bulk_get uniform(10, 90000)*30", 300, 0, 0),
+            ("stream 500*30 constant(10 us)", 0, 300, 0),
+        ] {
+            let text = format!("1 parallel over {over}: 10 {application};");
+            let [initiators, responders] = run(&text);
+            let sides = [&initiators.record, &responders.record];
+            assert_eq!(
+                sides.map(|side| side.received_units),
+                [gets, puts],
+                "{text}"
+            );
+            assert_eq!(sides[0].sent_bytes, sides[1].received_bytes, "{text}");
+            assert_eq!(sides[1].sent_bytes, sides[0].received_bytes, "{text}");
+            assert_eq!(initiators.calls.n(), calls, "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_shared_connection_closes_with_its_last_pair_and_opens_again() {
+    for over in shared() {
+        let text = format!("1 parallel over {over}: 6 connect_disconnect 0*10;");
+        let [initiators, _] = run(&text);
+        assert_eq!(initiators.connects.n(), 60, "{text}");
+        let text = format!("{PUSHES} 1 parallel over {over}: 6 pushes 20000*20;");
+        let [initiators, responders] = run(&text);
+        assert_eq!(initiators.record.sent_bytes, 6 * 20 * 20_000, "{text}");
+        assert_eq!(responders.record.received_bytes, 6 * 20 * 20_000, "{text}");
+        let text = format!("1 timelimit 0.05 parallel over {over}: 6 rr 32;");
+        let [initiators, responders] = run(&text);
+        assert!(initiators.limited && initiators.calls.n() > 0, "{text}");
+        assert!(responders.elapsed_ns > 0, "{text}");
+    }
+}
+
+/// The local addresses of the connections of five pairs, of which two each share one.
+fn addresses_of_five(name: &str) -> Vec<std::net::SocketAddr> {
+    let stack = find_stack(name).unwrap();
+    let groups = ConnectionGroup::divide(5, 2);
+    let other_side = ConnectionGroup::divide(5, 2);
+    let parameters = |groups: &[Arc<ConnectionGroup>], replica: u32| LiveConnectParameters {
+        stack: stack.table().stack(BTreeMap::new()),
+        token: [7; 16],
+        carries_data: true,
+        replica,
+        bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        member: Some(GroupMember::new(
+            Arc::clone(&groups[replica as usize / 2]),
+            u16::try_from(replica % 2).unwrap(),
+        )),
+    };
+    let pairs = (0..5).map(|replica| {
+        let mut listener = stack.listen(&parameters(&groups, replica)).unwrap();
+        let address = format!("127.0.0.1:{}", listener.address());
+        let responder = std::thread::spawn(move || {
+            let mut buffers = memory();
+            let mut connection = listener.accept(&mut buffers).unwrap();
+            while connection.await_call(100, &mut buffers).unwrap() {
+                connection.reply(100, &mut buffers).unwrap();
+            }
+        });
+        let connector = stack.connector(&parameters(&other_side, replica), &address);
+        (connector.unwrap(), responder)
+    });
+    let (connectors, responders): (Vec<_>, Vec<_>) = pairs.unzip();
+    let mut buffers = memory();
+    let mut connections = Vec::new();
+    for mut connector in connectors {
+        let mut connection = connector.connect(&mut buffers).unwrap();
+        let called = connection.call(100, 100, Instant::default(), &mut buffers);
+        assert!(called.unwrap());
+        connections.push((connection, connector));
+    }
+    let addresses = connections
+        .iter()
+        .map(|(connection, _)| connection.addresses().unwrap().0);
+    let addresses = addresses.collect();
+    for (connection, connector) in connections {
+        connection.disconnect(&mut buffers).unwrap();
+        drop(connector);
+    }
+    for responder in responders {
+        responder.join().unwrap();
+    }
+    addresses
+}
+
+#[test]
+fn five_pairs_on_connections_of_two_have_three() {
+    for name in ["http2", "grpc"] {
+        let seen = addresses_of_five(name);
+        assert_eq!((seen[0], seen[2]), (seen[1], seen[3]), "{name}");
+        let different: std::collections::BTreeSet<_> = seen.into_iter().collect();
+        assert_eq!(different.len(), 3, "{name}");
+    }
+}
+
 #[test]
 fn options_are_in_force_and_what_was_granted_is_said() {
     let settings = |over: &str| {
@@ -206,6 +325,7 @@ fn handshakes(name: &str, options: &[(&str, OptionValue)]) -> Vec<String> {
         carries_data: true,
         replica: 0,
         bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        member: None,
     };
     let mut listener = stack.listen(&parameters).unwrap();
     let address = format!("127.0.0.1:{}", listener.address());

@@ -6,6 +6,7 @@
 
 use crate::buffers::LiveThreadBuffers;
 use crate::error::{Error, Result};
+use crate::stacks::connection_group::GroupMember;
 use stackline_core::catalogue::StackTable;
 use stackline_core::plan::Stack;
 use stackline_core::run_record::{TransportRecord, UnitLosses};
@@ -28,6 +29,16 @@ pub struct LiveConnectParameters {
     pub replica: u32,
     /// The local address at which a responder listens.
     pub bind: IpAddr,
+    /// Its place among the pairs that share a connection; `None` where each has its own.
+    pub member: Option<GroupMember>,
+}
+
+impl LiveConnectParameters {
+    /// How far the port of this pair is from the first of its part: pairs, or groups of them, use consecutive ones.
+    pub(crate) fn port_offset(&self) -> u64 {
+        let group = self.member.as_ref().map(GroupMember::group_number);
+        u64::from(group.unwrap_or(self.replica))
+    }
 }
 
 /// A protocol stack.

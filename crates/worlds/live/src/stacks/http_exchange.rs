@@ -4,6 +4,7 @@
 use crate::buffers::LiveThreadBuffers;
 use crate::error::{self, Error, Result};
 use bytes::Bytes;
+use http::{HeaderMap, HeaderName};
 use stackline_endpoint::BulkDirection;
 
 /// What an exchange carries.
@@ -17,10 +18,12 @@ pub(super) enum HttpExchangeKind {
     Put,
     /// Data units in both bodies.
     Stream,
+    /// Nothing: its request lasts as long as a pair is on a connection that several pairs share.
+    Join,
 }
 
 impl HttpExchangeKind {
-    pub(super) const ALL: [Self; 4] = [Self::Call, Self::Get, Self::Put, Self::Stream];
+    pub(super) const ALL: [Self; 5] = [Self::Call, Self::Get, Self::Put, Self::Stream, Self::Join];
 
     /// The path in the request.
     pub(super) const fn path(self) -> &'static str {
@@ -29,6 +32,7 @@ impl HttpExchangeKind {
             Self::Get => "/get",
             Self::Put => "/put",
             Self::Stream => "/stream",
+            Self::Join => "/join",
         }
     }
 }
@@ -40,6 +44,14 @@ impl From<BulkDirection> for HttpExchangeKind {
             BulkDirection::Put => Self::Put,
         }
     }
+}
+
+/// The field by which a request names its pair, where several pairs share a connection.
+pub(super) const PAIR_FIELD: HeaderName = HeaderName::from_static("pair");
+
+/// The pair that a request names, by its number in the group.
+pub(super) fn named_pair(headers: &HeaderMap) -> Option<usize> {
+    headers.get(PAIR_FIELD)?.to_str().ok()?.parse().ok()
 }
 
 /// The units that are sent, as shared bytes: from memory always the same ones, which are not copied again.

@@ -26,7 +26,7 @@ const BACKLOG: i32 = 1 << 16;
 pub(crate) fn listening_port(parameters: &LiveConnectParameters) -> Result<u16> {
     match parameters.stack.number("port") {
         None => Ok(0),
-        Some(first) => u16::try_from(first + u64::from(parameters.replica)).map_err(|_| {
+        Some(first) => u16::try_from(first + parameters.port_offset()).map_err(|_| {
             Error::input("the ports of all replicas must be below 65536")
                 .hint("the replicas listen on consecutive ports")
         }),

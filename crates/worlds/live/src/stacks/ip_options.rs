@@ -138,7 +138,7 @@ fn source_port(parameters: &LiveConnectParameters) -> Result<u16> {
     let Some(first) = parameters.stack.number("source_port") else {
         return Ok(0);
     };
-    u16::try_from(first + u64::from(parameters.replica)).map_err(|_| {
+    u16::try_from(first + parameters.port_offset()).map_err(|_| {
         Error::input("the source ports of all replicas must be below 65536")
             .hint("the replicas use consecutive ports, beginning with `source_port`")
     })

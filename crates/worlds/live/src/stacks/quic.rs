@@ -8,8 +8,8 @@
 mod channel;
 mod end;
 mod http3;
-mod runtime;
 mod settings;
+mod shared;
 
 use crate::buffers::LiveThreadBuffers;
 use crate::cancel::LiveCancelFlags;
@@ -18,12 +18,13 @@ use crate::stacks::certificate::NAME;
 use crate::stacks::contract::{
     Connector, LiveConnectParameters, LiveConnection, LiveListener, LiveStack,
 };
+use crate::stacks::endpoint_runtime::EndpointRuntime;
 use crate::stacks::ip;
 use crate::stacks::ip_options::{self, UNMARKED_OPTIONS};
 use end::QuicEnd;
 use quinn::{Connection, Endpoint, TokioRuntime};
-use runtime::QuicRuntime;
 use settings::QuicSettings;
+use shared::SharedQuic;
 use socket2::{Domain, Protocol, Socket, Type};
 use stackline_core::catalogue::{OptionTable, StackTable};
 use stackline_proto::quic;
@@ -43,6 +44,8 @@ pub(super) struct QuicStack {
     connect: fn(QuicEnd) -> Result<Box<dyn LiveConnection>>,
     /// The responder's side.
     accept: fn(QuicEnd) -> Result<Box<dyn LiveConnection>>,
+    /// The two sides of pairs that share a connection.
+    shared: SharedQuic,
 }
 
 /// QUIC's table with what the kernel's sockets add. quinn sets the byte of the code point itself, with each packet.
@@ -51,13 +54,14 @@ const TABLE: StackTable = StackTable {
     ..quic::TABLE
 };
 
-const OPTIONS: [OptionTable; 12] = StackTable::joined(quic::TABLE.options, &UNMARKED_OPTIONS);
+const OPTIONS: [OptionTable; 13] = StackTable::joined(quic::TABLE.options, &UNMARKED_OPTIONS);
 
 /// The stack `quic`.
 pub(super) const QUIC: QuicStack = QuicStack {
     table: &TABLE,
     connect: |end| channel::connect(end),
     accept: |end| channel::accept(end),
+    shared: SharedQuic::new::<shared::SharedStreams>(),
 };
 
 /// The stack `http3`.
@@ -65,6 +69,7 @@ pub(super) const HTTP3: QuicStack = QuicStack {
     table: &http3::TABLE,
     connect: |end| Ok(Box::new(http3::initiator::Http3Initiator::connect(end)?)),
     accept: |end| Ok(Box::new(http3::responder::Http3Responder::accept(end)?)),
+    shared: SharedQuic::new::<http3::shared::SharedRequests>(),
 };
 
 /// How long a peer may take to answer a connection request.
@@ -80,21 +85,11 @@ impl LiveStack for QuicStack {
     }
 
     fn listen(&self, parameters: &LiveConnectParameters) -> Result<Box<dyn LiveListener>> {
-        let runtime = QuicRuntime::new()?;
-        let settings = QuicSettings::new(parameters);
-        let socket = ip::bound_socket(parameters, Type::DGRAM, Some(Protocol::UDP))?;
-        ip_options::mark(&socket, &parameters.stack)?;
-        let port = ip::bound_port(&socket);
-        let (server, fingerprint) = settings.server()?;
-        let endpoint = endpoint(&runtime, socket, &settings, Some(server))?;
-        let (established, connections) = mpsc::channel(HANDSHAKES_MOST);
-        runtime.spawn(shake_hands(endpoint.clone(), established));
+        if let Some(member) = &parameters.member {
+            return (self.shared.listen)(parameters, member);
+        }
         Ok(Box::new(QuicListener {
-            runtime,
-            endpoint,
-            connections,
-            address: format!("{port}/{fingerprint}"),
-            settings,
+            server: QuicServer::open(parameters)?,
             introduced: false,
             flags: None,
             accept: self.accept,
@@ -106,7 +101,61 @@ impl LiveStack for QuicStack {
         parameters: &LiveConnectParameters,
         address: &str,
     ) -> Result<Box<dyn Connector>> {
-        let runtime = QuicRuntime::new()?;
+        if let Some(member) = &parameters.member {
+            return (self.shared.connector)(parameters, address, member);
+        }
+        Ok(Box::new(QuicConnector {
+            client: QuicClient::open(parameters, address)?,
+            introduced: false,
+            flags: None,
+            connect: self.connect,
+        }))
+    }
+}
+
+/// The responder's socket, and the connections that come to it.
+struct QuicServer {
+    runtime: EndpointRuntime,
+    endpoint: Endpoint,
+    settings: QuicSettings,
+    /// Those whose handshakes are done.
+    connections: mpsc::Receiver<Connection>,
+    /// The port and the fingerprint of the certificate.
+    address: String,
+}
+
+impl QuicServer {
+    fn open(parameters: &LiveConnectParameters) -> Result<Self> {
+        let runtime = EndpointRuntime::new()?;
+        let settings = QuicSettings::new(parameters);
+        let socket = ip::bound_socket(parameters, Type::DGRAM, Some(Protocol::UDP))?;
+        ip_options::mark(&socket, &parameters.stack)?;
+        let port = ip::bound_port(&socket);
+        let (server, fingerprint) = settings.server()?;
+        let endpoint = endpoint(&runtime, socket, &settings, Some(server))?;
+        let (established, connections) = mpsc::channel(HANDSHAKES_MOST);
+        runtime.spawn(shake_hands(endpoint.clone(), established));
+        Ok(Self {
+            runtime,
+            endpoint,
+            settings,
+            connections,
+            address: format!("{port}/{fingerprint}"),
+        })
+    }
+}
+
+/// The initiator's socket, and where it connects to.
+struct QuicClient {
+    runtime: EndpointRuntime,
+    endpoint: Endpoint,
+    settings: QuicSettings,
+    server: SocketAddr,
+}
+
+impl QuicClient {
+    fn open(parameters: &LiveConnectParameters, address: &str) -> Result<Self> {
+        let runtime = EndpointRuntime::new()?;
         let settings = QuicSettings::new(parameters);
         let (shown, fingerprint) = address.split_once('/').unwrap_or((address, ""));
         let server = ip::resolve(shown)?
@@ -114,15 +163,27 @@ impl LiveStack for QuicStack {
             .ok_or_else(|| Error::environment(format!("{shown} is not an address of IP")))?;
         let mut endpoint = client_endpoint(&runtime, server, &settings, parameters)?;
         endpoint.set_default_client_config(settings.client(fingerprint)?);
-        Ok(Box::new(QuicConnector {
+        Ok(Self {
             runtime,
             endpoint,
-            server,
             settings,
-            introduced: false,
-            flags: None,
-            connect: self.connect,
-        }))
+            server,
+        })
+    }
+
+    /// Connects, within a time; it has to be awaited in the runtime.
+    async fn connect(&self) -> Result<Connection> {
+        let connecting = self.endpoint.connect(self.server, NAME);
+        let connecting =
+            connecting.map_err(|e| Error::measurement(format!("QUIC cannot connect: {e}")))?;
+        match time::timeout(PATIENCE, connecting).await {
+            Ok(Ok(connection)) => Ok(connection),
+            Ok(Err(error)) => Err(self.settings.refused(self.server, &error)),
+            Err(_) => {
+                let silent = std::io::ErrorKind::TimedOut.into();
+                Err(ip::unreachable(&self.server.to_string(), &silent))
+            }
+        }
     }
 }
 
@@ -131,13 +192,12 @@ pub(super) mod client {
     pub(crate) use super::client_endpoint;
     pub(crate) use super::end::QuicEnd;
     pub(crate) use super::http3::{failed, store};
-    pub(crate) use super::runtime::QuicRuntime;
     pub(crate) use super::settings::QuicSettings;
 }
 
 /// quinn's end of a new socket of the initiator.
 pub(crate) fn client_endpoint(
-    runtime: &QuicRuntime,
+    runtime: &EndpointRuntime,
     server: SocketAddr,
     settings: &QuicSettings,
     parameters: &LiveConnectParameters,
@@ -161,7 +221,7 @@ pub(crate) fn client_endpoint(
 
 /// quinn's end of a socket.
 fn endpoint(
-    runtime: &QuicRuntime,
+    runtime: &EndpointRuntime,
     socket: Socket,
     settings: &QuicSettings,
     server: Option<quinn::ServerConfig>,
@@ -194,11 +254,7 @@ async fn shake_hands(endpoint: Endpoint, established: mpsc::Sender<Connection>) 
 }
 
 struct QuicListener {
-    runtime: QuicRuntime,
-    endpoint: Endpoint,
-    connections: mpsc::Receiver<Connection>,
-    address: String,
-    settings: QuicSettings,
+    server: QuicServer,
     /// Whether an earlier connection has introduced itself.
     introduced: bool,
     /// Those of the job, once it has a connection.
@@ -208,36 +264,42 @@ struct QuicListener {
 
 impl LiveListener for QuicListener {
     fn address(&self) -> String {
-        self.address.clone()
+        self.server.address.clone()
     }
 
     fn accept(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
-        let next = self.runtime.run(&buffers.flags, self.connections.recv())?;
-        let Some(connection) = next else {
-            return Err(Error::measurement("QUIC's socket has failed"));
-        };
+        let server = &mut self.server;
+        let next = server
+            .runtime
+            .run(&buffers.flags, server.connections.recv())?;
+        let connection = next.ok_or_else(socket_failed)?;
         self.flags = Some(Arc::clone(&buffers.flags));
         (self.accept)(QuicEnd::new(
-            &self.runtime,
+            &server.runtime,
             connection,
-            &self.settings,
-            self.settings.introduces(&mut self.introduced),
+            &server.settings,
+            server.settings.introduces(&mut self.introduced),
             &buffers.flags,
         ))
     }
 }
 
+/// The error when no more connections can come.
+fn socket_failed() -> Error {
+    Error::measurement("QUIC's socket has failed")
+}
+
 impl Drop for QuicListener {
     fn drop(&mut self) {
-        self.runtime.leave(&self.endpoint, self.flags.as_ref());
+        let server = &self.server;
+        server
+            .runtime
+            .leave(self.flags.as_ref(), server.endpoint.wait_idle());
     }
 }
 
 struct QuicConnector {
-    runtime: QuicRuntime,
-    endpoint: Endpoint,
-    server: SocketAddr,
-    settings: QuicSettings,
+    client: QuicClient,
     /// Whether an earlier connection has introduced itself.
     introduced: bool,
     /// Those of the job, once it has a connection.
@@ -247,27 +309,14 @@ struct QuicConnector {
 
 impl Connector for QuicConnector {
     fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
-        let connecting = self
-            .runtime
-            .within(|| self.endpoint.connect(self.server, NAME))
-            .map_err(|e| Error::measurement(format!("QUIC cannot connect: {e}")))?;
-        let connected = self.runtime.run(&buffers.flags, async {
-            time::timeout(PATIENCE, connecting).await.ok()
-        })?;
-        let connection = match connected {
-            Some(Ok(connection)) => connection,
-            Some(Err(error)) => return Err(self.settings.refused(self.server, &error)),
-            None => {
-                let silent = std::io::ErrorKind::TimedOut.into();
-                return Err(ip::unreachable(&self.server.to_string(), &silent));
-            }
-        };
+        let client = &self.client;
+        let connection = client.runtime.run(&buffers.flags, client.connect())??;
         self.flags = Some(Arc::clone(&buffers.flags));
         (self.connect)(QuicEnd::new(
-            &self.runtime,
+            &client.runtime,
             connection,
-            &self.settings,
-            self.settings.introduces(&mut self.introduced),
+            &client.settings,
+            client.settings.introduces(&mut self.introduced),
             &buffers.flags,
         ))
     }
@@ -275,6 +324,9 @@ impl Connector for QuicConnector {
 
 impl Drop for QuicConnector {
     fn drop(&mut self) {
-        self.runtime.leave(&self.endpoint, self.flags.as_ref());
+        let client = &self.client;
+        client
+            .runtime
+            .leave(self.flags.as_ref(), client.endpoint.wait_idle());
     }
 }

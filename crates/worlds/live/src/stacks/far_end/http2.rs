@@ -112,7 +112,7 @@ impl Http2Connector {
         let below = wire.settings();
         let mut driver = HttpDriver::new(wire.shared())?;
         driver.limit(ServerPatience::new(stack, server));
-        let io = TokioIo::new(HttpWire::new(wire));
+        let io = TokioIo::new(HttpWire::new(wire, &driver)?);
         let mut handshake = Box::pin(http2::handshake(driver.executor(), io));
         let opened = driver.until_alone(|context| handshake.as_mut().poll(context))?;
         let (sender, connection) = opened.map_err(|e| driver.failure(&e))?;

@@ -9,11 +9,10 @@ use crate::cancel::LiveCancelFlags;
 use crate::error::{Error, Result};
 use crate::stacks::byte_channel::ChannelEnd as _;
 use crate::stacks::contract::{Connector, LiveConnectParameters, LiveConnection};
+use crate::stacks::endpoint_runtime::EndpointRuntime;
 use crate::stacks::http_exchange::{SharedUnits, of_the_other_side};
 use crate::stacks::ip;
-use crate::stacks::quic::client::{
-    QuicEnd, QuicRuntime, QuicSettings, client_endpoint, failed, store,
-};
+use crate::stacks::quic::client::{QuicEnd, QuicSettings, client_endpoint, failed, store};
 use crate::stacks::server_patience::ServerPatience;
 use bytes::Bytes;
 use h3::client::{RequestStream, SendRequest};
@@ -44,7 +43,7 @@ pub(super) struct Http3Connector {
 /// Opens connections to a server.
 #[derive(Clone)]
 struct Http3Opener {
-    runtime: QuicRuntime,
+    runtime: EndpointRuntime,
     endpoint: Endpoint,
     settings: QuicSettings,
     stack: Stack,
@@ -61,7 +60,7 @@ impl Http3Connector {
         servers: &[SocketAddr],
         tls: &FarEndTlsClient,
     ) -> Result<Self> {
-        let runtime = QuicRuntime::new()?;
+        let runtime = EndpointRuntime::new()?;
         let settings = QuicSettings::new(parameters);
         // QUIC has no answer that another address could be tried after, but silence.
         let server = servers.iter().find(|server| server.is_ipv4());
@@ -154,7 +153,7 @@ impl Drop for Http3Connector {
         let Http3Opener {
             runtime, endpoint, ..
         } = &self.opener;
-        runtime.leave(endpoint, self.flags.as_ref());
+        runtime.leave(self.flags.as_ref(), endpoint.wait_idle());
     }
 }
 

@@ -6,9 +6,10 @@ pub(super) mod driver;
 pub(super) mod grpc;
 mod initiator;
 mod responder;
+mod shared;
 mod style;
 
-use super::stack::LayeredStack;
+use super::stack::{LayeredStack, SharedLayered};
 use super::tables::{NEED_TLS, TABLE, WITH_TLS};
 use super::wire::LayeredWire;
 use crate::error::Result;
@@ -23,7 +24,7 @@ use style::HttpStyle;
 const WINDOW: OptionKind = OptionKind::Bytes(1, (1 << 31) - 1);
 
 /// The options of HTTP/2 itself.
-const HTTP2_OPTIONS: [OptionTable; 2] = [
+const HTTP2_OPTIONS: [OptionTable; 3] = [
     OptionTable::new(
         "window",
         WINDOW,
@@ -36,9 +37,10 @@ const HTTP2_OPTIONS: [OptionTable; 2] = [
         "hyper's: 5 MiB at the initiator, 1 MiB at the responder",
         "flow-control window of the connection",
     ),
+    OptionTable::STREAMS,
 ];
 
-const WITH_WINDOWS: [OptionTable; 18] = StackTable::joined(&HTTP2_OPTIONS, &WITH_TLS);
+const WITH_WINDOWS: [OptionTable; 19] = StackTable::joined(&HTTP2_OPTIONS, &WITH_TLS);
 
 const HTTP1_TABLE: StackTable = StackTable {
     name: "http1",
@@ -75,6 +77,7 @@ const HTTP2_TABLE: StackTable = StackTable {
     name: "http2",
     summary: "HTTP/2 (RFC 9113; hyper, h2) over the kernel's TCP, or over TLS",
     options: &WITH_WINDOWS,
+    shares_connections: true,
     needs: NEED_TLS,
     mapping: ServiceMapping(
         "\
@@ -105,6 +108,7 @@ const GRPC_TABLE: StackTable = StackTable {
     name: "grpc",
     summary: "gRPC (unary calls and streams) on HTTP/2 (hyper, h2) over the kernel's TCP, or over TLS",
     options: &WITH_WINDOWS,
+    shares_connections: true,
     needs: NEED_TLS,
     mapping: ServiceMapping(
         "\
@@ -132,23 +136,47 @@ AwaitDisconnectIndication -> recv until the connection ends, close",
 };
 
 macro_rules! http_stack {
-    ($table:expr, $alpn:expr, $style:expr) => {
+    ($table:expr, $alpn:expr, $style:expr, $shared:expr) => {
         LayeredStack {
             table: &$table,
             alpn: $alpn,
             always_tls: false,
             connect: |wire, stack| connect($style, wire, stack),
             accept: |wire, stack| accept($style, wire, stack),
+            shared: $shared,
         }
     };
 }
 
+macro_rules! shared_http {
+    ($style:expr) => {
+        Some(SharedLayered {
+            listen: |protocol, parameters, member| {
+                shared::listen($style, protocol, parameters, member)
+            },
+            connector: |protocol, parameters, address, member| {
+                shared::connector($style, protocol, parameters, address, member)
+            },
+        })
+    };
+}
+
 /// The stack `http1`.
-pub(crate) const HTTP1: LayeredStack = http_stack!(HTTP1_TABLE, "http/1.1", HttpStyle::Http1);
+pub(crate) const HTTP1: LayeredStack = http_stack!(HTTP1_TABLE, "http/1.1", HttpStyle::Http1, None);
 /// The stack `http2`.
-pub(crate) const HTTP2: LayeredStack = http_stack!(HTTP2_TABLE, "h2", HttpStyle::Http2);
+pub(crate) const HTTP2: LayeredStack = http_stack!(
+    HTTP2_TABLE,
+    "h2",
+    HttpStyle::Http2,
+    shared_http!(HttpStyle::Http2)
+);
 /// The stack `grpc`.
-pub(crate) const GRPC: LayeredStack = http_stack!(GRPC_TABLE, "h2", HttpStyle::Grpc);
+pub(crate) const GRPC: LayeredStack = http_stack!(
+    GRPC_TABLE,
+    "h2",
+    HttpStyle::Grpc,
+    shared_http!(HttpStyle::Grpc)
+);
 
 fn connect(style: HttpStyle, wire: LayeredWire, stack: &Stack) -> Result<Box<dyn LiveConnection>> {
     Ok(Box::new(HttpInitiator::connect(style, wire, stack)?))

@@ -5,6 +5,7 @@ use super::tls::{TlsClient, TlsServer};
 use super::wire::LayeredWire;
 use crate::buffers::LiveThreadBuffers;
 use crate::error::{self, Blame, Result};
+use crate::stacks::connection_group::GroupMember;
 use crate::stacks::contract::{
     Connector, LiveConnectParameters, LiveConnection, LiveListener, LiveStack,
 };
@@ -26,6 +27,8 @@ pub(crate) struct LayeredStack {
     pub(super) connect: fn(LayeredWire, &Stack) -> Result<Box<dyn LiveConnection>>,
     /// The responder's connection over an accepted wire.
     pub(super) accept: fn(LayeredWire, &Stack) -> Result<Box<dyn LiveConnection>>,
+    /// The two sides of pairs that share a connection, if the protocol has streams.
+    pub(super) shared: Option<SharedLayered>,
 }
 
 impl LayeredStack {
@@ -40,14 +43,11 @@ impl LiveStack for LayeredStack {
     }
 
     fn listen(&self, parameters: &LiveConnectParameters) -> Result<Box<dyn LiveListener>> {
-        let tls = self
-            .is_over_tls(&parameters.stack)
-            .then(|| TlsServer::new(&parameters.stack, self.alpn))
-            .transpose()?;
+        if let (Some(shared), Some(member)) = (&self.shared, &parameters.member) {
+            return (shared.listen)(self, parameters, member);
+        }
         Ok(Box::new(LayeredListener {
-            tcp: TcpListener::new(parameters, None)?,
-            tls,
-            stack: parameters.stack.clone(),
+            wires: WireListener::new(self, parameters)?,
             known_by_address: false,
             carries_data: parameters.carries_data,
             accept: self.accept,
@@ -59,24 +59,87 @@ impl LiveStack for LayeredStack {
         parameters: &LiveConnectParameters,
         address: &str,
     ) -> Result<Box<dyn Connector>> {
-        let (address, fingerprint) = address.split_once('/').unwrap_or((address, ""));
-        let tls = self
-            .is_over_tls(&parameters.stack)
-            .then(|| TlsClient::new(&parameters.stack, self.alpn, fingerprint))
-            .transpose()?;
+        if let (Some(shared), Some(member)) = (&self.shared, &parameters.member) {
+            return (shared.connector)(self, parameters, address, member);
+        }
         Ok(Box::new(LayeredConnector {
-            tcp: TcpConnector::new(parameters, address, None)?,
-            tls,
-            stack: parameters.stack.clone(),
+            wires: WireConnector::new(self, parameters, address)?,
             connect: self.connect,
         }))
     }
 }
 
-struct LayeredListener {
+/// How the two sides of pairs that share connections begin.
+pub(super) struct SharedLayered {
+    pub(super) listen:
+        fn(&LayeredStack, &LiveConnectParameters, &GroupMember) -> Result<Box<dyn LiveListener>>,
+    pub(super) connector:
+        fn(&LayeredStack, &LiveConnectParameters, &str, &GroupMember) -> Result<Box<dyn Connector>>,
+}
+
+/// Accepts TCP connections, and shakes hands over them where TLS is asked for.
+pub(super) struct WireListener {
     tcp: TcpListener,
     tls: Option<TlsServer>,
-    stack: Stack,
+    pub(super) stack: Stack,
+}
+
+impl WireListener {
+    pub(super) fn new(protocol: &LayeredStack, parameters: &LiveConnectParameters) -> Result<Self> {
+        let tls = protocol
+            .is_over_tls(&parameters.stack)
+            .then(|| TlsServer::new(&parameters.stack, protocol.alpn))
+            .transpose()?;
+        Ok(Self {
+            tcp: TcpListener::new(parameters, None)?,
+            tls,
+            stack: parameters.stack.clone(),
+        })
+    }
+
+    pub(super) fn address(&self) -> String {
+        match &self.tls {
+            None => self.tcp.port(),
+            Some(tls) => format!("{}/{}", self.tcp.port(), tls.fingerprint()),
+        }
+    }
+
+    /// The next connection, over which `accept` begins the protocol.
+    pub(super) fn accept<T>(
+        &mut self,
+        buffers: &LiveThreadBuffers,
+        accept: impl FnOnce(LayeredWire, &Stack) -> Result<T>,
+    ) -> Result<T> {
+        let socket = self.tcp.accept_socket(buffers)?;
+        self.open(socket, buffers, accept)
+    }
+
+    /// Shakes hands over an accepted connection, within a time.
+    fn open<T>(
+        &self,
+        socket: Socket,
+        buffers: &LiveThreadBuffers,
+        accept: impl FnOnce(LayeredWire, &Stack) -> Result<T>,
+    ) -> Result<T> {
+        let socket = LayeredSocket::new(socket, &self.stack, None, &buffers.flags)?;
+        let shared = Arc::clone(socket.shared());
+        let patience = |time| {
+            let set = shared.socket.set_read_timeout(time);
+            set.map_err(|e| error::io_error("SO_RCVTIMEO", &e))
+        };
+        patience(Some(ip::PATIENCE))?;
+        let wire = match &self.tls {
+            None => LayeredWire::Plain(socket),
+            Some(tls) => LayeredWire::Tls(Box::new(tls.shake_hands(socket)?)),
+        };
+        let opened = accept(wire, &self.stack)?;
+        patience(None)?;
+        Ok(opened)
+    }
+}
+
+struct LayeredListener {
+    wires: WireListener,
     /// Whether the next connection is known by its address alone, as in procedures without data all but the first are.
     known_by_address: bool,
     carries_data: bool,
@@ -85,16 +148,13 @@ struct LayeredListener {
 
 impl LiveListener for LayeredListener {
     fn address(&self) -> String {
-        match &self.tls {
-            None => self.tcp.port(),
-            Some(tls) => format!("{}/{}", self.tcp.port(), tls.fingerprint()),
-        }
+        self.wires.address()
     }
 
     fn accept(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
         loop {
-            let socket = self.tcp.accept_socket(buffers)?;
-            let opened = self.open(socket, buffers);
+            let socket = self.wires.tcp.accept_socket(buffers)?;
+            let opened = self.wires.open(socket, buffers, self.accept);
             match opened {
                 // It may have been another program at the peer's address.
                 Err(error) if self.known_by_address && error.blame != Blame::Interrupted => {}
@@ -107,41 +167,49 @@ impl LiveListener for LayeredListener {
     }
 }
 
-impl LayeredListener {
-    /// Shakes hands over an accepted connection, within a time.
-    fn open(&self, socket: Socket, buffers: &LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
-        let socket = LayeredSocket::new(socket, &self.stack, None, &buffers.flags)?;
-        let shared = Arc::clone(socket.shared());
-        let patience = |time| {
-            let set = shared.socket.set_read_timeout(time);
-            set.map_err(|e| error::io_error("SO_RCVTIMEO", &e))
-        };
-        patience(Some(ip::PATIENCE))?;
-        let wire = match &self.tls {
+/// Opens TCP connections, and shakes hands over them where TLS is asked for.
+pub(super) struct WireConnector {
+    tcp: TcpConnector,
+    tls: Option<TlsClient>,
+    pub(super) stack: Stack,
+}
+
+impl WireConnector {
+    pub(super) fn new(
+        protocol: &LayeredStack,
+        parameters: &LiveConnectParameters,
+        address: &str,
+    ) -> Result<Self> {
+        let (address, fingerprint) = address.split_once('/').unwrap_or((address, ""));
+        let tls = protocol
+            .is_over_tls(&parameters.stack)
+            .then(|| TlsClient::new(&parameters.stack, protocol.alpn, fingerprint))
+            .transpose()?;
+        Ok(Self {
+            tcp: TcpConnector::new(parameters, address, None)?,
+            tls,
+            stack: parameters.stack.clone(),
+        })
+    }
+
+    pub(super) fn connect(&mut self, buffers: &LiveThreadBuffers) -> Result<LayeredWire> {
+        let (socket, token) = self.tcp.connect_socket(buffers)?;
+        let socket = LayeredSocket::new(socket, &self.stack, token, &buffers.flags)?;
+        Ok(match &self.tls {
             None => LayeredWire::Plain(socket),
             Some(tls) => LayeredWire::Tls(Box::new(tls.shake_hands(socket)?)),
-        };
-        let opened = (self.accept)(wire, &self.stack)?;
-        patience(None)?;
-        Ok(opened)
+        })
     }
 }
 
 struct LayeredConnector {
-    tcp: TcpConnector,
-    tls: Option<TlsClient>,
-    stack: Stack,
+    wires: WireConnector,
     connect: fn(LayeredWire, &Stack) -> Result<Box<dyn LiveConnection>>,
 }
 
 impl Connector for LayeredConnector {
     fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
-        let (socket, token) = self.tcp.connect_socket(buffers)?;
-        let socket = LayeredSocket::new(socket, &self.stack, token, &buffers.flags)?;
-        let wire = match &self.tls {
-            None => LayeredWire::Plain(socket),
-            Some(tls) => LayeredWire::Tls(Box::new(tls.shake_hands(socket)?)),
-        };
-        (self.connect)(wire, &self.stack)
+        let wire = self.wires.connect(buffers)?;
+        (self.connect)(wire, &self.wires.stack)
     }
 }

@@ -41,4 +41,5 @@ pub(crate) const TLS: LayeredStack = LayeredStack {
     always_tls: true,
     connect: |wire, _| Ok(Box::new(ByteChannelConnection::new(wire))),
     accept: |wire, _| Ok(Box::new(ByteChannelConnection::new(wire))),
+    shared: None,
 };

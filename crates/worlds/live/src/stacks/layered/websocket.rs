@@ -64,6 +64,7 @@ pub(crate) const WEBSOCKET: LayeredStack = LayeredStack {
             messages,
         ))))
     },
+    shared: None,
 };
 
 /// A data unit is one message in one frame, however large.

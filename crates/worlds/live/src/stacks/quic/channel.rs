@@ -49,6 +49,14 @@ pub(super) fn accept(end: QuicEnd) -> Result<Box<dyn LiveConnection>> {
     })))
 }
 
+/// The side of a pair that has that stream of a connection which it shares.
+pub(super) fn over(end: QuicEnd, send: SendStream, receive: RecvStream) -> Box<dyn LiveConnection> {
+    Box::new(ByteChannelConnection::new(QuicChannel {
+        end,
+        stream: Some((send, receive)),
+    }))
+}
+
 /// The error of a job that was ended: [`ChannelEnd::failure`] asks the flags.
 fn ended(_: Error) -> io::Error {
     io::Error::other("the job was ended")
@@ -107,13 +115,15 @@ impl ByteChannel for QuicChannel {
             self.end.close();
             return Ok(());
         };
-        let connection = self.end.connection.clone();
+        let closer = self.end.leave();
         let _ = send.finish();
         // What was sent last may have to be sent again: closing waits for it, beside what comes next.
         self.end.runtime.spawn_closing(async move {
             let _ = send.stopped().await;
             drop(receive);
-            connection.close(super::end::OVER, b"");
+            if let Some(closer) = closer {
+                closer.close();
+            }
         });
         self.end.runtime.push();
         Ok(())

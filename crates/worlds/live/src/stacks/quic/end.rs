@@ -1,11 +1,11 @@
 //! This end of a QUIC connection.
 
-use super::runtime::QuicRuntime;
 use super::settings::QuicSettings;
 use crate::cancel::LiveCancelFlags;
 use crate::error::{self, Error, Result};
 use crate::stacks::byte_channel::ChannelEnd;
 use crate::stacks::contract::connection_vanished;
+use crate::stacks::endpoint_runtime::EndpointRuntime;
 use quinn::{Connection, ConnectionError, VarInt};
 use stackline_core::run_record::TransportRecord;
 use stackline_core::units;
@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time;
 
@@ -24,19 +25,23 @@ const QUIET_ROUND_TRIPS: u32 = 2;
 
 /// A connection and what drives it.
 pub(crate) struct QuicEnd {
-    pub(crate) runtime: QuicRuntime,
+    pub(crate) runtime: EndpointRuntime,
     pub(crate) connection: Connection,
     pub(super) settings: QuicSettings,
     /// Whether the connection begins with a stream on which the initiator introduces itself.
     pub(super) introduces: bool,
     flags: Arc<LiveCancelFlags>,
-    /// Bytes of data that were received.
-    received: Cell<u64>,
+    /// How the connection is shared; `None` where the pair has it alone.
+    place: Option<SharedPlace>,
+    /// Whether the pair has left the connection.
+    left: Cell<bool>,
+    /// Bytes of data that were received, by all pairs of the connection.
+    received: Arc<AtomicU64>,
 }
 
 impl QuicEnd {
     pub(crate) fn new(
-        runtime: &QuicRuntime,
+        runtime: &EndpointRuntime,
         connection: Connection,
         settings: &QuicSettings,
         introduces: bool,
@@ -48,8 +53,18 @@ impl QuicEnd {
             settings: settings.clone(),
             introduces,
             flags: Arc::clone(flags),
-            received: Cell::new(0),
+            place: None,
+            left: Cell::new(false),
+            received: Arc::default(),
         }
+    }
+
+    /// The end of a pair that shares the connection: it introduces itself on its stream, and the last to leave closes.
+    pub(super) fn sharing(mut self, place: SharedPlace, received: &Arc<AtomicU64>) -> Self {
+        self.introduces = true;
+        self.place = Some(place);
+        self.received = Arc::clone(received);
+        self
     }
 
     /// Drives everything until `future` is ready.
@@ -62,13 +77,68 @@ impl QuicEnd {
 
     /// Counts bytes of data that were received.
     pub(crate) fn count(&self, bytes: u64) {
-        self.received.set(self.received.get() + bytes);
+        self.received.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Closes the connection: what was not acknowledged is not sent again.
+    /// Closes the connection, if no other pair uses it: what was not acknowledged is not sent again.
     pub(crate) fn close(&self) {
-        self.connection.close(OVER, b"");
+        if let Some(closer) = self.leave() {
+            closer.close();
+        }
         self.runtime.push();
+    }
+
+    /// Leaves the connection. Returns what closes it, unless the pair has left before.
+    pub(super) fn leave(&self) -> Option<QuicCloser> {
+        if self.left.replace(true) {
+            return None;
+        }
+        Some(QuicCloser {
+            connection: self.connection.clone(),
+            users: self.place.as_ref().map(|place| place.users.clone()),
+        })
+    }
+
+    /// The number of the pair in its group; `None` where it has the connection alone.
+    pub(super) fn member(&self) -> Option<u16> {
+        self.place.as_ref().map(|place| place.member)
+    }
+}
+
+/// The place of a pair on a connection that others use too.
+#[derive(Clone)]
+pub(super) struct SharedPlace {
+    /// Its number in its group.
+    pub(super) member: u16,
+    pub(super) users: ConnectionUsers,
+}
+
+/// Who uses a connection, and so who closes it.
+#[derive(Clone)]
+pub(super) enum ConnectionUsers {
+    /// So many pairs of this side: the last to leave closes it.
+    Counted(Arc<AtomicU64>),
+    /// Those of the other side, which closes it.
+    Theirs,
+}
+
+/// Closes a connection that a pair has left.
+pub(super) struct QuicCloser {
+    connection: Connection,
+    /// `None` where the pair had it alone.
+    users: Option<ConnectionUsers>,
+}
+
+impl QuicCloser {
+    pub(super) fn close(self) {
+        let closes = match &self.users {
+            None => true,
+            Some(ConnectionUsers::Counted(users)) => users.fetch_sub(1, Ordering::AcqRel) == 1,
+            Some(ConnectionUsers::Theirs) => false,
+        };
+        if closes {
+            self.connection.close(OVER, b"");
+        }
     }
 }
 
@@ -106,6 +176,10 @@ impl ChannelEnd for QuicEnd {
     }
 
     fn transport(&self) -> Option<TransportRecord> {
+        if self.member().is_some_and(|member| member > 0) {
+            // The first pair of the group reports their connection.
+            return None;
+        }
         let path = self.connection.stats().path;
         let mtu = u64::from(path.current_mtu);
         Some(TransportRecord {
@@ -113,7 +187,7 @@ impl ChannelEnd for QuicEnd {
             rtt_s: path.rtt.as_secs_f64(),
             cwnd_segments: Some(path.cwnd / mtu.max(1)),
             mss_bytes: mtu,
-            bytes_received: self.received.get(),
+            bytes_received: self.received.load(Ordering::Relaxed),
             ..TransportRecord::default()
         })
     }

@@ -2,6 +2,7 @@
 
 pub(super) mod initiator;
 pub(super) mod responder;
+pub(super) mod shared;
 
 use super::end::{QuicEnd, as_io};
 use crate::buffers::LiveThreadBuffers;
@@ -18,8 +19,8 @@ use stackline_proto::quic;
 const LEAST_WINDOW: u64 = 1024;
 
 /// Those of QUIC.
-const OPTIONS: [OptionTable; 12] = StackTable::joined(
-    &StackTable::joined::<8>(
+const OPTIONS: [OptionTable; 13] = StackTable::joined(
+    &StackTable::joined::<9>(
         &[OptionTable::new(
             "receive_buffer",
             OptionKind::Bytes(LEAST_WINDOW, 1 << 30),
@@ -34,6 +35,7 @@ const OPTIONS: [OptionTable; 12] = StackTable::joined(
             "timeout",
             "resume",
             "port",
+            "streams",
         ]),
     ),
     &UNMARKED_OPTIONS,

@@ -24,6 +24,8 @@ struct OutgoingUnits {
     /// Whether nothing is added any more.
     ended: bool,
     waker: Option<Waker>,
+    /// Who waits until the library asks for more, where the library runs beside it.
+    taken: Option<Waker>,
 }
 
 impl OutgoingUnits {
@@ -40,6 +42,7 @@ impl OutgoingBody {
             trailers,
             ended: true,
             waker: None,
+            taken: None,
         })))
     }
 
@@ -68,6 +71,9 @@ impl Body for OutgoingBody {
         }
         if !units.ended {
             units.waker = Some(context.waker().clone());
+            if let Some(taken) = units.taken.take() {
+                taken.wake();
+            }
             return Poll::Pending;
         }
         Poll::Ready(units.trailers.take().map(|t| Ok(Frame::trailers(t))))
@@ -94,7 +100,8 @@ impl BodySender {
     /// Sends a data unit: returns when windows and socket have taken it. The library asks for more only when there is room behind it.
     pub(crate) fn send(&self, pieces: Vec<Bytes>, driver: &mut HttpDriver) -> Result<()> {
         self.push(pieces);
-        driver.until(|_| self.poll_taken())?;
+        let is_shared = driver.is_shared();
+        driver.until(|context| self.poll_taken(is_shared.then_some(context)))?;
         driver.flush()
     }
 
@@ -108,7 +115,7 @@ impl BodySender {
         self.push(pieces);
         let early = driver.until(|context| match answer.as_mut().poll(context) {
             Poll::Ready(answer) => Poll::Ready(Some(answer)),
-            Poll::Pending => self.poll_taken().map(|()| None),
+            Poll::Pending => self.poll_taken(None).map(|()| None),
         })?;
         if early.is_none() {
             driver.flush()?;
@@ -124,12 +131,14 @@ impl BodySender {
         }
     }
 
-    fn poll_taken(&self) -> Poll<()> {
-        let units = locked(&self.0);
-        match units.pieces.is_empty() && units.waker.is_some() {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
+    /// Whether everything is taken; `context` is woken when it may be.
+    fn poll_taken(&self, context: Option<&mut Context<'_>>) -> Poll<()> {
+        let mut units = locked(&self.0);
+        if units.pieces.is_empty() && units.waker.is_some() {
+            return Poll::Ready(());
         }
+        units.taken = context.map(|context| context.waker().clone());
+        Poll::Pending
     }
 
     /// Ends the body.

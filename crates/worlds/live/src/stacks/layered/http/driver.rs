@@ -1,8 +1,12 @@
 //! Drives the futures of an HTTP library on the thread of an endpoint: polls them until none can go on, then waits in `poll(2)` for the
 //! socket. There is no executor of threads and no queue between an operation and its system call.
+//!
+//! The futures of a connection that several pairs share run in a runtime of one thread, which is that of whoever waits.
 
+use crate::cancel::LiveCancelFlags;
 use crate::error::{self, Error, Result};
 use crate::stacks::contract::connection_vanished;
+use crate::stacks::endpoint_runtime::EndpointRuntime;
 use crate::stacks::layered::socket::SharedSocket;
 use crate::stacks::layered::wire::LayeredWire;
 use crate::stacks::server_patience::ServerPatience;
@@ -12,12 +16,15 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::error::Error as _;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker, ready};
 use std::time::Instant;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -42,13 +49,100 @@ pub(crate) struct HttpDriver {
     spawned: Spawned,
     woken: Arc<Woken>,
     waker: Waker,
+    /// What drives the futures instead, where several pairs share the connection.
+    runtime: Option<SharedHttpRuntime>,
     /// How long to wait for a server of others; for an end of ours, as long as the job goes on.
     patience: Option<ServerPatience>,
     /// Why the connection has failed, if it has.
     fault: Arc<Mutex<Option<hyper::Error>>>,
 }
 
+/// The runtime of a connection that several pairs share.
+#[derive(Clone)]
+struct SharedHttpRuntime {
+    runtime: EndpointRuntime,
+    /// Whether the connection has ended.
+    ended: watch::Sender<bool>,
+}
+
+impl SharedHttpRuntime {
+    /// Drives the connection until `wanted` is ready; `None` if it has ended before.
+    fn until_end<T>(
+        &self,
+        flags: &LiveCancelFlags,
+        mut wanted: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Result<Option<T>> {
+        let mut ended = self.ended.subscribe();
+        self.runtime.run(flags, async move {
+            let mut end = pin!(ended.wait_for(|ended| *ended));
+            std::future::poll_fn(|context| {
+                let is_over = end.as_mut().poll(context).is_ready();
+                match wanted(context) {
+                    Poll::Ready(value) => Poll::Ready(Some(value)),
+                    Poll::Pending if is_over => Poll::Ready(None),
+                    Poll::Pending => Poll::Pending,
+                }
+            })
+            .await
+        })
+    }
+}
+
+/// A connection that several pairs share, as each of them has it. It does not keep the runtime, in which futures may hold it.
+#[derive(Clone)]
+pub(super) struct SharedHttpHandle {
+    shared: Arc<SharedSocket>,
+    ended: watch::Sender<bool>,
+    fault: Arc<Mutex<Option<hyper::Error>>>,
+}
+
+impl SharedHttpHandle {
+    /// The driver of another pair.
+    pub(super) fn driver(&self, runtime: &EndpointRuntime) -> HttpDriver {
+        HttpDriver {
+            runtime: Some(SharedHttpRuntime {
+                runtime: runtime.clone(),
+                ended: self.ended.clone(),
+            }),
+            fault: Arc::clone(&self.fault),
+            ..HttpDriver::over(&self.shared)
+        }
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        *self.ended.borrow()
+    }
+
+    /// Ready when the connection has ended.
+    pub(super) fn ended(&self) -> impl Future<Output = ()> + use<> {
+        let mut ended = self.ended.subscribe();
+        async move {
+            // An error says that nobody is left who could end it.
+            let _ = ended.wait_for(|ended| *ended).await;
+        }
+    }
+}
+
 /// Takes the futures that a library spawns.
+#[derive(Clone)]
+pub(crate) enum HttpExecutor {
+    Own(Spawned),
+    Shared(Handle),
+}
+
+impl<F> Executor<F> for HttpExecutor
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    fn execute(&self, future: F) {
+        match self {
+            Self::Own(spawned) => spawned.add(Box::pin(future)),
+            Self::Shared(runtime) => drop(runtime.spawn(future)),
+        }
+    }
+}
+
+/// Futures that a library has spawned.
 #[derive(Clone, Default)]
 pub(crate) struct Spawned(Arc<Mutex<Vec<Task>>>);
 
@@ -56,15 +150,10 @@ impl Spawned {
     fn take(&self) -> Vec<Task> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
-}
 
-impl<F> Executor<F> for Spawned
-where
-    F: Future<Output = ()> + Send + 'static,
-{
-    fn execute(&self, future: F) {
+    fn add(&self, task: Task) {
         let mut spawned = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        spawned.push(Box::pin(future));
+        spawned.push(task);
     }
 }
 
@@ -75,16 +164,57 @@ impl HttpDriver {
             .socket
             .set_nonblocking(true)
             .map_err(|e| error::io_error("O_NONBLOCK", &e))?;
+        Ok(Self::over(shared))
+    }
+
+    fn over(shared: &Arc<SharedSocket>) -> Self {
         let woken = Arc::<Woken>::default();
-        Ok(Self {
+        Self {
             shared: Arc::clone(shared),
             tasks: Vec::new(),
             spawned: Spawned::default(),
             waker: Waker::from(Arc::clone(&woken)),
             woken,
+            runtime: None,
             patience: None,
             fault: Arc::default(),
+        }
+    }
+
+    /// For the connection over that socket, which several pairs share: that runtime drives it.
+    pub(super) fn in_runtime(
+        shared: &Arc<SharedSocket>,
+        runtime: &EndpointRuntime,
+    ) -> Result<Self> {
+        let mut driver = Self::new(shared)?;
+        driver.runtime = Some(SharedHttpRuntime {
+            runtime: runtime.clone(),
+            ended: watch::Sender::new(false),
+        });
+        Ok(driver)
+    }
+
+    /// What several pairs share of the connection; `None` where the pair has it alone.
+    pub(super) fn handle(&self) -> Option<SharedHttpHandle> {
+        Some(SharedHttpHandle {
+            shared: Arc::clone(&self.shared),
+            ended: self.runtime.as_ref()?.ended.clone(),
+            fault: Arc::clone(&self.fault),
         })
+    }
+
+    /// Whether several pairs share the connection, so that futures have to be woken by what they wait for.
+    pub(super) const fn is_shared(&self) -> bool {
+        self.runtime.is_some()
+    }
+
+    /// Lets a response come that nobody waits for.
+    pub(super) fn leave_to_runtime(&self, response: impl Future + Send + 'static) {
+        if let Some(shared) = &self.runtime {
+            shared.runtime.spawn(async move {
+                let _ = response.await;
+            });
+        }
     }
 
     pub(crate) const fn shared(&self) -> &Arc<SharedSocket> {
@@ -97,8 +227,11 @@ impl HttpDriver {
     }
 
     /// What the library spawns its futures on.
-    pub(crate) fn executor(&self) -> Spawned {
-        self.spawned.clone()
+    pub(crate) fn executor(&self) -> HttpExecutor {
+        match &self.runtime {
+            None => HttpExecutor::Own(self.spawned.clone()),
+            Some(shared) => HttpExecutor::Shared(shared.runtime.handle()),
+        }
     }
 
     /// Adds the future of the connection itself.
@@ -107,12 +240,16 @@ impl HttpDriver {
         F: Future<Output = hyper::Result<()>> + Send + 'static,
     {
         let fault = Arc::clone(&self.fault);
-        self.tasks.push(Box::pin(async move {
+        let kept = async move {
             if let Err(error) = connection.await {
                 let mut fault = fault.lock().unwrap_or_else(PoisonError::into_inner);
                 fault.get_or_insert(error);
             }
-        }));
+        };
+        match &self.runtime {
+            None => self.tasks.push(Box::pin(kept)),
+            Some(shared) => shared.runtime.spawn(kept),
+        }
     }
 
     /// Drives the connection until `wanted` is ready.
@@ -137,6 +274,9 @@ impl HttpDriver {
         &mut self,
         mut wanted: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Result<Option<T>> {
+        if let Some(shared) = &self.runtime {
+            return shared.until_end(&self.shared.flags, wanted);
+        }
         let mut is_ready = |woken: &Woken, waker: &Waker| {
             woken.0.store(false, Ordering::Relaxed);
             match wanted(&mut Context::from_waker(waker)) {
@@ -174,6 +314,10 @@ impl HttpDriver {
         &self,
         mut wanted: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Result<T> {
+        if let Some(shared) = &self.runtime {
+            let wanted = std::future::poll_fn(wanted);
+            return shared.runtime.run(&self.shared.flags, wanted);
+        }
         loop {
             self.woken.0.store(false, Ordering::Relaxed);
             if let Poll::Ready(value) = wanted(&mut Context::from_waker(&self.waker)) {
@@ -187,6 +331,10 @@ impl HttpDriver {
 
     /// Drives the connection until everything that can be sent is sent.
     pub(crate) fn flush(&mut self) -> Result<()> {
+        if let Some(shared) = &self.runtime {
+            shared.runtime.push();
+            return Ok(());
+        }
         while !self.turn() && self.shared.awaits_room.load(Ordering::Relaxed) {
             self.wait()?;
         }
@@ -358,11 +506,66 @@ fn is_close(error: &hyper::Error) -> bool {
 const READ_BYTES: usize = 256 << 10;
 
 /// The wire as hyper reads and writes it.
-pub(crate) struct HttpWire(LayeredWire);
+pub(crate) struct HttpWire {
+    wire: LayeredWire,
+    /// What wakes whoever reads or writes, where a runtime drives the connection.
+    readiness: Option<TcpStream>,
+    /// Says that the connection has ended, where several pairs share it: the library keeps the wire until then.
+    _end: Option<ConnectionEnd>,
+}
+
+/// Says that a connection has ended when it is dropped.
+struct ConnectionEnd(watch::Sender<bool>);
+
+impl Drop for ConnectionEnd {
+    fn drop(&mut self) {
+        self.0.send_replace(true);
+    }
+}
 
 impl HttpWire {
-    pub(crate) const fn new(wire: LayeredWire) -> Self {
-        Self(wire)
+    /// The wire of a connection that this drives.
+    pub(crate) fn new(wire: LayeredWire, driver: &HttpDriver) -> Result<Self> {
+        let watch = |shared: &SharedHttpRuntime| {
+            let socket = wire.shared().socket.try_clone()?;
+            shared.runtime.within(|| TcpStream::from_std(socket.into()))
+        };
+        let readiness = driver.runtime.as_ref().map(watch).transpose();
+        let readiness = readiness.map_err(|e| error::io_error("epoll_ctl", &e))?;
+        let end = driver
+            .runtime
+            .as_ref()
+            .map(|shared| ConnectionEnd(shared.ended.clone()));
+        Ok(Self {
+            wire,
+            readiness,
+            _end: end,
+        })
+    }
+
+    /// Tries what cannot be done at once again when the socket is ready; the driver polls it again where no runtime does.
+    fn poll_io<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        interest: Interest,
+        mut attempt: impl FnMut(&mut LayeredWire) -> io::Result<T>,
+    ) -> Poll<io::Result<T>> {
+        let Some(readiness) = &self.readiness else {
+            return poll_of(attempt(&mut self.wire));
+        };
+        loop {
+            let ready = if interest == Interest::READABLE {
+                readiness.poll_read_ready(context)
+            } else {
+                readiness.poll_write_ready(context)
+            };
+            ready!(ready)?;
+            // What would block is no longer ready.
+            let done = readiness.try_io(interest, || attempt(&mut self.wire));
+            if let Poll::Ready(done) = poll_of(done) {
+                return Poll::Ready(done);
+            }
+        }
     }
 }
 
@@ -376,41 +579,44 @@ fn poll_of<T>(done: io::Result<T>) -> Poll<io::Result<T>> {
 impl AsyncRead for HttpWire {
     fn poll_read(
         mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        context: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let most = into.remaining().min(READ_BYTES);
-        let got = self.0.read(into.initialize_unfilled_to(most));
-        poll_of(got.map(|bytes| into.advance(bytes)))
+        let room = into.initialize_unfilled_to(most);
+        let got = self.poll_io(context, Interest::READABLE, |wire| wire.read(room));
+        got.map_ok(|bytes| into.advance(bytes))
     }
 }
 
 impl AsyncWrite for HttpWire {
     fn poll_write(
         mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        poll_of(self.0.write(bytes))
+        self.poll_io(context, Interest::WRITABLE, |wire| wire.write(bytes))
     }
 
     fn poll_write_vectored(
         mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        poll_of(self.0.write_vectored(slices))
+        self.poll_io(context, Interest::WRITABLE, |wire| {
+            wire.write_vectored(slices)
+        })
     }
 
     fn is_write_vectored(&self) -> bool {
         true
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        poll_of(self.0.flush())
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_io(context, Interest::WRITABLE, Write::flush)
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        poll_of(self.0.finish())
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_io(context, Interest::WRITABLE, LayeredWire::finish)
     }
 }

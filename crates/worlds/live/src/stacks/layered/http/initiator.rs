@@ -7,10 +7,11 @@ use crate::buffers::LiveThreadBuffers;
 use crate::error::{Error, Result};
 use crate::stacks::byte_channel::ChannelEnd as _;
 use crate::stacks::contract::LiveConnection;
-use crate::stacks::http_exchange::{HttpExchangeKind, SharedUnits, of_the_other_side};
+use crate::stacks::http_exchange::{HttpExchangeKind, PAIR_FIELD, SharedUnits, of_the_other_side};
 use crate::stacks::layered::wire::LayeredWire;
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
+use hyper::header::HeaderValue;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use stackline_core::plan::Stack;
@@ -69,6 +70,41 @@ pub(super) struct HttpInitiator {
     is_over_tls: bool,
     /// The settings of what is below HTTP.
     below: BTreeMap<String, String>,
+    /// Its place on a connection that several pairs share.
+    place: Option<SharedHttpPlace>,
+}
+
+/// The place of a pair of the initiator on a connection that it shares.
+pub(super) struct SharedHttpPlace {
+    /// Its number in its group.
+    member: u16,
+    /// The request that lasts as long as the pair is on the connection, and its response.
+    joined: Option<(BodySender, ResponseFuture)>,
+    /// Called once, when it leaves.
+    leaves: Option<Box<dyn FnOnce() + Send>>,
+}
+
+impl SharedHttpPlace {
+    /// The place of the pair with that number; `leaves` is called when it leaves.
+    pub(super) fn new(member: u16, leaves: impl FnOnce() + Send + 'static) -> Self {
+        Self {
+            member,
+            joined: None,
+            leaves: Some(Box::new(leaves)),
+        }
+    }
+
+    fn leave(&mut self) {
+        if let Some(leaves) = self.leaves.take() {
+            leaves();
+        }
+    }
+}
+
+impl Drop for SharedHttpPlace {
+    fn drop(&mut self) {
+        self.leave();
+    }
 }
 
 /// hyper's own windows of HTTP/2, of a stream and of the connection, bytes.
@@ -77,45 +113,127 @@ const WINDOWS: HttpWindows = HttpWindows {
     connection: 5 << 20,
 };
 
+/// What the initiator has of a connection of HTTP/2.
+pub(super) type Http2Sender = http2::SendRequest<OutgoingBody>;
+
+/// A connection of the initiator that is open.
+pub(super) struct OpenedHttp<S> {
+    pub(super) driver: HttpDriver,
+    pub(super) sender: S,
+    pub(super) is_over_tls: bool,
+    /// The settings of what is below HTTP, and its windows.
+    pub(super) below: BTreeMap<String, String>,
+}
+
+/// Opens HTTP/2 over a wire.
+pub(super) fn open_http2(
+    mut driver: HttpDriver,
+    wire: LayeredWire,
+    stack: &Stack,
+) -> Result<OpenedHttp<Http2Sender>> {
+    let is_over_tls = matches!(wire, LayeredWire::Tls(_));
+    let mut below = wire.settings();
+    let mut builder = http2::Builder::new(driver.executor());
+    let windows = WINDOWS.or_written(stack);
+    below.extend(windows.settings());
+    builder
+        .initial_stream_window_size(windows.stream)
+        .initial_connection_window_size(windows.connection);
+    let io = TokioIo::new(HttpWire::new(wire, &driver)?);
+    let mut handshake = Box::pin(builder.handshake(io));
+    let opened = driver.until_alone(|context| handshake.as_mut().poll(context))?;
+    let (sender, connection) = opened.map_err(|e| driver.failure(&e))?;
+    driver.adopt(connection);
+    driver.flush()?;
+    Ok(OpenedHttp {
+        driver,
+        sender,
+        is_over_tls,
+        below,
+    })
+}
+
+/// Opens HTTP/1.1 over a wire.
+fn open_http1(
+    mut driver: HttpDriver,
+    wire: LayeredWire,
+) -> Result<OpenedHttp<http1::SendRequest<OutgoingBody>>> {
+    let is_over_tls = matches!(wire, LayeredWire::Tls(_));
+    let below = wire.settings();
+    let io = TokioIo::new(HttpWire::new(wire, &driver)?);
+    let mut handshake = Box::pin(http1::handshake(io));
+    let opened = driver.until_alone(|context| handshake.as_mut().poll(context))?;
+    let (sender, connection) = opened.map_err(|e| driver.failure(&e))?;
+    driver.adopt(connection);
+    driver.flush()?;
+    Ok(OpenedHttp {
+        driver,
+        sender,
+        is_over_tls,
+        below,
+    })
+}
+
 impl HttpInitiator {
     pub(super) fn connect(style: HttpStyle, mut wire: LayeredWire, stack: &Stack) -> Result<Self> {
         // HTTP/1.1 sends nothing of its own when it connects, and the responder waits for the token.
         let introduced = wire.flush();
         introduced.map_err(|e| wire.shared().failure("send", &e))?;
-        let mut driver = HttpDriver::new(wire.shared())?;
-        let is_over_tls = matches!(wire, LayeredWire::Tls(_));
-        let mut below = wire.settings();
-        let io = TokioIo::new(HttpWire::new(wire));
-        let sender = if style.is_http2() {
-            let mut builder = http2::Builder::new(driver.executor());
-            let windows = WINDOWS.or_written(stack);
-            below.extend(windows.settings());
-            builder
-                .initial_stream_window_size(windows.stream)
-                .initial_connection_window_size(windows.connection);
-            let mut handshake = Box::pin(builder.handshake(io));
-            let opened = driver.until_alone(|context| handshake.as_mut().poll(context))?;
-            let (sender, connection) = opened.map_err(|e| driver.failure(&e))?;
-            driver.adopt(connection);
-            RequestSender::Http2(sender)
+        let driver = HttpDriver::new(wire.shared())?;
+        Ok(if style.is_http2() {
+            let opened = open_http2(driver, wire, stack)?;
+            Self::over(style, opened, RequestSender::Http2, None)
         } else {
-            let mut handshake = Box::pin(http1::handshake(io));
-            let opened = driver.until_alone(|context| handshake.as_mut().poll(context))?;
-            let (sender, connection) = opened.map_err(|e| driver.failure(&e))?;
-            driver.adopt(connection);
-            RequestSender::Http1(sender)
-        };
-        driver.flush()?;
-        Ok(Self {
+            let opened = open_http1(driver, wire)?;
+            Self::over(style, opened, RequestSender::Http1, None)
+        })
+    }
+
+    /// The side of a pair that shares a connection of HTTP/2.
+    pub(super) fn sharing(
+        style: HttpStyle,
+        opened: OpenedHttp<Http2Sender>,
+        place: SharedHttpPlace,
+    ) -> Result<Self> {
+        let mut pair = Self::over(style, opened, RequestSender::Http2, Some(place));
+        let (body, upload) = OutgoingBody::streamed();
+        let response = pair.request(HttpExchangeKind::Join, body)?;
+        pair.driver.flush()?;
+        if let Some(place) = &mut pair.place {
+            place.joined = Some((upload, response));
+        }
+        Ok(pair)
+    }
+
+    fn over<S>(
+        style: HttpStyle,
+        opened: OpenedHttp<S>,
+        sender: fn(S) -> RequestSender,
+        place: Option<SharedHttpPlace>,
+    ) -> Self {
+        Self {
             style,
-            driver,
-            sender: Some(sender),
+            driver: opened.driver,
+            sender: Some(sender(opened.sender)),
             exchange: None,
             carried: 0,
             units: SharedUnits::default(),
-            is_over_tls,
-            below,
-        })
+            is_over_tls: opened.is_over_tls,
+            below: opened.below,
+            place,
+        }
+    }
+
+    /// Makes no more requests.
+    fn leave(&mut self) {
+        self.sender = None;
+        if let Some(place) = &mut self.place {
+            if let Some((upload, response)) = place.joined.take() {
+                let _ = upload.end(None, &mut self.driver);
+                self.driver.leave_to_runtime(response);
+            }
+            place.leave();
+        }
     }
 
     /// Makes a request. Returns its response, which is still to come.
@@ -127,7 +245,12 @@ impl HttpInitiator {
         };
         let ready = self.driver.until(|context| sender.poll_ready(context))?;
         ready.map_err(|e| self.driver.failure(&e))?;
-        Ok(sender.send(self.style.request(kind, self.is_over_tls, body)))
+        let mut request = self.style.request(kind, self.is_over_tls, body);
+        if let Some(place) = &self.place {
+            let pair = HeaderValue::from(place.member);
+            request.headers_mut().insert(PAIR_FIELD, pair);
+        }
+        Ok(sender.send(request))
     }
 
     /// Ends a stream of data units before another exchange.
@@ -319,7 +442,7 @@ impl LiveConnection for HttpInitiator {
         if self.exchange.is_some() {
             return self.end_upload();
         }
-        self.sender = None;
+        self.leave();
         self.driver.flush()
     }
 
@@ -327,7 +450,7 @@ impl LiveConnection for HttpInitiator {
         // The end of the response says that everything has arrived. Closing before would reset the connection when the response comes, and
         // what was sent last would be lost.
         self.end_exchange(buffers)?;
-        self.sender = None;
+        self.leave();
         self.driver.flush()
     }
 
@@ -338,11 +461,19 @@ impl LiveConnection for HttpInitiator {
                 "the peer sent data after the last data unit",
             ));
         }
-        self.sender = None;
+        self.leave();
+        if self.place.is_some() {
+            // The others may go on.
+            return self.driver.flush();
+        }
         self.driver.until_closed()
     }
 
     fn transport(&self) -> Option<TransportRecord> {
+        if self.place.as_ref().is_some_and(|place| place.member > 0) {
+            // The first pair of the group reports their connection.
+            return None;
+        }
         self.driver.shared().transport()
     }
 

@@ -9,9 +9,9 @@ use crate::stacks::byte_channel::ChannelEnd as _;
 use crate::stacks::contract::LiveConnection;
 use crate::stacks::http_exchange::{HttpExchangeKind, SharedUnits, of_the_other_side};
 use crate::stacks::layered::wire::LayeredWire;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::{http1, http2};
-use hyper::service::service_fn;
+use hyper::service::{HttpService, service_fn};
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use stackline_core::plan::Stack;
@@ -19,17 +19,78 @@ use stackline_core::run_record::TransportRecord;
 use stackline_endpoint::BulkDirection;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Poll;
-use tokio::sync::oneshot;
+use std::task::{Context, Poll};
+use tokio::sync::{mpsc, oneshot};
 
 /// A request that has arrived, and where its response goes.
-struct ArrivedRequest {
-    request: Request<Incoming>,
-    answer: oneshot::Sender<Response<OutgoingBody>>,
+pub(super) struct ArrivedRequest {
+    pub(super) request: Request<Incoming>,
+    pub(super) answer: oneshot::Sender<Response<OutgoingBody>>,
 }
 
-type ArrivedRequests = Arc<Mutex<VecDeque<ArrivedRequest>>>;
+/// The requests that have arrived for a pair.
+enum ArrivedRequests {
+    /// On a connection of its own.
+    Own(Arc<Mutex<VecDeque<ArrivedRequest>>>),
+    /// On a connection that several pairs share.
+    Shared(PairRequests),
+}
+
+/// What arrives for a pair that shares a connection.
+pub(super) struct PairRequests {
+    requests: mpsc::Receiver<ArrivedRequest>,
+    /// The request that lasts as long as the pair is on the connection; `None` once it has left.
+    joined: Option<ArrivedRequest>,
+}
+
+impl PairRequests {
+    pub(super) const fn new(
+        requests: mpsc::Receiver<ArrivedRequest>,
+        joined: ArrivedRequest,
+    ) -> Self {
+        Self {
+            requests,
+            joined: Some(joined),
+        }
+    }
+
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<ArrivedRequest>> {
+        if let Poll::Ready(next) = self.requests.poll_recv(context) {
+            return Poll::Ready(next);
+        }
+        let Some(joined) = &mut self.joined else {
+            return Poll::Ready(None);
+        };
+        loop {
+            match Pin::new(joined.request.body_mut()).poll_frame(context) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Some(Ok(_))) => {}
+                Poll::Ready(None | Some(Err(_))) => break,
+            }
+        }
+        if let Some(joined) = self.joined.take() {
+            // A client that has closed the connection needs no answer.
+            let empty = OutgoingBody::whole(Vec::new(), None);
+            let _ = joined.answer.send(Response::new(empty));
+        }
+        Poll::Ready(self.requests.try_recv().ok())
+    }
+}
+
+impl ArrivedRequests {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<ArrivedRequest>> {
+        match self {
+            Self::Own(arrived) => {
+                let mut arrived = arrived.lock().unwrap_or_else(PoisonError::into_inner);
+                let next = arrived.pop_front();
+                next.map_or(Poll::Pending, |next| Poll::Ready(Some(next)))
+            }
+            Self::Shared(pair) => pair.poll_next(context),
+        }
+    }
+}
 
 /// An exchange that carries data units.
 struct OpenExchange {
@@ -53,6 +114,8 @@ pub(super) struct HttpResponder {
     units: SharedUnits,
     /// The settings of what is below HTTP.
     below: BTreeMap<String, String>,
+    /// Whether it reports the connection, which is so for one pair of those that share it.
+    reports: bool,
 }
 
 /// hyper's own windows of HTTP/2, of a stream and of the connection, bytes.
@@ -61,11 +124,59 @@ const WINDOWS: HttpWindows = HttpWindows {
     connection: 1 << 20,
 };
 
+/// A connection of the responder that is open.
+pub(super) struct ServedHttp {
+    pub(super) driver: HttpDriver,
+    /// The settings of what is below HTTP, and its windows.
+    pub(super) below: BTreeMap<String, String>,
+}
+
+/// The settings of what is below HTTP, and its windows.
+pub(super) fn settings_below(
+    style: HttpStyle,
+    wire: &LayeredWire,
+    stack: &Stack,
+) -> BTreeMap<String, String> {
+    let mut below = wire.settings();
+    if style.is_http2() {
+        below.extend(WINDOWS.or_written(stack).settings());
+    }
+    below
+}
+
+/// Serves HTTP over a wire: `service` gets the requests.
+pub(super) fn serve<S, B>(
+    style: HttpStyle,
+    mut driver: HttpDriver,
+    wire: LayeredWire,
+    stack: &Stack,
+    service: S,
+) -> Result<ServedHttp>
+where
+    S: HttpService<Incoming, ResBody = OutgoingBody, Error = B> + Send + 'static,
+    S::Future: Send + 'static,
+    B: std::error::Error + Send + Sync + 'static,
+{
+    let below = settings_below(style, &wire, stack);
+    let io = TokioIo::new(HttpWire::new(wire, &driver)?);
+    if style.is_http2() {
+        let mut builder = http2::Builder::new(driver.executor());
+        let windows = WINDOWS.or_written(stack);
+        builder
+            .initial_stream_window_size(windows.stream)
+            .initial_connection_window_size(windows.connection);
+        driver.adopt(builder.serve_connection(io, service));
+    } else {
+        driver.adopt(http1::Builder::new().serve_connection(io, service));
+    }
+    driver.flush()?;
+    Ok(ServedHttp { driver, below })
+}
+
 impl HttpResponder {
     pub(super) fn accept(style: HttpStyle, wire: LayeredWire, stack: &Stack) -> Result<Self> {
-        let mut driver = HttpDriver::new(wire.shared())?;
-        let mut below = wire.settings();
-        let arrived = ArrivedRequests::default();
+        let driver = HttpDriver::new(wire.shared())?;
+        let arrived = Arc::<Mutex<VecDeque<ArrivedRequest>>>::default();
         let arriving = Arc::clone(&arrived);
         let service = service_fn(move |request| {
             let (answer, answered) = oneshot::channel();
@@ -73,38 +184,46 @@ impl HttpResponder {
             arriving.push_back(ArrivedRequest { request, answer });
             answered
         });
-        let io = TokioIo::new(HttpWire::new(wire));
-        if style.is_http2() {
-            let mut builder = http2::Builder::new(driver.executor());
-            let windows = WINDOWS.or_written(stack);
-            below.extend(windows.settings());
-            builder
-                .initial_stream_window_size(windows.stream)
-                .initial_connection_window_size(windows.connection);
-            driver.adopt(builder.serve_connection(io, service));
-        } else {
-            driver.adopt(http1::Builder::new().serve_connection(io, service));
-        }
-        driver.flush()?;
-        Ok(Self {
+        let served = serve(style, driver, wire, stack, service)?;
+        Ok(Self::over(
             style,
-            driver,
+            served,
+            ArrivedRequests::Own(arrived),
+            true,
+        ))
+    }
+
+    /// The side of a pair that shares a connection, whose requests are handed to it.
+    pub(super) fn sharing(
+        style: HttpStyle,
+        served: ServedHttp,
+        requests: PairRequests,
+        reports: bool,
+    ) -> Self {
+        Self::over(style, served, ArrivedRequests::Shared(requests), reports)
+    }
+
+    fn over(style: HttpStyle, served: ServedHttp, arrived: ArrivedRequests, reports: bool) -> Self {
+        Self {
+            style,
+            driver: served.driver,
             arrived,
             called: None,
             exchange: None,
             carried: 0,
             units: SharedUnits::default(),
-            below,
-        })
+            below: served.below,
+            reports,
+        }
     }
 
     /// The next request; `None` when the client makes no more.
     fn next(&mut self) -> Result<Option<ArrivedRequest>> {
-        let arrived = &self.arrived;
-        let next = self.driver.until_end(|_| {
-            let mut arrived = arrived.lock().unwrap_or_else(PoisonError::into_inner);
-            arrived.pop_front().map_or(Poll::Pending, Poll::Ready)
-        })?;
+        let arrived = &mut self.arrived;
+        let next = self
+            .driver
+            .until_end(|context| arrived.poll_next(context))?;
+        let next = next.flatten();
         if next.is_none() {
             self.driver.check_end()?;
         }
@@ -309,7 +428,10 @@ impl LiveConnection for HttpResponder {
     fn disconnect(mut self: Box<Self>, buffers: &mut LiveThreadBuffers) -> Result<()> {
         // The client closes the connection, when it has everything.
         self.end_stream(buffers)?;
-        self.driver.until_closed()
+        match &self.arrived {
+            ArrivedRequests::Own(_) => self.driver.until_closed(),
+            ArrivedRequests::Shared(_) => self.next().map(drop),
+        }
     }
 
     fn await_disconnect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<()> {
@@ -333,7 +455,9 @@ impl LiveConnection for HttpResponder {
     }
 
     fn transport(&self) -> Option<TransportRecord> {
-        self.driver.shared().transport()
+        self.reports
+            .then(|| self.driver.shared().transport())
+            .flatten()
     }
 
     fn settings(&self) -> BTreeMap<String, String> {

@@ -89,6 +89,7 @@ impl HttpStyle {
             (Self::Grpc, HttpExchangeKind::Get) => "/stackline.Measurement/Get",
             (Self::Grpc, HttpExchangeKind::Put) => "/stackline.Measurement/Put",
             (Self::Grpc, HttpExchangeKind::Stream) => "/stackline.Measurement/Stream",
+            (Self::Grpc, HttpExchangeKind::Join) => "/stackline.Measurement/Join",
             (_, kind) => kind.path(),
         }
     }

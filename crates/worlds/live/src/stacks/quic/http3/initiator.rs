@@ -1,5 +1,6 @@
 //! The initiator's side of HTTP/3: the client.
 
+use super::shared::name_pair;
 use super::{Http3BodyCount, failed, store};
 use crate::buffers::LiveThreadBuffers;
 use crate::error::{Error, Result};
@@ -35,6 +36,8 @@ pub(crate) struct Http3Initiator {
     end: QuicEnd,
     /// `None` when no more requests are made.
     sender: Option<h3::client::SendRequest<OpenStreams, Bytes>>,
+    /// The request that lasts as long as the pair is on a connection that several pairs share.
+    joined: Option<ClientStream>,
     exchange: Option<ClientExchange>,
     /// Bytes of data units that came in exchanges that have ended, and that no operation has asked for.
     carried: u64,
@@ -51,13 +54,49 @@ impl Http3Initiator {
             let _ = poll_fn(|context| connection.poll_close(context)).await;
         });
         end.runtime.push();
-        Ok(Self {
+        Ok(Self::over(end, sender))
+    }
+
+    /// On a connection that is open and that several pairs share.
+    pub(super) fn join(
+        end: QuicEnd,
+        sender: h3::client::SendRequest<OpenStreams, Bytes>,
+    ) -> Result<Self> {
+        let mut pair = Self::over(end, sender);
+        pair.joined = Some(pair.request(HttpExchangeKind::Join)?);
+        pair.end.runtime.push();
+        Ok(pair)
+    }
+
+    /// Makes no more requests.
+    fn leave(&mut self) {
+        self.sender = None;
+        let Some(mut joined) = self.joined.take() else {
+            self.end.close();
+            return;
+        };
+        let closer = self.end.leave();
+        self.end.runtime.spawn_closing(async move {
+            // The peer answers when it has seen that the pair has left; the connection may have been lost.
+            if joined.finish().await.is_ok() {
+                let _ = joined.recv_response().await;
+            }
+            if let Some(closer) = closer {
+                closer.close();
+            }
+        });
+        self.end.runtime.push();
+    }
+
+    fn over(end: QuicEnd, sender: h3::client::SendRequest<OpenStreams, Bytes>) -> Self {
+        Self {
             end,
             sender: Some(sender),
+            joined: None,
             exchange: None,
             carried: 0,
             units: SharedUnits::default(),
-        })
+        }
     }
 
     fn request(&mut self, kind: HttpExchangeKind) -> Result<ClientStream> {
@@ -72,6 +111,7 @@ impl Http3Initiator {
         }
         let whole = format!("https://{}{}", NAME, kind.path());
         *request.uri_mut() = whole.parse::<Uri>().unwrap_or_default();
+        name_pair(request.headers_mut(), &self.end);
         let sent = self.end.run(sender.send_request(request))?;
         sent.map_err(|e| failed(&self.end, &e))
     }
@@ -264,8 +304,7 @@ impl LiveConnection for Http3Initiator {
         if self.exchange.is_some() {
             return self.end_upload();
         }
-        self.sender = None;
-        self.end.close();
+        self.leave();
         Ok(())
     }
 
@@ -279,8 +318,7 @@ impl LiveConnection for Http3Initiator {
             } = open;
             download.end(|| more_of_response(end, stream, buffers))?;
         }
-        self.sender = None;
-        self.end.close();
+        self.leave();
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! The responder's side of HTTP/3: the server.
 
+use super::shared::{PairRequests, RoutedRequest};
 use super::{Http3BodyCount, failed, store};
 use crate::buffers::LiveThreadBuffers;
 use crate::error::{Error, Result};
@@ -16,8 +17,7 @@ use stackline_endpoint::BulkDirection;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-type RequestResolver = h3::server::RequestResolver<h3_quinn::Connection, Bytes>;
-type ServerStream = h3::server::RequestStream<BidiStream<Bytes>, Bytes>;
+pub(super) type ServerStream = h3::server::RequestStream<BidiStream<Bytes>, Bytes>;
 
 /// The responder's exchange that carries data units.
 struct ServerExchange {
@@ -28,11 +28,20 @@ struct ServerExchange {
     upload: Http3BodyCount,
 }
 
+/// Where requests come from.
+enum RequestSource {
+    /// A connection of the pair's own.
+    Own(Box<h3::server::Connection<h3_quinn::Connection, Bytes>>),
+    /// A connection that several pairs share.
+    Shared(PairRequests),
+    /// Nowhere: the client has closed the connection before anything was said.
+    Closed,
+}
+
 /// The responder's side: the server.
 pub(crate) struct Http3Responder {
     end: QuicEnd,
-    /// `None` if the client has closed the connection before anything was said.
-    server: Option<h3::server::Connection<h3_quinn::Connection, Bytes>>,
+    source: RequestSource,
     /// The call that was received last.
     called: Option<ServerStream>,
     exchange: Option<ServerExchange>,
@@ -49,48 +58,72 @@ impl Http3Responder {
             end.connection.close_reason(),
             Some(ConnectionError::ApplicationClosed(_))
         );
-        let server = match opened {
-            Err(_) if closed => None,
-            opened => Some(opened.map_err(|e| Error::measurement(format!("HTTP/3 failed: {e}")))?),
+        let source = match opened {
+            Err(_) if closed => RequestSource::Closed,
+            opened => RequestSource::Own(Box::new(
+                opened.map_err(|e| Error::measurement(format!("HTTP/3 failed: {e}")))?,
+            )),
         };
         end.runtime.push();
-        Ok(Self {
+        Ok(Self::over(end, source))
+    }
+
+    /// The side of a pair whose requests are handed to it.
+    pub(super) fn routed(end: QuicEnd, requests: PairRequests) -> Self {
+        Self::over(end, RequestSource::Shared(requests))
+    }
+
+    fn over(end: QuicEnd, source: RequestSource) -> Self {
+        Self {
             end,
-            server,
+            source,
             called: None,
             exchange: None,
             carried: 0,
             units: SharedUnits::default(),
-        })
+        }
     }
 
     /// The next request; `None` when the client makes no more.
-    fn next(&mut self) -> Result<Option<RequestResolver>> {
-        let Some(server) = &mut self.server else {
-            return Ok(None);
+    fn next(&mut self) -> Result<Option<RoutedRequest>> {
+        let next = match &mut self.source {
+            RequestSource::Closed => return Ok(None),
+            RequestSource::Shared(requests) => {
+                let next = self.end.run(requests.next())?.transpose();
+                return next.map_err(|e| self.end.failure("HTTP/3", &as_io(&e)));
+            }
+            RequestSource::Own(server) => match self.end.run(server.accept())? {
+                Ok(Some(resolver)) => {
+                    let resolved = self.end.run(resolver.resolve_request())?;
+                    Some(resolved.map_err(|e| failed(&self.end, &e)))
+                }
+                Ok(None) => None,
+                Err(_) if self.end.connection.close_reason().is_some() => None,
+                Err(error) => {
+                    return Err(Error::measurement(format!("HTTP/3 failed: {error}")));
+                }
+            }
+            .map(|resolved| {
+                let (request, stream) = resolved?;
+                let path = request.uri().path().to_string();
+                Ok(RoutedRequest { path, stream })
+            }),
         };
-        match (
-            self.end.run(server.accept())?,
-            self.end.connection.close_reason(),
-        ) {
-            (Ok(next), _) => Ok(next),
-            (Err(_), Some(ConnectionError::ApplicationClosed(_))) => Ok(None),
-            (Err(_), Some(reason)) => Err(self.end.failure("HTTP/3", &as_io(&reason))),
-            (Err(error), None) => Err(Error::measurement(format!("HTTP/3 failed: {error}"))),
+        match (next, self.end.connection.close_reason()) {
+            (Some(next), _) => next.map(Some),
+            (None, None | Some(ConnectionError::ApplicationClosed(_))) => Ok(None),
+            (None, Some(reason)) => Err(self.end.failure("HTTP/3", &as_io(&reason))),
         }
     }
 
     /// The next request, which has to be of that kind; `None` when the client makes no more.
     fn next_of(&mut self, kind: HttpExchangeKind) -> Result<Option<ServerStream>> {
-        let Some(resolver) = self.next()? else {
+        let Some(RoutedRequest { path, stream }) = self.next()? else {
             return Ok(None);
         };
-        let resolved = self.end.run(resolver.resolve_request())?;
-        let (request, stream) = resolved.map_err(|e| failed(&self.end, &e))?;
-        if request.uri().path() == kind.path() {
+        if path == kind.path() {
             return Ok(Some(stream));
         }
-        let path = request.uri().path();
         Err(Error::measurement(format!(
             "the peer asked for {path} where {} was expected",
             kind.path()

@@ -1,13 +1,13 @@
-//! The runtime that quinn needs, of one thread: the endpoint's, while it is in an operation.
+//! The runtime that libraries need, of one thread: the endpoint's, while it is in an operation. Endpoints that share a connection drive it
+//! together: of those that wait, one drives it for all.
 
 use crate::cancel::LiveCancelFlags;
 use crate::error::{Error, Result};
-use quinn::Endpoint;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinSet;
 use tokio::time;
 
@@ -16,19 +16,19 @@ const LOOK: Duration = Duration::from_millis(100);
 /// How long, after everything was delivered, the last packets of connections may take.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// Drives the connections of one side of a pair.
+/// Drives the connections of one side of a pair, or of several pairs that share them.
 #[derive(Clone)]
-pub(crate) struct QuicRuntime {
+pub(crate) struct EndpointRuntime {
     runtime: Arc<Runtime>,
     /// What delivers the rest of connections that the endpoint has left.
     closing: Arc<Mutex<JoinSet<()>>>,
 }
 
-impl QuicRuntime {
+impl EndpointRuntime {
     pub(crate) fn new() -> Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime =
-            runtime.map_err(|e| Error::environment(format!("cannot set up QUIC: {e}")))?;
+            runtime.map_err(|e| Error::environment(format!("cannot set up a runtime: {e}")))?;
         Ok(Self {
             runtime: Arc::new(runtime),
             closing: Arc::default(),
@@ -39,6 +39,11 @@ impl QuicRuntime {
     pub(crate) fn within<T>(&self, call: impl FnOnce() -> T) -> T {
         let _guard = self.runtime.enter();
         call()
+    }
+
+    /// What libraries spawn their futures on, which must not keep the runtime.
+    pub(crate) fn handle(&self) -> Handle {
+        self.runtime.handle().clone()
     }
 
     /// Adds a future that operations drive beside their own.
@@ -88,8 +93,9 @@ impl QuicRuntime {
         });
     }
 
-    /// Ends the connections of a socket: first everything is delivered, unless the job is ended or the peer is gone.
-    pub(crate) fn leave(&self, endpoint: &Endpoint, flags: Option<&Arc<LiveCancelFlags>>) {
+    /// Ends the connections of a socket: first everything is delivered, unless the job is ended or the peer is gone; then `idle` may take a
+    /// moment.
+    pub(crate) fn leave(&self, flags: Option<&Arc<LiveCancelFlags>>, idle: impl Future) {
         let mut closing = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut closing = std::mem::take(&mut *closing);
         if let Some(flags) = flags {
@@ -98,7 +104,7 @@ impl QuicRuntime {
             });
         }
         self.runtime.block_on(async {
-            let _ = time::timeout(FAREWELL, endpoint.wait_idle()).await;
+            let _ = time::timeout(FAREWELL, idle).await;
         });
     }
 }

@@ -1,0 +1,440 @@
+//! HTTP/2 and gRPC for several pairs on one connection (`streams = N`): each request names its pair, in a field. The first pair that connects
+//! opens the connection, the others join, and it is closed when the last has left. A pair joins a connection once, by a request that lasts
+//! as long as it is there.
+
+use super::driver::{HttpDriver, SharedHttpHandle};
+use super::initiator::{Http2Sender, HttpInitiator, OpenedHttp, SharedHttpPlace, open_http2};
+use super::responder::{
+    ArrivedRequest, HttpResponder, PairRequests, ServedHttp, serve, settings_below,
+};
+use super::style::HttpStyle;
+use crate::buffers::LiveThreadBuffers;
+use crate::cancel::LiveCancelFlags;
+use crate::error::{Error, Result};
+use crate::stacks::connection_group::GroupMember;
+use crate::stacks::contract::{Connector, LiveConnectParameters, LiveConnection, LiveListener};
+use crate::stacks::endpoint_runtime::EndpointRuntime;
+use crate::stacks::http_exchange::{HttpExchangeKind, named_pair};
+use crate::stacks::layered::stack::{LayeredStack, WireConnector, WireListener};
+use crate::stacks::layered::wire::LayeredWire;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use stackline_core::plan::Stack;
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::Poll;
+use tokio::sync::{mpsc, oneshot};
+
+/// Most requests of a pair that wait until its procedure gets there.
+const WAITING: usize = 64;
+
+fn locked<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The parameters of what a group has in common, of which the group is no part: every connection begins with the token.
+fn of_the_group(parameters: &LiveConnectParameters, member: &GroupMember) -> LiveConnectParameters {
+    LiveConnectParameters {
+        carries_data: true,
+        replica: member.group_number(),
+        member: None,
+        ..parameters.clone()
+    }
+}
+
+/// The responder's side of a pair.
+pub(super) fn listen(
+    style: HttpStyle,
+    protocol: &LayeredStack,
+    parameters: &LiveConnectParameters,
+    member: &GroupMember,
+) -> Result<Box<dyn LiveListener>> {
+    let shared = member.common(|| {
+        let wires = WireListener::new(protocol, &of_the_group(parameters, member))?;
+        Ok(SharedHttpServer {
+            style,
+            address: wires.address(),
+            wires: Mutex::new(wires),
+            runtime: EndpointRuntime::new()?,
+            arrivals: ArrivalQueues::new(member.members()),
+            last: Mutex::default(),
+            accepted: AtomicU64::new(0),
+            flags: OnceLock::new(),
+        })
+    })?;
+    let member = member.number();
+    Ok(Box::new(SharedHttpListener {
+        arrivals: shared.arrivals.take(member)?,
+        shared,
+        member,
+    }))
+}
+
+/// The initiator's side of a pair.
+pub(super) fn connector(
+    style: HttpStyle,
+    protocol: &LayeredStack,
+    parameters: &LiveConnectParameters,
+    address: &str,
+    member: &GroupMember,
+) -> Result<Box<dyn Connector>> {
+    let shared = member.common(|| {
+        let wires = WireConnector::new(protocol, &of_the_group(parameters, member), address)?;
+        Ok(SharedHttpClient {
+            style,
+            runtime: EndpointRuntime::new()?,
+            state: Arc::new(Mutex::new(SharedHttpState {
+                wires,
+                current: None,
+                opened: 0,
+            })),
+            flags: OnceLock::new(),
+        })
+    })?;
+    let member = member.number();
+    Ok(Box::new(SharedHttpConnector { shared, member }))
+}
+
+/// A connection as a pair of the responder gets it, when its peer has joined.
+struct AcceptedHttp {
+    handle: SharedHttpHandle,
+    below: BTreeMap<String, String>,
+    requests: PairRequests,
+}
+
+/// Where the connections of each pair go, and where they come from until the pair listens.
+struct ArrivalQueues {
+    senders: Arc<Vec<mpsc::Sender<AcceptedHttp>>>,
+    receivers: Mutex<Vec<Option<mpsc::Receiver<AcceptedHttp>>>>,
+}
+
+impl ArrivalQueues {
+    fn new(members: u16) -> Self {
+        let queues = (0..members).map(|_| mpsc::channel(WAITING));
+        let (senders, receivers): (Vec<_>, Vec<_>) = queues.unzip();
+        Self {
+            senders: Arc::new(senders),
+            receivers: Mutex::new(receivers.into_iter().map(Some).collect()),
+        }
+    }
+
+    fn take(&self, member: u16) -> Result<mpsc::Receiver<AcceptedHttp>> {
+        locked(&self.receivers)
+            .get_mut(usize::from(member))
+            .and_then(Option::take)
+            .ok_or_else(|| Error::measurement("a pair of a group listens twice: this is a bug"))
+    }
+}
+
+/// The responder's socket of a group, and its connections.
+struct SharedHttpServer {
+    style: HttpStyle,
+    address: String,
+    /// Held by the pair that accepts for all.
+    wires: Mutex<WireListener>,
+    runtime: EndpointRuntime,
+    arrivals: ArrivalQueues,
+    /// The connection that was accepted last.
+    last: Mutex<Option<SharedHttpHandle>>,
+    /// How many connections were accepted.
+    accepted: AtomicU64,
+    /// Those of the job, once there is a connection.
+    flags: OnceLock<Arc<LiveCancelFlags>>,
+}
+
+impl SharedHttpServer {
+    /// The connection that was accepted last, unless it has ended.
+    fn current(&self) -> Option<SharedHttpHandle> {
+        let last = locked(&self.last).clone();
+        last.filter(|last| !last.has_ended())
+    }
+
+    /// The next connection that the peer of a pair has joined.
+    fn accept(
+        &self,
+        arrivals: &mut mpsc::Receiver<AcceptedHttp>,
+        buffers: &LiveThreadBuffers,
+    ) -> Result<AcceptedHttp> {
+        loop {
+            let seen = self.accepted.load(Ordering::Acquire);
+            let current = self.current();
+            // It may have come on a connection that has ended since: what that brought was handed on before.
+            if let Ok(arrived) = arrivals.try_recv() {
+                return Ok(arrived);
+            }
+            if let Some(current) = current {
+                let mut ended = pin!(current.ended());
+                let wait = poll_fn(|context| match arrivals.poll_recv(context) {
+                    Poll::Ready(arrived) => Poll::Ready(arrived),
+                    Poll::Pending => ended.as_mut().poll(context).map(|()| None),
+                });
+                if let Some(arrived) = self.runtime.run(&buffers.flags, wait)? {
+                    return Ok(arrived);
+                }
+                continue;
+            }
+            let mut wires = locked(&self.wires);
+            // Another pair may have accepted a connection meanwhile, on which this one's peer has come and gone.
+            if self.accepted.load(Ordering::Acquire) == seen {
+                buffers.flags.interrupted()?;
+                wires.accept(buffers, |wire, stack| self.serve(wire, stack))?;
+                let _ = self.flags.set(Arc::clone(&buffers.flags));
+            }
+        }
+    }
+
+    /// Serves a connection, and gives each pair its requests.
+    fn serve(&self, wire: LayeredWire, stack: &Stack) -> Result<()> {
+        let driver = HttpDriver::in_runtime(wire.shared(), &self.runtime)?;
+        let handle = driver.handle();
+        let desk = RequestDesk::new(
+            self.style,
+            &self.arrivals.senders,
+            handle.clone(),
+            settings_below(self.style, &wire, stack),
+        );
+        let service = service_fn(move |request: Request<Incoming>| {
+            let (answer, answered) = oneshot::channel();
+            desk.hand_on(ArrivedRequest { request, answer });
+            answered
+        });
+        serve(self.style, driver, wire, stack, service)?;
+        *locked(&self.last) = handle;
+        self.accepted.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    }
+}
+
+impl Drop for SharedHttpServer {
+    fn drop(&mut self) {
+        if let Some(last) = &*locked(&self.last) {
+            self.runtime.leave(self.flags.get(), last.ended());
+        }
+    }
+}
+
+/// Hands the requests of a connection to its pairs.
+struct RequestDesk {
+    style: HttpStyle,
+    arrivals: Arc<Vec<mpsc::Sender<AcceptedHttp>>>,
+    handle: Option<SharedHttpHandle>,
+    below: BTreeMap<String, String>,
+    senders: Vec<mpsc::Sender<ArrivedRequest>>,
+    /// Where the requests of each pair come from, until it joins.
+    receivers: Mutex<Vec<Option<mpsc::Receiver<ArrivedRequest>>>>,
+}
+
+impl RequestDesk {
+    fn new(
+        style: HttpStyle,
+        arrivals: &Arc<Vec<mpsc::Sender<AcceptedHttp>>>,
+        handle: Option<SharedHttpHandle>,
+        below: BTreeMap<String, String>,
+    ) -> Self {
+        let (senders, receivers): (Vec<_>, Vec<_>) =
+            arrivals.iter().map(|_| mpsc::channel(WAITING)).unzip();
+        Self {
+            style,
+            arrivals: Arc::clone(arrivals),
+            handle,
+            below,
+            senders,
+            receivers: Mutex::new(receivers.into_iter().map(Some).collect()),
+        }
+    }
+
+    /// Hands on a request; one that names no pair, or one of a pair that has ended, is dropped, which resets its stream.
+    fn hand_on(&self, arrived: ArrivedRequest) {
+        let Some(pair) = named_pair(arrived.request.headers()) else {
+            return;
+        };
+        if self.style.kind_of(&arrived.request) != Some(HttpExchangeKind::Join) {
+            if let Some(sender) = self.senders.get(pair) {
+                let _ = sender.try_send(arrived);
+            }
+            return;
+        }
+        let receiver = locked(&self.receivers).get_mut(pair).and_then(Option::take);
+        if let (Some(handle), Some(requests)) = (&self.handle, receiver) {
+            let accepted = AcceptedHttp {
+                handle: handle.clone(),
+                below: self.below.clone(),
+                requests: PairRequests::new(requests, arrived),
+            };
+            let _ = self.arrivals[pair].try_send(accepted);
+        }
+    }
+}
+
+/// A pair of the responder.
+struct SharedHttpListener {
+    arrivals: mpsc::Receiver<AcceptedHttp>,
+    shared: Arc<SharedHttpServer>,
+    member: u16,
+}
+
+impl LiveListener for SharedHttpListener {
+    fn address(&self) -> String {
+        self.shared.address.clone()
+    }
+
+    fn accept(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
+        let accepted = self.shared.accept(&mut self.arrivals, buffers)?;
+        let served = ServedHttp {
+            driver: accepted.handle.driver(&self.shared.runtime),
+            below: accepted.below,
+        };
+        // The first pair of the group reports their connection.
+        let reports = self.member == 0;
+        let (style, requests) = (self.shared.style, accepted.requests);
+        Ok(Box::new(HttpResponder::sharing(
+            style, served, requests, reports,
+        )))
+    }
+}
+
+/// A connection of the initiator, and the pairs on it.
+struct SharedHttpConnection {
+    handle: SharedHttpHandle,
+    /// `None` once the last pair has left: then the connection ends.
+    sender: Option<Http2Sender>,
+    is_over_tls: bool,
+    below: BTreeMap<String, String>,
+    /// How many pairs use it.
+    users: u32,
+    /// The pairs that have joined it, by number, though they may have left.
+    joined: u128,
+}
+
+struct SharedHttpState {
+    wires: WireConnector,
+    current: Option<SharedHttpConnection>,
+    /// How many connections were opened.
+    opened: u64,
+}
+
+impl SharedHttpState {
+    /// Lets a pair join the connection; `None` if it cannot any more.
+    fn join(&mut self, member: u16, runtime: &EndpointRuntime) -> Option<OpenedHttp<Http2Sender>> {
+        let place = 1_u128.checked_shl(u32::from(member)).unwrap_or(0);
+        let open = self.current.as_mut()?;
+        if open.handle.has_ended() || open.joined & place != 0 {
+            return None;
+        }
+        let sender = open.sender.clone()?;
+        open.users += 1;
+        open.joined |= place;
+        Some(OpenedHttp {
+            driver: open.handle.driver(runtime),
+            sender,
+            is_over_tls: open.is_over_tls,
+            below: open.below.clone(),
+        })
+    }
+
+    /// A pair leaves the connection that was opened as that one.
+    fn leave(&mut self, opened: u64) {
+        if self.opened != opened {
+            return;
+        }
+        if let Some(open) = &mut self.current {
+            open.users -= 1;
+            if open.users == 0 {
+                open.sender = None;
+            }
+        }
+    }
+}
+
+/// The initiator's connection of a group.
+struct SharedHttpClient {
+    style: HttpStyle,
+    runtime: EndpointRuntime,
+    /// Held by the pair that opens the connection for all.
+    state: Arc<Mutex<SharedHttpState>>,
+    /// Those of the job, once there is a connection.
+    flags: OnceLock<Arc<LiveCancelFlags>>,
+}
+
+impl SharedHttpClient {
+    fn connect(
+        &self,
+        member: u16,
+        buffers: &LiveThreadBuffers,
+    ) -> Result<(OpenedHttp<Http2Sender>, u64)> {
+        loop {
+            buffers.flags.interrupted()?;
+            let mut state = locked(&self.state);
+            if let Some(joined) = state.join(member, &self.runtime) {
+                return Ok((joined, state.opened));
+            }
+            let current = state
+                .current
+                .as_ref()
+                .filter(|open| !open.handle.has_ended());
+            if let Some(open) = current {
+                // It ends when those who use it have left.
+                let mut driver = open.handle.driver(&self.runtime);
+                drop(state);
+                driver.until_end(|_| Poll::<()>::Pending)?;
+                continue;
+            }
+            self.open(&mut state, buffers)?;
+            let _ = self.flags.set(Arc::clone(&buffers.flags));
+        }
+    }
+
+    /// Opens a connection that nobody has joined yet.
+    fn open(&self, state: &mut SharedHttpState, buffers: &LiveThreadBuffers) -> Result<()> {
+        let mut wire = state.wires.connect(buffers)?;
+        let introduced = std::io::Write::flush(&mut wire);
+        introduced.map_err(|e| wire.shared().failure("send", &e))?;
+        let driver = HttpDriver::in_runtime(wire.shared(), &self.runtime)?;
+        let opened = open_http2(driver, wire, &state.wires.stack)?;
+        let Some(handle) = opened.driver.handle() else {
+            return Err(Error::measurement(
+                "a connection is not shared: this is a bug",
+            ));
+        };
+        state.opened += 1;
+        state.current = Some(SharedHttpConnection {
+            handle,
+            sender: Some(opened.sender),
+            is_over_tls: opened.is_over_tls,
+            below: opened.below,
+            users: 0,
+            joined: 0,
+        });
+        Ok(())
+    }
+}
+
+impl Drop for SharedHttpClient {
+    fn drop(&mut self) {
+        let mut state = locked(&self.state);
+        if let Some(open) = state.current.take() {
+            drop(open.sender);
+            self.runtime.leave(self.flags.get(), open.handle.ended());
+        }
+    }
+}
+
+/// A pair of the initiator.
+struct SharedHttpConnector {
+    shared: Arc<SharedHttpClient>,
+    member: u16,
+}
+
+impl Connector for SharedHttpConnector {
+    fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
+        let (opened, number) = self.shared.connect(self.member, buffers)?;
+        let state = Arc::clone(&self.shared.state);
+        let place = SharedHttpPlace::new(self.member, move || locked(&state).leave(number));
+        let initiator = HttpInitiator::sharing(self.shared.style, opened, place)?;
+        Ok(Box::new(initiator))
+    }
+}
