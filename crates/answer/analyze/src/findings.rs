@@ -112,6 +112,7 @@ pub const KINDS: &[FindingKind] = &[
     calls::serial_round_trips::KIND,
     calls::far_end_takes::KIND,
     bulk::window_below_bdp::KIND,
+    bulk::flow_control_window::KIND,
     bulk::slow_start::KIND,
     requests::causes::PROGRAM_ENDED,
     requests::causes::UNANSWERED,

@@ -1,6 +1,7 @@
 //! Kinds of findings about bulk data, which goes one way: applications, windows, buffers, queues, links and losses that limit it.
 
 pub(super) mod application_limited;
+pub(super) mod flow_control_window;
 pub(super) mod link_loss;
 pub(super) mod network_limited;
 pub(super) mod outage;

@@ -40,7 +40,7 @@ fn nginx(place: &Place) -> Nginx {
         "daemon off; worker_processes 1; pid {directory}/pid; error_log stderr;
          events {{ worker_connections 256; }}
          http {{
-           access_log off; {temporary}
+           log_format connections '$connection'; access_log {directory}/connections.log connections; {temporary}
            server {{
              listen 127.0.0.1:{tls} ssl http2; listen 127.0.0.1:{plain}; listen 127.0.0.1:{http2} http2;
              ssl_protocols TLSv1.2 TLSv1.3; ssl_certificate {certificate}; ssl_certificate_key {key};
@@ -103,4 +103,58 @@ fn one_table_has_every_version_that_a_web_server_speaks() {
     place
         .run(&strict)
         .fails(1, &["the certificate of the server at", "is not accepted"]);
+}
+
+/// How many connections carried the requests that the server has logged, and how many requests these were; then the log is empty.
+fn connections(place: &Place) -> (usize, usize) {
+    let log = place.path("nginx/connections.log");
+    let text = std::fs::read_to_string(&log).unwrap();
+    std::fs::write(&log, "").unwrap();
+    let numbers: std::collections::BTreeSet<&str> = text.lines().collect();
+    (numbers.len(), text.lines().count())
+}
+
+#[test]
+fn pairs_share_a_connection_to_a_web_server() {
+    if !has_program("/usr/sbin/nginx", "nginx-light") {
+        skip("no nginx");
+        return;
+    }
+    let place = Place::new();
+    let nginx = nginx(&place);
+    let [tls, _, http2] = nginx.ports;
+    for (text, expected) in [
+        (
+            format!(
+                "1 8 to \"http://127.0.0.1:{http2}/\" rr 0*50 over http(version = http2, streams = 8)"
+            ),
+            (1, 400),
+        ),
+        (
+            format!(
+                "1 6 to \"https://localhost:{tls}/\" rr 0*50 over https(insecure, version = http2, streams = 4)"
+            ),
+            (2, 300),
+        ),
+    ] {
+        let row = place.measure(&text).remove(0);
+        assert_eq!(number(&row, "/response_s/n"), expected.1 as f64, "{row}");
+        assert_eq!(connections(&place), expected, "{text}");
+    }
+    // It closes a connection after 1,000 requests: the pairs go on together on another one.
+    let row = place.measure(&format!(
+        "1 4 to \"http://127.0.0.1:{http2}/\" rr 0*700 over http(version = http2, streams = 4)"
+    ));
+    let row = &row[0];
+    assert_eq!(number(row, "/response_s/n"), 2800.0, "{row}");
+    let (used, requests) = connections(&place);
+    assert!(
+        (3..=12).contains(&used) && requests >= 2800,
+        "{used}, {requests}"
+    );
+    place
+        .run(&format!(
+            "1 2 to \"http://127.0.0.1:{http2}/\" rr 0*5 over http(streams = 2)"
+        ))
+        .mistakes(&["`streams` has no effect without `version`"]);
 }

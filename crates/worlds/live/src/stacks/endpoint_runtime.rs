@@ -64,18 +64,31 @@ impl EndpointRuntime {
     /// # Errors
     /// When the job was ended.
     pub(crate) fn run<F: Future>(&self, flags: &LiveCancelFlags, future: F) -> Result<F::Output> {
+        self.run_checked(LOOK, |_| flags.interrupted(), future)
+    }
+
+    /// Drives everything until `future` is ready; meanwhile `check`, every `look`, gets how long that has taken.
+    ///
+    /// # Errors
+    /// As `check`.
+    pub(crate) fn run_checked<F: Future>(
+        &self,
+        look: Duration,
+        mut check: impl FnMut(Duration) -> Result<()>,
+        future: F,
+    ) -> Result<F::Output> {
         self.runtime.block_on(async {
             let mut future = pin!(future);
-            let mut look = pin!(time::sleep(LOOK));
+            let mut next_look = pin!(time::sleep(look));
+            let mut waited = Duration::ZERO;
             std::future::poll_fn(|context| {
                 if let Poll::Ready(value) = future.as_mut().poll(context) {
                     return Poll::Ready(Ok(value));
                 }
-                while look.as_mut().poll(context).is_ready() {
-                    if flags.ended() {
-                        return Poll::Ready(Err(Error::interrupted()));
-                    }
-                    look.as_mut().reset(time::Instant::now() + LOOK);
+                while next_look.as_mut().poll(context).is_ready() {
+                    waited += look;
+                    check(waited)?;
+                    next_look.as_mut().reset(time::Instant::now() + look);
                 }
                 Poll::Pending
             })

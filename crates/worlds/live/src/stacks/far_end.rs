@@ -249,7 +249,7 @@ impl LiveStack for FarEndStack {
                     uri,
                     is_grpc: false,
                 };
-                let connector = Http2Connector::new(parameters, servers, tls, form);
+                let connector = Http2Connector::new(parameters, servers, tls, form)?;
                 return Ok(Box::new(connector));
             }
             (Some("http3"), Some(tls)) => {

@@ -129,7 +129,7 @@ struct FtamConnector {
 
 impl Connector for FtamConnector {
     fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
-        let (socket, _) = self.tcp.connect_socket(buffers)?;
+        let (socket, _) = self.tcp.connect_socket(&buffers.flags)?;
         let patience = |socket: &socket2::Socket, time| {
             let set = socket.set_read_timeout(time);
             set.map_err(|e| error::io_error("SO_RCVTIMEO", &e))

@@ -7,6 +7,7 @@ use super::ip_options::{self, IP_OPTIONS};
 use super::stream::{Flavour, LiveStream, Receive, THREADS};
 use super::tcp_record::read_tcp_record;
 use crate::buffers::LiveThreadBuffers;
+use crate::cancel::LiveCancelFlags;
 use crate::clock;
 use crate::error::{self, Error, Result};
 use crate::readiness;
@@ -266,7 +267,7 @@ impl TcpConnector {
     /// A new connection, and the token that has to be sent first, if it has to.
     pub(super) fn connect_socket(
         &mut self,
-        buffers: &LiveThreadBuffers,
+        flags: &LiveCancelFlags,
     ) -> Result<(Socket, Option<DatagramToken>)> {
         let socket = Socket::new(self.address.domain(), Type::STREAM, self.protocol)
             .map_err(|e| ip::socket_unavailable(&self.parameters.stack.name, &e))?;
@@ -292,13 +293,13 @@ impl TcpConnector {
         }
         while let Err(error) = socket.connect(&self.address) {
             match error.raw_os_error() {
-                Some(libc::EINTR) => buffers.flags.interrupted()?,
+                Some(libc::EINTR) => flags.interrupted()?,
                 Some(libc::EISCONN) => break,
                 Some(libc::EINPROGRESS | libc::EALREADY)
                     if until.is_some_and(|until| clock::now() < until) =>
                 {
                     readiness::wait_for_room(socket.as_fd(), until)?;
-                    buffers.flags.interrupted()?;
+                    flags.interrupted()?;
                 }
                 Some(libc::EINPROGRESS | libc::EALREADY) => {
                     return Err(ip::unreachable(
@@ -325,7 +326,7 @@ impl TcpConnector {
 
 impl Connector for TcpConnector {
     fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
-        let (socket, token) = self.connect_socket(buffers)?;
+        let (socket, token) = self.connect_socket(&buffers.flags)?;
         let mut stream = stream(socket, &self.parameters)?;
         if let Some(token) = token {
             stream = stream.introducing(token);

@@ -8,7 +8,7 @@ use super::web::request_uri;
 use super::{OPTIONS, TABLE, no_responder, socket};
 use crate::error::Result;
 use crate::stacks::contract::{Connector, LiveConnectParameters, LiveListener, LiveStack};
-use stackline_core::catalogue::{ServiceMapping, StackTable};
+use stackline_core::catalogue::{OptionTable, ServiceMapping, StackTable};
 use stackline_core::far_end::FarEndAddress;
 
 const GRPC_TABLE: StackTable = StackTable {
@@ -17,7 +17,8 @@ const GRPC_TABLE: StackTable = StackTable {
     scheme: Some("grpc"),
     // An empty message is a request.
     least_unit: 0,
-    options: &OPTIONS,
+    shares_connections: true,
+    options: &GRPC_OPTIONS,
     summary: "client of a gRPC server: the method of the address, as in grpc://127.0.0.1:50051/package.Service/Method; without one, \
 the health check",
     mapping: ServiceMapping(
@@ -29,6 +30,9 @@ DisconnectRequest -> close",
     ),
     ..TABLE
 };
+
+const GRPC_OPTIONS: [OptionTable; 11] = StackTable::joined(&OPTIONS, &[OptionTable::STREAMS]);
+const GRPCS_OPTIONS: [OptionTable; 12] = StackTable::joined(&TLS_OPTIONS, &[OptionTable::STREAMS]);
 
 /// gRPC to servers of others.
 pub(crate) struct GrpcFarEnd {
@@ -48,7 +52,7 @@ pub(crate) static GRPCS: GrpcFarEnd = GrpcFarEnd {
         name: "grpcs_call",
         scheme: Some("grpcs"),
         summary: "the same over TLS 1.2 or 1.3, whose handshake is part of connecting",
-        options: &TLS_OPTIONS,
+        options: &GRPCS_OPTIONS,
         ..GRPC_TABLE
     },
     port: 443,
@@ -80,7 +84,7 @@ impl LiveStack for GrpcFarEnd {
         let form = Http2Form { uri, is_grpc: true };
         Ok(Box::new(Http2Connector::new(
             parameters, servers, tls, form,
-        )))
+        )?))
     }
 }
 

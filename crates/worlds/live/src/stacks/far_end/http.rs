@@ -13,7 +13,10 @@ const HTTP_TABLE: StackTable = StackTable {
         name: "http",
         // Without data a request is complete.
         least_unit: 0,
+        shares_connections: true,
         options: &HTTP_OPTIONS,
+        needs: &[("streams", "version")],
+        exclusive: &[&["streams", "version = http1"]],
         summary: "client of any web server, by HTTP/1.1 or HTTP/2: a GET of the address for each call, or a POST if the call carries data",
         mapping: ServiceMapping(
             "\
@@ -43,6 +46,10 @@ pub(crate) static HTTPS: FarEndStack = FarEndStack {
         name: "https",
         summary: "client of any web server, by HTTP/1.1, HTTP/2 or HTTP/3 over TLS, whose handshake is part of connecting",
         options: &HTTPS_OPTIONS,
+        exclusive: &[
+            &["streams", "version = http1"],
+            &["streams", "version = http3"],
+        ],
         ..HTTP_TABLE
     },
     port: Some(443),
@@ -59,16 +66,20 @@ const VERSION: OptionTable = OptionTable::new(
 );
 
 /// Without TLS HTTP/3 does not exist.
-const HTTP_OPTIONS: [OptionTable; 11] = StackTable::joined(
+const HTTP_OPTIONS: [OptionTable; 12] = StackTable::joined(
     &OPTIONS,
-    &[OptionTable::new(
-        "version",
-        OptionKind::Word(&["http1", "http2"]),
-        "http1",
-        "http1: HTTP/1.1; http2: HTTP/2, without asking whether the server speaks it",
-    )],
+    &[
+        OptionTable::new(
+            "version",
+            OptionKind::Word(&["http1", "http2"]),
+            "http1",
+            "http1: HTTP/1.1; http2: HTTP/2, without asking whether the server speaks it",
+        ),
+        OptionTable::STREAMS,
+    ],
 );
-const HTTPS_OPTIONS: [OptionTable; 12] = StackTable::joined(&TLS_OPTIONS, &[VERSION]);
+const HTTPS_OPTIONS: [OptionTable; 13] =
+    StackTable::joined(&TLS_OPTIONS, &[VERSION, OptionTable::STREAMS]);
 
 /// Those of every far end over TLS.
 pub(super) const TLS_OPTIONS: [OptionTable; 11] = StackTable::joined(

@@ -9,20 +9,19 @@ use super::web::refused_status;
 use crate::buffers::LiveThreadBuffers;
 use crate::cancel::LiveCancelFlags;
 use crate::error::{self, Error, Result};
-use crate::stacks::byte_channel::ChannelEnd as _;
 use crate::stacks::contract::{Connector, LiveConnectParameters, LiveConnection};
+use crate::stacks::endpoint_runtime::EndpointRuntime;
 use crate::stacks::http_exchange::{SharedUnits, of_the_other_side};
 use crate::stacks::layered::http_client::{
-    BodySender, GRPC_CONTENT_TYPE, HttpDriver, HttpWire, IncomingBody, OutgoingBody, grpc_message,
+    BodySender, GRPC_CONTENT_TYPE, Http2Sender, HttpDriver, IncomingBody, OpenedHttp, OutgoingBody,
+    SharedHttpClient, SharedHttpOpener, SharedHttpUse, grpc_message, open_http2,
 };
 use crate::stacks::layered::wire::{LayeredSocket, LayeredWire};
 use crate::stacks::server_patience::{ServerPatience, server_timeout};
 use bytes::Bytes;
 use hyper::body::Incoming;
-use hyper::client::conn::http2;
 use hyper::header::{CONTENT_TYPE, HeaderValue, TE};
 use hyper::{Method, Request, Response, Uri};
-use hyper_util::rt::TokioIo;
 use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant;
 use stackline_endpoint::BulkDirection;
@@ -37,10 +36,18 @@ type ResponseFuture = Pin<Box<dyn Future<Output = hyper::Result<Response<Incomin
 /// Connects to a web server for HTTP/2.
 #[derive(Clone)]
 pub(super) struct Http2Connector {
+    opener: Http2Opener,
+    form: Http2Form,
+    /// The connection of the pair's group, and the pair's number in it; `None` where each pair has its own.
+    group: Option<(Arc<SharedHttpClient<Http2Opener>>, u16)>,
+}
+
+/// Opens connections of HTTP/2 to a server.
+#[derive(Clone)]
+struct Http2Opener {
     parameters: LiveConnectParameters,
     servers: Vec<SocketAddr>,
     tls: Option<FarEndTlsClient>,
-    form: Http2Form,
 }
 
 /// What is asked, and how.
@@ -86,16 +93,57 @@ impl Http2Connector {
         servers: Vec<SocketAddr>,
         tls: Option<FarEndTlsClient>,
         form: Http2Form,
-    ) -> Self {
-        Self {
-            parameters: parameters.clone(),
+    ) -> Result<Self> {
+        // What a group has in common does not hold the group.
+        let mut parameters = parameters.clone();
+        let member = parameters.member.take();
+        let opener = Http2Opener {
+            parameters,
             servers,
             tls,
+        };
+        let group = member.map(|member| {
+            let shared = member.common(|| SharedHttpClient::new(opener.clone()))?;
+            Ok((shared, member.number()))
+        });
+        Ok(Self {
+            group: group.transpose()?,
+            opener,
             form,
-        }
+        })
     }
 
     fn open(&mut self, flags: &Arc<LiveCancelFlags>) -> Result<Http2Link> {
+        let (opened, usage) = match &self.group {
+            None => (self.opener.open_alone(flags)?, None),
+            Some((shared, member)) => {
+                let (opened, usage) = shared.connect(*member, flags)?;
+                (opened, Some(usage))
+            }
+        };
+        let OpenedHttp {
+            mut driver,
+            sender,
+            below,
+            ..
+        } = opened;
+        let peer = driver.shared().addresses().map(|(_, peer)| peer);
+        let server = peer.or_else(|| self.opener.servers.first().copied());
+        let server = server.ok_or_else(|| Error::measurement("the connection has no peer"))?;
+        driver.limit(ServerPatience::new(&self.opener.parameters.stack, server));
+        Ok(Http2Link {
+            driver,
+            sender,
+            server,
+            below,
+            usage,
+        })
+    }
+}
+
+impl Http2Opener {
+    /// Connects, and shakes hands where TLS is asked for.
+    fn connect(&mut self, flags: &Arc<LiveCancelFlags>) -> Result<(LayeredWire, SocketAddr)> {
         let (connected, server) = socket::connect_any(&self.parameters, &mut self.servers, flags)?;
         let stack = &self.parameters.stack;
         let socket = LayeredSocket::new(connected, stack, None, flags)?;
@@ -109,21 +157,37 @@ impl Http2Connector {
             None => LayeredWire::Plain(socket),
             Some(client) => LayeredWire::Tls(Box::new(client.open_session(socket, server)?)),
         };
-        let below = wire.settings();
-        let mut driver = HttpDriver::new(wire.shared())?;
-        driver.limit(ServerPatience::new(stack, server));
-        let io = TokioIo::new(HttpWire::new(wire, &driver)?);
-        let mut handshake = Box::pin(http2::handshake(driver.executor(), io));
-        let opened = driver.until_alone(|context| handshake.as_mut().poll(context))?;
-        let (sender, connection) = opened.map_err(|e| driver.failure(&e))?;
-        driver.adopt(connection);
-        driver.flush()?;
-        Ok(Http2Link {
-            driver,
-            sender,
-            server,
-            below,
-        })
+        Ok((wire, server))
+    }
+
+    /// Begins HTTP/2 over a wire.
+    fn begin(
+        &self,
+        mut driver: HttpDriver,
+        wire: LayeredWire,
+        server: SocketAddr,
+    ) -> Result<OpenedHttp<Http2Sender>> {
+        driver.limit(ServerPatience::new(&self.parameters.stack, server));
+        open_http2(driver, wire, None)
+    }
+
+    /// A connection that the thread of one pair drives.
+    fn open_alone(&mut self, flags: &Arc<LiveCancelFlags>) -> Result<OpenedHttp<Http2Sender>> {
+        let (wire, server) = self.connect(flags)?;
+        let driver = HttpDriver::new(wire.shared())?;
+        self.begin(driver, wire, server)
+    }
+}
+
+impl SharedHttpOpener for Http2Opener {
+    fn open(
+        &mut self,
+        runtime: &EndpointRuntime,
+        flags: &Arc<LiveCancelFlags>,
+    ) -> Result<OpenedHttp<Http2Sender>> {
+        let (wire, server) = self.connect(flags)?;
+        let driver = HttpDriver::in_runtime(wire.shared(), runtime)?;
+        self.begin(driver, wire, server)
     }
 }
 
@@ -147,10 +211,12 @@ impl Connector for Http2Connector {
 /// A connection of HTTP/2, until its server ends it.
 struct Http2Link {
     driver: HttpDriver,
-    sender: http2::SendRequest<OutgoingBody>,
+    sender: Http2Sender,
     server: SocketAddr,
     /// The settings of what is below HTTP.
     below: BTreeMap<String, String>,
+    /// That the pair uses a connection which it shares with others.
+    usage: Option<SharedHttpUse>,
 }
 
 /// What became of a request.
@@ -450,9 +516,12 @@ impl LiveConnection for Http2Connection {
 
     fn disconnect(self: Box<Self>, _: &mut LiveThreadBuffers) -> Result<()> {
         let Http2Link {
-            mut driver, sender, ..
+            mut driver,
+            sender,
+            usage,
+            ..
         } = self.link;
-        drop(sender);
+        drop((sender, usage));
         driver.flush()
     }
 
@@ -461,9 +530,14 @@ impl LiveConnection for Http2Connection {
     }
 
     fn transport(&self) -> Option<TransportRecord> {
-        // Of connections that were replaced nothing is known any more.
+        // The first pair of a group reports their connection. Of connections that were replaced nothing is known any more.
+        let reports = self
+            .connector
+            .group
+            .as_ref()
+            .is_none_or(|(_, member)| *member == 0);
         let record = self.link.driver.shared().transport();
-        record.filter(|_| self.replaced == 0)
+        record.filter(|_| reports && self.replaced == 0)
     }
 
     fn settings(&self) -> BTreeMap<String, String> {

@@ -5,8 +5,10 @@ pub(super) mod body;
 pub(super) mod driver;
 pub(super) mod grpc;
 mod initiator;
+pub(super) mod opening;
 mod responder;
 mod shared;
+pub(super) mod shared_client;
 mod style;
 
 use super::stack::{LayeredStack, SharedLayered};

@@ -4,6 +4,7 @@ use super::socket::LayeredSocket;
 use super::tls::{TlsClient, TlsServer};
 use super::wire::LayeredWire;
 use crate::buffers::LiveThreadBuffers;
+use crate::cancel::LiveCancelFlags;
 use crate::error::{self, Blame, Result};
 use crate::stacks::connection_group::GroupMember;
 use crate::stacks::contract::{
@@ -192,9 +193,9 @@ impl WireConnector {
         })
     }
 
-    pub(super) fn connect(&mut self, buffers: &LiveThreadBuffers) -> Result<LayeredWire> {
-        let (socket, token) = self.tcp.connect_socket(buffers)?;
-        let socket = LayeredSocket::new(socket, &self.stack, token, &buffers.flags)?;
+    pub(super) fn connect(&mut self, flags: &Arc<LiveCancelFlags>) -> Result<LayeredWire> {
+        let (socket, token) = self.tcp.connect_socket(flags)?;
+        let socket = LayeredSocket::new(socket, &self.stack, token, flags)?;
         Ok(match &self.tls {
             None => LayeredWire::Plain(socket),
             Some(tls) => LayeredWire::Tls(Box::new(tls.shake_hands(socket)?)),
@@ -209,7 +210,7 @@ struct LayeredConnector {
 
 impl Connector for LayeredConnector {
     fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
-        let wire = self.wires.connect(buffers)?;
+        let wire = self.wires.connect(&buffers.flags)?;
         (self.connect)(wire, &self.wires.stack)
     }
 }

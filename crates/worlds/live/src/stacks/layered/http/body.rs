@@ -113,9 +113,10 @@ impl BodySender {
         driver: &mut HttpDriver,
     ) -> Result<Option<F::Output>> {
         self.push(pieces);
+        let is_shared = driver.is_shared();
         let early = driver.until(|context| match answer.as_mut().poll(context) {
             Poll::Ready(answer) => Poll::Ready(Some(answer)),
-            Poll::Pending => self.poll_taken(None).map(|()| None),
+            Poll::Pending => self.poll_taken(is_shared.then_some(context)).map(|()| None),
         })?;
         if early.is_none() {
             driver.flush()?;

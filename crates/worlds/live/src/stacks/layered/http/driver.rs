@@ -20,7 +20,7 @@ use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker, ready};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;
@@ -57,6 +57,14 @@ pub(crate) struct HttpDriver {
     fault: Arc<Mutex<Option<hyper::Error>>>,
 }
 
+/// What a server does that is waited for.
+const fn silent() -> &'static str {
+    "received everything and does not answer"
+}
+
+/// How often a pair that shares the connection with others looks whether it has waited for too long.
+const SHARED_LOOK: Duration = Duration::from_millis(100);
+
 /// The runtime of a connection that several pairs share.
 #[derive(Clone)]
 struct SharedHttpRuntime {
@@ -66,14 +74,35 @@ struct SharedHttpRuntime {
 }
 
 impl SharedHttpRuntime {
+    /// Drives everything until `future` is ready, or a server was waited for too long.
+    fn run<F: Future>(
+        &self,
+        flags: &LiveCancelFlags,
+        patience: Option<&ServerPatience>,
+        future: F,
+    ) -> Result<F::Output> {
+        let Some(patience) = patience else {
+            return self.runtime.run(flags, future);
+        };
+        patience.check_limit(flags)?;
+        let check = |waited| {
+            flags.interrupted()?;
+            patience.check_limit(flags)?;
+            patience.check_silence(waited, silent)
+        };
+        let look = patience.slice().min(SHARED_LOOK);
+        self.runtime.run_checked(look, check, future)
+    }
+
     /// Drives the connection until `wanted` is ready; `None` if it has ended before.
     fn until_end<T>(
         &self,
         flags: &LiveCancelFlags,
+        patience: Option<&ServerPatience>,
         mut wanted: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Result<Option<T>> {
         let mut ended = self.ended.subscribe();
-        self.runtime.run(flags, async move {
+        self.run(flags, patience, async move {
             let mut end = pin!(ended.wait_for(|ended| *ended));
             std::future::poll_fn(|context| {
                 let is_over = end.as_mut().poll(context).is_ready();
@@ -182,7 +211,7 @@ impl HttpDriver {
     }
 
     /// For the connection over that socket, which several pairs share: that runtime drives it.
-    pub(super) fn in_runtime(
+    pub(crate) fn in_runtime(
         shared: &Arc<SharedSocket>,
         runtime: &EndpointRuntime,
     ) -> Result<Self> {
@@ -275,7 +304,7 @@ impl HttpDriver {
         mut wanted: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Result<Option<T>> {
         if let Some(shared) = &self.runtime {
-            return shared.until_end(&self.shared.flags, wanted);
+            return shared.until_end(&self.shared.flags, self.patience.as_ref(), wanted);
         }
         let mut is_ready = |woken: &Woken, waker: &Waker| {
             woken.0.store(false, Ordering::Relaxed);
@@ -316,7 +345,7 @@ impl HttpDriver {
     ) -> Result<T> {
         if let Some(shared) = &self.runtime {
             let wanted = std::future::poll_fn(wanted);
-            return shared.runtime.run(&self.shared.flags, wanted);
+            return shared.run(&self.shared.flags, self.patience.as_ref(), wanted);
         }
         loop {
             self.woken.0.store(false, Ordering::Relaxed);
@@ -383,10 +412,7 @@ impl HttpDriver {
             match (poll(&mut watched, slice), &self.patience) {
                 (Ok(0), Some(patience)) => {
                     patience.check_limit(flags)?;
-                    patience.check_silence(
-                        begun.elapsed(),
-                        || "received everything and does not answer",
-                    )?;
+                    patience.check_silence(begun.elapsed(), silent)?;
                 }
                 (ready, _) => break ready,
             }

@@ -1,19 +1,19 @@
 //! The initiator's side of HTTP: the client.
 
 use super::body::{BodySender, IncomingBody, OutgoingBody};
-use super::driver::{HttpDriver, HttpWire};
-use super::style::{HttpStyle, HttpWindows, units_at_once};
+use super::driver::HttpDriver;
+use super::opening::{Http2Sender, OpenedHttp, WINDOWS, open_http1, open_http2};
+use super::shared_client::SharedHttpUse;
+use super::style::{HttpStyle, units_at_once};
 use crate::buffers::LiveThreadBuffers;
 use crate::error::{Error, Result};
-use crate::stacks::byte_channel::ChannelEnd as _;
 use crate::stacks::contract::LiveConnection;
 use crate::stacks::http_exchange::{HttpExchangeKind, PAIR_FIELD, SharedUnits, of_the_other_side};
 use crate::stacks::layered::wire::LayeredWire;
 use hyper::body::Incoming;
-use hyper::client::conn::{http1, http2};
+use hyper::client::conn::http1;
 use hyper::header::HeaderValue;
 use hyper::{Request, Response};
-use hyper_util::rt::TokioIo;
 use stackline_core::plan::Stack;
 use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant;
@@ -29,7 +29,7 @@ type ResponseFuture = Pin<Box<dyn Future<Output = hyper::Result<Response<Incomin
 /// What requests are handed to.
 enum RequestSender {
     Http1(http1::SendRequest<OutgoingBody>),
-    Http2(http2::SendRequest<OutgoingBody>),
+    Http2(Http2Sender),
 }
 
 impl RequestSender {
@@ -80,98 +80,7 @@ pub(super) struct SharedHttpPlace {
     member: u16,
     /// The request that lasts as long as the pair is on the connection, and its response.
     joined: Option<(BodySender, ResponseFuture)>,
-    /// Called once, when it leaves.
-    leaves: Option<Box<dyn FnOnce() + Send>>,
-}
-
-impl SharedHttpPlace {
-    /// The place of the pair with that number; `leaves` is called when it leaves.
-    pub(super) fn new(member: u16, leaves: impl FnOnce() + Send + 'static) -> Self {
-        Self {
-            member,
-            joined: None,
-            leaves: Some(Box::new(leaves)),
-        }
-    }
-
-    fn leave(&mut self) {
-        if let Some(leaves) = self.leaves.take() {
-            leaves();
-        }
-    }
-}
-
-impl Drop for SharedHttpPlace {
-    fn drop(&mut self) {
-        self.leave();
-    }
-}
-
-/// hyper's own windows of HTTP/2, of a stream and of the connection, bytes.
-const WINDOWS: HttpWindows = HttpWindows {
-    stream: 2 << 20,
-    connection: 5 << 20,
-};
-
-/// What the initiator has of a connection of HTTP/2.
-pub(super) type Http2Sender = http2::SendRequest<OutgoingBody>;
-
-/// A connection of the initiator that is open.
-pub(super) struct OpenedHttp<S> {
-    pub(super) driver: HttpDriver,
-    pub(super) sender: S,
-    pub(super) is_over_tls: bool,
-    /// The settings of what is below HTTP, and its windows.
-    pub(super) below: BTreeMap<String, String>,
-}
-
-/// Opens HTTP/2 over a wire.
-pub(super) fn open_http2(
-    mut driver: HttpDriver,
-    wire: LayeredWire,
-    stack: &Stack,
-) -> Result<OpenedHttp<Http2Sender>> {
-    let is_over_tls = matches!(wire, LayeredWire::Tls(_));
-    let mut below = wire.settings();
-    let mut builder = http2::Builder::new(driver.executor());
-    let windows = WINDOWS.or_written(stack);
-    below.extend(windows.settings());
-    builder
-        .initial_stream_window_size(windows.stream)
-        .initial_connection_window_size(windows.connection);
-    let io = TokioIo::new(HttpWire::new(wire, &driver)?);
-    let mut handshake = Box::pin(builder.handshake(io));
-    let opened = driver.until_alone(|context| handshake.as_mut().poll(context))?;
-    let (sender, connection) = opened.map_err(|e| driver.failure(&e))?;
-    driver.adopt(connection);
-    driver.flush()?;
-    Ok(OpenedHttp {
-        driver,
-        sender,
-        is_over_tls,
-        below,
-    })
-}
-
-/// Opens HTTP/1.1 over a wire.
-fn open_http1(
-    mut driver: HttpDriver,
-    wire: LayeredWire,
-) -> Result<OpenedHttp<http1::SendRequest<OutgoingBody>>> {
-    let is_over_tls = matches!(wire, LayeredWire::Tls(_));
-    let below = wire.settings();
-    let io = TokioIo::new(HttpWire::new(wire, &driver)?);
-    let mut handshake = Box::pin(http1::handshake(io));
-    let opened = driver.until_alone(|context| handshake.as_mut().poll(context))?;
-    let (sender, connection) = opened.map_err(|e| driver.failure(&e))?;
-    driver.adopt(connection);
-    driver.flush()?;
-    Ok(OpenedHttp {
-        driver,
-        sender,
-        is_over_tls,
-        below,
-    })
+    usage: SharedHttpUse,
 }
 
 impl HttpInitiator {
@@ -181,7 +90,8 @@ impl HttpInitiator {
         introduced.map_err(|e| wire.shared().failure("send", &e))?;
         let driver = HttpDriver::new(wire.shared())?;
         Ok(if style.is_http2() {
-            let opened = open_http2(driver, wire, stack)?;
+            let windows = WINDOWS.or_written(stack);
+            let opened = open_http2(driver, wire, Some(windows))?;
             Self::over(style, opened, RequestSender::Http2, None)
         } else {
             let opened = open_http1(driver, wire)?;
@@ -193,8 +103,14 @@ impl HttpInitiator {
     pub(super) fn sharing(
         style: HttpStyle,
         opened: OpenedHttp<Http2Sender>,
-        place: SharedHttpPlace,
+        member: u16,
+        usage: SharedHttpUse,
     ) -> Result<Self> {
+        let place = SharedHttpPlace {
+            member,
+            joined: None,
+            usage,
+        };
         let mut pair = Self::over(style, opened, RequestSender::Http2, Some(place));
         let (body, upload) = OutgoingBody::streamed();
         let response = pair.request(HttpExchangeKind::Join, body)?;
@@ -232,7 +148,7 @@ impl HttpInitiator {
                 let _ = upload.end(None, &mut self.driver);
                 self.driver.leave_to_runtime(response);
             }
-            place.leave();
+            place.usage.leave();
         }
     }
 

@@ -1,12 +1,13 @@
-//! HTTP/2 and gRPC for several pairs on one connection (`streams = N`): each request names its pair, in a field. The first pair that connects
-//! opens the connection, the others join, and it is closed when the last has left. A pair joins a connection once, by a request that lasts
-//! as long as it is there.
+//! HTTP/2 and gRPC for several pairs on one connection (`streams = N`): each request names its pair, in a field. A pair joins a connection
+//! once, by a request that lasts as long as it is there.
 
 use super::driver::{HttpDriver, SharedHttpHandle};
-use super::initiator::{Http2Sender, HttpInitiator, OpenedHttp, SharedHttpPlace, open_http2};
+use super::initiator::HttpInitiator;
+use super::opening::{Http2Sender, OpenedHttp, WINDOWS, open_http2};
 use super::responder::{
     ArrivedRequest, HttpResponder, PairRequests, ServedHttp, serve, settings_below,
 };
+use super::shared_client::{SharedHttpClient, SharedHttpOpener};
 use super::style::HttpStyle;
 use crate::buffers::LiveThreadBuffers;
 use crate::cancel::LiveCancelFlags;
@@ -84,19 +85,13 @@ pub(super) fn connector(
 ) -> Result<Box<dyn Connector>> {
     let shared = member.common(|| {
         let wires = WireConnector::new(protocol, &of_the_group(parameters, member), address)?;
-        Ok(SharedHttpClient {
-            style,
-            runtime: EndpointRuntime::new()?,
-            state: Arc::new(Mutex::new(SharedHttpState {
-                wires,
-                current: None,
-                opened: 0,
-            })),
-            flags: OnceLock::new(),
-        })
+        SharedHttpClient::new(GroupOpener(wires))
     })?;
-    let member = member.number();
-    Ok(Box::new(SharedHttpConnector { shared, member }))
+    Ok(Box::new(SharedHttpConnector {
+        style,
+        shared,
+        member: member.number(),
+    }))
 }
 
 /// A connection as a pair of the responder gets it, when its peer has joined.
@@ -297,144 +292,34 @@ impl LiveListener for SharedHttpListener {
     }
 }
 
-/// A connection of the initiator, and the pairs on it.
-struct SharedHttpConnection {
-    handle: SharedHttpHandle,
-    /// `None` once the last pair has left: then the connection ends.
-    sender: Option<Http2Sender>,
-    is_over_tls: bool,
-    below: BTreeMap<String, String>,
-    /// How many pairs use it.
-    users: u32,
-    /// The pairs that have joined it, by number, though they may have left.
-    joined: u128,
-}
+/// Opens the connections of a group: the token goes before the protocol's first bytes.
+struct GroupOpener(WireConnector);
 
-struct SharedHttpState {
-    wires: WireConnector,
-    current: Option<SharedHttpConnection>,
-    /// How many connections were opened.
-    opened: u64,
-}
-
-impl SharedHttpState {
-    /// Lets a pair join the connection; `None` if it cannot any more.
-    fn join(&mut self, member: u16, runtime: &EndpointRuntime) -> Option<OpenedHttp<Http2Sender>> {
-        let place = 1_u128.checked_shl(u32::from(member)).unwrap_or(0);
-        let open = self.current.as_mut()?;
-        if open.handle.has_ended() || open.joined & place != 0 {
-            return None;
-        }
-        let sender = open.sender.clone()?;
-        open.users += 1;
-        open.joined |= place;
-        Some(OpenedHttp {
-            driver: open.handle.driver(runtime),
-            sender,
-            is_over_tls: open.is_over_tls,
-            below: open.below.clone(),
-        })
-    }
-
-    /// A pair leaves the connection that was opened as that one.
-    fn leave(&mut self, opened: u64) {
-        if self.opened != opened {
-            return;
-        }
-        if let Some(open) = &mut self.current {
-            open.users -= 1;
-            if open.users == 0 {
-                open.sender = None;
-            }
-        }
-    }
-}
-
-/// The initiator's connection of a group.
-struct SharedHttpClient {
-    style: HttpStyle,
-    runtime: EndpointRuntime,
-    /// Held by the pair that opens the connection for all.
-    state: Arc<Mutex<SharedHttpState>>,
-    /// Those of the job, once there is a connection.
-    flags: OnceLock<Arc<LiveCancelFlags>>,
-}
-
-impl SharedHttpClient {
-    fn connect(
-        &self,
-        member: u16,
-        buffers: &LiveThreadBuffers,
-    ) -> Result<(OpenedHttp<Http2Sender>, u64)> {
-        loop {
-            buffers.flags.interrupted()?;
-            let mut state = locked(&self.state);
-            if let Some(joined) = state.join(member, &self.runtime) {
-                return Ok((joined, state.opened));
-            }
-            let current = state
-                .current
-                .as_ref()
-                .filter(|open| !open.handle.has_ended());
-            if let Some(open) = current {
-                // It ends when those who use it have left.
-                let mut driver = open.handle.driver(&self.runtime);
-                drop(state);
-                driver.until_end(|_| Poll::<()>::Pending)?;
-                continue;
-            }
-            self.open(&mut state, buffers)?;
-            let _ = self.flags.set(Arc::clone(&buffers.flags));
-        }
-    }
-
-    /// Opens a connection that nobody has joined yet.
-    fn open(&self, state: &mut SharedHttpState, buffers: &LiveThreadBuffers) -> Result<()> {
-        let mut wire = state.wires.connect(buffers)?;
+impl SharedHttpOpener for GroupOpener {
+    fn open(
+        &mut self,
+        runtime: &EndpointRuntime,
+        flags: &Arc<LiveCancelFlags>,
+    ) -> Result<OpenedHttp<Http2Sender>> {
+        let mut wire = self.0.connect(flags)?;
         let introduced = std::io::Write::flush(&mut wire);
         introduced.map_err(|e| wire.shared().failure("send", &e))?;
-        let driver = HttpDriver::in_runtime(wire.shared(), &self.runtime)?;
-        let opened = open_http2(driver, wire, &state.wires.stack)?;
-        let Some(handle) = opened.driver.handle() else {
-            return Err(Error::measurement(
-                "a connection is not shared: this is a bug",
-            ));
-        };
-        state.opened += 1;
-        state.current = Some(SharedHttpConnection {
-            handle,
-            sender: Some(opened.sender),
-            is_over_tls: opened.is_over_tls,
-            below: opened.below,
-            users: 0,
-            joined: 0,
-        });
-        Ok(())
-    }
-}
-
-impl Drop for SharedHttpClient {
-    fn drop(&mut self) {
-        let mut state = locked(&self.state);
-        if let Some(open) = state.current.take() {
-            drop(open.sender);
-            self.runtime.leave(self.flags.get(), open.handle.ended());
-        }
+        let driver = HttpDriver::in_runtime(wire.shared(), runtime)?;
+        open_http2(driver, wire, Some(WINDOWS.or_written(&self.0.stack)))
     }
 }
 
 /// A pair of the initiator.
 struct SharedHttpConnector {
-    shared: Arc<SharedHttpClient>,
+    style: HttpStyle,
+    shared: Arc<SharedHttpClient<GroupOpener>>,
     member: u16,
 }
 
 impl Connector for SharedHttpConnector {
     fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
-        let (opened, number) = self.shared.connect(self.member, buffers)?;
-        let state = Arc::clone(&self.shared.state);
-        let place = SharedHttpPlace::new(self.member, move || locked(&state).leave(number));
-        let initiator = HttpInitiator::sharing(self.shared.style, opened, place)?;
+        let (opened, usage) = self.shared.connect(self.member, &buffers.flags)?;
+        let initiator = HttpInitiator::sharing(self.style, opened, self.member, usage)?;
         Ok(Box::new(initiator))
     }
 }

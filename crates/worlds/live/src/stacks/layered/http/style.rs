@@ -32,7 +32,7 @@ const AUTHORITY: &str = "stackline";
 
 /// Windows of HTTP/2 (RFC 9113, 5.2) in which a side receives, bytes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct HttpWindows {
+pub(crate) struct HttpWindows {
     pub(super) stream: u32,
     pub(super) connection: u32,
 }
