@@ -8,9 +8,11 @@
 //! | --- | --- |
 //! | [`blast`] | large transfers: stop-and-wait, sliding window, blast with four strategies of retransmission |
 //! | [`datagram`] | numbered and controlled datagrams: format, counting, timeouts |
+//! | [`http`] | HTTP/1.1 and HTTP/2 as hyper speaks them: heads, bodies, streams and their windows |
 //! | [`ikp`] | V's message passing: Send, Receive, Reply, MoveTo, MoveFrom |
 //! | [`papers`] | what only the papers need: IMPs and their hosts, PUP, TELNET, V's I/O, OSI's FTAM |
 //! | [`tcp`] | one end of a TCP connection, as Linux has it |
+//! | [`tls`] | TLS as rustls speaks it: the turns of the handshake, and the lengths of records |
 
 #![no_std]
 
@@ -18,7 +20,9 @@ extern crate alloc;
 
 pub mod blast;
 pub mod datagram;
+pub mod http;
 pub mod ikp;
 pub mod papers;
 pub mod quic;
 pub mod tcp;
+pub mod tls;

@@ -14,7 +14,7 @@ use crate::run_state::Timer;
 use crate::run_trace::{SimEndpointTrace, SimTraceLog, SimTraceParameters};
 use crate::scene::SimRunScene;
 use crate::stacks;
-use crate::stacks::pair::{SimEndpointPair, SimPairRoute};
+use crate::stacks::pair::{SimEndpointPair, SimPairPlan, SimPairRoute};
 use crate::start_phase;
 use crate::virtual_time::{NextEvent, VirtualTime};
 use stackline_core::procedure::{PairSide, both_ways};
@@ -250,7 +250,7 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
         let [initiators, responders] =
             [&self.jobs[2 * number], &self.jobs[2 * number + 1]].map(Rc::clone);
         let first_pair = self.time.pair_count();
-        let mut pairs = Vec::new();
+        let mut plans = Vec::new();
         for replica in 0..part.replicas {
             let endpoints = [first + part.replicas + replica, first + replica];
             let route = self.route(first_pair + replica, [from.0, to.0], endpoints)?;
@@ -258,11 +258,15 @@ impl<'s, T: Tap<SimDatagram>> SimRunEngine<'s, T> {
             if let Some(log) = &self.time.shared.log {
                 log.add_pair(number, replica, [from.1, to.1]);
             }
-            let carries_data = part.procedure.carries_data();
-            let pair = (stack.pair)(route, &part.stack, seed.0, carries_data)?;
+            plans.push(SimPairPlan {
+                route,
+                seed: seed.0,
+            });
+        }
+        let pairs = stack.pairs(&plans, &part.stack, part.procedure.carries_data())?;
+        for (number, pair) in (first_pair..).zip(&pairs) {
             self.time
-                .add_pair(first_pair + replica, [from.0, to.0], Rc::clone(&pair) as _);
-            pairs.push(pair);
+                .add_pair(number, [from.0, to.0], Rc::clone(pair) as _);
         }
         for (job, at) in [(responders, to.1), (initiators, from.1)] {
             for (replica, pair) in (0..).zip(&pairs) {

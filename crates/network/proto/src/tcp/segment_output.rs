@@ -111,9 +111,9 @@ impl TcpConnection {
         match self.push.take() {
             // Without data or window, an old sequence number makes the peer answer.
             Some(Push::WindowProbe) => {
-                Some(self.acknowledgement(now, self.sender.una.saturating_sub(1)))
+                Some(self.acknowledgement(now, self.sender.una.saturating_sub(1), 0))
             }
-            _ if self.receiver.now => Some(self.acknowledgement(now, self.sender.next)),
+            _ if self.receiver.now => Some(self.acknowledgement(now, self.sender.next, 0)),
             _ => None,
         }
     }
@@ -254,15 +254,14 @@ impl TcpConnection {
         let (said, codepoint) = self.sender.ecn.leaves(again.is_none());
         let flags = flags.with(said);
         TcpSegment {
-            length: data as u32,
             flags,
             codepoint,
-            ..self.acknowledgement(now, range.start)
+            ..self.acknowledgement(now, range.start, data as u32)
         }
     }
 
-    /// An acknowledgement whose sequence number is a place of the own stream.
-    fn acknowledgement(&mut self, now: Instant, place: u64) -> TcpSegment {
+    /// An acknowledgement whose sequence number is a place of the own stream, with `length` bytes of data.
+    fn acknowledgement(&mut self, now: Instant, place: u64, length: u32) -> TcpSegment {
         let window = self.receiver.advertise(self.scaled);
         // A bare acknowledgement is not ECN-capable (RFC 3168, section 6.1.4).
         let (said, codepoint) = self.sender.ecn.leaves(false);
@@ -270,6 +269,7 @@ impl TcpConnection {
             sequence: self.sender.origin.wire(place),
             acknowledged: self.receiver.origin.wire(self.receiver.next),
             window,
+            length,
             timestamps: self.timestamps.then(|| Timestamps {
                 value: clock(now),
                 echo: self.receiver.echo,
@@ -280,7 +280,7 @@ impl TcpConnection {
         if self.sender.sack {
             let origin = self.receiver.origin;
             for block in self.receiver.blocks().take(MOST_BLOCKS) {
-                // Packets of 68 bytes have room for one range.
+                // Packets of 68 bytes have room for one range, full segments of data for none.
                 if segment.bytes() + 12 > self.options.mtu {
                     break;
                 }

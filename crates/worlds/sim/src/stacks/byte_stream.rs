@@ -86,6 +86,18 @@ pub(crate) trait StreamEnd {
     fn unanswered_because(&self) -> Option<&'static str> {
         None
     }
+    /// Whether everything that was written has gone into the transport's send buffer; `None` when the connection is broken.
+    fn is_handed_over(&self, _shared: &SimRunState) -> Option<bool> {
+        Some(true)
+    }
+    /// Whether positions in the transport's stream are those of the data.
+    fn shows_positions(&self) -> bool {
+        true
+    }
+    /// Whether an initiator that disconnects reads to the end of the stream, so that nothing unread resets the connection.
+    fn reads_to_the_end(&self) -> bool {
+        false
+    }
     /// Closes the own half of the connection.
     fn close(&self, shared: &SimRunState);
     /// The application gives up the end.

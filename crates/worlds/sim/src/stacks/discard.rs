@@ -74,6 +74,7 @@ AwaitDisconnectIndication -> waits until all units have arrived, or none has arr
 /// The stack.
 pub(super) static STACK: SimStack = SimStack {
     table: &TABLE,
+    group: None,
     pair: |route, stack, _, _| Ok(Rc::new(DiscardPair::new(route, stack))),
 };
 

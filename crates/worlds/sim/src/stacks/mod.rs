@@ -10,6 +10,7 @@ mod blast;
 mod byte_stream;
 mod discard;
 mod ikp;
+mod layered;
 mod linux_tcp;
 mod ncp;
 mod packet_end;
@@ -30,6 +31,9 @@ mod udp_socket;
 static ALL: &[&SimStack] = &[
     &tcp::LINUX,
     &tcp::SMOLTCP,
+    &layered::TLS,
+    &layered::HTTP1,
+    &layered::HTTP2,
     &udp::STACK,
     &discard::STACK,
     &quic::STACK,

@@ -20,12 +20,52 @@ use std::rc::Rc;
 pub(crate) type MakePair =
     fn(SimPairRoute, &plan::Stack, u64, bool) -> Result<Rc<dyn SimEndpointPair>>;
 
+/// Makes pairs that share their connections (option `streams`). Arguments: their routes, the stack with its options, the seed of the
+/// first of them, and whether every connection begins with an introduction.
+pub(crate) type MakeGroup =
+    fn(&[SimPairRoute], &plan::Stack, u64, bool) -> Result<Vec<Rc<dyn SimEndpointPair>>>;
+
 /// A simulated stack.
 pub(crate) struct SimStack {
     /// The description of the stack.
     pub(crate) table: &'static StackTable,
     /// Makes the stack's pairs.
     pub(crate) pair: MakePair,
+    /// Makes pairs that share their connections, where the stack has streams.
+    pub(crate) group: Option<MakeGroup>,
+}
+
+/// The route and the seed of a pair that is to be made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SimPairPlan {
+    pub(crate) route: SimPairRoute,
+    pub(crate) seed: u64,
+}
+
+impl SimStack {
+    /// Makes the pairs of a part, of which the option `streams` says how many share a connection.
+    ///
+    /// # Errors
+    /// When the stack cannot run on the pairs' routes.
+    pub(crate) fn pairs(
+        &self,
+        plans: &[SimPairPlan],
+        stack: &plan::Stack,
+        introduces: bool,
+    ) -> Result<Vec<Rc<dyn SimEndpointPair>>> {
+        let streams = stack.number("streams").unwrap_or(1) as usize;
+        let Some(group) = self.group.filter(|_| streams > 1) else {
+            let pair = |plan: &SimPairPlan| (self.pair)(plan.route, stack, plan.seed, introduces);
+            return plans.iter().map(pair).collect();
+        };
+        let mut pairs = Vec::with_capacity(plans.len());
+        for plans in plans.chunks(streams) {
+            let routes: Vec<SimPairRoute> = plans.iter().map(|plan| plan.route).collect();
+            let seed = plans.first().map_or(0, |plan| plan.seed);
+            pairs.extend(group(&routes, stack, seed, introduces)?);
+        }
+        Ok(pairs)
+    }
 }
 
 /// The hosts of a pair, and the properties of the paths between them. Arrays are by side: initiator, responder.

@@ -21,7 +21,7 @@ const READ_BYTES: u64 = 128 << 10;
 /// The most bytes that are read at once.
 const READ_BYTES_MOST: u64 = 1 << 20;
 /// Bytes of the introduction with which a connection begins; in the live world its token.
-const INTRODUCTION: u64 = 16;
+pub(super) const INTRODUCTION: u64 = 16;
 /// How long a peer may take to answer the first connection request.
 const PATIENCE: Duration = Duration(5_000_000_000);
 /// How long it may take to answer later ones (Linux gives up after six SYNs).
@@ -65,8 +65,11 @@ impl<E: StreamEnd> Drop for SimStream<E> {
 }
 
 impl<E: StreamEnd> SimStream<E> {
-    fn new(end: E, context: &Rc<SimEndpointContext>) -> Self {
-        context.trace(|line, _| line.carries_streams());
+    /// A stream over an end that is open, without an introduction.
+    pub(super) fn new(end: E, context: &Rc<SimEndpointContext>) -> Self {
+        if end.shows_positions() {
+            context.trace(|line, _| line.carries_streams());
+        }
         Self {
             end,
             context: Rc::clone(context),
@@ -82,8 +85,7 @@ impl<E: StreamEnd> SimStream<E> {
     ) -> Result<Self> {
         let introduces = pair.introductions().of_next_dialled();
         let mut stream = Self::new(pair.dial(&context.shared)?, context);
-        let patience = if introduces { PATIENCE } else { PATIENCE_LATER };
-        stream.established(context.now() + patience).await?;
+        await_answer(&stream.end, context, introduces).await?;
         if introduces {
             stream.introduction = INTRODUCTION;
             // Offsets of what is sent next count from behind it.
@@ -93,27 +95,6 @@ impl<E: StreamEnd> SimStream<E> {
             stream.introduce().await?;
         }
         Ok(stream)
-    }
-
-    async fn established(&self, until: Instant) -> Result<()> {
-        let answered = || self.end.answered();
-        match self
-            .context
-            .until_or("a reply to its connection request", until, answered)
-            .await?
-        {
-            Some(true) => Ok(()),
-            Some(false) => Err(unreachable("was refused")),
-            None => Err(match self.end.unanswered_because() {
-                Some(why) => Error::measurement(format!(
-                    "a connection request was not answered: {why}"
-                ))
-                .hint(
-                    "a host or line of the network is `down` at that time, or lets nothing through",
-                ),
-                None => unreachable("was not answered"),
-            }),
-        }
     }
 
     async fn accept(
@@ -148,12 +129,17 @@ impl<E: StreamEnd> SimStream<E> {
     async fn put(&mut self, bytes: u64) -> Result<()> {
         let mut left = (bytes + mem::take(&mut self.introduction)) as usize;
         let (end, shared) = (&self.end, &self.context.shared);
-        let step = || match end.send(left, shared) {
-            Some(n) => {
-                left -= n;
-                (left == 0).then_some(true)
+        let step = || {
+            if left > 0 {
+                match end.send(left, shared) {
+                    Some(n) => left -= n,
+                    None => return Some(false),
+                }
             }
-            None => Some(false),
+            match end.is_handed_over(shared) {
+                Some(done) => (left == 0 && done).then_some(true),
+                None => Some(false),
+            }
         };
         let sent = self.context.until("space in its send buffer", step).await?;
         self.context.trace(|line, _| line.moved(bytes, 0));
@@ -325,7 +311,12 @@ impl<E: StreamEnd> EndpointService for SimStream<E> {
     }
 
     async fn disconnect(mut self) -> Result<()> {
-        self.introduce().await
+        self.introduce().await?;
+        if self.end.reads_to_the_end() {
+            self.end.close(self.shared());
+            while self.take(READ_BYTES_MOST, "the peer to disconnect").await? > 0 {}
+        }
+        Ok(())
     }
 
     async fn await_disconnect(&mut self) -> Result<()> {
@@ -361,6 +352,34 @@ impl<E: StreamEnd> EndpointService for SimStream<E> {
             notes: self.end.notes(self.context.now()),
             ..ConnectionFacts::default()
         }
+    }
+}
+
+/// Waits until a connection request is answered; the first one of a run gets less time.
+///
+/// # Errors
+/// An [`Error`] when it is refused or not answered.
+pub(super) async fn await_answer(
+    end: &impl StreamEnd,
+    context: &SimEndpointContext,
+    is_first: bool,
+) -> Result<()> {
+    let patience = if is_first { PATIENCE } else { PATIENCE_LATER };
+    let until = context.now() + patience;
+    let answered = || end.answered();
+    match context
+        .until_or("a reply to its connection request", until, answered)
+        .await?
+    {
+        Some(true) => Ok(()),
+        Some(false) => Err(unreachable("was refused")),
+        None => Err(match end.unanswered_because() {
+            Some(why) => Error::measurement(format!(
+                "a connection request was not answered: {why}"
+            ))
+            .hint("a host or line of the network is `down` at that time, or lets nothing through"),
+            None => unreachable("was not answered"),
+        }),
     }
 }
 

@@ -51,11 +51,13 @@ macro_rules! both {
 
 /// The connections of a pair, one after the other.
 #[derive(Debug)]
-struct TcpPair {
+pub(super) struct TcpPair {
     route: SimPairRoute,
     stack: plan::Stack,
     seed: u64,
     introductions: Introductions,
+    /// By side: further endpoints that use the connections, where pairs share them.
+    sharers: [Option<Rc<[u32]>>; 2],
     ends: [RefCell<Vec<Rc<SimTcpEnd>>>; 2],
     /// By side: machines of ends that are over, whose buffers later ends reuse (smoltcp's only).
     spare: [RefCell<Vec<SimTcpMachine>>; 2],
@@ -70,11 +72,13 @@ struct TcpPair {
 /// The stack `tcp`, which behaves as Linux's TCP does.
 pub(super) static LINUX: SimStack = SimStack {
     table: &linux_tcp::TABLE,
+    group: None,
     pair,
 };
 /// The stack `smoltcp`.
 pub(super) static SMOLTCP: SimStack = SimStack {
     table: &smol::TABLE,
+    group: None,
     pair,
 };
 
@@ -100,12 +104,19 @@ impl TcpPair {
             stack: stack.clone(),
             seed,
             introductions: Introductions::new(introduces),
+            sharers: [None, None],
             ends: [RefCell::default(), RefCell::default()],
             spare: [RefCell::default(), RefCell::default()],
             backlog: RefCell::default(),
             dialled: Cell::new(0),
             seen: Cell::new(0),
         }
+    }
+
+    /// The same pair, whose connections further endpoints use: by side.
+    pub(super) fn shared_with(mut self, sharers: [Vec<u32>; 2]) -> Self {
+        self.sharers = sharers.map(|sharers| (!sharers.is_empty()).then(|| sharers.into()));
+        self
     }
 
     /// The ports of initiator and responder on a connection. 7919 is prime: it spreads the pairs over the range.
@@ -283,6 +294,8 @@ pub(crate) struct SimTcpEnd {
     wire: SimTcpWire,
     side: PairSide,
     endpoint: u32,
+    /// Further endpoints that use it.
+    sharers: Option<Rc<[u32]>>,
     /// The application has abandoned it: nobody reads what arrives.
     orphan: Cell<bool>,
     /// The application waits for room in the send buffer.
@@ -313,11 +326,25 @@ impl SimTcpEnd {
             wire: pair.wire(connection, side),
             side,
             endpoint: pair.route.endpoint(side),
+            sharers: pair.sharers[side.index()].clone(),
             orphan: Cell::new(false),
             wants_room: Cell::new(false),
             alarm: Cell::new(None),
             machine: RefCell::new(machine),
             looked: Cell::new(TcpFacts::default()),
+        }
+    }
+
+    /// Its number among the pair's connections.
+    pub(super) const fn connection(&self) -> u32 {
+        self.wire.connection
+    }
+
+    /// Wakes the endpoints that use it.
+    fn wake(&self, shared: &SimRunState) {
+        shared.wake(self.endpoint);
+        for endpoint in self.sharers.iter().flat_map(|sharers| sharers.iter()) {
+            shared.wake(*endpoint);
         }
     }
 
@@ -403,7 +430,7 @@ impl SimTcpEnd {
         let useful = readable || changed || (self.wants_room.get() && self.has_room());
         self.touch(shared);
         if useful {
-            shared.wake(self.endpoint);
+            self.wake(shared);
         }
     }
 
@@ -414,7 +441,7 @@ impl SimTcpEnd {
         }
         self.touch(shared);
         // The timer may have given the connection up, which the application has to learn.
-        shared.wake(self.endpoint);
+        self.wake(shared);
     }
 
     // --- the application's side ---
@@ -439,7 +466,7 @@ impl ConnectionEnd for SimTcpEnd {
             both!(&mut *self.machine.borrow_mut(), machine => machine.flush(&self.wire, shared));
         if self.state() != state || (waits && self.has_room()) {
             // The connection was given up by a timer, or sending has made room: wake the application, which may wait for it.
-            shared.wake(self.endpoint);
+            self.wake(shared);
         }
         if let Some(next) = next
             && self.alarm.get().is_none_or(|alarm| next < alarm)

@@ -18,31 +18,15 @@ use crate::error::Result;
 use crate::stacks::contract::LiveConnection;
 use initiator::HttpInitiator;
 use responder::HttpResponder;
-use stackline_core::catalogue::{OptionKind, OptionTable, ServiceMapping, StackTable};
+use stackline_core::catalogue::{OptionTable, ServiceMapping, StackTable};
 use stackline_core::plan::Stack;
+use stackline_proto::http::HTTP2_OPTIONS;
 use style::HttpStyle;
 
-/// The least and the largest window of HTTP/2 (RFC 9113, 6.9.1), bytes.
-const WINDOW: OptionKind = OptionKind::Bytes(1, (1 << 31) - 1);
-
-/// The options of HTTP/2 itself.
-const HTTP2_OPTIONS: [OptionTable; 3] = [
-    OptionTable::new(
-        "window",
-        WINDOW,
-        "hyper's: 2 MiB at the initiator, 1 MiB at the responder",
-        "flow-control window of each stream (SETTINGS_INITIAL_WINDOW_SIZE)",
-    ),
-    OptionTable::new(
-        "connection_window",
-        WINDOW,
-        "hyper's: 5 MiB at the initiator, 1 MiB at the responder",
-        "flow-control window of the connection",
-    ),
-    OptionTable::STREAMS,
-];
-
-const WITH_WINDOWS: [OptionTable; 19] = StackTable::joined(&HTTP2_OPTIONS, &WITH_TLS);
+const WITH_WINDOWS: [OptionTable; 19] = StackTable::joined(
+    &StackTable::joined::<3>(&HTTP2_OPTIONS, &[OptionTable::STREAMS]),
+    &WITH_TLS,
+);
 
 const HTTP1_TABLE: StackTable = StackTable {
     name: "http1",

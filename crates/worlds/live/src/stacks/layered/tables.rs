@@ -53,5 +53,4 @@ pub(super) const WITH_TLS: [OptionTable; 16] = StackTable::joined(
     ),
 );
 
-/// Options that have no effect without `tls`.
-pub(super) const NEED_TLS: &[(&str, &str)] = &[("version", "tls"), ("resume", "tls")];
+pub(super) use stackline_proto::tls::NEED_TLS;

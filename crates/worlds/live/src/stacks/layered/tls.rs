@@ -11,25 +11,12 @@ use rustls::{
     ClientConfig, ClientConnection, Connection, ServerConfig, ServerConnection,
     SupportedProtocolVersion, version,
 };
-use stackline_core::catalogue::{OptionKind, OptionTable};
 use stackline_core::plan::Stack;
 use std::collections::BTreeMap;
 use std::io::{self, BufReader, IoSlice, Read, Write};
 use std::sync::Arc;
 
-/// The options of TLS itself.
-pub(super) const OPTIONS: [OptionTable; 2] = [
-    OptionTable::new(
-        "version",
-        OptionKind::Word(&["tls12", "tls13"]),
-        "tls13",
-        "tls13: TLS 1.3, one round trip to connect; tls12: TLS 1.2, two",
-    ),
-    OptionTable::flag(
-        "resume",
-        "later connections of a pair resume the session of an earlier one (TLS 1.3: of one that has carried data)",
-    ),
-];
+pub(super) use stackline_proto::tls::OPTIONS;
 
 /// Bytes that are received at a time: rustls by itself takes 4 KiB.
 const READ_BYTES: usize = 128 << 10;

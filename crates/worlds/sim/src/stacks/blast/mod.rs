@@ -66,16 +66,19 @@ static BLAST_TABLE: StackTable = StackTable {
 /// The stack `saw`: stop-and-wait.
 pub(super) static SAW: SimStack = SimStack {
     table: &SAW_TABLE,
+    group: None,
     pair,
 };
 /// The stack `window`: a sliding window.
 pub(super) static WINDOW: SimStack = SimStack {
     table: &WINDOW_TABLE,
+    group: None,
     pair,
 };
 /// The stack `blast`: many packets with one acknowledgement.
 pub(super) static BLAST: SimStack = SimStack {
     table: &BLAST_TABLE,
+    group: None,
     pair,
 };
 

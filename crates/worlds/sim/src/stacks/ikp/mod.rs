@@ -47,6 +47,7 @@ static TABLE: StackTable = StackTable {
 /// The stack `ikp`.
 pub(super) static STACK: SimStack = SimStack {
     table: &TABLE,
+    group: None,
     pair: |route, stack, seed, _| {
         Ok(Rc::new(PacketPair::new(
             SimIkpStack::new(&route, stack, seed)?,

@@ -89,6 +89,7 @@ static TABLE: StackTable = StackTable {
 /// The stack `ncp`.
 pub(super) static STACK: SimStack = SimStack {
     table: &TABLE,
+    group: None,
     pair,
 };
 

@@ -73,6 +73,7 @@ const OPTIONS: [OptionTable; 7] = StackTable::joined(
 /// The stack `quic`.
 pub(super) static STACK: SimStack = SimStack {
     table: &TABLE,
+    group: None,
     pair: |route, stack, seed, introduces| {
         Ok(Rc::new(QuicPair::new(route, stack, seed, introduces)?))
     },

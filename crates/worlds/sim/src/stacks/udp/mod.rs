@@ -66,6 +66,7 @@ AwaitDisconnectIndication -> BYE, answer",
 /// The stack `udp`.
 pub(super) static STACK: SimStack = SimStack {
     table: &TABLE,
+    group: None,
     pair: |route, stack, seed, _| Ok(Rc::new(UdpPair::new(route, stack, seed))),
 };
 
