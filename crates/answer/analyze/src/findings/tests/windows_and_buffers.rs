@@ -71,6 +71,31 @@ fn within_one_machine_a_closed_window_is_the_readers() {
 }
 
 #[test]
+fn the_window_of_a_stream_or_of_the_connection_limits_over_http2() {
+    // 24 Mbit/s of 100 over a round trip of 20 ms: 60 kB in each.
+    let over_http2 = |stream: u64, connection: u64, bytes: u64| {
+        bulk(1, 10.0, bytes, None).with(|given| {
+            given.part().stack = over("http2", []);
+            let settings = &mut given.records[0].responder.settings;
+            settings.insert("window".into(), format!("{stream} B"));
+            settings.insert("connection_window".into(), format!("{connection} B"));
+        })
+    };
+    let advice = |given: Given| given.found().remove(0).tries[0].text();
+    let of_stream = over_http2(65_536, 1 << 20, 30_000_000);
+    assert_eq!(of_stream.kinds(), ["flow_control_window"]);
+    let advised = advice(of_stream);
+    assert!(advised.starts_with("`window = 5"), "{advised}");
+    let of_connection = over_http2(1 << 20, 65_536, 30_000_000);
+    assert_eq!(of_connection.kinds(), ["flow_control_window"]);
+    let advised = advice(of_connection);
+    assert!(advised.starts_with("`connection_window = 5"), "{advised}");
+    // At a tenth of what the windows allow, and with windows that hold what the path does, it is something else.
+    assert_eq!(over_http2(65_536, 1 << 20, 3_000_000).kinds(), NOTHING);
+    assert_eq!(over_http2(1 << 20, 1 << 20, 30_000_000).kinds(), NOTHING);
+}
+
+#[test]
 fn one_packet_at_a_time_is_a_window() {
     let waits = |name: &str, bytes: u64| {
         bulk(1, 10.0, bytes, None).with(|given| {
