@@ -165,7 +165,7 @@ impl QuicSettings {
         } else {
             "none".to_string()
         };
-        BTreeMap::from(
+        let mut settings = BTreeMap::from(
             [
                 ("congestion", self.congestion().to_string()),
                 ("send_buffer", format!("{} B", self.send_buffer())),
@@ -173,7 +173,11 @@ impl QuicSettings {
                 ("timeout", timeout),
             ]
             .map(|(name, value)| (name.to_string(), value)),
-        )
+        );
+        if let Some(streams) = self.stack.number("streams") {
+            settings.insert("streams".into(), streams.to_string());
+        }
+        settings
     }
 
     /// The error of a handshake that failed.

@@ -190,7 +190,7 @@ impl SharedHttpServer {
             self.style,
             &self.arrivals.senders,
             handle.clone(),
-            settings_below(self.style, &wire, stack),
+            served_settings(self.style, &wire, stack),
         );
         let service = service_fn(move |request: Request<Incoming>| {
             let (answer, answered) = oneshot::channel();
@@ -202,6 +202,23 @@ impl SharedHttpServer {
         self.accepted.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
+}
+
+/// The settings of the responder's side of a connection.
+fn served_settings(
+    style: HttpStyle,
+    wire: &LayeredWire,
+    stack: &Stack,
+) -> BTreeMap<String, String> {
+    let mut settings = settings_below(style, wire, stack);
+    settings.extend(streams_setting(stack));
+    settings
+}
+
+/// How many pairs share a connection, as a setting in force.
+fn streams_setting(stack: &Stack) -> Option<(String, String)> {
+    let streams = stack.number("streams")?;
+    Some(("streams".into(), streams.to_string()))
 }
 
 impl Drop for SharedHttpServer {
@@ -305,7 +322,9 @@ impl SharedHttpOpener for GroupOpener {
         let introduced = std::io::Write::flush(&mut wire);
         introduced.map_err(|e| wire.shared().failure("send", &e))?;
         let driver = HttpDriver::in_runtime(wire.shared(), runtime)?;
-        open_http2(driver, wire, Some(WINDOWS.or_written(&self.0.stack)))
+        let mut opened = open_http2(driver, wire, Some(WINDOWS.or_written(&self.0.stack)))?;
+        opened.below.extend(streams_setting(&self.0.stack));
+        Ok(opened)
     }
 }
 
