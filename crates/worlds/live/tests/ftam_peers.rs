@@ -30,6 +30,7 @@ fn parameters(tpdu: Option<u64>) -> LiveConnectParameters {
         carries_data: true,
         replica: 0,
         bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        foreign: Arc::default(),
     }
 }
 

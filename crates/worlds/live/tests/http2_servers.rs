@@ -136,6 +136,7 @@ fn connected(address: &str, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn L
         carries_data: true,
         replica: 0,
         bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        foreign: Arc::default(),
     };
     stack.connector(&parameters, address)?.connect(buffers)
 }

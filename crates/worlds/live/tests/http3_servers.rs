@@ -104,6 +104,7 @@ fn connected(
         carries_data: true,
         replica: 0,
         bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        foreign: Arc::default(),
     };
     stack.connector(&parameters, address)?.connect(buffers)
 }

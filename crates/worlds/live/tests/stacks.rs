@@ -206,6 +206,7 @@ fn handshakes(name: &str, options: &[(&str, OptionValue)]) -> Vec<String> {
         carries_data: true,
         replica: 0,
         bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        foreign: Arc::default(),
     };
     let mut listener = stack.listen(&parameters).unwrap();
     let address = format!("127.0.0.1:{}", listener.address());

@@ -35,6 +35,7 @@ pub(super) fn carry_out(name: &str, work: Work) -> Duration {
         carries_data: true,
         replica: 0,
         bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        foreign: std::sync::Arc::default(),
     };
     let mut listener = stack.listen(&parameters).expect("a listener");
     let address = format!("127.0.0.1:{}", listener.address());

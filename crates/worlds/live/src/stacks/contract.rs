@@ -6,6 +6,7 @@
 
 use crate::buffers::LiveThreadBuffers;
 use crate::error::{Error, Result};
+pub use crate::foreign_call::ForeignCall;
 use stackline_core::catalogue::StackTable;
 use stackline_core::plan::Stack;
 use stackline_core::run_record::{TransportRecord, UnitLosses};
@@ -14,6 +15,7 @@ use stackline_endpoint::BulkDirection;
 use stackline_proto::datagram::DatagramToken;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 /// What an endpoint needs to open its end of a pair.
 #[derive(Clone, Debug)]
@@ -28,6 +30,17 @@ pub struct LiveConnectParameters {
     pub replica: u32,
     /// The local address at which a responder listens.
     pub bind: IpAddr,
+    /// Where a plug-in's endpoint writes which function it is in.
+    pub foreign: Arc<ForeignCall>,
+}
+
+/// What of the user's own runs as a stack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnCode {
+    /// What it is, as errors name it: `the plug-in ./x.so`.
+    pub name: String,
+    /// Whether it runs in the agent's own process, so that it can end or hold up the agent.
+    pub in_agent: bool,
 }
 
 /// A protocol stack.
@@ -40,6 +53,11 @@ pub trait LiveStack: Sync {
     /// An [`Error`] that says what it lacks.
     fn probe(&self) -> Result<()> {
         Ok(())
+    }
+    /// The user's own code that it runs with these options; `None` for a stack of ours.
+    fn own_code(&self, stack: &Stack) -> Option<OwnCode> {
+        let _ = stack;
+        None
     }
     /// Opens the responder's end.
     ///

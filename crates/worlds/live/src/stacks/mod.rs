@@ -17,6 +17,7 @@ mod ip;
 mod ip_options;
 mod layered;
 mod mptcp;
+mod plugin;
 mod quic;
 mod server_patience;
 mod stream;
@@ -50,6 +51,7 @@ const ALL: &[&dyn LiveStack] = &[
     &blast::BLAST,
     &ikp::LiveIkpStack,
     &ftam::FtamStack,
+    &plugin::PluginStack,
     &far_end::HTTP,
     &far_end::HTTPS,
     &far_end::WS,
