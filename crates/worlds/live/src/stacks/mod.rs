@@ -18,6 +18,7 @@ mod ip_options;
 mod layered;
 mod mptcp;
 mod plugin;
+mod program;
 mod quic;
 mod server_patience;
 mod stream;
@@ -52,6 +53,7 @@ const ALL: &[&dyn LiveStack] = &[
     &ikp::LiveIkpStack,
     &ftam::FtamStack,
     &plugin::PluginStack,
+    &program::ProgramStack,
     &far_end::HTTP,
     &far_end::HTTPS,
     &far_end::WS,
