@@ -53,6 +53,17 @@ const STACKS: &[StackTable] = &[
             option("name", OptionKind::Name),
         ],
     ),
+    StackTable {
+        required: &["library"],
+        ..stack(
+            "plugin",
+            false,
+            &[
+                option("library", OptionKind::PATH),
+                option("options", OptionKind::Text(8)),
+            ],
+        )
+    },
 ];
 
 fn checked(text: &str) -> Checked {

@@ -286,6 +286,7 @@ fn option(name: &str, value: &OptionValue, known: &[OptionTable]) -> String {
         OptionValue::Number(number) => number.to_string(),
         OptionValue::Seconds(seconds) => units::format_time(*seconds),
         OptionValue::Word(word) => word.clone(),
+        OptionValue::Text(text) => format!("\"{text}\""),
     }
 }
 

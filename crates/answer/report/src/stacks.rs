@@ -31,11 +31,11 @@ pub fn stack(stack: &StackTable) -> String {
         yes(stack.one_host),
         yes(stack.files)
     );
-    let _ = writeln!(
-        out,
-        "options, written as `over {}(NAME, NAME = VALUE)`:",
-        stack.name
-    );
+    let written = match stack.required {
+        [] => format!("{}(NAME, NAME = VALUE)", stack.name),
+        _ => stack.form().replace(')', ", NAME = VALUE)"),
+    };
+    let _ = writeln!(out, "options, written as `over {written}`:");
     for option in stack.options {
         let _ = writeln!(
             out,
@@ -61,6 +61,7 @@ pub(crate) fn form(name: &str, kind: OptionKind) -> String {
         OptionKind::Time => format!("{name} = TIME"),
         OptionKind::Word(words) => format!("{name} = {}", words.join("|")),
         OptionKind::Name => format!("{name} = NAME"),
+        OptionKind::Text(_) => format!("{name} = \"TEXT\""),
     }
 }
 

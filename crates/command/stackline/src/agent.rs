@@ -7,6 +7,7 @@ use crate::interrupt;
 use crate::output;
 use stackline_guard::secret::SecretSource;
 use stackline_guard::stop::StopSwitch;
+use stackline_live::agent::AgentGrants;
 use stackline_live::remote::agent_listener::{AgentListener, ListeningAgentOptions};
 use stackline_live::remote::{SECRET, agent_connection};
 use stackline_live::services::StockServices;
@@ -40,8 +41,11 @@ fn serve_pipe(flags: &flags::AgentFlags) -> Result {
     stackline_live::agent::serve(
         stdin(),
         stdout().lock(),
-        flags.files.as_deref(),
-        flags.share,
+        AgentGrants {
+            files: flags.files.as_deref(),
+            share: flags.share,
+            own_stacks: !flags.refuse_own_stacks,
+        },
     )?;
     Ok(Exit::Done)
 }
@@ -83,6 +87,7 @@ fn listen(address: &str, flags: &flags::AgentFlags) -> Result {
         program,
         files: flags.files.clone(),
         share: flags.share,
+        own_stacks: flags.allow_own_stacks,
         secret: found.secret,
         say: |line| output::say(&line),
     };

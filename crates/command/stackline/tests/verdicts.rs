@@ -42,7 +42,8 @@ impl Case {
     }
 }
 
-/// The live stacks whose responder is ours; those of far ends need a server.
+/// The live stacks whose responder is ours; those of far ends need a server. What a stack has to have written is written before each of its
+/// options.
 fn own_stacks() -> Vec<StackTable> {
     let mut stacks = stackline_live::stacks::stack_tables();
     stacks.retain(|stack| !stack.far_end);
@@ -104,6 +105,17 @@ fn values(option: &OptionTable) -> (Vec<String>, Vec<String>) {
             vec![with(&"nothing_of_the_kind")],
         ),
         OptionKind::Name => (vec![with(&"lo")], vec![with(&3), name.to_string()]),
+        OptionKind::Text(most) => {
+            let text = |bytes: u64| format!("{name} = \"{}\"", "x".repeat(bytes as usize));
+            let wrong = vec![
+                text(0),
+                text(most + 1),
+                with(&"x"),
+                with(&3),
+                name.to_string(),
+            ];
+            (vec![text(1), text(most)], wrong)
+        }
     };
     let twice = right
         .iter()
@@ -126,11 +138,12 @@ fn cases() -> Vec<Case> {
         // What stays within one host crosses no network, raw frames cross no network of IP.
         let crosses =
             |written: &str| !networks || (!table.one_host && !written.contains("ethernet"));
+        let required = table.required;
         let mut cases = vec![Case {
             world,
             stack: name.to_string(),
             imps,
-            allowed: crosses(""),
+            allowed: required.is_empty() && crosses(""),
         }];
         for option in table.options {
             let (right, wrong) = values(option);
@@ -147,9 +160,12 @@ fn cases() -> Vec<Case> {
                     .flat_map(|_| &right)
                     .map(|written| case(written.clone(), false)),
             );
+            let others = required.iter().filter(|other| **other != option.name);
+            let others: Vec<String> = others.map(|name| format!("{name} = \"x\"")).collect();
             let whole = |written: String| {
                 company
                     .iter()
+                    .chain(&others)
                     .fold(written, |written, other| format!("{written}, {other}"))
             };
             cases.extend(

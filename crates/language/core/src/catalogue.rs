@@ -35,6 +35,8 @@ pub enum OptionKind {
     Word(&'static [&'static str]),
     /// A name that the system resolves, such as a congestion control.
     Name,
+    /// A text in quotation marks, such as a path: at most so many bytes.
+    Text(u64),
 }
 
 impl OptionKind {
@@ -42,6 +44,8 @@ impl OptionKind {
     pub const BUFFER: Self = Self::Bytes(1, 1 << 30);
     /// A port number.
     pub const PORT: Self = Self::Number(1, 65_535);
+    /// A path: Linux takes fewer than 4096 bytes (`PATH_MAX`).
+    pub const PATH: Self = Self::Text(4095);
 
     /// Whether a value is of this kind and within its bounds.
     #[must_use]
@@ -53,6 +57,9 @@ impl OptionKind {
             }
             (Self::Time, OptionValue::Seconds(s)) => s.is_finite() && *s >= 0.0,
             (Self::Word(words), OptionValue::Word(word)) => words.contains(&word.as_str()),
+            (Self::Text(most), OptionValue::Text(text)) => {
+                (1..=most).contains(&(text.len() as u64)) && text.chars().all(is_quotable)
+            }
             _ => false,
         }
     }
@@ -71,8 +78,14 @@ impl OptionKind {
             Self::Time => "a time of zero or more".into(),
             Self::Word(words) => format!("one of {}", words.join(", ")),
             Self::Name => "a name".into(),
+            Self::Text(most) => format!("a text in quotation marks, 1 to {most} bytes of one line"),
         }
     }
+}
+
+/// Whether a character may stand in a quoted text: there is no way to write a quotation mark in it.
+fn is_quotable(c: char) -> bool {
+    c != '"' && !c.is_control()
 }
 
 /// One option of a stack.
@@ -192,6 +205,9 @@ pub struct StackTable {
     pub shares_connections: bool,
     /// Whether data units can come from files and go to files.
     pub files: bool,
+    /// Whether programs of the user's make the data units, so that none comes from memory of ours or goes there.
+    #[serde(skip)]
+    pub own_data: bool,
     /// Whether its packets can be marked (ECN), and the stack reacts to marks.
     #[serde(skip)]
     pub ecn: bool,
@@ -200,6 +216,9 @@ pub struct StackTable {
     pub imps: bool,
     /// Its options.
     pub options: &'static [OptionTable],
+    /// The options, all of them texts, that have to be written. Their values may stand without their names, in this
+    /// order: `program("./server", "./client")`.
+    pub required: &'static [&'static str],
     /// The services it uses for each operation.
     pub mapping: ServiceMapping,
     /// Sets of options of which at most one may be written. An entry is a name, or `name = word`: that option with
@@ -249,9 +268,11 @@ impl StackTable {
         scheme: None,
         shares_connections: false,
         files: true,
+        own_data: false,
         ecn: false,
         imps: false,
         options: &[],
+        required: &[],
         mapping: ServiceMapping(""),
         exclusive: &[],
         needs: &[],
@@ -351,6 +372,25 @@ impl StackTable {
         self.needs.iter().find(lacks).copied()
     }
 
+    /// An option that has to be written and is not.
+    #[must_use]
+    pub fn missing(&self, stack: &Stack) -> Option<&'static str> {
+        let mut required = self.required.iter();
+        required
+            .find(|name| !stack.options.contains_key(**name))
+            .copied()
+    }
+
+    /// The stack as it is written with the options that it has to have: `program("SERVER", "CLIENT")`.
+    #[must_use]
+    pub fn form(&self) -> String {
+        let texts = self.required.iter();
+        let texts: Vec<String> = texts
+            .map(|name| format!("\"{}\"", name.to_uppercase()))
+            .collect();
+        format!("{}({})", self.name, texts.join(", "))
+    }
+
     /// Checks that the stack can run across a network: a stack for IMPs needs IMPs, every other stack needs switches
     /// or routers.
     ///
@@ -407,6 +447,10 @@ impl StackTable {
                 Error::input(describe_exclusion(self.name, one, other)).hint("keep one of them")
             );
         }
+        if let Some(missing) = self.missing(stack) {
+            return Err(Error::input(describe_required_option(self.name, missing))
+                .hint(format!("write `{}`", self.form())));
+        }
         match self.lack(stack) {
             None => Ok(()),
             Some((one, other)) => Err(Error::input(describe_missing_option(one, other))
@@ -457,6 +501,12 @@ fn is_written(stack: &Stack, entry: &str) -> bool {
 #[must_use]
 pub fn describe_exclusion(stack: &str, one: &str, other: &str) -> String {
     format!("{stack} takes either {one} or {other}, not both")
+}
+
+/// The message that an option has to be written.
+#[must_use]
+pub fn describe_required_option(stack: &str, missing: &str) -> String {
+    format!("the stack `{stack}` needs its option `{missing}`")
 }
 
 /// The message that an option has no effect without another.
@@ -691,6 +741,39 @@ mod tests {
         };
         assert_eq!(TABLE.conflict(&way("down")), Some(("right", "way = down")));
         assert_eq!(TABLE.conflict(&way("up")), None);
+    }
+
+    #[test]
+    fn a_text_has_one_line_and_an_end_and_is_asked_for() {
+        const FOREIGN: StackTable = StackTable {
+            name: "foreign",
+            options: &[
+                OptionTable::new("path", OptionKind::PATH, "", ""),
+                OptionTable::new("more", OptionKind::Text(3), "", ""),
+            ],
+            required: &["path"],
+            ..StackTable::RELIABLE
+        };
+        let accepts = |options: &[(&str, &str)]| {
+            let written = options
+                .iter()
+                .map(|(name, text)| ((*name).to_string(), OptionValue::Text((*text).into())));
+            let stack = FOREIGN.stack(written.collect());
+            FOREIGN.accepts(&stack).map_err(|error| error.message)
+        };
+        assert_eq!(accepts(&[("path", "./a b.so")]), Ok(()));
+        assert_eq!(accepts(&[("path", "x"), ("more", "abc")]), Ok(()));
+        for wrong in ["", "a\"b", "a\nb", "a\0b"] {
+            assert!(accepts(&[("path", wrong)]).is_err(), "{wrong:?}");
+        }
+        assert!(accepts(&[("path", "x"), ("more", "abcd")]).is_err());
+        assert_eq!(
+            accepts(&[("more", "abc")]),
+            Err("the stack `foreign` needs its option `path`".to_string())
+        );
+        let word = FOREIGN.stack([("path".to_string(), OptionValue::Word("x".into()))].into());
+        assert!(FOREIGN.accepts(&word).is_err());
+        assert_eq!(FOREIGN.form(), "foreign(\"PATH\")");
     }
 
     #[test]

@@ -33,6 +33,7 @@ impl fmt::Display for Stack {
                     alloc::format!("{name} = {}", crate::units::format_time(*s))
                 }
                 OptionValue::Word(w) => alloc::format!("{name} = {w}"),
+                OptionValue::Text(text) => alloc::format!("{name} = \"{text}\""),
             })
             .collect();
         if written.is_empty() {
@@ -85,6 +86,15 @@ impl Stack {
             _ => None,
         }
     }
+
+    /// The option's value, when it is a quoted text.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.options.get(name) {
+            Some(OptionValue::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
 }
 
 /// The value an option was given.
@@ -99,6 +109,8 @@ pub enum OptionValue {
     Seconds(f64),
     /// A word or a name.
     Word(String),
+    /// A text that is written in quotation marks.
+    Text(String),
 }
 
 /// How the packets of a stack show which data units they carry, so that network events can be associated with units.

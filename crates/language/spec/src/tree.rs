@@ -320,15 +320,27 @@ pub(crate) struct StackItem {
 /// An option of a stack; one without a value is switched on by its name.
 #[derive(Clone, Debug)]
 pub(crate) struct OptionItem {
+    /// Empty, with the span of the value, where a text stands without a name.
     pub(crate) name: Word,
     pub(crate) value: Option<OptionText>,
 }
 
-/// The value of an option: a number or variable, or a word.
+/// The value of an option: a number or variable, a word, or a quoted text.
 #[derive(Clone, Debug)]
 pub(crate) enum OptionText {
     Value(SpecValue),
     Word(Word),
+    Quoted(Word),
+}
+
+impl OptionText {
+    /// Where it stands.
+    pub(crate) const fn span(&self) -> TextSpan {
+        match self {
+            Self::Value(value) => value.span,
+            Self::Word(word) | Self::Quoted(word) => word.span,
+        }
+    }
 }
 
 /// `N = 1, 2 ... 8;`: the values of a variable, each of which gives a measurement.

@@ -59,6 +59,10 @@ fn one_spelling() {
         "1 until 2% at most 5 rr uniform(1, 2)*3 exponential(20 ms) over tcp(a = 1, b), unix on cpu 1 to 2 in live;\n",
     );
     formats(
+        "1 rr 1*1 OVER Plugin ( \"./a  b.so\",options=\"C, d\" ) ,program( \"x\" , \"y\" )",
+        "1 rr 1*1 over Plugin(\"./a  b.so\", options = \"C, d\"), program(\"x\", \"y\");\n",
+    );
+    formats(
         "HOST a , b VIA SSH \"x\" AT \"y\" ; SEED 7 ;",
         "host a, b via ssh \"x\" at \"y\";\nseed 7;\n",
     );

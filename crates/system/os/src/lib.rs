@@ -12,6 +12,7 @@
 //! | [`clock`], [`epoll`], [`readiness`], [`adjtimex`] | clocks, and waiting to the nanosecond |
 //! | [`thread`], [`affinity`], [`coroutine`], [`memory`] | scheduling and pinning threads; coroutines; the allocator |
 //! | [`fork`], [`spawn`], [`close_on_exec`] | processes and what they inherit |
+//! | [`plugin`] | stacks in shared libraries: the C interface of `clients/c/stackline_stack.h` |
 //! | [`own_control_groups`], [`cgroup_formats`], [`mounts`], [`root_directory`] | control groups above this process, and their files |
 //! | [`control_groups`] | groups of other processes, and the processes of a group |
 //! | [`processor_share`] | a host's share of a processor, by a control group's quota |
@@ -31,6 +32,6 @@ pub mod tcp_info;
 
 pub use sys::{
     adjtimex, block_ring, clock, close_on_exec, coroutine, datagram_batch, epoll, foreign_socket,
-    fork, frame_batch, frame_ring, memory, message_batch, packet_socket, receive_buffers,
+    fork, frame_batch, frame_ring, memory, message_batch, packet_socket, plugin, receive_buffers,
     slot_rings, socket_option, spawn, stream_socket, thread,
 };

@@ -3,12 +3,13 @@
 //! the pipe closes it ends its jobs and exits, so that nothing is left behind on the host.
 
 use crate::clock;
-use crate::control::{self, AgentHello, FromAgent, HeldShare, PROTOCOL, ToAgent};
+use crate::control::{self, AgentHello, AgentTask, FromAgent, HeldShare, PROTOCOL, ToAgent};
 use crate::cpu_placement;
 use crate::error::{self, Error, Result};
 use crate::files::AgentFileDirectory;
 use crate::job::{AgentJob, JobEvent};
 use crate::recording::{self, AgentRecording, RecordedPieces};
+use crate::stacks;
 use stackline_core::plan::ProcessorShare;
 use stackline_events::clock as events;
 use stackline_monitor::environment::{self, DynamicSample, EnvironmentSampler};
@@ -37,22 +38,32 @@ enum AgentLoopEvent {
     Job(u64, JobEvent),
 }
 
-/// Serves the coordinator at the other end of `input` and `output` until it sends Quit or the pipe closes. Jobs may access files under
-/// `directory` only. With a `share` of a processor the process runs in a control group that limits it.
+/// What an agent may use of its machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AgentGrants<'d> {
+    /// The directory under which jobs may access files, if any.
+    pub files: Option<&'d Path>,
+    /// The share of a processor that its control group limits the process to, if it is limited.
+    pub share: Option<ProcessorShare>,
+    /// Whether it loads plug-ins and starts programs that the coordinator names.
+    pub own_stacks: bool,
+}
+
+/// Serves the coordinator at the other end of `input` and `output` until it sends Quit or the pipe closes.
 ///
 /// # Errors
 /// An [`Error`] when the input is not a message, the pipe breaks, or the control group cannot be made.
 pub fn serve(
     input: impl Read + Send + 'static,
     output: impl Write,
-    directory: Option<&Path>,
-    share: Option<ProcessorShare>,
+    grants: AgentGrants<'_>,
 ) -> Result<()> {
+    let share = grants.share;
     let group = share
         .map(|share| ControlGroup::make(&std::process::id().to_string(), share))
         .transpose()?;
     group.as_ref().map_or(Ok(()), ControlGroup::enter)?;
-    let served = serve_in_group(input, output, directory, share.map(held));
+    let served = serve_in_group(input, output, grants, share.map(held));
     group.iter().for_each(ControlGroup::leave);
     served
 }
@@ -74,7 +85,7 @@ fn held(given: ProcessorShare) -> HeldShare {
 fn serve_in_group(
     input: impl Read + Send + 'static,
     output: impl Write,
-    directory: Option<&Path>,
+    grants: AgentGrants<'_>,
     share: Option<HeldShare>,
 ) -> Result<()> {
     shift_clock();
@@ -87,8 +98,10 @@ fn serve_in_group(
     std::thread::spawn(move || read_messages(input, &reader));
     let mut agent = AgentLoop {
         output,
-        files: AgentFileDirectory::under(directory),
+        files: AgentFileDirectory::under(grants.files),
+        own_stacks: grants.own_stacks,
         jobs: BTreeMap::new(),
+        stuck: None,
         events,
         sampler: EnvironmentSampler::new(),
         last: None,
@@ -209,7 +222,11 @@ struct RunningAgentJob {
 struct AgentLoop<W> {
     output: W,
     files: AgentFileDirectory,
+    /// Whether it loads plug-ins and starts programs that the coordinator names.
+    own_stacks: bool,
     jobs: BTreeMap<u64, RunningAgentJob>,
+    /// Why it takes no further job: a plug-in keeps one of its threads.
+    stuck: Option<Error>,
     events: Sender<AgentLoopEvent>,
     sampler: EnvironmentSampler,
     /// The previous sample, to which the next is compared.
@@ -239,12 +256,12 @@ impl<W: Write> AgentLoop<W> {
                 Ok(AgentLoopEvent::Message(message, came)) => self.handle(*message, came)?,
                 Ok(AgentLoopEvent::Unreadable(error)) => return Err(error),
                 Ok(AgentLoopEvent::Job(job, event)) => self.job_event(job, event)?,
-                Err(RecvTimeoutError::Timeout) => self.interrupt(),
+                Err(RecvTimeoutError::Timeout) => self.look_after_jobs()?,
             }
         }
     }
 
-    /// How long the loop may wait before threads have to be interrupted; `None` if none have to be.
+    /// How long the loop may wait before it looks after its jobs; `None` if none needs it.
     fn tick(&self) -> Option<Duration> {
         self.jobs
             .values()
@@ -252,12 +269,41 @@ impl<W: Write> AgentLoop<W> {
             .min()
     }
 
-    /// Interrupts the waiting system calls of the jobs that need it.
-    fn interrupt(&self) {
-        for running in self.jobs.values() {
-            if running.job.tick(running.reliable).is_some() {
-                running.job.interrupt();
-            }
+    /// Interrupts the waiting system calls of the jobs that need it, and gives up those in which a plug-in hangs.
+    fn look_after_jobs(&mut self) -> Result<()> {
+        let overdue: Vec<(u64, Error)> = self
+            .jobs
+            .iter_mut()
+            .filter_map(|(job, running)| Some((*job, running.job.look_after(running.reliable)?)))
+            .collect();
+        let mut overdue = overdue.into_iter();
+        overdue.try_for_each(|(job, error)| self.give_up(job, error))
+    }
+
+    /// Ends a job that has failed and reports why: a plug-in that does not let go of a thread is the better reason.
+    fn give_up(&mut self, job: u64, error: Error) -> Result<()> {
+        let ended = self.jobs.remove(&job);
+        let stuck = ended.and_then(|mut running| running.job.end_and_join());
+        if stuck.is_some() {
+            self.stuck.clone_from(&stuck);
+        }
+        let error = stuck.unwrap_or(error);
+        self.send(&FromAgent::Failed { job, error })
+    }
+
+    /// Refuses a job while a plug-in keeps a thread, and code that this agent was not given leave to run.
+    fn permit(&self, task: &AgentTask) -> Result<()> {
+        if let Some(stuck) = &self.stuck {
+            return Err(stuck.clone());
+        }
+        let stack = stacks::find_stack(&task.stack.name);
+        match stack.and_then(|stack| stack.own_code(&task.stack)) {
+            Some(code) if !self.own_stacks => Err(Error::environment(format!(
+                "this agent does not run {}: it serves whoever knows its secret",
+                code.name
+            ))
+            .hint("start it with --allow-own-stacks: its coordinators can then run any program on that host")),
+            _ => Ok(()),
         }
     }
 
@@ -278,23 +324,12 @@ impl<W: Write> AgentLoop<W> {
                 let length = self.files.source(&file).map(|(_, length)| length);
                 self.send(&FromAgent::Length(length))
             }
-            ToAgent::Listen { job, task } => {
-                let reliable = task.work.reliable;
-                let started = AgentJob::listen(*task, &self.files, self.notify(job));
-                self.started(job, reliable, started)
-            }
+            ToAgent::Listen { job, task } => self.listen(job, *task),
             ToAgent::Connect {
                 job,
                 task,
                 addresses,
-            } => {
-                let reliable = task.work.reliable;
-                if let Some(recording) = &self.recording {
-                    recording.follow(&[], &addresses);
-                }
-                let started = AgentJob::connect(*task, &addresses, &self.files, self.notify(job));
-                self.started(job, reliable, started)
-            }
+            } => self.connect(job, *task, &addresses),
             ToAgent::Go { job } => {
                 if let Some(running) = self.jobs.get_mut(&job) {
                     running.job.go();
@@ -330,6 +365,25 @@ impl<W: Write> AgentLoop<W> {
             ToAgent::EventLog => self.hand_over_piece(),
             ToAgent::Quit => Ok(()),
         }
+    }
+
+    fn listen(&mut self, job: u64, task: AgentTask) -> Result<()> {
+        let reliable = task.work.reliable;
+        let permitted = self.permit(&task);
+        let started =
+            permitted.and_then(|()| AgentJob::listen(task, &self.files, self.notify(job)));
+        self.started(job, reliable, started)
+    }
+
+    fn connect(&mut self, job: u64, task: AgentTask, addresses: &[String]) -> Result<()> {
+        let reliable = task.work.reliable;
+        if let Some(recording) = &self.recording {
+            recording.follow(&[], addresses);
+        }
+        let permitted = self.permit(&task);
+        let started = permitted
+            .and_then(|()| AgentJob::connect(task, addresses, &self.files, self.notify(job)));
+        self.started(job, reliable, started)
     }
 
     fn end(&self, job: u64, now: bool) {
@@ -435,7 +489,10 @@ impl<W: Write> AgentLoop<W> {
                     None => Ok(()),
                 }
             }
-            JobEvent::Ready => self.send(&FromAgent::Ready { job }),
+            JobEvent::Ready => {
+                running.job.prepared();
+                self.send(&FromAgent::Ready { job })
+            }
             JobEvent::Observed(observed) => {
                 match (*observed).map(|observed| running.job.observed(observed)) {
                     Ok(None) => Ok(()),
@@ -446,11 +503,7 @@ impl<W: Write> AgentLoop<W> {
                             observed: Box::new(observed),
                         })
                     }
-                    Err(error) => {
-                        // Dropping the job ends its other threads.
-                        self.jobs.remove(&job);
-                        self.send(&FromAgent::Failed { job, error })
-                    }
+                    Err(error) => self.give_up(job, error),
                 }
             }
         }

@@ -15,12 +15,12 @@ use std::sync::Arc;
 /// How many bytes are read from a socket at once if data units are smaller.
 pub const READ_BYTES: usize = 128 << 10;
 /// Most bytes that are read from a socket at once.
-const READ_BYTES_MOST: usize = 1 << 20;
+pub(crate) const READ_BYTES_MOST: usize = 1 << 20;
 /// Size, in bytes, of the region that `VIRTUAL MEMORY` walks through: larger than a processor's caches, so that transfers miss them.
 pub const REGION_BYTES: usize = 256 << 20;
 
 /// Largest data unit of any stack, bytes.
-const LARGEST_UNIT: usize = 1 << 30;
+pub(crate) const LARGEST_UNIT: usize = 1 << 30;
 
 /// A source or destination of bytes.
 #[derive(Debug)]

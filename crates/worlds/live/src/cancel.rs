@@ -6,7 +6,7 @@ use crate::readiness;
 use stackline_core::time::{Duration, Instant};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 /// Longest sleep, ns, before a wait checks its flags again.
 const LONGEST_SLEEP: Duration = Duration(20_000_000);
@@ -16,8 +16,8 @@ const LONGEST_SLEEP: Duration = Duration(20_000_000);
 pub struct LiveCancelFlags {
     /// Whether endless loops are to stop cleanly.
     limit: AtomicBool,
-    /// Whether to stop at once.
-    ended: AtomicBool,
+    /// Not 0 when everything is to stop at once. An integer, because plug-ins read it as C has it.
+    ended: AtomicI32,
 }
 
 impl LiveCancelFlags {
@@ -28,7 +28,7 @@ impl LiveCancelFlags {
 
     /// Makes all threads of the job stop at once.
     pub fn end(&self) {
-        self.ended.store(true, Ordering::Relaxed);
+        self.ended.store(1, Ordering::Relaxed);
         self.limit.store(true, Ordering::Relaxed);
     }
 
@@ -43,7 +43,12 @@ impl LiveCancelFlags {
     #[inline]
     #[must_use]
     pub fn ended(&self) -> bool {
-        self.ended.load(Ordering::Relaxed)
+        self.ended.load(Ordering::Relaxed) != 0
+    }
+
+    /// What a plug-in looks at to see whether the job was ended.
+    pub(crate) const fn stop(&self) -> &AtomicI32 {
+        &self.ended
     }
 
     /// Called after a system call was interrupted: whether to carry on (Ok) or stop.

@@ -9,7 +9,6 @@ mod jobs;
 mod mailbox;
 mod pair_placement;
 mod run;
-mod silence_limits;
 mod silent_agents;
 mod traced_run;
 
@@ -32,7 +31,7 @@ use std::time::{Duration, Instant};
 
 /// How long to wait, after the agents were started, until every one has sent its greeting; a login may ask for a password.
 const LOGIN: Duration = Duration::from_secs(60);
-/// How long all questions about the machines may take together. Besides, each single answer has [`silence_limits::answer_limit`].
+/// How long all questions about the machines may take together. Besides, each single answer has [`crate::silence_limits::answer_limit`].
 const QUESTIONS: Duration = Duration::from_secs(60);
 
 /// What the agents reported before the first run, by host name.

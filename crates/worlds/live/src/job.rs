@@ -8,9 +8,10 @@ use crate::control::AgentTask;
 use crate::cpu_placement;
 use crate::error::{Error, Result};
 use crate::files::AgentFileDirectory;
+use crate::foreign_watch::{self, ForeignWatch};
 use crate::reactor::Reactor;
 use crate::stacks::connection_group::{ConnectionGroup, GroupMember};
-use crate::stacks::contract::{LiveConnectParameters, LiveStack};
+use crate::stacks::contract::{ForeignCall, LiveConnectParameters, LiveStack};
 use crate::stacks::{self, FlowTrace};
 use crate::usage::{self, Meter};
 use crate::world::{self, LiveConnectionSource, SharedLiveJob};
@@ -25,7 +26,7 @@ use stackline_proto::datagram::call_timeout;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Stack size of a benchmark thread, bytes; untouched pages cost nothing.
 const THREAD_STACK: usize = 256 << 10;
@@ -65,6 +66,8 @@ pub struct AgentJob {
     missing: u32,
     /// Time between two interruptions of waiting datagram calls.
     tick: Duration,
+    /// Over a plug-in: what its endpoints are in.
+    foreign: Option<ForeignWatch>,
 }
 
 impl AgentJob {
@@ -119,6 +122,7 @@ impl AgentJob {
             addresses: vec![None; task.work.replicas as usize],
             missing: task.work.replicas,
             tick: tick(&task),
+            foreign: foreign_watch(protocol, &task),
         };
         let work = Arc::new(task.work.clone());
         let task = Arc::new(task);
@@ -136,6 +140,11 @@ impl AgentJob {
             barrier: Arc::clone(&job.barrier),
             limit_timer: job.limit_timer.clone(),
             protocol,
+            foreign: job
+                .foreign
+                .as_ref()
+                .map(|watch| watch.call(replica))
+                .unwrap_or_default(),
             notify: Arc::clone(&notify),
         };
         let threads = threads(&task);
@@ -156,7 +165,16 @@ impl AgentJob {
         if let Some(place) = self.addresses.get_mut(replica as usize) {
             *place = Some(address);
         }
-        self.addresses.iter().cloned().collect()
+        let all: Option<Vec<String>> = self.addresses.iter().cloned().collect();
+        if all.is_some() {
+            self.prepared();
+        }
+        all
+    }
+
+    /// Notes that its endpoints listen, or wait at the barrier.
+    pub fn prepared(&mut self) {
+        self.foreign.iter_mut().for_each(ForeignWatch::prepared);
     }
 
     /// Notifies when all threads wait at the barrier.
@@ -192,6 +210,7 @@ impl AgentJob {
             self.flags.reach_limit()
         }
         if now {
+            self.foreign.iter().for_each(ForeignWatch::end);
             self.barrier.open();
         }
     }
@@ -203,15 +222,36 @@ impl AgentJob {
         running.map(system::interrupt).count() > 0
     }
 
-    /// How long the agent waits before it interrupts the threads again; `None` if they need no interruption: a job over a reliable stack
-    /// that is not being ended.
+    /// How long the agent waits before it calls [`Self::look_after`] again; `None` if the threads need no interruption: a job over a
+    /// reliable stack of ours that is not being ended.
     #[must_use]
     pub fn tick(&self, reliable: bool) -> Option<Duration> {
         match (self.flags.ended(), reliable) {
             (true, _) => Some(END_TICK),
             (false, false) => Some(self.tick),
-            (false, true) => None,
+            (false, true) => self.foreign.as_ref().map(|_| foreign_watch::LOOK),
         }
+    }
+
+    /// Interrupts the threads if they need it. Returns the error if a plug-in's function does not return in its time.
+    pub fn look_after(&mut self, reliable: bool) -> Option<Error> {
+        let expires = self
+            .foreign
+            .as_mut()
+            .is_some_and(|watch| watch.look(Instant::now()));
+        if self.flags.ended() || !reliable || expires {
+            self.interrupt();
+        }
+        self.overdue()
+    }
+
+    fn overdue(&self) -> Option<Error> {
+        let runs = |replica: usize| {
+            self.threads
+                .get(replica)
+                .is_some_and(|thread| !thread.is_finished())
+        };
+        self.foreign.as_ref()?.overdue(Instant::now(), runs)
     }
 
     /// Stores what one endpoint observed. Returns the observations of all, gathered, once none is missing.
@@ -228,25 +268,40 @@ impl AgentJob {
         all
     }
 
-    fn end_and_join(&mut self) {
+    /// Ends the job at once and waits for its threads. Returns the error if a plug-in keeps one of them; then they are left running.
+    pub fn end_and_join(&mut self) -> Option<Error> {
         self.end(true);
         while self.interrupt() {
+            if let Some(stuck) = self.overdue() {
+                self.threads.clear();
+                return Some(stuck);
+            }
             std::thread::sleep(END_TICK);
         }
         for thread in self.threads.drain(..) {
             // A panic in an endpoint was caught and reported as its outcome.
             let _ = thread.join();
         }
+        None
     }
 }
 
 impl Drop for AgentJob {
     fn drop(&mut self) {
-        self.end_and_join();
+        let _ = self.end_and_join();
         if let Some(limit_timer) = &self.limit_timer {
             limit_timer.dismiss();
         }
     }
+}
+
+/// What watches over the endpoints of a job whose stack is code of others in this process.
+fn foreign_watch(protocol: &dyn LiveStack, task: &AgentTask) -> Option<ForeignWatch> {
+    let code = protocol
+        .own_code(&task.stack)
+        .filter(|code| code.in_agent)?;
+    let calls = (0..task.work.replicas).map(|_| Arc::default()).collect();
+    Some(ForeignWatch::new(code.name, calls))
 }
 
 /// The time between two clock reads of a waiting datagram call: a tenth of its timeout, between 1 ms and [`TICK`].
@@ -357,6 +412,8 @@ struct Bench {
     barrier: Arc<Barrier>,
     limit_timer: Option<Arc<LimitTimer>>,
     protocol: &'static dyn LiveStack,
+    /// Where it writes which function of a plug-in it is in.
+    foreign: Arc<ForeignCall>,
     notify: Notify,
 }
 
@@ -404,7 +461,7 @@ impl Bench {
     }
 
     fn role(&self) -> Result<LiveConnectionSource> {
-        let parameters = parameters(&self.task, self.replica, self.member.clone());
+        let parameters = self.parameters();
         match &self.address {
             Some(address) => {
                 let connector = self.protocol.connector(&parameters, address)?;
@@ -424,6 +481,19 @@ impl Bench {
         }
     }
 
+    fn parameters(&self) -> LiveConnectParameters {
+        let task = &self.task;
+        LiveConnectParameters {
+            stack: task.stack.clone(),
+            token: task.token,
+            carries_data: task.work.carries_data,
+            replica: self.replica,
+            bind: task.bind,
+            member: self.member.clone(),
+            foreign: Arc::clone(&self.foreign),
+        }
+    }
+
     /// What identifies this endpoint's flow in events; `None` if the run is not traced.
     fn flow_trace(&self) -> Option<FlowTrace> {
         let flow = self.task.flow? + self.replica;
@@ -432,21 +502,6 @@ impl Bench {
             self.task.work.side,
             procedure::both_ways(&self.task.work.steps),
         ))
-    }
-}
-
-fn parameters(
-    task: &AgentTask,
-    replica: u32,
-    member: Option<GroupMember>,
-) -> LiveConnectParameters {
-    LiveConnectParameters {
-        stack: task.stack.clone(),
-        token: task.token,
-        carries_data: task.work.carries_data,
-        replica,
-        bind: task.bind,
-        member,
     }
 }
 

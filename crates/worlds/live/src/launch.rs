@@ -10,6 +10,7 @@ use crate::control::{self, AgentHello, FromAgent, LONGEST_LINE, PROTOCOL, ToAgen
 use crate::error::{Error, Result};
 use crate::remote;
 use crate::ssh_destination::{for_ssh, quoted, resolved_host};
+use nix::sys::signal::Signal;
 use stackline_core::plan::{HostPlan, Via};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
@@ -172,6 +173,7 @@ impl Launcher {
             input: Some(input),
             output: Some(BufReader::new(output)),
             said: listen(errors),
+            signal: None,
             patience: ENDS_UNGREETED,
         })
     }
@@ -233,6 +235,8 @@ pub struct AgentProcess {
     /// The pipe for messages from the agent, until it is taken.
     output: Option<BufReader<ChildStdout>>,
     said: Arc<AgentStderr>,
+    /// The signal that killed the process, once it was waited for.
+    signal: Option<i32>,
     /// How long the process may take to end by itself before it is killed.
     patience: Duration,
 }
@@ -371,8 +375,25 @@ impl AgentProcess {
         ))
     }
 
+    /// The name of the signal by which the process ended itself, as by a wrong address or `abort`; `None` if it did not, or still runs.
+    #[must_use]
+    pub fn crash(&self) -> Option<&'static str> {
+        let signal = Signal::try_from(self.signal?).ok()?;
+        let is_crash = matches!(
+            signal,
+            Signal::SIGSEGV
+                | Signal::SIGBUS
+                | Signal::SIGABRT
+                | Signal::SIGILL
+                | Signal::SIGFPE
+                | Signal::SIGTRAP
+                | Signal::SIGSYS
+        );
+        is_crash.then(|| signal.as_str())
+    }
+
     /// The last two lines written to stderr, with a colon before them; empty if there are none.
-    fn last_words(&self) -> String {
+    pub(crate) fn last_words(&self) -> String {
         let said = self.said.words();
         let words: Vec<&str> = said
             .lines()
@@ -392,6 +413,7 @@ impl AgentProcess {
         let Some(status) = ended_within(&mut self.child, patience) else {
             return String::new();
         };
+        self.signal = status.signal();
         match (status.code(), status.signal()) {
             (Some(code), _) => format!(" (exit code {code})"),
             (_, Some(signal)) => format!(" (killed by signal {signal})"),

@@ -21,10 +21,12 @@
 //! | `reactor` | one thread that drives many endpoints, by epoll |
 //! | `readiness` | how an endpoint on such a thread waits for a descriptor or a moment |
 //! | `recording` | one traced run at an agent: its events, kept until the coordinator takes them |
+//! | `silence_limits` | how long an agent may be silent, and take to answer |
 //! | `ssh_destination` | the host behind a destination of ssh |
 //! | [`services`] | servers for clients that others have written |
 //! | `iperf3_messages` | what both sides of iperf3 say to each other |
 //! | [`files`] | the one directory an agent may touch |
+//! | `foreign_call`, `foreign_watch` | which function of a plug-in an endpoint is in, and for how long |
 //!
 //! This crate never parses the language, never computes a statistic and never prints. It has no unsafe code.
 
@@ -39,6 +41,8 @@ pub mod coordinator;
 pub mod cpu_placement;
 pub mod error;
 pub mod files;
+mod foreign_call;
+mod foreign_watch;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod iperf3_messages;
@@ -49,6 +53,7 @@ mod readiness;
 mod recording;
 pub mod remote;
 pub mod services;
+mod silence_limits;
 mod ssh_destination;
 pub mod stacks;
 pub mod usage;

@@ -31,6 +31,7 @@ fn parameters(tpdu: Option<u64>) -> LiveConnectParameters {
         replica: 0,
         bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
         member: None,
+        foreign: Arc::default(),
     }
 }
 

@@ -137,6 +137,7 @@ fn connected(address: &str, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn L
         replica: 0,
         bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
         member: None,
+        foreign: Arc::default(),
     };
     stack.connector(&parameters, address)?.connect(buffers)
 }

@@ -105,6 +105,7 @@ fn connected(
         replica: 0,
         bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
         member: None,
+        foreign: Arc::default(),
     };
     stack.connector(&parameters, address)?.connect(buffers)
 }

@@ -248,6 +248,7 @@ fn addresses_of_five(name: &str) -> Vec<std::net::SocketAddr> {
             Arc::clone(&groups[replica as usize / 2]),
             u16::try_from(replica % 2).unwrap(),
         )),
+        foreign: Arc::default(),
     };
     let pairs = (0..5).map(|replica| {
         let mut listener = stack.listen(&parameters(&groups, replica)).unwrap();
@@ -326,6 +327,7 @@ fn handshakes(name: &str, options: &[(&str, OptionValue)]) -> Vec<String> {
         replica: 0,
         bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
         member: None,
+        foreign: Arc::default(),
     };
     let mut listener = stack.listen(&parameters).unwrap();
     let address = format!("127.0.0.1:{}", listener.address());

@@ -63,6 +63,12 @@ pub(crate) struct AgentFlags {
     /// The share of a processor that the agent gets through its own control group, such as 50%
     #[arg(long, value_name = "PERCENT", value_parser = processor_share)]
     pub(crate) share: Option<ProcessorShare>,
+    /// With --listen: let coordinators, who know the secret, load plug-ins and start programs on this host (`over plugin`, `over program`)
+    #[arg(long, requires = "listen")]
+    pub(crate) allow_own_stacks: bool,
+    /// Neither loads plug-ins nor starts programs
+    #[arg(long, hide = true, conflicts_with = "allow_own_stacks")]
+    pub(crate) refuse_own_stacks: bool,
     /// The network namespace the agent enters first
     #[arg(long, value_name = "PATH", hide = true)]
     pub(crate) net_namespace: Option<PathBuf>,

@@ -19,6 +19,9 @@ pub(crate) struct ClientFlags {
     /// Instead, print an example program that uses the client
     #[arg(long)]
     pub(crate) example: bool,
+    /// Instead, print what a stack of your own needs (`over plugin`, `over program`): the header in C, with --example a whole stack; in Python a pair of programs
+    #[arg(long)]
+    pub(crate) stack: bool,
 }
 
 /// A language that events are emitted from.

@@ -11,10 +11,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::{self, JoinHandle};
 
-const SECRET: &str = "configuration/stackline/agent.secret";
+pub(crate) const SECRET: &str = "configuration/stackline/agent.secret";
 
 /// `stackline agent --listen`, until it is ended or dropped.
-struct ListeningAgent {
+pub(crate) struct ListeningAgent {
     child: Child,
     address: String,
     said: Option<JoinHandle<String>>,
@@ -22,7 +22,12 @@ struct ListeningAgent {
 
 impl ListeningAgent {
     fn start(place: &Place) -> Self {
-        Self::spawn(&mut place.command(&["agent", "--listen", "127.0.0.1:0"]))
+        Self::with(place, &[])
+    }
+
+    pub(crate) fn with(place: &Place, flags: &[&str]) -> Self {
+        let mut command = place.command(&["agent", "--listen", "127.0.0.1:0"]);
+        Self::spawn(command.args(flags))
     }
 
     fn spawn(command: &mut Command) -> Self {
@@ -53,7 +58,7 @@ impl ListeningAgent {
     }
 
     /// A specification with its host `b`.
-    fn host_b(&self, text: &str) -> String {
+    pub(crate) fn host_b(&self, text: &str) -> String {
         format!("host b via tcp \"{}\"; {text}", self.address)
     }
 

@@ -63,6 +63,7 @@ mod one_side;
 mod other_tools;
 mod outputs;
 mod over_all;
+mod own_stacks;
 mod packaging;
 mod places;
 mod planted;

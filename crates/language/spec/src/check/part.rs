@@ -518,6 +518,16 @@ impl Checker<'_> {
                 self.file_end(&name.text, name.span, reading, procedure, table);
             }
         }
+        if table.own_data && [&source, &destination].contains(&&DataAccess::VirtualMemory) {
+            let message = format!(
+                "over `{}`, no data comes from stackline's memory",
+                table.name
+            );
+            let label = "its programs make the data units";
+            let diagnostic = Diagnostic::error(item.application.span, message, label);
+            self.report
+                .push(diagnostic.hint("omit `virtual memory`, or choose another stack"));
+        }
         let mut calls = procedure.calls(PairSide::Initiator);
         calls.extend(procedure.calls(PairSide::Responder));
         let reads = calls

@@ -11,7 +11,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use stackline_core::catalogue::{
     Available, OptionKind, OptionTable, OptionValue, StackTable, describe_exclusion,
-    describe_missing_option, suggest_completion,
+    describe_missing_option, describe_required_option, suggest_completion,
 };
 use stackline_core::plan::Stack;
 use stackline_core::procedure::{OperationCall, PairSide, Procedure};
@@ -125,8 +125,17 @@ pub(crate) fn resolve(
     let table = table(item, stacks)?;
     let mut options: BTreeMap<String, OptionValue> = BTreeMap::new();
     let mut failed: Option<Diagnostic> = None;
+    let mut unnamed = table.required.iter();
     for written in &item.options {
-        let mistake = match one(written, table, bindings) {
+        let known = match is_unnamed(written) {
+            true => next_unnamed(written, table, unnamed.next().copied()),
+            false => named(written, table),
+        };
+        let value = known.and_then(|option| {
+            let value = one(written, option, table.name, bindings)?;
+            Ok((option.name, value))
+        });
+        let mistake = match value {
             Ok((name, value)) => options.insert(name.to_string(), value).map(|_| {
                 let message = format!("the option `{name}` is given twice");
                 Diagnostic::error(written.name.span, message, "already given")
@@ -150,7 +159,7 @@ pub(crate) fn resolve(
     }
 }
 
-/// The diagnostic for options that exclude each other, or for one that has no effect without another.
+/// The diagnostic for options that exclude each other, for one that is missing, or for one that has no effect without another.
 fn together(item: &StackItem, table: &StackTable, stack: &Stack) -> Option<Diagnostic> {
     // An entry may have a word behind its name.
     let name = |entry: &str| fold(entry.split(' ').next().unwrap_or(entry));
@@ -171,6 +180,11 @@ fn together(item: &StackItem, table: &StackTable, stack: &Stack) -> Option<Diagn
         );
         return Some(diagnostic.hint("keep one of them"));
     }
+    if let Some(missing) = table.missing(stack) {
+        let message = describe_required_option(table.name, missing);
+        let diagnostic = Diagnostic::error(item.name.span, message, "expected it in this stack");
+        return Some(diagnostic.hint(format!("write `{}`", table.form())));
+    }
     let (one, other) = table.lack(stack)?;
     let diagnostic = Diagnostic::error(
         last(&[name(one)]),
@@ -180,38 +194,72 @@ fn together(item: &StackItem, table: &StackTable, stack: &Stack) -> Option<Diagn
     Some(diagnostic.hint(suggest_completion(one, other)))
 }
 
-fn one(
+/// Whether it is a text without a name.
+const fn is_unnamed(item: &OptionItem) -> bool {
+    item.name.text.is_empty()
+}
+
+/// The option that a text without a name stands for: the next one that has to be written.
+fn next_unnamed(
     item: &OptionItem,
     table: &StackTable,
-    bindings: Bindings<'_>,
-) -> Result<(&'static str, OptionValue), Diagnostic> {
-    let name = &item.name;
-    let Some(option) = table
-        .options
-        .iter()
-        .find(|option| fold(option.name) == fold(&name.text))
-    else {
-        let message = format!("the stack `{}` has no option `{}`", table.name, name.text);
-        let hint = match table.options {
-            [] => format!("write `{}` alone; it has no options", table.name),
-            options => format!(
-                "its options: {}",
-                listed(options.iter().map(|option| option.name))
+    next: Option<&'static str>,
+) -> Result<&'static OptionTable, Diagnostic> {
+    next.and_then(|name| table.option(name)).ok_or_else(|| {
+        let message = match table.required.len() {
+            0 => format!("the stack `{}` takes no text without a name", table.name),
+            _ => format!(
+                "the stack `{}` takes no further text without a name",
+                table.name
             ),
         };
-        let diagnostic = Diagnostic::error(name.span, message, "expected an option of this stack");
-        return Err(diagnostic.did_you_mean(
-            &name.text,
-            table.options.iter().map(|option| option.name),
-            hint,
-        ));
+        let hint = format!(
+            "its options: {}",
+            listed(table.options.iter().map(|o| o.name))
+        );
+        Diagnostic::error(item.name.span, message, "expected an option of this stack").hint(hint)
+    })
+}
+
+/// The option of the written name.
+fn named(item: &OptionItem, table: &StackTable) -> Result<&'static OptionTable, Diagnostic> {
+    let name = &item.name;
+    let mut options = table.options.iter();
+    if let Some(option) = options.find(|option| fold(option.name) == fold(&name.text)) {
+        return Ok(option);
+    }
+    let message = format!("the stack `{}` has no option `{}`", table.name, name.text);
+    let hint = match (table.options, table.required) {
+        ([], _) => format!("write `{}` alone; it has no options", table.name),
+        (_, [_, ..]) if item.value.is_none() => {
+            format!("write texts in quotation marks, as in `{}`", table.form())
+        }
+        (options, _) => format!(
+            "its options: {}",
+            listed(options.iter().map(|option| option.name))
+        ),
     };
-    let value = match (&item.value, option.kind) {
+    let diagnostic = Diagnostic::error(name.span, message, "expected an option of this stack");
+    Err(diagnostic.did_you_mean(
+        &name.text,
+        table.options.iter().map(|option| option.name),
+        hint,
+    ))
+}
+
+/// The value that is written for an option of this stack.
+fn one(
+    item: &OptionItem,
+    option: &OptionTable,
+    stack: &str,
+    bindings: Bindings<'_>,
+) -> Result<OptionValue, Diagnostic> {
+    Ok(match (&item.value, option.kind) {
         (None, OptionKind::Flag) => OptionValue::Set,
         (None, _) => return Err(wrong(option, item, "needs a value")),
         (Some(value), OptionKind::Flag) => {
             let off = match value {
-                OptionText::Word(word) => {
+                OptionText::Word(word) | OptionText::Quoted(word) => {
                     matches!(fold(&word.text).as_str(), "off" | "no" | "false")
                 }
                 OptionText::Value(value) => matches!(value.base, Base::Number(0.0)),
@@ -223,9 +271,18 @@ fn one(
                 mistake
             });
         }
-        (Some(OptionText::Value(value)), _) => number(table.name, option, item, value, bindings)?,
-        (Some(OptionText::Word(word)), OptionKind::Name) => OptionValue::Word(word.text.clone()),
-        (Some(OptionText::Word(word)), OptionKind::Word(words)) => {
+        (Some(OptionText::Value(value)), _) => number(stack, option, item, value, bindings)?,
+        (Some(OptionText::Quoted(text)), OptionKind::Text(_)) => {
+            let value = OptionValue::Text(text.text.clone());
+            if !option.kind.takes(&value) {
+                return Err(wrong(option, item, "needs a text within its bounds"));
+            }
+            value
+        }
+        (Some(OptionText::Word(word) | OptionText::Quoted(word)), OptionKind::Name) => {
+            OptionValue::Word(word.text.clone())
+        }
+        (Some(OptionText::Word(word) | OptionText::Quoted(word)), OptionKind::Word(words)) => {
             let Some(known) = words.iter().find(|known| fold(known) == fold(&word.text)) else {
                 let message = format!(
                     "`{}` is not a value of the option `{}`",
@@ -239,11 +296,10 @@ fn one(
             };
             OptionValue::Word((*known).to_string())
         }
-        (Some(OptionText::Word(_)), _) => {
+        (Some(OptionText::Word(_) | OptionText::Quoted(_)), _) => {
             return Err(wrong(option, item, "needs a different kind of value"));
         }
-    };
-    Ok((option.name, value))
+    })
 }
 
 fn number(
@@ -275,7 +331,7 @@ fn number(
     }
 }
 
-/// The diagnostic for a variable where a word is expected.
+/// The diagnostic for a variable where a word or a text is expected.
 fn swept_word(
     stack: &str,
     option: &OptionTable,
@@ -283,21 +339,19 @@ fn swept_word(
     value: &SpecValue,
 ) -> Diagnostic {
     let name = option.name;
-    let (one, other) = match option.kind {
-        OptionKind::Word([one, other, ..]) => (*one, *other),
-        _ => ("cubic", "bbr"),
+    let (what, one, other) = match option.kind {
+        OptionKind::Word([one, other, ..]) => ("word", *one, *other),
+        OptionKind::Text(_) => ("text", "\"a\"", "\"b\""),
+        _ => ("word", "cubic", "bbr"),
     };
-    let message = format!("the option `{name}` takes a word, and words cannot be swept");
+    let message = format!("the option `{name}` takes a {what}, and {what}s cannot be swept");
     Diagnostic::error(item.name.span.to(value.span), message, "a variable stands for numbers")
-        .hint(format!("list the stack once for each word: `over {stack}({name} = {one}), {stack}({name} = {other})`"))
+        .hint(format!("list the stack once for each {what}: `over {stack}({name} = {one}), {stack}({name} = {other})`"))
 }
 
 fn wrong(option: &OptionTable, item: &OptionItem, what: &str) -> Diagnostic {
-    let span = match &item.value {
-        Some(OptionText::Value(value)) => item.name.span.to(value.span),
-        Some(OptionText::Word(word)) => item.name.span.to(word.span),
-        None => item.name.span,
-    };
+    let value = item.value.as_ref().map(OptionText::span);
+    let span = value.map_or(item.name.span, |value| item.name.span.to(value));
     let name = option.name;
     let such_as = match option.kind {
         OptionKind::Flag => format!("write `{name}` alone"),
@@ -308,6 +362,9 @@ fn wrong(option: &OptionTable, item: &OptionItem, what: &str) -> Diagnostic {
         OptionKind::Time => format!("write a time, as in `{name} = 5 ms`"),
         OptionKind::Word(words) => format!("write one of {}", listed(words.iter().copied())),
         OptionKind::Name => format!("write a name, as in `{name} = cubic`"),
+        OptionKind::Text(most) => format!(
+            "write a text of 1 to {most} bytes in quotation marks, as in `{name} = \"...\"`"
+        ),
     };
     Diagnostic::error(span, format!("the option `{name}` {what}"), "this option").hint(such_as)
 }

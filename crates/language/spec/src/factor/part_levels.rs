@@ -288,11 +288,8 @@ fn option_of(
 
 /// The span of the option's last word.
 fn end_of(option: &OptionItem) -> TextSpan {
-    match &option.value {
-        Some(OptionText::Value(value)) => value.span,
-        Some(OptionText::Word(word)) => word.span,
-        None => option.name.span,
-    }
+    let value = option.value.as_ref();
+    value.map_or(option.name.span, OptionText::span)
 }
 
 /// Removes an option with its comma, or with the parentheses if it is the only one. `at` is its index, `whole` its

@@ -345,16 +345,32 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// Reads an option of a stack: `nodelay`, `mss = 536`, `congestion = reno`.
+    /// Reads an option of a stack: `nodelay`, `mss = 536`, `congestion = reno`, or the text of one, `"./x.so"`.
     fn option(&mut self) -> Parsed<OptionItem> {
         const EXPECTED: &str = "expected an option name";
         const VALUE: &str = "expected the option's value";
+        if self.kind() == TokenKind::Text {
+            let text = self.quoted(EXPECTED)?;
+            let name = Word {
+                text: String::new(),
+                span: text.span,
+            };
+            let value = Some(OptionText::Quoted(text));
+            return Ok(OptionItem { name, value });
+        }
+        if self.kind() == TokenKind::Slash {
+            let found = format!("unexpected {}", self.describe());
+            let diagnostic = Diagnostic::error(self.span(), found, EXPECTED);
+            return Err(self.fail(diagnostic.hint(
+                "write a path in quotation marks, as in `plugin(\"./x.so\")`; a shell takes them away unless the whole text is in single ones",
+            )));
+        }
         let name = self.name(EXPECTED)?;
         if !self.accept(TokenKind::Equals) {
             return Ok(OptionItem { name, value: None });
         }
         let value = match self.kind() {
-            TokenKind::Text => OptionText::Word(self.quoted(VALUE)?),
+            TokenKind::Text => OptionText::Quoted(self.quoted(VALUE)?),
             TokenKind::Name if !self.is_swept(0) => OptionText::Word(self.name(VALUE)?),
             _ => OptionText::Value(self.value(ExpectedUnit::Any, VALUE)?),
         };

@@ -20,6 +20,7 @@ mod mapping;
 pub mod memory;
 pub mod message_batch;
 pub mod packet_socket;
+pub mod plugin;
 pub mod receive_buffers;
 pub mod slot_rings;
 pub mod socket_option;

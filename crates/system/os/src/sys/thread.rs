@@ -1,7 +1,10 @@
 //! The scheduling of threads, signals that interrupt their system calls, and threads with a file table of their own.
 
 use super::length;
+use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use nix::unistd::{dup2_stdin, dup2_stdout};
+use std::fs::File;
 use std::io;
 use std::os::unix::thread::{JoinHandleExt, RawPthread};
 use std::thread::{Builder, JoinHandle};
@@ -101,6 +104,18 @@ pub fn set_nice(nice: i32) -> io::Result<()> {
     // SAFETY: no pointers; on Linux 0 names the calling thread.
     let result = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
     length(result as isize).map(drop)
+}
+
+/// Gives the calling thread standard streams of its own: what it reads from standard input is empty, and what it prints to standard output
+/// goes to standard error. Other threads keep theirs.
+///
+/// # Errors
+/// The kernel's.
+pub fn keep_standard_streams_apart() -> io::Result<()> {
+    // Does nothing where the thread has a file table of its own already.
+    unshare(CloneFlags::CLONE_FILES)?;
+    dup2_stdin(File::open("/dev/null")?)?;
+    Ok(dup2_stdout(io::stderr())?)
 }
 
 /// Starts a thread with a file table of its own that has only descriptors 0 to 2, because in a shared table the kernel counts references

@@ -36,6 +36,7 @@ pub(super) fn carry_out(name: &str, work: Work) -> Duration {
         replica: 0,
         bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
         member: None,
+        foreign: Arc::default(),
     };
     let mut listener = stack.listen(&parameters).expect("a listener");
     let address = format!("127.0.0.1:{}", listener.address());

@@ -2,10 +2,10 @@
 //! and waits for them; while it waits during a traced run it also sends the clock queries that `clocks` says are due.
 
 use super::clocks::{AgentHostClock, RunningClockQueries};
-use super::silence_limits;
 use crate::control::{AgentHello, FromAgent, ToAgent};
 use crate::error::{Blame, Error, Result};
 use crate::launch::{AgentProcess, greeting};
+use crate::silence_limits;
 use stackline_core::plan::HostPlan;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

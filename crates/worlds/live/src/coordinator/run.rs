@@ -5,11 +5,11 @@ use super::hosts::{LOCAL_INITIATOR, LOCAL_RESPONDER};
 use super::jobs::{Jobs, RunningJob, note_job_message};
 use super::mailbox::{AgentWait, Coordinator, LOOK, silence_error};
 use super::pair_placement::cores_of_pairs;
-use super::silence_limits::{answer_limit, silence_limit};
 use crate::agent::source_address;
 use crate::control::{AgentTask, FromAgent, ToAgent};
 use crate::error::{Blame, Error, Result};
 use crate::launch::AgentProcess;
+use crate::silence_limits::{answer_limit, silence_limit};
 use crate::stacks;
 use stackline_core::catalogue::OptionValue;
 use stackline_core::far_end::is_address;
@@ -47,7 +47,8 @@ impl Coordinator<'_> {
         let mut jobs = Jobs::new();
         let measurement = scheduled.measurement;
         if let Err(error) = self.carry_out(measurement, scheduled.seed, &mut jobs) {
-            return Err(match self.explain(error, &mut jobs) {
+            let error = self.explain(error, &mut jobs);
+            return Err(match self.blame_own_code(error, measurement, &jobs) {
                 error if error.blame == Blame::Interrupted => error,
                 error => error.within(&format!("line {}: {}", measurement.line, measurement.text)),
             });
@@ -92,11 +93,7 @@ impl Coordinator<'_> {
         if !self.until_done(jobs, patience, |job| {
             job.side == PairSide::Responder || job.background
         })? {
-            return Err(
-                Error::measurement("the run did not end at its time limit").hint(
-                    "the data units are so large, or the path is so slow, that the last one is still in flight",
-                ),
-            );
+            return Err(overrun());
         }
         self.finish(measurement, jobs)
     }
@@ -243,13 +240,7 @@ impl Coordinator<'_> {
             FromAgent::Listening { job, addresses } if *job == responder => Some(addresses.clone()),
             _ => None,
         })?;
-        let one_host =
-            stacks::find_stack(&part.stack.name).is_some_and(|stack| stack.table().one_host);
-        Ok(if one_host {
-            addresses
-        } else {
-            self.reachable(from, to, &addresses)
-        })
+        Ok(self.reachable(from, to, addresses))
     }
 
     /// Adds a job to `jobs` and returns its new number.
@@ -301,8 +292,16 @@ impl Coordinator<'_> {
         self.hosts.get(host).and_then(|h| h.cpu)
     }
 
-    /// `host:port` for every port of the responder's host `to`, as the initiator's host `from` reaches it.
-    fn reachable(&self, from: &str, to: &str, ports: &[String]) -> Vec<String> {
+    /// Where the responders on host `to` listen, as the initiator's host `from` reaches them: `host:port` for a port (behind a `/` it may
+    /// have a fingerprint), and any other address, such as the name of a socket, as it is.
+    fn reachable(&self, from: &str, to: &str, addresses: Vec<String>) -> Vec<String> {
+        let is_port = |address: &String| {
+            let port = address.split('/').next();
+            port.is_some_and(|port| port.parse::<u16>().is_ok())
+        };
+        if !addresses.iter().any(is_port) {
+            return addresses;
+        }
         let written = self.written_address(to);
         let of_agent = self.agents.get(to).and_then(AgentProcess::destination);
         let host = written
@@ -314,7 +313,11 @@ impl Coordinator<'_> {
         } else {
             host
         };
-        ports.iter().map(|port| format!("{host}:{port}")).collect()
+        let reached = |address: String| match is_port(&address) {
+            true => format!("{host}:{address}"),
+            false => address,
+        };
+        addresses.into_iter().map(reached).collect()
     }
 
     /// The address of host `to` according to the greetings, if neither the plan nor the way its agent is reached gives one. For an agent
@@ -419,8 +422,7 @@ impl Coordinator<'_> {
             match self.receive(until) {
                 Ok(Some((_, message))) => {
                     if let Err(other) = note_job_message(jobs, message)
-                        && best.blame == Blame::Measurement
-                        && matches!(other.blame, Blame::Input | Blame::Environment)
+                        && explains_better(&other, &best)
                     {
                         best = other;
                     }
@@ -430,6 +432,31 @@ impl Coordinator<'_> {
             }
         }
         best
+    }
+
+    /// The error of a run whose agent died, where code of the user's own ran in that agent: who is to blame is not the agent.
+    fn blame_own_code(&self, error: Error, measurement: &Measurement, jobs: &Jobs) -> Error {
+        let own_code = |job: &RunningJob| {
+            let stack = &measurement.parts.get(job.part)?.stack;
+            let code = stacks::find_stack(&stack.name)?.own_code(stack)?;
+            let agent = self.agents.get(&job.host)?;
+            code.in_agent.then_some((code.name, agent))
+        };
+        let in_agents = || jobs.values().filter_map(own_code);
+        let crashed = in_agents().find_map(|(name, agent)| Some((name, agent, agent.crash()?)));
+        if let Some((name, agent, signal)) = crashed {
+            let (host, words) = (&agent.name, agent.last_words());
+            let message = format!("{name} ended the agent on host {host} with {signal}{words}");
+            return Error::environment(message).hint(
+                "a debugger shows where: `ulimit -c unlimited` and `coredumpctl gdb`, or call its functions from a program of your own",
+            );
+        }
+        match in_agents().next() {
+            Some((name, _)) if self.agent_lost && error.hint.is_none() => {
+                error.hint(format!("{name} runs in the agents and may have ended one"))
+            }
+            _ => error,
+        }
     }
 
     /// Asks the agents of a failed run to end its jobs at once.
@@ -445,6 +472,21 @@ impl Coordinator<'_> {
             );
         }
     }
+}
+
+/// The error of a run that goes on after its time limit.
+fn overrun() -> Error {
+    Error::measurement("the run did not end at its time limit").hint(
+        "the data units are so large, or the path is so slow, that the last one is still in flight",
+    )
+}
+
+/// Whether a job's error says more about why a run failed than `best`. What a machine or the specification is to blame for is a cause; that
+/// a run goes on says nothing of why.
+fn explains_better(other: &Error, best: &Error) -> bool {
+    let is_cause = |error: &Error| matches!(error.blame, Blame::Input | Blame::Environment);
+    best.blame == Blame::Measurement && is_cause(other)
+        || *best == overrun() && other.blame != Blame::Interrupted
 }
 
 /// The hosts of a part's initiators and responders.

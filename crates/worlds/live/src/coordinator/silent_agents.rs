@@ -3,9 +3,9 @@
 
 use super::jobs::{Jobs, note_job_message};
 use super::mailbox::Coordinator;
-use super::silence_limits::{VARIABLE, silence_limit};
 use crate::control::{FromAgent, ToAgent};
 use crate::error::{Error, Result};
+use crate::silence_limits::{VARIABLE, silence_limit};
 use std::collections::BTreeSet;
 use std::time::Instant;
 

@@ -43,6 +43,8 @@ pub struct ListeningAgentOptions {
     pub files: Option<PathBuf>,
     /// The share of a processor that agents are limited to, if any.
     pub share: Option<ProcessorShare>,
+    /// Whether agents load plug-ins and start programs that coordinators name.
+    pub own_stacks: bool,
     /// The secret that coordinators have to know.
     pub secret: Secret,
     /// Shows the user a line of text about connections.
@@ -239,6 +241,9 @@ impl AgentService {
         }
         if let Some(share) = options.share {
             command.arg("--share").arg(share.to_string());
+        }
+        if !options.own_stacks {
+            command.arg("--refuse-own-stacks");
         }
         command
             .env(crate::agent::COORDINATOR, peer.ip().to_string())

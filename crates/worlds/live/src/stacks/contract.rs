@@ -6,6 +6,7 @@
 
 use crate::buffers::LiveThreadBuffers;
 use crate::error::{Error, Result};
+pub use crate::foreign_call::ForeignCall;
 use crate::stacks::connection_group::GroupMember;
 use stackline_core::catalogue::StackTable;
 use stackline_core::plan::Stack;
@@ -15,6 +16,7 @@ use stackline_endpoint::BulkDirection;
 use stackline_proto::datagram::DatagramToken;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 /// What an endpoint needs to open its end of a pair.
 #[derive(Clone, Debug)]
@@ -31,6 +33,8 @@ pub struct LiveConnectParameters {
     pub bind: IpAddr,
     /// Its place among the pairs that share a connection; `None` where each has its own.
     pub member: Option<GroupMember>,
+    /// Where a plug-in's endpoint writes which function it is in.
+    pub foreign: Arc<ForeignCall>,
 }
 
 impl LiveConnectParameters {
@@ -39,6 +43,15 @@ impl LiveConnectParameters {
         let group = self.member.as_ref().map(GroupMember::group_number);
         u64::from(group.unwrap_or(self.replica))
     }
+}
+
+/// What of the user's own runs as a stack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnCode {
+    /// What it is, as errors name it: `the plug-in ./x.so`.
+    pub name: String,
+    /// Whether it runs in the agent's own process, so that it can end or hold up the agent.
+    pub in_agent: bool,
 }
 
 /// A protocol stack.
@@ -51,6 +64,11 @@ pub trait LiveStack: Sync {
     /// An [`Error`] that says what it lacks.
     fn probe(&self) -> Result<()> {
         Ok(())
+    }
+    /// The user's own code that it runs with these options; `None` for a stack of ours.
+    fn own_code(&self, stack: &Stack) -> Option<OwnCode> {
+        let _ = stack;
+        None
     }
     /// Opens the responder's end.
     ///

@@ -425,6 +425,7 @@ pub(crate) fn answer(which: usize, socket: socket2::Socket) -> Result<()> {
         replica: 0,
         bind: std::net::Ipv4Addr::LOCALHOST.into(),
         member: None,
+        foreign: std::sync::Arc::default(),
     };
     let mut client = (stack.client)(&address, &parameters.stack)?;
     let mut stream = FarEndStream::over(socket, parameters);

@@ -19,6 +19,8 @@ mod ip;
 mod ip_options;
 mod layered;
 mod mptcp;
+mod plugin;
+mod program;
 mod quic;
 mod server_patience;
 mod stream;
@@ -52,6 +54,8 @@ const ALL: &[&dyn LiveStack] = &[
     &blast::BLAST,
     &ikp::LiveIkpStack,
     &ftam::FtamStack,
+    &plugin::PluginStack,
+    &program::ProgramStack,
     &far_end::HTTP,
     &far_end::HTTPS,
     &far_end::WS,

@@ -5,6 +5,7 @@ use stackline_core::plan::Measurement;
 use stackline_core::procedure::PairSide;
 use stackline_core::random::Seed;
 use stackline_endpoint::{EndpointTask, SideObservation};
+use stackline_live::agent::AgentGrants;
 use stackline_live::control::{self, AgentTask, FromAgent, ToAgent};
 use stackline_live::error::{Error, Result};
 use stackline_live::{CAPABILITIES, agent, stacks};
@@ -41,7 +42,8 @@ impl Agent {
         let (to, input) = UnixStream::pair().expect("a pipe");
         let (output, from) = UnixStream::pair().expect("a pipe");
         from.set_read_timeout(Some(HANGS)).expect("a timeout");
-        let serves = std::thread::spawn(move || agent::serve(input, output, None, None));
+        let serves =
+            std::thread::spawn(move || agent::serve(input, output, AgentGrants::default()));
         let mut agent = Self {
             to,
             from: BufReader::new(from),

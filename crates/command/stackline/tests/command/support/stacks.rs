@@ -3,7 +3,8 @@
 use super::skip;
 use stackline_core::catalogue::{PacketContent, StackTable};
 
-/// The names of the stacks of a world for which that is true. Those across IMPs need a network of these, those of far ends a server: they have tests of their own.
+/// The names of the stacks of a world for which that is true. Those across IMPs need a network of these, those of far ends a server, those of
+/// the user's own code that code (`own_stacks.rs`): they have tests of their own.
 pub(crate) fn which(world: &str, wanted: impl Fn(&StackTable) -> bool) -> Vec<String> {
     let simulated = world == "simulated";
     let mut stacks = if simulated {
@@ -18,7 +19,7 @@ pub(crate) fn which(world: &str, wanted: impl Fn(&StackTable) -> bool) -> Vec<St
     }
     stacks
         .into_iter()
-        .filter(|stack| !stack.imps && !stack.far_end)
+        .filter(|stack| !stack.imps && !stack.far_end && stack.required.is_empty())
         .filter(wanted)
         .map(|stack| stack.name.to_owned())
         .collect()

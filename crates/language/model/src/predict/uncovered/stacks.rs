@@ -64,7 +64,7 @@ fn is_usual(name: &str, value: &OptionValue) -> bool {
             ("initial_window", 12_000),
         ]
         .contains(&(name, *number)),
-        OptionValue::Set => false,
+        OptionValue::Set | OptionValue::Text(_) => false,
     }
 }
 

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 /// Environment variable that overrides [`USUAL`], in whole seconds, for tests and slow hosts.
-pub(super) const VARIABLE: &str = "STACKLINE_SILENCE_S";
+pub(crate) const VARIABLE: &str = "STACKLINE_SILENCE_S";
 /// The limit without [`VARIABLE`].
 const USUAL: Duration = Duration::from_secs(60);
 
 /// How long all agents may be silent during a run before each is asked for a sign of life, and then how long they may take to answer.
 /// At least one second.
-pub(super) fn silence_limit() -> Duration {
+pub(crate) fn silence_limit() -> Duration {
     let given = std::env::var(VARIABLE)
         .ok()
         .and_then(|text| text.parse().ok());
@@ -17,6 +17,6 @@ pub(super) fn silence_limit() -> Duration {
 }
 
 /// How long an agent may take to answer while no clock of a run is running.
-pub(super) fn answer_limit() -> Duration {
+pub(crate) fn answer_limit() -> Duration {
     silence_limit() / 2
 }
