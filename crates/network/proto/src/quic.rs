@@ -19,6 +19,14 @@ pub const SEND_BUFFER: u64 = 10_000_000;
 /// quinn's default of the idle timeout, s.
 pub const TIMEOUT_S: f64 = 30.0;
 
+/// The option of stacks whose connections carry streams of several pairs.
+pub const STREAMS: OptionTable = OptionTable::new(
+    "streams",
+    OptionKind::Number(1, 128),
+    "1",
+    "pairs that share one connection, each on a stream of its own",
+);
+
 /// The initial congestion window in bytes (RFC 9002, 7.2): with a window below two packets a connection could not send its first one.
 #[must_use]
 pub fn initial_window(stack: &Stack) -> u64 {
@@ -81,6 +89,7 @@ pub const TABLE: StackTable = StackTable {
             "any free port",
             "first port of the responders; replicas use consecutive ports",
         ),
+        STREAMS,
     ],
     mapping: ServiceMapping(
         "\

@@ -51,7 +51,19 @@ const TABLE: StackTable = StackTable {
     ..quic::TABLE
 };
 
-const OPTIONS: [OptionTable; 12] = StackTable::joined(quic::TABLE.options, &UNMARKED_OPTIONS);
+const OPTIONS: [OptionTable; 12] = StackTable::joined(
+    &quic::TABLE.only([
+        "congestion",
+        "initial_window",
+        "send_buffer",
+        "receive_buffer",
+        "mtu",
+        "timeout",
+        "resume",
+        "port",
+    ]),
+    &UNMARKED_OPTIONS,
+);
 
 /// The stack `quic`.
 pub(super) const QUIC: QuicStack = QuicStack {
