@@ -14,8 +14,8 @@ pub enum HttpRequestKind {
     Put,
     /// Data units in both bodies.
     Stream,
-    /// Its pair leaves a connection that others go on using. Nobody answers it.
-    Leave,
+    /// Nothing: it lasts as long as its pair is on a connection that several pairs share.
+    Join,
 }
 
 impl HttpRequestKind {
@@ -27,7 +27,7 @@ impl HttpRequestKind {
             Self::Get => "/get",
             Self::Put => "/put",
             Self::Stream => "/stream",
-            Self::Leave => "/leave",
+            Self::Join => "/join",
         }
     }
 
@@ -35,8 +35,8 @@ impl HttpRequestKind {
     #[must_use]
     pub const fn method(self) -> &'static str {
         match self {
-            Self::Get | Self::Leave => "GET",
-            Self::Call | Self::Put | Self::Stream => "POST",
+            Self::Get => "GET",
+            Self::Call | Self::Put | Self::Stream | Self::Join => "POST",
         }
     }
 }
@@ -46,8 +46,8 @@ impl HttpRequestKind {
 pub struct HttpHead {
     /// What the request is for; `None` in a response.
     pub request: Option<HttpRequestKind>,
-    /// The pair of endpoints that it belongs to, among those that share the connection.
-    pub pair: u32,
+    /// The pair of endpoints that a request names, where several share the connection.
+    pub pair: Option<u32>,
     /// Bytes of the body where they are known before (content-length).
     pub length: Option<u64>,
     /// Whether no body follows.
@@ -133,8 +133,8 @@ pub trait HttpMachine {
     fn handle(&mut self, frame: HttpFrame);
     /// The pieces of the next write, empty when there is nothing to write or a window is used up.
     fn poll(&mut self) -> Vec<HttpPiece>;
-    /// The next request of that pair.
-    fn accept(&mut self, pair: u32) -> Option<HttpArrival>;
+    /// The next request that names that pair, or of those that name none.
+    fn accept(&mut self, pair: Option<u32>) -> Option<HttpArrival>;
     /// Whether the head of the response has come.
     fn has_head(&self, stream: u32) -> bool;
     /// Takes the bytes of the other end's body that have come, which makes room for more.

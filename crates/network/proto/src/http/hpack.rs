@@ -2,6 +2,7 @@
 //! authority and the date, and never paths and lengths.
 
 use super::contract::{HttpHead, HttpRequestKind};
+use alloc::collections::BTreeSet;
 use stackline_core::time::Instant;
 
 /// The name of the server in requests.
@@ -46,24 +47,43 @@ const INDEX: u64 = 1;
 /// Bytes of the name of `content-length`, number 28 of the static table, in a field that is not indexed: its number needs a second byte.
 const LENGTH_NAME: u64 = 2;
 
+/// The field by which a request names its pair, where several pairs share a connection.
+const PAIR_FIELD: &str = "pair";
+/// Bytes of the name of that field when it is in the dynamic table with another value.
+const PAIR_NAME: u64 = 2;
+
 /// What one end's encoder has put into its dynamic table.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct HpackEncoder {
     /// Whether the authority is in it.
     has_authority: bool,
+    /// The pairs that are in it.
+    pairs: BTreeSet<u32>,
     /// The second whose date was put into it last.
     date_s: Option<u64>,
 }
 
 impl HpackEncoder {
-    /// Bytes of the fields of a request: `:method`, `:scheme`, `:authority`, `:path` and its length.
+    /// Bytes of the fields of a request: `:method`, `:scheme`, `:authority`, `:path`, its pair and its length.
     pub fn request_bytes(&mut self, kind: HttpRequestKind, head: &HttpHead) -> u64 {
         let authority = match core::mem::replace(&mut self.has_authority, true) {
             true => INDEX,
             false => INDEX + string_bytes(AUTHORITY.bytes()),
         };
         let path = INDEX + string_bytes(kind.path().bytes());
-        INDEX + INDEX + authority + path + length_bytes(head)
+        INDEX + INDEX + authority + path + self.pair_bytes(head.pair) + length_bytes(head)
+    }
+
+    fn pair_bytes(&mut self, pair: Option<u32>) -> u64 {
+        let Some(pair) = pair else { return 0 };
+        let name = match self.pairs.is_empty() {
+            true => INDEX + string_bytes(PAIR_FIELD.bytes()),
+            false => PAIR_NAME,
+        };
+        match self.pairs.insert(pair) {
+            true => name + string_bytes(digits(pair.into())),
+            false => INDEX,
+        }
     }
 
     /// Bytes of the fields of a response: `:status`, its length, and the date, which changes once a second.
@@ -108,7 +128,7 @@ mod tests {
     const fn head(length: Option<u64>) -> HttpHead {
         HttpHead {
             request: None,
-            pair: 0,
+            pair: None,
             length,
             ends: false,
         }

@@ -194,7 +194,7 @@ impl HttpMachine for Http1End {
         pieces
     }
 
-    fn accept(&mut self, _pair: u32) -> Option<HttpArrival> {
+    fn accept(&mut self, _pair: Option<u32>) -> Option<HttpArrival> {
         self.arrivals.pop_front()
     }
 

@@ -3,9 +3,7 @@
 //! h2 puts frames of streams one after the other into its buffer and writes when a DATA frame of at least 256 bytes is behind them, or the
 //! buffer is full, or nothing else is to be sent. Streams take turns, one frame each.
 
-use super::contract::{
-    HttpArrival, HttpFrame, HttpHead, HttpMachine, HttpPiece, HttpRequestKind, HttpWait,
-};
+use super::contract::{HttpArrival, HttpFrame, HttpHead, HttpMachine, HttpPiece, HttpWait};
 use super::hpack::HpackEncoder;
 use super::options::Http2Windows;
 use super::windows::ReceiveWindow;
@@ -69,7 +67,7 @@ pub struct Http2End {
     streams: BTreeMap<u32, Http2Stream>,
     next_stream: u32,
     /// Requests that have come, by their pairs.
-    arrivals: BTreeMap<u32, VecDeque<HttpArrival>>,
+    arrivals: BTreeMap<Option<u32>, VecDeque<HttpArrival>>,
     /// Frames that go before those of streams.
     control: VecDeque<HttpPiece>,
     /// Streams that may send, in their turns.
@@ -342,7 +340,7 @@ impl HttpMachine for Http2End {
         pieces
     }
 
-    fn accept(&mut self, pair: u32) -> Option<HttpArrival> {
+    fn accept(&mut self, pair: Option<u32>) -> Option<HttpArrival> {
         self.arrivals.get_mut(&pair)?.pop_front()
     }
 
@@ -405,16 +403,5 @@ impl HttpMachine for Http2End {
         if self.is_sent(stream) {
             self.streams.remove(&stream);
         }
-    }
-}
-
-/// What a stream carries that leaves a connection which others go on using.
-#[must_use]
-pub const fn leave(pair: u32) -> HttpHead {
-    HttpHead {
-        request: Some(HttpRequestKind::Leave),
-        pair,
-        length: None,
-        ends: true,
     }
 }

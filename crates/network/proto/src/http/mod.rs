@@ -24,4 +24,4 @@ pub use contract::{
 };
 pub use http1::Http1End;
 pub use http2::Http2End;
-pub use options::{HTTP2_OPTIONS, Http2Windows, STREAMS};
+pub use options::{HTTP2_OPTIONS, Http2Windows};

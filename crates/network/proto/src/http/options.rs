@@ -6,14 +6,6 @@ use stackline_core::plan::Stack;
 /// The least and the largest window of HTTP/2 (RFC 9113, 6.9.1), bytes.
 const WINDOW: OptionKind = OptionKind::Bytes(1, (1 << 31) - 1);
 
-/// The option of stacks whose connections carry streams of several pairs.
-pub const STREAMS: OptionTable = OptionTable::new(
-    "streams",
-    OptionKind::Number(1, 128),
-    "1",
-    "pairs that share one connection, each on a stream of its own",
-);
-
 /// The options of HTTP/2 itself.
 pub const HTTP2_OPTIONS: [OptionTable; 2] = [
     OptionTable::new(

@@ -14,7 +14,7 @@ const WINDOWS: Http2Windows = Http2Windows {
 const fn head(request: Option<HttpRequestKind>, length: Option<u64>) -> HttpHead {
     HttpHead {
         request,
-        pair: 0,
+        pair: None,
         length,
         ends: false,
     }
@@ -57,7 +57,7 @@ fn a_call_of_http1_has_the_bytes_of_its_text() {
     client.send(stream, 32, true);
     let text = "POST /call HTTP/1.1\r\nhost: stackline\r\ncontent-length: 32\r\n\r\n";
     assert_eq!(carry(&mut client, &mut server), [text.len() as u64 + 32]);
-    let arrival = server.accept(0).expect("the request has come");
+    let arrival = server.accept(None).expect("the request has come");
     assert_eq!(arrival.kind, HttpRequestKind::Call);
     assert_eq!(
         (server.take(arrival.stream), server.is_ended(arrival.stream)),
@@ -86,7 +86,7 @@ fn chunks_of_http1_go_sixteen_to_a_write() {
         carry(&mut client, &mut server),
         [text.len() as u64 + 16 * chunk, 2 * chunk + 5]
     );
-    let stream = server.accept(0).expect("the request has come").stream;
+    let stream = server.accept(None).expect("the request has come").stream;
     assert_eq!(
         (server.take(stream), server.is_ended(stream)),
         (18_000, true)
@@ -115,7 +115,7 @@ fn a_call_of_http2_is_two_frames_in_one_write() {
         let stream = client.request(head(Some(HttpRequestKind::Call), Some(bytes)));
         client.send(stream, bytes, true);
         let asked = carry(&mut client, &mut server);
-        let arrival = server.accept(0).expect("the request has come");
+        let arrival = server.accept(None).expect("the request has come");
         assert_eq!(server.take(arrival.stream), bytes);
         assert!(server.is_ended(arrival.stream));
         server.respond(arrival.stream, head(None, Some(bytes)), Instant(0));
@@ -143,7 +143,7 @@ fn data_waits_for_the_windows_and_goes_on_with_updates() {
     assert!((30_000..30_100).contains(&sent), "{sent}");
     assert_eq!(client.waits_for(stream), Some(HttpWait::StreamWindow));
     assert!(!client.is_sent(stream));
-    let arrival = server.accept(0).expect("the request has come");
+    let arrival = server.accept(None).expect("the request has come");
     assert_eq!(server.take(arrival.stream), 30_000);
     // Only the stream's window is worth an update.
     assert_eq!(carry(&mut server, &mut client), [13]);
@@ -181,24 +181,32 @@ fn the_window_of_the_connection_is_shared() {
 }
 
 #[test]
-fn requests_find_their_pairs_and_a_pair_that_leaves_says_so() {
+fn requests_find_the_pairs_that_they_name() {
     let (mut client, mut server) = connected(Http2Windows::CLIENT, Http2Windows::SERVER);
     for pair in [3, 1] {
         let of_pair = HttpHead {
-            pair,
+            pair: Some(pair),
             ..head(Some(HttpRequestKind::Call), Some(5))
         };
         let stream = client.request(of_pair);
         client.send(stream, 5, true);
     }
-    client.request(http2::leave(3));
+    let join = client.request(HttpHead {
+        pair: Some(3),
+        ..head(Some(HttpRequestKind::Join), None)
+    });
     carry(&mut client, &mut server);
-    assert_eq!(server.accept(0), None);
-    let kinds: Vec<HttpRequestKind> = core::iter::from_fn(|| server.accept(3))
+    assert_eq!(server.accept(None), None);
+    let kinds: Vec<HttpRequestKind> = core::iter::from_fn(|| server.accept(Some(3)))
         .map(|arrival| arrival.kind)
         .collect();
-    assert_eq!(kinds, [HttpRequestKind::Call, HttpRequestKind::Leave]);
-    assert!(server.accept(1).is_some());
+    assert_eq!(kinds, [HttpRequestKind::Call, HttpRequestKind::Join]);
+    assert!(server.accept(Some(1)).is_some());
+    // It lasts until its pair leaves.
+    assert!(!server.is_ended(join));
+    client.end(join);
+    assert_eq!(carry(&mut client, &mut server), [FRAME_HEAD]);
+    assert!(server.is_ended(join));
 }
 
 #[test]

@@ -61,6 +61,10 @@ pub(crate) trait SimStreamPair {
     type End: StreamEnd;
 
     fn introductions(&self) -> &Introductions;
+    /// Whether the initiator may open the next connection now.
+    fn may_dial(&self) -> bool {
+        true
+    }
     /// Opens the next connection.
     ///
     /// # Errors

@@ -83,6 +83,10 @@ impl<E: StreamEnd> SimStream<E> {
         pair: &impl SimStreamPair<End = E>,
         context: &Rc<SimEndpointContext>,
     ) -> Result<Self> {
+        let may_dial = || pair.may_dial().then_some(());
+        context
+            .until("the other pairs to leave its last connection", may_dial)
+            .await?;
         let introduces = pair.introductions().of_next_dialled();
         let mut stream = Self::new(pair.dial(&context.shared)?, context);
         await_answer(&stream.end, context, introduces).await?;

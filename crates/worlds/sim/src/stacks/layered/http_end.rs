@@ -4,6 +4,7 @@ use super::wire::SimLayerWire;
 use crate::stacks::byte_stream::Got;
 use stackline_proto::http::{HttpMachine, HttpWait};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::rc::Rc;
 
@@ -14,10 +15,10 @@ const READ_BYTES: usize = 256 << 10;
 pub(super) struct SimHttpEnd {
     pub(super) wire: Rc<SimLayerWire>,
     pub(super) machine: RefCell<Box<dyn HttpMachine>>,
-    /// The number of the connection.
-    pub(super) number: u32,
     /// How many pairs use it.
     pub(super) users: Cell<u32>,
+    /// The pairs that have joined it, though they may have left.
+    pub(super) joined: RefCell<BTreeSet<u32>>,
     /// Bytes that have come of a piece that is not complete.
     come: Cell<u64>,
     /// Whether nothing more comes.
@@ -31,16 +32,12 @@ impl fmt::Debug for SimHttpEnd {
 }
 
 impl SimHttpEnd {
-    pub(super) fn new(
-        wire: Rc<SimLayerWire>,
-        machine: Box<dyn HttpMachine>,
-        number: u32,
-    ) -> Rc<Self> {
+    pub(super) fn new(wire: Rc<SimLayerWire>, machine: Box<dyn HttpMachine>) -> Rc<Self> {
         Rc::new(Self {
             wire,
             machine: RefCell::new(machine),
-            number,
             users: Cell::new(0),
+            joined: RefCell::default(),
             come: Cell::new(0),
             is_over: Cell::new(false),
         })

@@ -43,8 +43,8 @@ pub(super) struct SimHttp {
     pub(super) called: Option<u32>,
     /// Bytes of data units that came in exchanges that have ended, and that no operation has asked for.
     pub(super) carried: u64,
-    /// Whether the initiator of the pair has said that it leaves.
-    pub(super) has_left: bool,
+    /// The stream of the request with which the pair has joined a connection that others use too, until it leaves.
+    pub(super) join: Option<u32>,
     /// Whether the group knows that this end is over.
     pub(super) is_gone: bool,
     /// How long data waited for windows of HTTP/2.
@@ -54,7 +54,7 @@ pub(super) struct SimHttp {
 impl Drop for SimHttp {
     fn drop(&mut self) {
         if !self.is_gone {
-            self.group.leave(self.side, &self.end);
+            self.group.leave(self.side, &self.end, &self.context);
         }
     }
 }
@@ -63,23 +63,28 @@ impl SimHttp {
     pub(super) fn new(
         group: &Rc<SimHttpGroup>,
         side: PairSide,
-        place: usize,
+        place: u32,
         end: Rc<SimHttpEnd>,
         context: &Rc<SimEndpointContext>,
     ) -> Self {
         Self {
             group: Rc::clone(group),
             side,
-            place: place as u32,
+            place,
             end,
             context: Rc::clone(context),
             exchange: None,
             called: None,
             carried: 0,
-            has_left: false,
+            join: None,
             is_gone: false,
             waited: Cell::new(Duration::ZERO),
         }
+    }
+
+    /// The pair as requests name it.
+    pub(super) fn named_pair(&self) -> Option<u32> {
+        self.group.is_shared().then_some(self.place)
     }
 
     pub(super) fn is_http2(&self) -> bool {
@@ -90,7 +95,7 @@ impl SimHttp {
     pub(super) fn head(&self, request: Option<HttpRequestKind>, length: Option<u64>) -> HttpHead {
         HttpHead {
             request,
-            pair: self.place,
+            pair: self.named_pair(),
             length,
             ends: length == Some(0),
         }

@@ -3,7 +3,8 @@
 
 use super::http_end::SimHttpEnd;
 use super::http_exchange::SimHttp;
-use super::opener::{OpenedWire, WireOpener};
+use super::opener::WireOpener;
+use super::wire::SimLayerWire;
 use crate::context::SimEndpointContext;
 use crate::datagram::SimDatagram;
 use crate::error::Result;
@@ -17,7 +18,6 @@ use stackline_core::time::Instant;
 use stackline_net::NetworkPacket;
 use stackline_proto::http::{Http1End, Http2End, Http2Windows, HttpMachine};
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::fmt;
 use std::rc::Rc;
 
@@ -46,8 +46,6 @@ pub(super) struct SimHttpGroup {
     connections: [RefCell<GroupConnection>; 2],
     /// By side and pair: the endpoints.
     endpoints: [Vec<u32>; 2],
-    /// By pair: the numbers of connections that its initiator has joined and its responder has not.
-    joined: RefCell<Vec<VecDeque<u32>>>,
 }
 
 impl fmt::Debug for SimHttpGroup {
@@ -89,9 +87,8 @@ impl SimHttpGroup {
                 .map(|windows| windows.or_written(stack)),
             connections: [GroupConnection::None, GroupConnection::None].map(RefCell::new),
             endpoints,
-            joined: RefCell::new(vec![VecDeque::new(); routes.len()]),
         });
-        (0..routes.len())
+        (0..routes.len() as u32)
             .map(|place| {
                 Rc::new(SimHttpPair {
                     group: Rc::clone(&group),
@@ -144,7 +141,7 @@ impl SimHttpGroup {
     }
 
     /// Begins HTTP on a wire that was opened.
-    fn begin(&self, side: PairSide, opened: OpenedWire) -> Rc<SimHttpEnd> {
+    fn begin(&self, side: PairSide, wire: Rc<SimLayerWire>) -> Rc<SimHttpEnd> {
         let is_client = side == PairSide::Initiator;
         let machine: Box<dyn HttpMachine> = match self.version {
             SimHttpVersion::Http1 => Box::new(Http1End::new()),
@@ -152,83 +149,116 @@ impl SimHttpGroup {
         };
         if is_client {
             // HTTP/1.1 sends nothing of its own when it connects, and the responder waits for the introduction.
-            opened.wire.introduce();
+            wire.introduce();
         }
-        let end = SimHttpEnd::new(opened.wire, machine, opened.number);
+        let end = SimHttpEnd::new(wire, machine);
         end.write();
         end
     }
 
+    /// A pair's initiator opens the connection or joins it, once: to join it again it waits until all have left.
     async fn connect(
         &self,
-        place: usize,
+        place: u32,
         context: &Rc<SimEndpointContext>,
     ) -> Result<Rc<SimHttpEnd>> {
-        let (side, mut own) = (PairSide::Initiator, None);
+        let side = PairSide::Initiator;
         loop {
             self.not_opening(side, context).await?;
-            if let Some(end) = self.open(side) {
-                if own != Some(end.number) {
-                    self.joins(place, end.number, context);
-                }
+            let Some(end) = self.open(side) else {
+                let opening = Opening::begin(self, side, context);
+                let wire = self.opener.connect(context).await?;
+                opening.is_open(self.begin(side, wire));
+                continue;
+            };
+            if end.joined.borrow_mut().insert(place) {
                 end.users.set(end.users.get() + 1);
                 return Ok(end);
             }
-            let opening = Opening::begin(self, side, context);
-            let dialled = |number| self.joins(place, number, context);
-            let opened = self.opener.connect(context, dialled).await?;
-            own = Some(opened.number);
-            opening.is_open(self.begin(side, opened));
+            let is_closed = || (!self.has(side, &end)).then_some(());
+            context
+                .until("the other pairs to leave its last connection", is_closed)
+                .await?;
         }
     }
 
-    /// A pair has joined a connection: its responder may accept.
-    fn joins(&self, place: usize, number: u32, context: &SimEndpointContext) {
-        self.joined.borrow_mut()[place].push_back(number);
-        context
-            .shared
-            .wake(self.endpoints[PairSide::Responder.index()][place]);
-    }
-
-    async fn accept(
-        &self,
-        place: usize,
-        context: &Rc<SimEndpointContext>,
-    ) -> Result<Rc<SimHttpEnd>> {
+    /// A pair's responder accepts the connection, or waits for its pair to join the one that another has accepted.
+    async fn accept(&self, place: u32, context: &Rc<SimEndpointContext>) -> Result<AcceptedHttp> {
         let side = PairSide::Responder;
-        let joined = || self.joined.borrow_mut()[place].pop_front();
-        let number = context.until("a connection", joined).await?;
         loop {
             self.not_opening(side, context).await?;
-            if let Some(end) = self.open(side) {
-                if end.number >= number {
-                    end.users.set(end.users.get() + 1);
-                    return Ok(end);
-                }
-                *self.connection(side).borrow_mut() = GroupConnection::None;
-                drop(end);
+            let Some(end) = self.open(side) else {
+                let opening = Opening::begin(self, side, context);
+                let wire = self.opener.accept(context).await?;
+                opening.is_open(self.begin(side, wire));
+                continue;
+            };
+            let join = match self.is_shared() {
+                true => self.await_join(place, &end, context).await?,
+                false => None,
+            };
+            if join.is_some() || !self.is_shared() {
+                end.users.set(end.users.get() + 1);
+                return Ok(AcceptedHttp { end, join });
             }
-            let opening = Opening::begin(self, side, context);
-            let opened = self.opener.accept(context).await?;
-            opening.is_open(self.begin(side, opened));
+            self.drop_connection(side, &end);
+        }
+    }
+
+    /// Waits for the request with which a pair joins; `None` when the connection ends before.
+    async fn await_join(
+        &self,
+        place: u32,
+        end: &Rc<SimHttpEnd>,
+        context: &SimEndpointContext,
+    ) -> Result<Option<u32>> {
+        let step = || {
+            end.read();
+            end.write();
+            match end.machine.borrow_mut().accept(Some(place)) {
+                None if end.is_over() => Some(None),
+                arrival => arrival.map(|join| Some(join.stream)),
+            }
+        };
+        context.until("its pair to join a connection", step).await
+    }
+
+    /// Whether a side still has that connection.
+    fn has(&self, side: PairSide, end: &Rc<SimHttpEnd>) -> bool {
+        self.open(side).is_some_and(|open| Rc::ptr_eq(&open, end))
+    }
+
+    fn drop_connection(&self, side: PairSide, end: &Rc<SimHttpEnd>) {
+        if self.has(side, end) {
+            *self.connection(side).borrow_mut() = GroupConnection::None;
         }
     }
 
     /// A pair leaves a connection. Whether it was the last one: then the connection is no longer the group's.
-    pub(super) fn leave(&self, side: PairSide, end: &Rc<SimHttpEnd>) -> bool {
+    pub(super) fn leave(
+        &self,
+        side: PairSide,
+        end: &Rc<SimHttpEnd>,
+        context: &SimEndpointContext,
+    ) -> bool {
         let users = end.users.get().saturating_sub(1);
         end.users.set(users);
-        // Responders may be between two connections of theirs while initiators go on using this one.
+        // A responder may have ended before others have begun.
         let stays = side == PairSide::Responder && self.is_shared() && !end.is_over();
         if users > 0 || stays {
             return false;
         }
-        let mut connection = self.connection(side).borrow_mut();
-        if matches!(&*connection, GroupConnection::Open(open) if Rc::ptr_eq(open, end)) {
-            *connection = GroupConnection::None;
-        }
+        self.drop_connection(side, end);
+        self.wake(side, context);
         true
     }
+}
+
+/// A connection as a responder accepts it.
+struct AcceptedHttp {
+    end: Rc<SimHttpEnd>,
+    /// The stream of the request with which its pair has joined, where pairs share connections.
+    join: Option<u32>,
 }
 
 /// A side of a group that opens or accepts a connection: if that fails, the next pair may try.
@@ -269,7 +299,7 @@ impl Drop for Opening<'_> {
 pub(super) struct SimHttpPair {
     group: Rc<SimHttpGroup>,
     /// Its place in the group.
-    place: usize,
+    place: u32,
 }
 
 /// Packets and timers have the number of the group's first pair.
@@ -304,13 +334,10 @@ impl Connect for SimHttpPair {
 
     async fn connect(self: &Rc<Self>, context: &Rc<SimEndpointContext>) -> Result<SimHttp> {
         let end = self.group.connect(self.place, context).await?;
-        Ok(SimHttp::new(
-            &self.group,
-            PairSide::Initiator,
-            self.place,
-            end,
-            context,
-        ))
+        let side = PairSide::Initiator;
+        let mut pair = SimHttp::new(&self.group, side, self.place, end, context);
+        pair.join().await?;
+        Ok(pair)
     }
 
     async fn accept(
@@ -318,13 +345,10 @@ impl Connect for SimHttpPair {
         context: &Rc<SimEndpointContext>,
         _first: bool,
     ) -> Result<SimHttp> {
-        let end = self.group.accept(self.place, context).await?;
-        Ok(SimHttp::new(
-            &self.group,
-            PairSide::Responder,
-            self.place,
-            end,
-            context,
-        ))
+        let accepted = self.group.accept(self.place, context).await?;
+        let side = PairSide::Responder;
+        let mut pair = SimHttp::new(&self.group, side, self.place, accepted.end, context);
+        pair.join = accepted.join;
+        Ok(pair)
     }
 }

@@ -4,7 +4,6 @@ use super::http_exchange::{OpenHttpExchange, SimHttp, more_data};
 use crate::error::{Error, Result};
 use crate::run_trace::{Coming, SimDepartureKind};
 use stackline_endpoint::BulkDirection;
-use stackline_proto::http::http2::leave;
 use stackline_proto::http::{HttpHead, HttpRequestKind};
 
 impl SimHttp {
@@ -77,14 +76,23 @@ impl SimHttp {
         }
     }
 
-    /// No more requests are made: a pair that shares its connection says so to its responder, any other one closes its half.
+    /// Joins a connection that other pairs use too.
+    pub(super) async fn join(&mut self) -> Result<()> {
+        if self.group.is_shared() {
+            let head = self.head(Some(HttpRequestKind::Join), None);
+            let stream = self.end.machine.borrow_mut().request(head);
+            self.join = Some(stream);
+            self.hand_over(stream).await?;
+        }
+        Ok(())
+    }
+
+    /// No more requests are made: a pair that shares its connection ends the request with which it has joined, any other one closes its half.
     pub(super) async fn make_no_more(&mut self) -> Result<()> {
         if !self.group.is_shared() {
             self.end.finish();
-            return Ok(());
-        }
-        if !std::mem::replace(&mut self.has_left, true) {
-            let stream = self.end.machine.borrow_mut().request(leave(self.place));
+        } else if let Some(stream) = self.join.take() {
+            self.end.machine.borrow_mut().end(stream);
             self.hand_over(stream).await?;
             self.end.machine.borrow_mut().forget(stream);
         }
@@ -94,11 +102,11 @@ impl SimHttp {
     /// Leaves the connection; the last pair closes it.
     pub(super) async fn leave_connection(&mut self) -> Result<()> {
         self.end_request().await?;
-        if self.end.users.get() > 1 {
+        if self.group.is_shared() {
             self.make_no_more().await?;
         }
         self.is_gone = true;
-        if self.group.leave(self.side, &self.end) {
+        if self.group.leave(self.side, &self.end, &self.context) {
             self.end.finish();
         }
         Ok(())

@@ -10,19 +10,34 @@ use stackline_proto::http::{HttpArrival, HttpMachine, HttpRequestKind};
 impl SimHttp {
     /// The next request of this pair; `None` when its initiator makes no more.
     async fn next_request(&mut self) -> Result<Option<HttpArrival>> {
-        if self.has_left {
+        let (pair, join) = (self.named_pair(), self.join);
+        if self.group.is_shared() && join.is_none() {
             return Ok(None);
         }
-        let place = self.place;
-        let wanted = |machine: &mut dyn HttpMachine| machine.accept(place);
-        let arrival = self.until("a request", wanted).await?;
-        let is_leave = |arrival: &HttpArrival| arrival.kind == HttpRequestKind::Leave;
-        if let Some(leave) = arrival.filter(is_leave) {
-            self.has_left = true;
-            self.end.machine.borrow_mut().forget(leave.stream);
-            return Ok(None);
+        let wanted = |machine: &mut dyn HttpMachine| match machine.accept(pair) {
+            None if join.is_some_and(|join| machine.is_ended(join)) => Some(None),
+            arrival => arrival.map(Some),
+        };
+        let arrival = self.until("a request", wanted).await?.flatten();
+        if arrival.is_none()
+            && let Some(join) = self.join.take()
+        {
+            self.answer_join(join);
         }
         Ok(arrival)
+    }
+
+    /// Answers the request with which the pair had joined, when it leaves.
+    fn answer_join(&self, join: u32) {
+        if self.end.is_over() {
+            return;
+        }
+        let mut head = self.head(None, None);
+        head.ends = true;
+        let now = self.context.now();
+        self.end.machine.borrow_mut().respond(join, head, now);
+        self.end.write();
+        self.end.machine.borrow_mut().forget(join);
     }
 
     /// The next request, which has to be of that kind.

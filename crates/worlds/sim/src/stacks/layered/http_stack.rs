@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::stacks::pair::{SimEndpointPair, SimPairRoute, SimStack};
 use stackline_core::catalogue::{OptionTable, ServiceMapping, StackTable};
 use stackline_core::plan;
-use stackline_proto::http::{HTTP2_OPTIONS, STREAMS};
+use stackline_proto::http::HTTP2_OPTIONS;
 use stackline_proto::tls::NEED_TLS;
 use std::rc::Rc;
 
@@ -47,7 +47,7 @@ const HTTP2_TABLE: StackTable = StackTable {
     mapping: ServiceMapping(
         "\
 ConnectRequest -> SYN, SYN-ACK, ACK, 16 bytes of introduction (in procedures without data: on the first connection only), the TLS \
-handshake with `tls`, the preface and SETTINGS; with `streams` a pair that comes later joins the open connection and sends nothing
+handshake with `tls`, the preface and SETTINGS; with `streams` this by the first pair, then HEADERS of POST /join by each
 AwaitConnectIndication -> the same, from the other side
 DataRequest -> DATA frames of a stream POST /stream (initiator) or of its response (responder), which the first operation opens; in bulk \
 transfers DATA frames of that stream
@@ -61,15 +61,15 @@ AwaitStartBulkGet, AwaitStartBulkPut -> HEADERS
 StopBulkGet, AwaitStopBulkGet -> END_STREAM
 StopBulkPut -> END_STREAM, then the response
 AwaitStopBulkPut -> END_STREAM from the peer, the response
-end of stream (time limit) -> END_STREAM; after calls GOAWAY and FIN
-DisconnectRequest -> GOAWAY, FIN; with `streams`, while other pairs use the connection, HEADERS of GET /leave, which nobody answers
-AwaitDisconnectIndication -> GOAWAY, FIN or that request from the peer",
+end of stream (time limit) -> END_STREAM; after calls GOAWAY and FIN, with `streams` END_STREAM of POST /join
+DisconnectRequest -> GOAWAY, FIN; with `streams` END_STREAM of POST /join, and GOAWAY and FIN by the last pair
+AwaitDisconnectIndication -> GOAWAY, FIN or the end of POST /join from the peer",
     ),
     ..TABLE
 };
 
 const WITH_STREAMS: [OptionTable; 17] = StackTable::joined(
-    &StackTable::joined::<3>(&HTTP2_OPTIONS, &[STREAMS]),
+    &StackTable::joined::<3>(&HTTP2_OPTIONS, &[OptionTable::STREAMS]),
     &WITH_TLS,
 );
 

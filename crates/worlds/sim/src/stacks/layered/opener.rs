@@ -27,12 +27,6 @@ pub(super) struct WireOpener {
     ledgers: RefCell<BTreeMap<u32, Rc<WireLedger>>>,
 }
 
-/// A wire and the number of its connection.
-pub(super) struct OpenedWire {
-    pub(super) wire: Rc<SimLayerWire>,
-    pub(super) number: u32,
-}
-
 impl WireOpener {
     /// With TLS where `alpn` is the protocol's name within it.
     pub(super) fn new(
@@ -73,19 +67,17 @@ impl WireOpener {
         sessions > 0
     }
 
-    /// Opens the next connection; `dialled` gets its number when it is asked for.
+    /// Opens the next connection.
     ///
     /// # Errors
     /// When it is refused, not answered, or lost while it is opened.
     pub(super) async fn connect(
         &self,
         context: &Rc<SimEndpointContext>,
-        dialled: impl FnOnce(u32),
-    ) -> Result<OpenedWire> {
+    ) -> Result<Rc<SimLayerWire>> {
         let introduces = self.tcp.introductions().of_next_dialled();
         let end = self.tcp.dial(&context.shared)?;
         let number = end.connection();
-        dialled(number);
         let ledger = WireLedger::new(self.resumes());
         self.ledgers.borrow_mut().insert(number, Rc::clone(&ledger));
         let wire = self.wire(Rc::clone(&end), &ledger, PairSide::Initiator, context);
@@ -94,14 +86,17 @@ impl WireOpener {
             wire.introduces();
         }
         self.shake_hands(&wire, context).await?;
-        Ok(OpenedWire { wire, number })
+        Ok(wire)
     }
 
     /// Accepts the next connection.
     ///
     /// # Errors
     /// When its peer leaves before it is open.
-    pub(super) async fn accept(&self, context: &Rc<SimEndpointContext>) -> Result<OpenedWire> {
+    pub(super) async fn accept(
+        &self,
+        context: &Rc<SimEndpointContext>,
+    ) -> Result<Rc<SimLayerWire>> {
         let introductions = self.tcp.introductions();
         let introduces = introductions.of_next_accepted();
         let end = context.until("a connection", || self.tcp.accept()).await?;
@@ -124,7 +119,7 @@ impl WireOpener {
         }
         introductions.accepted.set(true);
         self.shake_hands(&wire, context).await?;
-        Ok(OpenedWire { wire, number })
+        Ok(wire)
     }
 
     fn wire(

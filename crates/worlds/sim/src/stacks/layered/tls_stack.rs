@@ -87,8 +87,7 @@ impl Connect for TlsPair {
     type Service = SimStream<Rc<SimLayerWire>>;
 
     async fn connect(self: &Rc<Self>, context: &Rc<SimEndpointContext>) -> Result<Self::Service> {
-        let opened = self.opener.connect(context, |_| {}).await?;
-        Ok(SimStream::new(opened.wire, context))
+        Ok(SimStream::new(self.opener.connect(context).await?, context))
     }
 
     async fn accept(
@@ -96,7 +95,6 @@ impl Connect for TlsPair {
         context: &Rc<SimEndpointContext>,
         _first: bool,
     ) -> Result<Self::Service> {
-        let opened = self.opener.accept(context).await?;
-        Ok(SimStream::new(opened.wire, context))
+        Ok(SimStream::new(self.opener.accept(context).await?, context))
     }
 }

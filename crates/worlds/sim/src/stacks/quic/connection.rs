@@ -1,13 +1,14 @@
-//! One end of a QUIC connection with its one stream: feeds quinn-proto's [`Connection`] with packets and timers, sends its packets, and
-//! offers the stream to the application.
+//! One end of a QUIC connection with its streams: feeds quinn-proto's [`Connection`] with packets and timers, sends its packets, and
+//! offers each pair that uses the connection a stream of its own.
 
 use super::flight::SimQuicFlight;
 use super::moment::{instant, moment};
+use super::streams::{SimQuicStream, SimQuicStreamOwners};
 use super::wire::SimQuicWire;
 use crate::connection_info::ConnectionInfo;
 use crate::run_state::{ConnectionEnd, SimRunState, Timer};
 use crate::run_trace::SimTraceLog;
-use crate::stacks::byte_stream::{Got, StreamEnd};
+use crate::stacks::byte_stream::Got;
 use crate::stacks::time_accounting::{SenderHoldUp, TimeAccount};
 use bytes::Bytes;
 use quinn_proto::{
@@ -44,7 +45,7 @@ enum SimQuicLoss {
 }
 
 /// Where an end belongs: its socket's addresses, its side and its number.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct SimQuicEndPlace {
     pub(super) wire: SimQuicWire,
     pub(super) side: PairSide,
@@ -52,6 +53,15 @@ pub(super) struct SimQuicEndPlace {
     pub(super) endpoint: u32,
     /// Its number among the pair's connections.
     pub(super) number: u32,
+    /// Where several pairs share the connections: further endpoints that use them, and whose stream is whose.
+    pub(super) sharing: Option<SimQuicSharing>,
+}
+
+/// What an end knows of the pairs that share its connection.
+#[derive(Clone, Debug)]
+pub(super) struct SimQuicSharing {
+    pub(super) sharers: Rc<[u32]>,
+    pub(super) owners: SimQuicStreamOwners,
 }
 
 /// One end of a connection.
@@ -64,8 +74,6 @@ pub(crate) struct SimQuicEnd {
     settings: BTreeMap<String, String>,
     /// The application has abandoned it: nobody reads what arrives.
     orphan: Cell<bool>,
-    /// The application waits for room in the send buffer.
-    wants_room: Cell<bool>,
     inner: RefCell<SimQuicEndState>,
 }
 
@@ -74,19 +82,16 @@ const SILENT: f64 = 1.5;
 
 /// The changing state of an end.
 struct SimQuicEndState {
-    connection: Connection,
-    stream: Option<StreamId>,
+    pub(super) connection: Connection,
+    /// By the number of the use of the connection; a pair of its own uses it once, with number 0.
+    pub(super) streams: BTreeMap<u32, SimQuicStream>,
     /// The handshake is complete.
     connected: bool,
     /// How the connection was lost, if it was.
     lost: Option<SimQuicLoss>,
-    /// The peer has ended its half of the stream, and all of it was read.
-    ended: bool,
-    /// The own half of the stream has ended, and the peer has acknowledged that.
-    finished: bool,
-    /// Bytes that the application has read from the stream.
+    /// Bytes that applications have read from the streams.
     received: u64,
-    /// Bytes that the application has written to the stream.
+    /// Bytes that applications have written to the streams.
     written: u64,
     flight: Arc<SimQuicFlight>,
     spent: TimeAccount,
@@ -121,11 +126,9 @@ impl SimQuicEnd {
         let inner = SimQuicEndState {
             flight: SimQuicFlight::from_connection(&connection),
             connection,
-            stream: None,
+            streams: BTreeMap::new(),
             connected: false,
             lost: None,
-            ended: false,
-            finished: false,
             received: 0,
             written: 0,
             spent: TimeAccount::default(),
@@ -141,7 +144,6 @@ impl SimQuicEnd {
             socket: Rc::clone(socket),
             settings,
             orphan: Cell::new(false),
-            wants_room: Cell::new(false),
             inner: RefCell::new(inner),
         }
     }
@@ -160,7 +162,7 @@ impl SimQuicEnd {
     pub(super) fn arrived(self: &Rc<Self>, event: ConnectionEvent, shared: &SimRunState) {
         let mut inner = self.inner.borrow_mut();
         inner.connection.handle_event(event);
-        inner.account(self.wants_room.get(), shared.now());
+        inner.account(shared.now());
         self.attend(&mut inner, shared);
         self.touch(shared);
     }
@@ -221,8 +223,17 @@ impl SimQuicEnd {
                 return;
             };
             if self.heed(inner, event, shared) {
-                shared.wake(self.place.endpoint);
+                self.wake(shared);
             }
+        }
+    }
+
+    /// Wakes the endpoints that use the connection.
+    fn wake(&self, shared: &SimRunState) {
+        shared.wake(self.place.endpoint);
+        let sharing = self.place.sharing.iter();
+        for endpoint in sharing.flat_map(|sharing| sharing.sharers.iter()) {
+            shared.wake(*endpoint);
         }
     }
 
@@ -230,28 +241,63 @@ impl SimQuicEnd {
     fn heed(&self, inner: &mut SimQuicEndState, event: Event, shared: &SimRunState) -> bool {
         match event {
             Event::Connected => inner.connected = true,
-            Event::ConnectionLost { reason } => inner.lost = Some(loss(&reason)),
+            Event::ConnectionLost { reason } => {
+                inner.lost = Some(loss(&reason));
+                if self.is_shared() && inner.has_no_users() {
+                    self.orphan.set(true);
+                }
+            }
             Event::Stream(StreamEvent::Opened { dir: Dir::Bi }) => {
-                inner.stream = inner.stream.or(inner.connection.streams().accept(Dir::Bi));
+                self.welcome_streams(inner);
                 self.refuse_unwanted(inner, shared);
             }
             Event::Stream(StreamEvent::Readable { .. }) => self.refuse_unwanted(inner, shared),
-            Event::Stream(StreamEvent::Writable { .. }) => return self.wants_room.get(),
-            Event::Stream(StreamEvent::Stopped { .. }) => {}
-            Event::Stream(StreamEvent::Finished { .. }) => {
-                inner.finished = true;
-                if self.orphan.get() {
-                    inner.shut(OVER, shared);
-                }
+            Event::Stream(StreamEvent::Writable { id }) => {
+                return inner.stream(id).is_some_and(|stream| stream.wants_room);
             }
+            Event::Stream(StreamEvent::Available { dir: Dir::Bi }) => return self.is_shared(),
+            Event::Stream(StreamEvent::Stopped { id, .. }) if self.is_shared() => {
+                self.finished(inner, id, shared);
+            }
+            Event::Stream(StreamEvent::Stopped { .. }) => {}
+            Event::Stream(StreamEvent::Finished { id }) => self.finished(inner, id, shared),
             _ => return false,
         }
         true
     }
 
+    /// Whether several pairs share the connection.
+    fn is_shared(&self) -> bool {
+        self.place.sharing.is_some()
+    }
+
+    /// Takes the streams that the peer has opened.
+    fn welcome_streams(&self, inner: &mut SimQuicEndState) {
+        while let Some(id) = inner.connection.streams().accept(Dir::Bi) {
+            let number = match &self.place.sharing {
+                Some(sharing) => sharing.owners.number_of(id),
+                None => Some(0),
+            };
+            let stream = number.map(|number| inner.streams.entry(number).or_default());
+            if let Some(stream) = stream {
+                stream.id.get_or_insert(id);
+            }
+        }
+    }
+
+    /// The peer has acknowledged the end of the own half of a stream.
+    fn finished(&self, inner: &mut SimQuicEndState, id: StreamId, shared: &SimRunState) {
+        if let Some(stream) = inner.stream(id) {
+            stream.finished = true;
+        }
+        if self.orphan.get() && inner.is_finished() {
+            inner.shut(OVER, shared);
+        }
+    }
+
     /// Closes an abandoned connection when data comes that nobody will read.
     fn refuse_unwanted(&self, inner: &mut SimQuicEndState, shared: &SimRunState) {
-        if self.orphan.get() && inner.take(1) > 0 {
+        if self.orphan.get() && !self.is_shared() && inner.take(0, 1) > 0 {
             inner.shut(UNWANTED, shared);
         }
     }
@@ -293,7 +339,8 @@ impl SimQuicEndState {
     }
 
     /// Books what held the sender up until now, if an acknowledgement has come that shows it.
-    fn account(&mut self, wants_room: bool, now: Instant) {
+    fn account(&mut self, now: Instant) {
+        let wants_room = self.streams.values().any(|stream| stream.wants_room);
         let Some(acknowledged) = self.flight.take() else {
             return;
         };
@@ -356,27 +403,54 @@ impl SimQuicEndState {
         }
     }
 
-    /// The stream; the initiator opens it at the first use, the responder has none until the peer's data arrives.
-    fn open(&mut self, side: PairSide) -> Option<StreamId> {
-        if side == PairSide::Initiator && self.stream.is_none() {
-            self.stream = self.connection.streams().open(Dir::Bi);
-        }
-        self.stream
+    /// The stream with that id.
+    fn stream(&mut self, id: StreamId) -> Option<&mut SimQuicStream> {
+        let mut streams = self.streams.values_mut();
+        streams.find(|stream| stream.id == Some(id))
     }
 
-    /// Ends the own half of the stream. False if there is no stream, the connection is lost, or the peer has already acknowledged the end.
-    fn finish(&mut self, side: PairSide) -> bool {
-        let Some(stream) = self.open(side) else {
+    /// Whether nobody uses the connection any more.
+    fn has_no_users(&self) -> bool {
+        self.streams.values().all(|stream| stream.orphan)
+    }
+
+    /// Whether the peer has acknowledged the ends of all streams.
+    fn is_finished(&self) -> bool {
+        let mut streams = self.streams.values();
+        streams.all(|stream| stream.finished || stream.id.is_none())
+    }
+
+    /// A use's stream; the initiator opens it at the first use, the responder has none until the peer's data arrives.
+    fn open(&mut self, number: u32, place: &SimQuicEndPlace) -> Option<StreamId> {
+        let stream = self.streams.entry(number).or_default();
+        if place.side == PairSide::Initiator && stream.id.is_none() {
+            stream.id = self.connection.streams().open(Dir::Bi);
+            if let (Some(sharing), Some(id)) = (&place.sharing, stream.id) {
+                sharing.owners.insert(id, number);
+            }
+        }
+        stream.id
+    }
+
+    /// Ends the own half of a stream. False if there is no stream, the connection is lost, or the peer has already acknowledged the end.
+    fn finish(&mut self, number: u32, place: &SimQuicEndPlace) -> bool {
+        let Some(id) = self.open(number, place) else {
             return false;
         };
-        self.lost.is_none()
-            && (self.connection.send_stream(stream).finish().is_ok() || !self.finished)
+        let finished = self
+            .streams
+            .get(&number)
+            .is_some_and(|stream| stream.finished);
+        self.lost.is_none() && (self.connection.send_stream(id).finish().is_ok() || !finished)
     }
 
-    /// Reads at most `most` bytes from the stream. Returns how many.
-    fn take(&mut self, most: usize) -> usize {
-        let Some(stream) = self.stream else { return 0 };
-        let mut stream = self.connection.recv_stream(stream);
+    /// Reads at most `most` bytes from a stream. Returns how many.
+    fn take(&mut self, number: u32, most: usize) -> usize {
+        let Some(known) = self.streams.get_mut(&number) else {
+            return 0;
+        };
+        let Some(id) = known.id else { return 0 };
+        let mut stream = self.connection.recv_stream(id);
         let Ok(mut chunks) = stream.read(true) else {
             return 0;
         };
@@ -385,7 +459,7 @@ impl SimQuicEndState {
             match chunks.next(most - done) {
                 Ok(Some(chunk)) => done += chunk.bytes.len(),
                 Ok(None) => {
-                    self.ended = true;
+                    known.ended = true;
                     break;
                 }
                 Err(ReadError::Blocked) => break,
@@ -467,8 +541,30 @@ impl ConnectionEnd for SimQuicEnd {
     }
 }
 
-impl StreamEnd for Rc<SimQuicEnd> {
-    fn answered(&self) -> Option<bool> {
+/// What an application does with its stream, by the number of its use of the connection.
+impl SimQuicEnd {
+    /// The connection is used once more.
+    pub(super) fn join(&self, number: u32) {
+        self.inner.borrow_mut().streams.entry(number).or_default();
+    }
+
+    /// Whether a pair has used the connection, by the number of that use.
+    pub(super) fn has_joined(&self, number: u32) -> bool {
+        self.inner.borrow().streams.contains_key(&number)
+    }
+
+    /// Whether further pairs may use the connection.
+    pub(super) fn is_joinable(&self) -> bool {
+        let inner = self.inner.borrow();
+        inner.lost.is_none() && !inner.has_no_users()
+    }
+
+    /// Its number among the pair's connections.
+    pub(super) const fn number(&self) -> u32 {
+        self.place.number
+    }
+
+    pub(super) fn answered(&self) -> Option<bool> {
         let inner = self.inner.borrow();
         match inner.lost {
             _ if inner.connected => Some(true),
@@ -478,13 +574,18 @@ impl StreamEnd for Rc<SimQuicEnd> {
         }
     }
 
-    fn send(&self, bytes: usize, shared: &SimRunState) -> Option<usize> {
+    pub(super) fn send(
+        self: &Rc<Self>,
+        number: u32,
+        bytes: usize,
+        shared: &SimRunState,
+    ) -> Option<usize> {
         let mut inner = self.inner.borrow_mut();
         let mut done = 0;
         if inner.lost.is_some() {
             return None;
         }
-        if let Some(stream) = inner.open(self.place.side) {
+        if let Some(stream) = inner.open(number, &self.place) {
             while done < bytes {
                 let piece = Bytes::from_static(&ZEROS[..ZEROS.len().min(bytes - done)]);
                 match inner
@@ -502,47 +603,85 @@ impl StreamEnd for Rc<SimQuicEnd> {
             inner.handed_over(done as u64, shared.now());
             self.touch(shared);
         }
-        self.wants_room.set(done < bytes);
+        inner.streams.entry(number).or_default().wants_room = done < bytes;
         Some(done)
     }
 
-    fn receive(&self, most: usize, shared: &SimRunState) -> Got {
+    pub(super) fn receive(self: &Rc<Self>, number: u32, most: usize, shared: &SimRunState) -> Got {
         let mut inner = self.inner.borrow_mut();
-        let done = inner.take(most);
+        let done = inner.take(number, most);
         if done > 0 {
             // The peer may have to learn that it may send more.
             self.touch(shared);
             return Got::Bytes(done);
         }
+        let ended = inner
+            .streams
+            .get(&number)
+            .is_some_and(|stream| stream.ended);
         match inner.lost {
-            _ if inner.ended => Got::End,
+            _ if ended => Got::End,
             None => Got::Nothing,
             Some(SimQuicLoss::Closed) => Got::End,
             Some(_) => Got::Broken,
         }
     }
 
-    fn close(&self, shared: &SimRunState) {
-        self.inner.borrow_mut().finish(self.place.side);
+    pub(super) fn close(self: &Rc<Self>, number: u32, shared: &SimRunState) {
+        self.inner.borrow_mut().finish(number, &self.place);
         self.touch(shared);
     }
 
-    fn abandon(&self, shared: &SimRunState) {
-        self.orphan.set(true);
+    pub(super) fn abandon(self: &Rc<Self>, number: u32, shared: &SimRunState) {
         let mut inner = self.inner.borrow_mut();
-        if inner.take(1) > 0 {
-            inner.shut(UNWANTED, shared);
-        } else if !inner.connected || inner.finished || !inner.finish(self.place.side) {
-            inner.shut(OVER, shared);
+        inner.streams.entry(number).or_default().orphan = true;
+        if self.is_shared() {
+            self.leave(&mut inner, number, shared);
+        } else {
+            self.orphan.set(true);
+            let finished = inner
+                .streams
+                .get(&number)
+                .is_some_and(|stream| stream.finished);
+            if inner.take(number, 1) > 0 {
+                inner.shut(UNWANTED, shared);
+            } else if !inner.connected || finished || !inner.finish(number, &self.place) {
+                inner.shut(OVER, shared);
+            }
         }
         self.touch(shared);
     }
 
-    fn push(&self, shared: &SimRunState) {
+    /// A pair leaves a connection that others may go on using. The last initiator closes it when all streams have ended.
+    fn leave(&self, inner: &mut SimQuicEndState, number: u32, shared: &SimRunState) {
+        let unread = inner.take(number, 1) > 0;
+        let id = inner.streams.get(&number).and_then(|stream| stream.id);
+        if let Some(id) = id.filter(|_| unread) {
+            // It may have ended meanwhile.
+            let _ = inner.connection.recv_stream(id).stop(UNWANTED);
+        }
+        if inner.connected {
+            inner.finish(number, &self.place);
+        }
+        let is_last = inner.has_no_users();
+        if is_last {
+            // Pairs may wait for that to connect again.
+            self.wake(shared);
+        }
+        let may_close = self.place.side == PairSide::Initiator || inner.lost.is_some();
+        if is_last && may_close {
+            self.orphan.set(true);
+            if !inner.connected || inner.lost.is_some() || inner.is_finished() {
+                inner.shut(OVER, shared);
+            }
+        }
+    }
+
+    pub(super) fn push(self: &Rc<Self>, shared: &SimRunState) {
         self.touch(shared);
     }
 
-    fn transport(&self, now: Instant) -> TransportRecord {
+    pub(super) fn transport(&self, now: Instant) -> TransportRecord {
         let inner = self.inner.borrow();
         let path = inner.connection.stats().path;
         let mtu = u64::from(path.current_mtu);
@@ -561,7 +700,7 @@ impl StreamEnd for Rc<SimQuicEnd> {
         }
     }
 
-    fn settings(&self, _: Instant) -> BTreeMap<String, String> {
+    pub(super) fn settings(&self) -> BTreeMap<String, String> {
         let inner = self.inner.borrow();
         let window = inner.connection.congestion_state().initial_window();
         let now = [

@@ -1,5 +1,6 @@
 //! `quic`: quinn-proto's QUIC (RFC 9000, 9001, 9002) with rustls and ring, one UDP socket for each end of a pair, one
-//! connection at a time with one bidirectional stream. The packets are real, and so is the cryptography unless `crypto = null`;
+//! connection at a time with one bidirectional stream; with the option `streams`, pairs share a socket and a connection, and each has a
+//! stream of its own. The packets are real, and so is the cryptography unless `crypto = null`;
 //! computation takes no virtual time.
 //!
 //! Where it is not like a responder on the Internet: no session is resumed and nothing is sent before the handshake is
@@ -14,20 +15,22 @@ mod flight;
 mod moment;
 mod null_crypto;
 mod quic_options;
+mod sharing;
+mod streams;
 mod wire;
 
 use connection::SimQuicEnd;
 
-use super::byte_stream::{Introductions, SimStreamPair, StreamEnd};
 use super::pair::{SimConnectionPair, SimPairRoute, SimStack, is_same_end};
 use crate::datagram::SimDatagram;
 use crate::error::{Error, Result};
 use crate::run_state::{ConnectionEnd, SimRunState};
 use crate::run_trace::SimTraceLog;
-use connection::SimQuicEndPlace;
+use connection::{SimQuicEndPlace, SimQuicSharing};
 use moment::moment;
 use quic_options::Terms;
 use quinn_proto::{ClientConfig, Connection, ConnectionHandle, DatagramEvent, Endpoint, Incoming};
+use sharing::SimQuicPair;
 use stackline_core::catalogue::{OptionKind, OptionTable, StackTable};
 use stackline_core::plan;
 use stackline_core::procedure::PairSide;
@@ -37,6 +40,7 @@ use stackline_proto::quic as words;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
+use streams::SimQuicStreamOwners;
 use wire::SimQuicWire;
 
 pub(super) const TABLE: StackTable = StackTable {
@@ -46,7 +50,7 @@ pub(super) const TABLE: StackTable = StackTable {
     ..words::TABLE
 };
 
-const OPTIONS: [OptionTable; 7] = StackTable::joined(
+const OPTIONS: [OptionTable; 8] = StackTable::joined(
     &[
         OptionTable::new(
             "congestion",
@@ -67,15 +71,23 @@ const OPTIONS: [OptionTable; 7] = StackTable::joined(
         "receive_buffer",
         "mtu",
         "timeout",
+        "streams",
     ]),
 );
 
 /// The stack `quic`.
 pub(super) static STACK: SimStack = SimStack {
     table: &TABLE,
-    group: None,
+    group: Some(|routes, stack, seed, introduces| {
+        let pairs = SimQuicPair::pairs(routes, stack, seed, introduces)?;
+        Ok(pairs.into_iter().map(|pair| pair as _).collect())
+    }),
     pair: |route, stack, seed, introduces| {
-        Ok(Rc::new(QuicPair::new(route, stack, seed, introduces)?))
+        let mut pairs = SimQuicPair::pairs(&[route], stack, seed, introduces)?;
+        match pairs.pop() {
+            Some(pair) => Ok(pair),
+            None => Err(Error::input("a group without pairs has no connection")),
+        }
     },
 };
 
@@ -97,13 +109,14 @@ impl SimQuicSide {
     }
 }
 
-/// The connections of a pair, one after the other.
+/// The connections of a pair, or of pairs that share them, one after the other.
 struct QuicPair {
     route: SimPairRoute,
+    /// By side: the endpoints, of which the first is the route's.
+    endpoints: [Vec<u32>; 2],
     terms: Terms,
     /// The initiator's settings.
     asking: ClientConfig,
-    introductions: Introductions,
     /// The initiator's and the responder's side.
     halves: [SimQuicSide; 2],
     /// Connections that reached the responder and were not accepted yet.
@@ -112,6 +125,8 @@ struct QuicPair {
     dialled: Cell<u32>,
     /// How many of them the responder has seen.
     seen: Cell<u32>,
+    /// Of connections that pairs share: whose stream is whose.
+    owners: RefCell<BTreeMap<u32, SimQuicStreamOwners>>,
 }
 
 impl QuicPair {
@@ -119,9 +134,9 @@ impl QuicPair {
     /// An [`Error`] when the path's MTU is too small, or the TLS library rejects its settings.
     pub(super) fn new(
         route: SimPairRoute,
+        endpoints: [Vec<u32>; 2],
         stack: &plan::Stack,
         seed: u64,
-        introduces: bool,
     ) -> Result<Self> {
         let terms = Terms::new(stack, seed);
         let needed = terms.mtu().map_or(words::LEAST_MTU, u64::from) + words::HEADERS;
@@ -161,12 +176,27 @@ impl QuicPair {
         Ok(Self {
             route,
             asking: terms.client()?,
-            introductions: Introductions::new(introduces),
+            endpoints,
+            owners: RefCell::default(),
             halves: [half(PairSide::Initiator)?, half(PairSide::Responder)?],
             backlog: RefCell::default(),
             dialled: Cell::new(0),
             seen: Cell::new(0),
             terms,
+        })
+    }
+
+    /// Whether several pairs share the connections.
+    pub(super) fn is_shared(&self) -> bool {
+        self.endpoints[0].len() > 1
+    }
+
+    /// What an end knows of the pairs that share its connection.
+    fn sharing(&self, number: u32, side: PairSide) -> Option<SimQuicSharing> {
+        let owners = || self.owners.borrow_mut().entry(number).or_default().clone();
+        self.is_shared().then(|| SimQuicSharing {
+            sharers: self.endpoints[side.index()][1..].into(),
+            owners: owners(),
         })
     }
 
@@ -186,6 +216,7 @@ impl QuicPair {
             side,
             endpoint: self.route.endpoint(side),
             number,
+            sharing: self.sharing(number, side),
         };
         let (handle, connection) = made;
         let index = handle.0;
@@ -323,13 +354,11 @@ impl SimConnectionPair for QuicPair {
     }
 }
 
-impl SimStreamPair for QuicPair {
-    type End = Rc<SimQuicEnd>;
-
-    fn introductions(&self) -> &Introductions {
-        &self.introductions
-    }
-
+impl QuicPair {
+    /// Asks for the next connection.
+    ///
+    /// # Errors
+    /// When the socket cannot make one.
     fn dial(&self, shared: &Rc<SimRunState>) -> Result<Rc<SimQuicEnd>> {
         let number = self.dialled.replace(self.dialled.get() + 1);
         let half = self.half(PairSide::Initiator);
@@ -347,6 +376,7 @@ impl SimStreamPair for QuicPair {
         Ok(end)
     }
 
+    /// Takes the next connection of which the handshake is done.
     fn accept(&self) -> Option<Rc<SimQuicEnd>> {
         let mut backlog = self.backlog.borrow_mut();
         // In the order they were dialled: the first connection introduces itself, even if its handshake completes late.
