@@ -1,9 +1,9 @@
 //! `grpc` and `grpcs`: a unary method of a gRPC server for each call, by HTTP/2; the health check unless the address names another one
 //! (<https://github.com/grpc/grpc/blob/master/doc/health-checking.md>).
 
-use super::http::TLS_OPTIONS;
 use super::http2::{Http2Connector, Http2Form};
-use super::tls::FarEndTlsClient;
+use super::tls_options::TLS_OPTIONS;
+use super::tls_start::TlsStart;
 use super::web::request_uri;
 use super::{OPTIONS, TABLE, no_responder, socket};
 use crate::error::Result;
@@ -34,13 +34,13 @@ DisconnectRequest -> close",
 pub(crate) struct GrpcFarEnd {
     table: &'static StackTable,
     port: u16,
-    has_tls: bool,
+    tls: TlsStart,
 }
 
 pub(crate) static GRPC: GrpcFarEnd = GrpcFarEnd {
     table: &GRPC_TABLE,
     port: 50051,
-    has_tls: false,
+    tls: TlsStart::Never(Some("grpcs")),
 };
 
 pub(crate) static GRPCS: GrpcFarEnd = GrpcFarEnd {
@@ -52,7 +52,10 @@ pub(crate) static GRPCS: GrpcFarEnd = GrpcFarEnd {
         ..GRPC_TABLE
     },
     port: 443,
-    has_tls: true,
+    tls: TlsStart::AtOnce {
+        protocol: Some("h2"),
+        plain: "grpc",
+    },
 };
 
 impl LiveStack for GrpcFarEnd {
@@ -71,11 +74,9 @@ impl LiveStack for GrpcFarEnd {
     ) -> Result<Box<dyn Connector>> {
         let address = FarEndAddress::parse(address)?;
         let servers = socket::resolve(&address.socket(self.port), &parameters.stack)?;
-        let insecure = parameters.stack.flag("insecure");
         let tls = self
-            .has_tls
-            .then(|| FarEndTlsClient::new(&address.host, insecure, "h2"))
-            .transpose()?;
+            .tls
+            .client(&address, &parameters.stack, self.table.name)?;
         let uri = request_uri(&method_address(&address))?;
         let form = Http2Form { uri, is_grpc: true };
         Ok(Box::new(Http2Connector::new(

@@ -225,6 +225,7 @@ impl Http2Link {
             status.as_u16(),
             reason,
             location.as_deref(),
+            self.below.contains_key("tls"),
         ))
     }
 }
