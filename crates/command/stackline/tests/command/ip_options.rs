@@ -13,9 +13,13 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
 /// The stacks of both ends that have all the options.
-const MARKED: [&str; 7] = [
+const MARKED: [&str; 11] = [
     "tcp",
     "udp",
+    "saw",
+    "window",
+    "blast",
+    "ikp",
     "tls",
     "websocket",
     "http1(tls)",
@@ -144,7 +148,7 @@ fn what_does_not_fit_this_host_is_refused_with_the_reason() {
         ("interface = nowhere", 3, "no interface named `nowhere`"),
     ];
     for (options, code, expected) in cases {
-        for stack in ["tcp", "udp", "http2", "quic"] {
+        for stack in ["tcp", "udp", "http2", "quic", "blast", "ikp"] {
             let finished = place.run(&format!("1 rr 1*1 over {stack}({options})"));
             finished.fails(code, &[expected]);
         }
