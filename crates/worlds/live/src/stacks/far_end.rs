@@ -12,6 +12,7 @@ mod dns;
 mod dns_tcp;
 mod ftp;
 mod grpc;
+mod grpc_message;
 mod grpc_status;
 mod http;
 mod http2;
@@ -247,6 +248,7 @@ impl LiveStack for FarEndStack {
                 let form = Http2Form {
                     uri,
                     is_grpc: false,
+                    message: None,
                 };
                 let connector = Http2Connector::new(parameters, servers, tls, form);
                 return Ok(Box::new(connector));
