@@ -11,6 +11,8 @@ use std::os::fd::BorrowedFd;
 pub struct TcpInfo {
     /// `tcpi_ca_state`: 0 open, 1 disorder, 2 cwr, 3 recovery, 4 loss.
     pub congestion_state: u8,
+    /// `tcpi_options`: the features that this connection uses, as bits.
+    pub options: u8,
     /// The maximum segment size for sending, bytes.
     pub mss_bytes: u32,
     /// Segments sent and not acknowledged.
@@ -47,6 +49,8 @@ pub struct TcpInfo {
     pub send_window_bytes: Option<u32>,
 }
 
+/// `TCPI_OPT_SYN_DATA`.
+const SYN_DATA: u8 = 32;
 /// More than the structure has in any kernel, bytes.
 const ROOM: usize = 512;
 
@@ -61,11 +65,18 @@ impl TcpInfo {
         Self::parse(&room[..length]).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
+    /// Whether data that went in the SYN were acknowledged (RFC 7413): `TCPI_OPT_SYN_DATA`.
+    #[must_use]
+    pub const fn has_syn_data(&self) -> bool {
+        self.options & SYN_DATA != 0
+    }
+
     /// Parses the structure's bytes; `None` if they lack a field that every kernel has.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         Some(Self {
             congestion_state: *bytes.get(1)?,
+            options: *bytes.get(5)?,
             mss_bytes: read_u32(bytes, 16)?,
             unacked: read_u32(bytes, 24)?,
             sacked: read_u32(bytes, 28)?,

@@ -81,7 +81,7 @@ mod tests {
             &b"\0HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"[..],
             b"\x01$2\r\nhi\r\n",
             b"\x03INFO {}\r\nPONG\r\nPONG\r\n",
-            b"\x0d\x20\x02\0\0\xd0\0",
+            b"\x0e\x20\x02\0\0\xd0\0",
             b"\x05R\0\0\0\x08\0\0\0\0Z\0\0\0\x05IZ\0\0\0",
         ] {
             let error = far_end(bytes).unwrap_err().message;
@@ -95,10 +95,14 @@ mod tests {
         b"\0HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nhel\r\n0\r\nT: x\r\n\r\nHTTP/1.1 302 F\r\n\r\n",
         b"\x01*2\r\n$2\r\nhi\r\n:1\r\n%1\r\n+k\r\n_\r\n-ERR no\r\n",
         b"\x03INFO {\"max_payload\":9}\r\nPING\r\nPONG\r\nPONG\r\nHMSG a.1 1 r 12 15\r\nNATS/1.0\r\n\r\nabc\r\nMSG a 2 3\r\nabc\r\n-ERR \'no\'\r\n",
-        b"\x0d\x20\x02\0\0\xd0\0\x40\x02\0\x01\x32\x08\0\x01a\0\x07abc\x62\x02\0\x07\x50\x02\0\x02\x70\x02\0\x02",
+        b"\x0e\x20\x02\0\0\xd0\0\x40\x02\0\x01\x32\x08\0\x01a\0\x07abc\x62\x02\0\x07\x50\x02\0\x02\x70\x02\0\x02",
         b"\x05R\0\0\0\x08\0\0\0\0S\0\0\0\x06a\0Z\0\0\0\x05IT\0\0\0\x05xD\0\0\0\x06abC\0\0\0\x04Z\0\0\0\x05IE\0\0\0\x0cSE\0C1\0M\0\0",
         b"\x06\x45\0\0\0\x0a8\0\x01\0\0\0ABCDEFGH\0\xff\xff\x2d\x02\0\xff\xff\x15\0\0\0\0\0\0\0\0\0\0IJKLMNOPQRST\0caching_sha2_password\0\
       \x02\0\0\x02\x01\x03\x07\0\0\x03\0\0\0\x02\0\0\0\x01\0\0\x01\x01\x01\0\0\x02x\x05\0\0\x03\xfe\0\0\x0a\0\x01\0\0\x04y",
+        b"\x10\x45\0\0\0\x0a8\0\x01\0\0\0ABCDEFGH\0\xff\xff\x2d\x02\0\xff\xff\x15\0\0\0\0\0\0\0\0\0\0IJKLMNOPQRST\0caching_sha2_password\0\
+      \x02\0\0\x02\x01\x03\x07\0\0\x03\0\0\0\x02\0\0\0\x0c\0\0\x01\0\x07\0\0\0\x01\0\0\0\0\0\0\x02\0\0\x02xy\x05\0\0\x03\xfe\0\0\x02\0\
+      \x01\0\0\x01\x01\x01\0\0\x02x\x05\0\0\x03\xfe\0\0\x02\0\x02\0\0\x04\0y\x05\0\0\x05\xfe\0\0\x02\0",
+        b"\x13\0\x1a\0\x01\x81\x80\0\x01\0\0\0\0\0\0\x04path\0\0\x01\0\x01\0\x03abc",
         b"\x07220-hi\r\nthere\r\n220 hi\r\n331 who?\r\n230 in\r\n200 I\r\n200 ok\r\n",
     ];
 

@@ -13,6 +13,12 @@ use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use prost::Message as _;
+use prost_reflect::prost_types::field_descriptor_proto::{Label, Type};
+use prost_reflect::prost_types::{
+    DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet,
+    MethodDescriptorProto, ServiceDescriptorProto,
+};
 use stackline_core::catalogue::OptionValue;
 use stackline_core::plan::DataAccess;
 use stackline_core::time::Instant;
@@ -79,7 +85,17 @@ async fn answer(request: Request<Incoming>) -> hyper::Result<Response<ServedBody
             let carried = request.into_body().collect().await?.to_bytes();
             *response.body_mut() = grpc_answer(Some(carried));
         }
-        "/test.Echo/None" => {
+        // The newer version of reflection is not there; the older one is.
+        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo" => {
+            let question = request.into_body().collect().await?.to_bytes();
+            *response.body_mut() = grpc_answer(Some(reflected(&question)));
+        }
+        "/shop.Orders/Put" => {
+            let carried = request.into_body().collect().await?.to_bytes();
+            assert_eq!(carried[..], *b"\0\0\0\0\x09\x0a\x03ann\x12\x02\x08\x07");
+            *response.body_mut() = grpc_answer(Some(carried));
+        }
+        "/test.Echo/None" | "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo" => {
             let fields = response.headers_mut();
             fields.insert("grpc-status", HeaderValue::from_static("12"));
             *response.body_mut() = served("");
@@ -91,6 +107,85 @@ async fn answer(request: Request<Incoming>) -> hyper::Result<Response<ServedBody
         }
     }
     Ok(response)
+}
+
+/// A service `shop.Orders`, whose method takes a message with a name and an article.
+fn types() -> FileDescriptorSet {
+    let field = |name: &str, number, kind: Type, of: Option<&str>| FieldDescriptorProto {
+        name: Some(name.into()),
+        number: Some(number),
+        label: Some(Label::Optional.into()),
+        r#type: Some(kind.into()),
+        type_name: of.map(Into::into),
+        ..FieldDescriptorProto::default()
+    };
+    let message = |name: &str, field| DescriptorProto {
+        name: Some(name.into()),
+        field,
+        ..DescriptorProto::default()
+    };
+    let article = vec![field("id", 1, Type::Int64, None)];
+    let order = vec![
+        field("name", 1, Type::String, None),
+        field("article", 2, Type::Message, Some(".shop.Article")),
+    ];
+    let put = MethodDescriptorProto {
+        name: Some("Put".into()),
+        input_type: Some(".shop.Order".into()),
+        output_type: Some(".shop.Order".into()),
+        ..MethodDescriptorProto::default()
+    };
+    let orders = ServiceDescriptorProto {
+        name: Some("Orders".into()),
+        method: vec![put],
+        ..ServiceDescriptorProto::default()
+    };
+    let file = |name: &str| FileDescriptorProto {
+        name: Some(name.into()),
+        package: Some("shop".into()),
+        syntax: Some("proto3".into()),
+        ..FileDescriptorProto::default()
+    };
+    let articles = FileDescriptorProto {
+        message_type: vec![message("Article", article)],
+        ..file("article.proto")
+    };
+    let orders = FileDescriptorProto {
+        dependency: vec!["article.proto".into()],
+        message_type: vec![message("Order", order)],
+        service: vec![orders],
+        ..file("order.proto")
+    };
+    FileDescriptorSet {
+        file: vec![articles, orders],
+    }
+}
+
+/// What a server with these types answers to a question of its reflection: one file each time.
+fn reflected(question: &[u8]) -> Bytes {
+    let names = |name: &[u8]| question.windows(name.len()).any(|part| part == name);
+    let [articles, orders] = <[_; 2]>::try_from(types().file).unwrap();
+    // Field 4 has the name of a symbol, field 3 that of a file.
+    let file = match (question[5], names(b"shop.Orders"), names(b"article.proto")) {
+        (0x22, true, _) => Some(orders.encode_to_vec()),
+        (0x1a, _, true) => Some(articles.encode_to_vec()),
+        _ => None,
+    };
+    let within = |key: u8, bytes: &[u8]| {
+        let mut message = vec![key];
+        prost::encode_length_delimiter(bytes.len(), &mut message).unwrap();
+        message.extend_from_slice(bytes);
+        message
+    };
+    // Files, or an error with its code and its reason.
+    let message = match file {
+        Some(file) => within(0x22, &within(0x0a, &file)),
+        None => within(0x3a, b"\x08\x05\x12\x07unknown"),
+    };
+    let mut answer = vec![0];
+    answer.extend_from_slice(&(message.len() as u32).to_be_bytes());
+    answer.extend_from_slice(&message);
+    answer.into()
 }
 
 /// A server in a thread of its own, for as long as the test runs.
@@ -119,6 +214,14 @@ fn memory() -> LiveThreadBuffers {
 }
 
 fn connected(address: &str, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
+    connected_with(address, &[], buffers)
+}
+
+fn connected_with(
+    address: &str,
+    words: &[(&str, &str)],
+    buffers: &mut LiveThreadBuffers,
+) -> Result<Box<dyn LiveConnection>> {
     let scheme = address.split("://").next().unwrap();
     let stack = find_stack(if scheme == "grpc" {
         "grpc_call"
@@ -127,6 +230,9 @@ fn connected(address: &str, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn L
     })
     .unwrap();
     let mut options = BTreeMap::from([("timeout".to_string(), OptionValue::Seconds(1.0))]);
+    for (name, word) in words {
+        options.insert((*name).into(), OptionValue::Word((*word).into()));
+    }
     if scheme == "http" {
         options.insert("version".to_string(), OptionValue::Word("http2".into()));
     }
@@ -184,6 +290,71 @@ fn methods_of_a_grpc_server_are_called_and_their_statuses_named() {
     assert!(plain.message.contains("without a gRPC status"), "{plain}");
     let gone = call("/gone", 10).unwrap_err();
     assert!(gone.message.contains("status 404"), "{gone}");
+}
+
+#[test]
+fn a_request_in_json_has_the_types_of_the_server_or_of_a_file() {
+    let (address, mut buffers) = (server(), memory());
+    let place = tempfile::tempdir().unwrap();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = place.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path.to_str().unwrap().to_string()
+    };
+    let json = r#"{"name": "ann", "article": {"id": "7"}}"#;
+    let (request, types) = (
+        file("request.json", json.as_bytes()),
+        file("types.pb", &types().encode_to_vec()),
+    );
+    let mut call = |path: &str, words: &[(&str, &str)], bytes| -> Result<String> {
+        let to = format!("grpc://{address}{path}");
+        let mut connection = connected_with(&to, words, &mut buffers)?;
+        connection.call(bytes, 0, Instant::default(), &mut buffers)?;
+        Ok(connection.settings()["message"].clone())
+    };
+    let put = "/shop.Orders/Put";
+    assert_eq!(call(put, &[("message", json)], 0).unwrap(), "9 B");
+    assert_eq!(call(put, &[("message", &request)], 0).unwrap(), "9 B");
+    let both = [("message", json), ("types", &types)];
+    assert_eq!(call(put, &both, 0).unwrap(), "9 B");
+    let garbage = file("garbage.pb", b"\xff\xff");
+    for (path, words, message) in [
+        (
+            put,
+            &[("message", "{\"nam\": 1}")][..],
+            "does not fit `shop.Order`",
+        ),
+        (
+            "/shop.Orders/Get",
+            &both[..],
+            "`shop.Orders` has no method `Get`",
+        ),
+        (
+            "/shop.None/Get",
+            &both[..],
+            "the types have no gRPC service `shop.None`",
+        ),
+        (
+            "/shop.None/Get",
+            &both[..1],
+            "says nothing of `shop.None` (code 5): unknown",
+        ),
+        (
+            put,
+            &[("message", "nowhere.json")],
+            "names nowhere.json, which cannot be read",
+        ),
+        (
+            put,
+            &[("message", json), ("types", &garbage)],
+            "is not a set of descriptors",
+        ),
+    ] {
+        let refused = call(path, words, 0).unwrap_err();
+        assert!(refused.message.contains(message), "{refused}");
+    }
+    let data = call(put, &both, 100).unwrap_err();
+    assert!(data.message.contains("but the call has data"), "{data}");
 }
 
 #[test]

@@ -19,7 +19,7 @@ use crate::carrier::{
 use crate::packet_train::{self, LONGEST};
 use crate::prefetch::Prefetcher;
 use outgoing::UdpSendBuffers;
-use setup::{address, discover, packet_of, widen};
+use setup::{address, discover, mark, packet_of, widen};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use stackline_os::readiness::wait_until_ready;
 use stackline_os::receive_buffers::{PLACES, ReceivedMessageInfo, UdpReceiveBuffers};
@@ -130,6 +130,7 @@ impl Udp {
     fn new(socket: Socket, options: UdpCarrierOptions, connected: bool) -> io::Result<Self> {
         let v6 = socket.local_addr()?.is_ipv6();
         widen(&socket, options)?;
+        mark(&socket, v6, options)?;
         // Not fragmented: one lost fragment would lose the whole packet.
         discover(socket.as_fd(), v6, libc::IP_PMTUDISC_DO)?;
         let joined_in = options.offload

@@ -1,5 +1,6 @@
 //! Brokers as far ends: NATS and MQTT, of the daemons that many run, and of servers of the test that do something wrong.
 
+use crate::support::authority::{Measured, TestAuthority};
 use crate::support::daemons::{Daemon, free_port, run_with, saying};
 use crate::support::{Place, has_program, number};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -9,11 +10,12 @@ use std::thread;
 
 const NATS_LOGIN: &[(&str, &str)] = &[("NATS_USER", "ann"), ("NATS_PASSWORD", "sesame")];
 
-fn nats() -> Daemon {
+fn nats(more: &[&str]) -> Daemon {
     let port = free_port();
     let mut command = Command::new("nats-server");
     command.args(["-a", "127.0.0.1", "-p", &port.to_string()]);
-    Daemon::start(command.args(["--user", "ann", "--pass", "sesame"]), port)
+    command.args(["--user", "ann", "--pass", "sesame"]);
+    Daemon::start(command.args(more), port)
 }
 
 /// A client of NATS that answers requests on `echo`, and one that floods the subject `flood`, until the server leaves.
@@ -55,7 +57,7 @@ fn a_nats_server_carries_pings_requests_and_floods() {
     if !has_program("nats-server", "nats-server") {
         return;
     }
-    let (place, server) = (Place::new(), nats());
+    let (place, server) = (Place::new(), nats(&[]));
     let port = server.port;
     nats_clients(port);
     let text = format!(
@@ -140,7 +142,7 @@ fn what_a_nats_server_does_wrong_is_said_of_it() {
 
 const MQTT_LOGIN: &[(&str, &str)] = &[("MQTT_USER", "ann"), ("MQTT_PASSWORD", "sesame")];
 
-fn mosquitto(place: &Place) -> Daemon {
+fn mosquitto(place: &Place, more: &str) -> Daemon {
     let port = free_port();
     let passwords = place.write("passwords", "");
     let made = Command::new("mosquitto_passwd")
@@ -151,7 +153,7 @@ fn mosquitto(place: &Place) -> Daemon {
     // It stays who started it: it could not read the passwords as another.
     let user = std::env::var("USER").unwrap_or_else(|_| "root".into());
     let text = format!(
-        "user {user}\nlistener {port} 127.0.0.1\nallow_anonymous false\npassword_file {}\n",
+        "user {user}\nlistener {port} 127.0.0.1\nallow_anonymous false\npassword_file {}\n{more}\n",
         passwords.display()
     );
     let configuration = place.write("mosquitto.conf", text);
@@ -164,7 +166,7 @@ fn an_mqtt_broker_delivers_as_often_as_its_quality_of_service_says() {
         return;
     }
     let place = Place::new();
-    let broker = mosquitto(&place);
+    let broker = mosquitto(&place, "");
     let port = broker.port;
     for qos in 0..3 {
         let over = format!("over mqtt(qos = {qos})");
@@ -239,6 +241,116 @@ fn what_a_broker_does_wrong_is_said_of_it() {
     let address = saying(b"\x20\x02\0\0\x90\x03\0\x01\x80");
     let text = format!("1 to \"mqtt://{address}/a\" bulk_get 9*9");
     run_with(&Place::new(), &[], &text).fails(1, &["refuses the subscription"]);
+}
+
+#[test]
+fn brokers_over_tls_are_believed_by_their_certificates() {
+    if !has_program("nats-server", "nats-server") || !has_program("mosquitto", "mosquitto") {
+        return;
+    }
+    let place = Place::new();
+    let authority = TestAuthority::new(&place, None);
+    let (certificate, key) = (authority.certificate.display(), authority.key.display());
+    let server = nats(&[
+        "--tls",
+        &format!("--tlscert={certificate}"),
+        &format!("--tlskey={key}"),
+    ]);
+    let nats = Measured {
+        address: format!("tls://{{}}:{}", server.port),
+        login: NATS_LOGIN,
+        what: "rr 100*50",
+        calls: 100.0,
+        over: "",
+        insecure: "nats_tls(insecure)",
+    };
+    nats.is_believed_by_its_certificate(&place, &authority);
+    let plain = format!("1 to \"nats://127.0.0.1:{}\" rr 0*9", server.port);
+    run_with(&place, NATS_LOGIN, &plain)
+        .fails(1, &["the NATS server at", "wants TLS"])
+        .hints("`tls://` is NATS with TLS");
+    let broker = mosquitto(&place, &format!("certfile {certificate}\nkeyfile {key}"));
+    let mqtt = Measured {
+        address: format!("mqtts://{{}}:{}/room/1", broker.port),
+        login: MQTT_LOGIN,
+        what: "rr 100*50",
+        calls: 100.0,
+        over: "",
+        insecure: "mqtts(insecure)",
+    };
+    mqtt.is_believed_by_its_certificate(&place, &authority);
+    let plain = format!("1 to \"mqtt://127.0.0.1:{}\" rr 0*9", broker.port);
+    run_with(&place, MQTT_LOGIN, &plain)
+        .fails(1, &["the server at"])
+        .hints("`mqtts://` is with TLS");
+}
+
+#[test]
+fn a_broker_without_tls_is_named() {
+    let believing = "(insecure)";
+    let nats = saying(b"INFO {\"version\":\"2\"}\r\n");
+    run_with(&Place::new(), &[], &format!("1 to \"tls://{nats}\" rr 0*9"))
+        .fails(1, &["the NATS server at", "has no TLS"])
+        .hints("`nats://` is without TLS");
+    // Who stands between may not put words into the session.
+    let early = saying(b"INFO {\"tls_required\":true}\r\n+OK\r\n");
+    run_with(
+        &Place::new(),
+        &[],
+        &format!("1 to \"tls://{early}\" rr 0*9 over nats_tls{believing}"),
+    )
+    .fails(1, &["sent more before its TLS handshake"]);
+    let mqtt = saying(b"\x20\x02\0\0");
+    run_with(
+        &Place::new(),
+        &[],
+        &format!("1 to \"mqtts://{mqtt}\" rr 0*9 over mqtts{believing}"),
+    )
+    .fails(1, &["does not speak TLS"])
+    .hints("`mqtt://` is without TLS");
+    // An alert of TLS is one although it answers something else.
+    let alert = saying(b"\x15\x03\x01\0\x02\x02\x46");
+    for scheme in ["mqtt", "redis", "nats"] {
+        let text = format!("1 to \"{scheme}://{alert}\" rr 0*9 over {scheme}(timeout = 1 s)");
+        run_with(&Place::new(), &[], &text)
+            .fails(1, &["speaks TLS there"])
+            .hints("is with TLS");
+    }
+}
+
+#[test]
+fn a_put_has_as_many_messages_without_acknowledgement_as_it_may() {
+    // A broker that acknowledges a message only when the client has stopped to send more.
+    let (counted, counts) = std::sync::mpsc::channel();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut packet = || {
+            let mut head = [0; 2];
+            stream.read_exact(&mut head).ok()?;
+            let mut body = vec![0; usize::from(head[1])];
+            stream.read_exact(&mut body).ok()?;
+            Some((head[0], body, stream.try_clone().unwrap()))
+        };
+        let (_, _, mut out) = packet().unwrap();
+        out.write_all(b"\x20\x02\0\0").unwrap();
+        let mut waiting = Vec::new();
+        while let Some((kind, body, _)) = packet() {
+            if kind & 0xf0 == 0x30 {
+                waiting.push([body[3], body[4]]);
+            }
+            if waiting.len() == 3 {
+                for [high, low] in waiting.drain(..) {
+                    out.write_all(&[0x40, 2, high, low]).unwrap();
+                }
+                counted.send(()).unwrap();
+            }
+        }
+    });
+    let text = format!("1 to \"mqtt://{address}/a\" bulk_put 10*9 over mqtt(inflight = 3)");
+    run_with(&Place::new(), &[], &text).succeeds();
+    assert_eq!(counts.try_iter().count(), 3);
 }
 
 #[test]

@@ -1,14 +1,19 @@
 //! Databases as far ends: PostgreSQL and MariaDB, and servers of the test that do something wrong.
 
-use crate::support::daemons::{Daemon, free_port, run_with, saying};
+use crate::support::authority::{Measured, TestAuthority};
+use crate::support::daemons::{Daemon, free_port, run_with, saying, served};
 use crate::support::{Place, has_program, number, skip, wait_until};
 use nix::unistd::{User, geteuid};
+use rustls::pki_types::PrivateKeyDer;
+use rustls::{ServerConfig, ServerConnection};
 use std::fs::{self, Permissions};
+use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 /// Where Debian keeps the programs of PostgreSQL's server.
 fn postgres_programs() -> Option<PathBuf> {
@@ -18,7 +23,7 @@ fn postgres_programs() -> Option<PathBuf> {
 }
 
 /// A PostgreSQL whose user `ann` logs in with SCRAM-SHA-256, MD5, the password itself or nothing, as the database's name says.
-fn postgres(place: &Place, programs: &Path) -> Daemon {
+fn postgres(place: &Place, programs: &Path, more: &[String]) -> Daemon {
     let directory = place.path("postgres");
     fs::create_dir(&directory).unwrap();
     let password = place.write("password", "sesame");
@@ -54,7 +59,9 @@ fn postgres(place: &Place, programs: &Path) -> Daemon {
         .arg(&data)
         .args(["-p", &port.to_string(), "-k", ""]);
     let daemon = Daemon::start(
-        command.args(["-c", "listen_addresses=127.0.0.1", "-c", "fsync=off"]),
+        command
+            .args(["-c", "listen_addresses=127.0.0.1", "-c", "fsync=off"])
+            .args(more),
         port,
     );
     // It accepts connections before it answers queries.
@@ -73,7 +80,7 @@ fn a_postgres_answers_queries_by_either_protocol() {
         return;
     };
     let place = Place::new();
-    let server = postgres(&place, &programs);
+    let server = postgres(&place, &programs, &[]);
     let to = |rest: &str| format!("to \"postgres://127.0.0.1:{}/{rest}\"", server.port);
     let login: &[_] = &[("PGUSER", "ann"), ("PGPASSWORD", "sesame")];
     let text = format!(
@@ -142,7 +149,7 @@ fn a_postgres_answers_queries_by_either_protocol() {
             "rr 0*9",
             1,
             "FATAL 28000",
-            "has no TLS for `postgres`",
+            "`over postgres(tls)`",
         ),
         (
             login,
@@ -176,6 +183,103 @@ fn a_postgres_answers_queries_by_either_protocol() {
         }
         assert!(!output.err.contains("pocus"), "{}", output.err);
     }
+}
+
+#[test]
+fn a_postgres_over_tls_is_believed_by_its_certificate() {
+    let Some(programs) = postgres_programs() else {
+        skip("there is no PostgreSQL (Debian: apt-get install postgresql)");
+        return;
+    };
+    let place = Place::new();
+    let user = User::from_name("postgres").unwrap().unwrap();
+    let owner = geteuid().is_root().then(|| user.uid.as_raw());
+    let authority = TestAuthority::new(&place, owner);
+    let settings = [
+        "ssl=on".to_string(),
+        format!("ssl_cert_file={}", authority.certificate.display()),
+        format!("ssl_key_file={}", authority.key.display()),
+    ];
+    let settings = settings.into_iter().flat_map(|one| ["-c".to_string(), one]);
+    let server = postgres(&place, &programs, &settings.collect::<Vec<_>>());
+    let login: &[_] = &[("PGUSER", "ann"), ("PGPASSWORD", "sesame")];
+    let address = format!("postgres://{{}}:{}/template1", server.port);
+    for (over, insecure, what) in [
+        ("postgres(tls)", "postgres(tls, insecure)", "rr 0*50"),
+        (
+            "postgres(tls, protocol = prepared)",
+            "postgres(tls, insecure, protocol = prepared)",
+            "rr 0*50",
+        ),
+    ] {
+        let address = address.clone();
+        let calls = 100.0;
+        let postgres = Measured {
+            address,
+            login,
+            what,
+            calls,
+            over,
+            insecure,
+        };
+        postgres.is_believed_by_its_certificate(&place, &authority);
+    }
+    // As libpq has it, `require` checks no certificate, and `verify-full` does.
+    let to = |host: &str, rest: &str| {
+        let address = address.replace("{}", host);
+        run_with(&place, login, &format!("1 to \"{address}{rest}\" rr 0*9"))
+    };
+    to("127.0.0.1", "?sslmode=require").succeeds();
+    to("127.0.0.1", "?sslmode=disable").succeeds();
+    to("localhost", "?sslmode=verify-full").fails(1, &["is not accepted"]);
+    to("localhost", "?sslmode=prefer").fails(2, &["leaves to the server"]);
+    let text = format!("1 to \"{address}?sslmode=require\" rr 0*9 over postgres(tls)");
+    run_with(&place, login, &text.replace("{}", "localhost")).fails(2, &["both the address and"]);
+    // A database that is for clients with TLS alone.
+    let make = format!("1 to \"{address}?query=CREATE%20DATABASE%20tls\" rr 0*1");
+    run_with(&place, login, &make.replace("{}", "127.0.0.1")).succeeds();
+    let only = address
+        .replace("{}", "127.0.0.1")
+        .replace("template1", "tls");
+    run_with(
+        &place,
+        login,
+        &format!("1 to \"{only}?sslmode=require\" rr 0*9"),
+    )
+    .succeeds();
+    run_with(&place, login, &format!("1 to \"{only}\" rr 0*9"))
+        .fails(1, &["FATAL 28000"])
+        .hints("`?sslmode=require` at the end of the address");
+}
+
+#[test]
+fn a_database_without_tls_is_named() {
+    let over = "rr 0*9 over postgres(tls, insecure)";
+    for (bytes, message) in [
+        (&b"N"[..], "the PostgreSQL at"),
+        (b"Sx", "sent more before its TLS handshake"),
+        (
+            b"HTTP/1.1 400",
+            "does not answer SSLRequest as PostgreSQL does",
+        ),
+        (
+            b"E\0\0\0\x18SFATAL\0C53300\0Mfull\0\0",
+            "reports: FATAL 53300: full",
+        ),
+    ] {
+        let text = format!("1 to \"postgres://{}/d?user=ann\" {over}", saying(bytes));
+        run_with(&Place::new(), &[], &text).fails(1, &[message]);
+    }
+    let mut greeting =
+        b"\x4a\0\0\0\x0a8.0.36\0\x01\0\0\0ABCDEFGH\0\0\0\x2d\x02\0\xff\xff\x15".to_vec();
+    greeting.extend_from_slice(&[0; 10]);
+    greeting.extend_from_slice(b"IJKLMNOPQRST\0mysql_native_password\0");
+    greeting[0] = (greeting.len() - 4) as u8;
+    let mysql = saying(Box::leak(greeting.into_boxed_slice()));
+    let text = format!("1 to \"mysql://{mysql}/d?user=ann&ssl-mode=REQUIRED\" rr 0*9");
+    run_with(&Place::new(), &[], &text)
+        .fails(1, &["the MySQL at", "has no TLS"])
+        .hints("`ssl_cert`");
 }
 
 #[test]
@@ -218,10 +322,12 @@ fn what_a_postgres_does_wrong_is_said_of_it() {
     }
 }
 
-fn mariadb(place: &Place) -> Daemon {
+fn mariadb(place: &Place, more: &[String]) -> Daemon {
     let directory = place.path("mariadb");
     let data = format!("--datadir={}", directory.join("data").display());
     fs::create_dir(&directory).unwrap();
+    // One that starts removes the temporary tables of all that share its directory for them.
+    let temporary = format!("--tmpdir={}", directory.display());
     fs::set_permissions(place.path(""), Permissions::from_mode(0o755)).unwrap();
     let user = User::from_uid(geteuid()).unwrap().unwrap();
     let user = format!("--user={}", user.name);
@@ -231,19 +337,21 @@ fn mariadb(place: &Place) -> Daemon {
             "--skip-test-db",
             "--auth-root-authentication-method=normal",
         ])
-        .args([&data, &user])
+        .args([&data, &user, &temporary])
         .output()
         .unwrap();
     assert!(made.status.success(), "{made:?}");
     let first = place.write(
         "mariadb/first.sql",
         "CREATE DATABASE d;\nCREATE USER 'ann'@'%' IDENTIFIED BY 'sesame';\nGRANT ALL ON *.* TO 'ann'@'%';\n\
-         CREATE USER 'bob'@'%' IDENTIFIED VIA unix_socket;\n",
+         CREATE USER 'bob'@'%' IDENTIFIED VIA unix_socket;\n\
+         CREATE USER 'eve'@'%' IDENTIFIED BY 'sesame' REQUIRE SSL;\nGRANT ALL ON *.* TO 'eve'@'%';\n",
     );
     let port = free_port();
     let mut command = Command::new("mariadbd");
-    command.args(["--no-defaults", "--bind-address=127.0.0.1", &data, &user]);
-    command.arg(format!("--port={port}"));
+    command.args(["--no-defaults", "--bind-address=127.0.0.1"]);
+    command.args([&data, &user, &temporary]);
+    command.arg(format!("--port={port}")).args(more);
     command.arg(format!("--socket={}", directory.join("socket").display()));
     Daemon::start(
         command.arg(format!("--init-file={}", first.display())),
@@ -257,18 +365,24 @@ fn a_mariadb_answers_queries() {
         return;
     }
     let place = Place::new();
-    let server = mariadb(&place);
+    let server = mariadb(&place, &[]);
     let to = |rest: &str| format!("to \"mysql://127.0.0.1:{}/{rest}\"", server.port);
     let login: &[_] = &[("MYSQL_PWD", "sesame")];
     let text = format!(
         "2 {} rr 0*50;
          2 {} 2 rr 0*50;
          1 {} rr 0*9;
-         2 {} connect_disconnect 0*5;",
+         2 {} connect_disconnect 0*5;
+         2 {} rr 0*50 over mysql(protocol = prepared);
+         2 {} rr 300*50 over mysql(protocol = prepared);
+         1 {} rr 70000*5 over mysql(protocol = prepared);",
         to("d?user=ann"),
         to("d?user=ann&query=SELECT%20seq%20FROM%20seq_1_to_20000"),
         to("?user=ann&query=DO%201"),
         to("d?user=ann"),
+        to("d?user=ann&query=SELECT%20seq%20FROM%20seq_1_to_300"),
+        to("d?user=ann&query=SELECT%20length(%3F)"),
+        to("d?user=ann&query=SELECT%20length(%3F)"),
     );
     let output = run_with(&place, login, &text);
     output.succeeds();
@@ -278,6 +392,25 @@ fn a_mariadb_answers_queries() {
         assert_eq!(rows[row]["initiator"]["settings"]["rows"], answered);
     }
     assert_eq!(number(&rows[3], "/connect_s/n"), 10.0);
+    for (row, calls, answered) in [(4, 100.0, "300"), (5, 100.0, "1"), (6, 5.0, "1")] {
+        assert_eq!(number(&rows[row], "/response_s/n"), calls, "{}", rows[row]);
+        assert_eq!(rows[row]["initiator"]["settings"]["rows"], answered);
+    }
+    for (query, data, code, message) in [
+        (
+            "SELECT%20%3F",
+            "0",
+            2,
+            "has a parameter, but the call has no data",
+        ),
+        ("SELECT%201", "9", 2, "has no parameter for the data"),
+        ("SELECT%20%3F,%3F", "9", 2, "has 2 parameters"),
+        ("SELECT%20nix", "0", 1, "reports error 1054"),
+    ] {
+        let to = to(&format!("d?user=ann&query={query}"));
+        let text = format!("1 {to} rr {data}*9 over mysql(protocol = prepared)");
+        run_with(&place, login, &text).fails(code, &[message]);
+    }
     for (variables, rest, code, message, hint) in [
         (
             login,
@@ -322,6 +455,102 @@ fn a_mariadb_answers_queries() {
             output.hints(hint);
         }
     }
+}
+
+#[test]
+fn a_mariadb_over_tls_is_believed_by_its_certificate() {
+    if !has_program("mariadbd", "mariadb-server") {
+        return;
+    }
+    let place = Place::new();
+    let authority = TestAuthority::new(&place, None);
+    let settings = [
+        format!("--ssl-cert={}", authority.certificate.display()),
+        format!("--ssl-key={}", authority.key.display()),
+    ];
+    let server = mariadb(&place, &settings);
+    let login: &[_] = &[("MYSQL_PWD", "sesame")];
+    let mysql = Measured {
+        address: format!("mysql://{{}}:{}/d?user=eve", server.port),
+        login,
+        what: "rr 0*50",
+        calls: 100.0,
+        over: "mysql(tls)",
+        insecure: "mysql(tls, insecure)",
+    };
+    mysql.is_believed_by_its_certificate(&place, &authority);
+    let to = |rest: &str| {
+        let port = server.port;
+        let text = format!("1 to \"mysql://127.0.0.1:{port}/d?user=eve{rest}\" rr 0*9");
+        run_with(&place, login, &text)
+    };
+    to("&ssl-mode=REQUIRED").succeeds();
+    to("&ssl-mode=VERIFY_CA").fails(2, &["without the server's name"]);
+    to("").fails(1, &["reports error 1045"]);
+}
+
+/// A MySQL 8 whose user it does not remember: it wants the password itself, which a client gives within TLS alone.
+fn mysql_over_tls() -> SocketAddr {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
+    let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap();
+    let config: &'static Arc<ServerConfig> = Box::leak(Box::new(Arc::new(config)));
+    fn say(stream: &mut impl Write, sequence: u8, packet: &[u8]) {
+        let mut bytes = (packet.len() as u32).to_le_bytes()[..3].to_vec();
+        bytes.push(sequence);
+        bytes.extend_from_slice(packet);
+        stream.write_all(&bytes).unwrap();
+        stream.flush().unwrap();
+    }
+    fn hear(stream: &mut impl Read) -> Option<(u8, Vec<u8>)> {
+        let mut head = [0; 4];
+        stream.read_exact(&mut head).ok()?;
+        let length = u32::from_le_bytes([head[0], head[1], head[2], 0]);
+        let mut packet = vec![0; length as usize];
+        stream.read_exact(&mut packet).ok()?;
+        Some((head[3], packet))
+    }
+    served(move |mut socket| {
+        let greeting = [
+            b"\x0a8.0.36\0\x01\0\0\0ABCDEFGH\0\xff\xff\x2d\x02\0\xff\xff\x15",
+            &[0; 10][..],
+            b"IJKLMNOPQRST\0caching_sha2_password\0",
+        ];
+        say(&mut socket, 0, &greeting.concat());
+        let Some((1, request)) = hear(&mut socket) else {
+            return;
+        };
+        assert_eq!(request.len(), 32);
+        assert_eq!(request[1] & 8, 8);
+        let mut tls = ServerConnection::new(Arc::clone(config)).unwrap();
+        let mut stream = rustls::Stream::new(&mut tls, &mut socket);
+        let Some((2, login)) = hear(&mut stream) else {
+            return;
+        };
+        assert_eq!(login[..32], request[..]);
+        say(&mut stream, 3, &[1, 4]);
+        let (sequence, password) = hear(&mut stream).unwrap();
+        assert_eq!((sequence, &password[..]), (4, &b"sesame\0"[..]));
+        let ok = &[0, 0, 0, 2, 0, 0, 0];
+        say(&mut stream, 5, ok);
+        while let Some((0, [3, ..])) = hear(&mut stream).as_ref().map(|(n, p)| (*n, &p[..])) {
+            say(&mut stream, 1, ok);
+        }
+    })
+}
+
+#[test]
+fn a_mysql_gets_the_password_itself_within_tls() {
+    let login = &[("MYSQL_PWD", "sesame")];
+    let address = mysql_over_tls();
+    let text = format!("1 to \"mysql://{address}/d?user=ann&ssl-mode=REQUIRED\" rr 0*9");
+    run_with(&Place::new(), login, &text).succeeds();
 }
 
 /// The packets that a MySQL 8 says one after the other, of which the first greets.

@@ -1,7 +1,9 @@
 //! Servers outside the run in datagrams: what is lost, late or repeated is counted, and whose fault each error is.
 
+use crate::support::daemons::served;
 use crate::support::{Finished, Place, has_program, number, skip, wait_until};
-use std::net::{SocketAddr, UdpSocket};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
@@ -122,6 +124,50 @@ fn what_a_name_server_says_is_measured_or_an_error_in_words() {
         .mistakes(&["carries data units of at most 0 bytes"]);
 }
 
+/// A name server over TCP that gives each connection to `serve`.
+fn over_tcp(serve: fn(TcpStream, Vec<u8>)) -> SocketAddr {
+    served(move |mut stream| {
+        let mut length = [0; 2];
+        if stream.read_exact(&mut length).is_ok() {
+            let mut query = vec![0; usize::from(u16::from_be_bytes(length))];
+            stream.read_exact(&mut query).unwrap();
+            serve(stream, query);
+        }
+    })
+}
+
+fn say(stream: &mut TcpStream, answer: &[u8]) {
+    let length = (answer.len() as u16).to_be_bytes();
+    stream.write_all(&[&length[..], answer].concat()).unwrap();
+}
+
+#[test]
+fn a_name_server_over_tcp_may_leave_after_an_answer_and_not_within_one() {
+    let leaving = over_tcp(|mut stream, query| say(&mut stream, &dns_answer(&query, 0)));
+    let text =
+        |address: SocketAddr| format!("1 to \"dns://{address}/a.test\" rr 0*9 over dns(tcp)");
+    let row = measured(&text(leaving));
+    assert_eq!(number(&row, "/response_s/n"), 9.0);
+    let flags = row["flags"].to_string();
+    assert!(
+        flags.contains("the server closes the connection"),
+        "{flags}"
+    );
+    let cut = over_tcp(|mut stream, _| stream.write_all(&[0, 50, 1]).unwrap());
+    run(&text(cut)).fails(1, &["closed the connection within an answer"]);
+    let other = over_tcp(|mut stream, mut query| {
+        query[0] ^= 0x55;
+        say(&mut stream, &dns_answer(&query, 0));
+    });
+    run(&text(other)).fails(1, &["answered another question"]);
+    let short = over_tcp(|mut stream, _| say(&mut stream, b"x"));
+    run(&text(short)).fails(1, &["too short for an answer of DNS"]);
+    let unknown = over_tcp(|mut stream, query| say(&mut stream, &dns_answer(&query, 3)));
+    run(&text(unknown))
+        .fails(1, &["there is no such name (NXDOMAIN)"])
+        .hints("check the name");
+}
+
 /// A running dnsmasq that knows one name, and its port.
 struct Dnsmasq {
     process: Child,
@@ -161,7 +207,7 @@ fn dnsmasq() -> Dnsmasq {
         .unwrap();
     let dnsmasq = Dnsmasq { process, port };
     wait_until("dnsmasq listens", || {
-        std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
+        TcpStream::connect(("127.0.0.1", port)).is_ok()
     });
     dnsmasq
 }
@@ -174,6 +220,11 @@ fn a_real_name_server_answers() {
     }
     let dnsmasq = dnsmasq();
     let port = dnsmasq.port;
+    let row = measured(&format!(
+        "2 to \"dns://127.0.0.1:{port}/a.test\" rr 0*50 over dns(tcp)"
+    ));
+    assert_eq!(number(&row, "/response_s/n"), 100.0, "{row}");
+    assert_eq!(row["initiator"]["settings"]["records"], "1");
     let row = measured(&format!("2 to \"dns://127.0.0.1:{port}/a.test\" rr 0*50"));
     assert_eq!(number(&row, "/response_s/n"), 100.0);
     let settings = &row["initiator"]["settings"];

@@ -1,11 +1,14 @@
 //! Servers outside the run: what is measured of them, and whose fault each error is.
 
-use crate::support::daemons::served as server;
-use crate::support::{Finished, Place, number};
+use crate::support::authority::{Measured, TestAuthority};
+use crate::support::daemons::{Daemon, free_port, run_with, served as server};
+use crate::support::{Finished, Place, has_program, number};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use tungstenite::Message;
 use tungstenite::protocol::CloseFrame;
@@ -610,11 +613,91 @@ fn tls_and_its_absence_are_told_apart() {
     .fails(1, &["does not speak TLS"])
     .hints("`http://` is without TLS");
     let (tls, _) = tls_web("localhost", b"");
-    run(&format!("1 to \"http://{tls}/\" rr 0*20")).fails(1, &[]);
-    run(&format!("1 to \"http://{plain}/\" rr 0*20")).fails(1, &["answered with status 400"]);
+    run(&format!("1 to \"http://{tls}/\" rr 0*20"))
+        .fails(1, &["speaks TLS there"])
+        .hints("`https://` is with TLS");
+    // nginx and others answer so what comes to their port for TLS without it.
+    run(&format!("1 to \"http://{plain}/\" rr 0*20"))
+        .fails(1, &["answered with status 400"])
+        .hints("`https://` is with TLS");
     let gone = server(drop);
     run(&format!(
         "1 to \"https://{gone}/\" rr 0*20 over https(insecure)"
     ))
     .fails(1, &["the server at"]);
+}
+
+fn redis_over_tls(certificate: &Path, key: &Path) -> Daemon {
+    let port = free_port();
+    let mut command = Command::new("redis-server");
+    command.args(["--bind", "127.0.0.1", "--port", "0", "--save", ""]);
+    command.args(["--tls-port", &port.to_string(), "--tls-auth-clients", "no"]);
+    command.arg("--tls-cert-file").arg(certificate);
+    command.arg("--tls-key-file").arg(key);
+    // It wants an authority for clients, of which there are none.
+    command.arg("--tls-ca-cert-file").arg(certificate);
+    Daemon::start(&mut command, port)
+}
+
+#[test]
+fn a_redis_over_tls_is_believed_by_its_certificate() {
+    if !has_program("redis-server", "redis-server") {
+        return;
+    }
+    let place = Place::new();
+    let authority = TestAuthority::new(&place, None);
+    let server = redis_over_tls(&authority.certificate, &authority.key);
+    let redis = Measured {
+        address: format!("rediss://{{}}:{}/SET/a", server.port),
+        login: &[],
+        what: "rr 1000*50",
+        calls: 100.0,
+        over: "",
+        insecure: "rediss(insecure)",
+    };
+    redis.is_believed_by_its_certificate(&place, &authority);
+    let plain = format!("1 to \"redis://127.0.0.1:{}\" rr 0*9", server.port);
+    run_with(&place, &[], &plain)
+        .fails(1, &["the server at"])
+        .hints("`rediss://` is with TLS");
+    let old = redis_over_tls(&authority.expired, &authority.expired_key);
+    let text = format!("1 to \"rediss://localhost:{}\" rr 0*9", old.port);
+    run_with(&place, &[authority.variable()], &text).fails(1, &["is not accepted", "expired"]);
+    // A file of authorities that is not there is no reason to believe others.
+    for (file, message) in [
+        (
+            "nowhere.pem",
+            "nowhere.pem, which cannot be read: No such file",
+        ),
+        ("server.key", "server.key, which has no certificate in PEM"),
+    ] {
+        let file = place.path(file);
+        let variable = ("SSL_CERT_FILE", file.to_str().unwrap());
+        run_with(&place, &[variable], &text).fails(3, &["SSL_CERT_FILE names", message]);
+    }
+}
+
+#[test]
+fn a_redis_without_tls_is_named() {
+    if !has_program("redis-server", "redis-server") {
+        return;
+    }
+    let port = free_port();
+    let mut command = Command::new("redis-server");
+    command.args([
+        "--bind",
+        "127.0.0.1",
+        "--save",
+        "",
+        "--port",
+        &port.to_string(),
+    ]);
+    let server = Daemon::start(&mut command, port);
+    // It waits for the end of a line that never comes, or takes a part of the handshake for one.
+    run(&format!(
+        "1 to \"rediss://127.0.0.1:{}\" rr 0*9 over rediss(insecure, timeout = 300 ms)",
+        server.port
+    ))
+    .fails(1, &["the server at"])
+    .hints("`redis://` is without TLS");
 }

@@ -1,5 +1,6 @@
 //! File servers as far ends: vsftpd, and FTP servers of the test that do something wrong.
 
+use crate::support::authority::TestAuthority;
 use crate::support::daemons::{Daemon, free_port, replying, run_with};
 use crate::support::{Place, has_program, number, skip};
 use nix::unistd::{User, geteuid};
@@ -89,6 +90,85 @@ fn files_go_both_ways_whoever_connects() {
         run_with(&place, &user, &format!("1 {} rr 0*9", to("")))
             .fails(1, &["with 530"])
             .hints("set FTP_USER and FTP_PASSWORD");
+    }
+}
+
+#[test]
+fn files_go_both_ways_over_tls() {
+    if !has_program("/usr/sbin/vsftpd", "vsftpd") || !geteuid().is_root() {
+        return;
+    }
+    for (scheme, implicit, option) in [("ftp", "NO", "tls, "), ("ftps", "YES", "")] {
+        let place = Place::new();
+        let authority = TestAuthority::new(&place, None);
+        let more = format!(
+            "ssl_enable=YES\nallow_anon_ssl=YES\nforce_anon_logins_ssl=YES\nforce_anon_data_ssl=YES\nrequire_ssl_reuse=YES\n\
+             implicit_ssl={implicit}\nrsa_cert_file={}\nrsa_private_key_file={}",
+            authority.certificate.display(),
+            authority.key.display()
+        );
+        let server = vsftpd(&place, &more);
+        for mode in ["passive", "active"] {
+            let to = |path: &str| format!("to \"{scheme}://localhost:{}/{path}\"", server.port);
+            let over = format!("over {scheme}({option}mode = {mode})");
+            let text = format!(
+                "2 {} rr 0*50 {over};
+                 1 {} 2 bulk_get 70000*20 {over};
+                 1 timelimit 0.2 {} bulk_get 3000 {over};
+                 6 {} bulk_put 70000*5 {over};",
+                to(""),
+                to("pub/file"),
+                to("pub/file"),
+                to("incoming/new"),
+            );
+            let output = run_with(&place, &[authority.variable()], &text);
+            output.succeeds();
+            let rows = output.json()["measurements"].clone();
+            assert_eq!(number(&rows[0], "/response_s/n"), 100.0, "{}", rows[0]);
+            assert!(rows[0]["initiator"]["settings"]["tls"].is_string());
+            assert_eq!(number(&rows[1], "/initiator/received_bytes"), 2.8e6);
+            assert!(number(&rows[2], "/throughput_bit_s/mean") > 0.0);
+            assert_eq!(number(&rows[3], "/initiator/sent_bytes"), 6.0 * 3.5e5);
+            let length = fs::metadata(place.path("root/incoming/new")).unwrap().len();
+            assert_eq!(length, 350_000);
+        }
+        let file = |scheme: &str, over: &str| {
+            let port = server.port;
+            let text = format!("1 to \"{scheme}://localhost:{port}/pub/file\" bulk_get 9*9 {over}");
+            run_with(&place, &[], &text)
+        };
+        file(scheme, &format!("over {scheme}({option}insecure)")).succeeds();
+        let over = if option.is_empty() {
+            ""
+        } else {
+            "over ftp(tls)"
+        };
+        file(scheme, over).fails(1, &["is not accepted"]);
+        if implicit == "NO" {
+            file("ftp", "")
+                .fails(1, &["the FTP server at", "530"])
+                .hints("`over ftp(tls)` asks for TLS");
+            file("ftps", "over ftps(insecure)")
+                .fails(1, &["does not speak TLS"])
+                .hints("`over ftp(tls)` changes to it later");
+        }
+    }
+}
+
+#[test]
+fn what_a_file_server_lacks_or_denies_of_tls_is_said_of_it() {
+    for (lines, message) in [
+        (&["220 hello", "502 AUTH?"][..], "the FTP server at"),
+        (
+            &["220 hello", "234 go on\r\n230 in"],
+            "sent more before its TLS handshake",
+        ),
+    ] {
+        let text = format!(
+            "1 to \"ftp://{}/file\" bulk_get 9*9 over ftp(tls, insecure)",
+            replying(lines)
+        );
+        run_with(&Place::new(), &[], &text).fails(1, &[message]);
     }
 }
 

@@ -8,13 +8,18 @@ use nix::sys::socket::{
 };
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
 /// The stacks of both ends that have all the options.
-const MARKED: [&str; 7] = [
+const MARKED: [&str; 11] = [
     "tcp",
     "udp",
+    "saw",
+    "window",
+    "blast",
+    "ikp",
     "tls",
     "websocket",
     "http1(tls)",
@@ -143,7 +148,7 @@ fn what_does_not_fit_this_host_is_refused_with_the_reason() {
         ("interface = nowhere", 3, "no interface named `nowhere`"),
     ];
     for (options, code, expected) in cases {
-        for stack in ["tcp", "udp", "http2", "quic"] {
+        for stack in ["tcp", "udp", "http2", "quic", "blast", "ikp"] {
             let finished = place.run(&format!("1 rr 1*1 over {stack}({options})"));
             finished.fails(code, &[expected]);
         }
@@ -153,4 +158,65 @@ fn what_does_not_fit_this_host_is_refused_with_the_reason() {
     place
         .run(text)
         .fails(3, &["resolves to no address of IPv6"]);
+}
+
+/// A counter of `/proc/net/netstat`, whose lines are names and then their values.
+fn netstat(text: &str, name: &str) -> u64 {
+    let lines: Vec<&str> = text.lines().collect();
+    let both = lines.chunks(2).find_map(|both| {
+        let at = both.first()?.split(' ').position(|word| word == name)?;
+        both.get(1)?.split(' ').nth(at)
+    });
+    both.unwrap().parse().unwrap()
+}
+
+#[test]
+fn the_first_data_go_in_the_syn_where_the_host_allows_it() {
+    let program = env!("CARGO_BIN_EXE_stackline");
+    let place = Place::new();
+    let in_a_namespace = |bits: u32, text: &str| {
+        let script = format!(
+            "ip link set lo up && echo {bits} > /proc/sys/net/ipv4/tcp_fastopen && '{program}' run --json -e '{text}' \
+             && cat /proc/net/netstat >&2"
+        );
+        let mut command = Command::new("unshare");
+        let command = command
+            .args(["--user", "--map-root-user", "--net", "sh", "-c", &script])
+            .current_dir(place.path(""));
+        place.finish(command)
+    };
+    let text = "1 rr 100*5 over tcp(fastopen); 4 rr 100*5 over tcp(fastopen); 1 connect_disconnect 0*5 over tcp(fastopen)";
+    let output = in_a_namespace(3, text);
+    if output.status.code() != Some(0) && output.err.contains("unshare") {
+        skip("no namespaces");
+        return;
+    }
+    output.succeeds();
+    let rows = output.json()["measurements"].clone();
+    assert_eq!(number(&rows[1], "/response_s/n"), 20.0);
+    // The first connection asks for the cookie that the others show.
+    let said = |row: usize| rows[row]["initiator"]["settings"]["fastopen"].clone();
+    assert_eq!(
+        (said(0), said(1)),
+        ("data after the handshake".into(), "data in the SYN".into())
+    );
+    assert_eq!(
+        rows[1]["responder"]["settings"]["fastopen"],
+        "data in the SYN"
+    );
+    let bits = &rows[1]["initiator"]["settings"]["net.ipv4.tcp_fastopen"];
+    assert_eq!(bits, "3");
+    assert_eq!(netstat(&output.err, "TCPFastOpenActive"), 4);
+    assert_eq!(netstat(&output.err, "TCPFastOpenPassive"), 4);
+    assert_eq!(number(&rows[2], "/connect_s/n"), 5.0);
+    // Without the server's bit it is a connection as any.
+    let output = in_a_namespace(1, "3 rr 100*5 over tcp(fastopen)");
+    output.succeeds();
+    let row = output.json()["measurements"][0].clone();
+    let settings = &row["initiator"]["settings"];
+    assert_eq!(settings["fastopen"], "data after the handshake");
+    assert_eq!(netstat(&output.err, "TCPFastOpenActive"), 0);
+    in_a_namespace(0, "1 rr 100*5 over tcp(fastopen)")
+        .fails(3, &["this host refuses TCP Fast Open"])
+        .hints("sysctl net.ipv4.tcp_fastopen=3");
 }

@@ -3,6 +3,7 @@
 //! Every process started in a [`Place`], and every agent these start, has the place's path in its environment: that is how
 //! they are found, and how a process left behind is noticed.
 
+pub(crate) mod authority;
 pub(crate) mod blocks;
 pub(crate) mod daemons;
 pub(crate) mod display;

@@ -90,8 +90,8 @@ const CARRIER: OptionTable = OptionTable::new(
 const INTERFACE: OptionTable = OptionTable::new(
     "interface",
     OptionKind::Name,
-    "lo",
-    "the interface for raw Ethernet frames",
+    "lo for raw frames, else as the route says",
+    "the interface for raw Ethernet frames; over UDP, SO_BINDTODEVICE of the initiators",
 );
 pub(crate) const PORT: OptionTable = OptionTable::new(
     "port",

@@ -8,13 +8,15 @@
 //! address is the number of its first connection.
 
 use super::ip;
+use super::ip_options::{self, IP_OPTIONS};
 use super::stream::Receive;
 use crate::buffers::{LiveThreadBuffers, READ_BYTES};
 use crate::error::{self, Error, Result};
 use crate::stacks::contract::{
     Connector, LiveConnectParameters, LiveConnection, LiveListener, LiveStack, connection_vanished,
 };
-use stackline_core::catalogue::StackTable;
+use socket2::SockRef;
+use stackline_core::catalogue::{OptionTable, StackTable};
 use stackline_core::plan::Stack;
 use stackline_core::run_record::TransportRecord;
 use stackline_endpoint::BulkDirection;
@@ -37,9 +39,39 @@ const PIECE: u64 = 64 << 20;
 /// One of the three stacks.
 pub(super) struct LiveBlastStack(&'static StackTable);
 
-pub(super) const SAW: LiveBlastStack = LiveBlastStack(&stack::SAW);
-pub(super) const WINDOW: LiveBlastStack = LiveBlastStack(&stack::WINDOW);
-pub(super) const BLAST: LiveBlastStack = LiveBlastStack(&stack::BLAST);
+pub(super) const SAW: LiveBlastStack = LiveBlastStack(&StackTable {
+    options: &StackTable::joined::<SAW_OPTIONS>(stack::SAW.options, &DATAGRAM_OPTIONS),
+    exclusive: EXCLUSIVE,
+    ..stack::SAW
+});
+pub(super) const WINDOW: LiveBlastStack = LiveBlastStack(&StackTable {
+    options: &StackTable::joined::<WINDOW_OPTIONS>(stack::WINDOW.options, &DATAGRAM_OPTIONS),
+    exclusive: EXCLUSIVE,
+    ..stack::WINDOW
+});
+pub(super) const BLAST: LiveBlastStack = LiveBlastStack(&StackTable {
+    options: &StackTable::joined::<BLAST_OPTIONS>(stack::BLAST.options, &DATAGRAM_OPTIONS),
+    exclusive: EXCLUSIVE,
+    ..stack::BLAST
+});
+
+/// How many options each has.
+const SAW_OPTIONS: usize = stack::SAW.options.len() + DATAGRAM_OPTIONS.len();
+const WINDOW_OPTIONS: usize = stack::WINDOW.options.len() + DATAGRAM_OPTIONS.len();
+const BLAST_OPTIONS: usize = stack::BLAST.options.len() + DATAGRAM_OPTIONS.len();
+
+/// Those of stacks over IP; `interface` they have already, as it also names the one for raw frames.
+const DATAGRAM_OPTIONS: [OptionTable; 4] =
+    [IP_OPTIONS[0], IP_OPTIONS[1], IP_OPTIONS[2], IP_OPTIONS[4]];
+
+/// Raw frames have nothing of IP.
+const EXCLUSIVE: &[&[&str]] = &[
+    stack::BLAST.exclusive[0],
+    &["carrier = ethernet", "dscp"],
+    &["carrier = ethernet", "source"],
+    &["carrier = ethernet", "source_port"],
+    &["carrier = ethernet", "ttl"],
+];
 
 impl LiveStack for LiveBlastStack {
     fn table(&self) -> &'static StackTable {
@@ -77,6 +109,7 @@ impl LiveStack for LiveBlastStack {
         Ok(Box::new(BlastConnector {
             peer,
             options: options(parameters)?,
+            parameters: parameters.clone(),
             shown: address.to_string(),
             name: self.0.name,
         }))
@@ -106,10 +139,13 @@ fn options(parameters: &LiveConnectParameters) -> Result<BlastChannelOptions> {
         } else {
             PacketWaiting::Block
         },
-        udp: udp::UdpCarrierOptions {
-            receive_buffer: buffer as usize,
-            ..udp::UdpCarrierOptions::new()
-        },
+        udp: ip_options::carried_marks(
+            stack,
+            udp::UdpCarrierOptions {
+                receive_buffer: buffer as usize,
+                ..udp::UdpCarrierOptions::new()
+            },
+        ),
         ..BlastChannelOptions::from_blast(machine)
     })
 }
@@ -135,13 +171,14 @@ impl LiveListener for LiveBlastListener {
     fn accept(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
         self.listener.interrupted_by(interrupt(buffers));
         let channel = self.listener.accept().map_err(from_transfer)?;
-        Ok(Box::new(LiveBlastConnection::new(channel, self.name)))
+        Ok(Box::new(LiveBlastConnection::over_ip(channel, self.name)))
     }
 }
 
 struct BlastConnector {
     peer: SocketAddr,
     options: BlastChannelOptions,
+    parameters: LiveConnectParameters,
     shown: String,
     name: &'static str,
 }
@@ -149,8 +186,11 @@ struct BlastConnector {
 impl Connector for BlastConnector {
     fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
         self.options.interrupt = Some(interrupt(buffers));
+        let socket = ip_options::connected_datagrams(&self.parameters, self.peer)?;
+        let carrier = udp::Udp::over(socket, self.options.udp)
+            .map_err(|e| error::io_error("setting up the socket", &e))?;
         let channel =
-            BlastChannel::connect(self.peer, &self.options).map_err(|error| match error {
+            BlastChannel::connect_over(carrier, &self.options).map_err(|error| match error {
                 transfer::Error::Gone => {
                     ip::unreachable(&self.shown, &io::ErrorKind::ConnectionRefused.into())
                 }
@@ -159,7 +199,7 @@ impl Connector for BlastConnector {
                 }
                 error => from_transfer(error),
             })?;
-        Ok(Box::new(LiveBlastConnection::new(channel, self.name)))
+        Ok(Box::new(LiveBlastConnection::over_ip(channel, self.name)))
     }
 }
 
@@ -306,8 +346,20 @@ struct LiveBlastConnection<C: PacketCarrier> {
     channel: BlastChannel<C>,
     /// Name of the stack.
     name: &'static str,
+    /// How its packets are marked, where that is not the usual.
+    marks: BTreeMap<String, String>,
     /// Whether the peer was informed that no more data units come.
     finished: bool,
+}
+
+impl LiveBlastConnection<udp::Udp> {
+    fn over_ip(channel: BlastChannel<udp::Udp>, name: &'static str) -> Self {
+        let marks = ip_options::marks(&SockRef::from(channel.carrier()));
+        Self {
+            marks,
+            ..Self::new(channel, name)
+        }
+    }
 }
 
 impl<C: PacketCarrier> LiveBlastConnection<C> {
@@ -315,6 +367,7 @@ impl<C: PacketCarrier> LiveBlastConnection<C> {
         Self {
             channel,
             name,
+            marks: BTreeMap::new(),
             finished: false,
         }
     }
@@ -485,6 +538,7 @@ impl<C: PacketCarrier> LiveConnection for LiveBlastConnection<C> {
             "receive_buffer".into(),
             format!("{} B", carrier.receive_buffer),
         );
+        settings.extend(self.marks.clone());
         settings
     }
 

@@ -9,8 +9,10 @@ mod database;
 mod datagram_socket;
 mod datagrams;
 mod dns;
+mod dns_tcp;
 mod ftp;
 mod grpc;
+mod grpc_message;
 mod grpc_status;
 mod http;
 mod http2;
@@ -20,6 +22,7 @@ mod iperf3;
 mod login;
 mod mqtt;
 mod mysql;
+mod mysql_statement;
 mod nats;
 mod ntp;
 mod ping;
@@ -30,6 +33,8 @@ mod small_services;
 mod socket;
 mod stamp;
 mod tls;
+mod tls_options;
+mod tls_start;
 mod udp_echo;
 mod web;
 mod websocket;
@@ -57,19 +62,22 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use tls::FarEndTlsClient;
+use tls_start::{TlsStart, suspect_tls};
 
 pub(super) use dns::DNS;
-pub(super) use ftp::FTP;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(super) use dns::{DNS_TCP, DNS_UDP};
+pub(super) use ftp::{FTP, FTPS};
 pub(super) use grpc::{GRPC, GRPCS};
 pub(super) use http::{HTTP, HTTPS};
 pub(super) use iperf3::IPERF3;
-pub(super) use mqtt::MQTT;
+pub(super) use mqtt::{MQTT, MQTTS};
 pub(super) use mysql::MYSQL;
-pub(super) use nats::NATS;
+pub(super) use nats::{NATS, NATS_TLS};
 pub(super) use ntp::NTP;
 pub(super) use ping::PING;
 pub(super) use postgres::POSTGRES;
-pub(super) use redis::REDIS;
+pub(super) use redis::{REDIS, REDISS};
 pub(super) use small_services::{CHARGEN, DISCARD, ECHO, TCPCONNECT};
 pub(super) use stamp::{STAMP, TWAMP};
 pub(super) use udp_echo::UDPECHO;
@@ -197,8 +205,8 @@ fn no_responder(table: &StackTable) -> Error {
 pub(super) struct FarEndStack {
     table: &'static StackTable,
     port: Option<u16>,
-    /// The name of the protocol within TLS (ALPN, RFC 7301), if it is spoken over TLS.
-    tls: Option<&'static str>,
+    /// When it begins with TLS.
+    tls: TlsStart,
     client: FarEndClient,
 }
 
@@ -231,23 +239,16 @@ impl LiveStack for FarEndStack {
         let client = self.client;
         // What is wrong with the address is reported before anything is measured.
         client(&address, &parameters.stack)?;
-        let insecure = parameters.stack.flag("insecure");
-        let version = parameters.stack.word("version");
         let tls = self
             .tls
-            .map(|protocol| match version {
-                Some("http2") => "h2",
-                Some("http3") => "h3",
-                _ => protocol,
-            })
-            .map(|protocol| FarEndTlsClient::new(&address.host, insecure, protocol))
-            .transpose()?;
-        match (version, &tls) {
+            .client(&address, &parameters.stack, self.table.name)?;
+        match (parameters.stack.word("version"), &tls) {
             (Some("http2"), _) => {
                 let uri = web::request_uri(&address)?;
                 let form = Http2Form {
                     uri,
                     is_grpc: false,
+                    message: None,
                 };
                 let connector = Http2Connector::new(parameters, servers, tls, form)?;
                 return Ok(Box::new(connector));
@@ -260,6 +261,7 @@ impl LiveStack for FarEndStack {
         }
         Ok(Box::new(FarEndConnector {
             tls,
+            secure: self.tls.secure_scheme(),
             address,
             servers,
             client,
@@ -273,6 +275,8 @@ struct FarEndConnector {
     /// Where the server may be reached: the first that answers is kept.
     servers: Vec<SocketAddr>,
     tls: Option<FarEndTlsClient>,
+    /// How addresses of the same protocol over TLS begin, if this one has none.
+    secure: Option<&'static str>,
     client: FarEndClient,
     parameters: LiveConnectParameters,
 }
@@ -293,8 +297,14 @@ impl Connector for FarEndConnector {
                 stream => break stream?,
             }
         };
-        stream.within(OPENING, |stream| protocol.open(stream))?;
-        Ok(Box::new(FarEndConnection { stream, protocol }))
+        let opened = stream.within(OPENING, |stream| protocol.open(stream));
+        let connection = FarEndConnection {
+            stream,
+            protocol,
+            secure: self.secure,
+        };
+        connection.explain(opened)?;
+        Ok(Box::new(connection))
     }
 }
 
@@ -302,6 +312,14 @@ impl Connector for FarEndConnector {
 struct FarEndConnection {
     stream: FarEndStream,
     protocol: Box<dyn FarEndProtocol>,
+    secure: Option<&'static str>,
+}
+
+impl FarEndConnection {
+    /// What was done, or why not, as far as that can be seen from the connection.
+    fn explain<T>(&self, done: Result<T>) -> Result<T> {
+        done.map_err(|error| suspect_tls(&self.stream, self.secure, error))
+    }
 }
 
 impl LiveConnection for FarEndConnection {
@@ -311,7 +329,8 @@ impl LiveConnection for FarEndConnection {
                 return Ok(done);
             }
             let unit = outgoing(buffers, bytes)?;
-            self.protocol.send(&mut self.stream, unit)?;
+            let sent = self.protocol.send(&mut self.stream, unit);
+            self.explain(sent)?;
         }
         Ok(times)
     }
@@ -327,7 +346,8 @@ impl LiveConnection for FarEndConnection {
             if buffers.flags.limit() {
                 return Ok(done);
             }
-            self.protocol.receive(&mut self.stream, bytes as u64)?;
+            let received = self.protocol.receive(&mut self.stream, bytes as u64);
+            self.explain(received)?;
         }
         Ok(times)
     }
@@ -340,7 +360,8 @@ impl LiveConnection for FarEndConnection {
         buffers: &mut LiveThreadBuffers,
     ) -> Result<bool> {
         let request = outgoing(buffers, request)?;
-        self.protocol.call(&mut self.stream, request)?;
+        let called = self.protocol.call(&mut self.stream, request);
+        self.explain(called)?;
         Ok(true)
     }
 
@@ -349,7 +370,8 @@ impl LiveConnection for FarEndConnection {
     }
 
     fn start_bulk(&mut self, direction: BulkDirection, _: &mut LiveThreadBuffers) -> Result<()> {
-        self.protocol.start_bulk(&mut self.stream, direction)
+        let started = self.protocol.start_bulk(&mut self.stream, direction);
+        self.explain(started)
     }
 
     fn await_start_bulk(&mut self, _: BulkDirection, _: &mut LiveThreadBuffers) -> Result<bool> {
@@ -357,7 +379,8 @@ impl LiveConnection for FarEndConnection {
     }
 
     fn stop_bulk(&mut self, direction: BulkDirection, _: &mut LiveThreadBuffers) -> Result<()> {
-        self.protocol.stop_bulk(&mut self.stream, direction)
+        let stopped = self.protocol.stop_bulk(&mut self.stream, direction);
+        self.explain(stopped)
     }
 
     fn await_stop_bulk(&mut self, _: BulkDirection, _: &mut LiveThreadBuffers) -> Result<()> {
@@ -412,14 +435,19 @@ fn outgoing(buffers: &mut LiveThreadBuffers, bytes: usize) -> Result<&[u8]> {
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn answer(which: usize, socket: socket2::Socket) -> Result<()> {
     let stacks = [
-        &HTTP, &REDIS, &WS, &NATS, &MQTT, &POSTGRES, &MYSQL, &FTP, &IPERF3,
+        &HTTP, &REDIS, &WS, &NATS, &MQTT, &POSTGRES, &MYSQL, &FTP, &IPERF3, &DNS_TCP,
     ];
     let stack = stacks[which % stacks.len()];
-    // With a path and without one, a client may do something else.
-    let path = ["", "path"][which / stacks.len() % 2];
+    // With a path and without one, a client may do something else, and so may one that lets a database prepare its query.
+    let is_other = which / stacks.len() % 2 == 1;
+    let path = if is_other { "path" } else { "" };
     let address = FarEndAddress::parse(&format!("{}://127.0.0.1:1/{path}", stack.table.name))?;
+    let prepared = stackline_core::catalogue::OptionValue::Word("prepared".into());
+    let options = stack.table.option("protocol").filter(|_| is_other);
+    let options = options.map(|option| (option.name.into(), prepared));
+    let options = options.into_iter().collect();
     let parameters = LiveConnectParameters {
-        stack: stack.table.stack(BTreeMap::new()),
+        stack: stack.table.stack(options),
         token: [0; 16],
         carries_data: true,
         replica: 0,
@@ -440,7 +468,7 @@ pub(crate) fn answer(which: usize, socket: socket2::Socket) -> Result<()> {
 pub(crate) fn answer_in_datagrams(which: usize, mut bytes: &[u8]) -> Result<()> {
     let stacks = [
         (&PING, ""),
-        (&DNS, "/a.test"),
+        (&DNS_UDP, "/a.test"),
         (&STAMP, ""),
         (&NTP, ""),
         (&UDPECHO, ""),

@@ -12,9 +12,10 @@ mod options;
 mod responder;
 
 use super::ip;
+use super::ip_options::{self, IP_OPTIONS};
 use crate::buffers::LiveThreadBuffers;
 use crate::cancel::LiveCancelFlags;
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::stacks::contract::{
     Connector, LiveConnectParameters, LiveConnection, LiveListener, LiveStack,
 };
@@ -29,16 +30,25 @@ use stackline_transfer::Interrupt;
 use stackline_transfer::ikp::{
     self, IkpClientSegments, IkpTransferOptions, IkpUdpClient, IkpUdpServer,
 };
+use stackline_transfer::udp::Udp;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+
+const TABLE: StackTable = StackTable {
+    options: &StackTable::joined::<OPTIONS>(stack::TABLE.options, &IP_OPTIONS),
+    ..stack::TABLE
+};
+
+/// How many options it has.
+const OPTIONS: usize = stack::TABLE.options.len() + IP_OPTIONS.len();
 
 /// The stack `ikp`.
 pub(super) struct LiveIkpStack;
 
 impl LiveStack for LiveIkpStack {
     fn table(&self) -> &'static StackTable {
-        &stack::TABLE
+        &TABLE
     }
 
     fn listen(&self, parameters: &LiveConnectParameters) -> Result<Box<dyn LiveListener>> {
@@ -72,6 +82,7 @@ impl LiveStack for LiveIkpStack {
         Ok(Box::new(IkpConnector {
             peer,
             options: parse_options(parameters)?,
+            parameters: parameters.clone(),
             shown: address.to_string(),
             token: parameters.token,
         }))
@@ -136,6 +147,7 @@ impl LiveListener for IkpListener {
 struct IkpConnector {
     peer: SocketAddr,
     options: IkpTransferOptions,
+    parameters: LiveConnectParameters,
     shown: String,
     token: DatagramToken,
 }
@@ -147,7 +159,10 @@ impl Connector for IkpConnector {
             interrupt: Some(Interrupt::new(move || flags.ended())),
             ..self.options.clone()
         };
-        let mut client = IkpUdpClient::connect(self.peer, &options).map_err(from_transfer)?;
+        let socket = ip_options::connected_datagrams(&self.parameters, self.peer)?;
+        let carrier = Udp::over(socket, options.udp)
+            .map_err(|e| error::io_error("setting up the socket", &e))?;
+        let mut client = IkpUdpClient::over(carrier, &options).map_err(from_transfer)?;
         let mut reply = [0; 1];
         match client.send(
             &Verb::connect(&self.token),

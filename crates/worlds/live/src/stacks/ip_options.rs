@@ -3,10 +3,11 @@
 use crate::error::{Error, Result};
 use crate::stacks::contract::LiveConnectParameters;
 use crate::stacks::ip;
-use socket2::{Domain, Socket};
+use socket2::{Domain, Protocol, Socket, Type};
 use stackline_core::catalogue::{OptionKind, OptionTable, StackTable};
 use stackline_core::plan::Stack;
 use stackline_os::socket_option::set_option;
+use stackline_transfer::udp::UdpCarrierOptions;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -131,6 +132,36 @@ pub(crate) fn bind_initiator(
     let bound = socket.bind(&address.into());
     bound.map_err(|e| source_refused(address, &e))?;
     Ok(true)
+}
+
+/// A socket of datagrams of an initiator, connected to its peer from where the options say. Its carrier marks it, as [`carried_marks`] has
+/// it.
+///
+/// # Errors
+/// An [`Error`] when the options do not fit this host or the peer, or there is no way to it.
+pub(crate) fn connected_datagrams(
+    parameters: &LiveConnectParameters,
+    peer: SocketAddr,
+) -> Result<Socket> {
+    let stack = &parameters.stack;
+    let domain = Domain::for_address(peer);
+    let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))
+        .map_err(|e| ip::socket_unavailable(&stack.name, &e))?;
+    bind_initiator(&socket, parameters, peer.ip())?;
+    socket
+        .connect(&peer.into())
+        .map_err(|e| unreachable(stack, &peer.to_string(), &e))?;
+    Ok(socket)
+}
+
+/// How a carrier of datagrams marks its packets.
+pub(crate) fn carried_marks(stack: &Stack, options: UdpCarrierOptions) -> UdpCarrierOptions {
+    let mark = |name: &str| stack.number(name).and_then(|mark| u8::try_from(mark).ok());
+    UdpCarrierOptions {
+        traffic_class: mark("dscp").unwrap_or(0) << DSCP_SHIFT,
+        hops: mark("ttl").unwrap_or(0),
+        ..options
+    }
 }
 
 /// The option `source_port` plus the replica's index; 0 without it.

@@ -22,9 +22,9 @@ const TABLE: StackTable = StackTable {
     ..StackTable::RELIABLE
 };
 
-/// TCP's options without the first one, `zerocopy`, and the last one, `ttl`, which its sockets refuse.
+/// TCP's options without the first two, `zerocopy` and `fastopen`, and the last one, `ttl`, which its sockets refuse.
 const OPTIONS: &[OptionTable] = {
-    let without_first = tcp::OPTIONS.split_at(1).1;
+    let without_first = tcp::OPTIONS.split_at(2).1;
     without_first.split_at(without_first.len() - 1).0
 };
 

@@ -21,7 +21,8 @@ use stackline_core::catalogue::{
 };
 use stackline_core::plan::Stack;
 use stackline_core::run_record::TransportRecord;
-use stackline_os::socket_option::set_option;
+use stackline_os::socket_option::{read_option, set_option};
+use stackline_os::tcp_info::TcpInfo;
 use stackline_proto::datagram::DatagramToken;
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
@@ -50,15 +51,19 @@ pub(super) const TABLE: StackTable = StackTable {
     ..StackTable::RELIABLE
 };
 
-/// The options of TCP. MPTCP has all but the first one, `zerocopy`, and the last one, `ttl`.
-pub(super) const OPTIONS: [OptionTable; 16] = StackTable::joined(&TCP_OPTIONS, &IP_OPTIONS);
+/// The options of TCP. MPTCP has all but the first two, `zerocopy` and `fastopen`, and the last one, `ttl`.
+pub(super) const OPTIONS: [OptionTable; 17] = StackTable::joined(&TCP_OPTIONS, &IP_OPTIONS);
 
-const TCP_OPTIONS: [OptionTable; 11] = [
+const TCP_OPTIONS: [OptionTable; 12] = [
     OptionTable::new(
         "zerocopy",
         OptionKind::Flag,
         "off: the kernel copies data",
         "MSG_ZEROCOPY: send from the buffer's pages; the result reports whether the kernel copied the data anyway",
+    ),
+    OptionTable::flag(
+        "fastopen",
+        "TCP_FASTOPEN (RFC 7413): once the peer's cookie is known, the first data go in the SYN; the result reports whether they did",
     ),
     OptionTable::new(
         "nodelay",
@@ -118,8 +123,12 @@ const TCP_OPTIONS: [OptionTable; 11] = [
 ];
 
 /// Pairs of options that exclude each other: a thread that drives many pairs sleeps in epoll alone and does not wait for zero-copy
-/// completions. MPTCP uses the first pair only.
-pub(super) const EXCLUSIVE: &[&[&str]] = &[&["threads", "receive"], &["threads", "zerocopy"]];
+/// completions, nor for a connection that begins with the first send. MPTCP uses the first pair only.
+pub(super) const EXCLUSIVE: &[&[&str]] = &[
+    &["threads", "receive"],
+    &["threads", "zerocopy"],
+    &["threads", "fastopen"],
+];
 
 pub(super) const MAPPING: ServiceMapping = ServiceMapping(
 "\
@@ -196,6 +205,9 @@ impl TcpListener {
         let socket = ip::bound_socket(parameters, Type::STREAM, protocol)?;
         // Set before listening: accepted connections inherit it, also what is negotiated in the handshake.
         configure(&socket, &parameters.stack)?;
+        if parameters.stack.flag("fastopen") {
+            fast_open(&socket, libc::TCP_FASTOPEN, FAST_OPEN_BACKLOG)?;
+        }
         if parameters.carries_data {
             keep_alive(&socket, &parameters.stack);
         }
@@ -272,6 +284,10 @@ impl TcpConnector {
         let socket = Socket::new(self.address.domain(), Type::STREAM, self.protocol)
             .map_err(|e| ip::socket_unavailable(&self.parameters.stack.name, &e))?;
         configure(&socket, &self.parameters.stack)?;
+        // Where nothing is sent, a connection that waits for data would never begin.
+        if self.parameters.stack.flag("fastopen") && self.parameters.carries_data {
+            fast_open(&socket, libc::TCP_FASTOPEN_CONNECT, 1)?;
+        }
         let is_bound = match self.address.as_socket() {
             Some(peer) => ip_options::bind_initiator(&socket, &self.parameters, peer.ip())?,
             None => false,
@@ -335,6 +351,46 @@ impl Connector for TcpConnector {
             stream.introduce(buffers)?;
         }
         Ok(Box::new(stream))
+    }
+}
+
+/// Connections whose SYN carried data and that are not accepted yet; what is beyond shakes hands as usual.
+const FAST_OPEN_BACKLOG: i32 = 1024;
+/// Which ends may use TCP Fast Open on this host, as bits: 1 clients, 2 servers.
+const FAST_OPEN_SYSCTL: &str = "/proc/sys/net/ipv4/tcp_fastopen";
+
+/// Sets an option of TCP Fast Open.
+fn fast_open(socket: &Socket, option: i32, value: i32) -> Result<()> {
+    set_option(socket.as_fd(), libc::IPPROTO_TCP, option, value).map_err(|e| {
+        Error::environment(format!("this host refuses TCP Fast Open: {e}"))
+            .hint("`sysctl net.ipv4.tcp_fastopen=3` allows it to clients and servers")
+    })
+}
+
+/// Whether the first data went in the SYN, where that was asked for or happened, and what this host allows.
+fn fast_open_settings(socket: &Socket, settings: &mut BTreeMap<String, String>) {
+    let Ok(info) = TcpInfo::read(socket.as_fd()) else {
+        return;
+    };
+    let went = info.has_syn_data();
+    let option = read_option(
+        socket.as_fd(),
+        libc::IPPROTO_TCP,
+        libc::TCP_FASTOPEN_CONNECT,
+    );
+    // Before the first data it is not known; the SYN counts as a byte.
+    let is_known = went || info.acked_bytes.is_some_and(|bytes| bytes > 1);
+    if !is_known || (!went && option.unwrap_or(0) == 0) {
+        return;
+    }
+    let said = if went {
+        "data in the SYN"
+    } else {
+        "data after the handshake"
+    };
+    settings.insert("fastopen".into(), said.into());
+    if let Ok(bits) = std::fs::read_to_string(FAST_OPEN_SYSCTL) {
+        settings.insert("net.ipv4.tcp_fastopen".into(), bits.trim().into());
     }
 }
 
@@ -425,6 +481,7 @@ pub(super) fn settings(socket: &Socket) -> BTreeMap<String, String> {
     if let Ok(bytes) = socket.tcp_mss() {
         settings.insert("mss".into(), format!("{bytes} B"));
     }
+    fast_open_settings(socket, &mut settings);
     settings
 }
 

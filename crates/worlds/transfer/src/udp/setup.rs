@@ -24,6 +24,10 @@ pub struct UdpCarrierOptions {
     pub packet: usize,
     /// Whether the kernel is to segment sent packets and join received ones.
     pub offload: bool,
+    /// The byte of each packet that has its code point (RFC 2474) in the upper six bits; 0 as the kernel has it.
+    pub traffic_class: u8,
+    /// How many routers a packet may pass (IP_TTL, IPV6_UNICAST_HOPS); 0 as the kernel has it.
+    pub hops: u8,
 }
 
 impl UdpCarrierOptions {
@@ -35,6 +39,8 @@ impl UdpCarrierOptions {
             send_buffer: 4 << 20,
             packet: 0,
             offload: true,
+            traffic_class: 0,
+            hops: 0,
         }
     }
 }
@@ -70,6 +76,33 @@ pub(super) fn widen(socket: &Socket, options: UdpCarrierOptions) -> io::Result<(
         socket.set_send_buffer_size(options.send_buffer)?;
     }
     Ok(())
+}
+
+/// Marks what the socket will send.
+pub(super) fn mark(socket: &Socket, v6: bool, options: UdpCarrierOptions) -> io::Result<()> {
+    if options.traffic_class == 0 && options.hops == 0 {
+        return Ok(());
+    }
+    // A socket of IPv6 also has the marks of IPv4, for peers at mapped addresses.
+    if options.traffic_class > 0 {
+        let class = u32::from(options.traffic_class);
+        socket.set_tos_v4(class)?;
+        if v6 {
+            socket.set_tclass_v6(class)?;
+        }
+    }
+    if options.hops > 0 {
+        let hops = u32::from(options.hops);
+        socket.set_ttl_v4(hops)?;
+        if v6 {
+            socket.set_unicast_hops_v6(hops)?;
+        }
+    }
+    // A mark may choose another route, so the kernel has forgotten the one of a connected socket.
+    match socket.peer_addr() {
+        Ok(peer) => socket.connect(&peer),
+        Err(_) => Ok(()),
+    }
 }
 
 /// Sets what the kernel does with packets longer than the route's MTU; `what` is a value of `IP_MTU_DISCOVER`, whose values IPv6 shares.

@@ -61,6 +61,8 @@ pub(crate) fn run_with(place: &Place, variables: &[(&str, &str)], text: &str) ->
         "MYSQL_PWD",
         "FTP_USER",
         "FTP_PASSWORD",
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
     ] {
         command.env_remove(name);
     }

@@ -16,6 +16,10 @@ use std::time::Duration;
 pub(super) const OPENING: Duration = Duration::from_secs(20);
 /// Bytes that are received at a time.
 const READ_BYTES: usize = 128 << 10;
+/// How an alert of TLS begins: its type, and the first byte of the version.
+const TLS_ALERT: [u8; 2] = [21, 3];
+/// The bytes of an alert with its head.
+const LONGEST_ALERT: u64 = 7;
 
 /// A connection to a far end.
 pub(super) struct FarEndStream {
@@ -29,7 +33,8 @@ pub(super) struct FarEndStream {
 }
 
 impl FarEndStream {
-    /// Connects to the first server that answers, which is then the only one, and shakes hands with it if it is a client of TLS.
+    /// Connects to the first server that answers, which is then the only one, and shakes hands with it if it is a client of TLS that
+    /// begins so.
     pub(super) fn connect(
         parameters: &LiveConnectParameters,
         servers: &mut Vec<SocketAddr>,
@@ -37,7 +42,7 @@ impl FarEndStream {
         flags: &Arc<LiveCancelFlags>,
     ) -> Result<Self> {
         let mut stream = Self::new(FarEndSocket::connect(parameters, servers, flags)?, client);
-        stream.within(OPENING, Self::shake_hands)?;
+        stream.within(OPENING, Self::begin)?;
         Ok(stream)
     }
 
@@ -92,19 +97,67 @@ impl FarEndStream {
         &self.socket
     }
 
-    fn shake_hands(&mut self) -> Result<()> {
+    /// Begins a new connection: with a handshake, if TLS comes first.
+    fn begin(&mut self) -> Result<()> {
         self.tls = match &self.client {
-            Some(client) => Some(client.shake_hands(&mut self.socket)?),
-            None => None,
+            Some(client) if client.is_first() => Some(client.shake_hands(&mut self.socket)?),
+            _ => None,
         };
         Ok(())
+    }
+
+    /// Whether this is to become a connection of TLS that it is not yet.
+    pub(super) const fn wants_tls(&self) -> bool {
+        self.client.is_some() && self.tls.is_none()
+    }
+
+    /// Becomes a connection of TLS, which the server awaits now.
+    pub(super) fn start_tls(&mut self) -> Result<()> {
+        if self.at < self.end {
+            // Whoever stands between may have put it there, to be taken for the server's later (as in CVE-2021-23222).
+            let message = format!(
+                "the server at {} sent more before its TLS handshake",
+                self.server()
+            );
+            return Err(Error::measurement(message));
+        }
+        if let Some(client) = &self.client {
+            self.tls = Some(client.shake_hands(&mut self.socket)?);
+        }
+        Ok(())
+    }
+
+    /// Lets this connection, and those beside it, resume their own sessions alone.
+    pub(super) fn keep_own_sessions(&mut self) {
+        self.client = self.client.as_ref().map(FarEndTlsClient::with_own_sessions);
+    }
+
+    /// Becomes a connection of TLS if that one is, and resumes its session (RFC 4217, 10.2).
+    pub(super) fn start_tls_as(&mut self, other: &Self) -> Result<()> {
+        if other.tls.is_some() {
+            self.client.clone_from(&other.client);
+        }
+        self.start_tls()
+    }
+
+    /// Whether the first that came is an alert of TLS (RFC 8446, 5.1) although this client speaks none.
+    pub(super) fn received_tls(&self) -> bool {
+        let first = self.bytes[..self.bytes.len().min(self.socket.places().1 as usize)].get(..2);
+        self.tls.is_none()
+            && self.socket.places().1 <= LONGEST_ALERT
+            && first == Some(&TLS_ALERT[..])
+    }
+
+    /// Whether the server left without a word, and without TLS.
+    pub(super) fn was_left_at_once(&self) -> bool {
+        self.tls.is_none() && self.socket.places().1 == 0 && !self.socket.was_silent()
     }
 
     /// Replaces the connection, which the server has closed after an answer.
     pub(super) fn reconnect(&mut self) -> Result<()> {
         self.socket.reconnect()?;
         (self.at, self.end) = (0, 0);
-        self.shake_hands()
+        self.begin()
     }
 
     /// Sends the parts, one behind the other, in one system call if the kernel takes them at once. False if the server takes nothing more:
@@ -231,6 +284,11 @@ impl FarEndStream {
         if let Some(tls) = &mut self.tls {
             tls.close(&mut self.socket);
         }
+    }
+
+    /// Whether it is one of TLS.
+    pub(super) const fn has_tls(&self) -> bool {
+        self.tls.is_some()
     }
 
     /// Says that nothing more is sent, and waits until the server ends its stream: it has received everything.

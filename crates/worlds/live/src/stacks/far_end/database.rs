@@ -1,9 +1,11 @@
 //! What the clients of databases have in common: their addresses, as in `postgres://127.0.0.1/DATABASE?user=NAME&query=SELECT%201`.
 
+use super::tls::TlsTrust;
 use super::words::percent_decoded_text;
 use crate::error::{Error, Result};
 use nix::unistd::{User, geteuid};
 use stackline_core::far_end::FarEndAddress;
+use stackline_core::plan::Stack;
 
 /// The words of a database's address.
 #[derive(Debug, PartialEq, Eq)]
@@ -12,7 +14,19 @@ pub(super) struct DatabaseAddress {
     pub(super) database: String,
     pub(super) user: Option<String>,
     pub(super) query: String,
+    /// Whether the connection is one of TLS, and whose certificates are believed then, if the address says so.
+    tls: Option<DatabaseTls>,
 }
+
+/// What an address says of TLS, as the databases' own clients do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DatabaseTls {
+    Off,
+    On(TlsTrust),
+}
+
+/// The parameters of TLS: libpq's, and that of MySQL's clients.
+const TLS_PARAMETERS: [&str; 2] = ["sslmode", "ssl-mode"];
 
 impl DatabaseAddress {
     /// Those of `address`; `password` is the variable of the environment where a password belongs.
@@ -22,12 +36,16 @@ impl DatabaseAddress {
             database: text(path.trim_matches('/'))?,
             user: None,
             query: "SELECT 1".to_string(),
+            tls: None,
         };
         for parameter in parameters.split('&').filter(|word| !word.is_empty()) {
             let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
             match name {
                 "user" => words.user = Some(text(value)?),
                 "query" => words.query = text(value)?,
+                name if TLS_PARAMETERS.contains(&name) => {
+                    words.tls = Some(DatabaseTls::parse(name, value)?);
+                }
                 "password" => {
                     let message = "a password in an address would be kept with the results";
                     return Err(Error::input(message).hint(format!(
@@ -37,7 +55,7 @@ impl DatabaseAddress {
                 _ => {
                     let message = format!("the address of a database has no `{name}`");
                     return Err(Error::input(message)
-                        .hint("behind the `?` may stand `user=NAME` and `query=SELECT%201`, with `&` between them"));
+                        .hint("behind the `?` may stand `user=NAME`, `query=SELECT%201` and `sslmode=require`, with `&` between them"));
                 }
             }
         }
@@ -55,6 +73,51 @@ impl DatabaseAddress {
             Error::input("the address has no user, and this process has no name")
                 .hint("write `?user=NAME` at its end")
         })
+    }
+}
+
+impl DatabaseTls {
+    /// What a parameter's value says: of PostgreSQL's clients
+    /// (<https://www.postgresql.org/docs/current/libpq-ssl.html>, table 32.1), or of MySQL's (`--ssl-mode`).
+    fn parse(name: &str, value: &str) -> Result<Self> {
+        match value.to_ascii_lowercase().as_str() {
+            "disable" | "disabled" => Ok(Self::Off),
+            "require" | "required" => Ok(Self::On(TlsTrust::Anyone)),
+            "verify-full" | "verify_identity" => Ok(Self::On(TlsTrust::Authorities)),
+            "allow" | "prefer" | "preferred" => {
+                let message =
+                    format!("`{name}={value}` leaves to the server whether TLS is measured");
+                Err(Error::input(message).hint("write `require`, `verify-full` or `disable`"))
+            }
+            "verify-ca" | "verify_ca" => {
+                let message = format!("`{name}={value}`, without the server's name, is not known");
+                Err(Error::input(message).hint(
+                    "write `verify-full`, which checks the name too, or `require`, which checks nothing",
+                ))
+            }
+            _ => {
+                let message = format!("`{name}` has no value `{value}`");
+                Err(Error::input(message).hint("write `require`, `verify-full` or `disable`"))
+            }
+        }
+    }
+}
+
+/// Whether a database is asked for TLS, by its address or the option `tls`, and whose certificates are believed.
+pub(super) fn find_trust(
+    address: &FarEndAddress,
+    stack: &Stack,
+    password: &str,
+) -> Result<Option<TlsTrust>> {
+    let written = DatabaseAddress::new(address, password)?.tls;
+    match (written, stack.flag("tls")) {
+        (None, false) | (Some(DatabaseTls::Off), false) => Ok(None),
+        (None, true) => Ok(Some(TlsTrust::in_options(stack))),
+        (Some(DatabaseTls::On(trust)), false) => Ok(Some(trust)),
+        (Some(_), true) => Err(Error::input(
+            "both the address and the option `tls` say what to do about TLS",
+        )
+        .hint("keep one of them")),
     }
 }
 
@@ -90,7 +153,24 @@ mod tests {
         assert_eq!(full.query, "SELECT 1+1 & 1");
         assert_eq!(full.find_user(None).unwrap(), "ann");
         assert_eq!(plain.find_user(Some("bob".into())).unwrap(), "bob");
+        for (path, tls) in [
+            ("/d", None),
+            ("/d?sslmode=disable", Some(DatabaseTls::Off)),
+            (
+                "/d?sslmode=require",
+                Some(DatabaseTls::On(TlsTrust::Anyone)),
+            ),
+            (
+                "/d?ssl-mode=VERIFY_IDENTITY",
+                Some(DatabaseTls::On(TlsTrust::Authorities)),
+            ),
+        ] {
+            assert_eq!(words(path).unwrap().tls, tls, "{path}");
+        }
         for (path, message) in [
+            ("/d?sslmode=prefer", "leaves to the server"),
+            ("/d?sslmode=verify-ca", "without the server's name"),
+            ("/d?sslmode=yes", "has no value `yes`"),
             ("/d?password=x", "a password in an address"),
             ("/d?host=x", "has no `host`"),
             ("/d%00", "zero byte"),

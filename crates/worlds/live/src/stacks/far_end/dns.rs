@@ -1,18 +1,21 @@
-//! `dns`: a query of the Domain Name System (RFC 1035) over UDP for each call, and the answer to it.
+//! `dns`: a query of the Domain Name System (RFC 1035) for each call, over UDP or TCP, and the answer to it.
 
 use super::datagrams::{
     DATAGRAM_OPTIONS, DATAGRAM_TABLE, DatagramAnswer, DatagramProtocol, FarEndDatagramStack,
 };
+use super::dns_tcp::DnsOverTcp;
+use super::tls_start::TlsStart;
+use super::{FarEndStack, no_responder};
 use crate::error::{Error, Result};
+use crate::stacks::contract::{Connector, LiveConnectParameters, LiveListener, LiveStack};
 use stackline_core::catalogue::{OptionTable, ServiceMapping, StackTable};
 use stackline_core::far_end::FarEndAddress;
 use stackline_core::plan::Stack;
 use std::collections::BTreeMap;
 
-pub(crate) static DNS: FarEndDatagramStack = FarEndDatagramStack {
-    table: &StackTable {
+const DNS_TABLE: StackTable = StackTable {
         name: "dns",
-        summary: "client of a name server over UDP: the question of the address, as in dns://127.0.0.1/www.example.com?type=AAAA; type A if none is written",
+        summary: "client of a name server over UDP, or with `tcp` over TCP: the question of the address, as in dns://127.0.0.1/www.example.com?type=AAAA; type A if none is written",
         // The question is the address's.
         least_unit: 0,
         largest_unit: 0,
@@ -21,20 +24,66 @@ pub(crate) static DNS: FarEndDatagramStack = FarEndDatagramStack {
             "\
 ConnectRequest -> socket, connect
 RPCCall -> send of a query with an id of its own, recursion desired, and EDNS for 1232 B; recv of the answer with that id and question; \
-without one within `timeout` the call counts as lost
+without one within `timeout` the call counts as lost; with tcp a length stands before each, and silence of 30 s, or `timeout`, is an error
 DisconnectRequest -> close",
         ),
         ..DATAGRAM_TABLE
-    },
-    port: 53,
+};
+
+/// Name servers, over UDP or TCP.
+pub(crate) struct DnsFarEnd;
+
+pub(crate) static DNS: DnsFarEnd = DnsFarEnd;
+
+/// The port of name servers.
+const PORT: u16 = 53;
+
+pub(crate) static DNS_UDP: FarEndDatagramStack = FarEndDatagramStack {
+    table: &DNS_TABLE,
+    port: PORT,
     client: |address, stack| Ok(Box::new(DnsClient::new(address, stack)?)),
 };
 
-const DNS_OPTIONS: [OptionTable; 8] = StackTable::joined(
-    &[OptionTable::flag(
-        "any_answer",
-        "answers with the code of an error, such as NXDOMAIN or SERVFAIL, count as answers",
-    )],
+pub(crate) static DNS_TCP: FarEndStack = FarEndStack {
+    table: &DNS_TABLE,
+    port: Some(PORT),
+    tls: TlsStart::Never(None),
+    client: |address, stack| Ok(Box::new(DnsOverTcp::new(DnsClient::new(address, stack)?))),
+};
+
+impl LiveStack for DnsFarEnd {
+    fn table(&self) -> &'static StackTable {
+        &DNS_TABLE
+    }
+
+    fn listen(&self, _: &LiveConnectParameters) -> Result<Box<dyn LiveListener>> {
+        Err(no_responder(&DNS_TABLE))
+    }
+
+    fn connector(
+        &self,
+        parameters: &LiveConnectParameters,
+        address: &str,
+    ) -> Result<Box<dyn Connector>> {
+        if parameters.stack.flag("tcp") {
+            DNS_TCP.connector(parameters, address)
+        } else {
+            DNS_UDP.connector(parameters, address)
+        }
+    }
+}
+
+const DNS_OPTIONS: [OptionTable; 9] = StackTable::joined(
+    &[
+        OptionTable::flag(
+            "any_answer",
+            "answers with the code of an error, such as NXDOMAIN or SERVFAIL, count as answers",
+        ),
+        OptionTable::flag(
+            "tcp",
+            "asks over one TCP connection (RFC 7766) instead of UDP",
+        ),
+    ],
     &DATAGRAM_OPTIONS,
 );
 
@@ -87,7 +136,7 @@ const CODES: &[(u8, &str, &str)] = &[
     (9, "NOTAUTH", "it is not responsible for the zone"),
 ];
 
-struct DnsClient {
+pub(super) struct DnsClient {
     server: String,
     /// The name, type and class of the question, on the wire.
     question: Vec<u8>,
@@ -149,7 +198,7 @@ impl DnsClient {
         getrandom::fill(&mut id)
             .map_err(|e| Error::environment(format!("the kernel gives no random bytes: {e}")))?;
         Ok(Self {
-            server: address.socket(DNS.port),
+            server: address.socket(PORT),
             question,
             name: name.to_owned(),
             any_answer: stack.flag("any_answer"),

@@ -3,8 +3,11 @@
 use super::byte_stream::FarEndStream;
 use super::login::FarEndLogin;
 use super::socket::{FarEndListener, FarEndSocket};
+use super::tls::TlsTrust;
+use super::tls_options::{TLS_OPTIONS, UPGRADE_NEEDS, UPGRADE_OPTIONS};
+use super::tls_start::TlsStart;
 use super::words::percent_decoded_text;
-use super::{FarEndProtocol, FarEndStack, OPTIONS, TABLE};
+use super::{FarEndProtocol, FarEndStack, TABLE};
 use crate::error::{Error, Result};
 use stackline_core::catalogue::{
     OptionKind, OptionTable, PacketContent, ServiceMapping, StackFacts, StackTable,
@@ -15,17 +18,18 @@ use stackline_core::run_record::TransportRecord;
 use stackline_endpoint::BulkDirection;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
 
-pub(crate) static FTP: FarEndStack = FarEndStack {
-    table: &StackTable {
-        name: "ftp",
-        // A call is a NOOP.
-        least_unit: 0,
-        summary: "client of an FTP server (RFC 959): gets and puts the file of the address, as in ftp://127.0.0.1/pub/file",
-        options: &FTP_OPTIONS,
-        mapping: ServiceMapping(
-            "\
-ConnectRequest -> socket, connect, USER, PASS, TYPE I
+const FTP_TABLE: StackTable = StackTable {
+    name: "ftp",
+    // A call is a NOOP.
+    least_unit: 0,
+    summary: "client of an FTP server (RFC 959): gets and puts the file of the address, as in ftp://127.0.0.1/pub/file",
+    options: &FTP_OPTIONS,
+    needs: UPGRADE_NEEDS,
+    mapping: ServiceMapping(
+        "\
+ConnectRequest -> socket, connect, with TLS AUTH TLS and its handshake, USER, PASS, with TLS PBSZ 0 and PROT P, TYPE I
 RPCCall -> NOOP, recv of the reply
 StartBulkGet -> none
 AwaitDataIndication -> recv of the file on a connection of its own, with EPSV (or PASV), RETR and connect, whenever one ends
@@ -34,31 +38,49 @@ StartBulkPut -> EPSV (or PASV), STOR, connect
 DataRequest -> send of the whole unit on that connection
 StopBulkPut -> close of that connection, recv of the reply: the server has it all
 DisconnectRequest -> QUIT, close",
-        ),
-        // The data are on other connections than the one that is known.
-        facts: StackFacts {
-            packets: PacketContent::Unknown,
-            ..TABLE.facts
-        },
-        ..TABLE
+    ),
+    // The data are on other connections than the one that is known.
+    facts: StackFacts {
+        packets: PacketContent::Unknown,
+        ..TABLE.facts
     },
-    port: Some(21),
-    tls: None,
-    client: |address, stack| Ok(Box::new(FtpClient::new(address, stack)?)),
+    ..TABLE
 };
 
-const FTP_OPTIONS: [OptionTable; 11] = StackTable::joined(
-    &OPTIONS,
-    &[OptionTable::new(
-        "mode",
-        OptionKind::Word(&["passive", "active"]),
-        "passive",
-        "passive: the client opens the connections for files (EPSV, PASV); active: the server does (EPRT, PORT)",
-    )],
+pub(crate) static FTP: FarEndStack = FarEndStack {
+    table: &FTP_TABLE,
+    port: Some(21),
+    tls: TlsStart::Within(|_, stack| Ok(stack.flag("tls").then(|| TlsTrust::in_options(stack)))),
+    client: |address, stack| Ok(Box::new(FtpClient::new(address, stack, false)?)),
+};
+
+pub(crate) static FTPS: FarEndStack = FarEndStack {
+    table: &StackTable {
+        name: "ftps",
+        summary: "client of an FTP server over TLS from the first byte on; `ftp` with `tls` changes to it once connected (RFC 4217)",
+        options: &FTPS_OPTIONS,
+        needs: &[],
+        ..FTP_TABLE
+    },
+    port: Some(990),
+    tls: TlsStart::Within(|_, stack| Ok(Some(TlsTrust::in_options(stack)))),
+    client: |address, stack| Ok(Box::new(FtpClient::new(address, stack, true)?)),
+};
+
+const FTP_OPTIONS: [OptionTable; 13] = StackTable::joined(&UPGRADE_OPTIONS, &[MODE]);
+const FTPS_OPTIONS: [OptionTable; 12] = StackTable::joined(&TLS_OPTIONS, &[MODE]);
+
+const MODE: OptionTable = OptionTable::new(
+    "mode",
+    OptionKind::Word(&["passive", "active"]),
+    "passive",
+    "passive: the client opens the connections for files (EPSV, PASV); active: the server does (EPRT, PORT)",
 );
 
 /// The longest line of a reply, bytes.
 const LONGEST_LINE: usize = 16 << 10;
+/// How long a server may take to say why it refused a file's handshake.
+const REASON: Duration = Duration::from_secs(1);
 /// Most lines of a reply.
 const MOST_LINES: u32 = 1 << 10;
 
@@ -89,6 +111,8 @@ struct FtpClient {
     path: String,
     login: FarEndLogin,
     is_active: bool,
+    /// Whether TLS, if there is any, comes before anything else.
+    is_implicit: bool,
     /// Whether the server knows EPSV and EPRT.
     is_extended: bool,
     /// The connection for a file.
@@ -103,7 +127,8 @@ struct FtpClient {
 }
 
 impl FtpClient {
-    fn new(address: &FarEndAddress, stack: &Stack) -> Result<Self> {
+    /// `is_implicit` says whether TLS comes before anything else.
+    fn new(address: &FarEndAddress, stack: &Stack, is_implicit: bool) -> Result<Self> {
         let path = address.path.strip_prefix('/').unwrap_or(&address.path);
         let path = percent_decoded_text(path)?;
         let login = FarEndLogin::from_environment("FTP_USER", "FTP_PASSWORD");
@@ -120,6 +145,7 @@ impl FtpClient {
             path,
             login,
             is_active: stack.word("mode") == Some("active"),
+            is_implicit,
             is_extended: true,
             data: None,
             spare: None,
@@ -257,9 +283,42 @@ impl FtpClient {
             FtpDataPath::Connected(socket) => *socket,
             FtpDataPath::Listening(listener) => stream.socket().accept_beside(&listener)?,
         };
-        self.data = Some(FarEndStream::over_socket(socket, self.spare.take()));
+        let mut data = FarEndStream::over_socket(socket, self.spare.take());
+        if let Err(error) = data.start_tls_as(stream) {
+            return Err(self.find_reason(stream, error));
+        }
+        self.data = Some(data);
         (self.has_files, self.present) = (true, 0);
         Ok(())
+    }
+
+    /// Why the server ended the connection for a file within its handshake: it says so on that of the commands.
+    fn find_reason(&self, stream: &mut FarEndStream, error: Error) -> Error {
+        let reply = stream.within(REASON, |stream| self.reply(stream));
+        match reply {
+            Ok(reply) if reply.is_refusal() => refused(stream, "the TLS of a file", &reply),
+            _ => error,
+        }
+    }
+
+    /// Begins with TLS, if that is asked for.
+    fn start_tls(&self, stream: &mut FarEndStream) -> Result<()> {
+        // Servers accept a session for files only from the connection of their commands.
+        stream.keep_own_sessions();
+        if self.is_implicit {
+            return stream.start_tls().map_err(|error| match error.hint {
+                Some(_) => error,
+                None => error.hint("`ftp://` is without TLS from the first byte on; `over ftp(tls)` changes to it later"),
+            });
+        }
+        let reply = self.ask(stream, "AUTH TLS\r\n")?;
+        if reply.code == 234 {
+            return stream.start_tls();
+        }
+        let server = stream.server();
+        let message = format!("the FTP server at {server} has no TLS: {}", reply.text);
+        Err(Error::measurement(message)
+            .hint("omit `tls`, or enable it there (vsftpd: `ssl_enable`)"))
     }
 
     /// Receives the reply after a file.
@@ -283,6 +342,7 @@ impl FtpClient {
             return Err(data.cut_short("a file"));
         }
         // The server replies when this end has closed, too.
+        data.close();
         data.socket().end()?;
         self.spare = self.data.take();
         self.end_file(stream, "RETR")?;
@@ -293,12 +353,18 @@ impl FtpClient {
 
 impl FarEndProtocol for FtpClient {
     fn open(&mut self, stream: &mut FarEndStream) -> Result<()> {
+        if self.is_implicit && stream.wants_tls() {
+            self.start_tls(stream)?;
+        }
         let mut greeting = self.reply(stream)?;
         if greeting.code < 200 {
             greeting = self.reply(stream)?;
         }
         if greeting.is_refusal() {
             return Err(refused(stream, "a connection", &greeting));
+        }
+        if stream.wants_tls() {
+            self.start_tls(stream)?;
         }
         let user = self.login.user.as_deref().unwrap_or("anonymous");
         let mut reply = self.demand(stream, &format!("USER {user}\r\n"), "USER")?;
@@ -316,6 +382,11 @@ impl FarEndProtocol for FtpClient {
         }
         if reply.code >= 300 {
             return Err(refused(stream, "the login", &reply));
+        }
+        if stream.has_tls() {
+            // RFC 4217, 8 and 9.
+            self.demand(stream, "PBSZ 0\r\n", "PBSZ")?;
+            self.demand(stream, "PROT P\r\n", "PROT P")?;
         }
         self.demand(stream, "TYPE I\r\n", "TYPE I").map(drop)
     }
@@ -378,10 +449,16 @@ impl FarEndProtocol for FtpClient {
     }
 
     fn stop_bulk(&mut self, stream: &mut FarEndStream, direction: BulkDirection) -> Result<()> {
-        let Some(data) = self.data.take() else {
+        let Some(mut data) = self.data.take() else {
             return Ok(());
         };
         match direction {
+            BulkDirection::Put if data.has_tls() => {
+                data.close();
+                // What comes until the server closes, too, are tickets for the next file's session.
+                data.finish_sending()?;
+                self.end_file(stream, "STOR")
+            }
             BulkDirection::Put => {
                 data.socket().end_sending()?;
                 drop(data);
@@ -454,18 +531,29 @@ fn refused(stream: &FarEndStream, what: &str, reply: &FtpReply) -> Error {
         reply.text
     ));
     match reply.code {
+        400.. if is_about_tls(&reply.text) && !stream.has_tls() => {
+            error.hint("`over ftp(tls)` asks for TLS")
+        }
         421 => error.hint("the server limits its clients, or the time that they are silent: use fewer pairs"),
         425 => error.hint(
             "the server could not open the connection for the file: with `mode = active` a firewall between may forbid it, so write \
              `mode = passive`",
         ),
-        430 | 530 | 332 | 532 => error.hint(
-            "set FTP_USER and FTP_PASSWORD in the environment of the initiator's agent; this version has no TLS for `ftp`",
-        ),
+        430 | 530 | 332 | 532 => {
+            error.hint("set FTP_USER and FTP_PASSWORD in the environment of the initiator's agent")
+        }
         450 | 550 | 553 => error.hint("check the path of the address, and that this user may read it (`bulk_put`: write it)"),
         452 | 552 => error.hint("the server has no room for the file"),
         _ => error,
     }
+}
+
+/// Whether the words of a refusal ask for TLS: no code says that alone.
+fn is_about_tls(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    ["encrypt", "tls", "ssl"]
+        .iter()
+        .any(|word| text.contains(word))
 }
 
 fn unexpected(stream: &FarEndStream, what: &str) -> Error {

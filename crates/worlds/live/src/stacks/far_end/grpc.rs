@@ -1,13 +1,15 @@
 //! `grpc` and `grpcs`: a unary method of a gRPC server for each call, by HTTP/2; the health check unless the address names another one
 //! (<https://github.com/grpc/grpc/blob/master/doc/health-checking.md>).
 
-use super::http::TLS_OPTIONS;
-use super::http2::{Http2Connector, Http2Form};
-use super::tls::FarEndTlsClient;
+use super::grpc_message::{GrpcJson, LARGEST_ANSWER, MESSAGE_NEEDS, MESSAGE_OPTIONS, REFLECTION};
+use super::http2::{GrpcCaller, Http2Connector, Http2Form};
+use super::tls_options::TLS_OPTIONS;
+use super::tls_start::TlsStart;
 use super::web::request_uri;
 use super::{OPTIONS, TABLE, no_responder, socket};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::stacks::contract::{Connector, LiveConnectParameters, LiveListener, LiveStack};
+use prost_reflect::DescriptorPool;
 use stackline_core::catalogue::{OptionTable, ServiceMapping, StackTable};
 use stackline_core::far_end::FarEndAddress;
 
@@ -19,32 +21,40 @@ const GRPC_TABLE: StackTable = StackTable {
     least_unit: 0,
     shares_connections: true,
     options: &GRPC_OPTIONS,
+    needs: MESSAGE_NEEDS,
     summary: "client of a gRPC server: the method of the address, as in grpc://127.0.0.1:50051/package.Service/Method; without one, \
 the health check",
     mapping: ServiceMapping(
         "\
 ConnectRequest -> socket, connect; the preface and SETTINGS
-RPCCall -> HEADERS of POST and DATA with one message, whose field 1 has the request's bytes (without any, an empty message); HEADERS, DATA \
+RPCCall -> HEADERS of POST and DATA with one message, whose field 1 has the request's bytes (without any, an empty message), or with the \
+message in JSON of the option `message`; HEADERS, DATA \
 and the trailers with the status from the server
 DisconnectRequest -> close",
     ),
     ..TABLE
 };
 
-const GRPC_OPTIONS: [OptionTable; 11] = StackTable::joined(&OPTIONS, &[OptionTable::STREAMS]);
-const GRPCS_OPTIONS: [OptionTable; 12] = StackTable::joined(&TLS_OPTIONS, &[OptionTable::STREAMS]);
+const GRPC_OPTIONS: [OptionTable; 13] = StackTable::joined(
+    &OPTIONS,
+    &StackTable::joined::<3>(&MESSAGE_OPTIONS, &[OptionTable::STREAMS]),
+);
+const GRPCS_OPTIONS: [OptionTable; 14] = StackTable::joined(
+    &TLS_OPTIONS,
+    &StackTable::joined::<3>(&MESSAGE_OPTIONS, &[OptionTable::STREAMS]),
+);
 
 /// gRPC to servers of others.
 pub(crate) struct GrpcFarEnd {
     table: &'static StackTable,
     port: u16,
-    has_tls: bool,
+    tls: TlsStart,
 }
 
 pub(crate) static GRPC: GrpcFarEnd = GrpcFarEnd {
     table: &GRPC_TABLE,
     port: 50051,
-    has_tls: false,
+    tls: TlsStart::Never(Some("grpcs")),
 };
 
 pub(crate) static GRPCS: GrpcFarEnd = GrpcFarEnd {
@@ -56,7 +66,10 @@ pub(crate) static GRPCS: GrpcFarEnd = GrpcFarEnd {
         ..GRPC_TABLE
     },
     port: 443,
-    has_tls: true,
+    tls: TlsStart::AtOnce {
+        protocol: Some("h2"),
+        plain: "grpc",
+    },
 };
 
 impl LiveStack for GrpcFarEnd {
@@ -75,17 +88,44 @@ impl LiveStack for GrpcFarEnd {
     ) -> Result<Box<dyn Connector>> {
         let address = FarEndAddress::parse(address)?;
         let servers = socket::resolve(&address.socket(self.port), &parameters.stack)?;
-        let insecure = parameters.stack.flag("insecure");
         let tls = self
-            .has_tls
-            .then(|| FarEndTlsClient::new(&address.host, insecure, "h2"))
-            .transpose()?;
-        let uri = request_uri(&method_address(&address))?;
-        let form = Http2Form { uri, is_grpc: true };
-        Ok(Box::new(Http2Connector::new(
-            parameters, servers, tls, form,
-        )?))
+            .tls
+            .client(&address, &parameters.stack, self.table.name)?;
+        let method = method_address(&address);
+        let form = Http2Form {
+            uri: request_uri(&method)?,
+            is_grpc: true,
+            message: None,
+        };
+        let mut connector = Http2Connector::new(parameters, servers, tls, form)?;
+        if let Some(json) = GrpcJson::in_options(&parameters.stack, &method.path)? {
+            let types = match GrpcJson::types_of_file(&parameters.stack)? {
+                Some(types) => types,
+                None => types_of_server(&json, &connector)?,
+            };
+            connector.set_message(json.encode(&types)?);
+        }
+        Ok(Box::new(connector))
     }
+}
+
+/// The types that a server says it has, on a connection that nothing is measured of.
+fn types_of_server(json: &GrpcJson, connector: &Http2Connector) -> Result<DescriptorPool> {
+    let mut caller = GrpcCaller::connect(connector)?;
+    let mut paths = REFLECTION.into_iter().peekable();
+    json.types_of_server(&mut |question| {
+        while let Some(path) = paths.peek() {
+            match caller.call(path, question.clone(), LARGEST_ANSWER)? {
+                Some(answer) => return Ok(answer),
+                None => paths.next(),
+            };
+        }
+        Err(
+            Error::measurement("the gRPC server has no reflection, so the types of the request are not known").hint(
+                "name a file of them by the option `types`: `protoc --include_imports --descriptor_set_out=FILE` makes it",
+            ),
+        )
+    })
 }
 
 /// What is called unless the address names a method.

@@ -56,7 +56,7 @@ pub(super) fn has_status(server: SocketAddr, fields: Option<&HeaderMap>) -> Resu
             failure.hint("it has no such method; name one: \"grpc://HOST/package.Service/Method\"")
         }
         "3" | "13" => failure
-            .hint("calls send their bytes as field 1 of the message, of type bytes or string"),
+            .hint("calls send their bytes as field 1 of the message, of type bytes or string; the option `message` has a whole message in JSON"),
         "5" => failure
             .hint("the health check knows services by name; `rr 0` asks for the server as a whole"),
         "7" | "16" => failure.hint("measure a method that needs no login"),
@@ -65,6 +65,12 @@ pub(super) fn has_status(server: SocketAddr, fields: Option<&HeaderMap>) -> Resu
         ),
         _ => failure,
     })
+}
+
+/// Whether the server has no such method.
+pub(super) fn is_unimplemented(fields: Option<&HeaderMap>) -> bool {
+    let status = fields.and_then(|fields| fields.get("grpc-status"));
+    status.is_some_and(|status| status == "12")
 }
 
 /// The error of an answer without a status.

@@ -1,6 +1,8 @@
 //! `http` and `https`: a client of HTTP/1.1 (RFC 9112). Heads are parsed by `httparse`.
 
 use super::byte_stream::FarEndStream;
+use super::tls_options::TLS_OPTIONS;
+use super::tls_start::TlsStart;
 use super::web::refused_status;
 use super::{FarEndProtocol, FarEndStack, OPTIONS, TABLE};
 use crate::error::{Error, Result};
@@ -37,7 +39,7 @@ DisconnectRequest -> close",
 pub(crate) static HTTP: FarEndStack = FarEndStack {
     table: &HTTP_TABLE,
     port: Some(80),
-    tls: None,
+    tls: TlsStart::Never(Some("https")),
     client: |address, _| Ok(Box::new(HttpClient::new(address))),
 };
 
@@ -53,7 +55,10 @@ pub(crate) static HTTPS: FarEndStack = FarEndStack {
         ..HTTP_TABLE
     },
     port: Some(443),
-    tls: Some("http/1.1"),
+    tls: TlsStart::AtOnce {
+        protocol: Some("http/1.1"),
+        plain: "http",
+    },
     client: |address, _| Ok(Box::new(HttpClient::new(address))),
 };
 
@@ -80,15 +85,6 @@ const HTTP_OPTIONS: [OptionTable; 12] = StackTable::joined(
 );
 const HTTPS_OPTIONS: [OptionTable; 13] =
     StackTable::joined(&TLS_OPTIONS, &[VERSION, OptionTable::STREAMS]);
-
-/// Those of every far end over TLS.
-pub(super) const TLS_OPTIONS: [OptionTable; 11] = StackTable::joined(
-    &OPTIONS,
-    &[OptionTable::flag(
-        "insecure",
-        "believes any certificate, such as one of your own that this host does not trust",
-    )],
-);
 
 /// The longest head of an answer, and the longest line that says how long a chunk is, in bytes.
 const LONGEST_HEAD: usize = 64 << 10;
@@ -449,7 +445,14 @@ impl AnswerHead {
     /// The error of an answer that is not what was asked for.
     fn refused(&self, stream: &FarEndStream) -> Error {
         let location = self.location.as_deref();
-        refused_status(stream.server(), self.status, &self.reason, location)
+        let is_over_tls = stream.has_tls();
+        refused_status(
+            stream.server(),
+            self.status,
+            &self.reason,
+            location,
+            is_over_tls,
+        )
     }
 }
 

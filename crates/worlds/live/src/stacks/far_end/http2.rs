@@ -2,7 +2,7 @@
 //! and to a gRPC server, which has it below.
 //! What is asked is what the client of HTTP/1.1 asks; each request has a stream of its own.
 
-use super::grpc_status::{has_status, without_status};
+use super::grpc_status::{has_status, is_unimplemented, without_status};
 use super::socket::{self, notes_of_replacements};
 use super::tls::FarEndTlsClient;
 use super::web::refused_status;
@@ -19,7 +19,8 @@ use crate::stacks::layered::http_client::{
 use crate::stacks::layered::wire::{LayeredSocket, LayeredWire};
 use crate::stacks::server_patience::{ServerPatience, server_timeout};
 use bytes::Bytes;
-use hyper::body::Incoming;
+use http::uri::PathAndQuery;
+use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderValue, TE};
 use hyper::{Method, Request, Response, Uri};
 use stackline_core::run_record::TransportRecord;
@@ -57,18 +58,19 @@ pub(super) struct Http2Form {
     pub(super) uri: Uri,
     /// Whether a method of gRPC is called.
     pub(super) is_grpc: bool,
+    /// The message of its requests, if it is not made of a unit of data.
+    pub(super) message: Option<Bytes>,
 }
 
 impl Http2Form {
     /// A request; without a unit of data it asks for something.
     fn request(&self, unit: Option<&Bytes>) -> Request<OutgoingBody> {
         if self.is_grpc {
-            let pieces = grpc_message(unit.cloned().unwrap_or_default());
-            let mut request = self.with(Method::POST, OutgoingBody::whole(pieces, None));
-            let fields = request.headers_mut();
-            fields.insert(CONTENT_TYPE, GRPC_CONTENT_TYPE);
-            fields.insert(TE, HeaderValue::from_static("trailers"));
-            return request;
+            let pieces = match &self.message {
+                Some(message) => vec![grpc_prefix(message.len()), message.clone()],
+                None => grpc_message(unit.cloned().unwrap_or_default()),
+            };
+            return self.grpc_request(pieces);
         }
         let method = if unit.is_none() {
             Method::GET
@@ -77,6 +79,15 @@ impl Http2Form {
         };
         let pieces = unit.into_iter().cloned().collect();
         self.with(method, OutgoingBody::whole(pieces, None))
+    }
+
+    /// A request of gRPC with that body.
+    fn grpc_request(&self, pieces: Vec<Bytes>) -> Request<OutgoingBody> {
+        let mut request = self.with(Method::POST, OutgoingBody::whole(pieces, None));
+        let fields = request.headers_mut();
+        fields.insert(CONTENT_TYPE, GRPC_CONTENT_TYPE);
+        fields.insert(TE, HeaderValue::from_static("trailers"));
+        request
     }
 
     fn with(&self, method: Method, body: OutgoingBody) -> Request<OutgoingBody> {
@@ -113,14 +124,34 @@ impl Http2Connector {
         })
     }
 
+    /// Lets each request carry that message.
+    pub(super) fn set_message(&mut self, message: Bytes) {
+        self.form.message = Some(message);
+    }
+
     fn open(&mut self, flags: &Arc<LiveCancelFlags>) -> Result<Http2Link> {
-        let (opened, usage) = match &self.group {
-            None => (self.opener.open_alone(flags)?, None),
+        match &self.group {
+            None => self.open_alone(flags),
             Some((shared, member)) => {
                 let (opened, usage) = shared.connect(*member, flags)?;
-                (opened, Some(usage))
+                self.opener.link(opened, Some(usage))
             }
-        };
+        }
+    }
+
+    /// A connection that no other pair shares.
+    fn open_alone(&mut self, flags: &Arc<LiveCancelFlags>) -> Result<Http2Link> {
+        let opened = self.opener.open_alone(flags)?;
+        self.opener.link(opened, None)
+    }
+}
+
+impl Http2Opener {
+    fn link(
+        &self,
+        opened: OpenedHttp<Http2Sender>,
+        usage: Option<SharedHttpUse>,
+    ) -> Result<Http2Link> {
         let OpenedHttp {
             mut driver,
             sender,
@@ -128,9 +159,9 @@ impl Http2Connector {
             ..
         } = opened;
         let peer = driver.shared().addresses().map(|(_, peer)| peer);
-        let server = peer.or_else(|| self.opener.servers.first().copied());
+        let server = peer.or_else(|| self.servers.first().copied());
         let server = server.ok_or_else(|| Error::measurement("the connection has no peer"))?;
-        driver.limit(ServerPatience::new(&self.opener.parameters.stack, server));
+        driver.limit(ServerPatience::new(&self.parameters.stack, server));
         Ok(Http2Link {
             driver,
             sender,
@@ -139,9 +170,7 @@ impl Http2Connector {
             usage,
         })
     }
-}
 
-impl Http2Opener {
     /// Connects, and shakes hands where TLS is asked for.
     fn connect(&mut self, flags: &Arc<LiveCancelFlags>) -> Result<(LayeredWire, SocketAddr)> {
         let (connected, server) = socket::connect_any(&self.parameters, &mut self.servers, flags)?;
@@ -189,6 +218,92 @@ impl SharedHttpOpener for Http2Opener {
         let driver = HttpDriver::in_runtime(wire.shared(), runtime)?;
         self.begin(driver, wire, server)
     }
+}
+
+/// What stands before a message of gRPC: that it is not compressed, and its length.
+fn grpc_prefix(bytes: usize) -> Bytes {
+    let mut prefix = vec![0];
+    prefix.extend_from_slice(&(bytes as u32).to_be_bytes());
+    prefix.into()
+}
+
+/// Calls methods of a gRPC server before anything is measured.
+pub(super) struct GrpcCaller(Http2Link, Http2Form);
+
+impl GrpcCaller {
+    pub(super) fn connect(connector: &Http2Connector) -> Result<Self> {
+        let mut connector = connector.clone();
+        let link = connector.open_alone(&Arc::default())?;
+        Ok(Self(link, connector.form))
+    }
+
+    /// Sends a message to the method at that path, and returns the message that comes back, of at most so many bytes. `None` if the
+    /// server has no such method.
+    pub(super) fn call(
+        &mut self,
+        path: &'static str,
+        message: Vec<u8>,
+        most: usize,
+    ) -> Result<Option<Vec<u8>>> {
+        let Self(link, form) = self;
+        let server = link.server;
+        let mut parts = form.uri.clone().into_parts();
+        parts.path_and_query = Some(PathAndQuery::from_static(path));
+        let uri = Uri::from_parts(parts);
+        form.uri = uri.map_err(|e| Error::input(format!("`{path}` is not a path: {e}")))?;
+        let pieces = vec![grpc_prefix(message.len()), message.into()];
+        let head = match link.exchange(form.grpc_request(pieces))? {
+            Http2Outcome::Done(head) => head,
+            Http2Outcome::Unseen(error) => return Err(error),
+        };
+        if is_unimplemented(Some(head.headers())) {
+            return Ok(None);
+        }
+        has_status(server, Some(head.headers()))?;
+        let mut body = link.incoming(head)?;
+        let mut bytes = Vec::new();
+        loop {
+            let frame = link
+                .driver
+                .until(|context| Pin::new(&mut body).poll_frame(context))?;
+            let Some(frame) = frame else {
+                break;
+            };
+            let frame = frame.map_err(|e| link.driver.failure(&e))?;
+            match frame.into_data() {
+                Ok(data) if bytes.len() + data.len() > most => {
+                    let message =
+                        format!("the server at {server} says more than {most} B of its types");
+                    return Err(Error::measurement(message));
+                }
+                Ok(data) => bytes.extend_from_slice(&data),
+                Err(frame) => {
+                    let trailers = frame.into_trailers().ok();
+                    if is_unimplemented(trailers.as_ref()) {
+                        return Ok(None);
+                    }
+                    has_status(server, trailers.as_ref())?;
+                }
+            }
+        }
+        unwrapped(bytes).map(Some).ok_or_else(|| {
+            Error::measurement(format!(
+                "the server at {server} answered without a message of gRPC"
+            ))
+        })
+    }
+}
+
+/// The first message of gRPC in a body.
+fn unwrapped(mut body: Vec<u8>) -> Option<Vec<u8>> {
+    let head = body.first_chunk::<5>()?;
+    let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
+    let is_plain = head[0] == 0 && body.len() - 5 >= length;
+    is_plain.then(|| {
+        body.drain(..5);
+        body.truncate(length);
+        body
+    })
 }
 
 impl Connector for Http2Connector {
@@ -279,9 +394,14 @@ impl Http2Link {
 
     /// The body of a response, if the server has done what it was asked for.
     fn accepted(&self, head: Response<Incoming>) -> Result<IncomingBody> {
+        Ok(IncomingBody::new(self.incoming(head)?, false, 0))
+    }
+
+    /// The same, as the library has it.
+    fn incoming(&self, head: Response<Incoming>) -> Result<Incoming> {
         let status = head.status();
         if status.is_success() {
-            return Ok(IncomingBody::new(head.into_body(), false, 0));
+            return Ok(head.into_body());
         }
         let location = head.headers().get(hyper::header::LOCATION);
         let location = location.map(|value| String::from_utf8_lossy(value.as_bytes()));
@@ -291,6 +411,7 @@ impl Http2Link {
             status.as_u16(),
             reason,
             location.as_deref(),
+            self.below.contains_key("tls"),
         ))
     }
 }
@@ -387,6 +508,12 @@ impl LiveConnection for Http2Connection {
     ) -> Result<bool> {
         let unit = match request {
             0 => None,
+            _ if self.connector.form.message.is_some() => {
+                return Err(Error::input(
+                    "the option `message` is the request, but the call has data",
+                )
+                .hint("write `rr 0`"));
+            }
             bytes => Some(self.units.next(bytes, buffers)?),
         };
         let body = self.exchange(unit.as_ref(), &buffers.flags)?;
@@ -544,6 +671,9 @@ impl LiveConnection for Http2Connection {
         let mut settings = self.link.below.clone();
         settings.insert("server".into(), self.link.server.to_string());
         settings.insert("http".into(), "2".into());
+        if let Some(message) = &self.connector.form.message {
+            settings.insert("message".into(), format!("{} B", message.len()));
+        }
         if self.body > 0 {
             settings.insert("body".into(), format!("{} B", self.body));
         }

@@ -6,7 +6,7 @@ use super::tls::FarEndTlsClient;
 use super::web::{refused_status, request_uri};
 use crate::buffers::LiveThreadBuffers;
 use crate::cancel::LiveCancelFlags;
-use crate::error::{Error, Result};
+use crate::error::{Blame, Error, Result};
 use crate::stacks::byte_channel::ChannelEnd as _;
 use crate::stacks::contract::{Connector, LiveConnectParameters, LiveConnection};
 use crate::stacks::endpoint_runtime::EndpointRuntime;
@@ -35,7 +35,8 @@ type RequestAndResponse = RequestStream<BidiStream<Bytes>, Bytes>;
 
 /// Connects to a web server for HTTP/3.
 pub(super) struct Http3Connector {
-    opener: Http3Opener,
+    /// One for each address of the server, in the order in which they are tried: the first that answers is kept.
+    openers: Vec<Http3Opener>,
     /// Those of the job, once it has a connection.
     flags: Option<Arc<LiveCancelFlags>>,
 }
@@ -62,23 +63,39 @@ impl Http3Connector {
     ) -> Result<Self> {
         let runtime = EndpointRuntime::new()?;
         let settings = QuicSettings::new(parameters);
-        // QUIC has no answer that another address could be tried after, but silence.
-        let server = servers.iter().find(|server| server.is_ipv4());
-        let server = server.or(servers.first()).copied();
-        let server = server.ok_or_else(|| Error::input("there is no server to connect to"))?;
-        let mut endpoint = client_endpoint(&runtime, server, &settings, parameters)?;
-        endpoint.set_default_client_config(settings.client_with(tls.config())?);
-        let opener = Http3Opener {
-            runtime,
-            endpoint,
-            settings,
-            stack: parameters.stack.clone(),
-            server,
-            name: address.host.clone(),
-            uri: request_uri(address)?,
+        let (config, uri) = (settings.client_with(tls.config())?, request_uri(address)?);
+        let opener = |server: SocketAddr| {
+            let mut endpoint = client_endpoint(&runtime, server, &settings, parameters)?;
+            endpoint.set_default_client_config(config.clone());
+            Ok(Http3Opener {
+                runtime: runtime.clone(),
+                endpoint,
+                settings: settings.clone(),
+                stack: parameters.stack.clone(),
+                server,
+                name: address.host.clone(),
+                uri: uri.clone(),
+            })
         };
-        let flags = None;
-        Ok(Self { opener, flags })
+        // An address where nothing listens shows itself by silence alone, so those of IPv4, where most servers are, come first.
+        let (four, six) = servers
+            .iter()
+            .partition::<Vec<SocketAddr>, _>(|a| a.is_ipv4());
+        let (mut openers, mut failed) = (Vec::new(), None);
+        for server in four.into_iter().chain(six) {
+            match opener(server) {
+                Ok(opener) => openers.push(opener),
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        match (openers.is_empty(), failed) {
+            (true, Some(error)) => Err(error),
+            (true, None) => Err(Error::input("there is no server to connect to")),
+            (false, _) => Ok(Self {
+                openers,
+                flags: None,
+            }),
+        }
     }
 }
 
@@ -134,10 +151,26 @@ impl Http3Opener {
 impl Connector for Http3Connector {
     fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
         self.flags = Some(Arc::clone(&buffers.flags));
-        let link = self.opener.open(&buffers.flags)?;
+        let (mut failed, mut opened) = (None, None);
+        for opener in &self.openers {
+            match opener.open(&buffers.flags) {
+                Ok(link) => {
+                    opened = Some((link, opener.clone()));
+                    break;
+                }
+                Err(error) if error.blame == Blame::Interrupted => return Err(error),
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        let (link, opener) = match (opened, failed) {
+            (Some(opened), _) => opened,
+            (None, Some(error)) => return Err(error),
+            (None, None) => return Err(Error::input("there is no server to connect to")),
+        };
+        self.openers.retain(|other| other.server == opener.server);
         Ok(Box::new(Http3Connection {
             link,
-            opener: self.opener.clone(),
+            opener,
             replaced: 0,
             units: SharedUnits::default(),
             get: None,
@@ -150,10 +183,10 @@ impl Connector for Http3Connector {
 
 impl Drop for Http3Connector {
     fn drop(&mut self) {
-        let Http3Opener {
-            runtime, endpoint, ..
-        } = &self.opener;
-        runtime.leave(self.flags.as_ref(), endpoint.wait_idle());
+        for opener in &self.openers {
+            let idle = opener.endpoint.wait_idle();
+            opener.runtime.leave(self.flags.as_ref(), idle);
+        }
     }
 }
 
@@ -239,6 +272,7 @@ impl Http3Link {
             status.as_u16(),
             reason,
             location.as_deref(),
+            true,
         ))
     }
 

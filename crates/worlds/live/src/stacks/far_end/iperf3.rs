@@ -1,6 +1,7 @@
 //! `iperf3`: a client of iperf3 servers, over TCP. Each bulk transfer is a test with one stream.
 
 use super::byte_stream::FarEndStream;
+use super::tls_start::TlsStart;
 use super::{FarEndProtocol, FarEndStack, TABLE};
 use crate::cancel::pause;
 use crate::error::{Error, Result};
@@ -32,7 +33,7 @@ DisconnectRequest -> close",
         ..TABLE
     },
     port: Some(5201),
-    tls: None,
+    tls: TlsStart::Never(None),
     client: |_, _| Ok(Box::new(Iperf3Client::new()?)),
 };
 

@@ -2,6 +2,8 @@
 
 use super::byte_stream::FarEndStream;
 use super::login::FarEndLogin;
+use super::tls_options::TLS_OPTIONS;
+use super::tls_start::TlsStart;
 use super::words::percent_decoded_text;
 use super::{FarEndProtocol, FarEndStack, OPTIONS, TABLE};
 use crate::error::{Error, Result};
@@ -11,17 +13,16 @@ use stackline_core::plan::Stack;
 use stackline_endpoint::BulkDirection;
 use std::collections::BTreeMap;
 
-pub(crate) static MQTT: FarEndStack = FarEndStack {
-    table: &StackTable {
-        name: "mqtt",
-        // Without data a call is a PINGREQ.
-        least_unit: 0,
-        // What a packet can have, less room for the topic.
-        largest_unit: (256 << 20) - (64 << 10),
-        summary: "client of an MQTT broker (3.1.1): publishes on the topic of the address, as in mqtt://127.0.0.1/room/temperature",
-        options: &MQTT_OPTIONS,
-        mapping: ServiceMapping(
-            "\
+const MQTT_TABLE: StackTable = StackTable {
+    name: "mqtt",
+    // Without data a call is a PINGREQ.
+    least_unit: 0,
+    // What a packet can have, less room for the topic.
+    largest_unit: (256 << 20) - (64 << 10),
+    summary: "client of an MQTT broker (3.1.1): publishes on the topic of the address, as in mqtt://127.0.0.1/room/temperature",
+    options: &MQTT_OPTIONS,
+    mapping: ServiceMapping(
+        "\
 ConnectRequest -> socket, connect, CONNECT, recv of CONNACK; with qos = 0 also SUBSCRIBE to a topic of its own below that of the address, \
 recv of SUBACK
 RPCCall -> without data PINGREQ, recv of PINGRESP; else PUBLISH, recv of PUBACK (qos = 1), or PUBREC, PUBREL and PUBCOMP (qos = 2), or of the \
@@ -30,29 +31,55 @@ StartBulkGet -> SUBSCRIBE to the topic, recv of SUBACK
 AwaitDataIndication -> recv of messages until they have the unit's length; they are acknowledged
 StopBulkGet -> UNSUBSCRIBE, recv of UNSUBACK
 StartBulkPut -> none
-DataRequest -> PUBLISH of the unit; at most 20 are not acknowledged (qos = 1, 2)
+DataRequest -> PUBLISH of the unit; at most 20, or `inflight`, are not acknowledged (qos = 1, 2)
 StopBulkPut -> recv of the acknowledgements that are missing; with qos = 0 PINGREQ, recv of PINGRESP
 DisconnectRequest -> DISCONNECT, close",
-        ),
-        ..TABLE
-    },
+    ),
+    ..TABLE
+};
+
+pub(crate) static MQTT: FarEndStack = FarEndStack {
+    table: &MQTT_TABLE,
     port: Some(1883),
-    tls: None,
+    tls: TlsStart::Never(Some("mqtts")),
     client: |address, stack| Ok(Box::new(MqttClient::new(address, stack)?)),
 };
 
-const MQTT_OPTIONS: [OptionTable; 11] = StackTable::joined(
-    &OPTIONS,
-    &[OptionTable::new(
+pub(crate) static MQTTS: FarEndStack = FarEndStack {
+    table: &StackTable {
+        name: "mqtts",
+        summary: "the same over TLS 1.2 or 1.3, whose handshake is part of connecting",
+        options: &MQTTS_OPTIONS,
+        ..MQTT_TABLE
+    },
+    port: Some(8883),
+    tls: TlsStart::AtOnce {
+        protocol: None,
+        plain: "mqtt",
+    },
+    client: |address, stack| Ok(Box::new(MqttClient::new(address, stack)?)),
+};
+
+const MQTT_OPTIONS: [OptionTable; 12] = StackTable::joined(&OPTIONS, &OWN_OPTIONS);
+const MQTTS_OPTIONS: [OptionTable; 13] = StackTable::joined(&TLS_OPTIONS, &OWN_OPTIONS);
+
+const OWN_OPTIONS: [OptionTable; 2] = [
+    OptionTable::new(
         "qos",
         OptionKind::Number(0, 2),
         "1",
         "quality of service: a message arrives 0: at most once, 1: at least once, 2: exactly once",
-    )],
-);
+    ),
+    OptionTable::new(
+        "inflight",
+        OptionKind::Number(1, 65_535),
+        "20, as clients and brokers commonly allow",
+        "how many messages of a put may be without acknowledgement (qos = 1, 2)",
+    ),
+];
 
-/// How many messages of a put may be without acknowledgement: what clients and brokers commonly allow.
-const IN_FLIGHT: usize = 20;
+/// The option `inflight` when it is not written.
+const IN_FLIGHT: u64 = 20;
 /// The longest topic in the address, bytes; one of its own is longer.
 const LONGEST_TOPIC: usize = 60_000;
 
@@ -107,8 +134,9 @@ struct MqttClient {
     head: Vec<u8>,
     /// The identifier of the last packet that has one.
     identifier: u16,
-    /// How many messages are not acknowledged.
+    /// How many messages are not acknowledged, and how many may be.
     in_flight: usize,
+    most_in_flight: usize,
     begun: Option<MqttMessage>,
     /// Bytes of the last message received.
     message: u64,
@@ -139,6 +167,7 @@ impl MqttClient {
             head: Vec::new(),
             identifier: 0,
             in_flight: 0,
+            most_in_flight: stack.number("inflight").unwrap_or(IN_FLIGHT) as usize,
             begun: None,
             message: 0,
         })
@@ -448,7 +477,9 @@ impl FarEndProtocol for MqttClient {
     fn send(&mut self, stream: &mut FarEndStream, unit: &[u8]) -> Result<()> {
         self.publish(stream, self.qos, false, unit)?;
         // Those that have come already are taken with the one that is waited for.
-        while self.in_flight >= IN_FLIGHT || (self.in_flight > 0 && stream.unused().len() >= 4) {
+        while self.in_flight >= self.most_in_flight
+            || (self.in_flight > 0 && stream.unused().len() >= 4)
+        {
             self.packet(stream)?;
         }
         Ok(())
@@ -537,7 +568,7 @@ fn dropped(stream: &FarEndStream) -> Error {
 
 fn unexpected(stream: &FarEndStream, what: &str) -> Error {
     Error::measurement(format!("the server at {} {what}", stream.server()))
-        .hint("is it an MQTT broker, at its port without TLS?")
+        .hint("is it an MQTT broker?")
 }
 
 #[cfg(test)]

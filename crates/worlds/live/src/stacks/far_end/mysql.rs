@@ -1,14 +1,18 @@
 //! `mysql`: a query for each call, in the protocol of MySQL and MariaDB.
 
 use super::byte_stream::FarEndStream;
-use super::database::DatabaseAddress;
+use super::database::{DatabaseAddress, find_trust};
 use super::login::{FarEndLogin, variable};
+use super::mysql_statement::{MysqlStatement, PREPARE};
+use super::tls_options::{UPGRADE_NEEDS, UPGRADE_OPTIONS};
+use super::tls_start::TlsStart;
 use super::words::shown;
 use super::{FarEndProtocol, FarEndStack, TABLE};
 use crate::error::{Error, Result};
 use ring::digest::{self, Algorithm, SHA1_FOR_LEGACY_USE_ONLY, SHA256};
-use stackline_core::catalogue::{ServiceMapping, StackTable};
+use stackline_core::catalogue::{OptionKind, OptionTable, ServiceMapping, StackTable};
 use stackline_core::far_end::FarEndAddress;
+use stackline_core::plan::Stack;
 use std::collections::BTreeMap;
 
 pub(crate) static MYSQL: FarEndStack = FarEndStack {
@@ -16,19 +20,35 @@ pub(crate) static MYSQL: FarEndStack = FarEndStack {
         name: "mysql",
         // A call is the query of the address, without data.
         least_unit: 0,
+        // A packet with what stands before the data.
+        largest_unit: (16 << 20) - (64 << 10),
+        options: &MYSQL_OPTIONS,
+        needs: UPGRADE_NEEDS,
         summary: "client of MySQL or MariaDB: the query of the address, as in mysql://127.0.0.1/DATABASE?user=NAME&query=SELECT%201",
         mapping: ServiceMapping(
             "\
-ConnectRequest -> socket, connect, recv of the greeting, login (mysql_native_password, caching_sha2_password), recv of OK
-RPCCall -> COM_QUERY, recv until its results are complete
+ConnectRequest -> socket, connect, recv of the greeting, with TLS SSLRequest and its handshake, login (mysql_native_password, caching_sha2_password), recv of OK; with \
+protocol = prepared also COM_STMT_PREPARE, recv of the statement
+RPCCall -> COM_QUERY, or with protocol = prepared COM_STMT_EXECUTE, recv until its results are complete; the request's bytes are the \
+parameter ?, as so many letters
 DisconnectRequest -> COM_QUIT, close",
         ),
         ..TABLE
     },
     port: Some(3306),
-    tls: None,
-    client: |address, _| Ok(Box::new(MysqlClient::new(address)?)),
+    tls: TlsStart::Within(|address, stack| find_trust(address, stack, "MYSQL_PWD")),
+    client: |address, stack| Ok(Box::new(MysqlClient::new(address, stack)?)),
 };
+
+const MYSQL_OPTIONS: [OptionTable; 13] = StackTable::joined(
+    &UPGRADE_OPTIONS,
+    &[OptionTable::new(
+        "protocol",
+        OptionKind::Word(&["simple", "prepared"]),
+        "simple",
+        "simple: the server parses the query at each call; prepared: once, when the client connects",
+    )],
+);
 
 /// The longest packet that is looked into, bytes; rows are skipped.
 const LONGEST_PACKET: u64 = 64 << 10;
@@ -42,6 +62,7 @@ const LONG_PASSWORD: u32 = 1;
 const LONG_FLAG: u32 = 1 << 2;
 const CONNECT_WITH_DB: u32 = 1 << 3;
 const PROTOCOL_41: u32 = 1 << 9;
+const SSL: u32 = 1 << 11;
 const TRANSACTIONS: u32 = 1 << 13;
 const SECURE_CONNECTION: u32 = 1 << 15;
 const MULTI_RESULTS: u32 = 1 << 17;
@@ -58,8 +79,13 @@ const SHA2: &[u8] = b"caching_sha2_password";
 struct MysqlClient {
     address: DatabaseAddress,
     login: FarEndLogin,
-    /// The packet of a call.
+    is_prepared: bool,
+    /// What the server has prepared.
+    statement: Option<MysqlStatement>,
+    /// The packet of a call; of a statement with a parameter, what stands before it.
     query: Vec<u8>,
+    /// The parameter: letters.
+    text: Vec<u8>,
     /// The number of the next packet of the present exchange.
     sequence: u8,
     /// Rows of the last answer.
@@ -68,7 +94,7 @@ struct MysqlClient {
 }
 
 impl MysqlClient {
-    fn new(address: &FarEndAddress) -> Result<Self> {
+    fn new(address: &FarEndAddress, stack: &Stack) -> Result<Self> {
         let address = DatabaseAddress::new(address, "MYSQL_PWD")?;
         let login = FarEndLogin {
             user: Some(address.find_user(None)?),
@@ -79,7 +105,10 @@ impl MysqlClient {
         Ok(Self {
             address,
             login,
+            is_prepared: stack.word("protocol") == Some("prepared"),
+            statement: None,
             query,
+            text: Vec::new(),
             sequence: 0,
             rows: None,
             version: String::new(),
@@ -162,10 +191,11 @@ impl MysqlClient {
             rest.push(0);
         }
         rest.extend_from_slice(plugin);
-        let mut head = Vec::from(can.to_le_bytes());
-        head.extend_from_slice(&(CONTINUED as u32).to_le_bytes());
-        head.push(UTF8);
-        head.extend_from_slice(&[0; 23]);
+        if stream.wants_tls() {
+            can |= SSL;
+            self.start_tls(stream, &greeting, can)?;
+        }
+        let head = login_head(can);
         let user = self.login.user.clone().unwrap_or_default();
         let mut packet = Vec::new();
         let parts: [&[u8]; 6] = [
@@ -181,6 +211,26 @@ impl MysqlClient {
         self.await_welcome(stream, password.as_bytes())
     }
 
+    /// Asks for TLS with the head of the login, and shakes hands.
+    fn start_tls(
+        &mut self,
+        stream: &mut FarEndStream,
+        greeting: &MysqlGreeting,
+        can: u32,
+    ) -> Result<()> {
+        if !greeting.has_tls {
+            let message = format!("the MySQL at {} has no TLS", stream.server());
+            return Err(Error::measurement(message).hint(
+                "give it a certificate (`ssl_cert`, `ssl_key`), or measure without TLS (no `ssl-mode`, no option `tls`)",
+            ));
+        }
+        let mut packet = Vec::new();
+        write_packet(&mut packet, self.sequence, &[&login_head(can)]);
+        self.sequence = self.sequence.wrapping_add(1);
+        stream.send(&packet)?;
+        stream.start_tls()
+    }
+
     /// Receives what the server says to the login.
     fn await_welcome(&mut self, stream: &mut FarEndStream, password: &[u8]) -> Result<()> {
         let mut switched = false;
@@ -192,12 +242,17 @@ impl MysqlClient {
                 // The server knew the password's hash: OK follows.
                 [1, 3] => {}
                 [0xff, ..] => return Err(self.failure(stream, &body)),
+                // Within TLS the password itself may be sent.
+                [1, 4] if stream.has_tls() => {
+                    let mut packet = Vec::new();
+                    write_packet(&mut packet, self.sequence, &[password, b"\0"]);
+                    stream.send(&packet)?;
+                }
                 [1, 4] => {
                     let message =
                         format!("the MySQL at {} wants the password itself", stream.server());
                     return Err(Error::measurement(message).hint(
-                        "with caching_sha2_password that needs TLS, which this version does not have: log in once with another client, so \
-                         that the server remembers the user, or use a user of mysql_native_password",
+                        "with caching_sha2_password that needs TLS (`over mysql(tls)`) until the server remembers the user",
                     ));
                 }
                 [0xfe, rest @ ..] if !switched => {
@@ -220,6 +275,65 @@ impl MysqlClient {
                 _ => return Err(unexpected(stream, "does not answer a login as MySQL does")),
             }
         }
+    }
+
+    /// Lets the server prepare the query.
+    fn prepare(&mut self, stream: &mut FarEndStream) -> Result<()> {
+        let mut packet = Vec::new();
+        write_packet(&mut packet, 0, &[&[PREPARE], self.address.query.as_bytes()]);
+        stream.send(&packet)?;
+        let length = self.packet(stream)?;
+        let body = self.body(stream, length)?;
+        if body.first() == Some(&0xff) {
+            return Err(self.failure(stream, &body));
+        }
+        let statement = MysqlStatement::parse(&body)
+            .ok_or_else(|| unexpected(stream, "does not prepare a query as MySQL does"))?;
+        for described in [statement.parameters, statement.columns] {
+            if described > 0 {
+                self.await_end(stream, &mut u64::from(described))?;
+            }
+        }
+        if statement.parameters > 1 {
+            let message = format!("the query has {} parameters", statement.parameters);
+            return Err(Error::input(message).hint("a call's data are the only one: write one `?`"));
+        }
+        self.statement = Some(statement);
+        Ok(())
+    }
+
+    /// Sends what executes the statement, with the request as its parameter. False if the server takes nothing more.
+    fn execute(
+        &mut self,
+        stream: &mut FarEndStream,
+        statement: MysqlStatement,
+        request: &[u8],
+    ) -> Result<bool> {
+        let parameter = match (statement.parameters, request.len()) {
+            (0, 0) => None,
+            (0, _) => {
+                return Err(
+                    Error::input("the query has no parameter for the data of a call")
+                        .hint("write `rr 0`, or `?` (in an address `%3F`) in the query"),
+                );
+            }
+            (_, 0) => {
+                let message = "the query has a parameter, but the call has no data";
+                return Err(Error::input(message).hint("write how long `?` is: `rr 16*1000`"));
+            }
+            (_, bytes) => Some(bytes),
+        };
+        let bytes = request.len();
+        if self.text.len() < bytes {
+            // Any bytes are not text.
+            self.text = request.iter().map(|byte| b'a' + byte % 26).collect();
+        }
+        self.query.clear();
+        self.query.extend_from_slice(&[0; 4]);
+        statement.write_execution(parameter, &mut self.query);
+        let length = (self.query.len() - 4 + bytes) as u32;
+        self.query[..3].copy_from_slice(&length.to_le_bytes()[..3]);
+        stream.send_parts([&self.query, &self.text[..bytes]])
     }
 
     /// Receives the results of a query. Returns how many rows they have.
@@ -308,7 +422,7 @@ impl MysqlClient {
             ),
             1040 | 1203 => error.hint("use fewer pairs, or raise `max_connections` of the server"),
             1046 | 1049 => error.hint("write the database as the path: \"mysql://127.0.0.1/DATABASE\""),
-            3159 => error.hint("this version has no TLS for `mysql`: the server has to allow this user without it"),
+            3159 => error.hint("`?ssl-mode=REQUIRED` at the end of the address, or `over mysql(tls)`, asks for TLS"),
             _ => error,
         }
     }
@@ -316,7 +430,11 @@ impl MysqlClient {
 
 impl FarEndProtocol for MysqlClient {
     fn open(&mut self, stream: &mut FarEndStream) -> Result<()> {
-        self.log_in(stream)
+        self.log_in(stream)?;
+        if self.is_prepared {
+            self.prepare(stream)?;
+        }
+        Ok(())
     }
 
     fn close(&mut self, stream: &mut FarEndStream) {
@@ -324,14 +442,18 @@ impl FarEndProtocol for MysqlClient {
     }
 
     fn call(&mut self, stream: &mut FarEndStream, request: &[u8]) -> Result<()> {
-        if !request.is_empty() {
-            return Err(
-                Error::input("the query has no place for the data of a call")
-                    .hint("write `rr 0`: the whole query stands in the address"),
-            );
-        }
         // A server that has left may have said why.
-        stream.send(&self.query)?;
+        match self.statement {
+            Some(statement) => self.execute(stream, statement, request)?,
+            None if request.is_empty() => stream.send(&self.query)?,
+            None => {
+                return Err(
+                    Error::input("the query has no place for the data of a call").hint(
+                        "write `rr 0`, or `?` in the query and `over mysql(protocol = prepared)`",
+                    ),
+                );
+            }
+        };
         self.rows = Some(self.await_results(stream)?);
         Ok(())
     }
@@ -356,6 +478,7 @@ struct MysqlGreeting {
     nonce: Vec<u8>,
     /// How the server wants the login.
     plugin: Vec<u8>,
+    has_tls: bool,
 }
 
 impl MysqlGreeting {
@@ -365,6 +488,7 @@ impl MysqlGreeting {
         let (version, rest) = split_at_zero(rest)?;
         // The connection's number, the first 8 bytes of the nonce, a zero, bits, character set, status, bits.
         let first = rest.get(4..12)?;
+        let can = u32::from_le_bytes([*rest.get(13)?, *rest.get(14)?, 0, 0]);
         let length = usize::from(*rest.get(20)?);
         let rest = rest.get(31..)?;
         let second = rest.get(..length.saturating_sub(8).max(13))?;
@@ -377,6 +501,7 @@ impl MysqlGreeting {
             version: shown(version),
             nonce: [first, second].concat(),
             plugin: plugin.to_vec(),
+            has_tls: can & SSL != 0,
         })
     }
 }
@@ -408,6 +533,15 @@ fn proof(plugin: &[u8], password: &[u8], nonce: &[u8]) -> Vec<u8> {
     };
     let pairs = once.as_ref().iter().zip(mixed.as_ref());
     pairs.map(|(one, other)| one ^ other).collect()
+}
+
+/// How a login begins, which alone is a request for TLS: what the client can do, its longest packet and its letters.
+fn login_head(can: u32) -> Vec<u8> {
+    let mut head = Vec::from(can.to_le_bytes());
+    head.extend_from_slice(&(CONTINUED as u32).to_le_bytes());
+    head.push(UTF8);
+    head.extend_from_slice(&[0; 23]);
+    head
 }
 
 /// A packet of the client: its length, its number and its parts, which are shorter than 16 MiB.
@@ -456,6 +590,7 @@ mod tests {
         body.extend_from_slice(b"IJKLMNOPQRST\0caching_sha2_password\0");
         let greeting = MysqlGreeting::parse(&body).unwrap();
         assert_eq!(greeting.nonce, b"ABCDEFGHIJKLMNOPQRST");
+        assert!(greeting.has_tls);
         assert_eq!(
             (greeting.version.as_str(), greeting.plugin.as_slice()),
             ("8.0.36", SHA2)

@@ -3,6 +3,9 @@
 
 use super::byte_stream::FarEndStream;
 use super::login::{FarEndLogin, variable};
+use super::tls::TlsTrust;
+use super::tls_options::TLS_OPTIONS;
+use super::tls_start::TlsStart;
 use super::words::{percent_decoded_text, shown};
 use super::{FarEndProtocol, FarEndStack, TABLE};
 use crate::error::{self, Error, Result};
@@ -13,15 +16,14 @@ use stackline_endpoint::BulkDirection;
 use std::collections::BTreeMap;
 use std::io::Write;
 
-pub(crate) static NATS: FarEndStack = FarEndStack {
-    table: &StackTable {
-        name: "nats",
-        // Without data a request, or a ping, is complete.
-        least_unit: 0,
-        largest_unit: 64 << 20,
-        summary: "client of a NATS server: a request on the subject of the address, as in nats://127.0.0.1/time.now; without one, a ping",
-        mapping: ServiceMapping(
-            "\
+const NATS_TABLE: StackTable = StackTable {
+    name: "nats",
+    // Without data a request, or a ping, is complete.
+    least_unit: 0,
+    largest_unit: 64 << 20,
+    summary: "client of a NATS server: a request on the subject of the address, as in nats://127.0.0.1/time.now; without one, a ping",
+    mapping: ServiceMapping(
+        "\
 ConnectRequest -> socket, connect, recv of INFO; send of CONNECT, SUB of an inbox and PING, recv of PONG
 RPCCall -> with a subject, PUB of the request with a reply subject in the inbox, recv of the reply; without one, PING, recv of PONG, or with \
 data PUB to the inbox, recv of the same message
@@ -32,14 +34,33 @@ StartBulkPut -> none
 DataRequest -> PUB of the unit on the subject
 StopBulkPut -> PING, recv of PONG: the server has taken what came before
 DisconnectRequest -> close",
-        ),
-        ..TABLE
-    },
+    ),
+    ..TABLE
+};
+
+pub(crate) static NATS: FarEndStack = FarEndStack {
+    table: &NATS_TABLE,
     port: Some(4222),
-    tls: None,
+    tls: TlsStart::Never(Some(SECURE)),
     client: |address, _| Ok(Box::new(NatsClient::new(address)?)),
 };
 
+pub(crate) static NATS_TLS: FarEndStack = FarEndStack {
+    table: &StackTable {
+        // `tls` is the stack of both ends.
+        name: "nats_tls",
+        scheme: Some(SECURE),
+        summary: "the same over TLS 1.2 or 1.3, to which connections change after the server's INFO, as in tls://127.0.0.1/time.now",
+        options: &TLS_OPTIONS,
+        ..NATS_TABLE
+    },
+    port: Some(4222),
+    tls: TlsStart::Within(|_, stack| Ok(Some(TlsTrust::in_options(stack)))),
+    client: |address, _| Ok(Box::new(NatsClient::new(address)?)),
+};
+
+/// How addresses of servers with TLS begin for NATS's own clients.
+const SECURE: &str = "tls";
 /// The longest line of a server: INFO names every server of a cluster.
 const LONGEST_LINE: usize = 64 << 10;
 /// The subscription of the inbox; those of bulk gets follow.
@@ -131,10 +152,16 @@ impl NatsClient {
             return Err(unexpected(stream, "does not greet as NATS does"));
         };
         stream.take(end + 2);
-        if info["tls_required"] == true {
-            let message = format!("the NATS server at {} wants TLS", stream.server());
-            return Err(Error::measurement(message)
-                .hint("measure a server without `tls`; this version has no TLS for `nats`"));
+        let (server, required) = (stream.server(), info["tls_required"] == true);
+        if stream.wants_tls() {
+            if !required && info["tls_available"] != true {
+                let message = format!("the NATS server at {server} has no TLS");
+                return Err(Error::measurement(message).hint("`nats://` is without TLS"));
+            }
+            stream.start_tls()?;
+        } else if required && !stream.has_tls() {
+            let message = format!("the NATS server at {server} wants TLS");
+            return Err(Error::measurement(message).hint("`tls://` is NATS with TLS"));
         }
         let is_known = self.token.is_some() || self.login.user.is_some();
         if info["auth_required"] == true && !is_known {
@@ -318,7 +345,7 @@ impl FarEndProtocol for NatsClient {
     fn open(&mut self, stream: &mut FarEndStream) -> Result<()> {
         self.receive_info(stream)?;
         let connect = json!({
-            "verbose": false, "pedantic": false, "tls_required": false, "lang": "rust", "name": "stackline",
+            "verbose": false, "pedantic": false, "tls_required": stream.has_tls(), "lang": "rust", "name": "stackline",
             "version": env!("CARGO_PKG_VERSION"), "protocol": 1, "echo": true, "headers": true, "no_responders": true,
             "user": self.login.user, "pass": self.login.password, "auth_token": self.token,
         });

@@ -1,11 +1,13 @@
 //! `postgres`: a query for each call, in version 3 of PostgreSQL's protocol, which other databases speak too.
 
 use super::byte_stream::FarEndStream;
-use super::database::DatabaseAddress;
+use super::database::{DatabaseAddress, find_trust};
 use super::login::{FarEndLogin, variable};
 use super::scram::{ScramClient, ScramProof};
+use super::tls_options::{UPGRADE_NEEDS, UPGRADE_OPTIONS};
+use super::tls_start::TlsStart;
 use super::words::shown;
-use super::{FarEndProtocol, FarEndStack, OPTIONS, TABLE};
+use super::{FarEndProtocol, FarEndStack, TABLE};
 use crate::error::{Error, Result};
 use md5::{Digest, Md5};
 use stackline_core::catalogue::{OptionKind, OptionTable, ServiceMapping, StackTable};
@@ -22,9 +24,10 @@ pub(crate) static POSTGRES: FarEndStack = FarEndStack {
         largest_unit: 64 << 20,
         summary: "client of PostgreSQL: the query of the address, as in postgres://127.0.0.1/DATABASE?user=NAME&query=SELECT%201",
         options: &POSTGRES_OPTIONS,
+        needs: UPGRADE_NEEDS,
         mapping: ServiceMapping(
             "\
-ConnectRequest -> socket, connect, startup, authentication (none, password, MD5, SCRAM-SHA-256), recv of ReadyForQuery; with \
+ConnectRequest -> socket, connect, with TLS SSLRequest and its handshake, startup, authentication (none, password, MD5, SCRAM-SHA-256), recv of ReadyForQuery; with \
 protocol = prepared also Parse and Sync, recv of ReadyForQuery
 RPCCall -> Query, or with protocol = prepared Bind, Execute and Sync in one send, recv until ReadyForQuery; the request's bytes are the \
 parameter $1, as so many letters
@@ -33,12 +36,12 @@ DisconnectRequest -> Terminate, close",
         ..TABLE
     },
     port: Some(5432),
-    tls: None,
+    tls: TlsStart::Within(|address, stack| find_trust(address, stack, "PGPASSWORD")),
     client: |address, stack| Ok(Box::new(PostgresClient::new(address, stack)?)),
 };
 
-const POSTGRES_OPTIONS: [OptionTable; 11] = StackTable::joined(
-    &OPTIONS,
+const POSTGRES_OPTIONS: [OptionTable; 13] = StackTable::joined(
+    &UPGRADE_OPTIONS,
     &[OptionTable::new(
         "protocol",
         OptionKind::Word(&["simple", "prepared"]),
@@ -53,6 +56,8 @@ const LONGEST_MESSAGE: u64 = 64 << 10;
 const MOST_MESSAGES: u64 = 1 << 28;
 /// The name of the prepared statement.
 const STATEMENT: &str = "stackline";
+/// SSLRequest: its length, and a number that is no version of the protocol.
+const SSL_REQUEST: &[u8] = b"\0\0\0\x08\x04\xd2\x16\x2f";
 
 /// The head of a message of the server: its kind, and how many bytes follow.
 #[derive(Clone, Copy)]
@@ -180,6 +185,32 @@ impl PostgresClient {
         let body = stream.unused()[..bytes].to_vec();
         stream.take(bytes);
         Ok(body)
+    }
+
+    /// Asks for TLS, and shakes hands if the server has it.
+    fn start_tls(&self, stream: &mut FarEndStream) -> Result<()> {
+        stream.send(SSL_REQUEST)?;
+        stream.require(1, "an answer to SSLRequest")?;
+        match stream.unused()[0] {
+            b'S' => {
+                stream.take(1);
+                stream.start_tls()
+            }
+            b'N' => {
+                let message = format!("the PostgreSQL at {} has no TLS", stream.server());
+                Err(Error::measurement(message).hint(
+                    "set `ssl = on` in its postgresql.conf, or measure without TLS (no `sslmode`, no option `tls`)",
+                ))
+            }
+            b'E' => {
+                let head = self.message(stream)?;
+                Err(self.failure(stream, head))
+            }
+            _ => Err(unexpected(
+                stream,
+                "does not answer SSLRequest as PostgreSQL does",
+            )),
+        }
     }
 
     /// Says who the client is, and proves it.
@@ -342,7 +373,7 @@ impl PostgresClient {
             _ if !hint.is_empty() => error.hint(hint),
             "28P01" => error.hint("PGPASSWORD in the environment of the initiator's agent is the password"),
             "28000" if message.contains("encryption") || message.contains("SSL") => error.hint(
-                "this version has no TLS for `postgres`: the server needs a line `host` for this client in pg_hba.conf",
+                "the server wants TLS, or none: `?sslmode=require` at the end of the address, or `over postgres(tls)`, asks for it",
             ),
             "28000" => error.hint("write the user as `?user=NAME` at the end of the address, or set PGUSER"),
             "3D000" => error.hint("write the database as the path: \"postgres://127.0.0.1/DATABASE\""),
@@ -383,6 +414,9 @@ impl PostgresClient {
 
 impl FarEndProtocol for PostgresClient {
     fn open(&mut self, stream: &mut FarEndStream) -> Result<()> {
+        if stream.wants_tls() {
+            self.start_tls(stream)?;
+        }
         self.log_in(stream)?;
         self.await_ready(stream)?;
         if self.is_prepared {

@@ -1,6 +1,8 @@
 //! `redis`: a command for each call, in RESP, the protocol of Redis and of servers that speak it.
 
 use super::byte_stream::FarEndStream;
+use super::tls_options::TLS_OPTIONS;
+use super::tls_start::TlsStart;
 use super::words::{percent_decoded, shown};
 use super::{FarEndProtocol, FarEndStack, TABLE};
 use crate::error::{Error, Result};
@@ -8,23 +10,40 @@ use stackline_core::catalogue::{ServiceMapping, StackTable};
 use stackline_core::far_end::FarEndAddress;
 use std::collections::BTreeMap;
 
-pub(crate) static REDIS: FarEndStack = FarEndStack {
-    table: &StackTable {
-        name: "redis",
-        // Without data a request is complete.
-        least_unit: 0,
-        summary: "client of Redis: the command of the address, as in redis://127.0.0.1/GET/key; without one, PING",
-        mapping: ServiceMapping(
-            "\
+const REDIS_TABLE: StackTable = StackTable {
+    name: "redis",
+    // Without data a request is complete.
+    least_unit: 0,
+    summary: "client of Redis: the command of the address, as in redis://127.0.0.1/GET/key; without one, PING",
+    mapping: ServiceMapping(
+        "\
 ConnectRequest -> socket, connect
 RPCCall -> send of the command as an array of strings, with the request's bytes as its last one if there are any; recv until the reply is \
 complete
 DisconnectRequest -> close",
-        ),
-        ..TABLE
+    ),
+    ..TABLE
+};
+
+pub(crate) static REDIS: FarEndStack = FarEndStack {
+    table: &REDIS_TABLE,
+    port: Some(6379),
+    tls: TlsStart::Never(Some("rediss")),
+    client: |address, _| Ok(Box::new(Redis::new(address)?)),
+};
+
+pub(crate) static REDISS: FarEndStack = FarEndStack {
+    table: &StackTable {
+        name: "rediss",
+        summary: "the same over TLS 1.2 or 1.3, whose handshake is part of connecting",
+        options: &TLS_OPTIONS,
+        ..REDIS_TABLE
     },
     port: Some(6379),
-    tls: None,
+    tls: TlsStart::AtOnce {
+        protocol: None,
+        plain: "redis",
+    },
     client: |address, _| Ok(Box::new(Redis::new(address)?)),
 };
 

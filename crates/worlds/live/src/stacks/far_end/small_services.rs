@@ -2,6 +2,7 @@
 //! connections.
 
 use super::byte_stream::FarEndStream;
+use super::tls_start::TlsStart;
 use super::{FarEndProtocol, FarEndStack, TABLE};
 use crate::error::Result;
 use stackline_core::catalogue::{ServiceMapping, StackTable};
@@ -22,7 +23,7 @@ DisconnectRequest -> close",
         ..TABLE
     },
     port: Some(7),
-    tls: None,
+    tls: TlsStart::Never(None),
     client: |_, _| Ok(Box::new(Echo)),
 };
 
@@ -41,7 +42,7 @@ DisconnectRequest -> close",
         ..TABLE
     },
     port: Some(9),
-    tls: None,
+    tls: TlsStart::Never(None),
     client: |_, _| Ok(Box::new(Discard::default())),
 };
 
@@ -60,7 +61,7 @@ DisconnectRequest -> close",
         ..TABLE
     },
     port: Some(19),
-    tls: None,
+    tls: TlsStart::Never(None),
     client: |_, _| Ok(Box::new(Chargen)),
 };
 
@@ -72,7 +73,7 @@ pub(crate) static TCPCONNECT: FarEndStack = FarEndStack {
         ..TABLE
     },
     port: None,
-    tls: None,
+    tls: TlsStart::Never(None),
     client: |_, _| Ok(Box::new(Silence)),
 };
 

@@ -5,24 +5,67 @@ use super::socket::FarEndSocket;
 use crate::error::{Error, Result};
 use crate::stacks::certificate::{AcceptedCertificate, session_settings};
 use crate::stacks::layered::wire::{LayeredSocket, TlsSession};
+use rustls::client::Resumption;
 use rustls::crypto::ring;
 use rustls::pki_types::ServerName;
 use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection, RootCertStore};
+use stackline_core::plan::Stack;
 use std::collections::BTreeMap;
+use std::env;
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
+
+/// Sessions that one connection, and those beside it, keep to resume.
+const OWN_SESSIONS: usize = 8;
+
+/// Whose certificates are believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TlsTrust {
+    /// Those that an authority vouches for which this host trusts, if they have the server's name.
+    Authorities,
+    /// Anyone's.
+    Anyone,
+}
+
+impl TlsTrust {
+    /// What the option `insecure` says.
+    pub(super) fn in_options(stack: &Stack) -> Self {
+        if stack.flag("insecure") {
+            Self::Anyone
+        } else {
+            Self::Authorities
+        }
+    }
+}
+
+/// How a protocol uses TLS.
+#[derive(Clone, Copy)]
+pub(super) struct TlsForm {
+    /// The name of the protocol within TLS (ALPN, RFC 7301), if it is asked for.
+    pub(super) protocol: Option<&'static str>,
+    /// Whether the handshake comes before anything else.
+    pub(super) is_first: bool,
+    /// Whether the option `tls` asks for it.
+    pub(super) is_option: bool,
+    /// The name of the stack, for hints.
+    pub(super) name: &'static str,
+    /// How addresses of the same protocol without TLS begin, if that is another scheme.
+    pub(super) plain: Option<&'static str>,
+}
 
 /// What the connections of one pair have in common: sessions are resumed among them, as browsers do.
 #[derive(Clone)]
 pub(super) struct FarEndTlsClient {
     config: Arc<ClientConfig>,
-    name: ServerName<'static>,
+    host: ServerName<'static>,
+    form: TlsForm,
 }
 
 impl FarEndTlsClient {
-    /// A client of the server with that name; `insecure` believes any certificate. `protocol` is what ALPN asks for (RFC 7301).
-    pub(super) fn new(host: &str, insecure: bool, protocol: &str) -> Result<Self> {
+    /// A client of the server with that name.
+    pub(super) fn new(host: &str, trust: TlsTrust, form: TlsForm) -> Result<Self> {
         let name = ServerName::try_from(host.to_string()).map_err(|_| {
             Error::input(format!(
                 "`{host}` is not a name that a certificate can have"
@@ -32,7 +75,7 @@ impl FarEndTlsClient {
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .map_err(|e| Error::environment(format!("TLS is not available: {e}")))?;
-        let mut config = if insecure {
+        let mut config = if trust == TlsTrust::Anyone {
             builder
                 .dangerous()
                 .with_custom_certificate_verifier(Arc::new(AcceptedCertificate::any(provider)))
@@ -42,11 +85,28 @@ impl FarEndTlsClient {
                 .with_root_certificates(trusted()?)
                 .with_no_client_auth()
         };
-        config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+        let protocols = form.protocol.into_iter();
+        config.alpn_protocols = protocols.map(|name| name.as_bytes().to_vec()).collect();
         Ok(Self {
             config: Arc::new(config),
-            name,
+            host: name,
+            form,
         })
+    }
+
+    /// A client that resumes its own sessions alone, not those of other connections.
+    pub(super) fn with_own_sessions(&self) -> Self {
+        let mut config = self.config();
+        config.resumption = Resumption::in_memory_sessions(OWN_SESSIONS);
+        Self {
+            config: Arc::new(config),
+            ..self.clone()
+        }
+    }
+
+    /// Whether the handshake comes before anything else.
+    pub(super) const fn is_first(&self) -> bool {
+        self.form.is_first
     }
 
     /// The settings, for QUIC.
@@ -60,7 +120,7 @@ impl FarEndTlsClient {
         socket: LayeredSocket,
         server: SocketAddr,
     ) -> Result<TlsSession> {
-        let connection = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
+        let connection = ClientConnection::new(Arc::clone(&self.config), self.host.clone());
         let connection = connection.map_err(|e| Error::measurement(format!("TLS failed: {e}")))?;
         let shared = Arc::clone(socket.shared());
         let session = TlsSession::open(connection.into(), socket).map_err(|error| {
@@ -68,7 +128,7 @@ impl FarEndTlsClient {
                 .get_ref()
                 .and_then(|e| e.downcast_ref::<rustls::Error>());
             match cause {
-                Some(cause) => refused(&server.to_string(), cause),
+                Some(cause) => refused(server, self.form, cause),
                 None if error.kind() == io::ErrorKind::WouldBlock => Error::measurement(format!(
                     "the server at {server} does not answer within the TLS handshake"
                 )),
@@ -86,19 +146,21 @@ impl FarEndTlsClient {
 
     /// Shakes hands over a new connection.
     pub(super) fn shake_hands(&self, socket: &mut FarEndSocket) -> Result<FarEndTls> {
-        let connection = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
+        let connection = ClientConnection::new(Arc::clone(&self.config), self.host.clone());
         let mut tls = FarEndTls {
             connection: connection.map_err(|e| Error::measurement(format!("TLS failed: {e}")))?,
+            form: self.form,
             truncated: false,
         };
         while tls.connection.is_handshaking() {
             tls.flush(socket)?;
-            if tls.connection.is_handshaking() && !tls.read(socket)? {
+            if tls.connection.is_handshaking() && !tls.read_handshake(socket)? {
                 let message = format!(
-                    "the server at {} closed the connection within the TLS handshake",
-                    socket.server()
+                    "the server at {} {} the connection within the TLS handshake",
+                    socket.server(),
+                    socket.left()
                 );
-                return Err(Error::measurement(message));
+                return Err(self.form.suspect_plain(Error::measurement(message)));
             }
         }
         tls.flush(socket)?;
@@ -106,14 +168,42 @@ impl FarEndTlsClient {
     }
 }
 
+impl TlsForm {
+    /// An error with the hint that the server may speak the protocol without TLS.
+    fn suspect_plain(self, error: Error) -> Error {
+        match self.plain {
+            Some(plain) => error.hint(format!(
+                "is this its port for TLS? `{plain}://` is without TLS"
+            )),
+            None => error,
+        }
+    }
+}
+
 /// The certificates that this host trusts, read once.
 fn trusted() -> Result<Arc<RootCertStore>> {
     static ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
+    let named = env::var_os("SSL_CERT_FILE").filter(|name| !name.is_empty());
+    if let Some(file) = &named {
+        // Where it cannot be read, the library has certificates of other places, or none.
+        File::open(file).map_err(|e| {
+            let file = file.to_string_lossy();
+            let message = format!("SSL_CERT_FILE names {file}, which cannot be read: {e}");
+            Error::environment(message).hint("name a file of certificates in PEM, or unset it")
+        })?;
+    }
     let roots = ROOTS.get_or_init(|| {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         Arc::new(roots)
     });
+    if let (Some(file), true) = (&named, roots.is_empty()) {
+        let file = file.to_string_lossy();
+        let message = format!("SSL_CERT_FILE names {file}, which has no certificate in PEM");
+        return Err(Error::environment(message).hint(
+            "name a file of certificates in PEM (`-----BEGIN CERTIFICATE-----`), or unset it",
+        ));
+    }
     if roots.is_empty() {
         return Err(Error::environment("this host has no certificates that it trusts").hint(
             "install ca-certificates, name a file with SSL_CERT_FILE, or believe any certificate with the option `insecure`",
@@ -125,6 +215,7 @@ fn trusted() -> Result<Arc<RootCertStore>> {
 /// An open TLS session.
 pub(super) struct FarEndTls {
     connection: ClientConnection,
+    form: TlsForm,
     truncated: bool,
 }
 
@@ -165,6 +256,15 @@ impl FarEndTls {
         }
     }
 
+    /// The same within the handshake, where silence may come from a server that waits for more of another protocol.
+    fn read_handshake(&mut self, socket: &mut FarEndSocket) -> Result<bool> {
+        let got = self.read(socket);
+        got.map_err(|error| match socket.was_silent() {
+            true => self.form.suspect_plain(error),
+            false => error,
+        })
+    }
+
     /// Receives and handles more of what the server says; false when it has closed the connection.
     fn read(&mut self, socket: &mut FarEndSocket) -> Result<bool> {
         let server = socket.server();
@@ -181,7 +281,7 @@ impl FarEndTls {
         if let Err(error) = self.connection.process_new_packets() {
             // The alert that says why we leave.
             let _ = self.flush(socket);
-            return Err(refused(&server.to_string(), &error));
+            return Err(refused(server, self.form, &error));
         }
         Ok(got > 0)
     }
@@ -226,7 +326,7 @@ impl FarEndTls {
 }
 
 /// The error of a session that failed, with whose fault it is.
-fn refused(server: &str, error: &rustls::Error) -> Error {
+fn refused(server: SocketAddr, form: TlsForm, error: &rustls::Error) -> Error {
     match error {
         rustls::Error::InvalidCertificate(CertificateError::Other(why))
             if why.to_string().contains("CaUsedAsEndEntity") =>
@@ -251,13 +351,14 @@ fn refused(server: &str, error: &rustls::Error) -> Error {
         rustls::Error::InvalidCertificate(why) => Error::measurement(format!(
             "the certificate of the server at {server} is not accepted: {why}"
         ))
-        .hint(
-            "for a server of your own: SSL_CERT_FILE=ITS-AUTHORITY.pem, or `over https(insecure)`",
-        ),
-        rustls::Error::InvalidMessage(_) => {
-            Error::measurement(format!("the server at {server} does not speak TLS"))
-                .hint("is this its port for https? `http://` is without TLS")
-        }
+        .hint(format!(
+            "for a server of your own: SSL_CERT_FILE=ITS-AUTHORITY.pem, or `over {}({}insecure)`",
+            form.name,
+            if form.is_option { "tls, " } else { "" }
+        )),
+        rustls::Error::InvalidMessage(_) => form.suspect_plain(Error::measurement(format!(
+            "the server at {server} does not speak TLS"
+        ))),
         rustls::Error::AlertReceived(alert) => Error::measurement(format!(
             "the server at {server} refused the TLS handshake: {alert:?}"
         )),

@@ -5,12 +5,13 @@ use http::Uri;
 use stackline_core::far_end::FarEndAddress;
 use std::net::SocketAddr;
 
-/// The error of an answer with that status, its reason and where it redirects to.
+/// The error of an answer with that status, its reason and where it redirects to, over TLS or without it.
 pub(super) fn refused_status(
     server: SocketAddr,
     status: u16,
     reason: &str,
     location: Option<&str>,
+    is_over_tls: bool,
 ) -> Error {
     let shown = |text: &str| {
         text.chars()
@@ -26,6 +27,8 @@ pub(super) fn refused_status(
         (300..=399, Some(location)) => {
             failure.hint(format!("measure the address it redirects to: {}", shown(location)))
         }
+        // Web servers answer so what comes to their port for TLS without it.
+        (400, _) if !is_over_tls => failure.hint("is this its port for TLS? `https://` is with TLS"),
         (401 | 403 | 407, _) => failure.hint("measure an address that needs no login"),
         (404, _) => failure.hint("check the path of the address"),
         (405 | 411, _) => failure.hint(

@@ -2,7 +2,8 @@
 //! answers; a call with data is a message and the next one that comes.
 
 use super::byte_stream::FarEndStream;
-use super::http::TLS_OPTIONS;
+use super::tls_options::TLS_OPTIONS;
+use super::tls_start::TlsStart;
 use super::{FarEndProtocol, FarEndStack, TABLE};
 use crate::error::{Error, Result};
 use stackline_core::catalogue::{ServiceMapping, StackTable};
@@ -38,7 +39,7 @@ DisconnectRequest -> a close frame, close",
 pub(crate) static WS: FarEndStack = FarEndStack {
     table: &WS_TABLE,
     port: Some(80),
-    tls: None,
+    tls: TlsStart::Never(Some("wss")),
     client: |address, _| Ok(Box::new(WebSocketClient::new(address, 80))),
 };
 
@@ -50,7 +51,10 @@ pub(crate) static WSS: FarEndStack = FarEndStack {
         ..WS_TABLE
     },
     port: Some(443),
-    tls: Some("http/1.1"),
+    tls: TlsStart::AtOnce {
+        protocol: Some("http/1.1"),
+        plain: "ws",
+    },
     client: |address, _| Ok(Box::new(WebSocketClient::new(address, 443))),
 };
 

@@ -5,6 +5,8 @@ use super::options::settings;
 use crate::buffers::LiveThreadBuffers;
 use crate::error::{Error, Result};
 use crate::stacks::contract::{LiveConnection, connection_vanished};
+use crate::stacks::ip_options;
+use socket2::SockRef;
 use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant;
 use stackline_endpoint::BulkDirection;
@@ -167,6 +169,7 @@ impl LiveConnection for Initiator {
             "receive_buffer".into(),
             format!("{} B", facts.receive_buffer),
         );
+        settings.extend(ip_options::marks(&SockRef::from(self.client.carrier())));
         settings
     }
 

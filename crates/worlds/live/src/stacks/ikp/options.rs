@@ -2,11 +2,13 @@
 
 use crate::error::{Error, Result};
 use crate::stacks::contract::LiveConnectParameters;
+use crate::stacks::ip_options::carried_marks;
 use crate::stacks::stream::Receive;
 use stackline_proto::ikp::IkpOptions as Machine;
 use stackline_proto::ikp::stack;
 use stackline_transfer::PacketWaiting;
 use stackline_transfer::ikp::IkpTransferOptions;
+use stackline_transfer::udp::UdpCarrierOptions;
 use std::collections::BTreeMap;
 
 /// The options of a client or a server.
@@ -22,6 +24,7 @@ pub(super) fn parse_options(parameters: &LiveConnectParameters) -> Result<IkpTra
         } else {
             PacketWaiting::Block
         },
+        udp: carried_marks(&parameters.stack, UdpCarrierOptions::new()),
         ..IkpTransferOptions::new(machine)
     })
 }
