@@ -5,7 +5,7 @@
 use crate::clock;
 use crate::control::{self, AgentHello, AgentTask, FromAgent, HeldShare, PROTOCOL, ToAgent};
 use crate::cpu_placement;
-use crate::error::{self, Error, Result};
+use crate::error::{self, Blame, Error, Result};
 use crate::files::AgentFileDirectory;
 use crate::job::{AgentJob, JobEvent};
 use crate::recording::{self, AgentRecording, RecordedPieces};
@@ -280,14 +280,15 @@ impl<W: Write> AgentLoop<W> {
         overdue.try_for_each(|(job, error)| self.give_up(job, error))
     }
 
-    /// Ends a job that has failed and reports why: a plug-in that does not let go of a thread is the better reason.
+    /// Ends a job that has failed and reports why: a plug-in that does not let go of a thread explains what the measurement suffered from.
     fn give_up(&mut self, job: u64, error: Error) -> Result<()> {
         let ended = self.jobs.remove(&job);
         let stuck = ended.and_then(|mut running| running.job.end_and_join());
         if stuck.is_some() {
             self.stuck.clone_from(&stuck);
         }
-        let error = stuck.unwrap_or(error);
+        let is_cause = matches!(error.blame, Blame::Input | Blame::Environment);
+        let error = stuck.filter(|_| !is_cause).unwrap_or(error);
         self.send(&FromAgent::Failed { job, error })
     }
 

@@ -124,8 +124,8 @@ impl ForeignWatch {
 
     fn error(&self, function: ForeignFunction, limit: Duration, after: &str) -> Error {
         let (name, function) = (&self.name, function.name());
-        let limit = stackline_core::units::format_time(limit.as_secs_f64());
-        let message = format!("{name} did not return from {function} within {limit}{after}");
+        let limit = limit.as_secs_f64();
+        let message = format!("{name} did not return from {function} within {limit} s{after}");
         Error::environment(message).hint(
             "its functions have to return soon once *stop is not 0, when a signal interrupts their system calls; see clients/c/stackline_stack.h",
         )

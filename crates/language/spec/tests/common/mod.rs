@@ -52,6 +52,26 @@ pub(crate) const STACKS: &[StackTable] = &[
         &[option("zero_rtt", OptionKind::Word(&["on", "off"]))],
     ),
     stack("blast", &[option("selective", OptionKind::Flag)]),
+    StackTable {
+        required: &["library"],
+        ..stack("plugin", &OWN)
+    },
+    StackTable {
+        required: &["server", "client"],
+        own_data: true,
+        files: false,
+        ..stack("program", &PROGRAMS)
+    },
+];
+
+const OWN: [OptionTable; 2] = [
+    option("library", OptionKind::PATH),
+    option("options", OptionKind::Text(8)),
+];
+
+const PROGRAMS: [OptionTable; 2] = [
+    option("server", OptionKind::PATH),
+    option("client", OptionKind::PATH),
 ];
 
 /// A world that can do everything that any world can.

@@ -224,10 +224,9 @@ impl OwnProgram {
             let mut watched = [PollFd::new(self.output.as_fd(), PollFlags::POLLIN)];
             match poll(&mut watched, left.unwrap_or(PollTimeout::MAX)) {
                 Ok(0) => {
-                    let limit =
-                        stackline_core::units::format_time((silence_limit() / 6).as_secs_f64());
+                    let (limit, name) = ((silence_limit() / 6).as_secs_f64(), &self.name);
                     let command = shown_command(&self.command);
-                    let message = format!("{} did not answer {command} within {limit}", self.name);
+                    let message = format!("{name} did not answer {command} within {limit} s");
                     return Err(Error::environment(message).hint(
                         "it has to answer each command with a line, and to flush its standard output (docs/STACKS.md)",
                     ));
