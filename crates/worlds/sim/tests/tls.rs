@@ -143,7 +143,7 @@ fn bulk_data_costs_a_record_every_16_kib() {
 
 #[test]
 fn tickets_follow_the_handshake_of_tls_1_3() {
-    assert_eq!(tickets(&terms(TlsVersion::Tls13, true)).len(), 2);
+    assert_eq!(tickets(&terms(TlsVersion::Tls13, true)).len(), 1);
     let packets = |options: &str| {
         let outcome = run(&format!(
             "{WAN}1 from a to b rr 32*10 over tls{options} across wan;"

@@ -1,6 +1,6 @@
 //! One end of a session. Like all machines here it is `handle` and `poll`; it has no deadline, as TLS has no timer.
 
-use super::flights::{TlsFlight, TlsTerms, flights, tickets};
+use super::flights::{TICKETS, TlsFlight, TlsTerms, flights, tickets};
 use super::records::{TlsRecord, TlsRecordContent, close_notify, records_of};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -95,7 +95,7 @@ impl TlsEnd {
                     self.speak();
                 }
             }
-            TlsRecordContent::Ticket => self.tickets += 1,
+            TlsRecordContent::Tickets(tickets) => self.tickets += tickets,
             TlsRecordContent::Data(bytes) if self.is_established() && !self.is_ended => {
                 self.readable += bytes;
             }
@@ -144,7 +144,7 @@ impl TlsEnd {
             let tickets = tickets(&self.terms).into_iter();
             self.outgoing.extend(tickets.map(|wire_bytes| TlsRecord {
                 wire_bytes,
-                content: TlsRecordContent::Ticket,
+                content: TlsRecordContent::Tickets(TICKETS),
             }));
         }
     }

@@ -29,28 +29,30 @@ pub struct TlsFlight {
 const ALPN: u64 = 4 + 2 + 1;
 /// The record of change_cipher_spec (RFC 5246, 7.1), which TLS 1.3 sends for middleboxes (RFC 8446, D.4).
 const CHANGE_CIPHER_SPEC: u64 = 6;
-/// A ticket of TLS 1.3 in its record; rustls's server sends two.
-const TICKET: u64 = 103;
-/// How many tickets a server of TLS 1.3 sends after a handshake.
+/// The record of the tickets of TLS 1.3 (RFC 8446, 4.6.1).
+const TICKETS_RECORD: u64 = 184;
+/// How many tickets a server of TLS 1.3 sends after a handshake, in one record.
 pub const TICKETS: u32 = 2;
 
 /// Records of TLS 1.3 (RFC 8446, 2): the hello of the client, with an earlier session, the one of the server, with an earlier session, the
 /// server's encrypted messages, with an earlier session, and the client's Finished.
 mod tls13 {
-    pub(super) const CLIENT_HELLO: u64 = 248;
-    pub(super) const CLIENT_HELLO_RESUMING: u64 = 300;
+    pub(super) const CLIENT_HELLO: u64 = 228;
+    pub(super) const CLIENT_HELLO_RESUMING: u64 = 323;
     pub(super) const SERVER_HELLO: u64 = 127;
     pub(super) const SERVER_HELLO_RESUMED: u64 = 133;
-    pub(super) const ENCRYPTED: u64 = 520;
+    pub(super) const ENCRYPTED: u64 = 530;
     pub(super) const ENCRYPTED_RESUMED: u64 = 80;
     pub(super) const FINISHED: u64 = 74;
 }
 
 /// Records of TLS 1.2 (RFC 5246, 7.3).
 mod tls12 {
-    pub(super) const CLIENT_HELLO: u64 = 180;
-    pub(super) const CLIENT_HELLO_RESUMING: u64 = 180;
-    pub(super) const SERVER_FLIGHT: u64 = 560;
+    pub(super) const CLIENT_HELLO: u64 = 150;
+    /// What a client adds that takes tickets (RFC 5077, 3.2).
+    pub(super) const TAKES_TICKETS: u64 = 4;
+    pub(super) const CLIENT_HELLO_RESUMING: u64 = 186;
+    pub(super) const SERVER_FLIGHT: u64 = 577;
     pub(super) const SERVER_HELLO_RESUMED: u64 = 90;
     pub(super) const KEY_EXCHANGE: u64 = 42;
     pub(super) const FINISHED: u64 = 45;
@@ -72,6 +74,11 @@ pub fn flights(terms: &TlsTerms, resumed: bool) -> Vec<TlsFlight> {
         records: records.into(),
     };
     let last = [CHANGE_CIPHER_SPEC, tls12::FINISHED];
+    let takes_tickets = if terms.resumes {
+        tls12::TAKES_TICKETS
+    } else {
+        0
+    };
     let flights: &[TlsFlight] = &match (terms.version, resumed) {
         (TlsVersion::Tls13, false) => [
             client(&[tls13::CLIENT_HELLO + alpn]),
@@ -94,7 +101,7 @@ pub fn flights(terms: &TlsTerms, resumed: bool) -> Vec<TlsFlight> {
         ]
         .to_vec(),
         (TlsVersion::Tls12, false) => [
-            client(&[tls12::CLIENT_HELLO + alpn]),
+            client(&[tls12::CLIENT_HELLO + takes_tickets + alpn]),
             server(&[tls12::SERVER_FLIGHT + alpn]),
             client(&[tls12::KEY_EXCHANGE, last[0], last[1]]),
             server(&last),
@@ -110,11 +117,11 @@ pub fn flights(terms: &TlsTerms, resumed: bool) -> Vec<TlsFlight> {
     flights.to_vec()
 }
 
-/// The records of the tickets that a server sends when the handshake is done.
+/// The record of the tickets that a server sends when the handshake is done, if it sends any.
 #[must_use]
 pub fn tickets(terms: &TlsTerms) -> Vec<u64> {
     match (terms.version, terms.resumes) {
-        (TlsVersion::Tls13, true) => alloc::vec![TICKET; TICKETS as usize],
+        (TlsVersion::Tls13, true) => alloc::vec![TICKETS_RECORD],
         _ => Vec::new(),
     }
 }

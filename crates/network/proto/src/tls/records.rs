@@ -23,8 +23,8 @@ pub enum TlsRecordContent {
         /// Whether it ends the flight.
         ends_flight: bool,
     },
-    /// A ticket with which the session can be resumed (RFC 8446, 4.6.1).
-    Ticket,
+    /// So many tickets with which the session can be resumed (RFC 8446, 4.6.1).
+    Tickets(u32),
     /// So many bytes of data.
     Data(u64),
     /// close_notify: no data follows (RFC 8446, 6.1).

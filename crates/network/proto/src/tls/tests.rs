@@ -31,7 +31,7 @@ fn talk(client: &mut TlsEnd, server: &mut TlsEnd) -> String {
                     "{}",
                     match record.content {
                         TlsRecordContent::Handshake { .. } => 'h',
-                        TlsRecordContent::Ticket => 't',
+                        TlsRecordContent::Tickets(_) => 't',
                         TlsRecordContent::Data(_) => 'd',
                         TlsRecordContent::CloseNotify => 'c',
                     }
@@ -68,8 +68,8 @@ fn each_version_has_its_turns() {
         said
     };
     assert_eq!(shaken(TlsVersion::Tls13, false, false), " Ch Shhh Chh");
-    assert_eq!(shaken(TlsVersion::Tls13, true, false), " Ch Shhh Chh Stt");
-    assert_eq!(shaken(TlsVersion::Tls13, true, true), " Ch Shhh Chh Stt");
+    assert_eq!(shaken(TlsVersion::Tls13, true, false), " Ch Shhh Chh St");
+    assert_eq!(shaken(TlsVersion::Tls13, true, true), " Ch Shhh Chh St");
     assert_eq!(shaken(TlsVersion::Tls12, false, false), " Ch Sh Chhh Shh");
     assert_eq!(shaken(TlsVersion::Tls12, true, true), " Ch Shhh Chh");
 }
