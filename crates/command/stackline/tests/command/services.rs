@@ -258,6 +258,96 @@ fn servers_of_iperf3_are_measured_and_agree_about_what_was_moved() {
     busy.hints("use one pair");
 }
 
+/// What iperf3's own client sent in a test with these arguments, in bytes, and how many datagrams were lost.
+fn moved_by_iperf3(port: u16, arguments: &[&str]) -> (f64, f64) {
+    wait_until("iperf3 listens", || {
+        TcpStream::connect(("127.0.0.1", port)).is_ok()
+    });
+    let output = Command::new("iperf3")
+        .args(["-J", "-c", "127.0.0.1", "-p", &port.to_string()])
+        .args(arguments)
+        .output()
+        .unwrap();
+    let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(said.get("error").is_none(), "{said}");
+    let lost = said.pointer("/end/sum/lost_packets");
+    let bytes = number(&said, "/end/sum_sent/bytes");
+    (
+        bytes,
+        lost.and_then(serde_json::Value::as_f64).unwrap_or(0.0),
+    )
+}
+
+#[test]
+fn tests_of_several_streams_and_of_datagrams_move_what_iperf3_moves() {
+    if !has_program("iperf3", "iperf3") {
+        skip("no iperf3");
+        return;
+    }
+    let place = Place::new();
+    let (stock, own) = (Iperf3Server::start(), Services::start(&["iperf3"]));
+    let port = stock.1;
+    let measured = |address: &str, what: &str| {
+        wait_until("a server listens", || TcpStream::connect(address).is_ok());
+        let text = format!("1 to \"iperf3://{address}\" {what}");
+        place.measure(&text).remove(0)
+    };
+    let said = |row: &serde_json::Value, name: &str| -> f64 {
+        let said = row["initiator"]["settings"][name].as_str().unwrap();
+        said.split(' ').next().unwrap().parse().unwrap()
+    };
+    let stock = format!("127.0.0.1:{port}");
+    let (by_iperf3, _) = moved_by_iperf3(port, &["-P", "4", "-n", "20M"]);
+    for address in [&stock, own.address("iperf3")] {
+        let put = measured(address, "bulk_put 64 KiB*320 over iperf3(streams = 4)");
+        assert_eq!(put["initiator"]["settings"]["streams"], "4");
+        assert_eq!(number(&put, "/initiator/sent_bytes"), 20_971_520.0);
+        // What its kernel has, its own server may not have read when the test ends.
+        let received = said(&put, "server_received");
+        assert!((6e6..=20_971_520.0).contains(&received), "{put}");
+        let get = measured(address, "bulk_get 64 KiB*320 over iperf3(streams = 4)");
+        assert_eq!(number(&get, "/initiator/received_bytes"), 20_971_520.0);
+        assert!(said(&get, "server_sent") >= 20_971_520.0, "{get}");
+    }
+    assert!((by_iperf3 / 20_971_520.0 - 1.0).abs() < 0.01, "{by_iperf3}");
+    // 1000 datagrams of 1000 bytes, one each millisecond.
+    let asked = ["-u", "-b", "8M", "-l", "1000", "-n", "1000000"];
+    let (by_iperf3, lost) = moved_by_iperf3(port, &asked);
+    let is_whole = (by_iperf3 / 1e6 - 1.0).abs() < 0.01 && lost < 100.0;
+    assert!(is_whole, "{by_iperf3} {lost}");
+    for address in [&stock, own.address("iperf3")] {
+        for streams in ["udp", "udp, streams = 3"] {
+            let over = format!("over iperf3({streams}, length = 1000 B)");
+            let put = measured(address, &format!("bulk_put 1000*1000 8 Mbit/s {over}"));
+            assert_eq!(number(&put, "/initiator/sent_bytes"), 1e6);
+            let (received, lost) = (said(&put, "server_received"), said(&put, "server_lost"));
+            let known = received + 1000.0 * lost;
+            assert!((known / 1e6 - 1.0).abs() < 0.01, "{put}");
+            assert!(lost < 100.0, "{put}");
+            assert!(put["initiator"]["settings"]["server_jitter"].is_string());
+            let get = measured(
+                address,
+                &format!(
+                    "bulk_get 1000*1000 over iperf3({streams}, bandwidth = 8000000, length = 1000 B)"
+                ),
+            );
+            assert_eq!(number(&get, "/initiator/received_bytes"), 1e6);
+            let (sent, lost) = (said(&get, "server_sent"), said(&get, "lost"));
+            assert!(sent >= 1e6 - 10_000.0 && lost <= 1000.0, "{get}");
+            assert!(get["initiator"]["settings"]["jitter"].is_string());
+        }
+    }
+    wait_until("a server listens", || TcpStream::connect(&stock).is_ok());
+    place
+        .run(&format!(
+            "1 to \"iperf3://{stock}\" bulk_put 8*10 over iperf3(udp)"
+        ))
+        .fails(
+            2,
+            &["a datagram of this test has 1448 B, and this data unit 8 B"],
+        );
+}
+
 #[test]
 fn what_cannot_be_served_is_refused() {
     let place = Place::new();

@@ -19,6 +19,8 @@ mod http2;
 mod http3;
 mod icmp_error;
 mod iperf3;
+mod iperf3_datagrams;
+mod iperf3_streams;
 mod login;
 mod mqtt;
 mod mysql;

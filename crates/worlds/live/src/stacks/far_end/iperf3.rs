@@ -1,8 +1,10 @@
-//! `iperf3`: a client of iperf3 servers, over TCP. Each bulk transfer is a test with one stream.
+//! `iperf3`: a client of iperf3 servers, over TCP or in datagrams. Each bulk transfer is a test, with one stream or several.
 
 use super::byte_stream::FarEndStream;
+use super::iperf3_datagrams::{DatagramTally, HEAD_BYTES, Iperf3Datagrams};
+use super::iperf3_streams::Iperf3Streams;
 use super::tls_start::TlsStart;
-use super::{FarEndProtocol, FarEndStack, TABLE};
+use super::{FarEndProtocol, FarEndStack, OPTIONS, TABLE};
 use crate::cancel::pause;
 use crate::error::{Error, Result};
 use crate::iperf3_messages::{
@@ -10,7 +12,10 @@ use crate::iperf3_messages::{
 };
 use serde::Deserialize;
 use serde::Serialize;
-use stackline_core::catalogue::{ServiceMapping, StackTable};
+use stackline_core::catalogue::{OptionKind, OptionTable, ServiceMapping, StackTable};
+use stackline_core::plan::Stack;
+use stackline_core::run_record::TransportRecord;
+use stackline_core::units;
 use stackline_endpoint::BulkDirection;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -18,14 +23,16 @@ use std::time::{Duration, Instant};
 pub(crate) static IPERF3: FarEndStack = FarEndStack {
     table: &StackTable {
         name: "iperf3",
-        summary: "client of an iperf3 server, over TCP: a test with one stream for each bulk transfer",
+        summary: "client of an iperf3 server, over TCP or in datagrams: a test with one stream, or `streams`, for each bulk transfer",
+        options: &IPERF3_OPTIONS,
+        needs: &[("bandwidth", "udp"), ("length", "udp")],
         mapping: ServiceMapping(
             "\
 ConnectRequest -> socket, connect, send of a cookie, recv of PARAM_EXCHANGE
-StartBulkGet, StartBulkPut -> send of the parameters, recv of CREATE_STREAMS; socket, connect, send of the cookie for the stream; recv of \
-TEST_START and TEST_RUNNING
-AwaitDataIndication -> recv from the stream until the unit is complete
-DataRequest -> send of the whole unit on the stream
+StartBulkGet, StartBulkPut -> send of the parameters, recv of CREATE_STREAMS; socket, connect, send of the cookie for each stream (udp: \
+of its first datagram, recv of the answer); recv of TEST_START and TEST_RUNNING
+AwaitDataIndication -> recv from the streams until the unit is complete
+DataRequest -> send of the whole unit on the streams; udp: of a datagram with time and number on the next stream
 StopBulkGet -> send of TEST_END, exchange of results, recv of DISPLAY_RESULTS, send of IPERF_DONE
 StopBulkPut -> the same, once the server's kernel has acknowledged everything
 DisconnectRequest -> close",
@@ -34,8 +41,43 @@ DisconnectRequest -> close",
     },
     port: Some(5201),
     tls: TlsStart::Never(None),
-    client: |_, _| Ok(Box::new(Iperf3Client::new()?)),
+    client: |_, stack| Ok(Box::new(Iperf3Client::new(stack)?)),
 };
+
+const IPERF3_OPTIONS: [OptionTable; 14] = StackTable::joined(
+    &OPTIONS,
+    &[
+        OptionTable::new(
+            "streams",
+            OptionKind::Number(1, 128),
+            "1",
+            "how many streams a test has (iperf3 -P); data go on those that can go on",
+        ),
+        OptionTable::flag(
+            "udp",
+            "datagrams instead of TCP (iperf3 -u): each data unit of a put is one; write its pace as a rate",
+        ),
+        OptionTable::new(
+            "bandwidth",
+            OptionKind::Number(1, 1_000_000_000_000),
+            "1048576, as iperf3 has it",
+            "udp: at how many bits a second the server sends each stream of a get (iperf3 -b)",
+        ),
+        OptionTable::new(
+            "length",
+            OptionKind::Bytes(LEAST_DATAGRAM, LARGEST_DATAGRAM),
+            "1448 B",
+            "udp: how long the datagrams are (iperf3 -l); of a put, data units have this size",
+        ),
+    ],
+);
+
+/// Bytes of a datagram: its head and the least of data, and what UDP over IPv4 carries.
+const LEAST_DATAGRAM: u64 = 16;
+const LARGEST_DATAGRAM: u64 = 65_507;
+/// The options `length` and `bandwidth` when they are not written: what iperf3 has on Ethernet, B, and its own, bit/s.
+const USUAL_DATAGRAM: u64 = 1448;
+const USUAL_BANDWIDTH: u64 = 1 << 20;
 
 /// How long a server may take to be ready for a test.
 const READY: Duration = Duration::from_secs(5);
@@ -50,22 +92,44 @@ const VERSION: &str = "3.12";
 
 struct Iperf3Client {
     cookie: [u8; COOKIE],
-    /// The stream of the present test.
-    data: Option<FarEndStream>,
-    /// The memory of an earlier one.
+    streams: u64,
+    /// Whether data go in datagrams, and what the server is asked for then.
+    datagrams: Option<DatagramWish>,
+    data: Iperf3Data,
+    /// The memory of an earlier stream.
     spare: Option<FarEndStream>,
+    /// The kernel's record of the only stream of the last test.
+    record: Option<TransportRecord>,
     /// Whether the connection has carried a test: servers close it then.
     is_used: bool,
     direction: BulkDirection,
-    /// Bytes of the present test.
+    /// Bytes of the present test on its only stream.
     moved: u64,
     begun: Instant,
-    /// What the server said of the last one.
-    said: Option<Iperf3Stream>,
+    /// What the server said of the streams of the last one, and what this end saw of datagrams.
+    said: Vec<Iperf3Stream>,
+    seen: Vec<DatagramTally>,
+}
+
+/// How datagrams are, and how fast a server sends them.
+#[derive(Clone, Copy)]
+struct DatagramWish {
+    /// Bytes of each.
+    length: u64,
+    /// Of each stream.
+    bit_s: u64,
+}
+
+/// The streams of the present test.
+enum Iperf3Data {
+    None,
+    One(FarEndStream),
+    Several(Iperf3Streams),
+    Datagrams(Iperf3Datagrams),
 }
 
 impl Iperf3Client {
-    fn new() -> Result<Self> {
+    fn new(stack: &Stack) -> Result<Self> {
         let mut cookie = [0; COOKIE];
         getrandom::fill(&mut cookie[..COOKIE - 1])
             .map_err(|e| Error::environment(format!("cannot draw a cookie: {e}")))?;
@@ -74,13 +138,20 @@ impl Iperf3Client {
         }
         Ok(Self {
             cookie,
-            data: None,
+            streams: stack.number("streams").unwrap_or(1),
+            datagrams: stack.flag("udp").then(|| DatagramWish {
+                length: stack.number("length").unwrap_or(USUAL_DATAGRAM),
+                bit_s: stack.number("bandwidth").unwrap_or(USUAL_BANDWIDTH),
+            }),
+            data: Iperf3Data::None,
             spare: None,
+            record: None,
             is_used: false,
             direction: BulkDirection::Get,
             moved: 0,
             begun: Instant::now(),
-            said: None,
+            said: Vec::new(),
+            seen: Vec::new(),
         })
     }
 
@@ -147,30 +218,95 @@ impl Iperf3Client {
         read.map_err(|e| wrong(stream, format!("results that are not valid JSON: {e}")))
     }
 
-    /// Opens the stream of a test.
-    fn open_stream(&mut self, stream: &mut FarEndStream) -> Result<()> {
-        let socket = stream.socket().connect_beside(stream.server().port())?;
-        let mut data = FarEndStream::over_socket(socket, self.spare.take());
-        let cookie = self.cookie;
-        if !data.send(&cookie)? {
-            return Err(data.cut_short("a stream"));
+    /// Opens the streams of a test.
+    fn open_streams(&mut self, stream: &FarEndStream) -> Result<()> {
+        let control = stream.socket();
+        if self.datagrams.is_some() {
+            self.data = Iperf3Data::Datagrams(Iperf3Datagrams::open(control, self.streams)?);
+            return Ok(());
         }
-        self.data = Some(data);
+        let mut opened = Vec::new();
+        for _ in 0..self.streams {
+            let mut socket = control.connect_beside(stream.server().port())?;
+            if !socket.send(&self.cookie)? {
+                let server = socket.server();
+                let message = format!("the server at {server} closed the connection of a stream");
+                return Err(Error::measurement(message));
+            }
+            opened.push(socket);
+        }
+        self.data = match (opened.len(), opened.pop()) {
+            (1, Some(socket)) => {
+                Iperf3Data::One(FarEndStream::over_socket(socket, self.spare.take()))
+            }
+            (_, last) => {
+                Iperf3Data::Several(Iperf3Streams::new(opened.into_iter().chain(last).collect()))
+            }
+        };
         Ok(())
     }
 
+    /// What is asked of the server for a test.
+    fn parameters(&self, direction: BulkDirection) -> Iperf3Parameters {
+        let reverse = direction == BulkDirection::Get;
+        // Its server reads that many bytes at a time, so no datagram may be shorter.
+        let len = self.datagrams.map_or(128 << 10, |wish| wish.length);
+        let bandwidth = self.datagrams.filter(|_| reverse);
+        let bandwidth = bandwidth.map_or(0, |wish| wish.bit_s);
+        Iperf3Parameters {
+            tcp: self.datagrams.is_none(),
+            udp: self.datagrams.is_some(),
+            parallel: self.streams,
+            reverse,
+            len,
+            bandwidth,
+            client_version: VERSION.into(),
+            ..Iperf3Parameters::default()
+        }
+    }
+
+    /// What this end says of the streams of a test.
     fn results(&self) -> Iperf3Results {
-        let stream = Iperf3Stream {
-            id: stream_id(0),
-            bytes: self.moved,
+        let end_time = self.begun.elapsed().as_secs_f64();
+        let tcp = |bytes: u64| Iperf3Stream {
+            bytes,
             retransmits: -1,
-            end_time: self.begun.elapsed().as_secs_f64(),
             ..Iperf3Stream::default()
         };
+        let mut streams: Vec<Iperf3Stream> = match &self.data {
+            Iperf3Data::None => Vec::new(),
+            Iperf3Data::One(_) => vec![tcp(self.moved)],
+            Iperf3Data::Several(streams) => streams.moved().iter().copied().map(tcp).collect(),
+            Iperf3Data::Datagrams(streams) => {
+                let said = streams.tallies().into_iter().map(|tally| Iperf3Stream {
+                    jitter: tally.jitter_s,
+                    errors: tally.missing as i64,
+                    packets: tally.packets as i64,
+                    ..tcp(tally.bytes)
+                });
+                said.collect()
+            }
+        };
+        for (stream, place) in streams.iter_mut().zip(0..) {
+            (stream.id, stream.end_time) = (stream_id(place), end_time);
+        }
         Iperf3Results {
             sender_has_retransmits: -1,
-            streams: vec![stream],
+            streams,
             ..Iperf3Results::default()
+        }
+    }
+
+    /// Notes what was seen of a test that has ended, and closes its streams.
+    fn leave_streams(&mut self) {
+        (self.record, self.seen) = (None, Vec::new());
+        match std::mem::replace(&mut self.data, Iperf3Data::None) {
+            Iperf3Data::None | Iperf3Data::Several(_) => {}
+            Iperf3Data::One(data) => {
+                self.record = data.transport();
+                self.spare = Some(data);
+            }
+            Iperf3Data::Datagrams(streams) => self.seen = streams.tallies(),
         }
     }
 }
@@ -212,70 +348,132 @@ impl FarEndProtocol for Iperf3Client {
             stream.reconnect()?;
             self.open(stream)?;
         }
-        let asked = Iperf3Parameters {
-            tcp: true,
-            parallel: 1,
-            reverse: direction == BulkDirection::Get,
-            len: 128 << 10,
-            client_version: VERSION.into(),
-            ..Iperf3Parameters::default()
-        };
-        self.write_json(stream, &asked)?;
+        self.write_json(stream, &self.parameters(direction))?;
         self.expect(stream, state::CREATE_STREAMS)?;
-        self.open_stream(stream)?;
+        self.open_streams(stream)?;
         self.expect(stream, state::TEST_START)?;
         self.expect(stream, state::TEST_RUNNING)?;
         (self.direction, self.moved, self.begun) = (direction, 0, Instant::now());
         Ok(())
     }
 
-    fn send(&mut self, _: &mut FarEndStream, unit: &[u8]) -> Result<()> {
-        let Some(data) = &mut self.data else {
-            return Err(super::unmapped());
-        };
-        self.moved += unit.len() as u64;
-        match data.send(unit)? {
-            true => Ok(()),
-            false => Err(data.cut_short("a test")),
+    fn send(&mut self, stream: &mut FarEndStream, unit: &[u8]) -> Result<()> {
+        match &mut self.data {
+            Iperf3Data::None => Err(super::unmapped()),
+            Iperf3Data::One(data) => {
+                self.moved += unit.len() as u64;
+                match data.send(unit)? {
+                    true => Ok(()),
+                    false => Err(data.cut_short("a test")),
+                }
+            }
+            Iperf3Data::Several(streams) => streams.send(unit),
+            Iperf3Data::Datagrams(streams) => {
+                let bytes = unit.len() as u64;
+                let length = self.datagrams.map_or(bytes, |wish| wish.length);
+                if bytes != length {
+                    let message = format!(
+                        "a datagram of this test has {length} B, and this data unit {bytes} B"
+                    );
+                    return Err(Error::input(message).hint(format!(
+                        "write `iperf3(udp, length = {bytes} B)`, which is iperf3's -l"
+                    )));
+                }
+                streams.send(stream.socket(), unit)
+            }
         }
     }
 
-    fn receive(&mut self, _: &mut FarEndStream, bytes: u64) -> Result<()> {
-        let Some(data) = &mut self.data else {
-            return Err(super::unmapped());
-        };
-        self.moved += bytes;
-        data.skip(bytes, "its data")
+    fn receive(&mut self, stream: &mut FarEndStream, bytes: u64) -> Result<()> {
+        match &mut self.data {
+            Iperf3Data::None => Err(super::unmapped()),
+            Iperf3Data::One(data) => {
+                self.moved += bytes;
+                data.skip(bytes, "its data")
+            }
+            Iperf3Data::Several(streams) => streams.receive(bytes),
+            Iperf3Data::Datagrams(streams) => streams.receive(stream.socket(), bytes),
+        }
     }
 
     fn stop_bulk(&mut self, stream: &mut FarEndStream, direction: BulkDirection) -> Result<()> {
-        if let (Some(data), BulkDirection::Put) = (&self.data, direction) {
-            data.socket().settle()?;
+        match (&self.data, direction) {
+            (Iperf3Data::One(data), BulkDirection::Put) => data.socket().settle()?,
+            (Iperf3Data::Several(streams), BulkDirection::Put) => streams.settle()?,
+            _ => {}
         }
         self.say(stream, &[state::TEST_END])?;
         self.expect(stream, state::EXCHANGE_RESULTS)?;
         let own = self.results();
         self.write_json(stream, &own)?;
         let said: Iperf3Results = self.read_json(stream)?;
-        self.said = said.streams.into_iter().next();
+        self.said = said.streams;
         self.expect(stream, state::DISPLAY_RESULTS)?;
         self.say(stream, &[state::IPERF_DONE])?;
-        self.spare = self.data.take();
+        self.leave_streams();
         Ok(())
     }
 
+    fn transport(&self, _: &FarEndStream) -> Option<TransportRecord> {
+        match &self.data {
+            Iperf3Data::One(data) => data.transport(),
+            _ => self.record.clone(),
+        }
+    }
+
     fn settings(&self) -> BTreeMap<String, String> {
-        let Some(said) = &self.said else {
+        if self.said.is_empty() {
             return BTreeMap::new();
-        };
+        }
         let name = match self.direction {
             BulkDirection::Get => "server_sent",
             BulkDirection::Put => "server_received",
         };
-        let mut settings = BTreeMap::from([(name.to_owned(), format!("{} B", said.bytes))]);
-        if said.retransmits >= 0 {
-            settings.insert("server_retransmits".into(), said.retransmits.to_string());
+        let streams = self.said.iter();
+        let bytes = streams
+            .clone()
+            .fold(0_u64, |sum, one| sum.saturating_add(one.bytes));
+        let mut settings = BTreeMap::from([(name.to_owned(), format!("{bytes} B"))]);
+        if self.streams > 1 {
+            settings.insert("streams".into(), self.streams.to_string());
+        }
+        let known = streams.clone().filter(|one| one.retransmits >= 0);
+        let sums = known.map(|one| one.retransmits).reduce(i64::saturating_add);
+        if let (Some(sum), None) = (sums, self.datagrams) {
+            settings.insert("server_retransmits".into(), sum.to_string());
+        }
+        if self.datagrams.is_some() {
+            self.describe_datagrams(&mut settings);
         }
         settings
     }
 }
+
+impl Iperf3Client {
+    /// What the receiver of datagrams says of them: the server of a put, this end of a get.
+    fn describe_datagrams(&self, settings: &mut BTreeMap<String, String>) {
+        let (prefix, tallies) = match self.direction {
+            BulkDirection::Get => ("", self.seen.clone()),
+            BulkDirection::Put => {
+                let said = self.said.iter().map(|one| DatagramTally {
+                    bytes: one.bytes,
+                    packets: one.packets.try_into().unwrap_or(0),
+                    missing: one.errors.try_into().unwrap_or(0),
+                    jitter_s: one.jitter,
+                });
+                ("server_", said.collect())
+            }
+        };
+        let add = |value: fn(&DatagramTally) -> u64| {
+            tallies.iter().map(value).fold(0, u64::saturating_add)
+        };
+        let (missing, packets) = (add(|one| one.missing), add(|one| one.packets));
+        let jitter_s = tallies.iter().map(|one| one.jitter_s).sum::<f64>();
+        let jitter = units::format_time(jitter_s / tallies.len().max(1) as f64);
+        let lost = format!("{missing} of {packets} datagrams");
+        settings.insert(format!("{prefix}lost"), lost);
+        settings.insert(format!("{prefix}jitter"), jitter);
+    }
+}
+
+const _: () = assert!(HEAD_BYTES as u64 <= LEAST_DATAGRAM);

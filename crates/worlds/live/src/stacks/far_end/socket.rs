@@ -6,6 +6,8 @@ use crate::stacks::contract::LiveConnectParameters;
 use crate::stacks::server_patience::ServerPatience;
 use crate::stacks::tcp_record::{is_in_transit, read_tcp_record};
 use crate::stacks::{ip, ip_options};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollTimeout, poll};
 use socket2::{Domain, Protocol, Socket, Type};
 use stackline_core::plan::Stack;
 use stackline_core::run_record::TransportRecord;
@@ -16,7 +18,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{Shutdown, SocketAddr, ToSocketAddrs};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -196,6 +198,67 @@ impl FarEndSocket {
         }
     }
 
+    /// Sends what the kernel takes at once: `None` if that is nothing, 0 if the server takes nothing more.
+    pub(super) fn try_send(&mut self, bytes: &[u8]) -> Result<Option<usize>> {
+        self.patience.check_limit(&self.flags)?;
+        let fd = self.socket.as_fd();
+        match scope::sending(bytes.len(), || socket::send(fd, bytes, SendFlags::DONTWAIT)) {
+            Ok(sent) => {
+                self.sent += sent as u64;
+                Ok(Some(sent))
+            }
+            Err(error) if is_broken(&error) => {
+                self.was_reset = true;
+                Ok(Some(0))
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error::io_error("send", &error)),
+        }
+    }
+
+    /// Receives what has come: `None` if that is nothing, 0 if the server has ended its stream.
+    pub(super) fn try_receive(&mut self, room: &mut [u8]) -> Result<Option<usize>> {
+        self.patience.check_limit(&self.flags)?;
+        let fd = self.socket.as_fd();
+        match scope::receiving(room.len(), || {
+            socket::receive(fd, room, RecvFlags::DONTWAIT)
+        }) {
+            Ok(got) => {
+                self.received += got as u64;
+                Ok(Some(got))
+            }
+            Err(error) if is_broken(&error) => {
+                self.was_reset = true;
+                Ok(Some(0))
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error::io_error("recv", &error)),
+        }
+    }
+
+    /// Waits for a while until one of these sockets, which belong to the same test as this one, can go on. `waited` is how long it was
+    /// waited in vain.
+    pub(super) fn wait_for_any(
+        &self,
+        sockets: &mut [PollFd<'_>],
+        is_sending: bool,
+        waited: &mut Duration,
+    ) -> Result<()> {
+        self.patience.check_limit(&self.flags)?;
+        let slice = self.patience.slice();
+        let timeout = PollTimeout::try_from(slice).unwrap_or(PollTimeout::MAX);
+        match poll(sockets, timeout) {
+            Ok(0) => {
+                *waited += slice;
+                self.patience
+                    .check_silence(*waited, || self.silence(is_sending))
+            }
+            Ok(_) => Ok(()),
+            Err(Errno::EINTR) => self.flags.interrupted(),
+            Err(error) => Err(error::io_error("poll", &error.into())),
+        }
+    }
+
     /// Whether bytes (or the end of the stream) can be received without waiting.
     pub(super) fn has_waiting(&self) -> Result<bool> {
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
@@ -303,6 +366,17 @@ impl FarEndSocket {
             .map_err(|e| error::io_error("shutdown", &e))
     }
 
+    /// Handles a call on a socket beside this one that moved nothing.
+    pub(super) fn wait_after(
+        &self,
+        what: &str,
+        error: &io::Error,
+        waited: &mut Duration,
+    ) -> Result<()> {
+        self.patience.check_limit(&self.flags)?;
+        self.waits(what, error, waited)
+    }
+
     /// Handles a call that moved nothing; `waited` is how long calls before it have waited in vain.
     fn waits(&self, what: &str, error: &io::Error, waited: &mut Duration) -> Result<()> {
         match error.kind() {
@@ -327,6 +401,14 @@ impl FarEndSocket {
         } else {
             "received everything and does not answer"
         }
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    pub(super) const fn parameters(&self) -> &LiveConnectParameters {
+        &self.parameters
     }
 
     pub(super) const fn patience(&self) -> &ServerPatience {
