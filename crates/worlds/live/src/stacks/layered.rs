@@ -10,6 +10,8 @@ mod socket;
 mod stack;
 mod tables;
 mod tls;
+#[cfg(test)]
+mod tls_sizes;
 mod tls_stack;
 mod websocket;
 pub(super) mod wire;

@@ -30,7 +30,7 @@ pub(super) enum SimHttpVersion {
 
 /// What a side of a group has of its present connection.
 #[derive(Debug)]
-enum GroupConnection {
+enum SimGroupConnection {
     None,
     /// A pair is opening or accepting it.
     Opening,
@@ -43,7 +43,7 @@ pub(super) struct SimHttpGroup {
     version: SimHttpVersion,
     /// By side: the windows in which it receives.
     windows: [Http2Windows; 2],
-    connections: [RefCell<GroupConnection>; 2],
+    connections: [RefCell<SimGroupConnection>; 2],
     /// By side and pair: the endpoints.
     endpoints: [Vec<u32>; 2],
 }
@@ -85,7 +85,7 @@ impl SimHttpGroup {
             version,
             windows: [Http2Windows::CLIENT, Http2Windows::SERVER]
                 .map(|windows| windows.or_written(stack)),
-            connections: [GroupConnection::None, GroupConnection::None].map(RefCell::new),
+            connections: [SimGroupConnection::None, SimGroupConnection::None].map(RefCell::new),
             endpoints,
         });
         (0..routes.len() as u32)
@@ -112,7 +112,7 @@ impl SimHttpGroup {
         self.windows[side.index()]
     }
 
-    fn connection(&self, side: PairSide) -> &RefCell<GroupConnection> {
+    fn connection(&self, side: PairSide) -> &RefCell<SimGroupConnection> {
         &self.connections[side.index()]
     }
 
@@ -126,7 +126,7 @@ impl SimHttpGroup {
     /// Waits while another pair opens or accepts the connection.
     async fn not_opening(&self, side: PairSide, context: &SimEndpointContext) -> Result<()> {
         let connection = self.connection(side);
-        let step = || (!matches!(*connection.borrow(), GroupConnection::Opening)).then_some(());
+        let step = || (!matches!(*connection.borrow(), SimGroupConnection::Opening)).then_some(());
         context
             .until("another pair to open the connection", step)
             .await
@@ -135,7 +135,7 @@ impl SimHttpGroup {
     /// The open connection that a side has.
     fn open(&self, side: PairSide) -> Option<Rc<SimHttpEnd>> {
         match &*self.connection(side).borrow() {
-            GroupConnection::Open(end) => Some(Rc::clone(end)),
+            SimGroupConnection::Open(end) => Some(Rc::clone(end)),
             _ => None,
         }
     }
@@ -166,7 +166,7 @@ impl SimHttpGroup {
         loop {
             self.not_opening(side, context).await?;
             let Some(end) = self.open(side) else {
-                let opening = Opening::begin(self, side, context);
+                let opening = SimGroupOpening::begin(self, side, context);
                 let wire = self.opener.connect(context).await?;
                 opening.is_open(self.begin(side, wire));
                 continue;
@@ -183,12 +183,16 @@ impl SimHttpGroup {
     }
 
     /// A pair's responder accepts the connection, or waits for its pair to join the one that another has accepted.
-    async fn accept(&self, place: u32, context: &Rc<SimEndpointContext>) -> Result<AcceptedHttp> {
+    async fn accept(
+        &self,
+        place: u32,
+        context: &Rc<SimEndpointContext>,
+    ) -> Result<SimAcceptedHttp> {
         let side = PairSide::Responder;
         loop {
             self.not_opening(side, context).await?;
             let Some(end) = self.open(side) else {
-                let opening = Opening::begin(self, side, context);
+                let opening = SimGroupOpening::begin(self, side, context);
                 let wire = self.opener.accept(context).await?;
                 opening.is_open(self.begin(side, wire));
                 continue;
@@ -199,7 +203,7 @@ impl SimHttpGroup {
             };
             if join.is_some() || !self.is_shared() {
                 end.users.set(end.users.get() + 1);
-                return Ok(AcceptedHttp { end, join });
+                return Ok(SimAcceptedHttp { end, join });
             }
             self.drop_connection(side, &end);
         }
@@ -230,7 +234,7 @@ impl SimHttpGroup {
 
     fn drop_connection(&self, side: PairSide, end: &Rc<SimHttpEnd>) {
         if self.has(side, end) {
-            *self.connection(side).borrow_mut() = GroupConnection::None;
+            *self.connection(side).borrow_mut() = SimGroupConnection::None;
         }
     }
 
@@ -255,22 +259,22 @@ impl SimHttpGroup {
 }
 
 /// A connection as a responder accepts it.
-struct AcceptedHttp {
+struct SimAcceptedHttp {
     end: Rc<SimHttpEnd>,
     /// The stream of the request with which its pair has joined, where pairs share connections.
     join: Option<u32>,
 }
 
 /// A side of a group that opens or accepts a connection: if that fails, the next pair may try.
-struct Opening<'g> {
+struct SimGroupOpening<'g> {
     group: &'g SimHttpGroup,
     side: PairSide,
     context: &'g SimEndpointContext,
 }
 
-impl<'g> Opening<'g> {
+impl<'g> SimGroupOpening<'g> {
     fn begin(group: &'g SimHttpGroup, side: PairSide, context: &'g SimEndpointContext) -> Self {
-        *group.connection(side).borrow_mut() = GroupConnection::Opening;
+        *group.connection(side).borrow_mut() = SimGroupConnection::Opening;
         Self {
             group,
             side,
@@ -279,15 +283,15 @@ impl<'g> Opening<'g> {
     }
 
     fn is_open(self, end: Rc<SimHttpEnd>) {
-        *self.group.connection(self.side).borrow_mut() = GroupConnection::Open(end);
+        *self.group.connection(self.side).borrow_mut() = SimGroupConnection::Open(end);
     }
 }
 
-impl Drop for Opening<'_> {
+impl Drop for SimGroupOpening<'_> {
     fn drop(&mut self) {
         let mut connection = self.group.connection(self.side).borrow_mut();
-        if matches!(*connection, GroupConnection::Opening) {
-            *connection = GroupConnection::None;
+        if matches!(*connection, SimGroupConnection::Opening) {
+            *connection = SimGroupConnection::None;
         }
         drop(connection);
         self.group.wake(self.side, self.context);

@@ -3,7 +3,7 @@
 
 use super::flight::SimQuicFlight;
 use super::moment::{instant, moment};
-use super::streams::{SimQuicStream, SimQuicStreamOwners};
+use super::streams::{SimQuicSharing, SimQuicStream};
 use super::wire::SimQuicWire;
 use crate::connection_info::ConnectionInfo;
 use crate::run_state::{ConnectionEnd, SimRunState, Timer};
@@ -55,13 +55,6 @@ pub(super) struct SimQuicEndPlace {
     pub(super) number: u32,
     /// Where several pairs share the connections: further endpoints that use them, and whose stream is whose.
     pub(super) sharing: Option<SimQuicSharing>,
-}
-
-/// What an end knows of the pairs that share its connection.
-#[derive(Clone, Debug)]
-pub(super) struct SimQuicSharing {
-    pub(super) sharers: Rc<[u32]>,
-    pub(super) owners: SimQuicStreamOwners,
 }
 
 /// One end of a connection.
@@ -155,8 +148,6 @@ impl SimQuicEnd {
             shared.touch(end);
         }
     }
-
-    // --- the network's side ---
 
     /// Handles an event of the socket: a packet for this connection.
     pub(super) fn arrived(self: &Rc<Self>, event: ConnectionEvent, shared: &SimRunState) {
@@ -301,8 +292,6 @@ impl SimQuicEnd {
             inner.shut(UNWANTED, shared);
         }
     }
-
-    // --- the application's side ---
 
     /// Whether the handshake has failed.
     pub(super) fn failed(&self) -> bool {
@@ -675,10 +664,6 @@ impl SimQuicEnd {
                 inner.shut(OVER, shared);
             }
         }
-    }
-
-    pub(super) fn push(self: &Rc<Self>, shared: &SimRunState) {
-        self.touch(shared);
     }
 
     pub(super) fn transport(&self, now: Instant) -> TransportRecord {

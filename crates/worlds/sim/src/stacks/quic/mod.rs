@@ -26,7 +26,7 @@ use crate::datagram::SimDatagram;
 use crate::error::{Error, Result};
 use crate::run_state::{ConnectionEnd, SimRunState};
 use crate::run_trace::SimTraceLog;
-use connection::{SimQuicEndPlace, SimQuicSharing};
+use connection::SimQuicEndPlace;
 use moment::moment;
 use quic_options::Terms;
 use quinn_proto::{ClientConfig, Connection, ConnectionHandle, DatagramEvent, Endpoint, Incoming};
@@ -40,7 +40,7 @@ use stackline_proto::quic as words;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
-use streams::SimQuicStreamOwners;
+use streams::{SimQuicSharing, SimQuicStreamOwners};
 use wire::SimQuicWire;
 
 pub(super) const TABLE: StackTable = StackTable {

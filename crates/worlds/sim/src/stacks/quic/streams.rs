@@ -39,6 +39,13 @@ impl SimQuicStreamOwners {
     }
 }
 
+/// What an end knows of the pairs that share its connection.
+#[derive(Clone, Debug)]
+pub(super) struct SimQuicSharing {
+    pub(super) sharers: Rc<[u32]>,
+    pub(super) owners: SimQuicStreamOwners,
+}
+
 /// A pair's use of a connection: its stream at one end.
 #[derive(Debug)]
 pub(crate) struct SimQuicStreamEnd {
@@ -69,7 +76,7 @@ impl StreamEnd for SimQuicStreamEnd {
     }
 
     fn push(&self, shared: &SimRunState) {
-        self.end.push(shared);
+        self.end.touch(shared);
     }
 
     fn transport(&self, now: Instant) -> TransportRecord {
