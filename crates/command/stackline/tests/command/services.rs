@@ -3,8 +3,9 @@
 use crate::support::{Place, has_program, number, skip, until, wait_until};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 /// Servers that run, with where each listens.
@@ -193,19 +194,30 @@ fn clients_of_iperf3_are_served_in_every_direction() {
     drop(held);
 }
 
-/// A server of iperf3's own, until it is dropped.
-struct Iperf3Server(Child, u16);
+/// A server of iperf3's own, until it is dropped. It listens anew after each test, and ends if its port has another owner meanwhile: so it
+/// has a loopback address of its own, from which no connection comes.
+struct Iperf3Server {
+    process: Child,
+    address: SocketAddrV4,
+}
 
 impl Iperf3Server {
     fn start() -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap();
+        static STARTED: AtomicU8 = AtomicU8::new(1);
+        let last = STARTED.fetch_add(1, Ordering::Relaxed);
+        let [high, low] = (std::process::id() as u16).to_be_bytes();
+        let host = Ipv4Addr::new(127, 64 | high >> 2, low, last);
+        let port = TcpListener::bind((host, 0)).unwrap();
         let port = port.local_addr().unwrap().port();
         let mut command = Command::new("iperf3");
-        let command = command.args(["-s", "-B", "127.0.0.1", "-p", &port.to_string()]);
+        let command = command.args(["-s", "-B", &host.to_string(), "-p", &port.to_string()]);
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let server = Self(child.unwrap(), port);
+        let server = Self {
+            process: child.unwrap(),
+            address: SocketAddrV4::new(host, port),
+        };
         wait_until("iperf3 listens", || {
-            TcpStream::connect(("127.0.0.1", port)).is_ok()
+            TcpStream::connect(server.address).is_ok()
         });
         server
     }
@@ -213,8 +225,8 @@ impl Iperf3Server {
 
 impl Drop for Iperf3Server {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }
 
@@ -225,8 +237,8 @@ fn servers_of_iperf3_are_measured_and_agree_about_what_was_moved() {
         return;
     }
     let place = Place::new();
-    let (stock, own) = (Iperf3Server::start(), Services::start(&["iperf3"]));
-    let stock = format!("127.0.0.1:{}", stock.1);
+    let (server, own) = (Iperf3Server::start(), Services::start(&["iperf3"]));
+    let stock = server.address.to_string();
     for address in [&stock, own.address("iperf3")] {
         let measured = |what: &str| {
             // It listens anew after each test.
@@ -259,17 +271,18 @@ fn servers_of_iperf3_are_measured_and_agree_about_what_was_moved() {
 }
 
 /// What iperf3's own client sent in a test with these arguments, in bytes, and how many datagrams were lost.
-fn moved_by_iperf3(port: u16, arguments: &[&str]) -> (f64, f64) {
-    wait_until("iperf3 listens", || {
-        TcpStream::connect(("127.0.0.1", port)).is_ok()
+fn moved_by_iperf3(server: SocketAddrV4, arguments: &[&str]) -> (f64, f64) {
+    let (host, port) = (server.ip().to_string(), server.port().to_string());
+    // It listens anew after each test, and its own client does not wait for that.
+    let said = until("iperf3's server takes a test", || {
+        let output = Command::new("iperf3")
+            .args(["-J", "-c", &host, "-p", &port])
+            .args(arguments)
+            .output()
+            .unwrap();
+        let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        said.get("error").is_none().then_some(said)
     });
-    let output = Command::new("iperf3")
-        .args(["-J", "-c", "127.0.0.1", "-p", &port.to_string()])
-        .args(arguments)
-        .output()
-        .unwrap();
-    let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(said.get("error").is_none(), "{said}");
     let lost = said.pointer("/end/sum/lost_packets");
     let bytes = number(&said, "/end/sum_sent/bytes");
     (
@@ -285,8 +298,7 @@ fn tests_of_several_streams_and_of_datagrams_move_what_iperf3_moves() {
         return;
     }
     let place = Place::new();
-    let (stock, own) = (Iperf3Server::start(), Services::start(&["iperf3"]));
-    let port = stock.1;
+    let (server, own) = (Iperf3Server::start(), Services::start(&["iperf3"]));
     let measured = |address: &str, what: &str| {
         wait_until("a server listens", || TcpStream::connect(address).is_ok());
         let text = format!("1 to \"iperf3://{address}\" {what}");
@@ -296,8 +308,8 @@ fn tests_of_several_streams_and_of_datagrams_move_what_iperf3_moves() {
         let said = row["initiator"]["settings"][name].as_str().unwrap();
         said.split(' ').next().unwrap().parse().unwrap()
     };
-    let stock = format!("127.0.0.1:{port}");
-    let (by_iperf3, _) = moved_by_iperf3(port, &["-P", "4", "-n", "20M"]);
+    let stock = server.address.to_string();
+    let (by_iperf3, _) = moved_by_iperf3(server.address, &["-P", "4", "-n", "20M"]);
     for address in [&stock, own.address("iperf3")] {
         let put = measured(address, "bulk_put 64 KiB*320 over iperf3(streams = 4)");
         assert_eq!(put["initiator"]["settings"]["streams"], "4");
@@ -312,7 +324,7 @@ fn tests_of_several_streams_and_of_datagrams_move_what_iperf3_moves() {
     assert!((by_iperf3 / 20_971_520.0 - 1.0).abs() < 0.01, "{by_iperf3}");
     // 1000 datagrams of 1000 bytes, one each millisecond.
     let asked = ["-u", "-b", "8M", "-l", "1000", "-n", "1000000"];
-    let (by_iperf3, lost) = moved_by_iperf3(port, &asked);
+    let (by_iperf3, lost) = moved_by_iperf3(server.address, &asked);
     let is_whole = (by_iperf3 / 1e6 - 1.0).abs() < 0.01 && lost < 100.0;
     assert!(is_whole, "{by_iperf3} {lost}");
     for address in [&stock, own.address("iperf3")] {
@@ -322,7 +334,8 @@ fn tests_of_several_streams_and_of_datagrams_move_what_iperf3_moves() {
             assert_eq!(number(&put, "/initiator/sent_bytes"), 1e6);
             let (received, lost) = (said(&put, "server_received"), said(&put, "server_lost"));
             let known = received + 1000.0 * lost;
-            assert!((known / 1e6 - 1.0).abs() < 0.01, "{put}");
+            // The last ones may come when the server has ended the test.
+            assert!((0.95e6..=1.001e6).contains(&known), "{put}");
             assert!(lost < 100.0, "{put}");
             assert!(put["initiator"]["settings"]["server_jitter"].is_string());
             let get = measured(
