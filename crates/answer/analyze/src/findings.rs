@@ -109,6 +109,7 @@ pub const KINDS: &[FindingKind] = &[
     observed::application::KIND,
     observed::quiet::KIND,
     calls::connection_per_call::KIND,
+    calls::head_of_line_blocking::KIND,
     calls::serial_round_trips::KIND,
     calls::far_end_takes::KIND,
     bulk::window_below_bdp::KIND,

@@ -86,7 +86,7 @@ pub const TABLE: StackTable = StackTable {
     mapping: ServiceMapping(
         "\
 ConnectRequest -> handshake until it completes here, then a stream with 16 bytes of introduction (in procedures without \
-data: on the first connection only)
+data: on the first connection only); with `streams` the first pair's handshake, then a stream with 18 bytes by each
 AwaitConnectIndication -> the same, from the other side: the stream is accepted
 DataRequest -> the whole unit into the stream's send buffer
 AwaitDataIndication -> from the stream until the unit is complete; data read ahead serves the next unit
@@ -98,7 +98,8 @@ AwaitStopBulkGet -> none: nothing is held back
 StopBulkPut -> 1 byte that confirms arrival
 AwaitStopBulkPut -> that byte
 end of stream (time limit) -> FIN of the stream
-DisconnectRequest -> FIN of the stream; CONNECTION_CLOSE when it is acknowledged (at once when there are unread bytes)
+DisconnectRequest -> FIN of the stream; CONNECTION_CLOSE when it is acknowledged (at once when there are unread bytes), \
+with `streams` by the last pair
 AwaitDisconnectIndication -> FIN or CONNECTION_CLOSE from the peer, then a FIN in reply",
     ),
     least_mtu: |stack| stack.number("mtu").unwrap_or(LEAST_MTU) + HEADERS,

@@ -1,7 +1,7 @@
 //! Calls: chains of them, and what Nagle's algorithm and delayed acknowledgements cost them.
 
 use super::*;
-use stackline_core::catalogue::OptionValue;
+use stackline_core::catalogue::{FlowControl, OptionValue};
 use stackline_core::plan::World;
 use stackline_core::procedure::{CountArgument, SizeArgument};
 use stackline_core::run_record::Usage;
@@ -17,6 +17,31 @@ fn long_chains_of_calls_without_a_pace_are_serial() {
         sentence.contains("1.98 s less: 20.0 ms instead of 2.00 s"),
         "{sentence}"
     );
+}
+
+#[test]
+fn streams_of_a_connection_of_tcp_wait_for_segments_that_others_lost() {
+    let lossy = |name: &str, streams: u64, lost: u64| {
+        paced(&[(20, 90), (220, 10)]).with(|given| {
+            given.part().replicas = 4;
+            given.part().stack = over(name, [("streams".to_owned(), streams)]);
+            given.part().stack.facts.flow_control = FlowControl::KernelBuffers;
+            given.records[0].replicas = 4;
+            given.transport(|t| t.retransmits = lost);
+        })
+    };
+    let found = lossy("http2", 4, 10).all();
+    assert!(found.contains(&"head_of_line_blocking"), "{found:?}");
+    // Without losses, without streams, and where each stream waits for its own losses, it is something else.
+    for other in [
+        lossy("http2", 4, 0),
+        lossy("http2", 1, 10),
+        lossy("quic", 4, 10).with(|given| {
+            given.part().stack.facts.flow_control = FlowControl::Buffers;
+        }),
+    ] {
+        assert!(!other.all().contains(&"head_of_line_blocking"));
+    }
 }
 
 #[test]

@@ -68,7 +68,7 @@ const HTTP2_TABLE: StackTable = StackTable {
     mapping: ServiceMapping(
         "\
 ConnectRequest -> socket, connect, the TLS handshake with `tls`, the preface and SETTINGS; a 16-byte token comes first (in procedures \
-without data: on the first connection only)
+without data: on the first connection only); with `streams` this by the first pair, then HEADERS of POST /join by each
 AwaitConnectIndication -> accept4, recv the 16-byte token (likewise), the handshake, SETTINGS; connections without the token are closed
 DataRequest -> DATA frames of a stream POST /stream (initiator) or of its response (responder), which the first operation opens; in bulk \
 transfers DATA frames of that stream
@@ -84,7 +84,7 @@ AwaitStopBulkGet -> END_STREAM
 StopBulkPut -> END_STREAM, recv of the response
 AwaitStopBulkPut -> recv of END_STREAM, the response
 end of stream (time limit) -> END_STREAM; after calls GOAWAY
-DisconnectRequest -> GOAWAY, close
+DisconnectRequest -> GOAWAY, close; with `streams` the end of POST /join, and this by the last pair
 AwaitDisconnectIndication -> recv until the connection ends, close",
     ),
     ..TABLE
@@ -99,7 +99,7 @@ const GRPC_TABLE: StackTable = StackTable {
     mapping: ServiceMapping(
         "\
 ConnectRequest -> socket, connect, the TLS handshake with `tls`, the preface and SETTINGS; a 16-byte token comes first (in procedures \
-without data: on the first connection only)
+without data: on the first connection only); with `streams` this by the first pair, then the request stackline.Measurement/Join by each
 AwaitConnectIndication -> accept4, recv the 16-byte token (likewise), the handshake, SETTINGS; connections without the token are closed
 DataRequest -> a message of the bidirectional stream stackline.Measurement/Stream, which the first operation opens; in bulk transfers a \
 message of that stream
@@ -115,7 +115,7 @@ AwaitStopBulkGet -> trailers with the status
 StopBulkPut -> END_STREAM, recv of the response and its status
 AwaitStopBulkPut -> recv of END_STREAM, an empty message, trailers with the status
 end of stream (time limit) -> END_STREAM or the trailers; after calls GOAWAY
-DisconnectRequest -> GOAWAY, close
+DisconnectRequest -> GOAWAY, close; with `streams` the end of that request, and this by the last pair
 AwaitDisconnectIndication -> recv until the connection ends, close",
     ),
     ..TABLE

@@ -47,7 +47,8 @@ pub(super) const TABLE: StackTable = StackTable {
     summary: "HTTP/3 (RFC 9114; h3) on QUIC (quinn) over UDP",
     mapping: ServiceMapping(
         "\
-ConnectRequest -> QUIC's handshake until it completes here, the control stream with SETTINGS
+ConnectRequest -> QUIC's handshake until it completes here, the control stream with SETTINGS; with `streams` this by the first pair, \
+then HEADERS of POST /join by each
 AwaitConnectIndication -> the same, from the other side
 DataRequest -> DATA frames of a stream POST /stream (initiator) or of its response (responder), which the first operation opens; in bulk \
 transfers DATA frames of that stream
@@ -63,7 +64,7 @@ AwaitStopBulkGet -> FIN of the stream
 StopBulkPut -> FIN of the stream, the response from it
 AwaitStopBulkPut -> FIN from the peer, the response
 end of stream (time limit) -> FIN; after calls CONNECTION_CLOSE
-DisconnectRequest -> CONNECTION_CLOSE
+DisconnectRequest -> CONNECTION_CLOSE; with `streams` FIN of that request, and this by the last pair
 AwaitDisconnectIndication -> CONNECTION_CLOSE from the peer",
     ),
     ..quic::TABLE
