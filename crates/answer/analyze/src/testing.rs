@@ -35,8 +35,9 @@ const fn stack(
 
 const GRANT: FlowControl = FlowControl::Grant(4 << 20);
 
-const STACKS: [StackTable; 5] = [
+const STACKS: [StackTable; 6] = [
     stack("tcp", FlowControl::KernelBuffers, None),
+    stack("http2", FlowControl::KernelBuffers, None),
     stack("quic", FlowControl::Buffers, None),
     stack("saw", GRANT, Some(PacketsInFlight::Fixed(1))),
     stack("window", GRANT, Some(PacketsInFlight::OptionN)),

@@ -289,7 +289,9 @@ fn a_library_that_crashes_is_blamed_for_the_death_of_its_agent() {
 fn a_library_that_blocks_is_named_with_its_function() {
     let place = Place::new();
     let hang = "static volatile int never; static int hang(const struct stackline_endpoint *e, const char *a, const volatile int *s, void **c) {
-        (void)e; (void)a; (void)s; (void)c; while (!never) pause(); return -1; }";
+        (void)e; (void)a; (void)s; (void)c;
+        while (!never) { pause(); }
+        return -1; }";
     if !compile(&place, "hang.so", &spoilt(hang, "bad.connect = hang;")) {
         return;
     }
@@ -302,7 +304,8 @@ fn a_library_that_blocks_is_named_with_its_function() {
     // It also ends where the time limit says that it has to.
     let hang = "static volatile int never; static int64_t hang(void *c, void *r, size_t m, const volatile int *s) {
         if (m == 16) return receive_some(c, r, m, s);
-        while (!never) pause(); return -1; }";
+        while (!never) { pause(); }
+        return -1; }";
     compile(&place, "late.so", &spoilt(hang, "bad.receive = hang;"));
     failing(&place, "1 timelimit 0.1 rr 32*100000 over plugin(\"./late.so\")").fails(
         3,

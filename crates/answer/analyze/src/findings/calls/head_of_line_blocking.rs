@@ -49,7 +49,7 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
         units::format_time(to_f64(slow.median_ns) / 1e9),
         part.of_its_time(own)
     );
-    let figure = format!("{} sent again", units::counted(lost, "segment"));
+    let figure = format!("{} retransmitted", units::counted(lost, "segment"));
     let finding = KIND
         .finding(context, share, LIKELY, sentence)
         .because(context.measurement.figure(figure));

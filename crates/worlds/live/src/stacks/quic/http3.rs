@@ -1,6 +1,7 @@
 //! `http3`: HTTP/3 (RFC 9114) of h3, on a QUIC connection of quinn. The exchanges are those of `http2`, each on a stream of its own.
 
 pub(super) mod initiator;
+mod pair_requests;
 pub(super) mod responder;
 pub(super) mod shared;
 

@@ -6,7 +6,7 @@
 
 use super::channel;
 use super::end::{ConnectionUsers, QuicEnd, SharedPlace};
-use super::{HANDSHAKE, HANDSHAKES_MOST, QuicClient, QuicServer, socket_failed};
+use super::sockets::{HANDSHAKE, HANDSHAKES_MOST, QuicClient, QuicServer, socket_failed};
 use crate::buffers::LiveThreadBuffers;
 use crate::cancel::LiveCancelFlags;
 use crate::error::{Error, Result};
@@ -323,7 +323,7 @@ impl QuicSharing for SharedStreams {
         Ok(())
     }
 
-    fn join(end: QuicEnd, (): ()) -> Result<Box<dyn LiveConnection>> {
+    fn join(end: QuicEnd, _: ()) -> Result<Box<dyn LiveConnection>> {
         let introduction = [
             end.settings.token.as_slice(),
             &end.member().unwrap_or(0).to_be_bytes(),

@@ -107,7 +107,7 @@ fn a_request_in_json_has_the_types_that_the_server_says() {
     let encoded = request_of.encode(&types).unwrap();
     assert_eq!(
         encoded[..],
-        *b"\x0a\x03ann\x12\x02\x08\x07\x1a\x07\x08\x01\x10\x80\xca\xb5\xee\x01"
+        *b"\x0a\x03ann\x12\x02\x08\x07\x1a\x08\x08\x01\x10\x80\xca\xb5\xee\x01"
     );
     for (method, json, message) in [
         (

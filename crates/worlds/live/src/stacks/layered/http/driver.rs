@@ -25,6 +25,7 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
+use tokio::time;
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -65,6 +66,9 @@ const fn silent() -> &'static str {
 /// How often a pair that shares the connection with others looks whether it has waited for too long.
 const SHARED_LOOK: Duration = Duration::from_millis(100);
 
+/// How long the library may take, after the end of a connection, to say what became of its exchanges.
+const AFTER_THE_END: Duration = Duration::from_millis(100);
+
 /// The runtime of a connection that several pairs share.
 #[derive(Clone)]
 struct SharedHttpRuntime {
@@ -104,15 +108,17 @@ impl SharedHttpRuntime {
         let mut ended = self.ended.subscribe();
         self.run(flags, patience, async move {
             let mut end = pin!(ended.wait_for(|ended| *ended));
-            std::future::poll_fn(|context| {
-                let is_over = end.as_mut().poll(context).is_ready();
-                match wanted(context) {
-                    Poll::Ready(value) => Poll::Ready(Some(value)),
-                    Poll::Pending if is_over => Poll::Ready(None),
-                    Poll::Pending => Poll::Pending,
-                }
-            })
-            .await
+            let ready = std::future::poll_fn(|context| match wanted(context) {
+                Poll::Ready(value) => Poll::Ready(Some(value)),
+                Poll::Pending => end.as_mut().poll(context).map(|_| None),
+            });
+            match ready.await {
+                Some(value) => Some(value),
+                // What became of an exchange is known a little after the end of its connection.
+                None => time::timeout(AFTER_THE_END, std::future::poll_fn(wanted))
+                    .await
+                    .ok(),
+            }
         })
     }
 }

@@ -35,17 +35,17 @@ enum ArrivedRequests {
     /// On a connection of its own.
     Own(Arc<Mutex<VecDeque<ArrivedRequest>>>),
     /// On a connection that several pairs share.
-    Shared(PairRequests),
+    Shared(Http2PairRequests),
 }
 
 /// What arrives for a pair that shares a connection.
-pub(super) struct PairRequests {
+pub(super) struct Http2PairRequests {
     requests: mpsc::Receiver<ArrivedRequest>,
     /// The request that lasts as long as the pair is on the connection; `None` once it has left.
     joined: Option<ArrivedRequest>,
 }
 
-impl PairRequests {
+impl Http2PairRequests {
     pub(super) const fn new(
         requests: mpsc::Receiver<ArrivedRequest>,
         joined: ArrivedRequest,
@@ -197,7 +197,7 @@ impl HttpResponder {
     pub(super) fn sharing(
         style: HttpStyle,
         served: ServedHttp,
-        requests: PairRequests,
+        requests: Http2PairRequests,
         reports: bool,
     ) -> Self {
         Self::over(style, served, ArrivedRequests::Shared(requests), reports)

@@ -5,7 +5,7 @@ use super::driver::{HttpDriver, SharedHttpHandle};
 use super::initiator::HttpInitiator;
 use super::opening::{Http2Sender, OpenedHttp, WINDOWS, open_http2};
 use super::responder::{
-    ArrivedRequest, HttpResponder, PairRequests, ServedHttp, serve, settings_below,
+    ArrivedRequest, Http2PairRequests, HttpResponder, ServedHttp, serve, settings_below,
 };
 use super::shared_client::{SharedHttpClient, SharedHttpOpener};
 use super::style::HttpStyle;
@@ -98,7 +98,7 @@ pub(super) fn connector(
 struct AcceptedHttp {
     handle: SharedHttpHandle,
     below: BTreeMap<String, String>,
-    requests: PairRequests,
+    requests: Http2PairRequests,
 }
 
 /// Where the connections of each pair go, and where they come from until the pair listens.
@@ -186,7 +186,7 @@ impl SharedHttpServer {
     fn serve(&self, wire: LayeredWire, stack: &Stack) -> Result<()> {
         let driver = HttpDriver::in_runtime(wire.shared(), &self.runtime)?;
         let handle = driver.handle();
-        let desk = RequestDesk::new(
+        let desk = Http2RequestDesk::new(
             self.style,
             &self.arrivals.senders,
             handle.clone(),
@@ -230,7 +230,7 @@ impl Drop for SharedHttpServer {
 }
 
 /// Hands the requests of a connection to its pairs.
-struct RequestDesk {
+struct Http2RequestDesk {
     style: HttpStyle,
     arrivals: Arc<Vec<mpsc::Sender<AcceptedHttp>>>,
     handle: Option<SharedHttpHandle>,
@@ -240,7 +240,7 @@ struct RequestDesk {
     receivers: Mutex<Vec<Option<mpsc::Receiver<ArrivedRequest>>>>,
 }
 
-impl RequestDesk {
+impl Http2RequestDesk {
     fn new(
         style: HttpStyle,
         arrivals: &Arc<Vec<mpsc::Sender<AcceptedHttp>>>,
@@ -275,7 +275,7 @@ impl RequestDesk {
             let accepted = AcceptedHttp {
                 handle: handle.clone(),
                 below: self.below.clone(),
-                requests: PairRequests::new(requests, arrived),
+                requests: Http2PairRequests::new(requests, arrived),
             };
             let _ = self.arrivals[pair].try_send(accepted);
         }

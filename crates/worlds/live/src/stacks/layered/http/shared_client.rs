@@ -8,7 +8,6 @@ use crate::error::{Error, Result};
 use crate::stacks::endpoint_runtime::EndpointRuntime;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::task::Poll;
 
 fn locked<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -139,9 +138,9 @@ impl<O: SharedHttpOpener> SharedHttpClient<O> {
                 .filter(|open| !open.handle.has_ended());
             if let Some(open) = current {
                 // It ends when those who use it have left.
-                let mut driver = open.handle.driver(&self.runtime);
+                let ended = open.handle.ended();
                 drop(state);
-                driver.until_end(|_| Poll::<()>::Pending)?;
+                self.runtime.run(flags, ended)?;
                 continue;
             }
             self.open(&mut state, flags)?;

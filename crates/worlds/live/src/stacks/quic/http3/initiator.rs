@@ -1,6 +1,6 @@
 //! The initiator's side of HTTP/3: the client.
 
-use super::shared::name_pair;
+use super::pair_requests::name_pair;
 use super::{Http3BodyCount, failed, store};
 use crate::buffers::LiveThreadBuffers;
 use crate::error::{Error, Result};

@@ -1,6 +1,6 @@
 //! The responder's side of HTTP/3: the server.
 
-use super::shared::{PairRequests, RoutedRequest};
+use super::pair_requests::{Http3PairRequests, RoutedRequest, ServerStream};
 use super::{Http3BodyCount, failed, store};
 use crate::buffers::LiveThreadBuffers;
 use crate::error::{Error, Result};
@@ -9,15 +9,12 @@ use crate::stacks::contract::LiveConnection;
 use crate::stacks::http_exchange::{HttpExchangeKind, SharedUnits, of_the_other_side};
 use crate::stacks::quic::end::{QuicEnd, as_io};
 use bytes::Bytes;
-use h3_quinn::BidiStream;
 use http::Response;
 use quinn::ConnectionError;
 use stackline_core::run_record::TransportRecord;
 use stackline_endpoint::BulkDirection;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-
-pub(super) type ServerStream = h3::server::RequestStream<BidiStream<Bytes>, Bytes>;
 
 /// The responder's exchange that carries data units.
 struct ServerExchange {
@@ -33,7 +30,7 @@ enum RequestSource {
     /// A connection of the pair's own.
     Own(Box<h3::server::Connection<h3_quinn::Connection, Bytes>>),
     /// A connection that several pairs share.
-    Shared(PairRequests),
+    Shared(Http3PairRequests),
     /// Nowhere: the client has closed the connection before anything was said.
     Closed,
 }
@@ -69,7 +66,7 @@ impl Http3Responder {
     }
 
     /// The side of a pair whose requests are handed to it.
-    pub(super) fn routed(end: QuicEnd, requests: PairRequests) -> Self {
+    pub(super) fn routed(end: QuicEnd, requests: Http3PairRequests) -> Self {
         Self::over(end, RequestSource::Shared(requests))
     }
 

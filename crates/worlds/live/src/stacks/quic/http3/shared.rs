@@ -1,80 +1,30 @@
 //! `http3` for several pairs on one connection (`streams = N`): each request names its pair, in a field.
 
 use super::initiator::Http3Initiator;
-use super::responder::{Http3Responder, ServerStream};
+use super::pair_requests::{Http3PairRequests, RoutedRequest, RoutedResult, ServerStream};
+use super::responder::Http3Responder;
 use crate::error::{Error, Result};
 use crate::stacks::contract::LiveConnection;
-use crate::stacks::http_exchange::{HttpExchangeKind, PAIR_FIELD, named_pair};
+use crate::stacks::http_exchange::{HttpExchangeKind, named_pair};
 use crate::stacks::quic::end::QuicEnd;
 use crate::stacks::quic::shared::{QuicSharing, SharedMembers};
 use bytes::Bytes;
 use h3_quinn::OpenStreams;
-use http::header::HeaderValue;
-use http::{HeaderMap, Request, Response};
+use http::Request;
 use quinn::{Connection, ConnectionError};
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 
 /// Most requests of a pair that wait until its procedure gets there.
 const WAITING: usize = 64;
 
-/// A request that has arrived for a pair.
-pub(in crate::stacks::quic) struct RoutedRequest {
-    pub(super) path: String,
-    pub(super) stream: ServerStream,
-}
-
-/// A request of a pair, or at last why its connection has failed.
-type RoutedResult = std::result::Result<RoutedRequest, ConnectionError>;
-
-/// What arrives for a pair that shares a connection.
-pub(in crate::stacks::quic) struct PairRequests {
-    requests: mpsc::Receiver<RoutedResult>,
-    /// The request that lasts as long as the pair is on the connection; `None` once it has left.
-    joined: Option<ServerStream>,
-}
-
-impl PairRequests {
-    /// The next request; `None` when the pair makes no more.
-    pub(super) async fn next(&mut self) -> Option<RoutedResult> {
-        let next = poll_fn(|context| self.poll_next(context)).await;
-        if next.is_none()
-            && let Some(mut joined) = self.joined.take()
-        {
-            // A client that has closed the connection needs no answer.
-            if joined.send_response(Response::new(())).await.is_ok() {
-                let _ = joined.finish().await;
-            }
-        }
-        next
-    }
-
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<RoutedResult>> {
-        if let Poll::Ready(next) = self.requests.poll_recv(context) {
-            return Poll::Ready(next);
-        }
-        let Some(joined) = &mut self.joined else {
-            return Poll::Ready(None);
-        };
-        loop {
-            match joined.poll_recv_data(context) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(Ok(Some(_))) => {}
-                Poll::Ready(Ok(None) | Err(_)) => {
-                    return Poll::Ready(self.requests.try_recv().ok());
-                }
-            }
-        }
-    }
-}
-
-pub(in crate::stacks::quic) struct SharedRequests;
+/// `http3` of several pairs.
+pub(crate) struct SharedRequests;
 
 impl QuicSharing for SharedRequests {
     type Client = h3::client::SendRequest<OpenStreams, Bytes>;
-    type Arrival = PairRequests;
+    type Arrival = Http3PairRequests;
 
     async fn open(connection: &Connection) -> Result<Self::Client> {
         let quic = h3_quinn::Connection::new(connection.clone());
@@ -96,7 +46,7 @@ impl QuicSharing for SharedRequests {
         let Ok(mut server) = h3::server::Connection::<_, Bytes>::new(quic).await else {
             return;
         };
-        let desk = Arc::new(RequestDesk::new(connection, members));
+        let desk = Arc::new(Http3RequestDesk::new(connection, members));
         while let Ok(Some(resolver)) = server.accept().await {
             let desk = Arc::clone(&desk);
             tokio::spawn(async move {
@@ -122,16 +72,16 @@ impl QuicSharing for SharedRequests {
 }
 
 /// Hands the requests of a connection to its pairs.
-struct RequestDesk {
+struct Http3RequestDesk {
     connection: Connection,
-    members: SharedMembers<PairRequests>,
+    members: SharedMembers<Http3PairRequests>,
     senders: Vec<mpsc::Sender<RoutedResult>>,
     /// Where the requests of each pair come from, until it joins.
     receivers: Mutex<Vec<Option<mpsc::Receiver<RoutedResult>>>>,
 }
 
-impl RequestDesk {
-    fn new(connection: Connection, members: SharedMembers<PairRequests>) -> Self {
+impl Http3RequestDesk {
+    fn new(connection: Connection, members: SharedMembers<Http3PairRequests>) -> Self {
         let queues = (0..members.count()).map(|_| mpsc::channel(WAITING));
         let (senders, receivers): (Vec<_>, Vec<_>) = queues.unzip();
         Self {
@@ -166,15 +116,8 @@ impl RequestDesk {
         let requests = self.take_requests(pair);
         if let (Some(requests), Ok(member)) = (requests, u16::try_from(pair)) {
             let joined = Some(stream);
-            let arrival = PairRequests { requests, joined };
+            let arrival = Http3PairRequests { requests, joined };
             self.members.give(member, &self.connection, arrival).await;
         }
-    }
-}
-
-/// Names the pair in the head of a request.
-pub(super) fn name_pair(headers: &mut HeaderMap, end: &QuicEnd) {
-    if let Some(member) = end.member() {
-        headers.insert(PAIR_FIELD, HeaderValue::from(member));
     }
 }
