@@ -161,6 +161,7 @@ fn host(number: u32, mtus: &PathMtus, namespace: &File, central: &Rtnl, ecn: boo
     let failed = |error: io::Error| error::call_failed("setting up a host's namespace", error);
     namespace::disable_ipv6().map_err(failed)?;
     namespace::allow_ping();
+    namespace::allow_fast_open();
     if ecn {
         namespace::enable_ecn().map_err(failed)?;
     }

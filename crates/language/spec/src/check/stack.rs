@@ -94,6 +94,8 @@ pub(crate) fn verify(
     if let Some(there) = there.filter(|there| takes(item, there)) {
         if is_named {
             hint.clear();
+            diagnostic.message = format!("`{}` does not run in this world", item.name.text);
+            diagnostic.label = "a stack of another world".to_string();
         }
         let (first, world) = (if hint.is_empty() { "" } else { "; " }, there.can.world);
         hint.push_str(&format!(

@@ -1,7 +1,7 @@
 //! HTTP/2 as h2 speaks it: streams whose bodies wait for windows, frames that are written in h2's order and in its writes.
 //!
 //! h2 puts frames of streams one after the other into its buffer and writes when a DATA frame of at least 256 bytes is behind them, or the
-//! buffer is full, or nothing else is to be sent. Streams take turns, one frame each.
+//! buffer is full, or nothing else is to be sent; a client's head of a request is a write of its own. Streams take turns, one frame each.
 
 use super::contract::{HttpArrival, HttpFrame, HttpHead, HttpMachine, HttpPiece, HttpWait};
 use super::hpack::HpackEncoder;
@@ -333,7 +333,13 @@ impl HttpMachine for Http2End {
             self.enqueue(stream);
             buffered += piece.wire_bytes;
             pieces.push(piece);
-            if matches!(piece.frame, HttpFrame::Data { bytes, .. } if bytes >= CHAINED) {
+            let ends_write = match piece.frame {
+                HttpFrame::Data { bytes, .. } => bytes >= CHAINED,
+                // hyper's client hands the body on in a turn of its own, after the head has been written.
+                HttpFrame::Head { .. } => self.is_client,
+                _ => false,
+            };
+            if ends_write {
                 break;
             }
         }
