@@ -430,7 +430,8 @@ fn programs_that_die_or_do_not_answer_or_answer_rubbish_are_blamed() {
             "the program ./bad answered `await_call 32` with `hello there`",
         ),
         (
-            "await_call) echo ok; echo ok;;",
+            // In one write, so that both are there when the first is read.
+            "await_call) printf 'ok\\nok\\n';;",
             3,
             "the program ./bad answered `await_call 32` with several lines, the first of which is `ok`",
         ),

@@ -49,6 +49,12 @@ fn limiting_window(part: &MeasuredPart<'_>) -> Option<LimitingWindow> {
     })
 }
 
+/// Whether such a window is full before that of the transport is: then what a sender reports of its receiver's window is about this one.
+pub(crate) fn is_full_first(part: &MeasuredPart<'_>) -> bool {
+    let transport = part.receive_buffer();
+    limiting_window(part).is_some_and(|window| transport.is_none_or(|bytes| window.bytes < bytes))
+}
+
 fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
     if part.work.is_answered() {
         return None;

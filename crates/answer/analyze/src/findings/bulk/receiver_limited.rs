@@ -1,5 +1,6 @@
 //! Receiver-limited: the receiving application does not read while received data waits for it.
 
+use crate::findings::bulk::flow_control_window;
 use crate::findings::bulk::shared::buffer_request::SocketBufferSide;
 use crate::findings::change::PlanChange;
 use crate::findings::event_log::FindingEventLog;
@@ -25,9 +26,13 @@ fn in_session(log: &FindingEventLog<'_>) -> Option<Finding> {
 }
 
 fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
-    by_events(context, part)
-        .or_else(|| by_window(context, part))
-        .or_else(|| by_rate(context, part))
+    let by_reports = || {
+        if flow_control_window::is_full_first(part) {
+            return None;
+        }
+        by_window(context, part).or_else(|| by_rate(context, part))
+    };
+    by_events(context, part).or_else(by_reports)
 }
 
 /// The finding from events: data waited while the reader was outside its operations.

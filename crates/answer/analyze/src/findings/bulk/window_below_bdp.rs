@@ -1,5 +1,6 @@
 //! Window below the bandwidth-delay product: the sender waits for acknowledgements, as the window allows no more data in flight.
 
+use crate::findings::bulk::flow_control_window;
 use crate::findings::bulk::shared::buffer_request::SocketBufferSide;
 use crate::findings::change::PlanChange;
 use crate::findings::event_log::FindingEventLog;
@@ -30,6 +31,9 @@ fn in_session(log: &FindingEventLog<'_>) -> Option<Finding> {
 const BARELY: f64 = 0.6;
 
 fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
+    if flow_control_window::is_full_first(part) {
+        return None;
+    }
     let in_packets = || {
         if part.work.is_answered() {
             turns_of_calls(context, part)
