@@ -123,7 +123,7 @@ struct DatagramWish {
 /// The streams of the present test.
 enum Iperf3Data {
     None,
-    One(FarEndStream),
+    One(Box<FarEndStream>),
     Several(Iperf3Streams),
     Datagrams(Iperf3Datagrams),
 }
@@ -236,9 +236,10 @@ impl Iperf3Client {
             opened.push(socket);
         }
         self.data = match (opened.len(), opened.pop()) {
-            (1, Some(socket)) => {
-                Iperf3Data::One(FarEndStream::over_socket(socket, self.spare.take()))
-            }
+            (1, Some(socket)) => Iperf3Data::One(Box::new(FarEndStream::over_socket(
+                socket,
+                self.spare.take(),
+            ))),
             (_, last) => {
                 Iperf3Data::Several(Iperf3Streams::new(opened.into_iter().chain(last).collect()))
             }
@@ -304,7 +305,7 @@ impl Iperf3Client {
             Iperf3Data::None | Iperf3Data::Several(_) => {}
             Iperf3Data::One(data) => {
                 self.record = data.transport();
-                self.spare = Some(data);
+                self.spare = Some(*data);
             }
             Iperf3Data::Datagrams(streams) => self.seen = streams.tallies(),
         }
@@ -417,7 +418,7 @@ impl FarEndProtocol for Iperf3Client {
     fn transport(&self, _: &FarEndStream) -> Option<TransportRecord> {
         match &self.data {
             Iperf3Data::One(data) => data.transport(),
-            _ => self.record.clone(),
+            _ => self.record,
         }
     }
 

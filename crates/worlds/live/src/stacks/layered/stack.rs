@@ -70,12 +70,17 @@ impl LiveStack for LayeredStack {
     }
 }
 
+/// How the responder's side of pairs that share connections begins.
+type ListenShared =
+    fn(&LayeredStack, &LiveConnectParameters, &GroupMember) -> Result<Box<dyn LiveListener>>;
+/// How the initiator's side of them begins; the text is the listener's address.
+type ConnectShared =
+    fn(&LayeredStack, &LiveConnectParameters, &str, &GroupMember) -> Result<Box<dyn Connector>>;
+
 /// How the two sides of pairs that share connections begin.
 pub(super) struct SharedLayered {
-    pub(super) listen:
-        fn(&LayeredStack, &LiveConnectParameters, &GroupMember) -> Result<Box<dyn LiveListener>>,
-    pub(super) connector:
-        fn(&LayeredStack, &LiveConnectParameters, &str, &GroupMember) -> Result<Box<dyn Connector>>,
+    pub(super) listen: ListenShared,
+    pub(super) connector: ConnectShared,
 }
 
 /// Accepts TCP connections, and shakes hands over them where TLS is asked for.

@@ -168,7 +168,7 @@ impl SimHttpGroup {
             let Some(end) = self.open(side) else {
                 let opening = SimGroupOpening::begin(self, side, context);
                 let wire = self.opener.connect(context).await?;
-                opening.is_open(self.begin(side, wire));
+                opening.succeed(self.begin(side, wire));
                 continue;
             };
             if end.joined.borrow_mut().insert(place) {
@@ -194,7 +194,7 @@ impl SimHttpGroup {
             let Some(end) = self.open(side) else {
                 let opening = SimGroupOpening::begin(self, side, context);
                 let wire = self.opener.accept(context).await?;
-                opening.is_open(self.begin(side, wire));
+                opening.succeed(self.begin(side, wire));
                 continue;
             };
             let join = match self.is_shared() {
@@ -282,7 +282,7 @@ impl<'g> SimGroupOpening<'g> {
         }
     }
 
-    fn is_open(self, end: Rc<SimHttpEnd>) {
+    fn succeed(self, end: Rc<SimHttpEnd>) {
         *self.group.connection(self.side).borrow_mut() = SimGroupConnection::Open(end);
     }
 }

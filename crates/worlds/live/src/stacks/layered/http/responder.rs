@@ -35,7 +35,7 @@ enum ArrivedRequests {
     /// On a connection of its own.
     Own(Arc<Mutex<VecDeque<ArrivedRequest>>>),
     /// On a connection that several pairs share.
-    Shared(Http2PairRequests),
+    Shared(Box<Http2PairRequests>),
 }
 
 /// What arrives for a pair that shares a connection.
@@ -200,7 +200,12 @@ impl HttpResponder {
         requests: Http2PairRequests,
         reports: bool,
     ) -> Self {
-        Self::over(style, served, ArrivedRequests::Shared(requests), reports)
+        Self::over(
+            style,
+            served,
+            ArrivedRequests::Shared(Box::new(requests)),
+            reports,
+        )
     }
 
     fn over(style: HttpStyle, served: ServedHttp, arrived: ArrivedRequests, reports: bool) -> Self {

@@ -30,7 +30,7 @@ enum RequestSource {
     /// A connection of the pair's own.
     Own(Box<h3::server::Connection<h3_quinn::Connection, Bytes>>),
     /// A connection that several pairs share.
-    Shared(Http3PairRequests),
+    Shared(Box<Http3PairRequests>),
     /// Nowhere: the client has closed the connection before anything was said.
     Closed,
 }
@@ -67,7 +67,7 @@ impl Http3Responder {
 
     /// The side of a pair whose requests are handed to it.
     pub(super) fn routed(end: QuicEnd, requests: Http3PairRequests) -> Self {
-        Self::over(end, RequestSource::Shared(requests))
+        Self::over(end, RequestSource::Shared(Box::new(requests)))
     }
 
     fn over(end: QuicEnd, source: RequestSource) -> Self {
