@@ -304,6 +304,18 @@ impl<W: Write> AgentLoop<W> {
                 code.name
             ))
             .hint("start it with --allow-own-stacks: its coordinators can then run any program on that host")),
+            _ => self.permit_files(task),
+        }
+    }
+
+    /// Whether the stack may read the files that its options name.
+    fn permit_files(&self, task: &AgentTask) -> Result<()> {
+        let stack = stacks::find_stack(&task.stack.name);
+        match stack.and_then(|stack| stack.file_option(&task.stack)) {
+            Some(option) if !self.own_stacks => Err(Error::environment(format!(
+                "this agent does not read the file that the option `{option}` names: it serves whoever knows its secret"
+            ))
+            .hint("write the request itself as JSON, and let the server say its types; or start the agent with --allow-own-stacks")),
             _ => Ok(()),
         }
     }

@@ -233,6 +233,15 @@ fn a_shared_connection_closes_with_its_last_pair_and_opens_again() {
     }
 }
 
+#[test]
+fn as_many_pairs_as_the_option_takes_go_on_at_once() {
+    for name in ["http2", "grpc", "quic", "http3"] {
+        let text = format!("1 parallel over {name}(streams = 128): 110 rr 32*3;");
+        let [initiators, _] = run(&text);
+        assert_eq!(initiators.calls.n(), 330, "{text}");
+    }
+}
+
 /// The local addresses of the connections of five pairs, of which two each share one.
 fn addresses_of_five(name: &str) -> Vec<std::net::SocketAddr> {
     let stack = find_stack(name).unwrap();

@@ -70,6 +70,11 @@ pub trait LiveStack: Sync {
         let _ = stack;
         None
     }
+    /// The option with these options that names a file which the agent reads beside those of its directory; `None` if there is none.
+    fn file_option(&self, stack: &Stack) -> Option<&'static str> {
+        let _ = stack;
+        None
+    }
     /// Opens the responder's end.
     ///
     /// # Errors

@@ -27,6 +27,8 @@ struct LimitingWindow {
     bytes: u64,
     /// How many pairs share it.
     pairs: f64,
+    /// What all streams of the connection may have in flight, bytes.
+    of_connection: f64,
 }
 
 fn limiting_window(part: &MeasuredPart<'_>) -> Option<LimitingWindow> {
@@ -39,12 +41,14 @@ fn limiting_window(part: &MeasuredPart<'_>) -> Option<LimitingWindow> {
             option: "window",
             bytes: stream,
             pairs: 1.0,
+            of_connection: to_f64(stream) * pairs,
         }
     } else {
         LimitingWindow {
             option: "connection_window",
             bytes: connection,
             pairs,
+            of_connection: to_f64(connection),
         }
     })
 }
@@ -52,7 +56,8 @@ fn limiting_window(part: &MeasuredPart<'_>) -> Option<LimitingWindow> {
 /// Whether such a window is full before that of the transport is: then what a sender reports of its receiver's window is about this one.
 pub(crate) fn is_full_first(part: &MeasuredPart<'_>) -> bool {
     let transport = part.receive_buffer();
-    limiting_window(part).is_some_and(|window| transport.is_none_or(|bytes| window.bytes < bytes))
+    limiting_window(part)
+        .is_some_and(|window| transport.is_none_or(|bytes| window.of_connection < to_f64(bytes)))
 }
 
 fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding> {
@@ -65,7 +70,7 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
     let needed = part.bandwidth_delay_bytes()?;
     let share = (1.0 - context.measurement.fullness(part)?) * part.weight;
     let accounted = ACCOUNTED.contains(&(part.pair_bit_s() / lets));
-    if share < LEAST || to_f64(window.bytes) >= needed || !accounted {
+    if share < LEAST || window.of_connection >= needed || !accounted {
         return None;
     }
     let whose = if window.option == "window" {

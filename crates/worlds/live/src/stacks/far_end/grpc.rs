@@ -12,6 +12,7 @@ use crate::stacks::contract::{Connector, LiveConnectParameters, LiveListener, Li
 use prost_reflect::DescriptorPool;
 use stackline_core::catalogue::{OptionTable, ServiceMapping, StackTable};
 use stackline_core::far_end::FarEndAddress;
+use stackline_core::plan::Stack;
 
 const GRPC_TABLE: StackTable = StackTable {
     // `grpc` is the stack of both ends.
@@ -75,6 +76,10 @@ pub(crate) static GRPCS: GrpcFarEnd = GrpcFarEnd {
 impl LiveStack for GrpcFarEnd {
     fn table(&self) -> &'static StackTable {
         self.table
+    }
+
+    fn file_option(&self, stack: &Stack) -> Option<&'static str> {
+        GrpcJson::file_option(stack)
     }
 
     fn listen(&self, _: &LiveConnectParameters) -> Result<Box<dyn LiveListener>> {

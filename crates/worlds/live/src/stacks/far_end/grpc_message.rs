@@ -12,9 +12,10 @@ use prost_reflect::{
 use serde_json::Deserializer;
 use stackline_core::catalogue::{OptionKind, OptionTable};
 use stackline_core::plan::Stack;
-use std::collections::BTreeMap;
-use std::fs::File;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::OpenOptions;
 use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 
 /// The options: the request, and the file of its types.
 const MESSAGE: &str = "message";
@@ -89,6 +90,15 @@ pub(super) struct GrpcJson {
 }
 
 impl GrpcJson {
+    /// The option that names a file, if one does.
+    pub(super) fn file_option(stack: &Stack) -> Option<&'static str> {
+        let is_path = |text: &str| !text.trim_start().starts_with('{');
+        if stack.word(TYPES).is_some() {
+            return Some(TYPES);
+        }
+        stack.word(MESSAGE).is_some_and(is_path).then_some(MESSAGE)
+    }
+
     /// The request for the method of that path, `/package.Service/Method`, if the options have one.
     pub(super) fn in_options(stack: &Stack, path: &str) -> Result<Option<Self>> {
         let Some(written) = stack.word(MESSAGE) else {
@@ -133,35 +143,33 @@ impl GrpcJson {
         ask: &mut dyn FnMut(Vec<u8>) -> Result<Vec<u8>>,
     ) -> Result<DescriptorPool> {
         let mut files = BTreeMap::new();
+        // The names that were asked for, or will be.
+        let mut known = BTreeSet::new();
         let mut wanted = vec![ReflectionQuestion {
             symbol: Some(self.service.clone()),
             file: None,
         }];
-        let mut asked = 0;
+        let mut bytes = 0;
         while let Some(question) = wanted.pop() {
-            asked += 1;
+            if question
+                .file
+                .as_ref()
+                .is_some_and(|name| files.contains_key(name))
+            {
+                continue;
+            }
             let answer = ask(question.encode_to_vec())?;
-            let mut missing = Vec::new();
+            bytes += answer.len() as u64;
             for file in reflected_files(&answer, &question, &self.service)? {
-                missing.extend(file.dependency.iter().cloned());
+                for name in &file.dependency {
+                    if known.len() <= MOST_FILES && known.insert(name.clone()) {
+                        let file = Some(name.clone());
+                        wanted.push(ReflectionQuestion { file, symbol: None });
+                    }
+                }
                 files.insert(file.name().to_owned(), file);
             }
-            missing.retain(|name| !files.contains_key(name));
-            for name in missing {
-                let question = ReflectionQuestion {
-                    file: Some(name),
-                    symbol: None,
-                };
-                if !wanted.contains(&question) {
-                    wanted.push(question);
-                }
-            }
-            wanted.retain(|next| {
-                next.file
-                    .as_ref()
-                    .is_none_or(|name| !files.contains_key(name))
-            });
-            if files.len() > MOST_FILES || asked > MOST_FILES {
+            if files.len() > MOST_FILES || known.len() > MOST_FILES || bytes > LARGEST_FILE {
                 let message = format!("the server has more than {MOST_FILES} files of types");
                 return Err(Error::measurement(message)
                     .hint(format!("name a file of them by the option `{TYPES}`")));
@@ -233,8 +241,18 @@ fn read_file(option: &str, name: &str) -> Result<Vec<u8>> {
             .hint("the file has to be where the initiator's agent runs")
     };
     let mut bytes = Vec::new();
-    File::open(name)
-        .and_then(|file| file.take(LARGEST_FILE + 1).read_to_end(&mut bytes))
+    // A pipe without a writer would hold the agent up.
+    let opened = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(name)
+        .map_err(|e| failed(format!("cannot be read: {e}")))?;
+    if !opened.metadata().is_ok_and(|known| known.is_file()) {
+        return Err(failed("is not a regular file".into()));
+    }
+    opened
+        .take(LARGEST_FILE + 1)
+        .read_to_end(&mut bytes)
         .map_err(|e| failed(format!("cannot be read: {e}")))?;
     if bytes.len() as u64 > LARGEST_FILE {
         return Err(failed(format!("is larger than {LARGEST_FILE} B")));

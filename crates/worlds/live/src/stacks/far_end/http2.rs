@@ -164,7 +164,7 @@ impl Http2Opener {
         driver.limit(ServerPatience::new(&self.parameters.stack, server));
         Ok(Http2Link {
             driver,
-            sender,
+            sender: Some(sender),
             server,
             below,
             usage,
@@ -326,7 +326,8 @@ impl Connector for Http2Connector {
 /// A connection of HTTP/2, until its server ends it.
 struct Http2Link {
     driver: HttpDriver,
-    sender: Http2Sender,
+    /// `None` once it was left.
+    sender: Option<Http2Sender>,
     server: SocketAddr,
     /// The settings of what is below HTTP.
     below: BTreeMap<String, String>,
@@ -361,7 +362,9 @@ impl Http2Link {
 
     /// Begins a request.
     fn request(&mut self, request: Request<OutgoingBody>) -> Result<Http2Outcome<ResponseFuture>> {
-        let sender = &mut self.sender;
+        let Some(sender) = &mut self.sender else {
+            return self.unseen(self.driver.end_of_connection());
+        };
         let ready = self
             .driver
             .until_end(|context| sender.poll_ready(context))?;
@@ -371,9 +374,10 @@ impl Http2Link {
         if let Http2Outcome::Unseen(error) = self.outcome(ready)? {
             return Ok(Http2Outcome::Unseen(error));
         }
-        Ok(Http2Outcome::Done(Box::pin(
-            self.sender.send_request(request),
-        )))
+        match &mut self.sender {
+            Some(sender) => Ok(Http2Outcome::Done(Box::pin(sender.send_request(request)))),
+            None => self.unseen(self.driver.end_of_connection()),
+        }
     }
 
     /// Makes a request whose body is known as a whole, and awaits the response's head.
@@ -481,6 +485,8 @@ impl Http2Connection {
     }
 
     fn reconnect(&mut self, flags: &Arc<LiveCancelFlags>) -> Result<()> {
+        // A connection that is shared ends when all have left it.
+        drop((self.link.sender.take(), self.link.usage.take()));
         self.link = self.connector.open(flags)?;
         self.replaced += 1;
         Ok(())

@@ -93,6 +93,10 @@ impl QuicSettings {
             .stream_receive_window(varint(self.receive_buffer()))
             .send_window(self.send_buffer())
             .max_idle_timeout(timeout.and_then(|time| IdleTimeout::try_from(time).ok()));
+        if let Some(streams) = self.stack.number("streams") {
+            // Over HTTP/3 each pair has a stream that says that it is there, and one for its exchange.
+            transport.max_concurrent_bidi_streams(varint(100 + 2 * streams));
+        }
         if let Some(mtu) = self.mtu() {
             transport.initial_mtu(mtu).mtu_discovery_config(None);
         }

@@ -94,6 +94,9 @@ impl Terms {
             .max_idle_timeout(timeout.and_then(|time| IdleTimeout::try_from(time).ok()))
             // The simulated network takes datagrams one by one, so batches (GSO) would only be cut again.
             .enable_segmentation_offload(false);
+        if let Some(streams) = self.stack.number("streams") {
+            transport.max_concurrent_bidi_streams(varint(100 + 2 * streams));
+        }
         if let Some(mtu) = self.mtu() {
             transport.initial_mtu(mtu).mtu_discovery_config(None);
         }

@@ -165,6 +165,11 @@ where
         builder
             .initial_stream_window_size(windows.stream)
             .initial_connection_window_size(windows.connection);
+        if let Some(streams) = stack.number("streams") {
+            // Each pair has a request that says that it is there, and one for its exchange.
+            let most = u32::try_from(200 + 2 * streams).unwrap_or(u32::MAX);
+            builder.max_concurrent_streams(most);
+        }
         driver.adopt(builder.serve_connection(io, service));
     } else {
         driver.adopt(http1::Builder::new().serve_connection(io, service));
