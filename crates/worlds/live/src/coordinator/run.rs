@@ -434,7 +434,7 @@ impl Coordinator<'_> {
         best
     }
 
-    /// The error of a run whose agent died, where code of the user's own ran in that agent: who is to blame is not the agent.
+    /// The error of a run whose agent died. If the user's own code ran in that agent, the error blames that code and not the agent.
     fn blame_own_code(&self, error: Error, measurement: &Measurement, jobs: &Jobs) -> Error {
         let own_code = |job: &RunningJob| {
             let stack = &measurement.parts.get(job.part)?.stack;
