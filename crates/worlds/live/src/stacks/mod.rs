@@ -19,6 +19,7 @@ mod ip;
 mod ip_options;
 mod layered;
 mod mptcp;
+mod pair_queues;
 mod plugin;
 mod program;
 mod quic;

@@ -6,17 +6,18 @@
 
 use super::channel;
 use super::end::{ConnectionUsers, QuicEnd, SharedPlace};
-use super::sockets::{HANDSHAKE, HANDSHAKES_MOST, QuicClient, QuicServer, socket_failed};
+use super::sockets::{HANDSHAKE, QuicClient, QuicServer, socket_failed};
 use crate::buffers::LiveThreadBuffers;
 use crate::cancel::LiveCancelFlags;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::stacks::byte_channel::ChannelEnd as _;
 use crate::stacks::connection_group::GroupMember;
 use crate::stacks::contract::{Connector, LiveConnectParameters, LiveConnection, LiveListener};
+use crate::stacks::pair_queues::{PairReceivers, pair_queues};
 use quinn::{Connection, RecvStream, SendStream};
 use stackline_proto::datagram::DatagramToken;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use tokio::sync::mpsc;
 use tokio::time;
 
@@ -57,8 +58,8 @@ impl<A> Clone for SharedMembers<A> {
 }
 
 impl<A> SharedMembers<A> {
-    pub(super) fn count(&self) -> u16 {
-        u16::try_from(self.members.len()).unwrap_or(u16::MAX)
+    pub(super) fn count(&self) -> usize {
+        self.members.len()
     }
 
     /// Hands something to the pair with that number; what comes for a pair that does not exist, or has ended, is dropped.
@@ -94,7 +95,7 @@ impl SharedQuic {
             listen: |parameters, member| {
                 let shared = member.common(|| SharedQuicServer::<P>::open(parameters, member))?;
                 Ok(Box::new(SharedQuicListener {
-                    arrivals: shared.take_arrivals(member.number())?,
+                    arrivals: shared.arrivals.of_listener(member.number())?,
                     shared,
                     member: member.number(),
                 }))
@@ -111,13 +112,11 @@ impl SharedQuic {
     }
 }
 
-type Arrivals<A> = mpsc::Receiver<PairArrival<A>>;
-
 /// The responder's socket of a group.
 struct SharedQuicServer<P: QuicSharing> {
     server: QuicServer,
     /// What arrives for each pair, until the pair listens.
-    arrivals: Mutex<Vec<Option<Arrivals<P::Arrival>>>>,
+    arrivals: PairReceivers<PairArrival<P::Arrival>>,
     /// Those of the job, once a pair has a connection.
     flags: OnceLock<Arc<LiveCancelFlags>>,
 }
@@ -127,9 +126,7 @@ impl<P: QuicSharing> SharedQuicServer<P> {
         let mut server = QuicServer::open(parameters)?;
         let (_, none) = mpsc::channel(1);
         let mut connections = std::mem::replace(&mut server.connections, none);
-        let (senders, receivers): (Vec<_>, Vec<_>) = (0..member.members())
-            .map(|_| mpsc::channel(HANDSHAKES_MOST))
-            .unzip();
+        let (senders, arrivals) = pair_queues(usize::from(member.members()));
         let (members, token) = (Arc::new(senders), parameters.token);
         server.runtime.spawn(async move {
             while let Some(connection) = connections.recv().await {
@@ -143,17 +140,9 @@ impl<P: QuicSharing> SharedQuicServer<P> {
         });
         Ok(Self {
             server,
-            arrivals: Mutex::new(receivers.into_iter().map(Some).collect()),
+            arrivals,
             flags: OnceLock::new(),
         })
-    }
-
-    fn take_arrivals(&self, member: u16) -> Result<Arrivals<P::Arrival>> {
-        let mut arrivals = self.arrivals.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = arrivals.get_mut(usize::from(member));
-        place
-            .and_then(Option::take)
-            .ok_or_else(|| Error::measurement("a pair of a group listens twice: this is a bug"))
     }
 }
 
@@ -168,7 +157,7 @@ impl<P: QuicSharing> Drop for SharedQuicServer<P> {
 
 /// A pair of the responder.
 struct SharedQuicListener<P: QuicSharing> {
-    arrivals: Arrivals<P::Arrival>,
+    arrivals: mpsc::Receiver<PairArrival<P::Arrival>>,
     shared: Arc<SharedQuicServer<P>>,
     member: u16,
 }

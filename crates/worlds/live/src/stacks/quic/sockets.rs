@@ -23,7 +23,7 @@ const PATIENCE: Duration = ip::PATIENCE;
 /// How long the handshake of a connection that arrives may take, as long as the token of others.
 pub(super) const HANDSHAKE: Duration = Duration::from_secs(30);
 /// Most connections whose handshakes may be under way, and most that wait to be accepted.
-pub(super) const HANDSHAKES_MOST: usize = 64;
+const HANDSHAKES_MOST: usize = 64;
 
 /// The responder's socket, and the connections that come to it.
 pub(super) struct QuicServer {

@@ -11,13 +11,14 @@ use super::shared_client::{SharedHttpClient, SharedHttpOpener};
 use super::style::HttpStyle;
 use crate::buffers::LiveThreadBuffers;
 use crate::cancel::LiveCancelFlags;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::stacks::connection_group::GroupMember;
 use crate::stacks::contract::{Connector, LiveConnectParameters, LiveConnection, LiveListener};
 use crate::stacks::endpoint_runtime::EndpointRuntime;
 use crate::stacks::http_exchange::{HttpExchangeKind, named_pair};
 use crate::stacks::layered::stack::{LayeredStack, WireConnector, WireListener};
 use crate::stacks::layered::wire::LayeredWire;
+use crate::stacks::pair_queues::{PairReceivers, pair_queues};
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -29,9 +30,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Poll;
 use tokio::sync::{mpsc, oneshot};
-
-/// Most requests of a pair that wait until its procedure gets there.
-const WAITING: usize = 64;
 
 fn locked<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -55,13 +53,15 @@ pub(super) fn listen(
     member: &GroupMember,
 ) -> Result<Box<dyn LiveListener>> {
     let shared = member.common(|| {
+        let (senders, arrivals) = pair_queues(usize::from(member.members()));
         let wires = WireListener::new(protocol, &of_the_group(parameters, member))?;
         Ok(SharedHttpServer {
             style,
             address: wires.address(),
             wires: Mutex::new(wires),
             runtime: EndpointRuntime::new()?,
-            arrivals: ArrivalQueues::new(member.members()),
+            senders: Arc::new(senders),
+            arrivals,
             last: Mutex::default(),
             accepted: AtomicU64::new(0),
             flags: OnceLock::new(),
@@ -69,7 +69,7 @@ pub(super) fn listen(
     })?;
     let member = member.number();
     Ok(Box::new(SharedHttpListener {
-        arrivals: shared.arrivals.take(member)?,
+        arrivals: shared.arrivals.of_listener(member)?,
         shared,
         member,
     }))
@@ -101,30 +101,6 @@ struct AcceptedHttp {
     requests: Http2PairRequests,
 }
 
-/// Where the connections of each pair go, and where they come from until the pair listens.
-struct ArrivalQueues {
-    senders: Arc<Vec<mpsc::Sender<AcceptedHttp>>>,
-    receivers: Mutex<Vec<Option<mpsc::Receiver<AcceptedHttp>>>>,
-}
-
-impl ArrivalQueues {
-    fn new(members: u16) -> Self {
-        let queues = (0..members).map(|_| mpsc::channel(WAITING));
-        let (senders, receivers): (Vec<_>, Vec<_>) = queues.unzip();
-        Self {
-            senders: Arc::new(senders),
-            receivers: Mutex::new(receivers.into_iter().map(Some).collect()),
-        }
-    }
-
-    fn take(&self, member: u16) -> Result<mpsc::Receiver<AcceptedHttp>> {
-        locked(&self.receivers)
-            .get_mut(usize::from(member))
-            .and_then(Option::take)
-            .ok_or_else(|| Error::measurement("a pair of a group listens twice: this is a bug"))
-    }
-}
-
 /// The responder's socket of a group, and its connections.
 struct SharedHttpServer {
     style: HttpStyle,
@@ -132,7 +108,9 @@ struct SharedHttpServer {
     /// Held by the pair that accepts for all.
     wires: Mutex<WireListener>,
     runtime: EndpointRuntime,
-    arrivals: ArrivalQueues,
+    /// Where the connections of each pair go, and what the pairs take.
+    senders: Arc<Vec<mpsc::Sender<AcceptedHttp>>>,
+    arrivals: PairReceivers<AcceptedHttp>,
     /// The connection that was accepted last.
     last: Mutex<Option<SharedHttpHandle>>,
     /// How many connections were accepted.
@@ -188,7 +166,7 @@ impl SharedHttpServer {
         let handle = driver.handle();
         let desk = Http2RequestDesk::new(
             self.style,
-            &self.arrivals.senders,
+            &self.senders,
             handle.clone(),
             served_settings(self.style, &wire, stack),
         );
@@ -237,7 +215,7 @@ struct Http2RequestDesk {
     below: BTreeMap<String, String>,
     senders: Vec<mpsc::Sender<ArrivedRequest>>,
     /// Where the requests of each pair come from, until it joins.
-    receivers: Mutex<Vec<Option<mpsc::Receiver<ArrivedRequest>>>>,
+    receivers: PairReceivers<ArrivedRequest>,
 }
 
 impl Http2RequestDesk {
@@ -247,15 +225,14 @@ impl Http2RequestDesk {
         handle: Option<SharedHttpHandle>,
         below: BTreeMap<String, String>,
     ) -> Self {
-        let (senders, receivers): (Vec<_>, Vec<_>) =
-            arrivals.iter().map(|_| mpsc::channel(WAITING)).unzip();
+        let (senders, receivers) = pair_queues(arrivals.len());
         Self {
             style,
             arrivals: Arc::clone(arrivals),
             handle,
             below,
             senders,
-            receivers: Mutex::new(receivers.into_iter().map(Some).collect()),
+            receivers,
         }
     }
 
@@ -270,7 +247,7 @@ impl Http2RequestDesk {
             }
             return;
         }
-        let receiver = locked(&self.receivers).get_mut(pair).and_then(Option::take);
+        let receiver = self.receivers.take(pair);
         if let (Some(handle), Some(requests)) = (&self.handle, receiver) {
             let accepted = AcceptedHttp {
                 handle: handle.clone(),

@@ -6,6 +6,7 @@ use super::responder::Http3Responder;
 use crate::error::{Error, Result};
 use crate::stacks::contract::LiveConnection;
 use crate::stacks::http_exchange::{HttpExchangeKind, named_pair};
+use crate::stacks::pair_queues::{PairReceivers, pair_queues};
 use crate::stacks::quic::end::QuicEnd;
 use crate::stacks::quic::shared::{QuicSharing, SharedMembers};
 use bytes::Bytes;
@@ -13,11 +14,8 @@ use h3_quinn::OpenStreams;
 use http::Request;
 use quinn::{Connection, ConnectionError};
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tokio::sync::mpsc;
-
-/// Most requests of a pair that wait until its procedure gets there.
-const WAITING: usize = 64;
 
 /// `http3` of several pairs.
 pub(crate) struct SharedRequests;
@@ -77,27 +75,18 @@ struct Http3RequestDesk {
     members: SharedMembers<Http3PairRequests>,
     senders: Vec<mpsc::Sender<RoutedResult>>,
     /// Where the requests of each pair come from, until it joins.
-    receivers: Mutex<Vec<Option<mpsc::Receiver<RoutedResult>>>>,
+    receivers: PairReceivers<RoutedResult>,
 }
 
 impl Http3RequestDesk {
     fn new(connection: Connection, members: SharedMembers<Http3PairRequests>) -> Self {
-        let queues = (0..members.count()).map(|_| mpsc::channel(WAITING));
-        let (senders, receivers): (Vec<_>, Vec<_>) = queues.unzip();
+        let (senders, receivers) = pair_queues(members.count());
         Self {
             connection,
             members,
             senders,
-            receivers: Mutex::new(receivers.into_iter().map(Some).collect()),
+            receivers,
         }
-    }
-
-    fn take_requests(&self, pair: usize) -> Option<mpsc::Receiver<RoutedResult>> {
-        let mut receivers = self
-            .receivers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        receivers.get_mut(pair)?.take()
     }
 
     /// Hands on a request; one that names no pair, or one of a pair that has ended, is dropped, which resets its stream.
@@ -113,7 +102,7 @@ impl Http3RequestDesk {
             }
             return;
         }
-        let requests = self.take_requests(pair);
+        let requests = self.receivers.take(pair);
         if let (Some(requests), Ok(member)) = (requests, u16::try_from(pair)) {
             let joined = Some(stream);
             let arrival = Http3PairRequests { requests, joined };
