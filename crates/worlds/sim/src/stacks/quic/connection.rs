@@ -1,6 +1,7 @@
 //! One end of a QUIC connection with its streams: feeds quinn-proto's [`Connection`] with packets and timers, sends its packets, and
 //! offers each pair that uses the connection a stream of its own.
 
+use super::ending::{OVER, SimQuicLoss, UNWANTED};
 use super::flight::SimQuicFlight;
 use super::moment::{instant, moment};
 use super::streams::{SimQuicSharing, SimQuicStream};
@@ -12,8 +13,8 @@ use crate::stacks::byte_stream::Got;
 use crate::stacks::time_accounting::{SenderHoldUp, TimeAccount};
 use bytes::Bytes;
 use quinn_proto::{
-    Connection, ConnectionError, ConnectionEvent, ConnectionHandle, Dir, Endpoint, Event,
-    ReadError, StreamEvent, StreamId, VarInt,
+    Connection, ConnectionEvent, ConnectionHandle, Dir, Endpoint, Event, ReadError, StreamEvent,
+    StreamId, VarInt,
 };
 use stackline_core::procedure::PairSide;
 use stackline_core::run_record::TransportRecord;
@@ -28,22 +29,6 @@ use std::sync::Arc;
 
 /// The content of data units. quinn-proto keeps unacknowledged data as references to this, so it takes no memory.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
-/// The error code of CONNECTION_CLOSE at an ordinary end.
-const OVER: VarInt = VarInt::from_u32(0);
-/// The error code of CONNECTION_CLOSE when bytes came that nobody will read.
-const UNWANTED: VarInt = VarInt::from_u32(1);
-
-/// How a connection was lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SimQuicLoss {
-    /// The peer closed it, with nothing in transit.
-    Closed,
-    /// The idle timeout: no packet came for too long.
-    Silence,
-    /// Anything else: an error, a reset, or a close with unread bytes.
-    Broken,
-}
-
 /// Where an end belongs: its socket's addresses, its side and its number.
 #[derive(Clone, Debug)]
 pub(super) struct SimQuicEndPlace {
@@ -149,12 +134,14 @@ impl SimQuicEnd {
         }
     }
 
-    /// Handles an event of the socket: a packet for this connection.
+    /// Handles an event of the socket: a packet for this connection. What it makes due, such as an acknowledgement, leaves before the
+    /// application goes on, as in quinn: data of the application may use up the congestion window, and quinn holds acknowledgements back
+    /// with the data.
     pub(super) fn arrived(self: &Rc<Self>, event: ConnectionEvent, shared: &SimRunState) {
         let mut inner = self.inner.borrow_mut();
         inner.connection.handle_event(event);
         inner.account(shared.now());
-        self.attend(&mut inner, shared);
+        self.transmit_all(&mut inner, shared);
         self.touch(shared);
     }
 
@@ -168,6 +155,14 @@ impl SimQuicEnd {
         inner.connection.handle_timeout(moment(now));
         self.attend(&mut inner, shared);
         self.touch(shared);
+    }
+
+    /// Sends all packets that may be sent now.
+    fn transmit_all(&self, inner: &mut SimQuicEndState, shared: &SimRunState) {
+        self.attend(inner, shared);
+        while self.transmit(inner, shared.now(), shared) {
+            self.attend(inner, shared);
+        }
     }
 
     /// Sends the next packet, if there is one. Whether there was.
@@ -233,7 +228,7 @@ impl SimQuicEnd {
         match event {
             Event::Connected => inner.connected = true,
             Event::ConnectionLost { reason } => {
-                inner.lost = Some(loss(&reason));
+                inner.lost = Some(SimQuicLoss::from_reason(&reason));
                 if self.is_shared() && inner.has_no_users() {
                     self.orphan.set(true);
                 }
@@ -473,16 +468,6 @@ impl SimQuicEndState {
     }
 }
 
-fn loss(reason: &ConnectionError) -> SimQuicLoss {
-    match reason {
-        ConnectionError::ApplicationClosed(close) if close.error_code == OVER => {
-            SimQuicLoss::Closed
-        }
-        ConnectionError::TimedOut => SimQuicLoss::Silence,
-        _ => SimQuicLoss::Broken,
-    }
-}
-
 impl ConnectionEnd for SimQuicEnd {
     fn pair(&self) -> u32 {
         self.place.wire.pair
@@ -499,10 +484,7 @@ impl ConnectionEnd for SimQuicEnd {
     fn flush(&self, shared: &SimRunState) {
         let now = shared.now();
         let mut inner = self.inner.borrow_mut();
-        self.attend(&mut inner, shared);
-        while self.transmit(&mut inner, now, shared) {
-            self.attend(&mut inner, shared);
-        }
+        self.transmit_all(&mut inner, shared);
         if let Some(log) = &shared.log {
             self.record_losses(&mut inner, log, now);
         }

@@ -11,6 +11,7 @@
 
 mod certificate;
 mod connection;
+mod ending;
 mod flight;
 mod moment;
 mod null_crypto;
