@@ -250,6 +250,8 @@ impl FarEndTls {
                 }
             }
             if !self.read(socket)? {
+                // What is decrypted was read; the library knows whether the end was announced.
+                self.truncated = self.connection.reader().read(room).is_err();
                 return Ok(0);
             }
             self.flush(socket)?;
@@ -399,5 +401,71 @@ impl Write for TlsSocket<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stacks::certificate::RunCertificate;
+    use crate::stacks::contract::LiveConnectParameters;
+    use rustls::version::TLS13;
+    use rustls::{ServerConnection, Stream};
+    use socket2::Socket;
+    use std::net::{Ipv4Addr, TcpListener, TcpStream};
+    use std::thread;
+
+    const FORM: TlsForm = TlsForm {
+        protocol: None,
+        is_first: true,
+        is_option: false,
+        name: "https",
+        plain: None,
+    };
+
+    /// A client's socket, and the server's end of its connection.
+    fn connected() -> (FarEndSocket, TcpStream) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let parameters = LiveConnectParameters {
+            stack: Stack::plain("https"),
+            token: [0; 16],
+            carries_data: true,
+            replica: 0,
+            bind: Ipv4Addr::LOCALHOST.into(),
+            member: None,
+            foreign: Arc::default(),
+        };
+        let socket = FarEndSocket::over(Socket::from(socket), parameters);
+        (socket, listener.accept().unwrap().0)
+    }
+
+    #[test]
+    fn an_end_that_the_server_does_not_announce_is_a_truncated_one() {
+        for announces in [true, false] {
+            let (mut socket, mut peer) = connected();
+            let config = RunCertificate::new().unwrap().server(&[&TLS13]).unwrap();
+            let server = thread::spawn(move || {
+                let mut tls = ServerConnection::new(Arc::new(config)).unwrap();
+                Stream::new(&mut tls, &mut peer).write_all(b"half").unwrap();
+                if announces {
+                    tls.send_close_notify();
+                    tls.write_tls(&mut peer).unwrap();
+                }
+            });
+            let client = FarEndTlsClient::new("localhost", TlsTrust::Anyone, FORM).unwrap();
+            let mut tls = client.shake_hands(&mut socket).unwrap();
+            let (mut come, mut room) = (Vec::new(), [0; 64]);
+            loop {
+                let got = tls.receive(&mut socket, &mut room).unwrap();
+                if got == 0 {
+                    break;
+                }
+                come.extend_from_slice(&room[..got]);
+            }
+            server.join().unwrap();
+            assert_eq!(come, b"half");
+            assert_eq!(tls.is_truncated(), !announces);
+        }
     }
 }
