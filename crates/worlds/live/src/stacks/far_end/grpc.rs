@@ -1,18 +1,24 @@
 //! `grpc` and `grpcs`: a unary method of a gRPC server for each call, by HTTP/2; the health check unless the address names another one
 //! (<https://github.com/grpc/grpc/blob/master/doc/health-checking.md>).
 
+use super::byte_stream::OPENING;
 use super::grpc_message::{GrpcJson, LARGEST_ANSWER, MESSAGE_NEEDS, MESSAGE_OPTIONS, REFLECTION};
 use super::http2::{GrpcCaller, Http2Connector, Http2Form};
 use super::tls_options::TLS_OPTIONS;
 use super::tls_start::TlsStart;
 use super::web::request_uri;
 use super::{OPTIONS, TABLE, no_responder, socket};
+use crate::cancel::LiveCancelFlags;
 use crate::error::{Error, Result};
 use crate::stacks::contract::{Connector, LiveConnectParameters, LiveListener, LiveStack};
 use prost_reflect::DescriptorPool;
 use stackline_core::catalogue::{OptionTable, ServiceMapping, StackTable};
 use stackline_core::far_end::FarEndAddress;
 use stackline_core::plan::Stack;
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 const GRPC_TABLE: StackTable = StackTable {
     // `grpc` is the stack of both ends.
@@ -116,7 +122,42 @@ impl LiveStack for GrpcFarEnd {
 
 /// The types that a server says it has, on a connection that nothing is measured of.
 fn types_of_server(json: &GrpcJson, connector: &Http2Connector) -> Result<DescriptorPool> {
-    let mut caller = GrpcCaller::connect(connector)?;
+    let flags = Arc::<LiveCancelFlags>::default();
+    let types = end_after(OPENING, &flags, || reflected_types(json, connector, &flags));
+    match types {
+        Err(_) if flags.ended() => Err(Error::measurement(format!(
+            "the gRPC server needed more than {} s to say which types its request has",
+            OPENING.as_secs()
+        ))
+        .hint(BY_FILE)),
+        types => types,
+    }
+}
+
+/// Does `step`, and ends it by `flags` when it takes longer than `limit`.
+fn end_after<T>(limit: Duration, flags: &LiveCancelFlags, step: impl FnOnce() -> T) -> T {
+    let (is_done, done) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            if done.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+                flags.end();
+            }
+        });
+        let result = step();
+        drop(is_done);
+        result
+    })
+}
+
+/// How the types are known without asking the server.
+const BY_FILE: &str = "name a file of them by the option `types`: `protoc --include_imports --descriptor_set_out=FILE` makes it";
+
+fn reflected_types(
+    json: &GrpcJson,
+    connector: &Http2Connector,
+    flags: &Arc<LiveCancelFlags>,
+) -> Result<DescriptorPool> {
+    let mut caller = GrpcCaller::connect(connector, flags)?;
     let mut paths = REFLECTION.into_iter().peekable();
     json.types_of_server(&mut |question| {
         while let Some(path) = paths.peek() {
@@ -125,11 +166,9 @@ fn types_of_server(json: &GrpcJson, connector: &Http2Connector) -> Result<Descri
                 None => paths.next(),
             };
         }
-        Err(
-            Error::measurement("the gRPC server has no reflection, so the types of the request are not known").hint(
-                "name a file of them by the option `types`: `protoc --include_imports --descriptor_set_out=FILE` makes it",
-            ),
-        )
+        let message =
+            "the gRPC server has no reflection, so the types of the request are not known";
+        Err(Error::measurement(message).hint(BY_FILE))
     })
 }
 

@@ -231,9 +231,13 @@ fn grpc_prefix(bytes: usize) -> Bytes {
 pub(super) struct GrpcCaller(Http2Link, Http2Form);
 
 impl GrpcCaller {
-    pub(super) fn connect(connector: &Http2Connector) -> Result<Self> {
+    /// Connects, until `flags` end it.
+    pub(super) fn connect(
+        connector: &Http2Connector,
+        flags: &Arc<LiveCancelFlags>,
+    ) -> Result<Self> {
         let mut connector = connector.clone();
-        let link = connector.open_alone(&Arc::default())?;
+        let link = connector.open_alone(flags)?;
         Ok(Self(link, connector.form))
     }
 
