@@ -148,12 +148,11 @@ fn cases() -> Vec<Case> {
         for option in table.options {
             let (right, wrong) = values(option);
             // What means nothing by itself is allowed with what it needs alone.
-            let needed = table
-                .needs
-                .iter()
-                .find(|(one, _)| *one == option.name)
-                .and_then(|(_, other)| table.option(other));
-            let company = needed.and_then(|needed| values(needed).0.pop());
+            let needed = table.needs.iter().find(|(one, _)| *one == option.name);
+            let company = needed.and_then(|(_, other)| match table.option(other) {
+                Some(needed) => values(needed).0.pop(),
+                None => Some(other.to_string()),
+            });
             cases.extend(
                 company
                     .iter()

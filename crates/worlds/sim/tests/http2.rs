@@ -87,7 +87,7 @@ fn every_application_type_runs_with_and_without_losses() {
         &[
             "http2",
             "http2(tls)",
-            "http2(window = 1000 B, connection_window = 1500 B)",
+            "http2(window = 1000 B, connection_window = 65535 B)",
         ],
     );
 }

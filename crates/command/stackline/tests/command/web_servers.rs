@@ -156,5 +156,5 @@ fn pairs_share_a_connection_to_a_web_server() {
         .run(&format!(
             "1 2 to \"http://127.0.0.1:{http2}/\" rr 0*5 over http(streams = 2)"
         ))
-        .mistakes(&["`streams` has no effect without `version`"]);
+        .mistakes(&["`streams` has no effect without `version = http2`"]);
 }

@@ -6,6 +6,9 @@ use stackline_core::plan::Stack;
 /// The least and the largest window of HTTP/2 (RFC 9113, 6.9.1), bytes.
 const WINDOW: OptionKind = OptionKind::Bytes(1, (1 << 31) - 1);
 
+/// The window of a connection, bytes: it begins with 65,535 and can only grow (RFC 9113, 6.9.2).
+const CONNECTION_WINDOW: OptionKind = OptionKind::Bytes(65_535, (1 << 31) - 1);
+
 /// The options of HTTP/2 itself.
 pub const HTTP2_OPTIONS: [OptionTable; 2] = [
     OptionTable::new(
@@ -16,7 +19,7 @@ pub const HTTP2_OPTIONS: [OptionTable; 2] = [
     ),
     OptionTable::new(
         "connection_window",
-        WINDOW,
+        CONNECTION_WINDOW,
         "hyper's: 5 MiB at the initiator, 1 MiB at the responder",
         "flow-control window of the connection",
     ),

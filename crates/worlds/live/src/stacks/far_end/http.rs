@@ -17,8 +17,7 @@ const HTTP_TABLE: StackTable = StackTable {
         least_unit: 0,
         shares_connections: true,
         options: &HTTP_OPTIONS,
-        needs: &[("streams", "version")],
-        exclusive: &[&["streams", "version = http1"]],
+        needs: &[("streams", "version = http2")],
         summary: "client of any web server, by HTTP/1.1 or HTTP/2: a GET of the address for each call, or a POST if the call carries data",
         mapping: ServiceMapping(
             "\
@@ -48,10 +47,6 @@ pub(crate) static HTTPS: FarEndStack = FarEndStack {
         name: "https",
         summary: "client of any web server, by HTTP/1.1, HTTP/2 or HTTP/3 over TLS, whose handshake is part of connecting",
         options: &HTTPS_OPTIONS,
-        exclusive: &[
-            &["streams", "version = http1"],
-            &["streams", "version = http3"],
-        ],
         ..HTTP_TABLE
     },
     port: Some(443),
