@@ -1,27 +1,38 @@
 //! Summarises one side (the initiators or the responders) of a group over its counted runs: sums, shares, and the last run's settings.
 
-use crate::groups::{GroupRun, elapsed_s};
+use crate::groups::{GroupRun, SummaryGroup, elapsed_s};
 use crate::statistics::to_f64;
 use crate::summary::{SideSummary, ThreadPlacement};
+use stackline_core::plan::MeasurementPart;
 use stackline_core::run_record::{HostUsage, RunRecord, SideRecord, TransportRecord};
 
 /// Selects a side of a record.
 pub(crate) type SideOf = fn(&RunRecord) -> &SideRecord;
 
 /// The summary of one side.
-pub(crate) fn summarise_side(runs: &[GroupRun<'_>], side: SideOf) -> SideSummary {
+pub(crate) fn summarise_side(
+    group: &SummaryGroup<'_>,
+    runs: &[GroupRun<'_>],
+    side: SideOf,
+) -> SideSummary {
     let mut out = SideSummary {
         host: host(runs, side),
         ..SideSummary::default()
     };
-    let mut replica_seconds = 0.0;
+    // Pairs that share a connection use the transport together.
+    let (mut replica_seconds, mut connection_seconds) = (0.0, 0.0);
     for record in runs.iter().flat_map(|run| &run.records) {
         add(&mut out, side(record));
-        replica_seconds += elapsed_s(record) * f64::from(record.replicas.max(1));
+        let pairs = record.replicas.max(1);
+        let connections = group
+            .part(record.part)
+            .map_or(pairs, MeasurementPart::connections);
+        replica_seconds += elapsed_s(record) * f64::from(pairs);
+        connection_seconds += elapsed_s(record) * f64::from(connections);
     }
     let cpu = out.usage.cpu_s();
     out.cpu_share = (replica_seconds > 0.0 && cpu > 0.0).then(|| cpu / replica_seconds);
-    shares(&mut out, runs, side, replica_seconds);
+    shares(&mut out, runs, side, connection_seconds);
     out
 }
 
@@ -48,7 +59,7 @@ fn add(out: &mut SideSummary, side: &SideRecord) {
 }
 
 /// Sets the shares of time in which the transport was busy or limited.
-fn shares(out: &mut SideSummary, runs: &[GroupRun<'_>], side: SideOf, replica_seconds: f64) {
+fn shares(out: &mut SideSummary, runs: &[GroupRun<'_>], side: SideOf, connection_seconds: f64) {
     if out.transport.is_none() {
         return;
     }
@@ -67,7 +78,7 @@ fn shares(out: &mut SideSummary, runs: &[GroupRun<'_>], side: SideOf, replica_se
         Some((time? / all.filter(|all| *all > 0.0)?).min(1.0))
     };
     let of_busy = |limited: Option<f64>| share(limited, busy);
-    out.busy_share = share(busy, Some(replica_seconds));
+    out.busy_share = share(busy, Some(connection_seconds));
     out.receive_window_limited_share = of_busy(spent(|t| t.receive_window_limited_s));
     out.send_buffer_limited_share = of_busy(spent(|t| t.send_buffer_limited_s));
 }

@@ -41,7 +41,7 @@ fn one(plan: &Plan, index: usize, group: &SummaryGroup<'_>, runs: &[GroupRun<'_>
     let mut summary = described(index, measurement, group);
     figures(&mut summary, runs);
     summary.is_transfer = is_transfer(group, runs);
-    traffic(&mut summary, runs);
+    traffic(&mut summary, group, runs);
     summary.network = summarise_network(plan, runs);
     costs(plan, group, &mut summary, runs);
     let records = runs.iter().flat_map(|run| run.records.iter().copied());
@@ -201,9 +201,9 @@ fn marks(runs: &[GroupRun<'_>]) -> BTreeMap<String, SampleStatistics> {
 }
 
 /// Sets the summaries of both sides, and what was lost, duplicated or reordered between them.
-fn traffic(summary: &mut Summary, runs: &[GroupRun<'_>]) {
-    summary.initiator = summarise_side(runs, |record| &record.initiator);
-    summary.responder = summarise_side(runs, |record| &record.responder);
+fn traffic(summary: &mut Summary, group: &SummaryGroup<'_>, runs: &[GroupRun<'_>]) {
+    summary.initiator = summarise_side(group, runs, |record| &record.initiator);
+    summary.responder = summarise_side(group, runs, |record| &record.responder);
     summary.lost = sum_reported(runs, |side| side.lost);
     summary.lost_share = lost_share(runs);
     summary.duplicated = sum_reported(runs, |side| side.duplicated);

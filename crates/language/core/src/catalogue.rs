@@ -237,7 +237,8 @@ pub struct StackTable {
     /// The names of transport values that this stack cannot report, and why.
     #[serde(skip)]
     pub unreported: (&'static [&'static str], &'static str),
-    /// What reports and predictions need of the stack; [`StackTable::stack`] copies `one_host` into it.
+    /// What reports and predictions need of the stack; [`StackTable::stack`] copies `one_host` and
+    /// `shares_connections` into it.
     #[serde(skip)]
     pub facts: StackFacts,
 }
@@ -285,6 +286,7 @@ impl StackTable {
             form: ClosedForm::None,
             flow_control: FlowControl::Buffers,
             in_flight: None,
+            shares_connections: false,
         },
     };
 
@@ -331,6 +333,7 @@ impl StackTable {
     pub fn stack(&self, options: alloc::collections::BTreeMap<String, OptionValue>) -> Stack {
         let facts = StackFacts {
             one_host: self.one_host,
+            shares_connections: self.shares_connections,
             ..self.facts
         };
         Stack {

@@ -204,6 +204,15 @@ pub struct MeasurementPart {
     pub background: bool,
 }
 
+impl MeasurementPart {
+    /// How many connections its pairs have at the same time.
+    #[must_use]
+    pub fn connections(&self) -> u32 {
+        let pairs = self.replicas.max(1);
+        pairs.div_ceil(self.stack.pairs_per_connection())
+    }
+}
+
 /// A data unit's size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

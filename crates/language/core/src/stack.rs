@@ -69,6 +69,17 @@ impl Stack {
         }
     }
 
+    /// How many consecutive pairs of a part share a connection, at least 1.
+    #[must_use]
+    pub fn pairs_per_connection(&self) -> u32 {
+        let streams = self
+            .number("streams")
+            .filter(|_| self.facts.shares_connections);
+        streams.map_or(1, |streams| {
+            u32::try_from(streams).unwrap_or(u32::MAX).max(1)
+        })
+    }
+
     /// The option's value in seconds, when it is a time.
     #[must_use]
     pub fn seconds(&self, name: &str) -> Option<f64> {
@@ -187,4 +198,6 @@ pub struct StackFacts {
     pub flow_control: FlowControl,
     /// The limit on unacknowledged packets, if there is one.
     pub in_flight: Option<PacketsInFlight>,
+    /// Whether its option `streams` makes consecutive pairs of a part share a connection.
+    pub shares_connections: bool,
 }

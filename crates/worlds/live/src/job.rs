@@ -126,7 +126,7 @@ impl AgentJob {
         };
         let work = Arc::new(task.work.clone());
         let task = Arc::new(task);
-        let streams = streams(&task, protocol);
+        let streams = u16::try_from(task.stack.pairs_per_connection()).unwrap_or(u16::MAX);
         let groups = ConnectionGroup::divide(task.work.replicas, streams);
         let bench = |replica: u32| Bench {
             task: Arc::clone(&task),
@@ -317,13 +317,6 @@ fn threads(task: &AgentTask) -> u32 {
         .number("threads")
         .and_then(|threads| u32::try_from(threads).ok());
     written.unwrap_or(u32::MAX).clamp(1, task.work.replicas)
-}
-
-/// How many pairs share a connection, each on a stream of its own.
-fn streams(task: &AgentTask, protocol: &dyn LiveStack) -> u16 {
-    let written = task.stack.number("streams");
-    let shared = written.filter(|_| protocol.table().shares_connections);
-    shared.map_or(1, |streams| u16::try_from(streams).unwrap_or(u16::MAX))
 }
 
 /// The place of an endpoint among those that share a connection.

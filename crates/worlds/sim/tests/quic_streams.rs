@@ -68,6 +68,26 @@ fn a_lost_packet_holds_up_one_stream_of_quic_and_all_of_http2() {
 }
 
 #[test]
+fn what_a_shared_connection_lost_is_counted_once() {
+    for stack in ["quic(streams = 8)", "http2(streams = 8)"] {
+        let outcome = calls(LOSSY, stack, 8, 200);
+        let lost: u64 = outcome.ports.iter().map(|port| port.dropped()).sum();
+        let record = &outcome.records[0];
+        let sides = [&record.initiator, &record.responder];
+        let again = sides.map(|side| {
+            let (start, stop) = side.transport.unwrap();
+            stop.retransmits - start.retransmits
+        });
+        // A lost acknowledgement is not retransmitted, and what was only late may be.
+        let again: u64 = again.iter().sum();
+        assert!(
+            (lost / 4..2 * lost).contains(&again),
+            "{stack}: {again} of {lost}"
+        );
+    }
+}
+
+#[test]
 fn every_application_type_runs_on_shared_connections() {
     for network in [WAN, LOSSY] {
         for what in [

@@ -108,7 +108,8 @@ pub(crate) trait StreamEnd {
     fn abandon(&self, shared: &SimRunState);
     /// Sends data at once that is held back to be combined with more (Nagle).
     fn push(&self, shared: &SimRunState);
-    fn transport(&self, now: Instant) -> TransportRecord;
+    /// What its connection reports; `None` where another end reports it, of those that share the connection.
+    fn transport(&self, now: Instant) -> Option<TransportRecord>;
     fn settings(&self, now: Instant) -> BTreeMap<String, String>;
     /// Notes about the connection, shown as flags of the result.
     fn notes(&self, _now: Instant) -> Vec<String> {

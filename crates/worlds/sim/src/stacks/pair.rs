@@ -53,7 +53,7 @@ impl SimStack {
         stack: &plan::Stack,
         introduces: bool,
     ) -> Result<Vec<Rc<dyn SimEndpointPair>>> {
-        let streams = stack.number("streams").unwrap_or(1) as usize;
+        let streams = stack.pairs_per_connection() as usize;
         let Some(group) = self.group.filter(|_| streams > 1) else {
             let pair = |plan: &SimPairPlan| (self.pair)(plan.route, stack, plan.seed, introduces);
             return plans.iter().map(pair).collect();

@@ -344,7 +344,7 @@ impl<E: StreamEnd> EndpointService for SimStream<E> {
     }
 
     fn transport(&self) -> Option<TransportRecord> {
-        Some(self.end.transport(self.context.now()))
+        self.end.transport(self.context.now())
     }
 
     fn settings(&self) -> BTreeMap<String, String> {

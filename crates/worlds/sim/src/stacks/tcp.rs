@@ -541,11 +541,11 @@ impl StreamEnd for Rc<SimTcpEnd> {
         self.touch(shared);
     }
 
-    fn transport(&self, now: Instant) -> TransportRecord {
-        match &*self.machine.borrow() {
+    fn transport(&self, now: Instant) -> Option<TransportRecord> {
+        Some(match &*self.machine.borrow() {
             SimTcpMachine::Linux(machine) => machine.transport(now),
             SimTcpMachine::Smoltcp(machine) => machine.transport(),
-        }
+        })
     }
 
     fn settings(&self, now: Instant) -> BTreeMap<String, String> {

@@ -68,6 +68,8 @@ impl PartTimeShares {
             }
             PartWorkload::Connects => return None,
         };
+        // Transports count the time of a connection once, however many pairs share it.
+        let transports_s = part.basis_s() * part.connections_per_pair();
         let mut all = States::default();
         let mut each = Vec::new();
         for side in sides {
@@ -76,7 +78,7 @@ impl PartTimeShares {
                 states.add(record, side)?;
                 all.add(record, side)?;
             }
-            each.push((side, states.over(part.basis_s())));
+            each.push((side, states.over(transports_s)));
         }
         if matches!(part.work, PartWorkload::Bulk(_)) {
             each.iter_mut()
@@ -85,7 +87,7 @@ impl PartTimeShares {
         }
         let used = measurement.own_use(part).max(processors);
         let calls = part.work.is_answered();
-        let states = all.over(part.basis_s());
+        let states = all.over(transports_s);
         let unread = unread.min(states.receive_window + at_end).clamp(0.0, 1.0);
         Some(Self {
             sides: each,

@@ -168,6 +168,11 @@ impl<'c> MeasuredPart<'c> {
         self.elapsed_s * self.replicas()
     }
 
+    /// How many connections there are for each pair, at most 1: pairs with the option `streams` share them.
+    pub(crate) fn connections_per_pair(&self) -> f64 {
+        f64::from(self.plan.connections()) / self.replicas()
+    }
+
     /// The host of one side.
     pub(crate) fn host(&self, side: PairSide) -> &str {
         if side == PairSide::Initiator {
@@ -206,7 +211,7 @@ impl<'c> MeasuredPart<'c> {
             // The stack `blast` has no send buffer: it sends from the application's memory.
             sum.send_buffer += spent(|t| t.send_buffer_limited_s).unwrap_or(0.0);
         }
-        let share = |s: f64| (s / self.pairs_s()).clamp(0.0, 1.0);
+        let share = |s: f64| (s / (self.pairs_s() * self.connections_per_pair())).clamp(0.0, 1.0);
         Some(SenderLimits {
             busy: share(sum.busy),
             receive_window: share(sum.receive_window),

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::RunMetric;
+use stackline_core::catalogue::OptionValue;
 use stackline_core::run_record::TransportRecord;
 
 #[test]
@@ -200,4 +201,30 @@ fn the_time_of_a_transfer_is_of_one_amount_moved_to_its_end() {
         !is_transfer("1 timelimit 1 bulk_put 64 KiB 50 MB over tcp", true),
         "not to its end"
     );
+}
+
+#[test]
+fn a_connection_that_pairs_share_is_busy_as_one() {
+    let start = TransportRecord {
+        busy_s: Some(0.0),
+        ..TransportRecord::default()
+    };
+    let stop = TransportRecord {
+        busy_s: Some(0.5),
+        ..start
+    };
+    let mut record = moved(0, 0, 1);
+    record.replicas = 4;
+    record.initiator.transport = Some((start, stop));
+    let busy = |streams| {
+        let mut part = get("a");
+        part.replicas = 4;
+        part.stack.facts.shares_connections = true;
+        let option = ("streams".into(), OptionValue::Number(streams));
+        part.stack.options.extend([option]);
+        let plan = plan(Composer::Basic, vec![part]);
+        summarise(&plan, &[record.clone()])[0].initiator.busy_share
+    };
+    assert_eq!(busy(4), Some(0.5));
+    assert_eq!(busy(2), Some(0.25), "two connections");
 }

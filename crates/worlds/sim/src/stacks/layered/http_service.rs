@@ -136,7 +136,11 @@ impl EndpointService for SimHttp {
     }
 
     fn transport(&self) -> Option<TransportRecord> {
-        let mut record = self.end.wire.transport();
+        if self.place > 0 {
+            // The first pair of the group reports their connection.
+            return None;
+        }
+        let mut record = self.end.wire.transport()?;
         // While data waits for a window of HTTP/2, TCP has none: its own account leaves that time out.
         let waited = self.waited().seconds();
         let add = |time: &mut Option<f64>| *time = time.map(|time| time + waited);

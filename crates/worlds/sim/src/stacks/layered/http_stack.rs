@@ -43,6 +43,7 @@ const HTTP2_TABLE: StackTable = StackTable {
     name: "http2",
     summary: "HTTP/2 (RFC 9113) over TCP in virtual time, or over TLS, with the frames and windows of h2",
     options: &WITH_STREAMS,
+    shares_connections: true,
     needs: NEED_TLS,
     mapping: ServiceMapping(
         "\

@@ -272,7 +272,7 @@ impl SimLayerWire {
         self.tcp.abandon(&self.shared);
     }
 
-    pub(super) fn transport(&self) -> TransportRecord {
+    pub(super) fn transport(&self) -> Option<TransportRecord> {
         self.tcp.transport(self.shared.now())
     }
 
@@ -361,7 +361,7 @@ impl StreamEnd for Rc<SimLayerWire> {
         self.tcp.push(shared);
     }
 
-    fn transport(&self, _: Instant) -> TransportRecord {
+    fn transport(&self, _: Instant) -> Option<TransportRecord> {
         SimLayerWire::transport(self)
     }
 

@@ -291,10 +291,10 @@ impl StreamEnd for Rc<SimNcpEnd> {
     /// Does nothing: no data is held back to be sent with more.
     fn push(&self, _executor: &SimRunState) {}
 
-    fn transport(&self, now: Instant) -> TransportRecord {
+    fn transport(&self, now: Instant) -> Option<TransportRecord> {
         let machine = self.machine.borrow();
         let counts = machine.counts();
-        TransportRecord {
+        Some(TransportRecord {
             retransmits: counts.repeated,
             rtt_s: counts.round_trip.seconds(),
             mss_bytes: u64::from(MESSAGE_BYTES),
@@ -302,7 +302,7 @@ impl StreamEnd for Rc<SimNcpEnd> {
             bytes_acked: Some(counts.delivered),
             bytes_received: counts.received,
             ..TransportRecord::default()
-        }
+        })
     }
 
     fn settings(&self, _now: Instant) -> BTreeMap<String, String> {

@@ -79,8 +79,8 @@ impl StreamEnd for SimQuicStreamEnd {
         self.end.touch(shared);
     }
 
-    fn transport(&self, now: Instant) -> TransportRecord {
-        self.end.transport(now)
+    fn transport(&self, now: Instant) -> Option<TransportRecord> {
+        (self.number == 0).then(|| self.end.transport(now))
     }
 
     fn settings(&self, _: Instant) -> BTreeMap<String, String> {
