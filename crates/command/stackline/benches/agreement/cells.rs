@@ -9,6 +9,8 @@ pub(crate) enum Kind {
     LossyThroughput,
     /// Mean response time, within 5 %.
     Response,
+    /// Mean time until all calls of a page are done, within 10 %: a queue that overflows or losses that are drawn decide.
+    PageTime,
     /// Data units lost, equal.
     Losses,
 }
@@ -18,7 +20,7 @@ impl Kind {
     pub(crate) const fn bound(self) -> f64 {
         match self {
             Self::Throughput | Self::Response => 0.05,
-            Self::LossyThroughput => 0.1,
+            Self::LossyThroughput | Self::PageTime => 0.1,
             Self::Losses => 0.0,
         }
     }
@@ -76,6 +78,7 @@ pub(crate) fn all(quick: bool) -> Vec<Cell> {
     cells.extend(heavy_losses(seconds, drawn));
     cells.extend(blasts(seconds));
     cells.extend(overtaking(seconds, drawn));
+    cells.extend(pages(quick));
     cells
 }
 
@@ -300,6 +303,43 @@ fn blasts(seconds: u64) -> Vec<Cell> {
                 &bottleneck,
                 (1, seconds),
             ));
+        }
+    }
+    cells
+}
+
+/// A page of 40 objects of 20 kB by versions of the web's protocols, handshakes included.
+fn pages(quick: bool) -> Vec<Cell> {
+    const PAGE: &str = "procedure page { \
+         initiator { StartMeasurement; ConnectRequest; repeat count { RPCCall(unit, reply); } StopMeasurement; DisconnectRequest; } \
+         responder { AwaitConnectIndication; repeat count { RPCAwaitCallInd(unit); RPCReturn(reply); } AwaitDisconnectIndication; } }";
+    let stacks = [
+        ("http1(tls)", 6, 7),
+        ("http2(tls, streams = 40)", 40, 1),
+        ("quic(streams = 40)", 40, 1),
+    ];
+    let mut cells = Vec::new();
+    for (stack, pairs, calls) in stacks {
+        for delay in [10, 50] {
+            for loss in [0, 1, 3] {
+                let runs = match loss {
+                    _ if quick => 1,
+                    0 => 3,
+                    _ => 20,
+                };
+                let network = network(
+                    "20 Mbit/s",
+                    delay,
+                    &format!("loss {loss}% queue 200 packets"),
+                );
+                cells.push(Cell {
+                    kind: Kind::PageTime,
+                    name: format!("page {stack}, 20 Mbit/s, {delay} ms, loss {loss}%"),
+                    spec: format!(
+                        "{network} {PAGE} {runs} from a to b {pairs} page 400, 20000*{calls} over {stack} across n;"
+                    ),
+                });
+            }
         }
     }
     cells

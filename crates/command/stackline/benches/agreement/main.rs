@@ -159,13 +159,10 @@ fn verdict(kind: Kind, emulated: &Figure, simulated: &Figure) -> &'static str {
     }
     let apart = (simulated.mean / emulated.mean - 1.0).abs();
     match (emulated.interval, simulated.interval) {
-        _ if apart <= kind.bound() => {
-            if kind == Kind::LossyThroughput {
-                "within 10 %"
-            } else {
-                "within 5 %"
-            }
-        }
+        _ if apart <= kind.bound() => match kind {
+            Kind::LossyThroughput | Kind::PageTime => "within 10 %",
+            _ => "within 5 %",
+        },
         (Some(a), Some(b)) if meet(a, b) => "open: intervals meet",
         _ if emulated.overload.is_some() => "apart, machine too slow",
         _ => "APART",
@@ -175,12 +172,12 @@ fn verdict(kind: Kind, emulated: &Figure, simulated: &Figure) -> &'static str {
 fn shown(kind: Kind, figure: &Figure) -> String {
     let scaled = |value: f64| match kind {
         Kind::Throughput | Kind::LossyThroughput => format!("{:.3}", value / 1e6),
-        Kind::Response => format!("{:.3}", value * 1e3),
+        Kind::Response | Kind::PageTime => format!("{:.3}", value * 1e3),
         Kind::Losses => format!("{value}"),
     };
     let unit = match kind {
         Kind::Throughput | Kind::LossyThroughput => " Mbit/s",
-        Kind::Response => " ms",
+        Kind::Response | Kind::PageTime => " ms",
         Kind::Losses => "",
     };
     let interval = figure.interval.map_or(String::new(), |(low, high)| {

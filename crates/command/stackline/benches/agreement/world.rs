@@ -76,6 +76,7 @@ fn figure(kind: Kind, measured: &Value, losses: Vec<f64>) -> Result<Figure, Stri
     let (mean, interval) = match kind {
         Kind::Throughput | Kind::LossyThroughput => statistic("throughput_bit_s")?,
         Kind::Response => statistic("response_s")?,
+        Kind::PageTime => statistic("elapsed_s")?,
         Kind::Losses => (number("/lost").ok_or("its JSON has no lost")?, None),
     };
     let values = if kind == Kind::Losses {

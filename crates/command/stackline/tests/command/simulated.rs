@@ -105,7 +105,14 @@ fn every_application_type_runs_over_every_stack() {
 
 #[test]
 fn every_example_runs() {
-    for example in ["dumbbell", "lan-wan", "satellite", "magic", "blast"] {
+    for example in [
+        "dumbbell",
+        "lan-wan",
+        "satellite",
+        "magic",
+        "blast",
+        "page-load",
+    ] {
         let place = Place::new();
         let file = format!(
             "{}/../../../examples/{example}.stackline",
