@@ -151,7 +151,7 @@ fn cases() -> Vec<Case> {
             let needed = table.needs.iter().find(|(one, _)| *one == option.name);
             let company = needed.and_then(|(_, other)| match table.option(other) {
                 Some(needed) => values(needed).0.pop(),
-                None => Some(other.to_string()),
+                None => other.split('|').next().map(str::to_string),
             });
             cases.extend(
                 company

@@ -492,10 +492,10 @@ fn hosts_have_interfaces_alone(network: &Network) -> Result<()> {
     })
 }
 
-/// Whether an entry of `exclusive` or `needs` (`name`, or `name = word`) is written in the stack.
+/// Whether an entry of `exclusive` or `needs` (`name`, `name = word`, or `name = one|other`) is written in the stack.
 fn is_written(stack: &Stack, entry: &str) -> bool {
     match entry.split_once(" = ") {
-        Some((name, word)) => stack.word(name) == Some(word),
+        Some((name, words)) => words.split('|').any(|word| stack.word(name) == Some(word)),
         None => stack.options.contains_key(entry),
     }
 }

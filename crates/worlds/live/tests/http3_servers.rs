@@ -16,12 +16,14 @@ use stackline_endpoint::BulkDirection;
 use stackline_live::buffers::LiveThreadBuffers;
 use stackline_live::error::{Error, Result};
 use stackline_live::files::AgentFileDirectory;
+use stackline_live::stacks::connection_group::{ConnectionGroup, GroupMember};
 use stackline_live::stacks::contract::{LiveConnectParameters, LiveConnection};
 use stackline_live::stacks::find_stack;
 use stackline_testing::tls_pair::TlsPair;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Barrier, Mutex, mpsc};
+use std::thread;
 use tokio::runtime::Builder;
 
 /// Answers a GET with 3000 bytes, anything else with what it carries; `/gone` is not there.
@@ -49,7 +51,7 @@ const REQUESTS: u32 = 150;
 /// A server in a thread of its own, for as long as the test runs.
 fn server() -> SocketAddr {
     let (address, addresses) = mpsc::channel();
-    std::thread::spawn(move || {
+    thread::spawn(move || {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let provider = rustls::crypto::ring::default_provider();
@@ -93,6 +95,16 @@ fn connected(
     insecure: bool,
     buffers: &mut LiveThreadBuffers,
 ) -> Result<Box<dyn LiveConnection>> {
+    connected_as(None, address, insecure, buffers)
+}
+
+/// The connection of a pair that may share it with others.
+fn connected_as(
+    member: Option<GroupMember>,
+    address: &str,
+    insecure: bool,
+    buffers: &mut LiveThreadBuffers,
+) -> Result<Box<dyn LiveConnection>> {
     let stack = find_stack("https").unwrap();
     let mut options = BTreeMap::from([("version".to_string(), OptionValue::Word("http3".into()))]);
     if insecure {
@@ -104,7 +116,7 @@ fn connected(
         carries_data: true,
         replica: 0,
         bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
-        member: None,
+        member,
         foreign: Arc::default(),
     };
     stack.connector(&parameters, address)?.connect(buffers)
@@ -144,6 +156,48 @@ fn a_connection_that_a_server_of_http3_ends_is_replaced() {
     }
     assert!(connection.notes()[0].contains("include connecting again"));
     assert_eq!(connection.transport(), None);
+}
+
+#[test]
+fn pairs_share_a_connection_of_http3_and_the_ones_after_it() {
+    const PAIRS: u16 = 4;
+    const CALLS: u32 = 100;
+    let address = format!("https://localhost:{}/", server().port());
+    let group = &ConnectionGroup::divide(PAIRS.into(), PAIRS)[0];
+    let all_connected = Barrier::new(PAIRS.into());
+    // What the server receives after the last request it takes, it drops: so pairs make requests in turns.
+    let turns = Mutex::new(());
+    let replaced: Vec<bool> = thread::scope(|scope| {
+        let pair = |number| {
+            let (member, address) = (GroupMember::new(Arc::clone(group), number), &address);
+            let (all_connected, turns) = (&all_connected, &turns);
+            scope.spawn(move || {
+                let mut buffers = memory();
+                let connected = connected_as(Some(member), address, true, &mut buffers);
+                let mut connection = connected.unwrap();
+                let is_first = number == 0;
+                assert_eq!(connection.transport().is_some(), is_first, "counted once");
+                all_connected.wait();
+                for _ in 0..CALLS {
+                    let _turn = turns.lock().unwrap();
+                    let done = connection.call(0, 0, Instant::default(), &mut buffers);
+                    assert!(done.unwrap());
+                }
+                let notes = connection.notes();
+                connection.disconnect(&mut buffers).unwrap();
+                !notes.is_empty()
+            })
+        };
+        let pairs: Vec<_> = (0..PAIRS).map(pair).collect();
+        pairs.into_iter().map(|pair| pair.join().unwrap()).collect()
+    });
+    // Pairs that are done before a connection ends need no other one.
+    let again = replaced.into_iter().filter(|again| *again).count();
+    assert!(
+        again > 0,
+        "{} requests are more than a connection takes",
+        u32::from(PAIRS) * CALLS
+    );
 }
 
 #[test]

@@ -47,6 +47,7 @@ pub(crate) static HTTPS: FarEndStack = FarEndStack {
         name: "https",
         summary: "client of any web server, by HTTP/1.1, HTTP/2 or HTTP/3 over TLS, whose handshake is part of connecting",
         options: &HTTPS_OPTIONS,
+        needs: &[("streams", "version = http2|http3")],
         ..HTTP_TABLE
     },
     port: Some(443),
