@@ -22,10 +22,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Debug)]
 pub(crate) struct SharedSocket {
     pub(crate) socket: Socket,
-    /// Whether a read found nothing, and it has not been waited since.
+    /// Whether a read found nothing, or less than there was room for, and it has not been waited since.
     pub(crate) awaits_input: AtomicBool,
     /// Whether a write found no room, and it has not been waited since.
     pub(crate) awaits_room: AtomicBool,
+    /// Whether a driver waits for the socket before it is read again, so that a read that would find nothing is not tried.
+    pub(crate) is_waited_for: AtomicBool,
     pub(crate) flags: Arc<LiveCancelFlags>,
 }
 
@@ -55,6 +57,7 @@ impl LayeredSocket {
                 socket,
                 awaits_input: AtomicBool::new(false),
                 awaits_room: AtomicBool::new(false),
+                is_waited_for: AtomicBool::new(false),
                 flags: Arc::clone(flags),
             }),
             token,
@@ -108,10 +111,19 @@ impl LayeredSocket {
 impl Read for LayeredSocket {
     #[inline]
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        let fd = self.shared.socket.as_fd();
-        self.call(&self.shared.awaits_input, || {
+        let shared = &*self.shared;
+        let is_waited_for = shared.is_waited_for.load(Ordering::Relaxed);
+        if is_waited_for && shared.awaits_input.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let fd = shared.socket.as_fd();
+        let got = self.call(&shared.awaits_input, || {
             scope::receiving(room.len(), || os::receive(fd, room, RecvFlags::empty()))
-        })
+        })?;
+        if is_waited_for && got < room.len() {
+            shared.awaits_input.store(true, Ordering::Relaxed);
+        }
+        Ok(got)
     }
 }
 

@@ -195,6 +195,12 @@ impl Spawned {
 impl HttpDriver {
     /// For the connection over that socket, which does not block from now on.
     pub(crate) fn new(shared: &Arc<SharedSocket>) -> Result<Self> {
+        let driver = Self::without_blocking(shared)?;
+        shared.is_waited_for.store(true, Ordering::Relaxed);
+        Ok(driver)
+    }
+
+    fn without_blocking(shared: &Arc<SharedSocket>) -> Result<Self> {
         shared
             .socket
             .set_nonblocking(true)
@@ -221,7 +227,7 @@ impl HttpDriver {
         shared: &Arc<SharedSocket>,
         runtime: &EndpointRuntime,
     ) -> Result<Self> {
-        let mut driver = Self::new(shared)?;
+        let mut driver = Self::without_blocking(shared)?;
         driver.runtime = Some(SharedHttpRuntime {
             runtime: runtime.clone(),
             ended: watch::Sender::new(false),
@@ -399,6 +405,7 @@ impl HttpDriver {
             awaits_input,
             awaits_room,
             flags,
+            ..
         } = &*self.shared;
         let mut wanted = PollFlags::empty();
         wanted.set(PollFlags::POLLIN, awaits_input.load(Ordering::Relaxed));
