@@ -25,7 +25,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 const FTP_TABLE: StackTable = StackTable {
-    name: "ftp",
+    name: "ftp_file",
+    scheme: Some("ftp"),
     // A call is a NOOP.
     least_unit: 0,
     summary: "client of an FTP server (RFC 959): gets and puts the file of the address, as in ftp://127.0.0.1/pub/file",
@@ -61,7 +62,8 @@ pub(crate) static FTP: FarEndStack = FarEndStack {
 pub(crate) static FTPS: FarEndStack = FarEndStack {
     table: &StackTable {
         name: "ftps",
-        summary: "client of an FTP server over TLS from the first byte on; `ftp` with `tls` changes to it once connected (RFC 4217)",
+        scheme: None,
+        summary: "client of an FTP server over TLS from the first byte on; `ftp_file` with `tls` changes to it once connected (RFC 4217)",
         options: &FTPS_OPTIONS,
         needs: &[],
         ..FTP_TABLE
@@ -287,7 +289,7 @@ impl FtpClient {
         if self.is_implicit {
             return stream.start_tls().map_err(|error| match error.hint {
                 Some(_) => error,
-                None => error.hint("`ftp://` is without TLS from the first byte on; `over ftp(tls)` changes to it later"),
+                None => error.hint("`ftp://` is without TLS from the first byte on; `over ftp_file(tls)` changes to it later"),
             });
         }
         let reply = self.ask(stream, "AUTH TLS\r\n")?;
@@ -377,7 +379,7 @@ impl FarEndProtocol for FtpClient {
     fn call(&mut self, stream: &mut FarEndStream, request: &[u8]) -> Result<()> {
         if !request.is_empty() {
             return Err(
-                Error::input("a call over `ftp` is a NOOP, which carries no data")
+                Error::input("a call to an FTP server is a NOOP, which carries no data")
                     .hint("write `rr 0`; `bulk_get` and `bulk_put` move files"),
             );
         }
@@ -473,7 +475,7 @@ fn refused(stream: &FarEndStream, what: &str, reply: &FtpReply) -> Error {
     ));
     match reply.code {
         400.. if is_about_tls(&reply.text) && !stream.has_tls() => {
-            error.hint("`over ftp(tls)` asks for TLS")
+            error.hint("`over ftp_file(tls)` asks for TLS")
         }
         421 => error.hint("the server limits its clients, or the time that they are silent: use fewer pairs"),
         425 => error.hint(
