@@ -304,19 +304,27 @@ fn the_kernel_accepts_the_bounds_of_live_options() {
             .map(|written| format!("{}({written})", table.name))
             .collect()
     };
-    let tables = own_stacks();
-    let stacks: Vec<String> = tables
+    let mut tables = own_stacks();
+    tables.retain(|table| mptcp || table.name != "mptcp");
+    let (calling, moving): (Vec<_>, Vec<_>) = tables
         .iter()
-        .filter(|table| mptcp || table.name != "mptcp")
-        .flat_map(at_bounds)
-        .collect();
-    assert!(stacks.len() > 20, "{stacks:?}");
+        .partition(|table| table.mapping.maps("RPCCall"));
+    let calling: Vec<String> = calling.into_iter().flat_map(at_bounds).collect();
+    let moving: Vec<String> = moving.into_iter().flat_map(at_bounds).collect();
+    assert!(
+        calling.len() > 20 && moving.len() > 5,
+        "{calling:?}, {moving:?}"
+    );
     let runs = tempfile::tempdir().unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_stackline"));
     child.args([
         "run",
         "-e",
-        &format!("1 rr 64*1 over {} in live;", stacks.join(", ")),
+        &format!(
+            "1 rr 64*1 over {} in live; 1 bulk_put 64*1 over {} in live;",
+            calling.join(", "),
+            moving.join(", ")
+        ),
     ]);
     let output = child
         .env("STACKLINE_RUNS", runs.path())

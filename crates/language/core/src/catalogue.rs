@@ -161,11 +161,16 @@ impl ServiceMapping {
 }
 
 impl ServiceMapping {
-    /// Whether the mapping has a line for that operation; a line may name several, separated by commas.
+    /// Whether the mapping has a line for that operation; a line may name several, separated by commas, and a side behind each:
+    /// `DataRequest (initiator)`.
     #[must_use]
     pub fn maps(self, operation: &str) -> bool {
+        let is_it = |name: &str| {
+            let rest = name.strip_prefix(operation);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(" ("))
+        };
         self.operations()
-            .any(|line| line.operation.split(", ").any(|name| name == operation))
+            .any(|line| line.operation.split(", ").any(is_it))
     }
 }
 

@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | [`blast`] | large transfers: stop-and-wait, sliding window, blast with four strategies of retransmission |
 //! | [`datagram`] | numbered and controlled datagrams: format, counting, timeouts |
+//! | [`ftp`] | FTP's control connection: commands, replies, where the connections for files come about |
 //! | [`http`] | HTTP/1.1 and HTTP/2 as hyper speaks them: heads, bodies, streams and their windows |
 //! | [`ikp`] | V's message passing: Send, Receive, Reply, MoveTo, MoveFrom |
 //! | [`papers`] | what only the papers need: IMPs and their hosts, PUP, TELNET, V's I/O, OSI's FTAM |
@@ -20,6 +21,7 @@ extern crate alloc;
 
 pub mod blast;
 pub mod datagram;
+pub mod ftp;
 pub mod http;
 pub mod ikp;
 pub mod papers;

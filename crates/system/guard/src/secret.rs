@@ -101,8 +101,14 @@ impl Secret {
     /// Whether `claimed` is the secret, compared in a time that does not depend on where they differ.
     #[must_use]
     pub fn is(&self, claimed: &[u8]) -> bool {
-        self.0.ct_eq(claimed).into()
+        is_same(&self.0, claimed)
     }
+}
+
+/// Whether two secrets, such as tokens of a run, are the same, compared in a time that does not depend on where they differ.
+#[must_use]
+pub fn is_same(one: &[u8], other: &[u8]) -> bool {
+    one.ct_eq(other).into()
 }
 
 /// Where the secret of a service comes from.

@@ -7,11 +7,13 @@
 //! | `fuzz_path` | packets in transit between two ends, and forged ones, for both |
 //! | [`conversation`] | a connection whose two sides say what bytes say, and its dissector |
 //! | [`ftam`] | a peer of OSI's file transfer |
+//! | [`ftp`] | lines of FTP, as commands and as replies |
 //! | [`quic`] | the same of QUIC: datagrams, and what opened packets hold |
 
 pub mod blast;
 pub mod conversation;
 pub mod ftam;
+pub mod ftp;
 mod fuzz_path;
 pub mod ikp;
 pub mod quic;

@@ -56,4 +56,15 @@ proptest! {
     fn hostile_peers_of_file_transfer_keep_the_invariants(bytes in prop::collection::vec(prop_oneof![any::<u8>(), 0..4_u8], 0..300)) {
         let _ = stackline_walks::ftam::fuzz_ftam(&bytes);
     }
+
+    #[test]
+    fn hostile_lines_of_ftp_keep_the_invariants(
+        lines in prop::collection::vec((0..9_usize, "[ -~]{0,20}|[0-9,|():.]{0,20}"), 0..10),
+        bytes in prop::collection::vec(any::<u8>(), 0..100),
+    ) {
+        const BEGUN: [&str; 9] = ["", "EPRT |1|", "EPRT |2|", "PORT 1,2,3,4,", "227 1,2,", "229 (|||", "220-", "USER ", "STOR"];
+        let lines = lines.iter().map(|(begun, rest)| format!("{}{rest}\r\n", BEGUN[*begun]));
+        let all: Vec<u8> = lines.flat_map(String::into_bytes).chain(bytes).collect();
+        let _ = stackline_walks::ftp::fuzz_ftp(&all);
+    }
 }

@@ -117,6 +117,11 @@ fn sum(seen: &[[SideObservation; 2]], of: impl Fn(&[SideObservation; 2]) -> u64)
 fn streams_are_whole<B: FnMut(&str, u64) + Send>(over: &str, stranger: impl Fn() -> B) {
     let seen = bothered(20, &format!("1 rr 32*200 over {over};"), &stranger);
     assert_eq!(sum(&seen, |[initiator, _]| initiator.calls.n()), 4000);
+    files_are_whole(over, stranger);
+}
+
+/// Bulk transfers are.
+fn files_are_whole<B: FnMut(&str, u64) + Send>(over: &str, stranger: impl Fn() -> B) {
     let seen = bothered(20, &format!("1 bulk_get 1000*200 over {over};"), &stranger);
     let bytes = sum(&seen, |[initiator, _]| initiator.record.received_bytes);
     assert_eq!(bytes, 20 * 200_000);
@@ -140,6 +145,12 @@ fn strangers_on_the_ports_of_protocols() {
     }
     for over in ["quic", "http3"] {
         streams_are_whole(over, on_udp);
+    }
+    for over in ["ftp", "ftp(mode = active)"] {
+        files_are_whole(over, on_tcp);
+        let text = format!("1 connect_disconnect 0*20 over {over};");
+        let seen = bothered(10, &text, on_tcp);
+        assert_eq!(sum(&seen, |[initiator, _]| initiator.connects.n()), 200);
     }
 }
 

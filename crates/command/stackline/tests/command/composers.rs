@@ -2,6 +2,7 @@
 
 use crate::support::{Place, number, stacks};
 use serde_json::Value;
+use stackline_core::catalogue::StackTable;
 
 /// Datagrams by the dozen in one call, and a server that may meet a call twice.
 const FORMS: [&str; 3] = ["udp(batch = 16)", "udp(gso)", "ikp(duplicates = allowed)"];
@@ -141,8 +142,10 @@ fn an_application_type_of_ones_own() {
             .json();
         json["measurements"].as_array().unwrap().clone()
     };
-    let with_files = stacks::which("live", |stack| stack.files);
-    let others = stacks::with(stacks::which("live", |stack| !stack.files), &FORMS);
+    let calls = |stack: &StackTable| stack.mapping.maps("RPCCall");
+    let with_files = stacks::which("live", |stack| stack.files && calls(stack));
+    let others = stacks::which("live", |stack| !stack.files && calls(stack));
+    let others = stacks::with(others, &FORMS);
     let others = stacks::with(others, &["tcp(receive = truncate)"]);
     let mut measured = run(&text(
         "ReadFile(1000);",

@@ -44,7 +44,7 @@ fn files_go_both_ways_whoever_connects() {
         let place = Place::new();
         let server = vsftpd(&place, "");
         let to = |path: &str| format!("to \"ftp://127.0.0.1:{}/{path}\"", server.port);
-        let over = format!("over ftp(mode = {mode})");
+        let over = format!("over ftp_file(mode = {mode})");
         let text = format!(
             "2 {} rr 0*50;
              1 {} 2 bulk_get 70000*5 {over};
@@ -98,7 +98,10 @@ fn files_go_both_ways_over_tls() {
     if !has_program("/usr/sbin/vsftpd", "vsftpd") || !geteuid().is_root() {
         return;
     }
-    for (scheme, implicit, option) in [("ftp", "NO", "tls, "), ("ftps", "YES", "")] {
+    for (scheme, stack, implicit, option) in [
+        ("ftp", "ftp_file", "NO", "tls, "),
+        ("ftps", "ftps", "YES", ""),
+    ] {
         let place = Place::new();
         let authority = TestAuthority::new(&place, None);
         let more = format!(
@@ -110,7 +113,7 @@ fn files_go_both_ways_over_tls() {
         let server = vsftpd(&place, &more);
         for mode in ["passive", "active"] {
             let to = |path: &str| format!("to \"{scheme}://localhost:{}/{path}\"", server.port);
-            let over = format!("over {scheme}({option}mode = {mode})");
+            let over = format!("over {stack}({option}mode = {mode})");
             let text = format!(
                 "2 {} rr 0*50 {over};
                  1 {} 2 bulk_get 70000*20 {over};
@@ -137,20 +140,20 @@ fn files_go_both_ways_over_tls() {
             let text = format!("1 to \"{scheme}://localhost:{port}/pub/file\" bulk_get 9*9 {over}");
             run_with(&place, &[], &text)
         };
-        file(scheme, &format!("over {scheme}({option}insecure)")).succeeds();
+        file(scheme, &format!("over {stack}({option}insecure)")).succeeds();
         let over = if option.is_empty() {
             ""
         } else {
-            "over ftp(tls)"
+            "over ftp_file(tls)"
         };
         file(scheme, over).fails(1, &["is not accepted"]);
         if implicit == "NO" {
             file("ftp", "")
                 .fails(1, &["the FTP server at", "530"])
-                .hints("`over ftp(tls)` asks for TLS");
+                .hints("`over ftp_file(tls)` asks for TLS");
             file("ftps", "over ftps(insecure)")
                 .fails(1, &["does not speak TLS"])
-                .hints("`over ftp(tls)` changes to it later");
+                .hints("`over ftp_file(tls)` changes to it later");
         }
     }
 }
@@ -165,7 +168,7 @@ fn what_a_file_server_lacks_or_denies_of_tls_is_said_of_it() {
         ),
     ] {
         let text = format!(
-            "1 to \"ftp://{}/file\" bulk_get 9*9 over ftp(tls, insecure)",
+            "1 to \"ftp://{}/file\" bulk_get 9*9 over ftp_file(tls, insecure)",
             replying(lines)
         );
         run_with(&Place::new(), &[], &text).fails(1, &[message]);
@@ -182,7 +185,7 @@ fn what_a_server_forbids_is_said_of_it() {
     for mode in ["passive", "active"] {
         let port = server.port;
         let text = format!(
-            "1 to \"ftp://127.0.0.1:{port}/pub/file\" bulk_get 9*9 over ftp(mode = {mode})"
+            "1 to \"ftp://127.0.0.1:{port}/pub/file\" bulk_get 9*9 over ftp_file(mode = {mode})"
         );
         run_with(&place, &[], &text)
             .fails(1, &["the FTP server at", "with 550 Permission denied."]);
@@ -241,7 +244,7 @@ fn what_a_file_server_does_wrong_is_said_of_it() {
     }
     // The server of an active client does not come.
     let text = format!(
-        "1 to \"ftp://{}/file\" bulk_get 9*9 over ftp(mode = active, timeout = 50 ms)",
+        "1 to \"ftp://{}/file\" bulk_get 9*9 over ftp_file(mode = active, timeout = 50 ms)",
         after(&["200 fine", "150 soon"])
     );
     run_with(&Place::new(), &[], &text).fails(1, &["the server at"]);

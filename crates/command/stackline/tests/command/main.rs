@@ -45,6 +45,7 @@ mod foreign;
 mod foreign_captures;
 mod foreign_exports;
 mod ftam;
+mod ftp;
 mod gateway;
 mod hostile;
 mod hostile_runs;

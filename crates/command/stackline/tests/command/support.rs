@@ -11,6 +11,7 @@ pub(crate) mod emulated;
 pub(crate) mod events;
 pub(crate) mod stacks;
 pub(crate) mod traced;
+pub(crate) mod wire_capture;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

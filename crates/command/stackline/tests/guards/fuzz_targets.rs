@@ -428,6 +428,27 @@ const READERS: &[(&str, &str, &str, &str, &str)] = &[
         "walks::ftam",
     ),
     (
+        "FTP's commands, with where files go",
+        "proto/src/ftp/command.rs",
+        "read",
+        "ftp",
+        "walks::ftp",
+    ),
+    (
+        "FTP's replies",
+        "proto/src/ftp/reply.rs",
+        "take",
+        "ftp",
+        "walks::ftp",
+    ),
+    (
+        "where files go, in FTP's replies",
+        "proto/src/ftp/data_address.rs",
+        "read_passive",
+        "ftp",
+        "walks::ftp",
+    ),
+    (
         "TELNET",
         "proto/src/papers/telnet.rs",
         "receive",

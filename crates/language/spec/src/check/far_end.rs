@@ -156,8 +156,8 @@ impl Checker<'_> {
         self.report.keep(resolved)
     }
 
-    /// Checks that a part's far end can do what the part asks of it, and that a stack for far ends has one.
-    pub(crate) fn far_end_serves(
+    /// Checks that the protocol has what the part asks of it, that its far end can do it, and that a stack for far ends has one.
+    pub(crate) fn protocol_serves(
         &mut self,
         part: &PartItem,
         procedure: &Procedure,
@@ -175,7 +175,9 @@ impl Checker<'_> {
                 let span = part.application.span;
                 Some(Diagnostic::error(span, message, "no address before this").hint(hint))
             }
-            (None, false) => None,
+            // What waits for a responder that never sends has an error of its own.
+            (None, false) if table.one_way || table.mapping.0.is_empty() => None,
+            (None, false) => unmapped_operation(part, procedure, table),
         };
         if let Some(mistake) = mistake {
             self.report.push(mistake);

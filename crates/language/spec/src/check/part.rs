@@ -46,7 +46,7 @@ impl Checker<'_> {
             self.last_carried(item, &procedure, data, &table);
             data.least_drawn = least(&procedure, &table);
         }
-        self.far_end_serves(item, &procedure, &table);
+        self.protocol_serves(item, &procedure, &table);
         self.answered(item, &procedure, &table);
         self.placed(item, &table);
         let accesses = self.accesses(item, &procedure, &table);

@@ -1,5 +1,5 @@
-//! Decides which accepted connections belong to the run: those that begin with the 16-byte token, or with so many bytes of a protocol and
-//! then the token. Other connections are closed.
+//! Decides which accepted connections belong to the run: those that begin with the 16-byte token, with so many bytes of a protocol and
+//! then the token, or that show it in a dialogue of a protocol. Other connections are closed.
 //!
 //! Several connections can show their tokens at the same time, so that a stranger who sends nothing delays nobody.
 
@@ -12,6 +12,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use socket2::{SockAddr, Socket};
 use stackline_core::time as core;
 use stackline_events::scope;
+use stackline_guard::secret::is_same;
 use stackline_os::stream_socket::{self as socket, RecvFlags};
 use stackline_proto::datagram::DatagramToken;
 use std::io;
@@ -26,36 +27,86 @@ const AT_ONCE: usize = 64;
 /// Most bytes that a connection shows: those of a protocol, and the token.
 const MOST_SHOWN: usize = 32;
 
-/// A connection that has shown the token.
-pub(super) struct ProvenConnection {
-    pub(super) socket: Socket,
-    pub(super) from: SockAddr,
+/// How a connection shows the token, and what it has said so far.
+pub(super) trait TokenDialogue {
+    /// What this end says first on a connection, where the protocol has its server begin.
+    fn greet(&mut self, socket: &Socket) {
+        let _ = socket;
+    }
+    /// Reads what the connection has sent and answers it, without blocking.
+    fn inspect(&mut self, socket: &Socket, token: &DatagramToken) -> ShownAuthentication;
+    /// How many bytes were received.
+    fn received(&self) -> usize;
+}
+
+/// The token stands in the first bytes.
+pub(super) struct TokenBytes {
+    /// How many bytes of a protocol come before it, at most 16.
+    before: usize,
     shown: [u8; MOST_SHOWN],
     /// How many bytes of `shown` were received.
     have: usize,
 }
 
-impl ProvenConnection {
-    /// What was read from it, the token included.
+impl TokenBytes {
+    /// Behind so many bytes of a protocol, at most 16.
+    pub(super) const fn behind(before: usize) -> Self {
+        Self {
+            before,
+            shown: [0; MOST_SHOWN],
+            have: 0,
+        }
+    }
+
+    /// What was read, the token included.
     pub(super) fn shown(&self) -> &[u8] {
         &self.shown[..self.have]
     }
 }
 
-/// A connection that has not sent its whole token.
-struct Newcomer {
-    socket: Socket,
-    from: SockAddr,
-    /// The bytes received so far.
-    shown: [u8; MOST_SHOWN],
-    /// How many bytes of `shown` were received.
-    have: usize,
+impl TokenDialogue for TokenBytes {
+    /// No byte after the token is read.
+    fn inspect(&mut self, socket: &Socket, token: &DatagramToken) -> ShownAuthentication {
+        let all = self.before + token.len();
+        let room = &mut self.shown[self.have..all];
+        match socket::receive(socket.as_fd(), room, RecvFlags::DONTWAIT) {
+            Ok(0) => ShownAuthentication::Stranger,
+            Ok(n) => {
+                self.have += n;
+                if self.have < all {
+                    ShownAuthentication::Part
+                } else if is_same(&self.shown[self.before..all], token) {
+                    ShownAuthentication::All
+                } else {
+                    ShownAuthentication::Stranger
+                }
+            }
+            Err(error) => ShownAuthentication::after(&error),
+        }
+    }
+
+    fn received(&self) -> usize {
+        self.have
+    }
+}
+
+/// A connection that has shown the token.
+pub(super) struct ProvenConnection<D = TokenBytes> {
+    pub(super) socket: Socket,
+    pub(super) from: SockAddr,
+    /// What it has said.
+    pub(super) dialogue: D,
+}
+
+/// A connection that has not shown its whole token.
+struct Newcomer<D> {
+    connection: ProvenConnection<D>,
     /// When it is given up.
     until: Instant,
 }
 
 /// What a connection has shown so far.
-enum ShownAuthentication {
+pub(super) enum ShownAuthentication {
     /// Only a part of a token, or nothing yet.
     Part,
     /// The token.
@@ -64,50 +115,34 @@ enum ShownAuthentication {
     Stranger,
 }
 
-impl Newcomer {
-    /// Reads what the connection has sent, but no byte after the token, without blocking. So many bytes come before the token.
-    fn inspect(&mut self, token: &DatagramToken, before: usize) -> ShownAuthentication {
-        let all = before + token.len();
-        match socket::receive(
-            self.socket.as_fd(),
-            &mut self.shown[self.have..all],
-            RecvFlags::DONTWAIT,
-        ) {
-            Ok(0) => ShownAuthentication::Stranger,
-            Ok(n) => {
-                self.have += n;
-                match (self.have == all, self.shown[before..all] == *token) {
-                    (false, _) => ShownAuthentication::Part,
-                    (true, true) => ShownAuthentication::All,
-                    (true, false) => ShownAuthentication::Stranger,
-                }
-            }
-            Err(e)
-                if matches!(
-                    e.kind(),
-                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-                ) =>
-            {
-                ShownAuthentication::Part
-            }
-            Err(_) => ShownAuthentication::Stranger,
+impl ShownAuthentication {
+    /// After a call that moved nothing.
+    pub(super) fn after(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Self::Part,
+            _ => Self::Stranger,
         }
     }
 }
 
 /// The accepted connections that have not shown the token yet, in order of arrival.
-#[derive(Default)]
-pub(super) struct Newcomers(Vec<Newcomer>);
+pub(super) struct Newcomers<D = TokenBytes>(Vec<Newcomer<D>>);
 
-impl Newcomers {
-    /// Waits for the next connection that shows the token after so many bytes of a protocol, at most 16.
+impl<D> Default for Newcomers<D> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<D: TokenDialogue> Newcomers<D> {
+    /// Waits for the next connection that shows the token; `dialogue` begins with each of them.
     pub(super) fn accept(
         &mut self,
         listener: &Socket,
         token: &DatagramToken,
-        before: usize,
+        dialogue: impl Fn() -> D,
         buffers: &LiveThreadBuffers,
-    ) -> Result<ProvenConnection> {
+    ) -> Result<ProvenConnection<D>> {
         loop {
             // Without newcomers, `accept` itself blocks until a connection comes. On a thread of several endpoints the listener is
             // non-blocking, and the reactor waits for all of them.
@@ -125,23 +160,19 @@ impl Newcomers {
                     self.0.remove(0);
                 }
                 let until = Instant::now() + PATIENCE;
-                self.0.push(Newcomer {
+                let mut dialogue = dialogue();
+                dialogue.greet(&socket);
+                let connection = ProvenConnection {
                     socket,
                     from,
-                    shown: [0; MOST_SHOWN],
-                    have: 0,
-                    until,
-                });
+                    dialogue,
+                };
+                self.0.push(Newcomer { connection, until });
             }
-            if let Some(proven) = self.proven(token, before) {
+            if let Some(proven) = self.proven(token) {
                 scope::begin_byte_count();
-                scope::add_received_bytes(proven.have);
-                return Ok(ProvenConnection {
-                    socket: proven.socket,
-                    from: proven.from,
-                    shown: proven.shown,
-                    have: proven.have,
-                });
+                scope::add_received_bytes(proven.dialogue.received());
+                return Ok(proven);
             }
             if nobody && readiness::is_here() {
                 wait_for_a_connection(self.patience(), buffers)?;
@@ -163,18 +194,19 @@ impl Newcomers {
     pub(super) fn next(&mut self) -> Option<(Socket, SockAddr)> {
         (!self.0.is_empty())
             .then(|| self.0.remove(0))
-            .map(|newcomer| (newcomer.socket, newcomer.from))
+            .map(|newcomer| (newcomer.connection.socket, newcomer.connection.from))
     }
 
     /// Reads from all newcomers and removes the one that has shown the token. Closes those that came before it, showed something else or
     /// took too long.
-    fn proven(&mut self, token: &DatagramToken, before: usize) -> Option<Newcomer> {
+    fn proven(&mut self, token: &DatagramToken) -> Option<ProvenConnection<D>> {
         let mut index = 0;
         while let Some(newcomer) = self.0.get_mut(index) {
-            match newcomer.inspect(token, before) {
+            let connection = &mut newcomer.connection;
+            match connection.dialogue.inspect(&connection.socket, token) {
                 ShownAuthentication::All => {
                     self.0.drain(..index);
-                    return Some(self.0.remove(0));
+                    return Some(self.0.remove(0).connection);
                 }
                 ShownAuthentication::Part if Instant::now() < newcomer.until => index += 1,
                 _ => drop(self.0.remove(index)),
@@ -186,8 +218,13 @@ impl Newcomers {
 
 /// Waits until a connection arrives, a newcomer sends something, or a newcomer's time is over. Returns whether a connection can be
 /// accepted.
-fn wait(listener: &Socket, newcomers: &[Newcomer], buffers: &LiveThreadBuffers) -> Result<bool> {
-    let sockets = std::iter::once(listener).chain(newcomers.iter().map(|n| &n.socket));
+fn wait<D>(
+    listener: &Socket,
+    newcomers: &[Newcomer<D>],
+    buffers: &LiveThreadBuffers,
+) -> Result<bool> {
+    let newcomer_sockets = newcomers.iter().map(|n| &n.connection.socket);
+    let sockets = std::iter::once(listener).chain(newcomer_sockets);
     let mut watched: Vec<PollFd> = sockets
         .map(|s| PollFd::new(s.as_fd(), PollFlags::POLLIN))
         .collect();

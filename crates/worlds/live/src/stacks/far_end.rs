@@ -443,7 +443,7 @@ pub(crate) fn answer(which: usize, socket: socket2::Socket) -> Result<()> {
     // With a path and without one, a client may do something else, and so may one that lets a database prepare its query.
     let is_other = which / stacks.len() % 2 == 1;
     let path = if is_other { "path" } else { "" };
-    let address = FarEndAddress::parse(&format!("{}://127.0.0.1:1/{path}", stack.table.name))?;
+    let address = FarEndAddress::parse(&format!("{}://127.0.0.1:1/{path}", stack.table.scheme()))?;
     let prepared = stackline_core::catalogue::OptionValue::Word("prepared".into());
     let options = stack.table.option("protocol").filter(|_| is_other);
     let options = options.map(|option| (option.name.into(), prepared));

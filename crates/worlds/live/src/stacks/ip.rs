@@ -1,7 +1,7 @@
 //! Shared by the stacks over IP: resolving addresses, the listening socket, accepting connections of the peer and closing those of
 //! strangers, and the errors of connecting.
 
-use super::authentication::{Newcomers, ProvenConnection, wait_for_a_connection};
+use super::authentication::{Newcomers, ProvenConnection, TokenBytes, wait_for_a_connection};
 use crate::buffers::LiveThreadBuffers;
 use crate::clock;
 use crate::error::{self, Error, Result};
@@ -242,5 +242,6 @@ pub(crate) fn accept_behind(
     buffers: &LiveThreadBuffers,
 ) -> Result<ProvenConnection> {
     let newcomers = &mut guests.newcomers;
-    newcomers.accept(listener, &parameters.token, before, buffers)
+    let dialogue = || TokenBytes::behind(before);
+    newcomers.accept(listener, &parameters.token, dialogue, buffers)
 }

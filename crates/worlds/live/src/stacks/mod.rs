@@ -13,6 +13,7 @@ pub mod contract;
 mod endpoint_runtime;
 mod far_end;
 mod ftam;
+mod ftp;
 mod http_exchange;
 mod ikp;
 mod ip;
@@ -55,6 +56,7 @@ const ALL: &[&dyn LiveStack] = &[
     &blast::BLAST,
     &ikp::LiveIkpStack,
     &ftam::FtamStack,
+    &ftp::FtpStack,
     &plugin::PluginStack,
     &program::ProgramStack,
     &far_end::HTTP,

@@ -224,6 +224,11 @@ impl TcpListener {
         ip::bound_port(&self.socket)
     }
 
+    /// The socket that listens.
+    pub(super) const fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
     /// The next connection, from which the token has been read if it shows one.
     pub(super) fn accept_socket(&mut self, buffers: &LiveThreadBuffers) -> Result<Socket> {
         ip::accept(&self.socket, &mut self.guests, &self.parameters, buffers)
@@ -395,7 +400,7 @@ fn fast_open_settings(socket: &Socket, settings: &mut BTreeMap<String, String>) 
 }
 
 /// Turns keep-alive probes on. A failure is ignored.
-fn keep_alive(socket: &Socket, stack: &Stack) {
+pub(super) fn keep_alive(socket: &Socket, stack: &Stack) {
     let silence = stack.seconds("keepalive").unwrap_or(KEEPALIVE_S);
     if silence <= 0.0 {
         return;
@@ -408,7 +413,10 @@ fn keep_alive(socket: &Socket, stack: &Stack) {
 }
 
 /// The connection over a connected socket.
-fn stream(socket: Socket, parameters: &LiveConnectParameters) -> Result<LiveStream<TcpFlavour>> {
+pub(super) fn stream(
+    socket: Socket,
+    parameters: &LiveConnectParameters,
+) -> Result<LiveStream<TcpFlavour>> {
     let zerocopy = parameters.stack.flag("zerocopy");
     if zerocopy {
         set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_ZEROCOPY, 1).map_err(|e| {
@@ -423,7 +431,7 @@ fn stream(socket: Socket, parameters: &LiveConnectParameters) -> Result<LiveStre
 }
 
 /// Sets the socket options that the specification gives. Others keep the kernel's defaults, which the result reports.
-fn configure(socket: &Socket, stack: &Stack) -> Result<()> {
+pub(super) fn configure(socket: &Socket, stack: &Stack) -> Result<()> {
     let failed = |name: &str, e: std::io::Error| {
         Error::environment(format!(
             "the option {name} of {} was refused: {e}",
@@ -486,7 +494,7 @@ pub(super) fn settings(socket: &Socket) -> BTreeMap<String, String> {
 }
 
 /// What TCP and MPTCP add to a byte stream.
-struct TcpFlavour {
+pub(super) struct TcpFlavour {
     /// Whether the stack has the option `zerocopy`.
     zerocopy: bool,
 }

@@ -1,6 +1,6 @@
 //! `unix`: a stream socket between two processes of one host.
 
-use super::authentication::{Newcomers, wait_for_a_connection};
+use super::authentication::{Newcomers, TokenBytes, wait_for_a_connection};
 use super::ip;
 use super::stream::{Flavour, LiveStream, Receive, THREADS};
 use crate::buffers::LiveThreadBuffers;
@@ -139,7 +139,12 @@ impl LiveListener for UnixListener {
             self.next(buffers)?
         } else {
             self.newcomers
-                .accept(&self.socket, &self.parameters.token, 0, buffers)?
+                .accept(
+                    &self.socket,
+                    &self.parameters.token,
+                    || TokenBytes::behind(0),
+                    buffers,
+                )?
                 .socket
         };
         if !self.introduced && !self.parameters.carries_data {

@@ -25,9 +25,11 @@ pub(crate) fn which(world: &str, wanted: impl Fn(&StackTable) -> bool) -> Vec<St
         .collect()
 }
 
-/// Those of a world over which every application type runs, because the responder may send too.
+/// Those of a world over which every application type runs, because the responder may send too, and the protocol has calls.
 pub(crate) fn that_answer(world: &str) -> Vec<String> {
-    which(world, |stack| !stack.one_way)
+    which(world, |stack| {
+        !stack.one_way && stack.mapping.maps("RPCCall")
+    })
 }
 
 /// Those whose packets show which bytes of a stream they carry.

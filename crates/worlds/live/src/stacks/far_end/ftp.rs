@@ -16,12 +16,17 @@ use stackline_core::far_end::FarEndAddress;
 use stackline_core::plan::Stack;
 use stackline_core::run_record::TransportRecord;
 use stackline_endpoint::BulkDirection;
+use stackline_proto::ftp::{
+    FtpReply, FtpReplyLines, FtpReplyMistake, extended_port_command, port_command,
+    read_extended_passive, read_passive,
+};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 const FTP_TABLE: StackTable = StackTable {
-    name: "ftp",
+    name: "ftp_file",
+    scheme: Some("ftp"),
     // A call is a NOOP.
     least_unit: 0,
     summary: "client of an FTP server (RFC 959): gets and puts the file of the address, as in ftp://127.0.0.1/pub/file",
@@ -57,7 +62,8 @@ pub(crate) static FTP: FarEndStack = FarEndStack {
 pub(crate) static FTPS: FarEndStack = FarEndStack {
     table: &StackTable {
         name: "ftps",
-        summary: "client of an FTP server over TLS from the first byte on; `ftp` with `tls` changes to it once connected (RFC 4217)",
+        scheme: None,
+        summary: "client of an FTP server over TLS from the first byte on; `ftp_file` with `tls` changes to it once connected (RFC 4217)",
         options: &FTPS_OPTIONS,
         needs: &[],
         ..FTP_TABLE
@@ -81,26 +87,6 @@ const MODE: OptionTable = OptionTable::new(
 const LONGEST_LINE: usize = 16 << 10;
 /// How long a server may take to say why it refused a file's handshake.
 const REASON: Duration = Duration::from_secs(1);
-/// Most lines of a reply.
-const MOST_LINES: u32 = 1 << 10;
-
-/// A reply: its code, and its last line.
-struct FtpReply {
-    code: u16,
-    text: String,
-}
-
-impl FtpReply {
-    /// Whether the server does not know the command, or its form.
-    const fn is_unknown(&self) -> bool {
-        matches!(self.code, 500..=504 | 522)
-    }
-
-    const fn is_refusal(&self) -> bool {
-        self.code >= 400
-    }
-}
-
 /// How the connection for a file comes about, agreed upon before its command.
 enum FtpDataPath {
     Connected(Box<FarEndSocket>),
@@ -157,28 +143,27 @@ impl FtpClient {
 
     /// Receives a reply, which may have several lines.
     fn reply(&self, stream: &mut FarEndStream) -> Result<FtpReply> {
-        let mut begun = None;
-        for _ in 0..MOST_LINES {
+        let mut lines = FtpReplyLines::default();
+        loop {
             let end = stream.require_line(LONGEST_LINE, "a reply of a server of FTP")?;
             let line = &stream.unused()[..end];
-            let code = reply_code(line);
-            let goes_on = line.get(3) == Some(&b'-');
-            let text = match code {
-                Some(_) => self.login.shown(line),
-                None => String::new(),
+            let taken = lines.take(line);
+            let text = match taken {
+                Ok(Some(_)) => self.login.shown(line),
+                _ => String::new(),
             };
             stream.take(end + 2);
-            match (code, begun) {
-                (Some(code), None) if goes_on => begun = Some(code),
-                (Some(code), None) => return Ok(FtpReply { code, text }),
-                (Some(code), Some(first)) if code == first && !goes_on => {
-                    return Ok(FtpReply { code, text });
+            match taken {
+                Ok(Some(code)) => return Ok(FtpReply { code, text }),
+                Ok(None) => {}
+                Err(FtpReplyMistake::NoCode) => {
+                    return Err(unexpected(stream, "sent a line that is not of FTP"));
                 }
-                (_, Some(_)) => {}
-                (None, None) => return Err(unexpected(stream, "sent a line that is not of FTP")),
+                Err(FtpReplyMistake::TooLong) => {
+                    return Err(unexpected(stream, "sent a reply that is too long"));
+                }
             }
         }
-        Err(unexpected(stream, "sent a reply that is too long"))
     }
 
     /// Sends a command and receives the reply to it, whatever it is.
@@ -210,7 +195,7 @@ impl FtpClient {
         if self.is_extended {
             let reply = self.ask(stream, "EPSV\r\n")?;
             if !reply.is_refusal() {
-                let port = extended_port(&reply.text);
+                let port = read_extended_passive(&reply.text);
                 let port = port.ok_or_else(|| unexpected(stream, "names no port for files"))?;
                 return Ok(FtpDataPath::Connected(Box::new(
                     stream.socket().connect_beside(port)?,
@@ -222,8 +207,9 @@ impl FtpClient {
             self.is_extended = false;
         }
         let reply = self.demand(stream, "PASV\r\n", "PASV")?;
-        let place = passive_place(&reply.text);
-        let (host, port) = place.ok_or_else(|| unexpected(stream, "names no port for files"))?;
+        let place = read_passive(&reply.text);
+        let place = place.ok_or_else(|| unexpected(stream, "names no port for files"))?;
+        let (host, port) = (*place.ip(), place.port());
         if IpAddr::V4(host) != stream.server().ip() {
             let server = stream.server();
             let message =
@@ -241,13 +227,9 @@ impl FtpClient {
     fn agree_actively(&mut self, stream: &mut FarEndStream) -> Result<FtpDataPath> {
         let listener = stream.socket().listen_beside()?;
         let address = listener.address();
-        let port = address.port();
         if self.is_extended {
-            let (family, host) = match address.ip() {
-                IpAddr::V4(host) => (1, host.to_string()),
-                IpAddr::V6(host) => (2, host.to_string()),
-            };
-            let reply = self.ask(stream, &format!("EPRT |{family}|{host}|{port}|\r\n"))?;
+            let command = extended_port_command(address);
+            let reply = self.ask(stream, &format!("{command}\r\n"))?;
             if !reply.is_refusal() {
                 return Ok(FtpDataPath::Listening(listener));
             }
@@ -256,10 +238,9 @@ impl FtpClient {
             }
             self.is_extended = false;
         }
-        if let IpAddr::V4(host) = address.ip() {
-            let ([a, b, c, d], [high, low]) = (host.octets(), port.to_be_bytes());
-            let command = format!("PORT {a},{b},{c},{d},{high},{low}\r\n");
-            self.demand(stream, &command, "PORT")?;
+        if let SocketAddr::V4(address) = address {
+            let command = port_command(address);
+            self.demand(stream, &format!("{command}\r\n"), "PORT")?;
         }
         Ok(FtpDataPath::Listening(listener))
     }
@@ -308,7 +289,7 @@ impl FtpClient {
         if self.is_implicit {
             return stream.start_tls().map_err(|error| match error.hint {
                 Some(_) => error,
-                None => error.hint("`ftp://` is without TLS from the first byte on; `over ftp(tls)` changes to it later"),
+                None => error.hint("`ftp://` is without TLS from the first byte on; `over ftp_file(tls)` changes to it later"),
             });
         }
         let reply = self.ask(stream, "AUTH TLS\r\n")?;
@@ -398,7 +379,7 @@ impl FarEndProtocol for FtpClient {
     fn call(&mut self, stream: &mut FarEndStream, request: &[u8]) -> Result<()> {
         if !request.is_empty() {
             return Err(
-                Error::input("a call over `ftp` is a NOOP, which carries no data")
+                Error::input("a call to an FTP server is a NOOP, which carries no data")
                     .hint("write `rr 0`; `bulk_get` and `bulk_put` move files"),
             );
         }
@@ -485,44 +466,6 @@ impl FarEndProtocol for FtpClient {
     }
 }
 
-/// The code of a line of a reply: three digits, then a space, a `-`, or the end.
-fn reply_code(line: &[u8]) -> Option<u16> {
-    let (digits, rest) = line.split_at_checked(3)?;
-    let is_code =
-        digits.iter().all(u8::is_ascii_digit) && matches!(rest.first(), None | Some(b' ' | b'-'));
-    let code = std::str::from_utf8(digits).ok()?.parse().ok()?;
-    (is_code && (100..600).contains(&code)).then_some(code)
-}
-
-/// The port of `229 Entering Extended Passive Mode (|||6446|)` (RFC 2428, 3); any character may stand for the `|`.
-fn extended_port(text: &str) -> Option<u16> {
-    let (_, inner) = text.split_once('(')?;
-    let mark = inner.chars().next()?;
-    let rest = inner.strip_prefix(&[mark; 3].iter().collect::<String>())?;
-    let (port, _) = rest.split_once(mark)?;
-    port.parse().ok().filter(|port| *port > 0)
-}
-
-/// Host and port of `227 Entering Passive Mode (192,168,1,2,25,46)`; the parentheses may be absent (RFC 1123, 4.1.2.6).
-fn passive_place(text: &str) -> Option<(Ipv4Addr, u16)> {
-    let text = text.get(4..)?;
-    let from = text.find(|c: char| c.is_ascii_digit())?;
-    let numbers = &text[from..];
-    let end = numbers
-        .find(|c: char| !c.is_ascii_digit() && c != ',')
-        .unwrap_or(numbers.len());
-    let parts: Vec<u8> = numbers[..end]
-        .split(',')
-        .map(str::parse)
-        .collect::<Result<_, _>>()
-        .ok()?;
-    let [a, b, c, d, high, low] = parts[..] else {
-        return None;
-    };
-    let port = u16::from_be_bytes([high, low]);
-    (port > 0).then_some((Ipv4Addr::new(a, b, c, d), port))
-}
-
 /// The error of a reply that refuses something.
 fn refused(stream: &FarEndStream, what: &str, reply: &FtpReply) -> Error {
     let error = Error::measurement(format!(
@@ -532,7 +475,7 @@ fn refused(stream: &FarEndStream, what: &str, reply: &FtpReply) -> Error {
     ));
     match reply.code {
         400.. if is_about_tls(&reply.text) && !stream.has_tls() => {
-            error.hint("`over ftp(tls)` asks for TLS")
+            error.hint("`over ftp_file(tls)` asks for TLS")
         }
         421 => error.hint("the server limits its clients, or the time that they are silent: use fewer pairs"),
         425 => error.hint(
@@ -559,59 +502,4 @@ fn is_about_tls(text: &str) -> bool {
 fn unexpected(stream: &FarEndStream, what: &str) -> Error {
     Error::measurement(format!("the server at {} {what}", stream.server()))
         .hint("is it an FTP server?")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ports_for_files_are_read() {
-        assert_eq!(
-            extended_port("229 Entering Extended Passive Mode (|||6446|)"),
-            Some(6446)
-        );
-        assert_eq!(extended_port("229 ok (!!!7!)"), Some(7));
-        for wrong in [
-            "229 (|||0|)",
-            "229 (|||99999|)",
-            "229 (||6446|)",
-            "229 6446",
-            "229 (",
-        ] {
-            assert_eq!(extended_port(wrong), None, "{wrong}");
-        }
-        let host = Ipv4Addr::new(192, 168, 1, 2);
-        for right in [
-            "227 Entering Passive Mode (192,168,1,2,25,46).",
-            "227 =192,168,1,2,25,46",
-        ] {
-            assert_eq!(passive_place(right), Some((host, 25 * 256 + 46)), "{right}");
-        }
-        for wrong in [
-            "227 (1,2,3,4,5)",
-            "227 (1,2,3,4,0,0)",
-            "227 (1,2,3,4,5,256)",
-            "227",
-            "227 none",
-        ] {
-            assert_eq!(passive_place(wrong), None, "{wrong}");
-        }
-    }
-
-    #[test]
-    fn a_reply_begins_with_its_code() {
-        assert_eq!(reply_code(b"220 hello"), Some(220));
-        assert_eq!(reply_code(b"220-hello"), Some(220));
-        for wrong in [
-            &b"22"[..],
-            b"2200",
-            b"999 x",
-            b"HTTP/1.1 400",
-            b"+12 x",
-            b" 12 x",
-        ] {
-            assert_eq!(reply_code(wrong), None);
-        }
-    }
 }

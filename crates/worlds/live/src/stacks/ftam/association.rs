@@ -126,7 +126,7 @@ impl FtamAssociation {
         most: TpduSize,
         buffers: &LiveThreadBuffers,
     ) -> Result<Self> {
-        let shown = proven.shown().to_vec();
+        let shown = proven.dialogue.shown().to_vec();
         let mut association = Self::over(proven.socket, stack, buffers)?;
         association.input[..shown.len()].copy_from_slice(&shown);
         association.to = shown.len();
