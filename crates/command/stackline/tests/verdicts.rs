@@ -147,16 +147,18 @@ fn cases() -> Vec<Case> {
         }];
         for option in table.options {
             let (right, wrong) = values(option);
-            // What means nothing by itself is allowed with what it needs alone.
-            let needed = table
-                .needs
-                .iter()
-                .find(|(one, _)| *one == option.name)
-                .and_then(|(_, other)| table.option(other));
-            let company = needed.and_then(|needed| values(needed).0.pop());
+            // What means nothing by itself is allowed with what it needs alone, and with what that needs.
+            let needed_by = |name: &str| {
+                let mut needs = table.needs.iter();
+                let needed = needs.find(|(one, _)| *one == name);
+                needed.and_then(|(_, other)| table.option(other))
+            };
+            let needed = std::iter::successors(needed_by(option.name), |one| needed_by(one.name));
+            let company: Vec<String> = needed.filter_map(|needed| values(needed).0.pop()).collect();
             cases.extend(
                 company
                     .iter()
+                    .take(1)
                     .flat_map(|_| &right)
                     .map(|written| case(written.clone(), false)),
             );

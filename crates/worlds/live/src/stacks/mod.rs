@@ -13,6 +13,7 @@ pub mod contract;
 mod endpoint_runtime;
 mod far_end;
 mod ftam;
+mod handshake_counts;
 mod http_exchange;
 mod ikp;
 mod ip;
