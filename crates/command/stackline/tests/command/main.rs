@@ -31,6 +31,7 @@ mod display_secrets;
 mod display_simulated;
 mod documents;
 mod duckdb;
+mod early_data;
 mod emulated;
 mod emulated_ends;
 mod emulated_rights;

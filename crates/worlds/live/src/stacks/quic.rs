@@ -6,8 +6,10 @@
 //! Strangers fail in the handshake: both sides offer the token of the run as the protocol's name (ALPN), and nothing else.
 
 mod channel;
+mod counts;
 mod end;
 mod http3;
+mod migration;
 mod settings;
 mod shared;
 mod sockets;
@@ -22,8 +24,9 @@ use crate::stacks::ip_options::UNMARKED_OPTIONS;
 use end::QuicEnd;
 use shared::SharedQuic;
 use sockets::{QuicClient, QuicServer, socket_failed};
-use stackline_core::catalogue::{OptionTable, StackTable};
+use stackline_core::catalogue::{OptionKind, OptionTable, StackTable};
 use stackline_proto::quic;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A protocol on a QUIC connection.
@@ -40,10 +43,34 @@ pub(super) struct QuicStack {
 /// QUIC's table with what the kernel's sockets add. quinn sets the byte of the code point itself, with each packet.
 const TABLE: StackTable = StackTable {
     options: &OPTIONS,
+    needs: NEEDS,
+    exclusive: EXCLUSIVE,
     ..quic::TABLE
 };
 
-const OPTIONS: [OptionTable; 13] = StackTable::joined(quic::TABLE.options, &UNMARKED_OPTIONS);
+const OPTIONS: [OptionTable; 15] = StackTable::joined(
+    &StackTable::joined::<11>(quic::TABLE.options, &LIVE_OPTIONS),
+    &UNMARKED_OPTIONS,
+);
+
+/// What only real sockets and sessions have.
+const LIVE_OPTIONS: [OptionTable; 2] = [
+    OptionTable::flag(
+        "early_data",
+        "later connections send their first data with the handshake (0-RTT), a round trip earlier; whoever sees it could send it again",
+    ),
+    OptionTable::new(
+        "migrate",
+        OptionKind::Time,
+        "the socket keeps its port",
+        "the initiator changes its local port every so often, and its connections go on (RFC 9000, 9); 0 s: never",
+    ),
+];
+
+/// What the options need of each other.
+const NEEDS: &[(&str, &str)] = &[("early_data", "resume")];
+/// Pairs that share a connection share its first data; an address that changes has no port of its own.
+const EXCLUSIVE: &[&[&str]] = &[&["early_data", "streams"], &["migrate", "source_port"]];
 
 /// The stack `quic`.
 pub(super) const QUIC: QuicStack = QuicStack {
@@ -124,13 +151,18 @@ impl LiveListener for QuicListener {
             .run(&buffers.flags, server.connections.recv())?;
         let connection = next.ok_or_else(socket_failed)?;
         self.flags = Some(Arc::clone(&buffers.flags));
-        (self.accept)(QuicEnd::new(
+        let end = QuicEnd::new(
             &server.runtime,
             connection,
             &server.settings,
             server.settings.introduces(&mut self.introduced),
             &buffers.flags,
-        ))
+        );
+        (self.accept)(end.watching(&server.counts))
+    }
+
+    fn counts(&self) -> BTreeMap<String, u64> {
+        self.server.counts.by_name()
     }
 }
 
@@ -155,15 +187,20 @@ struct QuicConnector {
 impl Connector for QuicConnector {
     fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
         let client = &self.client;
-        let connection = client.runtime.run(&buffers.flags, client.connect())??;
+        let opened = client.runtime.run(&buffers.flags, client.connect())??;
         self.flags = Some(Arc::clone(&buffers.flags));
-        (self.connect)(QuicEnd::new(
+        let end = QuicEnd::new(
             &client.runtime,
-            connection,
+            opened.connection,
             &client.settings,
             client.settings.introduces(&mut self.introduced),
             &buffers.flags,
-        ))
+        );
+        (self.connect)(end.offering(&client.counts, opened.early))
+    }
+
+    fn counts(&self) -> BTreeMap<String, u64> {
+        self.client.counts.by_name()
     }
 }
 
@@ -175,3 +212,6 @@ impl Drop for QuicConnector {
             .leave(self.flags.as_ref(), client.endpoint.wait_idle());
     }
 }
+
+#[cfg(test)]
+mod tests;

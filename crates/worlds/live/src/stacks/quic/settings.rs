@@ -1,7 +1,7 @@
 //! The options of `quic` as quinn's settings, and what they are in a result.
 
 use crate::error::{Error, Result};
-use crate::stacks::certificate::{RunCertificate, client_of, unavailable};
+use crate::stacks::certificate::{RunCertificate, client_counting, unavailable};
 use crate::stacks::contract::LiveConnectParameters;
 use crate::stacks::ip;
 use quinn::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 #[derive(Clone)]
@@ -41,6 +42,16 @@ impl QuicSettings {
     /// Whether the next connection begins with a stream on which the initiator introduces itself; `introduced` is whether one has.
     pub(crate) const fn introduces(&self, introduced: &mut bool) -> bool {
         !std::mem::replace(introduced, true) || self.carries_data
+    }
+
+    /// Whether connections may begin with early data: without data there is none.
+    pub(super) fn sends_early(&self) -> bool {
+        self.stack.flag("early_data") && self.carries_data
+    }
+
+    /// Whether the initiator changes its address.
+    pub(super) fn migrates(&self) -> bool {
+        self.stack.seconds("migrate").is_some()
     }
 
     fn congestion(&self) -> &str {
@@ -130,6 +141,12 @@ impl QuicSettings {
 
     /// The responder's settings, and the fingerprint of its certificate.
     pub(crate) fn server(&self) -> Result<(ServerConfig, String)> {
+        let (tls, fingerprint) = self.tls_server()?;
+        Ok((self.server_with(tls)?, fingerprint))
+    }
+
+    /// The responder's settings of TLS, and the fingerprint of its certificate.
+    pub(super) fn tls_server(&self) -> Result<(rustls::ServerConfig, String)> {
         let certificate = RunCertificate::new()?;
         let fingerprint = certificate.fingerprint();
         let mut tls = certificate.server(&[&TLS13])?;
@@ -137,16 +154,28 @@ impl QuicSettings {
         if !self.stack.flag("resume") {
             tls.send_tls13_tickets = 0;
         }
-        let tls = QuicServerConfig::try_from(tls).map_err(|e| unavailable(&e))?;
-        let mut config = ServerConfig::with_crypto(Arc::new(tls));
-        config.transport_config(self.transport()).migration(false);
-        Ok((config, fingerprint))
+        if self.sends_early() {
+            // QUIC's own limits hold for early data too (RFC 9001, 4.6.1).
+            tls.max_early_data_size = u32::MAX;
+        }
+        Ok((tls, fingerprint))
     }
 
-    /// The initiator's settings; it accepts the certificate with that fingerprint alone.
-    pub(crate) fn client(&self, fingerprint: &str) -> Result<ClientConfig> {
-        let mut tls = client_of(fingerprint, &[&TLS13])?;
+    /// The responder's settings with those of TLS.
+    pub(super) fn server_with(&self, tls: rustls::ServerConfig) -> Result<ServerConfig> {
+        let tls = QuicServerConfig::try_from(tls).map_err(|e| unavailable(&e))?;
+        let mut config = ServerConfig::with_crypto(Arc::new(tls));
+        config
+            .transport_config(self.transport())
+            .migration(self.migrates());
+        Ok(config)
+    }
+
+    /// The initiator's settings; it accepts the certificate with that fingerprint alone, and counts how often.
+    pub(crate) fn client(&self, pin: &str, verified: Arc<AtomicU64>) -> Result<ClientConfig> {
+        let mut tls = client_counting(pin, &[&TLS13], verified)?;
         tls.alpn_protocols = self.protocol();
+        tls.enable_early_data = self.sends_early();
         if !self.stack.flag("resume") {
             tls.resumption = Resumption::disabled();
         }

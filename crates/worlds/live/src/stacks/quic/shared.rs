@@ -16,6 +16,7 @@ use crate::stacks::contract::{Connector, LiveConnectParameters, LiveConnection, 
 use crate::stacks::pair_queues::{PairReceivers, pair_queues};
 use quinn::{Connection, RecvStream, SendStream};
 use stackline_proto::datagram::DatagramToken;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::mpsc;
@@ -183,7 +184,19 @@ impl<P: QuicSharing> LiveListener for SharedQuicListener<P> {
             true,
             &buffers.flags,
         );
+        // The first pair of the group reports their connection.
+        let end = match self.member {
+            0 => end.watching(&server.counts),
+            _ => end,
+        };
         P::accept(end.sharing(place, &arrived.received), arrived.arrival)
+    }
+
+    fn counts(&self) -> BTreeMap<String, u64> {
+        match self.member {
+            0 => self.shared.server.counts.by_name(),
+            _ => BTreeMap::new(),
+        }
     }
 }
 
@@ -247,7 +260,7 @@ impl<P: QuicSharing> SharedQuicClient<P> {
             if let Some(last) = current.take() {
                 last.connection.closed().await;
             }
-            let connection = self.client.connect().await?;
+            let connection = self.client.connect().await?.connection;
             let client = P::open(&connection).await?;
             *current = Some(SharedQuicConnection {
                 connection,
@@ -295,6 +308,13 @@ impl<P: QuicSharing> Connector for SharedQuicConnector<P> {
         let (end, client) = runtime.run(flags, self.shared.connect(self.member, flags))??;
         let _ = self.shared.flags.set(Arc::clone(flags));
         P::join(end, client)
+    }
+
+    fn counts(&self) -> BTreeMap<String, u64> {
+        match self.member {
+            0 => self.shared.client.counts.by_name(),
+            _ => BTreeMap::new(),
+        }
     }
 }
 
