@@ -69,6 +69,7 @@ mod packaging;
 mod places;
 mod planted;
 mod predicted;
+mod quic_datagrams;
 mod reading;
 mod recorded;
 mod report;

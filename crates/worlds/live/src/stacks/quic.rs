@@ -7,6 +7,7 @@
 
 mod channel;
 mod counts;
+mod datagrams;
 mod end;
 mod http3;
 mod migration;
@@ -24,7 +25,11 @@ use crate::stacks::ip_options::UNMARKED_OPTIONS;
 use end::QuicEnd;
 use shared::SharedQuic;
 use sockets::{QuicClient, QuicServer, socket_failed};
-use stackline_core::catalogue::{OptionKind, OptionTable, StackTable};
+use stackline_core::catalogue::{
+    OptionKind, OptionTable, ServiceMapping, StackTable, StackVariant,
+};
+use stackline_os::datagram_batch::LARGEST_DATAGRAM;
+use stackline_proto::datagram::NUMBER;
 use stackline_proto::quic;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -43,15 +48,64 @@ pub(super) struct QuicStack {
 /// QUIC's table with what the kernel's sockets add. quinn sets the byte of the code point itself, with each packet.
 const TABLE: StackTable = StackTable {
     options: &OPTIONS,
-    needs: NEEDS,
-    exclusive: EXCLUSIVE,
+    needs: QUIC_NEEDS,
+    exclusive: QUIC_EXCLUSIVE,
+    variant: Some(StackVariant {
+        option: "datagrams",
+        least_bulk_unit: NUMBER as u64,
+        largest_unit: LARGEST_DATAGRAM as u64,
+    }),
+    mapping: ServiceMapping(
+        "\
+ConnectRequest -> handshake until it completes here (with `early_data` and a session to resume, beside what follows), then a stream with 16 \
+bytes of introduction (in procedures without data: on the first connection only); with `streams` the first pair's handshake, then a stream \
+with 18 bytes by each; with `datagrams` no stream
+AwaitConnectIndication -> the same, from the other side: the stream is accepted
+DataRequest -> the whole unit into the stream's send buffer; with `datagrams` a DATAGRAM frame, when congestion control permits
+AwaitDataIndication -> from the stream until the unit is complete; data read ahead serves the next unit; with `datagrams` from DATAGRAM frames
+RPCCall -> the request into the stream, the response from it; with `datagrams` in frames: no answer within `call_timeout` counts as a loss
+RPCAwaitCallInd, RPCReturn -> the same, from the other side
+StartBulkGet, StartBulkPut -> 1 byte; with `datagrams` control START until answered (or until data arrives)
+StopBulkGet -> none: the last unit has arrived; with `datagrams` END with the number of units sent, answered
+AwaitStopBulkGet -> none: nothing is held back; with `datagrams` control END until answered
+StopBulkPut -> 1 byte that confirms arrival; with `datagrams` control END until answered
+AwaitStopBulkPut -> that byte; with `datagrams` END, answered
+end of stream (time limit) -> FIN of the stream; with `datagrams` control END until answered
+DisconnectRequest -> FIN of the stream; CONNECTION_CLOSE when it is acknowledged (at once when there are unread bytes), with `streams` by \
+the last pair; with `datagrams` control BYE until answered, CONNECTION_CLOSE
+AwaitDisconnectIndication -> FIN or CONNECTION_CLOSE from the peer, then a FIN in reply; with `datagrams` BYE, answered",
+    ),
     ..quic::TABLE
 };
 
-const OPTIONS: [OptionTable; 15] = StackTable::joined(
-    &StackTable::joined::<11>(quic::TABLE.options, &LIVE_OPTIONS),
+const OPTIONS: [OptionTable; 17] = StackTable::joined(
+    &StackTable::joined::<13>(
+        quic::TABLE.options,
+        &StackTable::joined::<4>(&LIVE_OPTIONS, &DATAGRAM_OPTIONS),
+    ),
     &UNMARKED_OPTIONS,
 );
+
+const DATAGRAM_OPTIONS: [OptionTable; 2] = [
+    OptionTable::flag(
+        "datagrams",
+        "each data unit is an unreliable datagram (RFC 9221): lost ones are counted, not sent again; packets of the path limit its size",
+    ),
+    OptionTable::new(
+        "call_timeout",
+        OptionKind::Time,
+        "1 s",
+        "with `datagrams`: a call not answered within this time counts as lost",
+    ),
+];
+
+const QUIC_NEEDS: &[(&str, &str)] = &[("early_data", "resume"), ("call_timeout", "datagrams")];
+const QUIC_EXCLUSIVE: &[&[&str]] = &[
+    &["early_data", "streams"],
+    &["migrate", "source_port"],
+    &["datagrams", "streams"],
+    &["datagrams", "early_data"],
+];
 
 /// What only real sockets and sessions have.
 const LIVE_OPTIONS: [OptionTable; 2] = [
@@ -75,8 +129,14 @@ const EXCLUSIVE: &[&[&str]] = &[&["early_data", "streams"], &["migrate", "source
 /// The stack `quic`.
 pub(super) const QUIC: QuicStack = QuicStack {
     table: &TABLE,
-    connect: |end| channel::connect(end),
-    accept: |end| channel::accept(end),
+    connect: |end| match end.settings.sends_datagrams() {
+        true => Ok(datagrams::over(end)),
+        false => channel::connect(end),
+    },
+    accept: |end| match end.settings.sends_datagrams() {
+        true => Ok(datagrams::over(end)),
+        false => channel::accept(end),
+    },
     shared: SharedQuic::new::<shared::SharedStreams>(),
 };
 

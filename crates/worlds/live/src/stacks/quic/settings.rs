@@ -23,6 +23,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+/// quinn's default of the buffer for datagrams that wait to be sent, bytes.
+const DATAGRAM_SEND_BUFFER: u64 = 1 << 20;
+
 #[derive(Clone)]
 pub(crate) struct QuicSettings {
     stack: Stack,
@@ -49,6 +52,21 @@ impl QuicSettings {
         self.stack.flag("early_data") && self.carries_data
     }
 
+    /// Whether data units are datagrams.
+    pub(super) fn sends_datagrams(&self) -> bool {
+        self.stack.flag("datagrams")
+    }
+
+    /// Seconds after which a call in datagrams counts as lost, if they are written.
+    pub(super) fn call_timeout(&self) -> Option<f64> {
+        self.stack.seconds("call_timeout")
+    }
+
+    /// Whether connections carry data units.
+    pub(super) const fn carries_data(&self) -> bool {
+        self.carries_data
+    }
+
     /// Whether the initiator changes its address.
     pub(super) fn migrates(&self) -> bool {
         self.stack.seconds("migrate").is_some()
@@ -59,7 +77,11 @@ impl QuicSettings {
     }
 
     fn send_buffer(&self) -> u64 {
-        self.stack.number("send_buffer").unwrap_or(SEND_BUFFER)
+        let usual = match self.sends_datagrams() {
+            true => DATAGRAM_SEND_BUFFER,
+            false => SEND_BUFFER,
+        };
+        self.stack.number("send_buffer").unwrap_or(usual)
     }
 
     fn receive_buffer(&self) -> u64 {
@@ -107,6 +129,13 @@ impl QuicSettings {
         if let Some(streams) = self.stack.number("streams") {
             // Over HTTP/3 each pair has a stream that says that it is there, and one for its exchange.
             transport.max_concurrent_bidi_streams(varint(100 + 2 * streams));
+        }
+        if self.sends_datagrams() {
+            transport
+                .datagram_receive_buffer_size(usize::try_from(self.receive_buffer()).ok())
+                .datagram_send_buffer_size(
+                    usize::try_from(self.send_buffer()).unwrap_or(usize::MAX),
+                );
         }
         if let Some(mtu) = self.mtu() {
             transport.initial_mtu(mtu).mtu_discovery_config(None);
