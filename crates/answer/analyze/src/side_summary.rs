@@ -47,6 +47,10 @@ fn add(out: &mut SideSummary, side: &SideRecord) {
             .iter()
             .map(|(name, value)| (name.clone(), value.clone())),
     );
+    for (name, times) in &side.counts {
+        let sum = out.counts.entry(name.clone()).or_default();
+        *sum = sum.saturating_add(*times);
+    }
     out.placement = side
         .cpu
         .map(|(start, end, pinned)| ThreadPlacement { start, end, pinned })

@@ -145,6 +145,8 @@ pub struct ThreadPlacement {
 pub struct SideSummary {
     /// The settings that the stack really used, in the last counted run.
     pub settings: BTreeMap<String, String>,
+    /// How often the stack did what it counts, over all connections of all counted runs, by name.
+    pub counts: BTreeMap<String, u64>,
     /// CPU time and counters of the side's threads, summed.
     pub usage: Usage,
     /// CPU seconds over measured seconds times replicas; 1 is a full core for each replica.

@@ -3,6 +3,7 @@
 //! A note that holds for all rows is given once; else the numbers of its rows follow it. Each has a weight, by which a table shows
 //! the most important ones.
 
+mod connection_counts;
 mod network;
 mod placement;
 
@@ -100,7 +101,11 @@ const OF_ALL: [(Weight, Say); 7] = [
 ];
 
 /// Notes that are made for parts only: a row of all parts together does not repeat what cannot be summed.
-const OF_PARTS: [(Weight, Say); 4] = [
+const OF_PARTS: [(Weight, Say); 5] = [
+    (
+        Weight::Settings,
+        connection_counts::handshakes_and_migrations,
+    ),
     (Weight::Doubt, backlog),
     (Weight::Always, placement::pinned_pair),
     (Weight::Placement, placement::cores),

@@ -147,15 +147,22 @@ fn cases() -> Vec<Case> {
         }];
         for option in table.options {
             let (right, wrong) = values(option);
-            // What means nothing by itself is allowed with what it needs alone.
-            let needed = table.needs.iter().find(|(one, _)| *one == option.name);
-            let company = needed.and_then(|(_, other)| match table.option(other) {
+            // What means nothing by itself is allowed with what it needs alone, and with what that needs.
+            let need = |name: &str| {
+                let mut needs = table.needs.iter();
+                needs.find(|(one, _)| *one == name).map(|(_, other)| *other)
+            };
+            let name = |entry: &'static str| entry.split(" = ").next().unwrap_or(entry);
+            let needed = std::iter::successors(need(option.name), |entry| need(name(entry)));
+            let company = needed.filter_map(|entry| match table.option(entry) {
                 Some(needed) => values(needed).0.pop(),
-                None => other.split('|').next().map(str::to_string),
+                None => entry.split('|').next().map(str::to_string),
             });
+            let company: Vec<String> = company.collect();
             cases.extend(
                 company
                     .iter()
+                    .take(1)
                     .flat_map(|_| &right)
                     .map(|written| case(written.clone(), false)),
             );

@@ -230,6 +230,9 @@ pub struct StackTable {
     /// that word.
     #[serde(skip)]
     pub exclusive: &'static [&'static [&'static str]],
+    /// What an option changes of all this, if one does.
+    #[serde(skip)]
+    pub variant: Option<StackVariant>,
     /// Options that have no effect without another one: pairs of an option and the one it needs.
     #[serde(skip)]
     pub needs: &'static [(&'static str, &'static str)],
@@ -246,6 +249,17 @@ pub struct StackTable {
     /// `shares_connections` into it.
     #[serde(skip)]
     pub facts: StackFacts,
+}
+
+/// What a stack is with an option that changes what it carries: units that may be lost, in place of a byte stream.
+#[derive(Clone, Copy, Debug)]
+pub struct StackVariant {
+    /// The option.
+    pub option: &'static str,
+    /// With it, as [`StackTable::least_bulk_unit`].
+    pub least_bulk_unit: u64,
+    /// With it, as [`StackTable::largest_unit`].
+    pub largest_unit: u64,
 }
 
 /// What every link that carries IPv4 takes (RFC 791), in bytes.
@@ -281,6 +295,7 @@ impl StackTable {
         required: &[],
         mapping: ServiceMapping(""),
         exclusive: &[],
+        variant: None,
         needs: &[],
         least_mtu: least_ipv4,
         raw_frames: never,
@@ -294,6 +309,21 @@ impl StackTable {
             shares_connections: false,
         },
     };
+
+    /// The table of the stack with the options that are written: what its variant changes is changed.
+    #[must_use]
+    pub fn with_options_of(&self, stack: &Stack) -> Self {
+        match &self.variant {
+            Some(variant) if stack.flag(variant.option) => Self {
+                reliable: false,
+                files: false,
+                least_bulk_unit: variant.least_bulk_unit,
+                largest_unit: variant.largest_unit,
+                ..*self
+            },
+            _ => *self,
+        }
+    }
 
     /// The options with these names, in this order: for a world that supports only some of the stack's options. A name
     /// that the stack lacks is an error at compile time (an index out of bounds).
@@ -782,6 +812,23 @@ mod tests {
         let word = FOREIGN.stack([("path".to_string(), OptionValue::Word("x".into()))].into());
         assert!(FOREIGN.accepts(&word).is_err());
         assert_eq!(FOREIGN.form(), "foreign(\"PATH\")");
+    }
+
+    #[test]
+    fn a_variant_changes_what_its_option_asks_for() {
+        const WITH_UNITS: StackTable = StackTable {
+            variant: Some(StackVariant {
+                option: "left",
+                least_bulk_unit: 8,
+                largest_unit: 100,
+            }),
+            ..TABLE
+        };
+        let plain = WITH_UNITS.with_options_of(&stack(&[]));
+        assert!(plain.reliable && plain.files && plain.least_bulk_unit == 1);
+        let units = WITH_UNITS.with_options_of(&stack(&[("left", OptionValue::Set)]));
+        assert!(!units.reliable && !units.files);
+        assert_eq!((units.least_bulk_unit, units.largest_unit), (8, 100));
     }
 
     #[test]

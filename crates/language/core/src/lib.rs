@@ -24,6 +24,7 @@
 //! | [`catalogue`] | what a stack is and what a world can do |
 //! | [`stack`] | a stack and its options, as a plan has them |
 //! | [`run_record`] | what one run yielded |
+//! | [`connection_count`] | what stacks count over the connections of a side |
 //! | [`trace_index`] | what is known about a run's events |
 //! | [`clock_offset`] | how far another host's clock is ahead, from exchanges of time stamps |
 
@@ -33,6 +34,7 @@ extern crate alloc;
 
 pub mod catalogue;
 pub mod clock_offset;
+pub mod connection_count;
 pub mod distribution;
 pub mod error;
 pub mod far_end;

@@ -316,6 +316,9 @@ pub struct SideRecord {
     pub transport: Option<(TransportRecord, TransportRecord)>,
     /// The settings that the stack really used: `congestion = bbr`, `nodelay = off`, ...
     pub settings: BTreeMap<String, String>,
+    /// How often the stack did what it counts, over all connections, by name (see [`crate::connection_count`]).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counts: BTreeMap<String, u64>,
     /// Core at the start and at the end of the measured interval, and whether it was pinned (first replica).
     pub cpu: Option<(usize, usize, bool)>,
     /// Data units that arrived.
@@ -357,6 +360,10 @@ impl SideRecord {
         };
         if self.settings.is_empty() {
             self.settings = one.settings;
+        }
+        for (name, times) in one.counts {
+            let sum = self.counts.entry(name).or_default();
+            *sum = sum.saturating_add(times);
         }
         self.cpu = self.cpu.or(one.cpu);
         self.received_units += one.received_units;

@@ -662,7 +662,9 @@ impl<W: EndpointWorld> Endpoint<W> {
     fn finish(mut self, cursor: &Cursor) -> EndpointObservation {
         self.stop();
         self.note_connection();
+        let counts = self.world.counts();
         let record = &mut self.observation.record;
+        record.counts = counts;
         if self.lossy
             && record.received_units > 0
             && procedure::moves_outside_clock(&self.task.steps)

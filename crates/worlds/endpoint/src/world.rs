@@ -5,6 +5,7 @@ use crate::times::DurationSamples;
 use stackline_core::error::{Error, Result};
 use stackline_core::run_record::Usage;
 use stackline_core::time::{Duration, Instant};
+use std::collections::BTreeMap;
 
 /// What an endpoint does beside moving data units; a trace records these steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +89,10 @@ pub trait EndpointWorld {
     fn emit(&self, step: EndpointStep);
     /// The error for a peer that closed the connection at a wrong moment (`when`), with the likely cause in this world.
     fn vanished(&self, when: &str) -> Error;
+    /// How often the stack did what it counts, over all connections of the endpoint, by name. Asked for once, at its end.
+    fn counts(&self) -> BTreeMap<String, u64> {
+        BTreeMap::new()
+    }
     /// A collector for about `expected` times. By default its memory is allocated here, so that recording allocates
     /// nothing.
     fn times(&self, expected: u64) -> DurationSamples {

@@ -76,6 +76,7 @@ impl AgentTask {
             return refuse("more flows than there are flow IDs".into());
         }
         table.accepts(&self.stack)?;
+        let table = table.with_options_of(&self.stack);
         let fixed = [&self.work.data.unit, &self.work.data.reply]
             .into_iter()
             .filter_map(|size| match size {

@@ -231,6 +231,13 @@ impl EndpointWorld for LiveEndpointWorld {
         }
     }
 
+    fn counts(&self) -> BTreeMap<String, u64> {
+        match &self.role {
+            LiveConnectionSource::Connect(connector) => connector.counts(),
+            LiveConnectionSource::Accept(listener) => listener.counts(),
+        }
+    }
+
     fn vanished(&self, when: &str) -> Error {
         connection_vanished(when)
     }

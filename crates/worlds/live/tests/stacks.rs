@@ -8,7 +8,6 @@
 mod common;
 
 use common::{measurement, run};
-use stackline_core::catalogue::OptionValue;
 use stackline_core::plan::DataAccess;
 use stackline_core::time::Instant;
 use stackline_live::buffers::LiveThreadBuffers;
@@ -52,7 +51,8 @@ fn stacks() -> Vec<&'static str> {
 #[test]
 fn what_one_side_sends_the_other_gets_over_every_stack() {
     let mut carried = 0;
-    for stack in stacks().into_iter().chain(FORMS) {
+    let forms = FORMS.into_iter().chain(["quic(datagrams)"]);
+    for stack in stacks().into_iter().chain(forms) {
         for (application, got, put, calls) in APPLICATIONS {
             let text = format!("1 {application} over {stack};");
             if measurement(&text).is_none() {
@@ -104,9 +104,12 @@ const PUSHES: &str = "
 #[test]
 fn data_that_is_sent_last_arrives_over_every_reliable_stack() {
     let reliable = |name: &str| find_stack(name).is_some_and(|stack| stack.table().reliable);
-    let forms = FORMS
-        .into_iter()
-        .chain(["tls(resume)", "websocket(tls, resume)"]);
+    let forms = FORMS.into_iter().chain([
+        "tls(resume)",
+        "tls(resume, early_data)",
+        "websocket(tls, resume)",
+        "websocket(tls, resume, early_data)",
+    ]);
     for stack in stacks()
         .into_iter()
         .filter(|name| reliable(name))
@@ -328,59 +331,8 @@ fn options_are_in_force_and_what_was_granted_is_said() {
     assert_eq!(settings("quic(mtu = 1300)")["mtu"], "1300 B");
 }
 
-/// How the handshakes of three connections of a pair went, each with a call: the ticket of TLS 1.3 comes behind the handshake.
-fn handshakes(name: &str, options: &[(&str, OptionValue)]) -> Vec<String> {
-    let stack = find_stack(name).unwrap();
-    let written = options.iter().map(|(n, v)| ((*n).to_string(), v.clone()));
-    let parameters = LiveConnectParameters {
-        stack: stack.table().stack(written.collect()),
-        token: [7; 16],
-        carries_data: true,
-        replica: 0,
-        bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
-        member: None,
-        foreign: Arc::default(),
-    };
-    let mut listener = stack.listen(&parameters).unwrap();
-    let address = format!("127.0.0.1:{}", listener.address());
-    let responder = std::thread::spawn(move || {
-        let mut buffers = memory();
-        for _ in 0..3 {
-            let mut connection = listener.accept(&mut buffers).unwrap();
-            assert!(connection.await_call(100, &mut buffers).unwrap());
-            connection.reply(100, &mut buffers).unwrap();
-            connection.await_disconnect(&mut buffers).unwrap();
-        }
-    });
-    let mut buffers = memory();
-    let mut connector = stack.connector(&parameters, &address).unwrap();
-    let seen = (0..3).map(|_| {
-        let mut connection = connector.connect(&mut buffers).unwrap();
-        let called = connection.call(100, 100, Instant::default(), &mut buffers);
-        assert!(called.unwrap());
-        let handshake = connection.settings()["handshake"].clone();
-        connection.disconnect(&mut buffers).unwrap();
-        handshake
-    });
-    let seen = seen.collect();
-    responder.join().unwrap();
-    seen
-}
-
 fn memory() -> LiveThreadBuffers {
     let (flags, files) = (Arc::default(), AgentFileDirectory::default());
     let memory = DataAccess::Memory;
     LiveThreadBuffers::new(flags, &files, &memory, &memory, 100).unwrap()
-}
-
-#[test]
-fn later_connections_resume_the_session_of_the_first_if_they_may() {
-    let resume = ("resume", OptionValue::Set);
-    let old = ("version", OptionValue::Word("tls12".into()));
-    let tls = ("tls", OptionValue::Set);
-    let (full, resumed) = (["full"; 3], ["full", "resumed", "resumed"]);
-    assert_eq!(handshakes("tls", &[]), full);
-    assert_eq!(handshakes("tls", std::slice::from_ref(&resume)), resumed);
-    assert_eq!(handshakes("tls", &[resume.clone(), old]), resumed);
-    assert_eq!(handshakes("http1", &[resume, tls]), resumed);
 }

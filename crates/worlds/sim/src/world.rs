@@ -9,6 +9,7 @@ use stackline_core::time::{Duration, Instant};
 use stackline_endpoint::{
     DurationSamples, Endpoint, EndpointProcessor, EndpointService, EndpointStep, EndpointWorld,
 };
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -25,6 +26,10 @@ pub(crate) trait Connect {
         context: &Rc<SimEndpointContext>,
         first: bool,
     ) -> Result<Self::Service>;
+    /// How often the stack did what it counts at that side, over all connections, by name (`stackline_core::connection_count`).
+    fn counts(&self, _side: PairSide) -> BTreeMap<String, u64> {
+        BTreeMap::new()
+    }
     /// Called when the endpoint of that side is done: nobody listens there any more.
     fn close(&self, _side: PairSide) {}
 }
@@ -144,6 +149,10 @@ impl<P: Connect> EndpointWorld for Virtual<P> {
 
     fn emit(&self, step: EndpointStep) {
         self.context.trace(|line, at| line.step(at, step));
+    }
+
+    fn counts(&self) -> BTreeMap<String, u64> {
+        self.pair.counts(self.side)
     }
 
     fn vanished(&self, when: &str) -> Error {

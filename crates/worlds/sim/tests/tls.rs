@@ -108,6 +108,33 @@ fn a_resumed_session_costs_fewer_bytes_and_with_tls_1_2_a_round_trip_less() {
 }
 
 #[test]
+fn a_client_that_resumes_waits_for_no_tickets() {
+    let outcome = |options: &str| {
+        let text =
+            format!("{WAN}1 from a to b connect_disconnect 0*20 over tls{options} across wan;");
+        run(&text).records.remove(0)
+    };
+    // The tickets of a connection come before the next one is open, and each of its bytes less is one less to wait for.
+    let (whole, resuming) = (outcome(""), outcome("(resume)"));
+    let bytes = |resumed| -> u64 {
+        let flights = flights(&terms(TlsVersion::Tls13, true), resumed);
+        flights[..2].iter().flat_map(|flight| &flight.records).sum()
+    };
+    let saved = 19 * (bytes(false) - bytes(true)) * BYTE_NS;
+    assert_eq!(whole.connects.sum - resuming.connects.sum, saved);
+    let counted = |full, resumed| {
+        let counts = [("handshakes_full", full), ("handshakes_resumed", resumed)];
+        let counts = counts.into_iter().filter(|(_, count)| *count > 0);
+        counts
+            .map(|(name, count)| (name.to_owned(), count))
+            .collect::<std::collections::BTreeMap<_, _>>()
+    };
+    assert_eq!(whole.initiator.counts, counted(20, 0));
+    assert_eq!(resuming.initiator.counts, counted(1, 19));
+    assert_eq!(resuming.responder.counts, counted(1, 19));
+}
+
+#[test]
 fn a_call_costs_its_bytes_and_two_records() {
     for (version, options) in [
         (TlsVersion::Tls13, ""),

@@ -38,7 +38,9 @@ impl Checker<'_> {
         let (_, stack) = chosen.stacks.get(index)?;
         let procedure = self.program(item)?;
         let replicas = self.replicas(item, chosen.bindings)?;
-        let table = self.table(specification, item, stack)?;
+        let table = self
+            .table(specification, item, stack)?
+            .with_options_of(stack);
         // Unwrapped only at the end, so that the checks below report, too.
         let mut data = self.part_data(specification, index, &procedure, chosen.bindings);
         if let Some(data) = &mut data {

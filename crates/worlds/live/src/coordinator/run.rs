@@ -555,7 +555,8 @@ fn task(
         access => access.clone(),
     };
     let lower = measurement.composer == Composer::PriorityBackground && part.background;
-    let reliable = stacks::find_stack(&part.stack.name).is_none_or(|stack| stack.table().reliable);
+    let reliable = stacks::find_stack(&part.stack.name)
+        .is_none_or(|stack| stack.table().with_options_of(&part.stack).reliable);
     AgentTask {
         work: endpoint::EndpointTask::new(measurement, part, side, seed, reliable),
         stack: part.stack.clone(),

@@ -8,14 +8,15 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{
-    CertificateError, ClientConfig, CommonState, DigitallySignedStruct, HandshakeKind,
-    ServerConfig, SignatureScheme, SupportedProtocolVersion,
+    CertificateError, ClientConfig, CommonState, DigitallySignedStruct, ServerConfig,
+    SignatureScheme, SupportedProtocolVersion,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The version, the cipher and whether a session was resumed, by option name.
+/// The version and the cipher of a session, by option name.
 pub(super) fn session_settings(session: &CommonState) -> BTreeMap<String, String> {
     let version = session
         .protocol_version()
@@ -23,18 +24,10 @@ pub(super) fn session_settings(session: &CommonState) -> BTreeMap<String, String
     let cipher = session
         .negotiated_cipher_suite()
         .and_then(|suite| suite.suite().as_str());
-    let handshake = session.handshake_kind().map(|kind| match kind {
-        HandshakeKind::Resumed => "resumed",
-        HandshakeKind::Full | HandshakeKind::FullWithHelloRetryRequest => "full",
-    });
-    [
-        ("tls", version),
-        ("cipher", cipher),
-        ("handshake", handshake),
-    ]
-    .into_iter()
-    .filter_map(|(name, value)| Some((name.to_string(), value?.to_string())))
-    .collect()
+    [("tls", version), ("cipher", cipher)]
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_string(), value?.to_string())))
+        .collect()
 }
 
 /// The SHA-256 of a certificate in hexadecimal digits.
@@ -88,10 +81,20 @@ pub(super) fn client_of(
     fingerprint: &str,
     versions: &[&'static SupportedProtocolVersion],
 ) -> Result<ClientConfig> {
+    client_counting(fingerprint, versions, Arc::default())
+}
+
+/// The same, counting the certificates that it has accepted: a handshake that resumes a session has none.
+pub(super) fn client_counting(
+    fingerprint: &str,
+    versions: &[&'static SupportedProtocolVersion],
+    verified: Arc<AtomicU64>,
+) -> Result<ClientConfig> {
     let provider = Arc::new(ring::default_provider());
     let accepted = AcceptedCertificate {
         provider: Arc::clone(&provider),
         fingerprint: Some(fingerprint.to_string()),
+        verified,
     };
     Ok(ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(versions)
@@ -112,14 +115,17 @@ pub(super) struct AcceptedCertificate {
     provider: Arc<CryptoProvider>,
     /// The only one that is accepted; any, if there is none.
     fingerprint: Option<String>,
+    /// How many were accepted.
+    verified: Arc<AtomicU64>,
 }
 
 impl AcceptedCertificate {
     /// Any certificate.
-    pub(super) const fn any(provider: Arc<CryptoProvider>) -> Self {
+    pub(super) fn any(provider: Arc<CryptoProvider>) -> Self {
         Self {
             provider,
             fingerprint: None,
+            verified: Arc::default(),
         }
     }
 }
@@ -137,7 +143,10 @@ impl ServerCertVerifier for AcceptedCertificate {
             Some(pin) if *pin != fingerprint(certificate) => {
                 Err(CertificateError::ApplicationVerificationFailure.into())
             }
-            _ => Ok(ServerCertVerified::assertion()),
+            _ => {
+                self.verified.fetch_add(1, Ordering::Relaxed);
+                Ok(ServerCertVerified::assertion())
+            }
         }
     }
 

@@ -100,6 +100,10 @@ pub trait LiveListener: Send {
     /// # Errors
     /// An [`Error`] when the system refuses or the job was ended. Connections without the token are closed and are not an error.
     fn accept(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>>;
+    /// How often the stack did what it counts, over all connections so far, by name (`stackline_core::connection_count`).
+    fn counts(&self) -> BTreeMap<String, u64> {
+        BTreeMap::new()
+    }
 }
 
 /// The initiator before a connection.
@@ -109,6 +113,10 @@ pub trait Connector: Send {
     /// # Errors
     /// An [`Error`] when nobody answers or the peer refuses.
     fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>>;
+    /// How often the stack did what it counts, over all connections so far, by name (`stackline_core::connection_count`).
+    fn counts(&self) -> BTreeMap<String, u64> {
+        BTreeMap::new()
+    }
 }
 
 /// An open connection; every operation blocks until it is done (or spins, when the option says so).

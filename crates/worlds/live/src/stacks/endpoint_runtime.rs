@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time;
 
 /// How often an operation that waits looks whether the job was ended.
@@ -49,6 +49,14 @@ impl EndpointRuntime {
     /// Adds a future that operations drive beside their own.
     pub(crate) fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
         drop(self.runtime.spawn(future));
+    }
+
+    /// The same, and how to end it.
+    pub(crate) fn spawn_abortable(
+        &self,
+        future: impl Future<Output = ()> + Send + 'static,
+    ) -> AbortHandle {
+        self.runtime.spawn(future).abort_handle()
     }
 
     /// Adds a future that delivers the rest of a connection: [`Self::leave`] waits for it.

@@ -308,6 +308,13 @@ impl Connector for FarEndConnector {
         connection.explain(opened)?;
         Ok(Box::new(connection))
     }
+
+    fn counts(&self) -> BTreeMap<String, u64> {
+        self.tls
+            .as_ref()
+            .map(FarEndTlsClient::counts)
+            .unwrap_or_default()
+    }
 }
 
 /// An open connection to a far end.

@@ -10,6 +10,8 @@ mod socket;
 mod stack;
 mod tables;
 mod tls;
+mod tls_farewells;
+mod tls_session;
 #[cfg(test)]
 mod tls_sizes;
 mod tls_stack;

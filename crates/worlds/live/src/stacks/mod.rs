@@ -14,6 +14,7 @@ mod endpoint_runtime;
 mod far_end;
 mod ftam;
 mod ftp;
+mod handshake_counts;
 mod http_exchange;
 mod ikp;
 mod ip;

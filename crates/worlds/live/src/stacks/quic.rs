@@ -6,8 +6,11 @@
 //! Strangers fail in the handshake: both sides offer the token of the run as the protocol's name (ALPN), and nothing else.
 
 mod channel;
+mod counts;
+mod datagrams;
 mod end;
 mod http3;
+mod migration;
 mod settings;
 mod shared;
 mod shared_client;
@@ -23,8 +26,13 @@ use crate::stacks::ip_options::UNMARKED_OPTIONS;
 use end::QuicEnd;
 use shared::SharedQuic;
 use sockets::{QuicClient, QuicServer, socket_failed};
-use stackline_core::catalogue::{OptionTable, StackTable};
+use stackline_core::catalogue::{
+    OptionKind, OptionTable, ServiceMapping, StackTable, StackVariant,
+};
+use stackline_os::datagram_batch::LARGEST_DATAGRAM;
+use stackline_proto::datagram::NUMBER;
 use stackline_proto::quic;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A protocol on a QUIC connection.
@@ -41,16 +49,95 @@ pub(super) struct QuicStack {
 /// QUIC's table with what the kernel's sockets add. quinn sets the byte of the code point itself, with each packet.
 const TABLE: StackTable = StackTable {
     options: &OPTIONS,
+    needs: QUIC_NEEDS,
+    exclusive: QUIC_EXCLUSIVE,
+    variant: Some(StackVariant {
+        option: "datagrams",
+        least_bulk_unit: NUMBER as u64,
+        largest_unit: LARGEST_DATAGRAM as u64,
+    }),
+    mapping: ServiceMapping(
+        "\
+ConnectRequest -> handshake until it completes here (with `early_data` and a session to resume, beside what follows), then a stream with 16 \
+bytes of introduction (in procedures without data: on the first connection only); with `streams` the first pair's handshake, then a stream \
+with 18 bytes by each; with `datagrams` no stream
+AwaitConnectIndication -> the same, from the other side: the stream is accepted
+DataRequest -> the whole unit into the stream's send buffer; with `datagrams` a DATAGRAM frame, when congestion control permits
+AwaitDataIndication -> from the stream until the unit is complete; data read ahead serves the next unit; with `datagrams` from DATAGRAM frames
+RPCCall -> the request into the stream, the response from it; with `datagrams` in frames: no answer within `call_timeout` counts as a loss
+RPCAwaitCallInd, RPCReturn -> the same, from the other side
+StartBulkGet, StartBulkPut -> 1 byte; with `datagrams` control START until answered (or until data arrives)
+StopBulkGet -> none: the last unit has arrived; with `datagrams` END with the number of units sent, answered
+AwaitStopBulkGet -> none: nothing is held back; with `datagrams` control END until answered
+StopBulkPut -> 1 byte that confirms arrival; with `datagrams` control END until answered
+AwaitStopBulkPut -> that byte; with `datagrams` END, answered
+end of stream (time limit) -> FIN of the stream; with `datagrams` control END until answered
+DisconnectRequest -> FIN of the stream; CONNECTION_CLOSE when it is acknowledged (at once when there are unread bytes), with `streams` by \
+the last pair; with `datagrams` control BYE until answered, CONNECTION_CLOSE
+AwaitDisconnectIndication -> FIN or CONNECTION_CLOSE from the peer, then a FIN in reply; with `datagrams` BYE, answered",
+    ),
     ..quic::TABLE
 };
 
-const OPTIONS: [OptionTable; 13] = StackTable::joined(quic::TABLE.options, &UNMARKED_OPTIONS);
+const OPTIONS: [OptionTable; 17] = StackTable::joined(
+    &StackTable::joined::<13>(
+        quic::TABLE.options,
+        &StackTable::joined::<4>(&LIVE_OPTIONS, &DATAGRAM_OPTIONS),
+    ),
+    &UNMARKED_OPTIONS,
+);
+
+const DATAGRAM_OPTIONS: [OptionTable; 2] = [
+    OptionTable::flag(
+        "datagrams",
+        "each data unit is an unreliable datagram (RFC 9221): lost ones are counted, not sent again; packets of the path limit its size",
+    ),
+    OptionTable::new(
+        "call_timeout",
+        OptionKind::Time,
+        "1 s",
+        "with `datagrams`: a call not answered within this time counts as lost",
+    ),
+];
+
+const QUIC_NEEDS: &[(&str, &str)] = &[("early_data", "resume"), ("call_timeout", "datagrams")];
+const QUIC_EXCLUSIVE: &[&[&str]] = &[
+    &["early_data", "streams"],
+    &["migrate", "source_port"],
+    &["datagrams", "streams"],
+    &["datagrams", "early_data"],
+];
+
+/// What only real sockets and sessions have.
+const LIVE_OPTIONS: [OptionTable; 2] = [
+    OptionTable::flag(
+        "early_data",
+        "later connections send their first data with the handshake (0-RTT), a round trip earlier; whoever sees it could send it again",
+    ),
+    OptionTable::new(
+        "migrate",
+        OptionKind::Time,
+        "the socket keeps its port",
+        "the initiator changes its local port every so often, and its connections go on (RFC 9000, 9); 0 s: never",
+    ),
+];
+
+/// What the options need of each other.
+const NEEDS: &[(&str, &str)] = &[("early_data", "resume")];
+/// Pairs that share a connection share its first data; an address that changes has no port of its own.
+const EXCLUSIVE: &[&[&str]] = &[&["early_data", "streams"], &["migrate", "source_port"]];
 
 /// The stack `quic`.
 pub(super) const QUIC: QuicStack = QuicStack {
     table: &TABLE,
-    connect: |end| channel::connect(end),
-    accept: |end| channel::accept(end),
+    connect: |end| match end.settings.sends_datagrams() {
+        true => Ok(datagrams::over(end)),
+        false => channel::connect(end),
+    },
+    accept: |end| match end.settings.sends_datagrams() {
+        true => Ok(datagrams::over(end)),
+        false => channel::accept(end),
+    },
     shared: SharedQuic::new::<shared::SharedStreams>(),
 };
 
@@ -126,13 +213,18 @@ impl LiveListener for QuicListener {
             .run(&buffers.flags, server.connections.recv())?;
         let connection = next.ok_or_else(socket_failed)?;
         self.flags = Some(Arc::clone(&buffers.flags));
-        (self.accept)(QuicEnd::new(
+        let end = QuicEnd::new(
             &server.runtime,
             connection,
             &server.settings,
             server.settings.introduces(&mut self.introduced),
             &buffers.flags,
-        ))
+        );
+        (self.accept)(end.watching(&server.counts))
+    }
+
+    fn counts(&self) -> BTreeMap<String, u64> {
+        self.server.counts.by_name()
     }
 }
 
@@ -157,15 +249,20 @@ struct QuicConnector {
 impl Connector for QuicConnector {
     fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
         let client = &self.client;
-        let connection = client.runtime.run(&buffers.flags, client.connect())??;
+        let opened = client.runtime.run(&buffers.flags, client.connect())??;
         self.flags = Some(Arc::clone(&buffers.flags));
-        (self.connect)(QuicEnd::new(
+        let end = QuicEnd::new(
             &client.runtime,
-            connection,
+            opened.connection,
             &client.settings,
             client.settings.introduces(&mut self.introduced),
             &buffers.flags,
-        ))
+        );
+        (self.connect)(end.offering(&client.counts, opened.early))
+    }
+
+    fn counts(&self) -> BTreeMap<String, u64> {
+        self.client.counts.by_name()
     }
 }
 
@@ -177,3 +274,6 @@ impl Drop for QuicConnector {
             .leave(self.flags.as_ref(), client.endpoint.wait_idle());
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -146,6 +146,10 @@ impl Connector for TracedLiveEndpoint<Box<dyn Connector>> {
             PairSide::Initiator,
         )))
     }
+
+    fn counts(&self) -> BTreeMap<String, u64> {
+        self.inner.counts()
+    }
 }
 
 impl LiveListener for TracedLiveEndpoint<Box<dyn LiveListener>> {
@@ -162,6 +166,10 @@ impl LiveListener for TracedLiveEndpoint<Box<dyn LiveListener>> {
             numbers,
             PairSide::Responder,
         )))
+    }
+
+    fn counts(&self) -> BTreeMap<String, u64> {
+        self.inner.counts()
     }
 }
 

@@ -159,7 +159,8 @@ pub(crate) fn tasks_of_part(measurement: &Measurement, part: usize) -> [AgentTas
 
 fn task(measurement: &Measurement, part: usize, side: PairSide, token: [u8; 16]) -> AgentTask {
     let part = &measurement.parts[part];
-    let reliable = stacks::find_stack(&part.stack.name).is_some_and(|s| s.table().reliable);
+    let reliable = stacks::find_stack(&part.stack.name)
+        .is_some_and(|s| s.table().with_options_of(&part.stack).reliable);
     AgentTask {
         work: EndpointTask::new(measurement, part, side, Seed::root(1), reliable),
         stack: part.stack.clone(),

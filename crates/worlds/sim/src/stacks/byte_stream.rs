@@ -98,8 +98,8 @@ pub(crate) trait StreamEnd {
     fn shows_positions(&self) -> bool {
         true
     }
-    /// Whether an initiator that disconnects reads to the end of the stream, so that nothing unread resets the connection.
-    fn reads_to_the_end(&self) -> bool {
+    /// Whether somebody keeps an initiator's end that disconnects, so that nothing unread resets the connection.
+    fn is_kept(&self) -> bool {
         false
     }
     /// Closes the own half of the connection.

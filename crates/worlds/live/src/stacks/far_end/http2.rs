@@ -184,7 +184,7 @@ impl Http2Opener {
         patience.map_err(|e| error::io_error("SO_RCVTIMEO", &e))?;
         let wire = match &self.tls {
             None => LayeredWire::Plain(socket),
-            Some(client) => LayeredWire::Tls(Box::new(client.open_session(socket, server)?)),
+            Some(client) => LayeredWire::Tls(client.open_session(socket, server)?),
         };
         Ok((wire, server))
     }
@@ -324,6 +324,14 @@ impl Connector for Http2Connector {
             body: 0,
             has_status: false,
         }))
+    }
+
+    fn counts(&self) -> BTreeMap<String, u64> {
+        self.opener
+            .tls
+            .as_ref()
+            .map(FarEndTlsClient::counts)
+            .unwrap_or_default()
     }
 }
 

@@ -4,6 +4,7 @@
 use super::socket::FarEndSocket;
 use crate::error::{Error, Result};
 use crate::stacks::certificate::{AcceptedCertificate, session_settings};
+use crate::stacks::handshake_counts::{HandshakeCounts, handshake_outcome};
 use crate::stacks::layered::wire::{LayeredSocket, TlsSession};
 use rustls::client::Resumption;
 use rustls::crypto::ring;
@@ -61,6 +62,8 @@ pub(super) struct FarEndTlsClient {
     config: Arc<ClientConfig>,
     host: ServerName<'static>,
     form: TlsForm,
+    /// How its connections shook hands.
+    counts: Arc<HandshakeCounts>,
 }
 
 impl FarEndTlsClient {
@@ -91,6 +94,7 @@ impl FarEndTlsClient {
             config: Arc::new(config),
             host: name,
             form,
+            counts: Arc::default(),
         })
     }
 
@@ -109,6 +113,11 @@ impl FarEndTlsClient {
         self.form.is_first
     }
 
+    /// How often handshakes came about how, by name.
+    pub(super) fn counts(&self) -> BTreeMap<String, u64> {
+        self.counts.by_name()
+    }
+
     /// The settings, for QUIC.
     pub(super) fn config(&self) -> ClientConfig {
         (*self.config).clone()
@@ -123,7 +132,8 @@ impl FarEndTlsClient {
         let connection = ClientConnection::new(Arc::clone(&self.config), self.host.clone());
         let connection = connection.map_err(|e| Error::measurement(format!("TLS failed: {e}")))?;
         let shared = Arc::clone(socket.shared());
-        let session = TlsSession::open(connection.into(), socket).map_err(|error| {
+        let session = TlsSession::open(connection.into(), socket, &self.counts);
+        let session = session.map_err(|error| {
             let cause = error
                 .get_ref()
                 .and_then(|e| e.downcast_ref::<rustls::Error>());
@@ -164,6 +174,7 @@ impl FarEndTlsClient {
             }
         }
         tls.flush(socket)?;
+        self.counts.add(handshake_outcome(&tls.connection));
         Ok(tls)
     }
 }
@@ -321,7 +332,7 @@ impl FarEndTls {
         let _ = self.flush(socket);
     }
 
-    /// The version, the cipher and whether a session was resumed.
+    /// The version and the cipher.
     pub(super) fn settings(&self) -> BTreeMap<String, String> {
         session_settings(&self.connection)
     }

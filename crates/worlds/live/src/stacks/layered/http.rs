@@ -12,7 +12,7 @@ pub(super) mod shared_client;
 mod style;
 
 use super::stack::{LayeredStack, SharedLayered};
-use super::tables::{NEED_TLS, TABLE, WITH_TLS};
+use super::tables::{EXCLUSIVE, EXCLUSIVE_WITH_STREAMS, NEED_TLS, TABLE, WITH_TLS};
 use super::wire::LayeredWire;
 use crate::error::Result;
 use crate::stacks::contract::LiveConnection;
@@ -23,7 +23,7 @@ use stackline_core::plan::Stack;
 use stackline_proto::http::HTTP2_OPTIONS;
 use style::HttpStyle;
 
-const WITH_WINDOWS: [OptionTable; 19] = StackTable::joined(
+const WITH_WINDOWS: [OptionTable; 20] = StackTable::joined(
     &StackTable::joined::<3>(&HTTP2_OPTIONS, &[OptionTable::STREAMS]),
     &WITH_TLS,
 );
@@ -33,6 +33,7 @@ const HTTP1_TABLE: StackTable = StackTable {
     summary: "HTTP/1.1 (RFC 9112; hyper) over the kernel's TCP, or over TLS",
     options: &WITH_TLS,
     needs: NEED_TLS,
+    exclusive: EXCLUSIVE,
     mapping: ServiceMapping(
         "\
 ConnectRequest -> socket, connect, send of a 16-byte token (in procedures without data: on the first connection only), the TLS handshake \
@@ -65,6 +66,7 @@ const HTTP2_TABLE: StackTable = StackTable {
     options: &WITH_WINDOWS,
     shares_connections: true,
     needs: NEED_TLS,
+    exclusive: EXCLUSIVE_WITH_STREAMS,
     mapping: ServiceMapping(
         "\
 ConnectRequest -> socket, connect, the TLS handshake with `tls`, the preface and SETTINGS; a 16-byte token comes first (in procedures \
@@ -96,6 +98,7 @@ const GRPC_TABLE: StackTable = StackTable {
     options: &WITH_WINDOWS,
     shares_connections: true,
     needs: NEED_TLS,
+    exclusive: EXCLUSIVE_WITH_STREAMS,
     mapping: ServiceMapping(
         "\
 ConnectRequest -> socket, connect, the TLS handshake with `tls`, the preface and SETTINGS; a 16-byte token comes first (in procedures \

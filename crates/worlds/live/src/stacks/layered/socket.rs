@@ -36,6 +36,7 @@ pub(crate) struct LayeredSocket {
     shared: Arc<SharedSocket>,
     /// The token, until it is sent.
     token: Option<DatagramToken>,
+    receive_flags: RecvFlags,
 }
 
 impl LayeredSocket {
@@ -61,11 +62,17 @@ impl LayeredSocket {
                 flags: Arc::clone(flags),
             }),
             token,
+            receive_flags: RecvFlags::empty(),
         })
     }
 
     pub(crate) const fn shared(&self) -> &Arc<SharedSocket> {
         &self.shared
+    }
+
+    /// How it is received from now on.
+    pub(super) const fn receives_with(&mut self, flags: RecvFlags) {
+        self.receive_flags = flags;
     }
 
     /// Calls the kernel until it moves bytes or has an error; signals end it only if the job was ended.
@@ -118,7 +125,7 @@ impl Read for LayeredSocket {
         }
         let fd = shared.socket.as_fd();
         let got = self.call(&shared.awaits_input, || {
-            scope::receiving(room.len(), || os::receive(fd, room, RecvFlags::empty()))
+            scope::receiving(room.len(), || os::receive(fd, room, self.receive_flags))
         })?;
         if is_waited_for && got < room.len() {
             shared.awaits_input.store(true, Ordering::Relaxed);

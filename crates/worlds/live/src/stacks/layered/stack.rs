@@ -15,6 +15,7 @@ use crate::stacks::tcp::{TcpConnector, TcpListener};
 use socket2::Socket;
 use stackline_core::catalogue::StackTable;
 use stackline_core::plan::Stack;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A protocol on a TCP connection.
@@ -94,7 +95,7 @@ impl WireListener {
     pub(super) fn new(protocol: &LayeredStack, parameters: &LiveConnectParameters) -> Result<Self> {
         let tls = protocol
             .is_over_tls(&parameters.stack)
-            .then(|| TlsServer::new(&parameters.stack, protocol.alpn))
+            .then(|| TlsServer::new(parameters, protocol.alpn))
             .transpose()?;
         Ok(Self {
             tcp: TcpListener::new(parameters, None)?,
@@ -108,6 +109,11 @@ impl WireListener {
             None => self.tcp.port(),
             Some(tls) => format!("{}/{}", self.tcp.port(), tls.fingerprint()),
         }
+    }
+
+    /// How often handshakes came about how, by name.
+    pub(super) fn counts(&self) -> BTreeMap<String, u64> {
+        self.tls.as_ref().map(TlsServer::counts).unwrap_or_default()
     }
 
     /// The next connection, over which `accept` begins the protocol.
@@ -136,7 +142,7 @@ impl WireListener {
         patience(Some(ip::PATIENCE))?;
         let wire = match &self.tls {
             None => LayeredWire::Plain(socket),
-            Some(tls) => LayeredWire::Tls(Box::new(tls.shake_hands(socket)?)),
+            Some(tls) => LayeredWire::Tls(tls.shake_hands(socket)?),
         };
         let opened = accept(wire, &self.stack)?;
         patience(None)?;
@@ -171,6 +177,10 @@ impl LiveListener for LayeredListener {
             }
         }
     }
+
+    fn counts(&self) -> BTreeMap<String, u64> {
+        self.wires.counts()
+    }
 }
 
 /// Opens TCP connections, and shakes hands over them where TLS is asked for.
@@ -189,7 +199,7 @@ impl WireConnector {
         let (address, fingerprint) = address.split_once('/').unwrap_or((address, ""));
         let tls = protocol
             .is_over_tls(&parameters.stack)
-            .then(|| TlsClient::new(&parameters.stack, protocol.alpn, fingerprint))
+            .then(|| TlsClient::new(parameters, protocol.alpn, fingerprint))
             .transpose()?;
         Ok(Self {
             tcp: TcpConnector::new(parameters, address, None)?,
@@ -198,12 +208,17 @@ impl WireConnector {
         })
     }
 
+    /// How often handshakes came about how, by name.
+    pub(super) fn counts(&self) -> BTreeMap<String, u64> {
+        self.tls.as_ref().map(TlsClient::counts).unwrap_or_default()
+    }
+
     pub(super) fn connect(&mut self, flags: &Arc<LiveCancelFlags>) -> Result<LayeredWire> {
         let (socket, token) = self.tcp.connect_socket(flags)?;
         let socket = LayeredSocket::new(socket, &self.stack, token, flags)?;
         Ok(match &self.tls {
             None => LayeredWire::Plain(socket),
-            Some(tls) => LayeredWire::Tls(Box::new(tls.shake_hands(socket)?)),
+            Some(tls) => LayeredWire::Tls(tls.shake_hands(socket)?),
         })
     }
 }
@@ -217,5 +232,9 @@ impl Connector for LayeredConnector {
     fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
         let wire = self.wires.connect(&buffers.flags)?;
         (self.connect)(wire, &self.wires.stack)
+    }
+
+    fn counts(&self) -> BTreeMap<String, u64> {
+        self.wires.counts()
     }
 }

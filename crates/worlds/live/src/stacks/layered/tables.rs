@@ -42,9 +42,9 @@ pub(crate) const TCP_OPTIONS: [OptionTable; 13] = StackTable::joined(
 );
 
 /// What stacks have that run over TLS when it is asked for.
-pub(super) const WITH_TLS: [OptionTable; 16] = StackTable::joined(
+pub(super) const WITH_TLS: [OptionTable; 17] = StackTable::joined(
     &TCP_OPTIONS,
-    &StackTable::joined::<3>(
+    &StackTable::joined::<4>(
         &[OptionTable::flag(
             "tls",
             "over TLS, as on the Internet, with a certificate that is made for the run",
@@ -53,4 +53,4 @@ pub(super) const WITH_TLS: [OptionTable; 16] = StackTable::joined(
     ),
 );
 
-pub(super) use stackline_proto::tls::NEED_TLS;
+pub(super) use super::tls::{EXCLUSIVE, EXCLUSIVE_WITH_STREAMS, NEED_TLS};

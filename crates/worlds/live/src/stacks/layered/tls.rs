@@ -1,41 +1,68 @@
 //! Sessions of TLS 1.2 and 1.3 (rustls) on a TCP socket. The responder makes a key and a certificate for the run; its fingerprint goes to the
 //! initiator with the port, and the initiator accepts no other certificate.
 
-use super::socket::{LayeredSocket, SharedSocket};
+use super::socket::LayeredSocket;
+use super::tls_farewells::TlsFarewells;
+use super::tls_session::TlsSession;
 use crate::error::Result;
-use crate::stacks::certificate::{NAME, RunCertificate, client_of, session_settings, unavailable};
-use crate::stacks::ip;
+use crate::stacks::certificate::{NAME, RunCertificate, client_of, unavailable};
+use crate::stacks::contract::LiveConnectParameters;
+use crate::stacks::handshake_counts::HandshakeCounts;
 use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
 use rustls::{
     ClientConfig, ClientConnection, Connection, ServerConfig, ServerConnection,
     SupportedProtocolVersion, version,
 };
+use stackline_core::catalogue::{OptionTable, StackTable};
 use stackline_core::plan::Stack;
 use std::collections::BTreeMap;
-use std::io::{self, BufReader, IoSlice, Read, Write};
 use std::sync::Arc;
 
-pub(super) use stackline_proto::tls::OPTIONS;
+/// Those of every world, and early data, which the simulated world has not.
+pub(super) const OPTIONS: [OptionTable; 3] = StackTable::joined(
+    &stackline_proto::tls::OPTIONS,
+    &[OptionTable::flag(
+        "early_data",
+        "later connections send their first 16 KiB with the ClientHello (0-RTT), a round trip earlier; whoever sees them could send them again",
+    )],
+);
 
-/// Bytes that are received at a time: rustls by itself takes 4 KiB.
-const READ_BYTES: usize = 128 << 10;
-/// Bytes in records that may wait to be sent.
-const UNSENT_BYTES: usize = 256 << 10;
+/// What the options of `tls` need of each other.
+pub(super) const NEEDS: &[(&str, &str)] = &[("early_data", "resume")];
+/// The same where TLS is an option.
+pub(super) const NEED_TLS: &[(&str, &str)] = &[
+    ("version", "tls"),
+    ("resume", "tls"),
+    ("early_data", "resume"),
+];
+/// TLS 1.2 has no early data.
+pub(super) const EXCLUSIVE: &[&[&str]] = &[&["early_data", "version = tls12"]];
+/// The same where pairs may share a connection, whose first data is that of all.
+pub(super) const EXCLUSIVE_WITH_STREAMS: &[&[&str]] = &[
+    &["early_data", "version = tls12"],
+    &["early_data", "streams"],
+];
+
+/// Bytes of early data that a responder takes on a connection: what OpenSSL's servers take, and the most in one record (RFC 8446, 5.1).
+const EARLY_DATA_BYTES: u32 = 16 << 10;
 
 /// The initiator's side of TLS for the connections of a pair.
 pub(super) struct TlsClient {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
-    /// Whether sessions are resumed: then servers send tickets.
-    resumes: bool,
+    counts: Arc<HandshakeCounts>,
+    /// Sessions that were left; `None` where none is resumed, so that servers send no tickets.
+    farewells: Option<Arc<TlsFarewells>>,
 }
 
 impl TlsClient {
     /// A client that accepts the certificate with that fingerprint alone.
-    pub(super) fn new(stack: &Stack, alpn: &str, fingerprint: &str) -> Result<Self> {
-        let mut config = client_of(fingerprint, &versions(stack))?;
+    pub(super) fn new(parameters: &LiveConnectParameters, alpn: &str, pin: &str) -> Result<Self> {
+        let stack = &parameters.stack;
+        let mut config = client_of(pin, &versions(stack))?;
         config.alpn_protocols = protocols(alpn);
+        config.enable_early_data = sends_early(parameters);
         if !stack.flag("resume") {
             config.resumption = Resumption::disabled();
         }
@@ -43,17 +70,29 @@ impl TlsClient {
         Ok(Self {
             config: Arc::new(config),
             name,
-            resumes: stack.flag("resume"),
+            counts: Arc::default(),
+            farewells: stack.flag("resume").then(Arc::default),
         })
     }
 
     /// Shakes hands over a new connection.
     pub(super) fn shake_hands(&self, socket: LayeredSocket) -> Result<TlsSession> {
+        if let Some(farewells) = &self.farewells {
+            // The tickets of the last connection are those of this one.
+            farewells.take();
+        }
         let session = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
         let session = session.map_err(|e| unavailable(&e))?;
-        let mut open = opened(session.into(), socket)?;
-        open.has_unread_tickets = self.resumes;
-        Ok(open)
+        let open = opened(session.into(), socket, &self.counts)?;
+        Ok(match &self.farewells {
+            Some(farewells) => open.kept_by(farewells),
+            None => open,
+        })
+    }
+
+    /// How often handshakes came about how, by name.
+    pub(super) fn counts(&self) -> BTreeMap<String, u64> {
+        self.counts.by_name()
     }
 }
 
@@ -61,11 +100,13 @@ impl TlsClient {
 pub(super) struct TlsServer {
     config: Arc<ServerConfig>,
     fingerprint: String,
+    counts: Arc<HandshakeCounts>,
 }
 
 impl TlsServer {
     /// A server with a certificate of its own (ECDSA, P-256).
-    pub(super) fn new(stack: &Stack, alpn: &str) -> Result<Self> {
+    pub(super) fn new(parameters: &LiveConnectParameters, alpn: &str) -> Result<Self> {
+        let stack = &parameters.stack;
         let certificate = RunCertificate::new()?;
         let fingerprint = certificate.fingerprint();
         let mut config = certificate.server(&versions(stack))?;
@@ -73,9 +114,15 @@ impl TlsServer {
         if !stack.flag("resume") {
             config.send_tls13_tickets = 0;
         }
+        if sends_early(parameters) {
+            config.max_early_data_size = EARLY_DATA_BYTES;
+            // What answers early data does not wait for the client's Finished (RFC 8446, 2.3).
+            config.send_half_rtt_data = true;
+        }
         Ok(Self {
             config: Arc::new(config),
             fingerprint,
+            counts: Arc::default(),
         })
     }
 
@@ -87,8 +134,19 @@ impl TlsServer {
     /// Shakes hands over an accepted connection.
     pub(super) fn shake_hands(&self, socket: LayeredSocket) -> Result<TlsSession> {
         let session = ServerConnection::new(Arc::clone(&self.config));
-        opened(session.map_err(|e| unavailable(&e))?.into(), socket)
+        let session = session.map_err(|e| unavailable(&e))?;
+        opened(session.into(), socket, &self.counts)
     }
+
+    /// How often handshakes came about how, by name.
+    pub(super) fn counts(&self) -> BTreeMap<String, u64> {
+        self.counts.by_name()
+    }
+}
+
+/// Whether connections may begin with early data: without data there is none.
+fn sends_early(parameters: &LiveConnectParameters) -> bool {
+    parameters.stack.flag("early_data") && parameters.carries_data
 }
 
 fn versions(stack: &Stack) -> [&'static SupportedProtocolVersion; 1] {
@@ -104,134 +162,15 @@ fn protocols(alpn: &str) -> Vec<Vec<u8>> {
 }
 
 /// The session of an end of a run.
-fn opened(session: Connection, socket: LayeredSocket) -> Result<TlsSession> {
-    let shared = Arc::clone(socket.shared());
-    TlsSession::open(session, socket).map_err(|e| shared.failure("the TLS handshake", &e))
-}
-
-/// An open session of either side.
-pub(crate) struct TlsSession {
+fn opened(
     session: Connection,
-    socket: BufReader<LayeredSocket>,
-    /// Whether the server may have sent tickets behind the handshake that were not read.
-    has_unread_tickets: bool,
+    socket: LayeredSocket,
+    counts: &Arc<HandshakeCounts>,
+) -> Result<TlsSession> {
+    let shared = Arc::clone(socket.shared());
+    let open = TlsSession::open(session, socket, counts);
+    open.map_err(|e| shared.failure("the TLS handshake", &e))
 }
 
-impl TlsSession {
-    /// Shakes hands. The error is one of the socket, or of rustls within one of invalid data.
-    pub(crate) fn open(mut session: Connection, socket: LayeredSocket) -> io::Result<Self> {
-        session.set_buffer_limit(Some(UNSENT_BYTES));
-        let mut open = Self {
-            session,
-            socket: BufReader::with_capacity(READ_BYTES, socket),
-            has_unread_tickets: false,
-        };
-        while open.session.is_handshaking() {
-            open.flush()?;
-            // The server's last flight may have been the last of the handshake.
-            if open.session.is_handshaking() && !open.read_records()? {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-        }
-        open.flush()?;
-        Ok(open)
-    }
-
-    pub(super) fn shared(&self) -> &Arc<SharedSocket> {
-        self.socket.get_ref().shared()
-    }
-
-    /// Receives and deciphers; false when the peer has closed the connection.
-    fn read_records(&mut self) -> io::Result<bool> {
-        let got = self.session.read_tls(&mut self.socket)?;
-        if let Err(error) = self.session.process_new_packets() {
-            // The alert that says why this side leaves.
-            let _ = self.write_records();
-            return Err(io::Error::new(io::ErrorKind::InvalidData, error));
-        }
-        Ok(got > 0)
-    }
-
-    fn write_records(&mut self) -> io::Result<()> {
-        while self.session.wants_write() {
-            self.session.write_tls(self.socket.get_mut())?;
-        }
-        Ok(())
-    }
-
-    /// Says that nothing more is sent (close_notify; RFC 8446, 6.1).
-    pub(super) fn finish(&mut self) -> io::Result<()> {
-        self.session.send_close_notify();
-        self.flush()
-    }
-
-    /// Reads to the end of the connection if there may be tickets: closing a socket with unread bytes resets the connection, and what was
-    /// sent last would be lost.
-    pub(super) fn take_tickets(&mut self) {
-        if self.has_unread_tickets {
-            let shared = self.shared();
-            let patience = shared.socket.set_read_timeout(Some(ip::PATIENCE));
-            while patience.is_ok() && matches!(self.read(&mut [0; 256]), Ok(1..)) {}
-        }
-    }
-
-    /// The protocol that both sides have agreed on (ALPN).
-    pub(crate) fn protocol(&self) -> Option<&[u8]> {
-        self.session.alpn_protocol()
-    }
-
-    /// The version, the cipher, and whether the session was resumed.
-    pub(super) fn settings(&self) -> BTreeMap<String, String> {
-        session_settings(&self.session)
-    }
-}
-
-impl Read for TlsSession {
-    #[inline]
-    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        loop {
-            match self.session.reader().read(room) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                done => {
-                    self.has_unread_tickets = false;
-                    return done;
-                }
-            }
-            self.read_records()?;
-            // An answer to what was read, such as new keys.
-            if self.session.wants_write() {
-                sent_later(self.write_records())?;
-            }
-        }
-    }
-}
-
-impl Write for TlsSession {
-    #[inline]
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.write_records()?;
-        let taken = self.session.writer().write(bytes)?;
-        sent_later(self.write_records())?;
-        Ok(taken)
-    }
-
-    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.write_records()?;
-        let taken = self.session.writer().write_vectored(slices)?;
-        sent_later(self.write_records())?;
-        Ok(taken)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.write_records()?;
-        self.socket.get_mut().flush()
-    }
-}
-
-/// Records that the socket has no room for are sent before the next ones: their bytes are taken.
-fn sent_later(sent: io::Result<()>) -> io::Result<()> {
-    match sent {
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
-        done => done,
-    }
-}
+#[cfg(test)]
+mod tests;

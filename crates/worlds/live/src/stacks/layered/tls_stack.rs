@@ -10,11 +10,14 @@ const TLS_TABLE: StackTable = StackTable {
     name: "tls",
     summary: "TLS 1.2 or 1.3 (rustls) over the kernel's TCP",
     options: &ALL_OPTIONS,
+    needs: tls::NEEDS,
+    exclusive: tls::EXCLUSIVE,
     mapping: ServiceMapping(
         "\
 ConnectRequest -> socket, connect, TLS handshake; a 16-byte token precedes the ClientHello (in procedures without data: on the first \
-connection only)
-AwaitConnectIndication -> accept4, recv the 16-byte token (likewise), TLS handshake; connections without the token are closed
+connection only); with `early_data` and a session to resume the ClientHello alone, and the handshake goes on with the operations after it
+AwaitConnectIndication -> accept4, recv the 16-byte token (likewise), TLS handshake, until early data is taken where there is some; \
+connections without the token are closed
 DataRequest -> the whole unit in TLS records, send
 AwaitDataIndication -> recv of up to 128 KiB, records deciphered until the unit is complete; data read ahead serves the next unit
 RPCCall -> the request in records, send; recv until the response is complete
@@ -32,7 +35,7 @@ AwaitDisconnectIndication -> recv until the session or the connection ends, clos
     ..TABLE
 };
 
-const ALL_OPTIONS: [OptionTable; 15] = StackTable::joined(&tls::OPTIONS, &TCP_OPTIONS);
+const ALL_OPTIONS: [OptionTable; 16] = StackTable::joined(&tls::OPTIONS, &TCP_OPTIONS);
 
 /// The stack `tls`.
 pub(crate) const TLS: LayeredStack = LayeredStack {

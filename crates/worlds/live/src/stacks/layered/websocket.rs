@@ -2,7 +2,7 @@
 
 use super::socket::SharedSocket;
 use super::stack::LayeredStack;
-use super::tables::{NEED_TLS, TABLE, WITH_TLS};
+use super::tables::{EXCLUSIVE, NEED_TLS, TABLE, WITH_TLS};
 use super::wire::LayeredWire;
 use crate::buffers::LiveThreadBuffers;
 use crate::error::Error;
@@ -20,6 +20,7 @@ const WEBSOCKET_TABLE: StackTable = StackTable {
     summary: "WebSocket (RFC 6455; tungstenite) over the kernel's TCP, or over TLS",
     options: &WITH_TLS,
     needs: NEED_TLS,
+    exclusive: EXCLUSIVE,
     mapping: ServiceMapping(
         "\
 ConnectRequest -> socket, connect, the TLS handshake with `tls`, the opening handshake; a 16-byte token comes first (in procedures \
@@ -147,7 +148,7 @@ impl ByteChannel for Messages {
     fn close(&mut self) -> io::Result<()> {
         self.messages.close(None).map_err(as_io)?;
         self.messages.flush().map_err(as_io)?;
-        self.messages.get_mut().take_tickets();
+        self.messages.get_mut().leaves();
         Ok(())
     }
 

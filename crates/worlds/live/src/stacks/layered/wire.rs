@@ -2,7 +2,7 @@
 
 pub(crate) use super::socket::LayeredSocket;
 use super::socket::SharedSocket;
-pub(crate) use super::tls::TlsSession;
+pub(crate) use super::tls_session::TlsSession;
 use crate::error::{Error, Result};
 use crate::stacks::byte_channel::{ByteChannel, ChannelEnd};
 use crate::stacks::stream::buffer_settings;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 pub(crate) enum LayeredWire {
     Plain(LayeredSocket),
-    Tls(Box<TlsSession>),
+    Tls(TlsSession),
 }
 
 impl LayeredWire {
@@ -27,10 +27,10 @@ impl LayeredWire {
         }
     }
 
-    /// Reads what TLS sends behind its handshake, if it may not have been read.
-    pub(crate) fn take_tickets(&mut self) {
+    /// Notes that the protocol above has said that nothing more is sent.
+    pub(super) fn leaves(&mut self) {
         if let Self::Tls(session) = self {
-            session.take_tickets();
+            session.leaves();
         }
     }
 
@@ -123,12 +123,6 @@ impl ByteChannel for LayeredWire {
 
     fn finish(&mut self) -> io::Result<()> {
         Self::finish(self)
-    }
-
-    fn close(&mut self) -> io::Result<()> {
-        Self::finish(self)?;
-        self.take_tickets();
-        Ok(())
     }
 
     fn end(&self) -> &dyn ChannelEnd {

@@ -13,11 +13,21 @@ struct QuicChannel {
     end: QuicEnd,
     /// In procedures without data only the first connection has one.
     stream: Option<(SendStream, RecvStream)>,
+    /// What was sent as early data, until it is known whether the server takes it.
+    early_sent: Option<Vec<Bytes>>,
 }
+
+/// Most bytes of early data: what more is sent waits for the handshake, as over TLS.
+const EARLY_DATA_BYTES: usize = 16 << 10;
 
 /// The initiator's side: opens the stream with the token.
 pub(super) fn connect(end: QuicEnd) -> Result<Box<dyn LiveConnection>> {
-    let mut channel = QuicChannel { end, stream: None };
+    let early_sent = end.offers_early_data().then(Vec::new);
+    let mut channel = QuicChannel {
+        end,
+        stream: None,
+        early_sent,
+    };
     if channel.end.introduces {
         let end = &channel.end;
         let opened = end.run(end.connection.open_bi())?;
@@ -33,7 +43,11 @@ pub(super) fn connect(end: QuicEnd) -> Result<Box<dyn LiveConnection>> {
 /// The responder's side: accepts the stream that begins with the token.
 pub(super) fn accept(end: QuicEnd) -> Result<Box<dyn LiveConnection>> {
     if !end.introduces {
-        let channel = QuicChannel { end, stream: None };
+        let channel = QuicChannel {
+            end,
+            stream: None,
+            early_sent: None,
+        };
         return Ok(Box::new(ByteChannelConnection::new(channel)));
     }
     let opened = end.run(end.connection.accept_bi())?;
@@ -46,6 +60,7 @@ pub(super) fn accept(end: QuicEnd) -> Result<Box<dyn LiveConnection>> {
     Ok(Box::new(ByteChannelConnection::new(QuicChannel {
         end,
         stream: Some((send, receive)),
+        early_sent: None,
     })))
 }
 
@@ -54,12 +69,48 @@ pub(super) fn over(end: QuicEnd, send: SendStream, receive: RecvStream) -> Box<d
     Box::new(ByteChannelConnection::new(QuicChannel {
         end,
         stream: Some((send, receive)),
+        early_sent: None,
     }))
 }
 
 /// The error of a job that was ended: [`ChannelEnd::failure`] asks the flags.
 fn ended(_: Error) -> io::Error {
     io::Error::other("the job was ended")
+}
+
+impl QuicChannel {
+    /// Writes into the stream.
+    fn write(&mut self, bytes: Bytes) -> io::Result<Result<(), WriteError>> {
+        let Some((send, _)) = &mut self.stream else {
+            return Err(io::Error::other("a connection without data has no stream"));
+        };
+        self.end.run(send.write_chunk(bytes)).map_err(ended)
+    }
+
+    /// Waits until it is known whether the server takes early data; what it rejects is sent again, on a new stream.
+    #[cold]
+    fn confirm(&mut self) -> io::Result<()> {
+        let Some(sent) = self.early_sent.take() else {
+            return Ok(());
+        };
+        if !self.end.await_rejection().map_err(ended)? {
+            return Ok(());
+        }
+        let opened = self.end.run(self.end.connection.open_bi());
+        self.stream = Some(opened.map_err(ended)?.map_err(|e| as_io(&e))?);
+        for bytes in sent {
+            self.write(bytes)?.map_err(write_failed)?;
+        }
+        self.end.runtime.push();
+        Ok(())
+    }
+}
+
+fn write_failed(error: WriteError) -> io::Error {
+    match error {
+        WriteError::ConnectionLost(error) => as_io(&error),
+        error => io::Error::new(io::ErrorKind::BrokenPipe, error),
+    }
 }
 
 impl ByteChannel for QuicChannel {
@@ -70,14 +121,18 @@ impl ByteChannel for QuicChannel {
     }
 
     fn ask(&mut self, bytes: Bytes) -> io::Result<()> {
-        let Some((send, _)) = &mut self.stream else {
-            return Err(io::Error::other("a connection without data has no stream"));
-        };
-        let sent = self.end.run(send.write_chunk(bytes));
-        match sent.map_err(ended)? {
-            Ok(()) => Ok(()),
-            Err(WriteError::ConnectionLost(error)) => Err(as_io(&error)),
-            Err(error) => Err(io::Error::new(io::ErrorKind::BrokenPipe, error)),
+        if let Some(sent) = &mut self.early_sent {
+            let before: usize = sent.iter().map(Bytes::len).sum();
+            if before + bytes.len() <= EARLY_DATA_BYTES {
+                sent.push(bytes.clone());
+            } else {
+                self.confirm()?;
+            }
+        }
+        match self.write(bytes)? {
+            // It is among what is sent again.
+            Err(WriteError::ZeroRttRejected) if self.early_sent.is_some() => self.confirm(),
+            sent => sent.map_err(write_failed),
         }
     }
 
@@ -87,8 +142,14 @@ impl ByteChannel for QuicChannel {
             let closed = self.end.run(self.end.connection.closed());
             return closed.map(|_| 0).map_err(ended);
         };
-        let read = self.end.run(receive.read(room));
-        match read.map_err(ended)? {
+        let read = self.end.run(receive.read(room)).map_err(ended)?;
+        if self.early_sent.is_some() {
+            self.confirm()?;
+            if matches!(read, Err(ReadError::ZeroRttRejected)) {
+                return self.receive(room);
+            }
+        }
+        match read {
             Ok(Some(bytes)) => {
                 self.end.count(bytes as u64);
                 Ok(bytes)
@@ -102,6 +163,7 @@ impl ByteChannel for QuicChannel {
     }
 
     fn finish(&mut self) -> io::Result<()> {
+        self.confirm()?;
         if let Some((send, _)) = &mut self.stream {
             // It may be finished, or its connection lost.
             let _ = send.finish();
@@ -111,6 +173,7 @@ impl ByteChannel for QuicChannel {
     }
 
     fn close(&mut self) -> io::Result<()> {
+        self.confirm()?;
         let Some((mut send, receive)) = self.stream.take() else {
             self.end.close();
             return Ok(());

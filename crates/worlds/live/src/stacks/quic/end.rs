@@ -1,12 +1,13 @@
 //! This end of a QUIC connection.
 
+use super::counts::QuicCounts;
 use super::settings::QuicSettings;
 use crate::cancel::LiveCancelFlags;
 use crate::error::{self, Error, Result};
 use crate::stacks::byte_channel::ChannelEnd;
 use crate::stacks::contract::connection_vanished;
 use crate::stacks::endpoint_runtime::EndpointRuntime;
-use quinn::{Connection, ConnectionError, VarInt};
+use quinn::{Connection, ConnectionError, VarInt, ZeroRttAccepted};
 use stackline_core::run_record::TransportRecord;
 use stackline_core::units;
 use std::cell::Cell;
@@ -37,6 +38,11 @@ pub(crate) struct QuicEnd {
     left: Cell<bool>,
     /// Bytes of data that were received, by all pairs of the connection.
     received: Arc<AtomicU64>,
+    counts: Arc<QuicCounts>,
+    /// Tells an initiator whether its early data is accepted, until that is known and counted.
+    early: Cell<Option<ZeroRttAccepted>>,
+    /// The address of a responder's peer, where it may change.
+    far: Cell<Option<SocketAddr>>,
 }
 
 impl QuicEnd {
@@ -56,7 +62,54 @@ impl QuicEnd {
             place: None,
             left: Cell::new(false),
             received: Arc::default(),
+            counts: Arc::default(),
+            early: Cell::new(None),
+            far: Cell::new(None),
         }
+    }
+
+    /// The end of an initiator, whose handshake goes on if it has offered early data.
+    pub(super) fn offering(
+        mut self,
+        counts: &Arc<QuicCounts>,
+        early: Option<ZeroRttAccepted>,
+    ) -> Self {
+        self.counts = Arc::clone(counts);
+        self.early = Cell::new(early);
+        self
+    }
+
+    /// The end of a responder, which counts how often its peer's address changes where it may.
+    pub(super) fn watching(mut self, counts: &Arc<QuicCounts>) -> Self {
+        self.counts = Arc::clone(counts);
+        let migrates = self.settings.migrates();
+        self.far
+            .set(migrates.then(|| self.connection.remote_address()));
+        self
+    }
+
+    /// Whether early data was offered, and it is not known what became of it.
+    pub(super) fn offers_early_data(&self) -> bool {
+        let early = self.early.take();
+        let offers = early.is_some();
+        self.early.set(early);
+        offers
+    }
+
+    /// Waits until it is known whether the early data was accepted, and counts it. Returns whether it was rejected.
+    ///
+    /// # Errors
+    /// When the connection is lost, or the job was ended.
+    pub(super) fn await_rejection(&self) -> Result<bool> {
+        let Some(early) = self.early.take() else {
+            return Ok(false);
+        };
+        let accepted = self.run(early)?;
+        if let Some(reason) = self.connection.close_reason().filter(|_| !accepted) {
+            return Err(self.failure("QUIC's handshake", &as_io(&reason)));
+        }
+        self.counts.add_early(accepted);
+        Ok(!accepted)
     }
 
     /// The end of a pair that shares the connection: it introduces itself on its stream, and the last to leave closes.
@@ -72,7 +125,19 @@ impl QuicEnd {
     /// # Errors
     /// When the job was ended.
     pub(crate) fn run<F: Future>(&self, future: F) -> Result<F::Output> {
-        self.runtime.run(&self.flags, future)
+        let done = self.runtime.run(&self.flags, future);
+        if self.far.get().is_some() {
+            self.note_address();
+        }
+        done
+    }
+
+    #[cold]
+    fn note_address(&self) {
+        let now = Some(self.connection.remote_address());
+        if self.far.replace(now) != now {
+            self.counts.add_migration();
+        }
     }
 
     /// Counts bytes of data that were received.

@@ -6,6 +6,7 @@ pub(super) mod responder;
 pub(super) mod shared;
 
 use super::end::{QuicEnd, as_io};
+use super::{EXCLUSIVE, LIVE_OPTIONS, NEEDS};
 use crate::buffers::LiveThreadBuffers;
 use crate::error::{self, Error, Result};
 use crate::stacks::byte_channel::ChannelEnd as _;
@@ -20,24 +21,27 @@ use stackline_proto::quic;
 const LEAST_WINDOW: u64 = 1024;
 
 /// Those of QUIC.
-const OPTIONS: [OptionTable; 13] = StackTable::joined(
-    &StackTable::joined::<9>(
-        &[OptionTable::new(
-            "receive_buffer",
-            OptionKind::Bytes(LEAST_WINDOW, 1 << 30),
-            "1.25 MB",
-            "the flow-control window of each stream in bytes",
-        )],
-        &quic::TABLE.only([
-            "congestion",
-            "initial_window",
-            "send_buffer",
-            "mtu",
-            "timeout",
-            "resume",
-            "port",
-            "streams",
-        ]),
+const OPTIONS: [OptionTable; 15] = StackTable::joined(
+    &StackTable::joined::<11>(
+        &StackTable::joined::<9>(
+            &[OptionTable::new(
+                "receive_buffer",
+                OptionKind::Bytes(LEAST_WINDOW, 1 << 30),
+                "1.25 MB",
+                "the flow-control window of each stream in bytes",
+            )],
+            &quic::TABLE.only([
+                "congestion",
+                "initial_window",
+                "send_buffer",
+                "mtu",
+                "timeout",
+                "resume",
+                "port",
+                "streams",
+            ]),
+        ),
+        &LIVE_OPTIONS,
     ),
     &UNMARKED_OPTIONS,
 );
@@ -45,6 +49,8 @@ const OPTIONS: [OptionTable; 13] = StackTable::joined(
 pub(super) const TABLE: StackTable = StackTable {
     name: "http3",
     options: &OPTIONS,
+    needs: NEEDS,
+    exclusive: EXCLUSIVE,
     summary: "HTTP/3 (RFC 9114; h3) on QUIC (quinn) over UDP",
     mapping: ServiceMapping(
         "\

@@ -1,7 +1,7 @@
 //! The options of `quic` as quinn's settings, and what they are in a result.
 
 use crate::error::{Error, Result};
-use crate::stacks::certificate::{RunCertificate, client_of, unavailable};
+use crate::stacks::certificate::{RunCertificate, client_counting, unavailable};
 use crate::stacks::contract::LiveConnectParameters;
 use crate::stacks::ip;
 use quinn::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
@@ -20,7 +20,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
+
+/// quinn's default of the buffer for datagrams that wait to be sent, bytes.
+const DATAGRAM_SEND_BUFFER: u64 = 1 << 20;
 
 #[derive(Clone)]
 pub(crate) struct QuicSettings {
@@ -43,12 +47,41 @@ impl QuicSettings {
         !std::mem::replace(introduced, true) || self.carries_data
     }
 
+    /// Whether connections may begin with early data: without data there is none.
+    pub(super) fn sends_early(&self) -> bool {
+        self.stack.flag("early_data") && self.carries_data
+    }
+
+    /// Whether data units are datagrams.
+    pub(super) fn sends_datagrams(&self) -> bool {
+        self.stack.flag("datagrams")
+    }
+
+    /// Seconds after which a call in datagrams counts as lost, if they are written.
+    pub(super) fn call_timeout(&self) -> Option<f64> {
+        self.stack.seconds("call_timeout")
+    }
+
+    /// Whether connections carry data units.
+    pub(super) const fn carries_data(&self) -> bool {
+        self.carries_data
+    }
+
+    /// Whether the initiator changes its address.
+    pub(super) fn migrates(&self) -> bool {
+        self.stack.seconds("migrate").is_some()
+    }
+
     fn congestion(&self) -> &str {
         self.stack.word("congestion").unwrap_or("cubic")
     }
 
     fn send_buffer(&self) -> u64 {
-        self.stack.number("send_buffer").unwrap_or(SEND_BUFFER)
+        let usual = match self.sends_datagrams() {
+            true => DATAGRAM_SEND_BUFFER,
+            false => SEND_BUFFER,
+        };
+        self.stack.number("send_buffer").unwrap_or(usual)
     }
 
     fn receive_buffer(&self) -> u64 {
@@ -97,6 +130,13 @@ impl QuicSettings {
             // Over HTTP/3 each pair has a stream that says that it is there, and one for its exchange.
             transport.max_concurrent_bidi_streams(varint(100 + 2 * streams));
         }
+        if self.sends_datagrams() {
+            transport
+                .datagram_receive_buffer_size(usize::try_from(self.receive_buffer()).ok())
+                .datagram_send_buffer_size(
+                    usize::try_from(self.send_buffer()).unwrap_or(usize::MAX),
+                );
+        }
         if let Some(mtu) = self.mtu() {
             transport.initial_mtu(mtu).mtu_discovery_config(None);
         }
@@ -130,6 +170,12 @@ impl QuicSettings {
 
     /// The responder's settings, and the fingerprint of its certificate.
     pub(crate) fn server(&self) -> Result<(ServerConfig, String)> {
+        let (tls, fingerprint) = self.tls_server()?;
+        Ok((self.server_with(tls)?, fingerprint))
+    }
+
+    /// The responder's settings of TLS, and the fingerprint of its certificate.
+    pub(super) fn tls_server(&self) -> Result<(rustls::ServerConfig, String)> {
         let certificate = RunCertificate::new()?;
         let fingerprint = certificate.fingerprint();
         let mut tls = certificate.server(&[&TLS13])?;
@@ -137,16 +183,28 @@ impl QuicSettings {
         if !self.stack.flag("resume") {
             tls.send_tls13_tickets = 0;
         }
-        let tls = QuicServerConfig::try_from(tls).map_err(|e| unavailable(&e))?;
-        let mut config = ServerConfig::with_crypto(Arc::new(tls));
-        config.transport_config(self.transport()).migration(false);
-        Ok((config, fingerprint))
+        if self.sends_early() {
+            // QUIC's own limits hold for early data too (RFC 9001, 4.6.1).
+            tls.max_early_data_size = u32::MAX;
+        }
+        Ok((tls, fingerprint))
     }
 
-    /// The initiator's settings; it accepts the certificate with that fingerprint alone.
-    pub(crate) fn client(&self, fingerprint: &str) -> Result<ClientConfig> {
-        let mut tls = client_of(fingerprint, &[&TLS13])?;
+    /// The responder's settings with those of TLS.
+    pub(super) fn server_with(&self, tls: rustls::ServerConfig) -> Result<ServerConfig> {
+        let tls = QuicServerConfig::try_from(tls).map_err(|e| unavailable(&e))?;
+        let mut config = ServerConfig::with_crypto(Arc::new(tls));
+        config
+            .transport_config(self.transport())
+            .migration(self.migrates());
+        Ok(config)
+    }
+
+    /// The initiator's settings; it accepts the certificate with that fingerprint alone, and counts how often.
+    pub(crate) fn client(&self, pin: &str, verified: Arc<AtomicU64>) -> Result<ClientConfig> {
+        let mut tls = client_counting(pin, &[&TLS13], verified)?;
         tls.alpn_protocols = self.protocol();
+        tls.enable_early_data = self.sends_early();
         if !self.stack.flag("resume") {
             tls.resumption = Resumption::disabled();
         }

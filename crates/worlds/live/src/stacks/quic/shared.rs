@@ -19,6 +19,7 @@ use crate::stacks::endpoint_runtime::EndpointRuntime;
 use crate::stacks::pair_queues::{PairReceivers, pair_queues};
 use quinn::{Connection, RecvStream, SendStream};
 use stackline_proto::datagram::DatagramToken;
+use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
@@ -191,7 +192,19 @@ impl<P: QuicSharing> LiveListener for SharedQuicListener<P> {
             true,
             &buffers.flags,
         );
+        // The first pair of the group reports their connection.
+        let end = match self.member {
+            0 => end.watching(&server.counts),
+            _ => end,
+        };
         P::accept(end.sharing(place, &arrived.received), arrived.arrival)
+    }
+
+    fn counts(&self) -> BTreeMap<String, u64> {
+        match self.member {
+            0 => self.shared.server.counts.by_name(),
+            _ => BTreeMap::new(),
+        }
     }
 }
 
@@ -213,7 +226,7 @@ impl<P: QuicSharing> SharedQuicOpener for RunQuicOpener<P> {
     }
 
     async fn open(&self) -> Result<(Connection, P::Client)> {
-        let connection = self.client.connect().await?;
+        let connection = self.client.connect().await?.connection;
         let client = P::open(&connection).await?;
         Ok((connection, client))
     }
@@ -233,6 +246,13 @@ impl<P: QuicSharing> Connector for SharedQuicConnector<P> {
     fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
         let (end, client) = self.shared.connect(self.member, &buffers.flags)?;
         P::join(end, client)
+    }
+
+    fn counts(&self) -> BTreeMap<String, u64> {
+        match self.member {
+            0 => self.shared.opener().client.counts.by_name(),
+            _ => BTreeMap::new(),
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! The sockets of QUIC: where connections come from and go to.
 
+use super::counts::QuicCounts;
+use super::migration;
 use super::settings::QuicSettings;
 use crate::error::{self, Error, Result};
 use crate::stacks::certificate::NAME;
@@ -7,10 +9,9 @@ use crate::stacks::contract::LiveConnectParameters;
 use crate::stacks::endpoint_runtime::EndpointRuntime;
 use crate::stacks::ip;
 use crate::stacks::ip_options;
-use quinn::{Connection, Endpoint, TokioRuntime};
+use quinn::{Connection, ConnectionError, Endpoint, Incoming, TokioRuntime, ZeroRttAccepted};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::collections::VecDeque;
-use std::future::IntoFuture as _;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,6 +35,7 @@ pub(super) struct QuicServer {
     pub(super) connections: mpsc::Receiver<Connection>,
     /// The port and the fingerprint of the certificate.
     pub(super) address: String,
+    pub(super) counts: Arc<QuicCounts>,
 }
 
 impl QuicServer {
@@ -46,13 +48,15 @@ impl QuicServer {
         let (server, fingerprint) = settings.server()?;
         let endpoint = endpoint(&runtime, socket, &settings, Some(server))?;
         let (established, connections) = mpsc::channel(HANDSHAKES_MOST);
-        runtime.spawn(shake_hands(endpoint.clone(), established));
+        let takes_early = settings.sends_early();
+        runtime.spawn(shake_hands(endpoint.clone(), established, takes_early));
         Ok(Self {
             runtime,
             endpoint,
             settings,
             connections,
             address: format!("{port}/{fingerprint}"),
+            counts: Arc::default(),
         })
     }
 }
@@ -63,6 +67,14 @@ pub(super) struct QuicClient {
     pub(super) endpoint: Endpoint,
     pub(super) settings: QuicSettings,
     pub(super) server: SocketAddr,
+    pub(super) counts: Arc<QuicCounts>,
+}
+
+/// A connection of the initiator.
+pub(super) struct OpenedQuic {
+    pub(super) connection: Connection,
+    /// Tells whether the server accepts early data, where the handshake is not done.
+    pub(super) early: Option<ZeroRttAccepted>,
 }
 
 impl QuicClient {
@@ -74,22 +86,50 @@ impl QuicClient {
             .as_socket()
             .ok_or_else(|| Error::environment(format!("{shown} is not an address of IP")))?;
         let mut endpoint = client_endpoint(&runtime, server, &settings, parameters)?;
-        endpoint.set_default_client_config(settings.client(fingerprint)?);
+        let counts = Arc::<QuicCounts>::default();
+        let config = settings.client(fingerprint, Arc::clone(&counts.verified))?;
+        endpoint.set_default_client_config(config);
+        if let Some(interval) = migration::interval(parameters) {
+            // What a group has in common does not hold the group.
+            let parameters = LiveConnectParameters {
+                member: None,
+                ..parameters.clone()
+            };
+            let (endpoint, counts) = (endpoint.clone(), Arc::clone(&counts));
+            runtime.spawn(migration::migrate(
+                endpoint, server, parameters, interval, counts,
+            ));
+        }
         Ok(Self {
             runtime,
             endpoint,
             settings,
             server,
+            counts,
         })
     }
 
-    /// Connects, within a time; it has to be awaited in the runtime.
-    pub(super) async fn connect(&self) -> Result<Connection> {
+    /// Connects, within a time; it has to be awaited in the runtime. With early data the handshake goes on beside what is sent.
+    pub(super) async fn connect(&self) -> Result<OpenedQuic> {
         let connecting = self.endpoint.connect(self.server, NAME);
-        let connecting =
+        let mut connecting =
             connecting.map_err(|e| Error::measurement(format!("QUIC cannot connect: {e}")))?;
+        if self.settings.sends_early() {
+            connecting = match connecting.into_0rtt() {
+                Ok((connection, early)) => {
+                    let early = Some(early);
+                    return Ok(OpenedQuic { connection, early });
+                }
+                // There is no session to resume.
+                Err(connecting) => connecting,
+            };
+        }
         match time::timeout(PATIENCE, connecting).await {
-            Ok(Ok(connection)) => Ok(connection),
+            Ok(Ok(connection)) => {
+                self.counts.add_handshake();
+                let early = None;
+                Ok(OpenedQuic { connection, early })
+            }
             Ok(Err(error)) => Err(self.settings.refused(self.server, &error)),
             Err(_) => {
                 let silent = std::io::ErrorKind::TimedOut.into();
@@ -106,6 +146,15 @@ pub(crate) fn client_endpoint(
     settings: &QuicSettings,
     parameters: &LiveConnectParameters,
 ) -> Result<Endpoint> {
+    let socket = client_socket(server, parameters)?;
+    endpoint(runtime, socket, settings, None)
+}
+
+/// A new socket of the initiator.
+pub(super) fn client_socket(
+    server: SocketAddr,
+    parameters: &LiveConnectParameters,
+) -> Result<Socket> {
     let domain = Domain::for_address(server);
     let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))
         .map_err(|e| ip::socket_unavailable(&parameters.stack.name, &e))?;
@@ -120,7 +169,7 @@ pub(crate) fn client_endpoint(
             .bind(&any.into())
             .map_err(|e| error::io_error("bind", &e))?;
     }
-    endpoint(runtime, socket, settings, None)
+    Ok(socket)
 }
 
 /// quinn's end of a socket.
@@ -137,7 +186,7 @@ fn endpoint(
 }
 
 /// Lets all who come shake hands at the same time, so that a stranger who says nothing delays nobody; one too many ends the oldest.
-async fn shake_hands(endpoint: Endpoint, established: mpsc::Sender<Connection>) {
+async fn shake_hands(endpoint: Endpoint, established: mpsc::Sender<Connection>, takes_early: bool) {
     let mut under_way: VecDeque<AbortHandle> = VecDeque::new();
     while let Some(incoming) = endpoint.accept().await {
         under_way.retain(|handshake| !handshake.is_finished());
@@ -148,12 +197,27 @@ async fn shake_hands(endpoint: Endpoint, established: mpsc::Sender<Connection>) 
         }
         let established = established.clone();
         let handshake = tokio::spawn(async move {
-            if let Ok(Ok(connection)) = time::timeout(HANDSHAKE, incoming.into_future()).await {
+            let accepted = accept(incoming, takes_early);
+            if let Ok(Ok(connection)) = time::timeout(HANDSHAKE, accepted).await {
                 // The listener may have ended before.
                 let _ = established.send(connection).await;
             }
         });
         under_way.push_back(handshake.abort_handle());
+    }
+}
+
+/// Shakes hands, until data can be exchanged: early data is taken, and answered, before the client's Finished. By then the client has shown
+/// the token, as the protocol's name in its ClientHello.
+async fn accept(incoming: Incoming, takes_early: bool) -> Result<Connection, ConnectionError> {
+    let mut connecting = incoming.accept()?;
+    if !takes_early {
+        return connecting.await;
+    }
+    connecting.handshake_data().await?;
+    match connecting.into_0rtt() {
+        Ok((connection, _)) => Ok(connection),
+        Err(connecting) => connecting.await,
     }
 }
 

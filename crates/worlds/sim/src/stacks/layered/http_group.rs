@@ -18,6 +18,7 @@ use stackline_core::time::Instant;
 use stackline_net::NetworkPacket;
 use stackline_proto::http::{Http1End, Http2End, Http2Windows, HttpMachine};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 
@@ -354,5 +355,13 @@ impl Connect for SimHttpPair {
         let mut pair = SimHttp::new(&self.group, side, self.place, accepted.end, context);
         pair.join = accepted.join;
         Ok(pair)
+    }
+
+    fn counts(&self, side: PairSide) -> BTreeMap<String, u64> {
+        // The first pair of the group reports their connections.
+        match self.place {
+            0 => self.group.opener.counts(side),
+            _ => BTreeMap::new(),
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! Opens and accepts the wires of a pair, or of the pairs that share a connection: TCP, the introduction, and TLS if it is asked for.
 
-use super::wire::{SimLayerWire, WireLedger};
+use super::wire::{SimLayerWire, WireFarewells, WireLedger};
 use crate::context::SimEndpointContext;
 use crate::error::{Error, Result, connection_vanished};
-use crate::stacks::byte_stream::{Got, SimStreamPair};
+use crate::stacks::byte_stream::{Got, SimStreamPair, StreamEnd as _};
 use crate::stacks::linux_tcp;
 use crate::stacks::pair::SimPairRoute;
 use crate::stacks::stream::{INTRODUCTION, await_answer};
@@ -23,6 +23,10 @@ pub(super) struct WireOpener {
     tls: Option<TlsTerms>,
     /// Sessions that the initiator can resume.
     sessions: Rc<Cell<u32>>,
+    /// Ends that the initiator has left while tickets may come.
+    farewells: Rc<WireFarewells>,
+    /// By side: how often handshakes came about how.
+    counts: [RefCell<BTreeMap<String, u64>>; 2],
     /// Of connections that were dialled and not accepted yet, by their numbers.
     ledgers: RefCell<BTreeMap<u32, Rc<WireLedger>>>,
 }
@@ -45,6 +49,8 @@ impl WireOpener {
             tcp: TcpPair::new(route, &tcp_below(stack), seed, introduces),
             tls: tls.map(terms),
             sessions: Rc::default(),
+            farewells: Rc::default(),
+            counts: Default::default(),
             ledgers: RefCell::default(),
         }
     }
@@ -67,6 +73,18 @@ impl WireOpener {
         sessions > 0
     }
 
+    /// Takes what has come at ends that the initiator has left: the tickets of the last connection are those of the next.
+    fn take_farewells(&self) {
+        let mut kept = self.farewells.take();
+        kept.retain(|wire| wire.take_rest());
+        self.farewells.borrow_mut().append(&mut kept);
+    }
+
+    /// How often handshakes of that side came about how, by name.
+    pub(super) fn counts(&self, side: PairSide) -> BTreeMap<String, u64> {
+        self.counts[side.index()].borrow().clone()
+    }
+
     /// Opens the next connection.
     ///
     /// # Errors
@@ -78,14 +96,20 @@ impl WireOpener {
         let introduces = self.tcp.introductions().of_next_dialled();
         let end = self.tcp.dial(&context.shared)?;
         let number = end.connection();
-        let ledger = WireLedger::new(self.resumes());
+        let ledger = WireLedger::new();
         self.ledgers.borrow_mut().insert(number, Rc::clone(&ledger));
-        let wire = self.wire(Rc::clone(&end), &ledger, PairSide::Initiator, context);
-        await_answer(&end, context, introduces).await?;
+        if let Err(error) = await_answer(&end, context, introduces).await {
+            end.abandon(&context.shared);
+            return Err(error);
+        }
+        self.take_farewells();
+        ledger.resumed.set(self.resumes());
+        let wire = self.wire(end, &ledger, PairSide::Initiator, context);
         if introduces {
             wire.introduces();
         }
-        self.shake_hands(&wire, context).await?;
+        self.shake_hands(&wire, PairSide::Initiator, context)
+            .await?;
         Ok(wire)
     }
 
@@ -118,7 +142,8 @@ impl WireOpener {
             return Err(connection_vanished("before it had introduced itself"));
         }
         introductions.accepted.set(true);
-        self.shake_hands(&wire, context).await?;
+        self.shake_hands(&wire, PairSide::Responder, context)
+            .await?;
         Ok(wire)
     }
 
@@ -129,10 +154,24 @@ impl WireOpener {
         side: PairSide,
         context: &Rc<SimEndpointContext>,
     ) -> Rc<SimLayerWire> {
-        SimLayerWire::new(end, ledger, side, &context.shared, self.tls, &self.sessions)
+        let shared = &context.shared;
+        SimLayerWire::new(
+            end,
+            ledger,
+            side,
+            shared,
+            self.tls,
+            &self.sessions,
+            &self.farewells,
+        )
     }
 
-    async fn shake_hands(&self, wire: &SimLayerWire, context: &SimEndpointContext) -> Result<()> {
+    async fn shake_hands(
+        &self,
+        wire: &SimLayerWire,
+        side: PairSide,
+        context: &SimEndpointContext,
+    ) -> Result<()> {
         if self.tls.is_none() {
             return Ok(());
         }
@@ -142,7 +181,13 @@ impl WireOpener {
             None => Some(false),
         };
         match context.until("the TLS handshake", step).await? {
-            true => Ok(()),
+            true => {
+                if let Some(outcome) = wire.handshake() {
+                    let mut counts = self.counts[side.index()].borrow_mut();
+                    *counts.entry(outcome.count_name().into()).or_default() += 1;
+                }
+                Ok(())
+            }
             false => Err(match wire.why_broken() {
                 Some(why) => Error::measurement(format!("the TLS handshake failed: {why}")),
                 None => connection_vanished("in the TLS handshake"),

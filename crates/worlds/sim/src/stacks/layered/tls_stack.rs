@@ -16,6 +16,7 @@ use stackline_core::procedure::PairSide;
 use stackline_core::time::Instant;
 use stackline_net::NetworkPacket;
 use stackline_proto::tls;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 const TLS_TABLE: StackTable = StackTable {
@@ -96,5 +97,9 @@ impl Connect for TlsPair {
         _first: bool,
     ) -> Result<Self::Service> {
         Ok(SimStream::new(self.opener.accept(context).await?, context))
+    }
+
+    fn counts(&self, side: PairSide) -> BTreeMap<String, u64> {
+        self.opener.counts(side)
     }
 }

@@ -7,6 +7,7 @@ use crate::run_state::SimRunState;
 use crate::stacks::byte_stream::{Got, StreamEnd};
 use crate::stacks::stream::INTRODUCTION;
 use crate::stacks::tcp::SimTcpEnd;
+use stackline_core::connection_count::HandshakeOutcome;
 use stackline_core::procedure::PairSide;
 use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant;
@@ -15,7 +16,7 @@ use stackline_proto::tls::{TlsEnd, TlsRecord, TlsTerms, TlsVersion};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 /// Bytes that are received at a time, as the live world does.
 const READ_BYTES: usize = 128 << 10;
@@ -27,16 +28,16 @@ const UNSENT_BYTES: u64 = 256 << 10;
 pub(super) struct WireLedger {
     records: [RefCell<VecDeque<TlsRecord>>; 2],
     pieces: [RefCell<VecDeque<HttpPiece>>; 2],
-    /// Whether the session of TLS is that of an earlier connection.
-    pub(super) resumed: bool,
+    /// Whether the session of TLS is that of an earlier connection; known when the initiator begins the handshake.
+    pub(super) resumed: Cell<bool>,
 }
 
 impl WireLedger {
-    pub(super) fn new(resumed: bool) -> Rc<Self> {
+    pub(super) fn new() -> Rc<Self> {
         Rc::new(Self {
             records: Default::default(),
             pieces: Default::default(),
-            resumed,
+            resumed: Cell::new(false),
         })
     }
 }
@@ -54,6 +55,9 @@ pub(crate) struct SimLayerWire {
     introduction: Cell<u64>,
     /// Whether data or the end of it was read, so that no ticket is left unread.
     has_read: Cell<bool>,
+    /// Who keeps this end when the initiator has left it.
+    farewells: Weak<WireFarewells>,
+    kept: Cell<bool>,
     abandoned: Cell<bool>,
 }
 
@@ -66,6 +70,16 @@ struct SimTlsSession {
     /// Sessions that the initiator can resume; the responder counts none.
     sessions: Option<Rc<Cell<u32>>>,
 }
+
+impl SimTlsSession {
+    /// Whether the server sends tickets to this end behind the handshake (RFC 8446, 4.6.1).
+    fn awaits_tickets(&self) -> bool {
+        self.sessions.is_some() && self.terms.resumes && self.terms.version == TlsVersion::Tls13
+    }
+}
+
+/// Ends that initiators have left, and whose responders may still send.
+pub(super) type WireFarewells = RefCell<Vec<Rc<SimLayerWire>>>;
 
 impl fmt::Debug for SimLayerWire {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -87,10 +101,11 @@ impl SimLayerWire {
         shared: &Rc<SimRunState>,
         tls: Option<TlsTerms>,
         sessions: &Rc<Cell<u32>>,
+        farewells: &Rc<WireFarewells>,
     ) -> Rc<Self> {
         let is_client = side == PairSide::Initiator;
         let tls = tls.map(|terms| SimTlsSession {
-            end: RefCell::new(TlsEnd::new(terms, is_client, ledger.resumed)),
+            end: RefCell::new(TlsEnd::new(terms, is_client, ledger.resumed.get())),
             terms,
             partial: Cell::new(0),
             sessions: is_client.then(|| Rc::clone(sessions)),
@@ -104,6 +119,8 @@ impl SimLayerWire {
             unsent: Cell::new(0),
             introduction: Cell::new(0),
             has_read: Cell::new(false),
+            farewells: Rc::downgrade(farewells),
+            kept: Cell::new(false),
             abandoned: Cell::new(false),
         })
     }
@@ -244,6 +261,26 @@ impl SimLayerWire {
         }
     }
 
+    /// Takes what has come at an end that the initiator has left; false at the end of the stream.
+    pub(super) fn take_rest(&self) -> bool {
+        loop {
+            match self.read(READ_BYTES) {
+                Got::Bytes(_) => {}
+                Got::Nothing => return true,
+                Got::End | Got::Broken => return false,
+            }
+        }
+    }
+
+    /// How the handshake came about, once it is done; `None` without TLS.
+    pub(super) fn handshake(&self) -> Option<HandshakeOutcome> {
+        let end = self.tls.as_ref()?.end.borrow();
+        Some(match end.is_resumed() {
+            true => HandshakeOutcome::Resumed,
+            false => HandshakeOutcome::Full,
+        })
+    }
+
     /// Says that nothing more is sent, and closes the own half of the connection.
     pub(super) fn finish(&self) {
         if let Some(tls) = &self.tls {
@@ -283,15 +320,7 @@ impl SimLayerWire {
                 TlsVersion::Tls12 => ("TLSv1_2", "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"),
                 TlsVersion::Tls13 => ("TLSv1_3", "TLS13_AES_256_GCM_SHA384"),
             };
-            let handshake = match tls.end.borrow().is_resumed() {
-                true => "resumed",
-                false => "full",
-            };
-            let words = [
-                ("tls", version),
-                ("cipher", cipher),
-                ("handshake", handshake),
-            ];
+            let words = [("tls", version), ("cipher", cipher)];
             settings.extend(words.map(|(name, word)| (name.to_string(), word.to_string())));
         }
         settings
@@ -342,11 +371,16 @@ impl StreamEnd for Rc<SimLayerWire> {
         false
     }
 
-    fn reads_to_the_end(&self) -> bool {
-        // Unread tickets would reset the connection, and what was sent last would be lost.
+    fn is_kept(&self) -> bool {
+        // Tickets that come later would reset the connection, and what was sent last would be lost.
         let tls = self.tls.as_ref();
-        let may_have = tls.is_some_and(|tls| tls.terms.resumes) && !self.has_read.get();
-        may_have && self.side == PairSide::Initiator
+        let awaits = tls.is_some_and(SimTlsSession::awaits_tickets) && !self.has_read.get();
+        awaits
+            && self.farewells.upgrade().is_some_and(|farewells| {
+                farewells.borrow_mut().push(Self::clone(self));
+                self.kept.set(true);
+                true
+            })
     }
 
     fn close(&self, _: &SimRunState) {
@@ -354,7 +388,9 @@ impl StreamEnd for Rc<SimLayerWire> {
     }
 
     fn abandon(&self, _: &SimRunState) {
-        self.give_up();
+        if !self.kept.get() {
+            self.give_up();
+        }
     }
 
     fn push(&self, shared: &SimRunState) {

@@ -284,6 +284,14 @@ impl LiveListener for SharedHttpListener {
             style, served, requests, reports,
         )))
     }
+
+    fn counts(&self) -> BTreeMap<String, u64> {
+        // The first pair of the group reports their connections.
+        match self.member {
+            0 => locked(&self.shared.wires).counts(),
+            _ => BTreeMap::new(),
+        }
+    }
 }
 
 /// Opens the connections of a group: the token goes before the protocol's first bytes.
@@ -317,5 +325,12 @@ impl Connector for SharedHttpConnector {
         let (opened, usage) = self.shared.connect(self.member, &buffers.flags)?;
         let initiator = HttpInitiator::sharing(self.style, opened, self.member, usage)?;
         Ok(Box::new(initiator))
+    }
+
+    fn counts(&self) -> BTreeMap<String, u64> {
+        match self.member {
+            0 => self.shared.ask_opener(|opener| opener.0.counts()),
+            _ => BTreeMap::new(),
+        }
     }
 }

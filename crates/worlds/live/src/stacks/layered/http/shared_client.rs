@@ -115,6 +115,11 @@ impl<O: SharedHttpOpener> SharedHttpClient<O> {
         })
     }
 
+    /// Asks what opens the connections.
+    pub(crate) fn ask_opener<T>(&self, ask: impl FnOnce(&O) -> T) -> T {
+        ask(&locked(&self.state).opener)
+    }
+
     /// The connection for the pair with that number: the one that is open, or a new one when it has ended.
     ///
     /// # Errors

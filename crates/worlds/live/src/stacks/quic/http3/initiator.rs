@@ -18,6 +18,7 @@ use stackline_endpoint::BulkDirection;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::net::SocketAddr;
+use tokio::task::AbortHandle;
 
 type ClientStream = h3::client::RequestStream<BidiStream<Bytes>, Bytes>;
 
@@ -42,19 +43,47 @@ pub(crate) struct Http3Initiator {
     /// Bytes of data units that came in exchanges that have ended, and that no operation has asked for.
     carried: u64,
     units: SharedUnits,
+    /// What drives HTTP/3 until it is known whether the server takes early data.
+    early_driver: Option<AbortHandle>,
+}
+
+/// Opens HTTP/3 on a connection. Returns what makes requests, and what drives it.
+fn open_http3(end: &QuicEnd) -> Result<(h3::client::SendRequest<OpenStreams, Bytes>, AbortHandle)> {
+    let quic = h3_quinn::Connection::new(end.connection.clone());
+    let opened = end.run(async { h3::client::new(quic).await })?;
+    let (mut connection, sender) =
+        opened.map_err(|e| Error::measurement(format!("HTTP/3 failed: {e}")))?;
+    let driver = end.runtime.spawn_abortable(async move {
+        let _ = poll_fn(|context| connection.poll_close(context)).await;
+    });
+    end.runtime.push();
+    Ok((sender, driver))
 }
 
 impl Http3Initiator {
     pub(crate) fn connect(end: QuicEnd) -> Result<Self> {
-        let quic = h3_quinn::Connection::new(end.connection.clone());
-        let opened = end.run(async { h3::client::new(quic).await })?;
-        let (mut connection, sender) =
-            opened.map_err(|e| Error::measurement(format!("HTTP/3 failed: {e}")))?;
-        end.runtime.spawn(async move {
-            let _ = poll_fn(|context| connection.poll_close(context)).await;
-        });
-        end.runtime.push();
-        Ok(Self::over(end, sender))
+        let (sender, driver) = open_http3(&end)?;
+        let early_driver = end.offers_early_data().then_some(driver);
+        Ok(Self {
+            early_driver,
+            ..Self::over(end, sender)
+        })
+    }
+
+    /// Waits until it is known whether the server takes early data. Where it does not, HTTP/3 begins again on the connection, and this
+    /// returns true: what was asked has to be asked again.
+    fn begins_again(&mut self) -> Result<bool> {
+        let Some(driver) = self.early_driver.take() else {
+            return Ok(false);
+        };
+        if !self.end.await_rejection()? {
+            return Ok(false);
+        }
+        // Its streams are gone, and nothing of it may close the connection.
+        driver.abort();
+        self.end.runtime.push();
+        self.sender = Some(open_http3(&self.end)?.0);
+        Ok(true)
     }
 
     /// On a connection that is open and that several pairs share.
@@ -96,6 +125,7 @@ impl Http3Initiator {
             exchange: None,
             carried: 0,
             units: SharedUnits::default(),
+            early_driver: None,
         }
     }
 
@@ -117,6 +147,8 @@ impl Http3Initiator {
     }
 
     fn open(&mut self, kind: HttpExchangeKind) -> Result<()> {
+        // What carries data units is not asked for early: a call can be repeated as it is.
+        self.begins_again()?;
         let mut stream = self.request(kind)?;
         let uploads = kind != HttpExchangeKind::Get;
         if !uploads {
@@ -134,6 +166,19 @@ impl Http3Initiator {
             },
         });
         Ok(())
+    }
+
+    /// Makes a call. Returns how many bytes its response has.
+    fn ask(&mut self, unit: Bytes, buffers: &mut LiveThreadBuffers) -> Result<u64> {
+        let mut stream = self.request(HttpExchangeKind::Call)?;
+        let sent = self.end.run(async {
+            stream.send_data(unit).await?;
+            stream.finish().await
+        })?;
+        sent.map_err(|e| failed(&self.end, &e))?;
+        await_head(&self.end, &mut stream)?;
+        let mut download = Http3BodyCount::default();
+        download.end(|| more_of_response(&self.end, &mut stream, buffers))
     }
 
     /// The exchange that carries data units; the first that needs one opens it.
@@ -205,15 +250,11 @@ impl LiveConnection for Http3Initiator {
         buffers: &mut LiveThreadBuffers,
     ) -> Result<bool> {
         let unit = self.units.next(request, buffers)?;
-        let mut stream = self.request(HttpExchangeKind::Call)?;
-        let sent = self.end.run(async {
-            stream.send_data(unit).await?;
-            stream.finish().await
-        })?;
-        sent.map_err(|e| failed(&self.end, &e))?;
-        await_head(&self.end, &mut stream)?;
-        let mut download = Http3BodyCount::default();
-        let came = download.end(|| more_of_response(&self.end, &mut stream, buffers))?;
+        let came = self.ask(unit.clone(), buffers);
+        let came = match self.begins_again()? {
+            true => self.ask(unit, buffers)?,
+            false => came?,
+        };
         if came != response as u64 {
             return Err(Error::measurement(format!(
                 "the peer answered with {came} B, but {response} B were expected"
@@ -309,6 +350,7 @@ impl LiveConnection for Http3Initiator {
     }
 
     fn disconnect(mut self: Box<Self>, buffers: &mut LiveThreadBuffers) -> Result<()> {
+        self.begins_again()?;
         if self.exchange.is_some() {
             // What was sent last may have to be sent again: the response, if only its end, says that it has arrived.
             self.end_upload()?;
