@@ -15,22 +15,28 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+/// The version of a session.
+pub(super) fn session_version(session: &CommonState) -> Option<&'static str> {
+    session.protocol_version()?.as_str()
+}
+
+/// Whether a session was resumed, in a word.
+pub(super) fn session_handshake(session: &CommonState) -> Option<&'static str> {
+    session.handshake_kind().map(|kind| match kind {
+        HandshakeKind::Resumed => "resumed",
+        HandshakeKind::Full | HandshakeKind::FullWithHelloRetryRequest => "full",
+    })
+}
+
 /// The version, the cipher and whether a session was resumed, by option name.
 pub(super) fn session_settings(session: &CommonState) -> BTreeMap<String, String> {
-    let version = session
-        .protocol_version()
-        .and_then(|version| version.as_str());
     let cipher = session
         .negotiated_cipher_suite()
         .and_then(|suite| suite.suite().as_str());
-    let handshake = session.handshake_kind().map(|kind| match kind {
-        HandshakeKind::Resumed => "resumed",
-        HandshakeKind::Full | HandshakeKind::FullWithHelloRetryRequest => "full",
-    });
     [
-        ("tls", version),
+        ("tls", session_version(session)),
         ("cipher", cipher),
-        ("handshake", handshake),
+        ("handshake", session_handshake(session)),
     ]
     .into_iter()
     .filter_map(|(name, value)| Some((name.to_string(), value?.to_string())))

@@ -3,7 +3,10 @@
 
 use super::socket::{LayeredSocket, SharedSocket};
 use crate::error::Result;
-use crate::stacks::certificate::{NAME, RunCertificate, client_of, session_settings, unavailable};
+use crate::stacks::certificate::{
+    NAME, RunCertificate, client_of, session_handshake, session_settings, session_version,
+    unavailable,
+};
 use crate::stacks::ip;
 use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
@@ -12,6 +15,7 @@ use rustls::{
     SupportedProtocolVersion, version,
 };
 use stackline_core::plan::Stack;
+use stackline_events::scope::{self, ConnectionStep};
 use std::collections::BTreeMap;
 use std::io::{self, BufReader, IoSlice, Read, Write};
 use std::sync::Arc;
@@ -52,6 +56,7 @@ impl TlsClient {
         let session = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
         let session = session.map_err(|e| unavailable(&e))?;
         let mut open = opened(session.into(), socket)?;
+        scope::connection_step(|| open.step());
         open.has_unread_tickets = self.resumes;
         Ok(open)
     }
@@ -178,6 +183,14 @@ impl TlsSession {
     /// The protocol that both sides have agreed on (ALPN).
     pub(crate) fn protocol(&self) -> Option<&[u8]> {
         self.session.alpn_protocol()
+    }
+
+    /// The handshake as a step of opening a traced connection.
+    fn step(&self) -> ConnectionStep<'static> {
+        ConnectionStep::Tls {
+            version: session_version(&self.session),
+            handshake: session_handshake(&self.session),
+        }
     }
 
     /// The version, the cipher, and whether the session was resumed.

@@ -9,6 +9,7 @@ use crate::stacks::ip;
 use crate::stacks::ip_options;
 use quinn::{Connection, Endpoint, TokioRuntime};
 use socket2::{Domain, Protocol, Socket, Type};
+use stackline_events::scope::{self, ConnectionStep};
 use std::collections::VecDeque;
 use std::future::IntoFuture as _;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -89,7 +90,11 @@ impl QuicClient {
         let connecting =
             connecting.map_err(|e| Error::measurement(format!("QUIC cannot connect: {e}")))?;
         match time::timeout(PATIENCE, connecting).await {
-            Ok(Ok(connection)) => Ok(connection),
+            Ok(Ok(connection)) => {
+                // quinn does not say whether it has resumed a session.
+                scope::connection_step(|| ConnectionStep::Quic { handshake: None });
+                Ok(connection)
+            }
             Ok(Err(error)) => Err(self.settings.refused(self.server, &error)),
             Err(_) => {
                 let silent = std::io::ErrorKind::TimedOut.into();
