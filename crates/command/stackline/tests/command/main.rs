@@ -44,6 +44,7 @@ mod files;
 mod foreign;
 mod foreign_captures;
 mod foreign_exports;
+mod framed;
 mod ftam;
 mod gateway;
 mod hostile;

@@ -82,10 +82,14 @@ impl WireOpener {
         self.ledgers.borrow_mut().insert(number, Rc::clone(&ledger));
         let wire = self.wire(Rc::clone(&end), &ledger, PairSide::Initiator, context);
         await_answer(&end, context, introduces).await?;
+        context.trace(|line, at| line.tcp_is_open(at));
         if introduces {
             wire.introduces();
         }
         self.shake_hands(&wire, context).await?;
+        if let Some((version, handshake)) = wire.agreed() {
+            context.trace(|line, at| line.tls_is_open(at, version, handshake));
+        }
         Ok(wire)
     }
 
