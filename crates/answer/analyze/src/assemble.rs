@@ -105,6 +105,8 @@ const OFFSET: usize = 2;
 const BYTES: usize = 3;
 /// Data field with the port of the network.
 const PLACE: usize = 4;
+/// Data field of UNIT_FRAMED with the number of bytes of the unit itself.
+const PAYLOAD: usize = 4;
 
 /// Takes events, table by table, and makes lifelines of them: [`Assembler::add`], then [`Assembler::finish`].
 #[derive(Debug)]
@@ -117,6 +119,8 @@ pub struct Assembler<'i> {
     met: UnitEvents,
     /// Events that carry bytes.
     carriers: Vec<CarrierEvent>,
+    /// The bytes that a protocol between application and stream made of each unit, as its sender recorded them.
+    framed: Vec<UnitFrames>,
     /// The bytes of each unit as its sender recorded them, with the place of the unit's id.
     sent: Vec<(UnitByteRange, u32)>,
     /// The bytes of each unit as its receiver recorded them, with the place of the unit's id.
@@ -149,6 +153,16 @@ struct UnitEvents {
     at_ns: Vec<u64>,
     /// The row of the event in its table; empty if rows are not kept.
     row: Vec<u32>,
+}
+
+/// The frames of a unit: records of TLS, or frames of HTTP.
+#[derive(Clone, Copy, Debug)]
+struct UnitFrames {
+    range: UnitByteRange,
+    /// The place of the unit's id.
+    id: u32,
+    /// Bytes of the unit itself.
+    payload: u64,
 }
 
 /// An event that carries bytes of a stream; its units are found by these bytes once all events are read.
@@ -184,6 +198,7 @@ impl<'i> Assembler<'i> {
             points: Points::new(FlowServices::of_run(index)),
             met: UnitEvents::default(),
             carriers: Vec::new(),
+            framed: Vec::new(),
             sent: Vec::new(),
             received: Vec::new(),
             owned: Vec::new(),
@@ -215,6 +230,7 @@ impl<'i> Assembler<'i> {
             self.until_ns = self.until_ns.max(at_ns);
             let number = first_row.unwrap_or(0).saturating_add(row as u32);
             match role.class {
+                EventClass::Elsewhere if role.is_framing => self.frames(table, row, at_ns),
                 EventClass::Elsewhere => {}
                 EventClass::Parent if table.keyword(row) == "REQUEST_TRACE" => {
                     self.trace(table, row, &mut here)
@@ -233,6 +249,20 @@ impl<'i> Assembler<'i> {
                 self.ids.place_of_number(parent),
             );
             self.parents.push(pair);
+        }
+    }
+
+    /// Notes the bytes that the frames of a unit occupy (UNIT_FRAMED).
+    fn frames(&mut self, table: &EventTable, row: usize, at_ns: u64) {
+        let stream = table.number(row, STREAM).filter(|stream| *stream >= 0);
+        let range = stream.and_then(|stream| range(table, row, stream, at_ns));
+        if let (Some(range), Some(unit)) = (range, table.number(row, UNIT)) {
+            let payload = table.number(row, PAYLOAD).unwrap_or(0);
+            self.framed.push(UnitFrames {
+                range,
+                id: self.ids.place_of_number(unit),
+                payload: u64::try_from(payload).unwrap_or(0),
+            });
         }
     }
 
@@ -298,7 +328,7 @@ impl<'i> Assembler<'i> {
             None
         };
         let range = stream.and_then(|stream| range(table, row, stream, at_ns));
-        if id == NO_ID && range.is_none() {
+        if id == NO_ID && range.is_none() || moves_nothing(table, row, role) {
             return;
         }
         let service = if role.is_own() {
@@ -420,6 +450,14 @@ fn range(table: &EventTable, row: usize, stream: i64, at_ns: u64) -> Option<Unit
         end,
         at_ns,
     })
+}
+
+/// Whether it is a system call that has moved no byte of its stream: there was no room, or the stream had ended.
+#[inline]
+fn moves_nothing(table: &EventTable, row: usize, role: KeywordRole) -> bool {
+    role.layer == Some(Layer::Socket)
+        && table.number(row, BYTES) == Some(0)
+        && table.number(row, OFFSET).is_some()
 }
 
 /// Which of several points with one keyword and host a row is at: by port in the network, else by direction of the stream.

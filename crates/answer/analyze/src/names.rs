@@ -35,6 +35,12 @@ enum TransitStep {
     Got,
     /// The client goes on with the next round trip of a request.
     Turn,
+    /// A handshake of an opening connection is over.
+    Handshake,
+    /// Data waits for a flow-control window.
+    Blocked,
+    /// Data has waited for a flow-control window.
+    Released,
     /// A step of a request to a display.
     Display,
     /// A keyword that is not in stackline's catalogue.
@@ -45,6 +51,9 @@ fn step(keyword: &str) -> TransitStep {
     match keyword {
         "APP_CALL" | "APP_SEND" | "APP_REPLY" | "APP_CONNECT" => TransitStep::Call,
         "APP_TURN" => TransitStep::Turn,
+        "TCP_CONNECTED" | "TLS_CONNECTED" | "QUIC_CONNECTED" => TransitStep::Handshake,
+        "STREAM_BLOCKED" | "CONNECTION_BLOCKED" => TransitStep::Blocked,
+        "STREAM_RELEASED" | "CONNECTION_RELEASED" => TransitStep::Released,
         "SOCK_SEND" => TransitStep::SystemCall,
         "TCP_SEGMENT" | "BLAST_SEND" | "QUIC_SENT" => TransitStep::Protocol,
         "SOCK_SENT" => TransitStep::SystemCallReturned,
@@ -90,6 +99,9 @@ pub fn point_name(point: &LifelinePoint) -> String {
         (_, "APP_REPLY") => "reply call".into(),
         (_, "APP_INDICATION") => "request received".into(),
         (_, "APP_RESPONSE") => "response received".into(),
+        (TransitStep::Handshake, _) => format!("{protocol} open"),
+        (TransitStep::Blocked, keyword) => format!("{} full", window(keyword)),
+        (TransitStep::Released, keyword) => format!("{} opens", window(keyword)),
         (TransitStep::Call, _) => "send call".into(),
         (TransitStep::SystemCall, _) => "send system call".into(),
         (TransitStep::Protocol, _) => format!("{protocol} sends"),
@@ -117,6 +129,13 @@ pub fn segment_name(from: &LifelinePoint, to: &LifelinePoint) -> String {
     let apart = from.host != to.host;
     match (a, b) {
         (TransitStep::Other, _) | (_, TransitStep::Other) => format!("to {}", to.keyword),
+        (_, TransitStep::Handshake) => format!("{} handshake", protocol(&to.keyword)),
+        (TransitStep::Handshake, _) => "protocol opening".into(),
+        (TransitStep::Blocked, TransitStep::Released) => {
+            format!("wait for {}", window(&to.keyword))
+        }
+        (_, TransitStep::Blocked) => format!("until {} is full", window(&to.keyword)),
+        (_, TransitStep::Released) => format!("until {} opens", window(&to.keyword)),
         (TransitStep::Turn, _) => "further round trips".into(),
         (_, TransitStep::Turn) => "between round trips".into(),
         (TransitStep::Display, TransitStep::Display) if to.keyword == "DISPLAY_DONE" => {
@@ -269,6 +288,15 @@ fn carried(to: &LifelinePoint) -> &'static str {
     }
 }
 
+/// The flow-control window of a keyword such as `STREAM_BLOCKED`.
+fn window(keyword: &str) -> &'static str {
+    if keyword.starts_with("STREAM") {
+        "stream window"
+    } else {
+        "connection window"
+    }
+}
+
 /// The protocol of a keyword: its first word, such as `TCP` of `TCP_SEGMENT`.
 fn protocol(keyword: &str) -> &str {
     keyword.split('_').next().unwrap_or(keyword)
@@ -351,6 +379,42 @@ mod tests {
             "receive call k",
         ];
         assert_eq!(named(&path), expected);
+    }
+
+    #[test]
+    fn a_connection_with_handshakes() {
+        let path = [
+            "APP_CONNECT k",
+            "TCP_CONNECTED k",
+            "TLS_CONNECTED k",
+            "APP_CONNECTED k",
+        ];
+        let expected = ["TCP handshake k", "TLS handshake k", "protocol opening k"];
+        assert_eq!(named(&path), expected);
+        assert_eq!(
+            named(&["APP_CONNECT k", "QUIC_CONNECTED k"]),
+            ["QUIC handshake k"]
+        );
+    }
+
+    #[test]
+    fn a_unit_that_waits_for_a_window() {
+        let path = [
+            "APP_SEND k",
+            "STREAM_BLOCKED k",
+            "STREAM_RELEASED k",
+            "SOCK_SEND k",
+        ];
+        let expected = [
+            "until stream window is full k",
+            "wait for stream window k",
+            "send call k",
+        ];
+        assert_eq!(named(&path), expected);
+        assert_eq!(
+            named(&["CONNECTION_BLOCKED k", "CONNECTION_RELEASED k"]),
+            ["wait for connection window k"]
+        );
     }
 
     #[test]

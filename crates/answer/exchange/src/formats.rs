@@ -39,4 +39,5 @@ pub const TO: &[Exporter] = &[
     otlp::PROTOBUF,
     otlp::JSON,
     perfetto::TO,
+    qlog::TO,
 ];

@@ -1,6 +1,6 @@
 //! Converts dates and times of day to ns since 1970, by the civil calendar. It reads no clock.
 
-use chrono::NaiveDate;
+use chrono::{DateTime, NaiveDate};
 
 /// The ns since 1970 of a date and a time of day (UTC); `None` if there is no such date or time.
 pub(crate) fn since_1970(
@@ -13,6 +13,15 @@ pub(crate) fn since_1970(
     let day = NaiveDate::from_ymd_opt(i32::try_from(year).ok()?, part(month)?, part(day)?)?;
     let time = day.and_hms_opt(part(hour)?, part(minute)?, part(second - leap)?)?;
     Some((i128::from(time.and_utc().timestamp()) + leap) * 1_000_000_000)
+}
+
+/// Writes a moment, s since 1970, as `2024-02-29T12:00:00Z` (RFC 3339).
+pub(crate) fn as_rfc3339(since_1970_s: u64) -> String {
+    let moment = i64::try_from(since_1970_s)
+        .ok()
+        .and_then(|seconds| DateTime::from_timestamp(seconds, 0))
+        .unwrap_or_default();
+    moment.format("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// Parses `2024-02-29T12:00:00.5Z` (RFC 3339), with `Z` or an offset such as `+01:00` or `+0100`, to ns since 1970.

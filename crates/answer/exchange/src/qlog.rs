@@ -1,4 +1,4 @@
-//! Reads qlog (draft-ietf-quic-qlog-main-schema), the log of a QUIC stack such as quinn, in any of its drafts: as one document, or as
+//! Reads and writes qlog (draft-ietf-quic-qlog-main-schema), the log of a QUIC stack such as quinn, in any of its drafts: as one document, or as
 //! records that are separated (RFC 7464) or on lines.
 //!
 //! Packets sent, received and lost become `QUIC_*` events, one for each stream frame they carry, with its stream and byte range. Metrics
@@ -6,6 +6,7 @@
 //! which a client asks are requests (`requests`). Relative times become ns since 1970; qlog has floating-point milliseconds, so they are
 //! exact to some hundred ns at best. Of a document that was cut short, the complete events are read.
 
+mod export;
 mod framing;
 mod packets;
 pub(crate) mod requests;
@@ -15,6 +16,7 @@ pub(crate) mod streams;
 mod values;
 
 use crate::{Error, Imported, json_mistake, keyword_of_others, moment};
+pub use export::{QlogDocument, document};
 use packets::{QlogPacket, QlogPacketPoint};
 use sender::QlogSender;
 use serde_json::Value as Json;

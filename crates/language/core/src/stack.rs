@@ -133,6 +133,8 @@ pub enum PacketContent {
     Unknown,
     /// By TCP sequence numbers.
     Stream,
+    /// By TCP sequence numbers, of a stream that has data units in records or frames of a protocol above TCP.
+    Framed,
     /// Each datagram is a data unit and carries its number.
     Datagrams,
     /// By the headers of the blast protocol.

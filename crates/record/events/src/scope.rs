@@ -4,7 +4,11 @@
 //!
 //! Nothing is counted or emitted while no recorder runs.
 
-use crate::catalogue::rows::{SockReceive, SockReceived, SockSend, SockSent};
+use crate::catalogue::families::{WindowWait, WindowWaitEvent};
+use crate::catalogue::rows::{
+    QuicConnected, SockReceive, SockReceived, SockSend, SockSent, TcpConnected, TlsConnected,
+    UnitFramed,
+};
 use crate::recorder::is_recording;
 use crate::{EventValue, clock};
 use std::cell::Cell;
@@ -35,7 +39,10 @@ impl ScopeDirection {
 /// The scope of a piece of work that the thread has set aside (see [`swap_scope`]).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KeptScope {
+    connection: Option<i64>,
     unit: Option<i64>,
+    framed: Option<FramedUnit>,
+    window: Option<FlowControlWindow>,
     out: (Option<i64>, Option<u64>),
     into: (Option<i64>, Option<u64>),
     waits: bool,
@@ -45,7 +52,13 @@ pub struct KeptScope {
 /// The scope of a thread.
 #[derive(Debug)]
 struct ThreadScope {
+    /// The id of the connection.
+    connection: Cell<Option<i64>>,
     unit: Cell<Option<i64>>,
+    /// What is known of the frames of the unit, until it is known where they end.
+    framed: Cell<Option<FramedUnit>>,
+    /// The window that is used up first when the connection sends.
+    window: Cell<Option<FlowControlWindow>>,
     out: ScopeDirection,
     into: ScopeDirection,
     /// Whether the event of a receiving call was emitted and no data has been received since.
@@ -53,6 +66,74 @@ struct ThreadScope {
     /// A receiving call that returned a datagram: its events wait until it is known which unit the datagram belongs
     /// to.
     gave: Cell<Option<Gave>>,
+}
+
+/// A unit that is being sent in records or frames.
+#[derive(Clone, Copy, Debug)]
+struct FramedUnit {
+    /// Where in the sent stream its frames begin.
+    begins: u64,
+    /// Bytes of the unit itself.
+    payload: u64,
+    wait: Option<UnitWait>,
+}
+
+/// How a unit waited for a window.
+#[derive(Clone, Copy, Debug)]
+struct UnitWait {
+    /// When it first began to wait, ns.
+    first_ns: u64,
+    /// When it last ended to wait, ns.
+    last_ns: u64,
+    /// How long it has waited, ns.
+    waited_ns: u64,
+    /// Since when it waits, ns.
+    since_ns: Option<u64>,
+}
+
+impl UnitWait {
+    /// A wait that goes on, or begins now, perhaps after others.
+    fn begun(before: Option<Self>, now_ns: u64) -> Self {
+        let mut wait = before.unwrap_or(Self {
+            first_ns: now_ns,
+            last_ns: now_ns,
+            waited_ns: 0,
+            since_ns: None,
+        });
+        wait.since_ns = wait.since_ns.or(Some(now_ns));
+        wait
+    }
+
+    fn end(&mut self) {
+        if let Some(since_ns) = self.since_ns.take() {
+            self.last_ns = clock::now_ns();
+            self.waited_ns += self.last_ns.saturating_sub(since_ns);
+        }
+    }
+
+    fn emit(self, window: FlowControlWindow, unit: EventValue<'_>, stream: EventValue<'_>) {
+        let (blocked, released) = match window {
+            FlowControlWindow::Stream => (
+                WindowWaitEvent::StreamBlocked,
+                WindowWaitEvent::StreamReleased,
+            ),
+            FlowControlWindow::Connection => (
+                WindowWaitEvent::ConnectionBlocked,
+                WindowWaitEvent::ConnectionReleased,
+            ),
+        };
+        let data = WindowWait {
+            unit,
+            stream,
+            ..WindowWait::default()
+        };
+        blocked.emit_at(&data, self.first_ns);
+        let data = WindowWait {
+            waited_ns: self.waited_ns.into(),
+            ..data
+        };
+        released.emit_at(&data, self.last_ns);
+    }
 }
 
 /// A receiving call on a datagram socket.
@@ -69,6 +150,75 @@ struct Gave {
 }
 
 impl ThreadScope {
+    fn emit_step(&self, step: ConnectionStep<'_>) {
+        let [unit, stream] = [self.connection.get(), self.out.stream.get()].map(EventValue::from);
+        match step {
+            ConnectionStep::Tcp => TcpConnected {
+                unit,
+                stream,
+                ..TcpConnected::default()
+            }
+            .emit(),
+            ConnectionStep::Tls { version, handshake } => TlsConnected {
+                unit,
+                stream,
+                version: version.into(),
+                handshake: handshake.into(),
+                ..TlsConnected::default()
+            }
+            .emit(),
+            ConnectionStep::Quic { handshake } => QuicConnected {
+                unit,
+                stream,
+                handshake: handshake.into(),
+                ..QuicConnected::default()
+            }
+            .emit(),
+        }
+    }
+
+    fn emit_framed(&self) {
+        let (Some(framed), Some(ends)) = (self.framed.take(), self.out.at.get()) else {
+            return;
+        };
+        let [unit, stream] = [self.unit.get(), self.out.stream.get()].map(EventValue::from);
+        if let (Some(wait), Some(window)) = (framed.wait, self.window.get()) {
+            wait.emit(window, unit, stream);
+        }
+        if ends > framed.begins {
+            UnitFramed {
+                unit,
+                stream,
+                offset: framed.begins.into(),
+                bytes: (ends - framed.begins).into(),
+                payload: framed.payload.into(),
+            }
+            .emit();
+        }
+    }
+
+    fn begin_window_wait(&self) {
+        let (Some(mut framed), Some(at)) = (self.framed.get(), self.out.at.get()) else {
+            return;
+        };
+        // Frames are longer than what is in them.
+        if at - framed.begins < framed.payload && self.window.get().is_some() {
+            let now_ns = clock::now_ns();
+            framed.wait = Some(UnitWait::begun(framed.wait, now_ns));
+            self.framed.set(Some(framed));
+        }
+    }
+
+    /// Something is sent: what waited for a window has waited until now.
+    fn end_window_wait(&self) {
+        if let Some(mut framed) = self.framed.get()
+            && let Some(wait) = &mut framed.wait
+        {
+            wait.end();
+            self.framed.set(Some(framed));
+        }
+    }
+
     /// Emits the events of the call that returned a datagram, with the unit that the datagram belongs to.
     fn emit_receive(&self, unit: Option<i64>) {
         let Some(gave) = self.gave.take() else { return };
@@ -93,7 +243,10 @@ impl ThreadScope {
 thread_local! {
     static SCOPE: ThreadScope = const {
         ThreadScope {
+            connection: Cell::new(None),
             unit: Cell::new(None),
+            framed: Cell::new(None),
+            window: Cell::new(None),
             out: ScopeDirection::none(),
             into: ScopeDirection::none(),
             waits: Cell::new(false),
@@ -111,7 +264,10 @@ pub fn swap_scope(kept: &mut KeptScope) {
                 (half.stream.replace(stream), half.at.replace(at))
             };
             *kept = KeptScope {
+                connection: scope.connection.replace(kept.connection),
                 unit: scope.unit.replace(kept.unit),
+                framed: scope.framed.replace(kept.framed),
+                window: scope.window.replace(kept.window),
                 out: half(&scope.out, kept.out),
                 into: half(&scope.into, kept.into),
                 waits: scope.waits.replace(kept.waits),
@@ -121,11 +277,14 @@ pub fn swap_scope(kept: &mut KeptScope) {
     }
 }
 
-/// Begins a connection with these streams, `(sent, received)`.
-pub fn begin_connection(streams: (i64, i64)) {
+/// Begins the connection with this id and these streams, `(sent, received)`.
+pub fn begin_connection(connection: i64, streams: (i64, i64)) {
     SCOPE.with(|scope| {
         scope.emit_receive(None);
+        scope.connection.set(Some(connection));
         scope.unit.set(None);
+        scope.framed.set(None);
+        scope.window.set(None);
         scope.waits.set(false);
         for (half, stream) in [(&scope.out, streams.0), (&scope.into, streams.1)] {
             half.stream.set(Some(stream));
@@ -146,13 +305,99 @@ pub fn begin_byte_count() {
     }
 }
 
+/// Ends the count, where other threads send and receive on the connection's socket too.
+pub fn end_byte_count() {
+    if is_recording() {
+        SCOPE.with(|scope| {
+            for half in [&scope.out, &scope.into] {
+                half.at.set(None);
+            }
+        });
+    }
+}
+
+/// A step of opening the thread's connection, at the initiator.
+#[derive(Clone, Copy, Debug)]
+pub enum ConnectionStep<'t> {
+    /// The connection of TCP is open.
+    Tcp,
+    /// The handshake of TLS is over.
+    Tls {
+        /// The version that both sides agreed on.
+        version: Option<&'t str>,
+        /// `full` or `resumed`.
+        handshake: Option<&'t str>,
+    },
+    /// The handshake of QUIC is over.
+    Quic {
+        /// `full` or `resumed`.
+        handshake: Option<&'t str>,
+    },
+}
+
+/// Emits that the thread's connection has come that far; `step` is asked only while a recorder runs.
+#[inline]
+pub fn connection_step<'t>(step: impl FnOnce() -> ConnectionStep<'t>) {
+    if is_recording() {
+        SCOPE.with(|scope| scope.emit_step(step()));
+    }
+}
+
 /// Sets the unit that the thread works for.
 #[inline]
 pub fn work_for(unit: Option<i64>) {
     SCOPE.with(|scope| {
         scope.emit_receive(None);
         scope.unit.set(unit);
+        scope.framed.set(None);
     });
+}
+
+/// Sets the unit that the thread works for, which it is about to send; `payload` is its size in bytes.
+#[inline]
+pub fn send_unit(unit: i64, payload: u64) {
+    work_for(Some(unit));
+    SCOPE.with(|scope| {
+        let begins = scope.out.at.get();
+        scope.framed.set(begins.map(|begins| FramedUnit {
+            begins,
+            payload,
+            wait: None,
+        }));
+    });
+}
+
+/// Emits which bytes of the sent stream the unit took that the thread sends: everything that was sent since [`send_unit`]; and how it waited for
+/// a window meanwhile. Says so once for each unit, of streams whose bytes are counted.
+#[inline]
+pub fn unit_framed() {
+    if is_recording() {
+        SCOPE.with(ThreadScope::emit_framed);
+    }
+}
+
+/// Which window of a protocol above TCP is used up first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlowControlWindow {
+    /// That of the stream.
+    Stream,
+    /// That of the connection.
+    Connection,
+}
+
+/// Names the window that is used up first when the thread's connection sends.
+pub fn set_window(window: FlowControlWindow) {
+    if is_recording() {
+        SCOPE.with(|scope| scope.window.set(Some(window)));
+    }
+}
+
+/// Notes that the thread waits, although the socket has room: if a part of its unit is not sent, that waits for a window.
+#[inline]
+pub fn wait_with_room() {
+    if is_recording() {
+        SCOPE.with(ThreadScope::begin_window_wait);
+    }
 }
 
 /// Reports that the last datagram received belongs to this unit, whichever unit was awaited.
@@ -217,6 +462,7 @@ fn send_with_events<E>(bytes: usize, call: impl FnOnce() -> Result<usize, E>) ->
             offset: scope.out.at.get().into(),
             bytes: bytes.into(),
         };
+        scope.end_window_wait();
         entry.emit();
         let result = call();
         let sent = *result.as_ref().unwrap_or(&0);

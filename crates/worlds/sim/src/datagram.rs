@@ -37,6 +37,8 @@ pub struct SimDatagram {
 
 /// The `place` of a packet that carries nothing of a stream.
 const NOWHERE: u64 = u64::MAX;
+/// The `place` of an encrypted packet of a connection: which bytes of its streams it carries, only its ends know.
+const SEALED: u64 = u64::MAX - 1;
 
 /// Data of an application that a packet carries, for traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,8 +49,8 @@ pub struct CarriedData {
     pub unit: Option<i64>,
     /// The stream offset of its first byte, where there is a stream.
     pub offset: Option<u64>,
-    /// The number of data bytes; 0 in an acknowledgement.
-    pub bytes: u64,
+    /// The number of data bytes, 0 in an acknowledgement; `None` in an encrypted packet.
+    pub bytes: Option<u64>,
 }
 
 /// The content of a packet.
@@ -151,6 +153,11 @@ impl SimDatagram {
         self
     }
 
+    /// Says that it is an encrypted packet of its pair's connection.
+    pub(crate) const fn sealed(self) -> Self {
+        self.at(SEALED, 0)
+    }
+
     /// A message between hosts of IMPs.
     pub(crate) fn of_message(
         pair: u32,
@@ -198,6 +205,14 @@ impl SimDatagram {
     #[must_use]
     pub fn data(&self) -> Option<CarriedData> {
         let place = (self.place != NOWHERE).then_some(self.place)?;
+        if place == SEALED {
+            return Some(CarriedData {
+                pair: self.pair,
+                unit: None,
+                offset: None,
+                bytes: None,
+            });
+        }
         let numbered = matches!(
             &self.what,
             SimDatagramContent::Headed {
@@ -214,7 +229,7 @@ impl SimDatagram {
             pair: self.pair,
             unit,
             offset,
-            bytes: u64::from(self.bytes),
+            bytes: Some(u64::from(self.bytes)),
         })
     }
 

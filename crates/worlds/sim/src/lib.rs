@@ -13,6 +13,7 @@
 //! | `run_limits` | where a run is given up |
 //! | `engine` | how a measured run goes on |
 //! | `virtual_time` | the one loop: the network's next delivery, the next timer, which tasks are polled |
+//! | `window_waits` | how what is sent waited for flow-control windows |
 //! | `tasks` | async functions that run until they wait |
 //! | `carrier` | what carries packets: links and switches, or IMPs |
 //! | [`application`] | an application whose programs are async functions: time, processors, each other |
@@ -60,6 +61,7 @@ mod stream_units;
 mod tasks;
 pub mod usage;
 mod virtual_time;
+mod window_waits;
 mod world;
 
 pub use datagram::{CarriedData, SimDatagram};

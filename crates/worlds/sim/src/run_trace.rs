@@ -4,18 +4,23 @@
 use crate::clock::SimHostClock;
 use crate::connection_info::ConnectionInfo;
 use crate::port_events::{SimProcessorSpending, cpu_use};
+use crate::window_waits::SimWindowWait;
 use stackline_core::procedure::PairSide;
 use stackline_core::time::{Duration, Instant};
 use stackline_endpoint::EndpointStep;
 use stackline_events::catalogue::families::{
     ConnectionReport, ConnectionReportEvent, DataUnit, DataUnitEvent, ProtocolStep,
-    ProtocolStepEvent,
+    ProtocolStepEvent, WindowWait, WindowWaitEvent,
 };
-use stackline_events::catalogue::rows::{AppAccepted, AppConnected, AppStart, AppStop};
+use stackline_events::catalogue::rows::{
+    AppAccepted, AppConnected, AppStart, AppStop, QuicConnected, TcpConnected, TlsConnected,
+    UnitFramed,
+};
 use stackline_events::unit_ids::{self, EventStreamDirection, Numbering};
 use stackline_events::{EventLog, EventLogs, EventValue};
 use stackline_net::NodeIndex;
 use stackline_proto::blast::event_tracer::{self as blast, EventKind};
+use stackline_proto::http::HttpWait;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -424,6 +429,103 @@ impl SimEndpointTrace {
         };
         self.emit(at, event, &data);
         unit
+    }
+
+    /// Writes which bytes of the connection's stream the unit took that is being sent or was called last, of `payload` bytes: those from
+    /// `begins` to `ends`.
+    pub(crate) fn framed(&self, at: Instant, [begins, ends]: [u64; 2], payload: u64) {
+        self.frames_of(at, self.leaving.get().0, [begins, ends], payload);
+    }
+
+    /// Writes which bytes the frames of units took that were written together, each of `payload` bytes: equal shares.
+    pub(crate) fn all_framed(
+        &self,
+        at: Instant,
+        units: &[(i64, u64)],
+        [begins, ends]: [u64; 2],
+        payload: u64,
+    ) {
+        let share = |number: usize| {
+            let part = u128::from(ends - begins) * number as u128 / units.len().max(1) as u128;
+            begins + part as u64
+        };
+        for (number, (unit, _)) in units.iter().enumerate() {
+            self.frames_of(at, *unit, [share(number), share(number + 1)], payload);
+        }
+    }
+
+    fn frames_of(&self, at: Instant, unit: i64, [begins, ends]: [u64; 2], payload: u64) {
+        let frames = UnitFramed {
+            unit: unit.into(),
+            stream: self.own_stream().into(),
+            offset: begins.into(),
+            bytes: (ends - begins).into(),
+            payload: payload.into(),
+        };
+        self.write(at, |log, at_ns| frames.write(log, at_ns));
+    }
+
+    /// The unit that is being sent, or was called last.
+    pub(crate) const fn leaving_unit(&self) -> i64 {
+        self.leaving.get().0
+    }
+
+    /// Writes how a unit waited for a flow-control window of HTTP/2.
+    pub(crate) fn waited(&self, unit: i64, window: HttpWait, wait: SimWindowWait) {
+        let (blocked, released) = match window {
+            HttpWait::StreamWindow => (
+                WindowWaitEvent::StreamBlocked,
+                WindowWaitEvent::StreamReleased,
+            ),
+            HttpWait::ConnectionWindow => (
+                WindowWaitEvent::ConnectionBlocked,
+                WindowWaitEvent::ConnectionReleased,
+            ),
+        };
+        let begins = WindowWait {
+            unit: unit.into(),
+            stream: self.own_stream().into(),
+            ..WindowWait::default()
+        };
+        let ends = WindowWait {
+            waited_ns: wait.waited.0.into(),
+            ..begins
+        };
+        self.write(wait.first, |log, at_ns| blocked.write(&begins, log, at_ns));
+        self.write(wait.last, |log, at_ns| released.write(&ends, log, at_ns));
+    }
+
+    /// Writes that the TCP connection below another protocol is open.
+    pub(crate) fn tcp_is_open(&self, at: Instant) {
+        let open = TcpConnected {
+            unit: self.connection.get().into(),
+            stream: self.own_stream().into(),
+            ..TcpConnected::default()
+        };
+        self.write(at, |log, at_ns| open.write(log, at_ns));
+    }
+
+    /// Writes that the TLS handshake is over.
+    pub(crate) fn tls_is_open(&self, at: Instant, version: &str, handshake: &str) {
+        let open = TlsConnected {
+            unit: self.connection.get().into(),
+            stream: self.own_stream().into(),
+            version: EventValue::Text(version),
+            handshake: EventValue::Text(handshake),
+            ..TlsConnected::default()
+        };
+        self.write(at, |log, at_ns| open.write(log, at_ns));
+    }
+
+    /// Writes that the QUIC handshake is over; no session is resumed.
+    pub(crate) fn quic_is_open(&self, at: Instant) {
+        let open = QuicConnected {
+            unit: self.connection.get().into(),
+            stream: self.own_stream().into(),
+            handshake: EventValue::Text("full"),
+            ..QuicConnected::default()
+        };
+        self.write(at, |log, at_ns| open.write(log, at_ns));
     }
 
     /// Writes that the operation that sent the unit returns.

@@ -29,6 +29,8 @@ pub(crate) struct KeywordRole {
     pub(crate) layer: Option<Layer>,
     /// Whether its events say if a server had the unit in memory (of block servers).
     pub(crate) says_source: bool,
+    /// Whether its events say which bytes of a stream are the frames of a unit.
+    pub(crate) is_framing: bool,
     /// Whether packets of both directions are seen there, as at a captured interface (NET_SEEN).
     pub(crate) is_watched: bool,
 }
@@ -57,6 +59,7 @@ impl KeywordRole {
             row,
             layer: Some(entry.layer),
             says_source: false,
+            is_framing: keyword == "UNIT_FRAMED",
             is_watched: keyword == "NET_SEEN",
         }
     }
@@ -74,6 +77,7 @@ impl KeywordRole {
             row: usize::MAX,
             layer: None,
             says_source: keyword == SOURCE_KEYWORD,
+            is_framing: false,
             is_watched: false,
         }
     }
@@ -106,13 +110,19 @@ impl KeywordRole {
 fn own(entry: &CatalogueEntry) -> (EventClass, u8) {
     let stage = match entry.keyword {
         "APP_CALL" | "APP_SEND" | "APP_REPLY" | "APP_TURN" | "APP_CONNECT" | "DISPLAY_CALL" => 1,
-        "SOCK_SEND" | "DISPLAY_SEND" => 2,
+        "SOCK_SEND"
+        | "DISPLAY_SEND"
+        | "STREAM_BLOCKED"
+        | "STREAM_RELEASED"
+        | "CONNECTION_BLOCKED"
+        | "CONNECTION_RELEASED" => 2,
         "SOCK_SENT" | "APP_SENT" | "APP_REPLIED" => RETURNS,
         "TCP_SEGMENT" | "BLAST_SEND" | "QUIC_SENT" => 4,
         // DISPLAY_AGENT and DISPLAY_ARRIVE alternate from host to host, so they share a stage: time orders them.
         "NET_ENQUEUE" | "NET_DEQUEUE" | "NET_SEEN" | "DISPLAY_ARRIVE" | "DISPLAY_INTERNET"
         | "DISPLAY_AGENT" => 5,
         "NET_DELIVER" | "DISPLAY_PARSE" => 6,
+        "TCP_CONNECTED" | "TLS_CONNECTED" | "QUIC_CONNECTED" => 7,
         "QUIC_RECEIVED" | "DISPLAY_STORE" => 7,
         "SOCK_RECEIVED" | "DISPLAY_RENDER" => 8,
         "APP_INDICATION" | "APP_RECEIVED" | "APP_RESPONSE" | "APP_CONNECTED" | "DISPLAY_DONE" => 9,
@@ -126,6 +136,8 @@ fn own(entry: &CatalogueEntry) -> (EventClass, u8) {
         // A log line of the program about the unit.
         "LOG" => EventClass::Beside(None),
         "REQUEST_PARENT" | "REQUEST_TRACE" => EventClass::Parent,
+        // It says which bytes are a unit's, and not where the unit is.
+        "UNIT_FRAMED" => EventClass::Elsewhere,
         // It acknowledges all bytes before it, so it belongs to no single unit.
         "BLAST_ACK" => EventClass::Elsewhere,
         _ if matches!(entry.layer, Layer::Protocol | Layer::Network) => EventClass::Beside(None),
@@ -170,6 +182,7 @@ mod tests {
         }
         for keyword in [
             "APP_START",
+            "UNIT_FRAMED",
             "APP_AWAIT",
             "SOCK_RECEIVE",
             "TCP_INFO",

@@ -5,14 +5,14 @@ use super::chains::Chains;
 use super::line_rows::{LifelineRows, RawLifeline};
 use super::path_order::{ClockErrors, cast_votes};
 use super::points::{self, ClassifiedPoint};
-use super::ranges::Ranges;
+use super::ranges::{Ranges, UnitByteRange};
 use super::{Assembler, CarrierEvent, LifelineGroupKey, NO_ID, UnitEvents, gathered};
 use crate::clock_error::clock_error;
 use crate::lifelines::{Id, Lifeline, LifelinePassage, LifelinePoint, Lifelines};
 use crate::outcomes;
 use stackline_core::trace_index::{Index, RunFlow};
 use stackline_events::unit_ids;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 impl Assembler<'_> {
     /// The lifelines of all events that were added.
@@ -63,19 +63,23 @@ impl Assembler<'_> {
     fn join(&mut self) -> Vec<[u64; 2]> {
         let mut bytes = vec![[0_u64; 2]; self.ids.len()];
         let mut known_bytes = vec![[false; 2]; self.ids.len()];
-        let owners = std::mem::take(&mut self.sent)
+        let framed = std::mem::take(&mut self.framed);
+        let flow = |range: &UnitByteRange| unit_ids::stream_parts(range.stream).0;
+        let framed_flows: HashSet<u32> = framed.iter().map(|unit| flow(&unit.range)).collect();
+        let framed = framed
             .into_iter()
-            .chain(std::mem::take(&mut self.received));
+            .map(|unit| (unit.range, unit.id, unit.payload));
+        let as_they_are = std::mem::take(&mut self.sent)
+            .into_iter()
+            .chain(std::mem::take(&mut self.received))
+            .map(|(range, id)| (range, id, (range.end - range.start) as u64));
         // The receiver's range counts only where the sender recorded none.
-        let units = owners.filter(|(range, id)| {
+        let owners = framed.chain(as_they_are);
+        let units = owners.filter_map(|(range, id, payload)| {
             let direction = (range.stream & 1) as usize;
-            let first = !std::mem::replace(&mut known_bytes[*id as usize][direction], true);
-            bytes[*id as usize][direction] += if first {
-                (range.end - range.start) as u64
-            } else {
-                0
-            };
-            first && !self.carriers.is_empty()
+            let first = !std::mem::replace(&mut known_bytes[id as usize][direction], true);
+            bytes[id as usize][direction] += if first { payload } else { 0 };
+            (first && !self.carriers.is_empty()).then_some((range, id))
         });
         let ranges = Ranges::new(units, std::mem::take(&mut self.connects));
         for CarrierEvent {
@@ -93,7 +97,8 @@ impl Assembler<'_> {
                     self.met.push(of, point, range.at_ns, row);
                 }
             });
-            if !found && id != NO_ID {
+            // Bytes outside of frames are the protocol's own, such as enlarged windows, whatever unit the thread works for.
+            if !found && id != NO_ID && !framed_flows.contains(&flow(&range)) {
                 self.met.push(id, point, range.at_ns, row);
             }
             // The direction of a port is that of the units that pass it; other traffic does not count.

@@ -46,7 +46,7 @@ pub(crate) struct ImportFlags {
 
 /// A run and the format for its exported events.
 #[derive(Debug, Args)]
-#[command(group = clap::ArgGroup::new("form").required(true).multiple(true).args(["text", "tape", "otlp", "otlp_json", "perfetto"]))]
+#[command(group = clap::ArgGroup::new("form").required(true).multiple(true).args(["text", "tape", "otlp", "otlp_json", "perfetto", "qlog"]))]
 pub(crate) struct Export {
     /// A kept run: its directory, directory name or given name, or `last`
     #[arg(value_name = "RUN")]
@@ -66,6 +66,9 @@ pub(crate) struct Export {
     /// A trace for Perfetto's viewer: a tar file with one file per host and a manifest
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     pub(crate) perfetto: Option<Option<PathBuf>>,
+    /// Connections of QUIC as qlog, one JSON document with a trace for each end
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    pub(crate) qlog: Option<Option<PathBuf>>,
     /// Write times by the reference host's clock, not by each host's own; only text and tape need this flag
     #[arg(long)]
     pub(crate) reference: bool,
@@ -91,6 +94,7 @@ impl Export {
             "otlp" => self.otlp.as_ref(),
             "otlp_json" => self.otlp_json.as_ref(),
             "perfetto" => self.perfetto.as_ref(),
+            "qlog" => self.qlog.as_ref(),
             _ => None,
         }
     }

@@ -1,7 +1,8 @@
 //! Events go out to other tools: they come back as they were, are read by the tools' own readers where Python has them, and are those chosen.
 
-use crate::support::skip;
 use crate::support::traced::{lines, traced};
+use crate::support::{Place, pair, skip};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
@@ -34,6 +35,73 @@ fn spans_come_back_event_by_event() {
         assert_eq!(json["imports"][0]["form"], "otlp");
         assert_eq!(units(json["run"].as_str().unwrap()), expected, "{log}");
     }
+}
+
+#[test]
+fn connections_of_quic_come_back_from_qlog() {
+    let place = Place::new();
+    let text = format!(
+        "{} 1 from a to b bulk_put 1000*400 over quic across n in simulated;",
+        pair("loss 2%")
+    );
+    place
+        .stackline(&["run", "--trace", "--name", "sent", "-e", &text])
+        .succeeds();
+    let run = place.kept().0;
+    let run = run.to_str().unwrap();
+    place
+        .stackline(&["export", run, "--qlog", "run.qlog"])
+        .succeeds();
+    let json: Value = serde_json::from_slice(&fs::read(place.path("run.qlog")).unwrap()).unwrap();
+    let named = |name: &str| -> usize {
+        let traces = json["traces"].as_array().unwrap().iter();
+        let events = traces.flat_map(|trace| trace["events"].as_array().unwrap());
+        events.filter(|event| event["name"] == name).count()
+    };
+    let had = lines(&place, run, "");
+    let count = |words: &[&str]| -> usize {
+        let has = |line: &&String| words.iter().all(|word| line.contains(word));
+        had.iter().filter(has).count()
+    };
+    assert_eq!(
+        named("quic:udp_datagrams_sent"),
+        count(&["NET_ENQUEUE; a;"]) + count(&["NET_ENQUEUE; b;"])
+    );
+    assert_eq!(
+        named("quic:udp_datagrams_received"),
+        count(&["NET_DELIVER;"])
+    );
+    let lost = count(&["QUIC_LOST;"]);
+    assert!(lost > 0, "packets are lost");
+    assert_eq!(named("quic:packet_lost"), lost);
+    assert_eq!(
+        (
+            named("quic:connection_started"),
+            named("quic:connection_closed")
+        ),
+        (1, 2)
+    );
+    assert_eq!(json["traces"].as_array().unwrap().len(), 2);
+    let again = place
+        .stackline(&["import", "run.qlog", "--json", "--name", "again"])
+        .json();
+    assert_eq!(again["imports"][0]["form"], "qlog");
+    assert!(
+        again["imports"][0]["refused"]
+            .as_object()
+            .is_none_or(serde_json::Map::is_empty)
+    );
+    let again = lines(&place, again["run"].as_str().unwrap(), "QUIC_LOST;");
+    assert_eq!(again.len(), lost);
+    let hosts = ["; a-client; ", "; b-server; "];
+    let names_a_host = |line: &String| hosts.iter().any(|host| line.contains(host));
+    assert!(again.iter().all(names_a_host), "{again:?}");
+    place
+        .stackline(&["run", "--trace", "-e", "1 rr 10*5 over tcp"])
+        .succeeds();
+    place
+        .stackline(&["export", "last", "--qlog"])
+        .fails(2, &["the run has no events of QUIC"]);
 }
 
 /// What Python says of a file, when it has the packages that are asked for.

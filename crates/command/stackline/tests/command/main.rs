@@ -45,6 +45,7 @@ mod files;
 mod foreign;
 mod foreign_captures;
 mod foreign_exports;
+mod framed;
 mod ftam;
 mod ftp;
 mod gateway;

@@ -75,6 +75,12 @@ macro_rules! family {
                 recorder::emit(self.keyword(), &data.values());
             }
 
+            /// Emits the event with a time read before (ns), if a recorder runs.
+            #[inline]
+            pub fn emit_at(self, data: &$data<'_>, at_ns: u64) {
+                recorder::emit_at(self.keyword().id(), at_ns, &data.values());
+            }
+
             /// Appends the event to a log, with the given time (ns).
             #[inline]
             pub fn write(self, data: &$data<'_>, log: &mut EventLog, at_ns: u64) {
@@ -120,6 +126,12 @@ family! {
         AppEnded, AppResponse, AppLost, AppDisconnect, AppDisconnected, SockReceived,
     };
     longer: {AppConnected, AppAccepted, QuicSent, QuicReceived, QuicLost, NetSeen};
+}
+
+family! {
+    /// A unit whose data waits for a flow-control window, or has waited.
+    WindowWait { unit, stream, offset, bytes, waited_ns }
+    WindowWaitEvent: rows::{StreamBlocked, StreamReleased, ConnectionBlocked, ConnectionReleased};
 }
 
 family! {

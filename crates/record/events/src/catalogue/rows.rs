@@ -198,6 +198,30 @@ catalogue! {
     SockReceived = "SOCK_RECEIVED", Socket: { unit, stream, offset, bytes }
         "the receiving call returns; `bytes` is the number delivered";
 
+    TcpConnected = "TCP_CONNECTED", Protocol: { unit, stream, offset, bytes }
+        "at the initiator: the TCP connection below another protocol is open, and that protocol's handshakes begin";
+
+    TlsConnected = "TLS_CONNECTED", Protocol: { unit, stream, offset, bytes, version, handshake }
+        "at the initiator: the TLS handshake is over; `version` is what both sides agreed on, `handshake` is `full` or `resumed`";
+
+    QuicConnected = "QUIC_CONNECTED", Protocol: { unit, stream, offset, bytes, handshake }
+        "at the initiator: the QUIC handshake is over; `handshake` is `full` or `resumed`, empty if that is not known";
+
+    StreamBlocked = "STREAM_BLOCKED", Protocol: { unit, stream, offset, bytes, waited_ns }
+        "data of a unit waits for the first time until the receiver enlarges the flow-control window of its stream";
+
+    StreamReleased = "STREAM_RELEASED", Protocol: { unit, stream, offset, bytes, waited_ns }
+        "the data of the unit no longer waits for the window of its stream; `waited_ns` is how long it waited in all";
+
+    ConnectionBlocked = "CONNECTION_BLOCKED", Protocol: { unit, stream, offset, bytes, waited_ns }
+        "data of a unit waits for the first time until the receiver enlarges the flow-control window of the connection";
+
+    ConnectionReleased = "CONNECTION_RELEASED", Protocol: { unit, stream, offset, bytes, waited_ns }
+        "the data of the unit no longer waits for the window of the connection; `waited_ns` is how long it waited in all";
+
+    UnitFramed = "UNIT_FRAMED", Protocol: { unit, stream, offset, bytes, payload }
+        "the sender has written a data unit, a request or a response in records of TLS or frames of HTTP: they occupy `bytes` bytes of the TCP stream and contain `payload` bytes of the unit";
+
     TcpSegment = "TCP_SEGMENT", Protocol: { unit, stream, offset, bytes }
         "new data is sent";
 

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant as CoreInstant;
 use stackline_endpoint::BulkDirection;
+use stackline_events::scope;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
@@ -171,6 +172,7 @@ impl<C: ByteChannel> LiveConnection for ByteChannelConnection<C> {
         let unit = self.units.next(request, buffers)?;
         let asked = self.channel.ask(unit);
         asked.map_err(|e| self.failure("send", &e))?;
+        scope::unit_framed();
         if self.receive(response, 1, buffers)? == 1 {
             Ok(true)
         } else {

@@ -8,23 +8,33 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{
-    CertificateError, ClientConfig, CommonState, DigitallySignedStruct, ServerConfig,
-    SignatureScheme, SupportedProtocolVersion,
+    CertificateError, ClientConfig, CommonState, DigitallySignedStruct, HandshakeKind,
+    ServerConfig, SignatureScheme, SupportedProtocolVersion,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// The version of a session.
+pub(super) fn session_version(session: &CommonState) -> Option<&'static str> {
+    session.protocol_version()?.as_str()
+}
+
+/// Whether a session was resumed, in a word.
+pub(super) fn session_handshake(session: &CommonState) -> Option<&'static str> {
+    session.handshake_kind().map(|kind| match kind {
+        HandshakeKind::Resumed => "resumed",
+        HandshakeKind::Full | HandshakeKind::FullWithHelloRetryRequest => "full",
+    })
+}
+
 /// The version and the cipher of a session, by option name.
 pub(super) fn session_settings(session: &CommonState) -> BTreeMap<String, String> {
-    let version = session
-        .protocol_version()
-        .and_then(|version| version.as_str());
     let cipher = session
         .negotiated_cipher_suite()
         .and_then(|suite| suite.suite().as_str());
-    [("tls", version), ("cipher", cipher)]
+    [("tls", session_version(session)), ("cipher", cipher)]
         .into_iter()
         .filter_map(|(name, value)| Some((name.to_string(), value?.to_string())))
         .collect()

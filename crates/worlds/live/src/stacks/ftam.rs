@@ -20,6 +20,7 @@ use association::FtamAssociation;
 use initiator::FtamInitiator;
 use responder::FtamResponder;
 use stackline_core::catalogue::{OptionKind, OptionTable, ServiceMapping, StackTable};
+use stackline_events::scope::{self, ConnectionStep};
 use stackline_proto::papers::ftam::TpduSize;
 use stackline_proto::papers::ftam::cotp::CALLING_SELECTOR_AT;
 use std::io;
@@ -130,6 +131,7 @@ struct FtamConnector {
 impl Connector for FtamConnector {
     fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
         let (socket, _) = self.tcp.connect_socket(&buffers.flags)?;
+        scope::connection_step(|| ConnectionStep::Tcp);
         let patience = |socket: &socket2::Socket, time| {
             let set = socket.set_read_timeout(time);
             set.map_err(|e| error::io_error("SO_RCVTIMEO", &e))

@@ -70,7 +70,8 @@ impl FlowTrace {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let id = numbering.connect();
-        scope::begin_connection((numbering.stream(self.sends), numbering.stream(self.takes)));
+        let streams = (numbering.stream(self.sends), numbering.stream(self.takes));
+        scope::begin_connection(id, streams);
         let taken_before = numbering.count(self.takes);
         (
             id,
@@ -293,6 +294,14 @@ impl TracedLiveConnection {
         TracedDataUnit { id, ..unit }
     }
 
+    /// Emits which bytes of the connection's stream the unit took that was sent last, where a protocol between the operation and the socket
+    /// puts units into records or frames of its own.
+    fn emit_framed(&self) {
+        if self.inner.places().is_none() {
+            scope::unit_framed();
+        }
+    }
+
     /// Sends `units` units in one call of the stack, with an event for each before and after. Returns how many were sent.
     fn send_together(
         &mut self,
@@ -301,7 +310,7 @@ impl TracedLiveConnection {
         buffers: &mut LiveThreadBuffers,
     ) -> Result<u64> {
         let unit = self.outgoing(bytes as u64, 0);
-        scope::work_for(Some(unit.id));
+        scope::send_unit(unit.id, unit.bytes);
         unit.emit(DataUnitEvent::AppSend);
         let others: Vec<TracedDataUnit> = (1..units)
             .map(|ahead| self.outgoing(bytes as u64, ahead))
@@ -310,6 +319,7 @@ impl TracedLiveConnection {
             .iter()
             .for_each(|unit| unit.emit(DataUnitEvent::AppSend));
         let sent = self.inner.send(bytes, units, buffers)?;
+        self.emit_framed();
         let all = std::iter::once(&unit).chain(&others);
         all.take(usize::try_from(sent).unwrap_or(usize::MAX))
             .for_each(|unit| unit.emit(DataUnitEvent::AppSent));
@@ -390,7 +400,7 @@ impl LiveConnection for TracedLiveConnection {
         buffers: &mut LiveThreadBuffers,
     ) -> Result<bool> {
         let unit = self.outgoing(request as u64, 0);
-        scope::work_for(Some(unit.id));
+        scope::send_unit(unit.id, unit.bytes);
         unit.emit(DataUnitEvent::AppCall);
         self.numbers.numbering.next(self.numbers.flow_trace.sends);
         let back = TracedDataUnit {
@@ -425,9 +435,10 @@ impl LiveConnection for TracedLiveConnection {
             id: self.called.take().unwrap_or(unit.id),
             ..unit
         };
-        scope::work_for(Some(unit.id));
+        scope::send_unit(unit.id, unit.bytes);
         unit.emit(DataUnitEvent::AppReply);
         self.inner.reply(bytes, buffers)?;
+        self.emit_framed();
         unit.emit(DataUnitEvent::AppReplied);
         Ok(())
     }

@@ -71,7 +71,7 @@ impl WirePayload for stackline_sim::SimDatagram {
             unit: carried.unit,
             stream: Some(unit_ids::stream(flow, direction)),
             offset: carried.offset,
-            bytes: Some(carried.bytes),
+            bytes: carried.bytes,
             // Simulated protocols emit events of their own for what they send again.
             repeated: false,
         })

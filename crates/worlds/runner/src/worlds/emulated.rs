@@ -193,7 +193,9 @@ fn carries(part: &MeasurementPart) -> Carries {
     };
     let steps = &part.procedure.initiator;
     match part.stack.facts.packets {
-        PacketContent::Stream => Carries::Stream,
+        // A connection that several pairs share is no pair's stream.
+        PacketContent::Framed if part.stack.number("streams").unwrap_or(1) > 1 => Carries::Nothing,
+        PacketContent::Stream | PacketContent::Framed => Carries::Stream,
         // Each connection numbers its units from the beginning.
         PacketContent::Datagrams if procedure::repeats_connections(steps) => Carries::Nothing,
         PacketContent::Datagrams if procedure::contains_call(steps, &calls) => Carries::Calls,

@@ -98,6 +98,14 @@ pub(crate) trait StreamEnd {
     fn shows_positions(&self) -> bool {
         true
     }
+    /// How many bytes of the transport's stream were written, where they are not those of the data: of records or frames that contain it.
+    fn framed_bytes(&self) -> Option<u64> {
+        None
+    }
+    /// Whether the transport opens connections with a handshake of QUIC.
+    fn is_of_quic(&self) -> bool {
+        false
+    }
     /// Whether somebody keeps an initiator's end that disconnects, so that nothing unread resets the connection.
     fn is_kept(&self) -> bool {
         false

@@ -90,6 +90,9 @@ impl<E: StreamEnd> SimStream<E> {
         let introduces = pair.introductions().of_next_dialled();
         let mut stream = Self::new(pair.dial(&context.shared)?, context);
         await_answer(&stream.end, context, introduces).await?;
+        if stream.end.is_of_quic() {
+            context.trace(|line, at| line.quic_is_open(at));
+        }
         if introduces {
             stream.introduction = INTRODUCTION;
             // Offsets of what is sent next count from behind it.
@@ -199,6 +202,14 @@ impl<E: StreamEnd> SimStream<E> {
         Ok(got == 1)
     }
 
+    /// Records which bytes of the transport's stream a unit of `bytes` bytes took that was written just now, where it is in frames.
+    fn trace_frames(&self, begins: Option<u64>, bytes: u64) {
+        if let (Some(begins), Some(ends)) = (begins, self.end.framed_bytes()) {
+            self.context
+                .trace(|line, at| line.framed(at, [begins, ends], bytes));
+        }
+    }
+
     /// Sends `times` units, or one reply.
     async fn send_units(&mut self, bytes: u64, times: u64, what: SimDepartureKind) -> Result<u64> {
         for done in 0..times {
@@ -206,7 +217,9 @@ impl<E: StreamEnd> SimStream<E> {
                 return Ok(done);
             }
             self.context.trace(|line, at| line.leaves(at, what, bytes));
+            let begins = self.end.framed_bytes();
             self.put(bytes).await?;
+            self.trace_frames(begins, bytes);
             self.context.trace(|line, at| line.left(at, what, bytes));
         }
         Ok(times)
@@ -255,7 +268,9 @@ impl<E: StreamEnd> EndpointService for SimStream<E> {
     async fn call(&mut self, request: u64, response: u64, _since: Instant) -> Result<bool> {
         self.context
             .trace(|line, at| line.leaves(at, SimDepartureKind::Call, request));
+        let begins = self.end.framed_bytes();
         self.put(request).await?;
+        self.trace_frames(begins, request);
         if self.receive_units(response, 1, Coming::Response).await? == 1 {
             Ok(true)
         } else {

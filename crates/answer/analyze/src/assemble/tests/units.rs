@@ -89,6 +89,45 @@ APP_RECEIVED; b; 0; 4000000; 0; {there}; 16; 10
     assert_eq!(found, [(false, 1e6, 1.0), (true, 2e6, 1.0)]);
 }
 
+/// Over TLS and HTTP packets carry records and frames, of which the sender records whose they are; what lies between them is no unit's,
+/// whatever the thread that handled it worked for.
+#[test]
+fn frames_join_the_events_below_to_their_unit() {
+    let (there, back) = (
+        stream(0, EventStreamDirection::There),
+        stream(0, EventStreamDirection::Back),
+    );
+    let log = format!(
+        "\
+APP_CALL; a; 0; 0; 0; {there}; ; 32
+SOCK_SENT; a; 0; 500000; 0; {there}; 416; 0
+SOCK_SEND; a; 0; 1000000; 0; {there}; 416; 54
+NET_ENQUEUE; a; 0; 2000000; ; {there}; 416; 54; a>b; a; 1; 1; 1; 94; 94
+UNIT_FRAMED; a; 0; 3000000; 0; {there}; 416; 54; 32
+SOCK_RECEIVED; b; 0; 4000000; 0; {there}; 416; 54
+APP_INDICATION; b; 0; 5000000; 0; {there}; ; 32
+APP_REPLY; b; 0; 6000000; 0; {back}; ; 40
+NET_ENQUEUE; b; 0; 7000000; ; {back}; 300; 60; b>a; b; 1; 2; 1; 100; 100
+UNIT_FRAMED; b; 0; 7500000; 0; {back}; 300; 62; 40
+NET_ENQUEUE; b; 0; 8000000; ; {back}; 360; 2; b>a; b; 1; 3; 1; 42; 42
+SOCK_SEND; a; 0; 8500000; 0; {there}; 470; 13
+SOCK_RECEIVED; b; 0; 8700000; 1; {there}; 470; 13
+NET_ENQUEUE; a; 0; 8600000; ; {there}; 470; 13; a>b; a; 1; 4; 1; 53; 53
+APP_RESPONSE; a; 0; 9000000; 0; {back}; ; 40
+APP_CALL; a; 0; 10000000; 1; {there}; ; 32
+"
+    );
+    let made = lifelines(&table(&log), None, &LifelineOptions::default());
+    assert_eq!(
+        drawn(&made),
+        "\
+0 [b] APP_CALL@a:0 SOCK_SEND@a:1 NET_ENQUEUE@a/a>b:2 SOCK_RECEIVED@b:4 APP_INDICATION@b:5 APP_REPLY@b:6 NET_ENQUEUE@b/b>a:8 APP_RESPONSE@a:9 = complete
+1 [unknown] APP_CALL@a:10 = unfinished after APP_CALL@a
+"
+    );
+    assert_eq!(made.lines[0].bytes, Some(72), "the unit's own bytes");
+}
+
 /// Datagrams are known by their unit and have no offset; a simulated one is at its first queue at the instant it is sent.
 #[test]
 fn datagrams_begin_where_they_are_sent() {

@@ -97,9 +97,15 @@ fn find(context: &FindingContext<'_>, part: &MeasuredPart<'_>) -> Option<Finding
         units::format_size(window.bytes)
     );
     let enough = (2.0 * needed) as u64;
+    // In traced runs, the units that have waited for it.
+    let waited = if window.option == "window" {
+        context.measurement.rows("STREAM_RELEASED")
+    } else {
+        context.measurement.rows("CONNECTION_RELEASED")
+    };
     let finding = KIND
         .finding(context, share, 0.9, sentence)
-        .because(context.measurement.figure(figure));
+        .because(context.measurement.evidence(figure, &waited));
     Some(finding.attempt_by(
         format!("`{} = {}`", window.option, units::format_size(enough)),
         PlanChange::Option(part.index, window.option, OptionValue::Number(enough)),

@@ -42,6 +42,11 @@ pub(crate) fn that_show_their_bytes(world: &str) -> Vec<String> {
     })
 }
 
+/// Those whose data units are in records or frames of a protocol above TCP.
+pub(crate) fn that_frame_units(world: &str) -> Vec<String> {
+    which(world, |stack| stack.facts.packets == PacketContent::Framed)
+}
+
 /// Names and, of some stacks, forms that go another way through the code because of their options.
 pub(crate) fn with(stacks: Vec<String>, forms: &[&str]) -> Vec<String> {
     stacks

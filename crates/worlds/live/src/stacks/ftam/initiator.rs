@@ -7,6 +7,7 @@ use crate::stacks::contract::{LiveConnection, connection_vanished};
 use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant;
 use stackline_endpoint::BulkDirection;
+use stackline_events::scope;
 use stackline_proto::papers::ftam::{
     FtamEmptyPdu, FtamMessage, FtamOutcome, FtamOutcomePdu, FtamPdu,
 };
@@ -194,6 +195,7 @@ impl LiveConnection for FtamInitiator {
         self.association
             .queue_behind(FtamPdu::Empty(FtamEmptyPdu::TransferEndRequest));
         self.association.send_unit(request, buffers)?;
+        scope::unit_framed();
         self.await_transfer_end()?;
         if self.receive(response, 1, buffers)? == 0 {
             return Err(connection_vanished("before the response arrived"));

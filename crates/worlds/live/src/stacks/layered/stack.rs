@@ -15,6 +15,7 @@ use crate::stacks::tcp::{TcpConnector, TcpListener};
 use socket2::Socket;
 use stackline_core::catalogue::StackTable;
 use stackline_core::plan::Stack;
+use stackline_events::scope::{self, ConnectionStep};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -215,6 +216,7 @@ impl WireConnector {
 
     pub(super) fn connect(&mut self, flags: &Arc<LiveCancelFlags>) -> Result<LayeredWire> {
         let (socket, token) = self.tcp.connect_socket(flags)?;
+        scope::connection_step(|| ConnectionStep::Tcp);
         let socket = LayeredSocket::new(socket, &self.stack, token, flags)?;
         Ok(match &self.tls {
             None => LayeredWire::Plain(socket),

@@ -3,13 +3,15 @@
 use super::tls;
 use crate::stacks::tcp;
 use stackline_core::catalogue::{
-    ClosedForm, FlowControl, OptionKind, OptionTable, StackFacts, StackTable,
+    ClosedForm, FlowControl, OptionKind, OptionTable, PacketContent, StackFacts, StackTable,
 };
 
-/// The base of the tables here. Records and frames do not begin with data units, so packets do not show which units they carry.
+/// The base of the tables here. Packets show their bytes of TCP's stream; the ends record which of them are the records and frames of a
+/// data unit (`UNIT_FRAMED`).
 pub(crate) const TABLE: StackTable = StackTable {
     ecn: true,
     facts: StackFacts {
+        packets: PacketContent::Framed,
         form: ClosedForm::None,
         flow_control: FlowControl::KernelBuffers,
         ..StackTable::RELIABLE.facts

@@ -16,6 +16,7 @@ use rustls::{
 };
 use stackline_core::catalogue::{OptionTable, StackTable};
 use stackline_core::plan::Stack;
+use stackline_events::scope::{self, ConnectionStep};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -84,6 +85,7 @@ impl TlsClient {
         let session = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
         let session = session.map_err(|e| unavailable(&e))?;
         let open = opened(session.into(), socket, &self.counts)?;
+        scope::connection_step(|| open.step());
         Ok(match &self.farewells {
             Some(farewells) => open.kept_by(farewells),
             None => open,

@@ -3,10 +3,11 @@
 
 use super::socket::{LayeredSocket, SharedSocket};
 use super::tls_farewells::TlsFarewells;
-use crate::stacks::certificate::session_settings;
+use crate::stacks::certificate::{session_handshake, session_settings, session_version};
 use crate::stacks::handshake_counts::{HandshakeCounts, handshake_outcome};
 use rustls::{Connection, ProtocolVersion};
 use stackline_core::connection_count::HandshakeOutcome;
+use stackline_events::scope::ConnectionStep;
 use std::collections::BTreeMap;
 use std::io::{self, BufReader, IoSlice, Read, Write};
 use std::sync::{Arc, Weak};
@@ -88,6 +89,19 @@ impl TlsSession {
     /// The protocol that both sides have agreed on (ALPN).
     pub(crate) fn protocol(&self) -> Option<&[u8]> {
         self.open.as_ref()?.session.alpn_protocol()
+    }
+
+    /// The handshake as a step of opening a traced connection; with early data it is not over yet.
+    pub(super) fn step(&self) -> ConnectionStep<'static> {
+        let open = self.open.as_ref();
+        let handshake = |open: &Box<OpenTls>| match open.is_shaken {
+            true => session_handshake(&open.session),
+            false => Some("early"),
+        };
+        ConnectionStep::Tls {
+            version: open.and_then(|open| session_version(&open.session)),
+            handshake: open.and_then(handshake),
+        }
     }
 
     /// The version and the cipher.

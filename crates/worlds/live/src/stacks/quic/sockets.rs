@@ -11,6 +11,7 @@ use crate::stacks::ip;
 use crate::stacks::ip_options;
 use quinn::{Connection, ConnectionError, Endpoint, Incoming, TokioRuntime, ZeroRttAccepted};
 use socket2::{Domain, Protocol, Socket, Type};
+use stackline_events::scope::{self, ConnectionStep};
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -127,6 +128,8 @@ impl QuicClient {
         match time::timeout(PATIENCE, connecting).await {
             Ok(Ok(connection)) => {
                 self.counts.add_handshake();
+                // quinn does not say whether it has resumed a session.
+                scope::connection_step(|| ConnectionStep::Quic { handshake: None });
                 let early = None;
                 Ok(OpenedQuic { connection, early })
             }

@@ -6,10 +6,11 @@ use crate::context::SimEndpointContext;
 use crate::error::{Error, Result, connection_vanished};
 use crate::run_trace::Coming;
 use crate::stream_units::Units;
+use crate::window_waits::HttpWindowWaits;
 use stackline_core::procedure::PairSide;
 use stackline_core::time::{Duration, Instant};
-use stackline_proto::http::{HttpHead, HttpMachine, HttpRequestKind};
-use std::cell::Cell;
+use stackline_proto::http::{HttpHead, HttpMachine, HttpRequestKind, HttpWait};
+use std::cell::{Cell, RefCell};
 use std::mem;
 use std::rc::Rc;
 
@@ -49,6 +50,8 @@ pub(super) struct SimHttp {
     pub(super) is_gone: bool,
     /// How long data waited for windows of HTTP/2.
     waited: Cell<Duration>,
+    /// How what is being sent waited for them, until it is recorded.
+    window_waits: RefCell<HttpWindowWaits>,
 }
 
 impl Drop for SimHttp {
@@ -79,6 +82,7 @@ impl SimHttp {
             join: None,
             is_gone: false,
             waited: Cell::new(Duration::ZERO),
+            window_waits: RefCell::default(),
         }
     }
 
@@ -124,17 +128,19 @@ impl SimHttp {
     /// Waits until what is to be sent on that stream is written.
     pub(super) async fn hand_over(&self, stream: u32) -> Result<()> {
         let (end, context) = (&self.end, &self.context);
-        let mut since: Option<Instant> = None;
+        let mut since: Option<(HttpWait, Instant)> = None;
         let step = || {
             if end.machine.borrow().reads_ahead() {
                 end.read();
             }
             let is_written = end.write();
             match (end.waits_for(stream), since) {
-                (Some(_), None) => since = Some(context.now()),
-                (None, Some(began)) => {
-                    let waited = context.now().since(began).0;
-                    self.waited.set(Duration(self.waited.get().0 + waited));
+                (Some(window), None) => since = Some((window, context.now())),
+                (None, Some((window, began))) => {
+                    let now = context.now();
+                    let waited = now.since(began);
+                    self.waited.set(Duration(self.waited.get().0 + waited.0));
+                    self.window_waits.borrow_mut().add(window, [began, now]);
                     since = None;
                 }
                 _ => {}
@@ -149,6 +155,20 @@ impl SimHttp {
         match context.until(what, step).await? {
             true => Ok(()),
             false => Err(self.broken("while data was in flight")),
+        }
+    }
+
+    /// Records which bytes of TCP's stream a request or response of `bytes` bytes took that was written just now. On a connection that
+    /// other pairs use too, frames of theirs lie between its own, so that nothing is recorded.
+    pub(super) fn trace_frames(&self, begins: u64, bytes: u64) {
+        let waits = self.window_waits.take();
+        self.context.trace(|line, _| {
+            waits.each(|window, wait| line.waited(line.leaving_unit(), window, wait))
+        });
+        if !self.group.is_shared() {
+            let ends = self.end.wire.written();
+            self.context
+                .trace(|line, at| line.framed(at, [begins, ends], bytes));
         }
     }
 
@@ -173,6 +193,7 @@ impl SimHttp {
                 return Ok(done);
             }
             let batch = (TOGETHER / bytes.max(1)).max(1).min(times - done);
+            let begins = self.end.wire.written();
             for _ in 0..batch {
                 self.end.machine.borrow_mut().send(stream, bytes, false);
             }
@@ -181,8 +202,18 @@ impl SimHttp {
                 .trace(|line, at| line.handed(&[(at, batch)], bytes));
             self.hand_over(stream).await?;
             if let Some(units) = units {
-                self.context
-                    .trace(|line, at| line.all_left(at, &units, bytes));
+                let ends = self.end.wire.written();
+                let waits = self.window_waits.take();
+                self.context.trace(|line, at| {
+                    // All units of the batch wait while the first of them does.
+                    for (unit, _) in &units {
+                        waits.each(|window, wait| line.waited(*unit, window, wait));
+                    }
+                    if !self.group.is_shared() {
+                        line.all_framed(at, &units, [begins, ends], bytes);
+                    }
+                    line.all_left(at, &units, bytes);
+                });
             }
             done += batch;
         }

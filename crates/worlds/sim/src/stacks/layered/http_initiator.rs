@@ -42,10 +42,12 @@ impl SimHttp {
         }
         self.context
             .trace(|line, at| line.leaves(at, SimDepartureKind::Call, request));
+        let begins = self.end.wire.written();
         let head = self.head(Some(HttpRequestKind::Call), Some(request));
         let stream = self.end.machine.borrow_mut().request(head);
         self.end.machine.borrow_mut().send(stream, request, true);
         self.hand_over(stream).await?;
+        self.trace_frames(begins, request);
         let came = self.whole_body(stream).await?;
         self.end.machine.borrow_mut().forget(stream);
         if came != response {

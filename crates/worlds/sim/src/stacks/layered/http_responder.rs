@@ -113,6 +113,7 @@ impl SimHttp {
         };
         let what = SimDepartureKind::Reply;
         self.context.trace(|line, at| line.leaves(at, what, bytes));
+        let begins = self.end.wire.written();
         let is_streamed = self.is_http2() && bytes > PIECE;
         let length = (!is_streamed).then_some(bytes);
         let (head, now) = (self.head(None, length), self.context.now());
@@ -127,6 +128,7 @@ impl SimHttp {
             self.hand_over(stream).await?;
         }
         self.end.machine.borrow_mut().forget(stream);
+        self.trace_frames(begins, bytes);
         self.context.trace(|line, at| line.left(at, what, bytes));
         Ok(())
     }

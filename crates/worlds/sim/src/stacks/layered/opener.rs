@@ -102,6 +102,7 @@ impl WireOpener {
             end.abandon(&context.shared);
             return Err(error);
         }
+        context.trace(|line, at| line.tcp_is_open(at));
         self.take_farewells();
         ledger.resumed.set(self.resumes());
         let wire = self.wire(end, &ledger, PairSide::Initiator, context);
@@ -110,6 +111,9 @@ impl WireOpener {
         }
         self.shake_hands(&wire, PairSide::Initiator, context)
             .await?;
+        if let Some((version, handshake)) = wire.agreed() {
+            context.trace(|line, at| line.tls_is_open(at, version, handshake));
+        }
         Ok(wire)
     }
 

@@ -51,6 +51,8 @@ pub(crate) struct SimLayerWire {
     tls: Option<SimTlsSession>,
     /// Bytes on the wire that TCP has not taken.
     unsent: Cell<u64>,
+    /// Bytes on the wire in all.
+    written: Cell<u64>,
     /// Bytes of the introduction that go before what is written first.
     introduction: Cell<u64>,
     /// Whether data or the end of it was read, so that no ticket is left unread.
@@ -75,6 +77,19 @@ impl SimTlsSession {
     /// Whether the server sends tickets to this end behind the handshake (RFC 8446, 4.6.1).
     fn awaits_tickets(&self) -> bool {
         self.sessions.is_some() && self.terms.resumes && self.terms.version == TlsVersion::Tls13
+    }
+
+    /// The version, as rustls names it, and whether the session was resumed, in a word.
+    fn agreed(&self) -> (&'static str, &'static str) {
+        let version = match self.terms.version {
+            TlsVersion::Tls12 => "TLSv1_2",
+            TlsVersion::Tls13 => "TLSv1_3",
+        };
+        let handshake = match self.end.borrow().is_resumed() {
+            true => "resumed",
+            false => "full",
+        };
+        (version, handshake)
     }
 }
 
@@ -117,6 +132,7 @@ impl SimLayerWire {
             shared: Rc::clone(shared),
             tls,
             unsent: Cell::new(0),
+            written: Cell::new(0),
             introduction: Cell::new(0),
             has_read: Cell::new(false),
             farewells: Rc::downgrade(farewells),
@@ -136,9 +152,14 @@ impl SimLayerWire {
     }
 
     fn add(&self, wire_bytes: u64) {
-        let introduction = self.introduction.replace(0);
-        self.unsent
-            .set(self.unsent.get() + introduction + wire_bytes);
+        let more = self.introduction.replace(0) + wire_bytes;
+        self.unsent.set(self.unsent.get() + more);
+        self.written.set(self.written.get() + more);
+    }
+
+    /// Bytes of TCP's stream that were written: what is written next begins there.
+    pub(super) const fn written(&self) -> u64 {
+        self.written.get()
     }
 
     /// Reads at most `most` bytes of the introduction, which is not within TLS.
@@ -316,14 +337,20 @@ impl SimLayerWire {
     pub(super) fn settings(&self) -> BTreeMap<String, String> {
         let mut settings = self.tcp.settings(self.shared.now());
         if let Some(tls) = &self.tls {
-            let (version, cipher) = match tls.terms.version {
-                TlsVersion::Tls12 => ("TLSv1_2", "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"),
-                TlsVersion::Tls13 => ("TLSv1_3", "TLS13_AES_256_GCM_SHA384"),
+            let cipher = match tls.terms.version {
+                TlsVersion::Tls12 => "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+                TlsVersion::Tls13 => "TLS13_AES_256_GCM_SHA384",
             };
+            let (version, _) = tls.agreed();
             let words = [("tls", version), ("cipher", cipher)];
             settings.extend(words.map(|(name, word)| (name.to_string(), word.to_string())));
         }
         settings
+    }
+
+    /// The version of TLS and whether its session was resumed, in words; `None` without TLS.
+    pub(super) fn agreed(&self) -> Option<(&'static str, &'static str)> {
+        self.tls.as_ref().map(SimTlsSession::agreed)
     }
 
     pub(super) fn notes(&self) -> Vec<String> {
@@ -369,6 +396,10 @@ impl StreamEnd for Rc<SimLayerWire> {
 
     fn shows_positions(&self) -> bool {
         false
+    }
+
+    fn framed_bytes(&self) -> Option<u64> {
+        Some(self.written())
     }
 
     fn is_kept(&self) -> bool {

@@ -59,6 +59,10 @@ impl StreamEnd for SimQuicStreamEnd {
         self.end.answered()
     }
 
+    fn is_of_quic(&self) -> bool {
+        true
+    }
+
     fn send(&self, bytes: usize, shared: &SimRunState) -> Option<usize> {
         self.end.send(self.number, bytes, shared)
     }

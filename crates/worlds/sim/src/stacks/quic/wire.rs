@@ -58,7 +58,8 @@ impl SimQuicWire {
             connection,
             &header,
             SimDatagramBody::Bytes(bytes),
-        );
+        )
+        .sealed();
         shared.send(NetworkPacket {
             number: 0,
             from: self.nodes[0],

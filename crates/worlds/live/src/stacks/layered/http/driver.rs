@@ -13,6 +13,7 @@ use crate::stacks::server_patience::ServerPatience;
 use hyper::rt::Executor;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use stackline_events::scope;
 use std::error::Error as _;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -228,6 +229,8 @@ impl HttpDriver {
         runtime: &EndpointRuntime,
     ) -> Result<Self> {
         let mut driver = Self::without_blocking(shared)?;
+        // Whoever waits drives it, so no thread knows how many bytes have passed.
+        scope::end_byte_count();
         driver.runtime = Some(SharedHttpRuntime {
             runtime: runtime.clone(),
             ended: watch::Sender::new(false),
@@ -414,6 +417,9 @@ impl HttpDriver {
             return Err(Error::measurement(
                 "the HTTP library waits for something other than its connection",
             ));
+        }
+        if !wanted.contains(PollFlags::POLLOUT) {
+            scope::wait_with_room();
         }
         let mut watched = [PollFd::new(socket.as_fd(), wanted)];
         let begun = Instant::now();

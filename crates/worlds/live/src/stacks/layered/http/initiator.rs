@@ -4,7 +4,7 @@ use super::body::{BodySender, IncomingBody, OutgoingBody};
 use super::driver::HttpDriver;
 use super::opening::{Http2Sender, OpenedHttp, WINDOWS, open_http1, open_http2};
 use super::shared_client::SharedHttpUse;
-use super::style::{HttpStyle, units_at_once};
+use super::style::{HttpStyle, RESPONDER_WINDOWS, units_at_once};
 use crate::buffers::LiveThreadBuffers;
 use crate::error::{Error, Result};
 use crate::stacks::contract::LiveConnection;
@@ -18,6 +18,7 @@ use stackline_core::plan::Stack;
 use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant;
 use stackline_endpoint::BulkDirection;
+use stackline_events::scope;
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -90,6 +91,7 @@ impl HttpInitiator {
         introduced.map_err(|e| wire.shared().failure("send", &e))?;
         let driver = HttpDriver::new(wire.shared())?;
         Ok(if style.is_http2() {
+            scope::set_window(RESPONDER_WINDOWS.or_written(stack).first_used_up());
             let windows = WINDOWS.or_written(stack);
             let opened = open_http2(driver, wire, Some(windows))?;
             Self::over(style, opened, RequestSender::Http2, None)
@@ -279,6 +281,8 @@ impl LiveConnection for HttpInitiator {
         let body = OutgoingBody::whole(self.style.pieces(unit), None);
         let answer = self.request(HttpExchangeKind::Call, body)?;
         let mut body = Self::head(self.style, &mut self.driver, answer, 0)?;
+        // The answer follows the whole request, and nothing was sent since: windows are enlarged as its body is taken.
+        scope::unit_framed();
         let came = body.end(&mut self.driver, buffers)?;
         body.check_status()?;
         if came != response as u64 {

@@ -2,7 +2,8 @@
 
 use super::body::{BodySender, IncomingBody, OutgoingBody};
 use super::driver::{HttpDriver, HttpWire};
-use super::style::{HttpStyle, HttpWindows, units_at_once};
+use super::opening::WINDOWS as INITIATOR_WINDOWS;
+use super::style::{HttpStyle, RESPONDER_WINDOWS as WINDOWS, units_at_once};
 use crate::buffers::LiveThreadBuffers;
 use crate::error::{Error, Result};
 use crate::stacks::byte_channel::ChannelEnd as _;
@@ -17,6 +18,7 @@ use hyper_util::rt::TokioIo;
 use stackline_core::plan::Stack;
 use stackline_core::run_record::TransportRecord;
 use stackline_endpoint::BulkDirection;
+use stackline_events::scope;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -118,12 +120,6 @@ pub(super) struct HttpResponder {
     reports: bool,
 }
 
-/// hyper's own windows of HTTP/2, of a stream and of the connection, bytes.
-const WINDOWS: HttpWindows = HttpWindows {
-    stream: 1 << 20,
-    connection: 1 << 20,
-};
-
 /// A connection of the responder that is open.
 pub(super) struct ServedHttp {
     pub(super) driver: HttpDriver,
@@ -189,6 +185,9 @@ impl HttpResponder {
             arriving.push_back(ArrivedRequest { request, answer });
             answered
         });
+        if style.is_http2() {
+            scope::set_window(INITIATOR_WINDOWS.or_written(stack).first_used_up());
+        }
         let served = serve(style, driver, wire, stack, service)?;
         Ok(Self::over(
             style,

@@ -10,6 +10,7 @@ use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HOST, HeaderValue, TE};
 use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri, Version};
 use stackline_core::plan::Stack;
+use stackline_events::scope::FlowControlWindow;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HttpStyle {
@@ -37,7 +38,22 @@ pub(crate) struct HttpWindows {
     pub(super) connection: u32,
 }
 
+/// hyper's own windows of a server of HTTP/2, of a stream and of the connection, bytes.
+pub(super) const RESPONDER_WINDOWS: HttpWindows = HttpWindows {
+    stream: 1 << 20,
+    connection: 1 << 20,
+};
+
 impl HttpWindows {
+    /// The window that is used up first by a pair that has the connection alone.
+    pub(super) const fn first_used_up(self) -> FlowControlWindow {
+        if self.stream <= self.connection {
+            FlowControlWindow::Stream
+        } else {
+            FlowControlWindow::Connection
+        }
+    }
+
     /// Those of the stack's options where they are written.
     pub(super) fn or_written(self, stack: &Stack) -> Self {
         let written = |name, own| {
