@@ -16,7 +16,7 @@ use rustls::{
 };
 use stackline_core::catalogue::{OptionTable, StackTable};
 use stackline_core::plan::Stack;
-use stackline_events::scope::{self, ConnectionStep};
+use stackline_events::scope;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
