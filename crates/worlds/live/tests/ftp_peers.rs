@@ -441,6 +441,38 @@ fn a_stranger_at_a_responders_port_is_closed_and_a_file_waits_for_its_connection
 }
 
 #[test]
+fn another_program_of_the_peers_host_is_an_error() {
+    let (port, thread) = serving(LOOPBACK);
+    let mut client = Client::log_in(LOOPBACK, port);
+    let to = client.passive(LOOPBACK);
+    let both = [(); 2].map(|()| TcpStream::connect(to).unwrap());
+    assert!(client.ask("RETR x").starts_with("425 another program"));
+    for mut closed in both {
+        assert!(matches!(closed.read(&mut [0]), Ok(0) | Err(_)));
+    }
+    client.gets_and_quits(LOOPBACK);
+    assert_eq!(thread.join().unwrap(), Ok(()));
+    // The same where the responder connects.
+    let mut answers: Vec<String> = LOGIN.map(str::to_string).to_vec();
+    answers.extend(["200 yes", "150 here"].map(str::to_string));
+    let mut to = None;
+    let (address, thread) = responder(answers, move |line| {
+        if let Some(place) = line.strip_prefix("EPRT |1|127.0.0.1|") {
+            let port: u16 = place.trim_end_matches('|').parse().unwrap();
+            to = Some(SocketAddr::from((LOOPBACK, port)));
+        }
+        line.starts_with("RETR")
+            .then(|| [(); 2].map(|()| TcpStream::connect(to.unwrap()).unwrap()))
+    });
+    let error = gets(&mut *connector(&["active"], &address), &mut memory()).unwrap_err();
+    let begun =
+        format!("another program on the host of the responder at {address} has connected to ");
+    assert!(error.message.starts_with(&begun), "{error:?}");
+    assert!(error.hint.is_some());
+    drop(thread.join().unwrap());
+}
+
+#[test]
 fn initiators_of_the_stack_get_files_over_ipv6_too() {
     let host = IpAddr::V6(Ipv6Addr::LOCALHOST);
     if TcpListener::bind((host, 0)).is_err() {

@@ -87,6 +87,7 @@ const MODE: OptionTable = OptionTable::new(
 const LONGEST_LINE: usize = 16 << 10;
 /// How long a server may take to say why it refused a file's handshake.
 const REASON: Duration = Duration::from_secs(1);
+
 /// How the connection for a file comes about, agreed upon before its command.
 enum FtpDataPath {
     Connected(Box<FarEndSocket>),

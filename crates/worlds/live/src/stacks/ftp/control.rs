@@ -145,8 +145,8 @@ impl FtpControl {
         ));
         Err(match reply.code {
             425 => error.hint(
-                "a firewall between may forbid the connection for the file, or another program had come first: with `mode = active` \
-                 the responder opens it, with `mode = passive` the initiator",
+                "a firewall between may forbid the connection for the file, or another program has connected in its place: with \
+                 `mode = active` the responder opens it, with `mode = passive` the initiator",
             ),
             530 => error.hint("its token is that of another run: another responder listens there"),
             _ => error.hint("its own error message, if any, gives the cause"),

@@ -35,6 +35,14 @@ fn prepared(address: SocketAddr, parameters: &LiveConnectParameters) -> Result<S
     Ok(socket)
 }
 
+/// What has come to a port where one connection is expected.
+pub(super) enum FtpArrival {
+    Peer(Socket),
+    /// More than one from the peer's host: one of them is another program's, and nothing says which.
+    Several,
+    Nobody,
+}
+
 /// A socket to which the other end is to connect for the next file.
 pub(super) struct FtpDataListener {
     socket: Socket,
@@ -67,9 +75,20 @@ impl FtpDataListener {
         self.address
     }
 
-    /// The peer's connection; `None` if none came in time. Those of other hosts are closed, and so is what comes later.
-    pub(super) fn accept(self, flags: &LiveCancelFlags) -> Result<Option<Socket>> {
-        let until = Instant::now() + PATIENCE;
+    /// The peer's connection, if it comes in time. Those of other hosts are closed, and so is what comes later.
+    pub(super) fn accept(self, flags: &LiveCancelFlags) -> Result<FtpArrival> {
+        let Some(socket) = self.accept_one(PATIENCE, flags)? else {
+            return Ok(FtpArrival::Nobody);
+        };
+        match self.accept_one(Duration::ZERO, flags)? {
+            None => Ok(FtpArrival::Peer(socket)),
+            Some(_) => Ok(FtpArrival::Several),
+        }
+    }
+
+    /// A connection from the peer's host that comes within that time.
+    fn accept_one(&self, patience: Duration, flags: &LiveCancelFlags) -> Result<Option<Socket>> {
+        let until = Instant::now() + patience;
         while self.wait(until, flags)? {
             match self.socket.accept() {
                 Ok((socket, from)) => {
@@ -88,20 +107,16 @@ impl FtpDataListener {
         Ok(None)
     }
 
-    /// Waits until a connection can be accepted; false when its time is over.
+    /// Waits until a connection can be accepted; false if none can when its time is over.
     fn wait(&self, until: Instant, flags: &LiveCancelFlags) -> Result<bool> {
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(false);
-            }
             let mut watched = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
-            // `poll` counts whole milliseconds.
-            let left = left + Duration::from_millis(1);
-            match poll(
-                &mut watched,
-                PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX),
-            ) {
+            // `poll` counts whole milliseconds: rounded up, because a wait that ended too early would have to be repeated.
+            let whole = left.as_nanos().div_ceil(1_000_000);
+            let patience = PollTimeout::try_from(whole).unwrap_or(PollTimeout::MAX);
+            match poll(&mut watched, patience) {
+                Ok(0) if Instant::now() >= until => return Ok(false),
                 Ok(0) => {}
                 Ok(_) => return Ok(true),
                 Err(Errno::EINTR) => flags.interrupted()?,

@@ -1,7 +1,7 @@
 //! The initiator: it logs in, asks for files to be stored or retrieved, and quits.
 
 use super::control::FtpControl;
-use super::data::{self, FtpDataListener, PATIENCE};
+use super::data::{self, FtpArrival, FtpDataListener, PATIENCE};
 use super::file::{FtpFiles, FtpTransfer};
 use super::login::{USER, password};
 use super::mode::{FtpMode, no_calls};
@@ -133,8 +133,11 @@ impl FtpInitiator {
             FtpAgreement::Connected(socket) => socket,
             FtpAgreement::Listening(listener) => {
                 let address = listener.address();
-                let accepted = listener.accept(&buffers.flags)?;
-                accepted.ok_or_else(|| self.never_came(address))?
+                match listener.accept(&buffers.flags)? {
+                    FtpArrival::Peer(socket) => socket,
+                    FtpArrival::Several => return Err(self.came_with_another(address)),
+                    FtpArrival::Nobody => return Err(self.never_came(address)),
+                }
             }
         };
         self.files.begin(socket, transfer)
@@ -146,6 +149,14 @@ impl FtpInitiator {
             "the responder at {peer} did not connect to {address} for the file within {patience} s, though it had announced that"
         ))
         .hint("a firewall between may forbid it: write `mode = passive`")
+    }
+
+    fn came_with_another(&self, address: SocketAddr) -> Error {
+        let peer = self.control.peer();
+        Error::measurement(format!(
+            "another program on the host of the responder at {peer} has connected to {address}, where its file alone is expected"
+        ))
+        .hint("FTP knows a file's connection by its host: end that program, or write `mode = passive`")
     }
 
     /// Ends the file that moves, if one does: nothing of it is in transit then.

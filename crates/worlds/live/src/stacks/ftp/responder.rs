@@ -1,7 +1,7 @@
 //! The responder: each of its operations answers what the initiator asks until its own part has come.
 
 use super::control::FtpControl;
-use super::data::{self, FtpDataListener, PATIENCE};
+use super::data::{self, FtpArrival, FtpDataListener, PATIENCE};
 use super::file::{FtpFiles, FtpTransfer};
 use super::mode::{FtpMode, no_calls};
 use crate::buffers::LiveThreadBuffers;
@@ -144,8 +144,12 @@ impl FtpResponder {
         let socket = match self.offer.take() {
             None => return self.control.say("425 first EPSV, PASV, EPRT or PORT"),
             Some(FtpOffer::Listening(listener)) => match listener.accept(flags)? {
-                Some(socket) => socket,
-                None => {
+                FtpArrival::Peer(socket) => socket,
+                FtpArrival::Several => {
+                    let line = "425 another program on your host has connected here, too";
+                    return self.control.say(line);
+                }
+                FtpArrival::Nobody => {
                     let patience = PATIENCE.as_secs();
                     let line = format!("425 no connection for the file came within {patience} s");
                     return self.control.say(&line);
