@@ -188,3 +188,14 @@ pub struct StackFacts {
     /// The limit on unacknowledged packets, if there is one.
     pub in_flight: Option<PacketsInFlight>,
 }
+
+/// What a stack is with an option that changes what it carries: units that may be lost, in place of a byte stream.
+#[derive(Clone, Copy, Debug)]
+pub struct StackVariant {
+    /// The option.
+    pub option: &'static str,
+    /// With it, the smallest data unit in a bulk transfer, in bytes.
+    pub least_bulk_unit: u64,
+    /// With it, the largest data unit, in bytes.
+    pub largest_unit: u64,
+}
