@@ -17,6 +17,7 @@ use serde::{Serialize, Serializer};
 
 pub use crate::stack::{
     ClosedForm, FlowControl, OptionValue, PacketContent, PacketsInFlight, Stack, StackFacts,
+    StackVariant,
 };
 
 /// The kind of value an option takes, and its bounds.
@@ -249,17 +250,6 @@ pub struct StackTable {
     /// `shares_connections` into it.
     #[serde(skip)]
     pub facts: StackFacts,
-}
-
-/// What a stack is with an option that changes what it carries: units that may be lost, in place of a byte stream.
-#[derive(Clone, Copy, Debug)]
-pub struct StackVariant {
-    /// The option.
-    pub option: &'static str,
-    /// With it, as [`StackTable::least_bulk_unit`].
-    pub least_bulk_unit: u64,
-    /// With it, as [`StackTable::largest_unit`].
-    pub largest_unit: u64,
 }
 
 /// What every link that carries IPv4 takes (RFC 791), in bytes.

@@ -203,3 +203,14 @@ pub struct StackFacts {
     /// Whether its option `streams` makes consecutive pairs of a part share a connection.
     pub shares_connections: bool,
 }
+
+/// What a stack is with an option that changes what it carries: units that may be lost, in place of a byte stream.
+#[derive(Clone, Copy, Debug)]
+pub struct StackVariant {
+    /// The option.
+    pub option: &'static str,
+    /// With it, the smallest data unit in a bulk transfer, in bytes.
+    pub least_bulk_unit: u64,
+    /// With it, the largest data unit, in bytes.
+    pub largest_unit: u64,
+}

@@ -114,14 +114,19 @@ fn a_client_that_resumes_waits_for_no_tickets() {
             format!("{WAN}1 from a to b connect_disconnect 0*20 over tls{options} across wan;");
         run(&text).records.remove(0)
     };
-    // The tickets of a connection come before the next one is open, and each of its bytes less is one less to wait for.
+    // A resumed handshake has fewer bytes. The tickets of a connection may go before what opens the next one.
     let (whole, resuming) = (outcome(""), outcome("(resume)"));
     let bytes = |resumed| -> u64 {
         let flights = flights(&terms(TlsVersion::Tls13, true), resumed);
         flights[..2].iter().flat_map(|flight| &flight.records).sum()
     };
     let saved = 19 * (bytes(false) - bytes(true)) * BYTE_NS;
-    assert_eq!(whole.connects.sum - resuming.connects.sum, saved);
+    let tickets: u64 = tickets(&terms(TlsVersion::Tls13, true)).iter().sum();
+    let gained = whole.connects.sum - resuming.connects.sum;
+    assert!(
+        gained <= saved && gained + 19 * (tickets + HEADERS) * BYTE_NS >= saved,
+        "{gained}, {saved}"
+    );
     let counted = |full, resumed| {
         let counts = [("handshakes_full", full), ("handshakes_resumed", resumed)];
         let counts = counts.into_iter().filter(|(_, count)| *count > 0);

@@ -35,7 +35,7 @@ fn of_side(side: &SideSummary) -> Vec<String> {
         Some(format!("{what}: {times}"))
     };
     let others = [
-        times(EARLY_DATA_REJECTED, "early data rejected and sent again"),
+        times(EARLY_DATA_REJECTED, "early data rejected and repeated"),
         times(MIGRATIONS, "changes of the local address"),
     ];
     handshakes
@@ -89,7 +89,7 @@ mod tests {
             said(counts(&rejected), counts(&[])),
             [
                 "handshakes: 2 full",
-                "early data rejected and sent again: 1",
+                "early data rejected and repeated: 1",
                 "changes of the local address: 3"
             ]
         );

@@ -310,10 +310,7 @@ impl Connector for FarEndConnector {
     }
 
     fn counts(&self) -> BTreeMap<String, u64> {
-        self.tls
-            .as_ref()
-            .map(FarEndTlsClient::counts)
-            .unwrap_or_default()
+        FarEndTlsClient::counts(self.tls.as_ref())
     }
 }
 

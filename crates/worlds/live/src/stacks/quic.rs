@@ -11,6 +11,7 @@ mod datagrams;
 mod end;
 mod http3;
 mod migration;
+mod options;
 mod settings;
 mod shared;
 mod shared_client;
@@ -22,13 +23,11 @@ use crate::error::Result;
 use crate::stacks::contract::{
     Connector, LiveConnectParameters, LiveConnection, LiveListener, LiveStack,
 };
-use crate::stacks::ip_options::UNMARKED_OPTIONS;
 use end::QuicEnd;
+use options::{QUIC_EXCLUSIVE, QUIC_NEEDS, QUIC_OPTIONS};
 use shared::SharedQuic;
 use sockets::{QuicClient, QuicServer, socket_failed};
-use stackline_core::catalogue::{
-    OptionKind, OptionTable, ServiceMapping, StackTable, StackVariant,
-};
+use stackline_core::catalogue::{ServiceMapping, StackTable, StackVariant};
 use stackline_os::datagram_batch::LARGEST_DATAGRAM;
 use stackline_proto::datagram::NUMBER;
 use stackline_proto::quic;
@@ -48,7 +47,7 @@ pub(super) struct QuicStack {
 
 /// QUIC's table with what the kernel's sockets add. quinn sets the byte of the code point itself, with each packet.
 const TABLE: StackTable = StackTable {
-    options: &OPTIONS,
+    options: &QUIC_OPTIONS,
     needs: QUIC_NEEDS,
     exclusive: QUIC_EXCLUSIVE,
     variant: Some(StackVariant {
@@ -78,54 +77,6 @@ AwaitDisconnectIndication -> FIN or CONNECTION_CLOSE from the peer, then a FIN i
     ),
     ..quic::TABLE
 };
-
-const OPTIONS: [OptionTable; 17] = StackTable::joined(
-    &StackTable::joined::<13>(
-        quic::TABLE.options,
-        &StackTable::joined::<4>(&LIVE_OPTIONS, &DATAGRAM_OPTIONS),
-    ),
-    &UNMARKED_OPTIONS,
-);
-
-const DATAGRAM_OPTIONS: [OptionTable; 2] = [
-    OptionTable::flag(
-        "datagrams",
-        "each data unit is an unreliable datagram (RFC 9221): lost ones are counted, not sent again; packets of the path limit its size",
-    ),
-    OptionTable::new(
-        "call_timeout",
-        OptionKind::Time,
-        "1 s",
-        "with `datagrams`: a call not answered within this time counts as lost",
-    ),
-];
-
-const QUIC_NEEDS: &[(&str, &str)] = &[("early_data", "resume"), ("call_timeout", "datagrams")];
-const QUIC_EXCLUSIVE: &[&[&str]] = &[
-    &["early_data", "streams"],
-    &["migrate", "source_port"],
-    &["datagrams", "streams"],
-    &["datagrams", "early_data"],
-];
-
-/// What only real sockets and sessions have.
-const LIVE_OPTIONS: [OptionTable; 2] = [
-    OptionTable::flag(
-        "early_data",
-        "later connections send their first data with the handshake (0-RTT), a round trip earlier; whoever sees it could send it again",
-    ),
-    OptionTable::new(
-        "migrate",
-        OptionKind::Time,
-        "the socket keeps its port",
-        "the initiator changes its local port every so often, and its connections go on (RFC 9000, 9); 0 s: never",
-    ),
-];
-
-/// What the options need of each other.
-const NEEDS: &[(&str, &str)] = &[("early_data", "resume")];
-/// Pairs that share a connection share its first data; an address that changes has no port of its own.
-const EXCLUSIVE: &[&[&str]] = &[&["early_data", "streams"], &["migrate", "source_port"]];
 
 /// The stack `quic`.
 pub(super) const QUIC: QuicStack = QuicStack {

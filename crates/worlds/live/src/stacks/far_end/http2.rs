@@ -327,11 +327,7 @@ impl Connector for Http2Connector {
     }
 
     fn counts(&self) -> BTreeMap<String, u64> {
-        self.opener
-            .tls
-            .as_ref()
-            .map(FarEndTlsClient::counts)
-            .unwrap_or_default()
+        FarEndTlsClient::counts(self.opener.tls.as_ref())
     }
 }
 

@@ -113,9 +113,11 @@ impl FarEndTlsClient {
         self.form.is_first
     }
 
-    /// How often handshakes came about how, by name.
-    pub(super) fn counts(&self) -> BTreeMap<String, u64> {
-        self.counts.by_name()
+    /// How often the handshakes of a client came about how, by name; nothing without TLS.
+    pub(super) fn counts(client: Option<&Self>) -> BTreeMap<String, u64> {
+        client
+            .map(|client| client.counts.by_name())
+            .unwrap_or_default()
     }
 
     /// The settings, for QUIC.

@@ -6,7 +6,7 @@ pub(super) mod responder;
 pub(super) mod shared;
 
 use super::end::{QuicEnd, as_io};
-use super::{EXCLUSIVE, LIVE_OPTIONS, NEEDS};
+use super::options::{EXCLUSIVE, LIVE_OPTIONS, NEEDS};
 use crate::buffers::LiveThreadBuffers;
 use crate::error::{self, Error, Result};
 use crate::stacks::byte_channel::ChannelEnd as _;
