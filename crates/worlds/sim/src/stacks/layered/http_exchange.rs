@@ -125,6 +125,16 @@ impl SimHttp {
         self.context.until(what, step).await
     }
 
+    /// Adds a wait for a window, before which so many bytes had been written to the connection.
+    fn add_wait(&self, window: HttpWait, [began, ended]: [Instant; 2], written: u64) {
+        let waited = self.waited.get().0 + ended.since(began).0;
+        self.waited.set(Duration(waited));
+        if self.context.is_traced() {
+            let mut waits = self.window_waits.borrow_mut();
+            waits.add(window, [began, ended], written);
+        }
+    }
+
     /// Waits until what is to be sent on that stream is written.
     pub(super) async fn hand_over(&self, stream: u32) -> Result<()> {
         let (end, context) = (&self.end, &self.context);
@@ -134,19 +144,16 @@ impl SimHttp {
                 end.read();
             }
             let is_written = end.write();
-            match (end.waits_for(stream), since) {
-                (Some(window), None) => since = Some((window, context.now(), end.wire.written())),
-                (None, Some((window, began, written))) => {
-                    let now = context.now();
-                    let waited = now.since(began).0;
-                    self.waited.set(Duration(self.waited.get().0 + waited));
-                    if context.is_traced() {
-                        let mut waits = self.window_waits.borrow_mut();
-                        waits.add(window, [began, now], written);
-                    }
-                    since = None;
-                }
-                _ => {}
+            let (waits, written) = (end.waits_for(stream), end.wire.written());
+            if let Some((window, began, before)) = since
+                && (waits.is_none() || written > before)
+            {
+                // A window that was enlarged may be used up again at once: that is another wait.
+                self.add_wait(window, [began, context.now()], before);
+                since = None;
+            }
+            if since.is_none() {
+                since = waits.map(|window| (window, context.now(), written));
             }
             match is_written && end.machine.borrow().is_sent(stream) {
                 _ if end.is_over() => Some(false),
