@@ -225,6 +225,15 @@ const fn opposite(direction: EventStreamDirection) -> EventStreamDirection {
     }
 }
 
+/// One of several equal shares of a range.
+pub(crate) fn nth_share([begins, ends]: [u64; 2], number: usize, count: usize) -> [u64; 2] {
+    let share = |number: usize| {
+        let part = u128::from(ends - begins) * number as u128 / count.max(1) as u128;
+        begins + part as u64
+    };
+    [share(number), share(number + 1)]
+}
+
 /// What an endpoint sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SimDepartureKind {
@@ -431,30 +440,8 @@ impl SimEndpointTrace {
         unit
     }
 
-    /// Writes which bytes of the connection's stream the unit took that is being sent or was called last, of `payload` bytes: those from
-    /// `begins` to `ends`.
-    pub(crate) fn framed(&self, at: Instant, [begins, ends]: [u64; 2], payload: u64) {
-        self.frames_of(at, self.leaving.get().0, [begins, ends], payload);
-    }
-
-    /// Writes which bytes the frames of units took that were written together, each of `payload` bytes: equal shares.
-    pub(crate) fn all_framed(
-        &self,
-        at: Instant,
-        units: &[(i64, u64)],
-        [begins, ends]: [u64; 2],
-        payload: u64,
-    ) {
-        let share = |number: usize| {
-            let part = u128::from(ends - begins) * number as u128 / units.len().max(1) as u128;
-            begins + part as u64
-        };
-        for (number, (unit, _)) in units.iter().enumerate() {
-            self.frames_of(at, *unit, [share(number), share(number + 1)], payload);
-        }
-    }
-
-    fn frames_of(&self, at: Instant, unit: i64, [begins, ends]: [u64; 2], payload: u64) {
+    /// Writes which bytes of the connection's stream a unit of `payload` bytes took: those from `begins` to `ends`.
+    pub(crate) fn framed(&self, at: Instant, unit: i64, [begins, ends]: [u64; 2], payload: u64) {
         let frames = UnitFramed {
             unit: unit.into(),
             stream: self.own_stream().into(),

@@ -206,7 +206,7 @@ impl<E: StreamEnd> SimStream<E> {
     fn trace_frames(&self, begins: Option<u64>, bytes: u64) {
         if let (Some(begins), Some(ends)) = (begins, self.end.framed_bytes()) {
             self.context
-                .trace(|line, at| line.framed(at, [begins, ends], bytes));
+                .trace(|line, at| line.framed(at, line.leaving_unit(), [begins, ends], bytes));
         }
     }
 

@@ -4,7 +4,7 @@ use super::http_end::SimHttpEnd;
 use super::http_group::{SimHttpGroup, SimHttpVersion};
 use crate::context::SimEndpointContext;
 use crate::error::{Error, Result, connection_vanished};
-use crate::run_trace::Coming;
+use crate::run_trace::{Coming, nth_share};
 use crate::stream_units::Units;
 use crate::window_waits::HttpWindowWaits;
 use stackline_core::procedure::PairSide;
@@ -125,25 +125,35 @@ impl SimHttp {
         self.context.until(what, step).await
     }
 
+    /// Adds a wait for a window, before which so many bytes had been written to the connection.
+    fn add_wait(&self, window: HttpWait, [began, ended]: [Instant; 2], written: u64) {
+        let waited = self.waited.get().0 + ended.since(began).0;
+        self.waited.set(Duration(waited));
+        if self.context.is_traced() {
+            let mut waits = self.window_waits.borrow_mut();
+            waits.add(window, [began, ended], written);
+        }
+    }
+
     /// Waits until what is to be sent on that stream is written.
     pub(super) async fn hand_over(&self, stream: u32) -> Result<()> {
         let (end, context) = (&self.end, &self.context);
-        let mut since: Option<(HttpWait, Instant)> = None;
+        let mut since: Option<(HttpWait, Instant, u64)> = None;
         let step = || {
             if end.machine.borrow().reads_ahead() {
                 end.read();
             }
             let is_written = end.write();
-            match (end.waits_for(stream), since) {
-                (Some(window), None) => since = Some((window, context.now())),
-                (None, Some((window, began))) => {
-                    let now = context.now();
-                    let waited = now.since(began);
-                    self.waited.set(Duration(self.waited.get().0 + waited.0));
-                    self.window_waits.borrow_mut().add(window, [began, now]);
-                    since = None;
-                }
-                _ => {}
+            let (waits, written) = (end.waits_for(stream), end.wire.written());
+            if let Some((window, began, before)) = since
+                && (waits.is_none() || written > before)
+            {
+                // A window that was enlarged may be used up again at once: that is another wait.
+                self.add_wait(window, [began, context.now()], before);
+                since = None;
+            }
+            if since.is_none() {
+                since = waits.map(|window| (window, context.now(), written));
             }
             match is_written && end.machine.borrow().is_sent(stream) {
                 _ if end.is_over() => Some(false),
@@ -161,15 +171,15 @@ impl SimHttp {
     /// Records which bytes of TCP's stream a request or response of `bytes` bytes took that was written just now. On a connection that
     /// other pairs use too, frames of theirs lie between its own, so that nothing is recorded.
     pub(super) fn trace_frames(&self, begins: u64, bytes: u64) {
+        let range = [begins, self.end.wire.written()];
         let waits = self.window_waits.take();
-        self.context.trace(|line, _| {
-            waits.each(|window, wait| line.waited(line.leaving_unit(), window, wait))
+        self.context.trace(|line, at| {
+            let unit = line.leaving_unit();
+            waits.each(range[1], |window, wait| line.waited(unit, window, wait));
+            if !self.group.is_shared() {
+                line.framed(at, unit, range, bytes);
+            }
         });
-        if !self.group.is_shared() {
-            let ends = self.end.wire.written();
-            self.context
-                .trace(|line, at| line.framed(at, [begins, ends], bytes));
-        }
     }
 
     /// How long data waited for windows of HTTP/2 until now.
@@ -202,15 +212,15 @@ impl SimHttp {
                 .trace(|line, at| line.handed(&[(at, batch)], bytes));
             self.hand_over(stream).await?;
             if let Some(units) = units {
-                let ends = self.end.wire.written();
+                let range = [begins, self.end.wire.written()];
                 let waits = self.window_waits.take();
                 self.context.trace(|line, at| {
-                    // All units of the batch wait while the first of them does.
-                    for (unit, _) in &units {
-                        waits.each(|window, wait| line.waited(*unit, window, wait));
-                    }
-                    if !self.group.is_shared() {
-                        line.all_framed(at, &units, [begins, ends], bytes);
+                    for (number, (unit, _)) in units.iter().enumerate() {
+                        let frames = nth_share(range, number, units.len());
+                        waits.each(frames[1], |window, wait| line.waited(*unit, window, wait));
+                        if !self.group.is_shared() {
+                            line.framed(at, *unit, frames, bytes);
+                        }
                     }
                     line.all_left(at, &units, bytes);
                 });
