@@ -462,6 +462,7 @@ mod tests {
             time_limit: None,
             background: false,
             reliable: false,
+            keeps_calls: false,
         }
     }
 

@@ -389,6 +389,7 @@ impl Checker<'_> {
             composer: specification.composer,
             world: self.world(specification),
             across,
+            keeps_calls: self.overrides.keeps_calls,
             parts,
         };
         Some((measurement, kept))

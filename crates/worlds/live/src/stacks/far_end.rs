@@ -16,6 +16,7 @@ mod grpc_message;
 mod grpc_status;
 mod http;
 mod http2;
+mod http2_opener;
 mod http3;
 mod icmp_error;
 mod iperf3;
@@ -59,7 +60,7 @@ use stackline_core::catalogue::{
 use stackline_core::far_end::FarEndAddress;
 use stackline_core::plan::Stack;
 use stackline_core::run_record::TransportRecord;
-use stackline_endpoint::BulkDirection;
+use stackline_endpoint::{BulkDirection, ConnectionOpening};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -405,6 +406,10 @@ impl LiveConnection for FarEndConnection {
 
     fn transport(&self) -> Option<TransportRecord> {
         self.protocol.transport(&self.stream)
+    }
+
+    fn opening(&self) -> Option<ConnectionOpening> {
+        Some(self.stream.opening())
     }
 
     fn settings(&self) -> BTreeMap<String, String> {

@@ -3,7 +3,9 @@
 
 use super::socket::FarEndSocket;
 use crate::error::{Error, Result};
-use crate::stacks::certificate::{AcceptedCertificate, session_settings};
+use crate::stacks::certificate::{
+    AcceptedCertificate, handshake_round_trips, session_settings,
+};
 use crate::stacks::layered::wire::{LayeredSocket, TlsSession};
 use rustls::client::Resumption;
 use rustls::crypto::ring;
@@ -317,6 +319,11 @@ impl FarEndTls {
     pub(super) fn close(&mut self, socket: &mut FarEndSocket) {
         self.connection.send_close_notify();
         let _ = self.flush(socket);
+    }
+
+    /// The round trips that the handshake took.
+    pub(super) fn round_trips(&self) -> u32 {
+        handshake_round_trips(&self.connection)
     }
 
     /// The version, the cipher and whether a session was resumed.

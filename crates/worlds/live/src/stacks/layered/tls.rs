@@ -3,7 +3,9 @@
 
 use super::socket::{LayeredSocket, SharedSocket};
 use crate::error::Result;
-use crate::stacks::certificate::{NAME, RunCertificate, client_of, session_settings, unavailable};
+use crate::stacks::certificate::{
+    NAME, RunCertificate, client_of, handshake_round_trips, session_settings, unavailable,
+};
 use crate::stacks::ip;
 use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
@@ -178,6 +180,11 @@ impl TlsSession {
     /// The protocol that both sides have agreed on (ALPN).
     pub(crate) fn protocol(&self) -> Option<&[u8]> {
         self.session.alpn_protocol()
+    }
+
+    /// The round trips that the handshake took.
+    pub(crate) fn round_trips(&self) -> u32 {
+        handshake_round_trips(&self.session)
     }
 
     /// The version, the cipher, and whether the session was resumed.
