@@ -346,6 +346,7 @@ impl Checker<'_> {
             .map(|index| self.part(specification, index, chosen))
             .collect();
         self.destinations(specification, &parts);
+        self.shared_connections(specification, &parts);
         let across = self.network_with(specification, chosen.bindings);
         let text = self.measurement_text(specification, chosen, &parts);
         let (runs, time_limit, until, warmup) = head?;

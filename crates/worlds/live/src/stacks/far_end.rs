@@ -18,6 +18,7 @@ mod http;
 mod http2;
 mod http2_opener;
 mod http3;
+mod http3_client;
 mod icmp_error;
 mod iperf3;
 mod iperf3_datagrams;

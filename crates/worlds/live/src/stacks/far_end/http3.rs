@@ -1,57 +1,38 @@
 //! HTTP/3 (RFC 9114) to a web server, by h3 on QUIC (quinn): `https(version = http3)`. What is asked is what the client of HTTP/1.1 asks; each
 //! request has a stream of its own.
 
+use super::http3_client::{Http3Client, Http3Link};
 use super::socket::notes_of_replacements;
 use super::tls::FarEndTlsClient;
 use super::web::{refused_status, request_uri};
 use crate::buffers::LiveThreadBuffers;
 use crate::cancel::LiveCancelFlags;
-use crate::error::{Blame, Error, Result};
+use crate::error::{Error, Result};
 use crate::stacks::byte_channel::ChannelEnd as _;
 use crate::stacks::contract::{Connector, LiveConnectParameters, LiveConnection};
-use crate::stacks::endpoint_runtime::EndpointRuntime;
 use crate::stacks::http_exchange::{SharedUnits, of_the_other_side};
-use crate::stacks::ip;
-use crate::stacks::quic::client::{QuicEnd, QuicSettings, client_endpoint, failed, store};
-use crate::stacks::server_patience::ServerPatience;
+use crate::stacks::quic::client::{failed, store};
 use bytes::Bytes;
-use h3::client::{RequestStream, SendRequest};
+use h3::client::RequestStream;
 use h3::error::{Code, StreamError};
-use h3_quinn::{BidiStream, OpenStreams};
+use h3_quinn::BidiStream;
 use http::{Method, Request, Response, Uri};
-use quinn::Endpoint;
 use stackline_core::far_end::FarEndAddress;
-use stackline_core::plan::Stack;
 use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant;
 use stackline_endpoint::BulkDirection;
 use std::collections::BTreeMap;
-use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use tokio::time;
 
 type RequestAndResponse = RequestStream<BidiStream<Bytes>, Bytes>;
 
 /// Connects to a web server for HTTP/3.
 pub(super) struct Http3Connector {
-    /// One for each address of the server, in the order in which they are tried: the first that answers is kept.
-    openers: Vec<Http3Opener>,
-    /// Those of the job, once it has a connection.
-    flags: Option<Arc<LiveCancelFlags>>,
-}
-
-/// Opens connections to a server.
-#[derive(Clone)]
-struct Http3Opener {
-    runtime: EndpointRuntime,
-    endpoint: Endpoint,
-    settings: QuicSettings,
-    stack: Stack,
-    server: SocketAddr,
-    /// The name in its certificate.
-    name: String,
+    client: Arc<Http3Client>,
     uri: Uri,
+    /// The pair's number among those that share the connection; `None` where it has its own.
+    member: Option<u16>,
 }
 
 impl Http3Connector {
@@ -61,116 +42,28 @@ impl Http3Connector {
         servers: &[SocketAddr],
         tls: &FarEndTlsClient,
     ) -> Result<Self> {
-        let runtime = EndpointRuntime::new()?;
-        let settings = QuicSettings::new(parameters);
-        let (config, uri) = (settings.client_with(tls.config())?, request_uri(address)?);
-        let opener = |server: SocketAddr| {
-            let mut endpoint = client_endpoint(&runtime, server, &settings, parameters)?;
-            endpoint.set_default_client_config(config.clone());
-            Ok(Http3Opener {
-                runtime: runtime.clone(),
-                endpoint,
-                settings: settings.clone(),
-                stack: parameters.stack.clone(),
-                server,
-                name: address.host.clone(),
-                uri: uri.clone(),
-            })
+        let uri = request_uri(address)?;
+        let open = || Http3Client::new(parameters, address, servers, tls);
+        let (client, member) = match &parameters.member {
+            None => (Arc::new(open()?), None),
+            Some(member) => (member.common(open)?, Some(member.number())),
         };
-        // An address where nothing listens shows itself by silence alone, so those of IPv4, where most servers are, come first.
-        let (four, six) = servers
-            .iter()
-            .partition::<Vec<SocketAddr>, _>(|a| a.is_ipv4());
-        let (mut openers, mut failed) = (Vec::new(), None);
-        for server in four.into_iter().chain(six) {
-            match opener(server) {
-                Ok(opener) => openers.push(opener),
-                Err(error) => failed = failed.or(Some(error)),
-            }
-        }
-        match (openers.is_empty(), failed) {
-            (true, Some(error)) => Err(error),
-            (true, None) => Err(Error::input("there is no server to connect to")),
-            (false, _) => Ok(Self {
-                openers,
-                flags: None,
-            }),
-        }
-    }
-}
-
-impl Http3Opener {
-    fn open(&self, flags: &Arc<LiveCancelFlags>) -> Result<Http3Link> {
-        let server = self.server;
-        let refused = |why: &dyn std::error::Error| {
-            let failure =
-                Error::measurement(format!("HTTP/3 with the server at {server} failed: {why}"));
-            if why.to_string().contains("certificate") {
-                failure.hint("for a server of your own: SSL_CERT_FILE=ITS-AUTHORITY.pem, or the option `insecure`")
-            } else {
-                failure
-                    .hint("does it speak HTTP/3? `version = http1` is what every web server speaks")
-            }
-        };
-        let connecting = self
-            .runtime
-            .within(|| self.endpoint.connect(server, &self.name))
-            .map_err(|e| refused(&e))?;
-        let connected = self.runtime.run(flags, async {
-            time::timeout(ip::PATIENCE, connecting).await.ok()
-        })?;
-        let Some(connected) = connected else {
-            let silent = std::io::ErrorKind::TimedOut.into();
-            return Err(ip::unreachable(&format!("{server} over UDP"), &silent)
-                .hint("does the server speak HTTP/3 (QUIC over UDP), and does no firewall block it? `version = http1` is what every web server speaks"));
-        };
-        let end = QuicEnd::new(
-            &self.runtime,
-            connected.map_err(|e| refused(&e))?,
-            &self.settings,
-            false,
-            flags,
-        );
-        let quic = h3_quinn::Connection::new(end.connection.clone());
-        let opened = end.run(async { h3::client::new(quic).await })?;
-        let (mut connection, sender) = opened.map_err(|e| refused(&e))?;
-        end.runtime.spawn(async move {
-            let _ = poll_fn(|context| connection.poll_close(context)).await;
-        });
-        end.runtime.push();
-        Ok(Http3Link {
-            end,
-            sender,
-            server,
-            patience: ServerPatience::new(&self.stack, server),
-            flags: Arc::clone(flags),
+        Ok(Self {
+            client,
+            uri,
+            member,
         })
     }
 }
 
 impl Connector for Http3Connector {
     fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
-        self.flags = Some(Arc::clone(&buffers.flags));
-        let (mut failed, mut opened) = (None, None);
-        for opener in &self.openers {
-            match opener.open(&buffers.flags) {
-                Ok(link) => {
-                    opened = Some((link, opener.clone()));
-                    break;
-                }
-                Err(error) if error.blame == Blame::Interrupted => return Err(error),
-                Err(error) => failed = failed.or(Some(error)),
-            }
-        }
-        let (link, opener) = match (opened, failed) {
-            (Some(opened), _) => opened,
-            (None, Some(error)) => return Err(error),
-            (None, None) => return Err(Error::input("there is no server to connect to")),
-        };
-        self.openers.retain(|other| other.server == opener.server);
+        let link = self.client.connect(self.member, &buffers.flags)?;
         Ok(Box::new(Http3Connection {
             link,
-            opener,
+            client: Arc::clone(&self.client),
+            uri: self.uri.clone(),
+            member: self.member,
             replaced: 0,
             units: SharedUnits::default(),
             get: None,
@@ -179,24 +72,6 @@ impl Connector for Http3Connector {
             body: 0,
         }))
     }
-}
-
-impl Drop for Http3Connector {
-    fn drop(&mut self) {
-        for opener in &self.openers {
-            let idle = opener.endpoint.wait_idle();
-            opener.runtime.leave(self.flags.as_ref(), idle);
-        }
-    }
-}
-
-/// A connection of HTTP/3, until its server ends it.
-struct Http3Link {
-    end: QuicEnd,
-    sender: SendRequest<OpenStreams, Bytes>,
-    server: SocketAddr,
-    patience: ServerPatience,
-    flags: Arc<LiveCancelFlags>,
 }
 
 /// What became of a request.
@@ -304,7 +179,9 @@ const fn is_unseen(error: &StreamError) -> bool {
 /// An open connection.
 struct Http3Connection {
     link: Http3Link,
-    opener: Http3Opener,
+    client: Arc<Http3Client>,
+    uri: Uri,
+    member: Option<u16>,
     /// How many connections the server has closed that were replaced.
     replaced: u64,
     units: SharedUnits,
@@ -326,11 +203,11 @@ impl Http3Connection {
         unit: Option<&Bytes>,
         flags: &Arc<LiveCancelFlags>,
     ) -> Result<RequestAndResponse> {
-        let (stream, head) = match self.link.exchange(&self.opener.uri, unit)? {
+        let (stream, head) = match self.link.exchange(&self.uri, unit)? {
             Http3Outcome::Done(answer) => answer,
             Http3Outcome::Unseen(_) => {
                 self.reconnect(flags)?;
-                match self.link.exchange(&self.opener.uri, unit)? {
+                match self.link.exchange(&self.uri, unit)? {
                     Http3Outcome::Done(answer) => answer,
                     Http3Outcome::Unseen(error) => return Err(error),
                 }
@@ -341,7 +218,9 @@ impl Http3Connection {
     }
 
     fn reconnect(&mut self, flags: &Arc<LiveCancelFlags>) -> Result<()> {
-        self.link = self.opener.open(flags)?;
+        // One that is shared ends when all have left it.
+        self.link.end.close();
+        self.link = self.client.connect(self.member, flags)?;
         self.replaced += 1;
         Ok(())
     }
@@ -453,11 +332,11 @@ impl LiveConnection for Http3Connection {
         if direction == BulkDirection::Get {
             return Ok(());
         }
-        let stream = match self.link.request(Method::PUT, &self.opener.uri)? {
+        let stream = match self.link.request(Method::PUT, &self.uri)? {
             Http3Outcome::Done(stream) => stream,
             Http3Outcome::Unseen(_) => {
                 self.reconnect(&buffers.flags)?;
-                match self.link.request(Method::PUT, &self.opener.uri)? {
+                match self.link.request(Method::PUT, &self.uri)? {
                     Http3Outcome::Done(stream) => stream,
                     Http3Outcome::Unseen(error) => return Err(error),
                 }
