@@ -1,7 +1,8 @@
 //! How much latency grows while a path is loaded, and what that makes of it: round trips a minute and a grade.
 //!
-//! Round trips a minute follow the *foreign* probes of the IETF's draft (draft-ietf-ippm-responsiveness, section 4): each opens a connection
-//! of its own and makes one request. The draft's other half, requests on the loading connections themselves, is not measured.
+//! Round trips a minute are those of the IETF's draft (draft-ietf-ippm-responsiveness-09, 5.3.1): trimmed means of what *foreign* probes take
+//! to connect, to shake hands and to be answered, with equal weights, and of what *self* probes take on the loading connections; half of the
+//! result is each. Unlike there, the number of loading connections and the time are given, and no stability is waited for.
 
 use crate::statistics::SampleStatistics;
 use serde::Serialize;
@@ -9,7 +10,7 @@ use stackline_core::run_record::{Histogram, RunRecord};
 
 /// Nanoseconds as seconds.
 const NS: f64 = 1e-9;
-/// The share of the probes whose mean counts: the slowest twentieth is left out, as the draft asks.
+/// The share of the probes whose mean counts: the slowest twentieth is left out (TMP of the draft's 5.2).
 const KEPT_SHARE: f64 = 0.95;
 
 /// Grades, and below what growth of the median latency each is given, s.
@@ -50,12 +51,48 @@ impl LoadedPhase {
 }
 
 /// What the measurements do, as far as their figures depend on it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ProbeForm {
-    /// Round trips of a probe: those of connecting, and one for the request.
-    pub round_trips: u32,
+    /// The phases with self probes, which are then their second parts; a load comes after them.
+    pub self_probed: Vec<LoadedPhase>,
+    /// Why phases that are not among them have none.
+    pub why_no_self_probes: &'static str,
     /// Bytes of each call that loads the path upwards, where calls do that.
     pub upload_call_bytes: Option<u64>,
+}
+
+/// A kind of probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProbeKind {
+    /// A request on a connection of its own.
+    Foreign,
+    /// A request on a connection that carries the load.
+    #[serde(rename = "self")]
+    OnLoad,
+}
+
+/// The latency that one probe has seen.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ProbedLatency {
+    /// When its request began, since the phase began, s.
+    pub at_s: f64,
+    /// How long the answer took, s.
+    pub latency_s: f64,
+    /// Its kind.
+    pub probe: ProbeKind,
+}
+
+/// Round trips a minute.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct RoundTripRates {
+    /// Of foreign probes.
+    pub foreign: Option<f64>,
+    /// Of self probes.
+    #[serde(rename = "self")]
+    pub on_load: Option<f64>,
+    /// The mean of both; where there are no self probes, that of the foreign ones.
+    pub both: Option<f64>,
 }
 
 /// What was measured in one phase.
@@ -67,12 +104,18 @@ pub struct PhaseLatency {
     pub latency_s: Option<SampleStatistics>,
     /// Opening these connections, s.
     pub connect_s: Option<SampleStatistics>,
+    /// Requests on the connections that carry the load, s; when idle, on connections that are open.
+    pub self_latency_s: Option<SampleStatistics>,
     /// Data that the load carried meanwhile, bit/s; absent without load.
     pub load_bit_s: Option<f64>,
-    /// Round trips a minute; see the module.
-    pub round_trips_per_minute: Option<f64>,
+    /// Round trips a minute.
+    pub round_trips_per_minute: RoundTripRates,
+    /// The probes one by one, in the order in which they began.
+    pub series: Vec<ProbedLatency>,
     /// Why nothing was measured, if nothing was.
     pub absent: Option<String>,
+    /// Why there are no self probes, if there are none.
+    pub self_absent: Option<String>,
 }
 
 /// The answer.
@@ -88,25 +131,67 @@ pub struct BufferbloatAnswer {
     pub grade: Option<&'static str>,
 }
 
-/// The answer of records whose measurements are the phases in order: in each, part 0 makes the probes and part 1 the load. `given_up` has
-/// the reasons of measurements that failed, by index.
+/// The records of one phase.
+struct PhaseRecords<'r> {
+    foreign: Option<&'r RunRecord>,
+    on_load: Option<&'r RunRecord>,
+    load: Option<&'r RunRecord>,
+}
+
+impl<'r> PhaseRecords<'r> {
+    fn find(records: &'r [RunRecord], phase: LoadedPhase, form: &ProbeForm) -> Self {
+        let measurement = phase as usize;
+        let has_self = form.self_probed.contains(&phase);
+        let of_part = |part| {
+            let mut all = records.iter();
+            all.find(move |r| r.measurement == measurement && r.part == part && !r.warmup)
+        };
+        Self {
+            foreign: of_part(0),
+            on_load: of_part(1).filter(|_| has_self),
+            load: of_part(1 + usize::from(has_self)),
+        }
+    }
+
+    /// The probes of both kinds by time.
+    fn series(&self) -> Vec<ProbedLatency> {
+        let kinds = [
+            (ProbeKind::Foreign, self.foreign),
+            (ProbeKind::OnLoad, self.on_load),
+        ];
+        let of_kind = |(probe, record): (ProbeKind, Option<&'r RunRecord>)| {
+            let calls = record.map_or(&[][..], |record| &record.timed_calls);
+            calls.iter().map(move |call| ProbedLatency {
+                at_s: call.begun_ns as f64 * NS,
+                latency_s: call.took_ns as f64 * NS,
+                probe,
+            })
+        };
+        let mut all: Vec<ProbedLatency> = kinds.into_iter().flat_map(of_kind).collect();
+        all.sort_by(|one, other| one.at_s.total_cmp(&other.at_s));
+        all
+    }
+}
+
+/// The answer of records whose measurements are the phases in order: in each, part 0 makes the foreign probes, the next one the self probes,
+/// if there are any, and the last one the load. `given_up` has the reasons of measurements that failed, by index.
 #[must_use]
 pub fn answer_bufferbloat(
     records: &[RunRecord],
     given_up: &[(usize, String)],
-    form: ProbeForm,
+    form: &ProbeForm,
 ) -> BufferbloatAnswer {
     let phases: Vec<PhaseLatency> = LoadedPhase::ALL
         .into_iter()
-        .enumerate()
-        .map(|(measurement, phase)| {
-            let of_part = |part| {
-                let mut all = records.iter();
-                all.find(move |r| r.measurement == measurement && r.part == part && !r.warmup)
-            };
-            let reason = given_up.iter().find(|(index, _)| *index == measurement);
+        .map(|phase| {
+            let reason = given_up.iter().find(|(index, _)| *index == phase as usize);
             let reason = reason.map(|(_, why)| why.clone());
-            phase_latency(phase, of_part(0), of_part(1), reason, form)
+            phase_latency(
+                phase,
+                &PhaseRecords::find(records, phase, form),
+                reason,
+                form,
+            )
         })
         .collect();
     let median = |of: &PhaseLatency| of.latency_s.map(|latency| latency.median);
@@ -134,41 +219,77 @@ pub fn grade(growth_s: f64) -> &'static str {
 
 fn phase_latency(
     phase: LoadedPhase,
-    probes: Option<&RunRecord>,
-    load: Option<&RunRecord>,
+    records: &PhaseRecords<'_>,
     reason: Option<String>,
-    form: ProbeForm,
+    form: &ProbeForm,
 ) -> PhaseLatency {
-    let statistics = |of: fn(&RunRecord) -> &Histogram| {
-        probes.and_then(|record| SampleStatistics::from_histogram(of(record), NS))
+    let statistics = |record: Option<&RunRecord>, of: fn(&RunRecord) -> &Histogram| {
+        record.and_then(|record| SampleStatistics::from_histogram(of(record), NS))
     };
-    let latency_s = statistics(|record| &record.calls);
+    let latency_s = statistics(records.foreign, |record| &record.calls);
     let load_bytes = |record: &RunRecord| match (phase, form.upload_call_bytes) {
         (LoadedPhase::Upload, Some(bytes)) => record.calls.n() * bytes,
         (LoadedPhase::Upload, None) => record.initiator.sent_bytes,
         _ => record.initiator.received_bytes,
     };
-    let load = load.filter(|record| record.elapsed_ns > 0);
+    let load = records.load.filter(|record| record.elapsed_ns > 0);
+    let self_latency_s = statistics(records.on_load, |record| &record.calls);
+    let why_no_self = match form.self_probed.contains(&phase) {
+        true => "no self probe was answered in time",
+        false => form.why_no_self_probes,
+    };
     PhaseLatency {
         phase,
         latency_s,
-        connect_s: statistics(|record| &record.connects),
+        connect_s: statistics(records.foreign, |record| &record.connects),
+        self_latency_s,
         load_bit_s: load.map(|r| load_bytes(r) as f64 * 8.0 / (r.elapsed_ns as f64 * NS)),
-        round_trips_per_minute: probes
-            .and_then(|record| round_trips_per_minute(record, form.round_trips)),
+        round_trips_per_minute: round_trips_per_minute(records),
+        series: records.series(),
         absent: reason.or_else(|| {
             let nothing = "no probe was answered in time";
             latency_s.is_none().then(|| nothing.to_string())
         }),
+        self_absent: self_latency_s.is_none().then(|| why_no_self.to_string()),
     }
 }
 
-/// Round trips a minute: the trimmed means of connecting and of the request, over the round trips that both take.
-fn round_trips_per_minute(probes: &RunRecord, round_trips: u32) -> Option<f64> {
-    let connect = trimmed_mean(&probes.connects)?;
-    let request = trimmed_mean(&probes.calls)?;
-    let each_s = (connect + request) * NS / f64::from(round_trips);
-    (each_s > 0.0).then(|| 60.0 / each_s)
+/// Round trips a minute, as the draft's 5.3.1 computes them.
+fn round_trips_per_minute(records: &PhaseRecords<'_>) -> RoundTripRates {
+    let foreign = records.foreign.and_then(foreign_rate);
+    let on_load = records.on_load.and_then(|record| rate(&[&record.calls]));
+    let both = match (foreign, on_load) {
+        (Some(foreign), Some(on_load)) => Some(f64::midpoint(foreign, on_load)),
+        (foreign, _) => foreign,
+    };
+    RoundTripRates {
+        foreign,
+        on_load,
+        both,
+    }
+}
+
+/// Of foreign probes: connecting (`tcp_f`), the TLS handshake where there is one (`tls_f`) and the request (`http_f`) have equal weights.
+fn foreign_rate(probes: &RunRecord) -> Option<f64> {
+    let opening = &probes.opening;
+    // A stack that does not report its parts connects in one round trip, as TCP and QUIC do.
+    let transport = match opening.transport.counts.is_empty() {
+        true => &probes.connects,
+        false => &opening.transport,
+    };
+    let mut each = vec![transport, &probes.calls];
+    if !opening.tls_round_trip.counts.is_empty() {
+        each.push(&opening.tls_round_trip);
+    }
+    rate(&each)
+}
+
+/// How many times a minute the mean of these trimmed means passes.
+fn rate(each: &[&Histogram]) -> Option<f64> {
+    let means: Option<Vec<f64>> = each.iter().map(|one| trimmed_mean(one)).collect();
+    let means = means?;
+    let mean_s = means.iter().sum::<f64>() / means.len() as f64 * NS;
+    (mean_s > 0.0).then(|| 60.0 / mean_s)
 }
 
 /// The mean of the lower part of the values, ns.
@@ -186,6 +307,7 @@ fn trimmed_mean(histogram: &Histogram) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use stackline_core::run_record::{OpeningTimes, TimedCall};
 
     fn histogram(values: &[(u64, u64)]) -> Histogram {
         Histogram {
@@ -223,11 +345,7 @@ mod tests {
     fn the_worse_direction_has_the_grade() {
         let mut records = [phase(0, 20), phase(1, 30), phase(2, 120)].concat();
         records.remove(1);
-        let form = ProbeForm {
-            round_trips: 2,
-            upload_call_bytes: None,
-        };
-        let answer = answer_bufferbloat(&records, &[], form);
+        let answer = answer_bufferbloat(&records, &[], &ProbeForm::default());
         assert_eq!(
             (answer.grade, answer.worst),
             (Some("C"), Some(LoadedPhase::Upload))
@@ -236,25 +354,117 @@ mod tests {
         let loads: Vec<_> = answer.phases.iter().map(|phase| phase.load_bit_s).collect();
         assert_eq!(loads, [None, Some(80e6), Some(8e6)]);
         // Two round trips of 20 ms each: 3,000 in a minute.
-        let rpm = answer.phases[0].round_trips_per_minute.unwrap();
+        let rpm = answer.phases[0].round_trips_per_minute.both.unwrap();
         assert!((rpm - 3000.0).abs() < 1e-6, "{rpm}");
     }
 
     #[test]
     fn a_direction_that_failed_says_why_and_has_no_grade_of_its_own() {
         let records = [phase(0, 20), phase(1, 21)].concat();
-        let form = ProbeForm {
-            round_trips: 3,
-            upload_call_bytes: Some(1),
-        };
-        let answer = answer_bufferbloat(&records, &[(2, "refused".into())], form);
+        let form = ProbeForm::default();
+        let answer = answer_bufferbloat(&records, &[(2, "refused".into())], &form);
         assert_eq!(answer.phases[2].absent.as_deref(), Some("refused"));
         assert_eq!(
             (answer.grade, answer.worst),
             (Some("A+"), Some(LoadedPhase::Download))
         );
-        let nothing = answer_bufferbloat(&[], &[], form);
+        let nothing = answer_bufferbloat(&[], &[], &form);
         assert_eq!((nothing.grade, nothing.growth_s), (None, None));
+    }
+
+    /// A phase of which each figure of the draft is known: `tcp_f` 10, `tls_f` 20, `http_f` 30 and `http_l` 120 ms, one in twenty of each
+    /// ten times as long.
+    fn drafted(phase: LoadedPhase) -> [RunRecord; 3] {
+        let ms = |ms: u64| histogram(&[(ms * 1_000_000, 95), (ms * 10_000_000, 5)]);
+        let measurement = phase as usize;
+        let probes = RunRecord {
+            measurement,
+            calls: ms(30),
+            connects: ms(30),
+            opening: OpeningTimes {
+                transport: ms(10),
+                tls_round_trip: ms(20),
+            },
+            timed_calls: vec![timed(7, 30), timed(9, 300)],
+            ..RunRecord::default()
+        };
+        let own = RunRecord {
+            measurement,
+            part: 1,
+            calls: ms(120),
+            timed_calls: vec![timed(8, 120)],
+            ..RunRecord::default()
+        };
+        let mut load = RunRecord {
+            measurement,
+            part: 2,
+            elapsed_ns: 2_000_000_000,
+            calls: histogram(&[(1, 5)]),
+            ..RunRecord::default()
+        };
+        load.initiator.received_bytes = 500_000;
+        [probes, own, load]
+    }
+
+    fn timed(begun_s: u64, took_ms: u64) -> TimedCall {
+        TimedCall {
+            begun_ns: begun_s * 1_000_000_000,
+            took_ns: took_ms * 1_000_000,
+        }
+    }
+
+    #[test]
+    fn responsiveness_is_the_mean_of_foreign_and_self_probes() {
+        let records = [drafted(LoadedPhase::Download), drafted(LoadedPhase::Upload)].concat();
+        let form = ProbeForm {
+            self_probed: LoadedPhase::ALL.to_vec(),
+            why_no_self_probes: "",
+            upload_call_bytes: Some(1_000_000),
+        };
+        let answer = answer_bufferbloat(&records, &[], &form);
+        let [_, download, upload] = &answer.phases[..] else {
+            panic!("three phases")
+        };
+        // 60000 / ((10 + 20 + 30) / 3), 60000 / 120, and their mean.
+        let expected = [3000.0, 500.0, 1750.0];
+        for phase in [download, upload] {
+            let rates = phase.round_trips_per_minute;
+            let rates = [rates.foreign, rates.on_load, rates.both].map(Option::unwrap);
+            let near = |(rate, expected): (&f64, &f64)| (rate - expected).abs() < 1e-6;
+            assert!(rates.iter().zip(&expected).all(near), "{rates:?}");
+        }
+        assert_eq!(
+            [download.load_bit_s, upload.load_bit_s],
+            [Some(2e6), Some(20e6)]
+        );
+        let series: Vec<_> = download
+            .series
+            .iter()
+            .map(|at| (at.at_s, at.probe))
+            .collect();
+        let foreign = ProbeKind::Foreign;
+        assert_eq!(
+            series,
+            [(7.0, foreign), (8.0, ProbeKind::OnLoad), (9.0, foreign)]
+        );
+    }
+
+    #[test]
+    fn without_tls_and_self_probes_connecting_and_the_request_count() {
+        let [mut probes, _, mut load] = drafted(LoadedPhase::Download);
+        probes.opening.tls_round_trip = Histogram::default();
+        load.part = 1;
+        let form = ProbeForm {
+            why_no_self_probes: "over HTTP/1.1",
+            ..ProbeForm::default()
+        };
+        let answer = answer_bufferbloat(&[probes, load], &[], &form);
+        let phase = &answer.phases[1];
+        let rates = phase.round_trips_per_minute;
+        // 60000 / ((10 + 30) / 2).
+        assert!((rates.both.unwrap() - 3000.0).abs() < 1e-6, "{rates:?}");
+        assert_eq!((rates.both, rates.on_load), (rates.foreign, None));
+        assert_eq!(phase.self_absent.as_deref(), Some("over HTTP/1.1"));
     }
 
     #[test]

@@ -146,7 +146,7 @@ impl Axis {
 }
 
 /// 1, 2 or 5 times a power of ten, the least that is not below `least`.
-fn step(least: f64) -> f64 {
+pub(crate) fn step(least: f64) -> f64 {
     let power = 10_f64.powf(least.log10().floor());
     [1.0, 2.0, 5.0]
         .into_iter()

@@ -238,6 +238,7 @@ mod tests {
             composer: Composer::Parallel,
             world: World::Simulated,
             across: None,
+            keeps_calls: false,
             parts: vec![],
         };
         let two = Plan {

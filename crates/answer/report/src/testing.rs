@@ -147,6 +147,7 @@ pub(crate) fn measurement(
         composer,
         world: World::Live,
         across: None,
+        keeps_calls: false,
         parts,
     }
 }

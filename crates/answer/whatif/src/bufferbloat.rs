@@ -1,38 +1,32 @@
 //! Whether latency grows under load: the specification that measures it, at a web server or across a modelled access line, and its runs.
+//!
+//! Probes are those of the IETF's draft (draft-ietf-ippm-responsiveness-09, 5.3): *foreign* ones open a connection of their own for each
+//! request, *self* ones are requests on the connections that carry the load.
+
+mod web_server;
+
+pub use web_server::{BufferbloatAddresses, BufferbloatServer, WebAddress};
 
 use crate::unattended_runs::{UnattendedOptions, make_runs_that_succeed};
-use stackline_analyze::bufferbloat::{BufferbloatAnswer, ProbeForm, answer_bufferbloat};
+use stackline_analyze::bufferbloat::{
+    BufferbloatAnswer, LoadedPhase, ProbeForm, answer_bufferbloat,
+};
 use stackline_core::error::{Error, Result};
-use stackline_core::far_end::FarEndAddress;
 use stackline_core::plan::Plan;
 use stackline_runner::spec_source::{FlagMistake, SpecSource, plan_of_flag};
 use stackline_runs::{RunDirectory, RunFileAccess, runs_root};
 use stackline_spec::Overrides;
 use std::time::SystemTime;
+use web_server::{has_tls, shown_version};
 
 /// Bytes of each request that loads the way to a web server.
 const UPLOAD_BYTES: u64 = 1 << 20;
 /// How long the load runs before latency is looked at, s.
 const RAMP_S: u32 = 2;
-/// Mean pause between two probes of a pair, ms; pauses are exponential, so that no probe follows another in step.
+/// Mean pause between two foreign probes of a pair, ms; pauses are exponential, so that no probe follows another in step.
 const PAUSE_MS: u32 = 50;
-/// Pairs that probe.
+/// Pairs that make foreign probes.
 const PROBERS: u32 = 2;
-
-/// A web server that is asked.
-#[derive(Clone, Debug)]
-pub struct BufferbloatServer {
-    /// The address of something large: it is what is downloaded.
-    pub url: String,
-    /// What the probes request; something small.
-    pub probe: String,
-    /// Where uploads are posted.
-    pub upload: String,
-    /// The version of HTTP, as the option `version` names it.
-    pub version: String,
-    /// Whether any certificate is believed.
-    pub insecure: bool,
-}
 
 /// A modelled access line.
 #[derive(Clone, Debug)]
@@ -55,6 +49,13 @@ impl AccessLine {
     /// # Errors
     /// What is wrong with one of them.
     pub fn check(&self) -> std::result::Result<(), FlagMistake> {
+        for (flag, value, unit) in [
+            ("--down", &self.down, "Mbit/s"),
+            ("--up", &self.up, "Mbit/s"),
+            ("--rtt", &self.rtt, "ms"),
+        ] {
+            has_unit(flag, value, unit)?;
+        }
         let rate = "network access { host a, b; link a - b ";
         let delay = "network access { host a, b; link a - b 1 Mbit/s ";
         let queue = "network access { host a, b; link a - b 1 Mbit/s 0 s queue ";
@@ -71,6 +72,16 @@ impl AccessLine {
         flags
             .into_iter()
             .try_for_each(|(flag, text, example)| plan_of_flag(flag, text, example).map(drop))
+    }
+}
+
+/// Refuses a number alone, with the unit that most likely is meant.
+fn has_unit(flag: &str, value: &str, unit: &str) -> Result<()> {
+    let number = value.trim();
+    match number.parse::<f64>() {
+        Ok(_) => Err(Error::input(format!("{flag}: `{number}` has no unit"))
+            .hint(format!("write {flag} '{number} {unit}'"))),
+        Err(_) => Ok(()),
     }
 }
 
@@ -94,13 +105,13 @@ pub struct BufferbloatQuestion {
     pub loads: u32,
 }
 
-/// The probe: a connection and a request on it.
-const PROBE: &str = "\
+/// The foreign probe: a connection and a request on it.
+const FOREIGN_PROBE: &str = "\
 # Latency: a connection of its own for each request, at random moments.
-procedure latency_probe(ramp, pause) {
+procedure foreign_probe(ramp, pause) {
   initiator {
-    Delay(ramp);
     StartMeasurement;
+    Delay(ramp);
     repeat count {
       Delay(pause);
       ConnectRequest;
@@ -121,6 +132,33 @@ procedure latency_probe(ramp, pause) {
 
 ";
 
+/// The self probe: a request on a connection that is open.
+const SELF_PROBE: &str = "\
+# Latency on a connection that is open, and carries the load where there is one.
+procedure self_probe(ramp, pause) {
+  initiator {
+    ConnectRequest;
+    StartMeasurement;
+    Delay(ramp);
+    repeat count {
+      Delay(pause);
+      RPCCall(unit, reply);
+    }
+    StopMeasurement;
+    DisconnectRequest;
+  }
+  responder {
+    AwaitConnectIndication;
+    repeat count {
+      RPCAwaitCallInd(unit);
+      RPCReturn(reply);
+    }
+    AwaitDisconnectIndication;
+  }
+}
+
+";
+
 impl BufferbloatQuestion {
     /// The specification: three measurements, whose first parts probe.
     #[must_use]
@@ -132,33 +170,56 @@ impl BufferbloatQuestion {
     }
 
     fn at_server(&self, server: &BufferbloatServer) -> String {
-        let BufferbloatServer {
-            url,
-            probe,
-            upload,
-            version,
-            insecure,
-        } = server;
-        let over = |url: &str| {
-            let scheme = url.split("://").next().unwrap_or_default();
-            let believes_all = *insecure && scheme == "https";
-            let insecure = if believes_all { ", insecure" } else { "" };
-            format!("over {scheme}(version = {version}{insecure})")
-        };
-        let probes = format!(
-            "{PROBERS} to \"{probe}\" latency_probe 0 {} {}",
-            self.probe_times(),
-            over(probe)
-        );
         let (limit, loads) = (self.seconds + RAMP_S, self.loads);
-        let (get, post) = (over(url), over(upload));
+        let over = |address: &WebAddress, shared: &str| {
+            let scheme = if has_tls(&address.url) {
+                "https"
+            } else {
+                "http"
+            };
+            let believes_all = server.insecure && has_tls(&address.url);
+            let insecure = if believes_all { ", insecure" } else { "" };
+            format!(
+                "over {scheme}(version = {}{insecure}{shared})",
+                address.version
+            )
+        };
+        let probe = &server.probe;
+        let foreign = format!(
+            "{PROBERS} to \"{}\" foreign_probe 0 {} {}",
+            probe.url,
+            self.pauses(PAUSE_MS),
+            over(probe, "")
+        );
+        let own = |shared: &str| {
+            format!(
+                "\n  | {loads} to \"{}\" self_probe 0 {} {}",
+                probe.url,
+                self.pauses(self.self_pause_ms()),
+                over(probe, shared)
+            )
+        };
+        // Without the probes the load has its connections to itself.
+        let loaded = |address: &WebAddress, work: &str| {
+            let (own, shared) = match server.shares_with(address) {
+                true => (own(LOADED), LOADED),
+                false => (String::new(), ""),
+            };
+            let over = over(address, shared);
+            format!(
+                "1 timelimit {limit} background: {foreign}{own}\n  | {loads} to \"{}\" {work} {over};\n",
+                address.url
+            )
+        };
+        let (procedure, idle) = if self.probes_itself(LoadedPhase::Idle) {
+            (SELF_PROBE, format!("background: {foreign}{}", own("")))
+        } else {
+            ("", foreign.clone())
+        };
         format!(
-            "{PROBE}1 timelimit {limit} {probes};
-1 timelimit {limit} background: {probes}
-  | {loads} to \"{url}\" bulk_get 64 KiB {get};
-1 timelimit {limit} background: {probes}
-  | {loads} to \"{upload}\" request_response {UPLOAD_BYTES} {post};
-"
+            "{FOREIGN_PROBE}{procedure}1 timelimit {limit} {idle};\n{}{}",
+            loaded(&server.download, "bulk_get 64 KiB"),
+            loaded(&server.upload, &format!("request_response {UPLOAD_BYTES}")),
         )
     }
 
@@ -171,8 +232,8 @@ impl BufferbloatQuestion {
             world,
         } = line;
         let probes = format!(
-            "{PROBERS} from home to server latency_probe 64, 64 {} over tcp",
-            self.probe_times()
+            "{PROBERS} from home to server foreign_probe 64, 64 {} over tcp",
+            self.pauses(PAUSE_MS)
         );
         let (limit, loads) = (self.seconds + RAMP_S, self.loads);
         let place = format!("across access in {world}");
@@ -186,7 +247,7 @@ impl BufferbloatQuestion {
   link provider - server 10 Gbit/s 0 s;
 }}
 
-{PROBE}1 timelimit {limit} {probes} {place};
+{FOREIGN_PROBE}1 timelimit {limit} {probes} {place};
 1 timelimit {limit} background {place}: {probes}
   | {loads} from home to server bulk_get 64 KiB over tcp;
 1 timelimit {limit} background {place}: {probes}
@@ -195,44 +256,62 @@ impl BufferbloatQuestion {
         )
     }
 
-    fn probe_times(&self) -> String {
-        format!("constant({RAMP_S} s) exponential({PAUSE_MS} ms)")
+    fn pauses(&self, mean_ms: u32) -> String {
+        format!("constant({RAMP_S} s) exponential({mean_ms} ms)")
+    }
+
+    /// The pause of self probes, with which all connections together have as many as there are foreign ones.
+    const fn self_pause_ms(&self) -> u32 {
+        PAUSE_MS * self.loads / PROBERS
+    }
+
+    /// Whether a phase has self probes. Without load they are on connections that are open, so that they can be compared.
+    fn probes_itself(&self, phase: LoadedPhase) -> bool {
+        let LoadedPath::Server(server) = &self.path else {
+            return false;
+        };
+        let shares = |load| server.shares_with(load);
+        match phase {
+            LoadedPhase::Idle => shares(&server.download) || shares(&server.upload),
+            LoadedPhase::Download => shares(&server.download),
+            LoadedPhase::Upload => shares(&server.upload),
+        }
     }
 
     fn form(&self) -> ProbeForm {
-        match &self.path {
-            LoadedPath::Line(_) => ProbeForm {
-                round_trips: 2,
-                upload_call_bytes: None,
+        let phases = LoadedPhase::ALL.into_iter();
+        ProbeForm {
+            self_probed: phases.filter(|phase| self.probes_itself(*phase)).collect(),
+            why_no_self_probes: match &self.path {
+                LoadedPath::Line(_) => "over TCP a connection carries one thing at a time",
+                LoadedPath::Server(server) => server.why_not_shared(),
             },
-            LoadedPath::Server(server) => {
-                let is_over_tcp = server.version != "http3";
-                let has_tls = server.probe.starts_with("https");
-                ProbeForm {
-                    // TCP's, TLS's and the request's, or QUIC's and the request's.
-                    round_trips: 2 + u32::from(is_over_tcp && has_tls),
-                    upload_call_bytes: Some(UPLOAD_BYTES),
-                }
-            }
+            upload_call_bytes: match &self.path {
+                LoadedPath::Line(_) => None,
+                LoadedPath::Server(_) => Some(UPLOAD_BYTES),
+            },
+        }
+    }
+
+    /// The version of HTTP that is spoken, as people write it; absent across a line.
+    #[must_use]
+    pub fn shown_http_version(&self) -> Option<&'static str> {
+        match &self.path {
+            LoadedPath::Server(server) => Some(shown_version(&server.download.version)),
+            LoadedPath::Line(_) => None,
         }
     }
 
     /// The question's plan.
     ///
     /// # Errors
-    /// An [`Error`] of the input when an address, a rate or a queue is not valid.
+    /// An [`Error`] of the input when a rate or a queue is not valid.
     pub fn plan(&self) -> Result<Plan> {
-        if let LoadedPath::Server(server) = &self.path {
-            for url in [&server.url, &server.probe, &server.upload] {
-                let address = FarEndAddress::parse(url)?;
-                if !["http", "https"].contains(&address.scheme.as_str()) {
-                    let message = format!("`{url}` is not the address of a web server");
-                    return Err(Error::input(message).hint("it begins with http:// or https://"));
-                }
-            }
-        }
         let source = SpecSource::made("bufferbloat", self.specification());
-        let checked = source.checked(&Overrides::default());
+        let checked = source.checked(&Overrides {
+            keeps_calls: true,
+            ..Overrides::default()
+        });
         checked.plan.ok_or_else(|| {
             let mistake = checked.diagnostics.into_iter().next();
             let message = mistake.map_or_else(String::new, |mistake| mistake.message);
@@ -241,6 +320,9 @@ impl BufferbloatQuestion {
         })
     }
 }
+
+/// The option that puts probes on the connections of a load.
+const LOADED: &str = ", connection = load";
 
 /// An error of a run without the line of the specification, which the user has not written, and with a hint about flags.
 fn own_words(error: Error) -> Error {
@@ -253,8 +335,11 @@ fn own_words(error: Error) -> Error {
         Some("for a server of your own: SSL_CERT_FILE=ITS-AUTHORITY.pem, or --insecure")
     } else if message.contains("with status") {
         Some("--probe URL names something small on the server, --upload URL what takes uploads")
-    } else if message.contains("HTTP/2") || message.contains("HTTP/3") {
-        Some("--http http1 is what every web server speaks")
+    } else if ["HTTP/2", "HTTP/3", "ALPN"]
+        .iter()
+        .any(|word| message.contains(word))
+    {
+        Some("--http 1 is what every web server speaks")
     } else {
         None
     };
@@ -287,9 +372,11 @@ pub fn measure_bufferbloat(
     let directory = RunDirectory::create(&runs_root(), "bufferbloat", SystemTime::now(), access)?;
     directory.write_specification(&question.specification())?;
     let kept = directory.path().display().to_string();
-    let outcome = make_runs_that_succeed(&plan, directory, options)?;
+    let outcome = make_runs_that_succeed(&plan, directory, options).map_err(own_words)?;
     let mut given_up = outcome.given_up;
-    if outcome.records.is_empty() && !given_up.is_empty() {
+    // Without load, or without what it is compared to, there is no answer.
+    let (has_idle, failed) = (given_up.iter().all(|(index, _)| *index > 0), given_up.len());
+    if failed > 0 && (!has_idle || failed == LoadedPhase::ALL.len() - 1) {
         return Err(own_words(given_up.remove(0).1));
     }
     let reasons: Vec<(usize, String)> = given_up
@@ -297,7 +384,7 @@ pub fn measure_bufferbloat(
         .map(|(index, error)| (index, own_words(error).message))
         .collect();
     Ok(BufferbloatRun {
-        answer: answer_bufferbloat(&outcome.records, &reasons, question.form()),
+        answer: answer_bufferbloat(&outcome.records, &reasons, &question.form()),
         directory: kept,
     })
 }

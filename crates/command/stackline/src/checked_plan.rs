@@ -166,6 +166,7 @@ pub(crate) fn overrides(flags: &SpecTextFlags) -> Result<Overrides> {
         hosts,
         seed: flags.seed,
         cpu: cores(&flags.cpu)?,
+        keeps_calls: false,
         declarations_only: false,
     })
 }

@@ -34,6 +34,16 @@ pub(crate) fn has_colours(end: impl IsTerminal) -> bool {
     end.is_terminal() && !is_set("NO_COLOR") && !is_dumb_terminal()
 }
 
+/// Whether texts may have characters beyond ASCII: the locale is one of UTF-8 (POSIX: LC_ALL, else LC_CTYPE, else LANG).
+pub(crate) fn is_utf8_locale() -> bool {
+    let values = ["LC_ALL", "LC_CTYPE", "LANG"].map(std::env::var_os);
+    let set = values.into_iter().flatten().find(|value| !value.is_empty());
+    set.is_some_and(|locale| {
+        let locale = locale.to_string_lossy().to_ascii_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8")
+    })
+}
+
 /// Whether the terminal has neither colours nor a movable cursor (`TERM=dumb`).
 pub(crate) fn is_dumb_terminal() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")

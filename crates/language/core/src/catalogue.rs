@@ -127,6 +127,14 @@ impl OptionTable {
         "so many pairs share a connection, each on a stream of its own",
     );
 
+    /// The option of clients that share connections with other parts: pairs of one number are on one connection.
+    pub const CONNECTION: Self = Self::new(
+        "connection",
+        OptionKind::Name,
+        "each part has its own",
+        "parts that write the same name share connections: the first pairs of each, the second, and so on",
+    );
+
     /// A flag that is off when it is not written.
     #[must_use]
     pub const fn flag(name: &'static str, help: &'static str) -> Self {

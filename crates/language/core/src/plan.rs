@@ -154,6 +154,9 @@ pub struct Measurement {
     pub world: World,
     /// The name of the network that it runs across, if one is declared.
     pub across: Option<String>,
+    /// Whether the moments of its calls are kept, so that they can be shown over time.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub keeps_calls: bool,
     /// The parts; at least one.
     pub parts: Vec<MeasurementPart>,
 }

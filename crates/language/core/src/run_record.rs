@@ -465,6 +465,32 @@ fn plus(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     }
 }
 
+/// A call and when it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimedCall {
+    /// When it began, in ns since the first clock of its side started.
+    pub begun_ns: u64,
+    /// Its response time in ns.
+    pub took_ns: u64,
+}
+
+/// What opening connections took, of stacks that report it: one value for each connection of the measured interval.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OpeningTimes {
+    /// Times of opening the transport's connection (with TCP, its handshake) in ns.
+    pub transport: Histogram,
+    /// Times of TLS handshakes in ns, each divided by the round trips that it takes.
+    pub tls_round_trip: Histogram,
+}
+
+impl OpeningTimes {
+    /// Whether nothing was reported.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.transport.counts.is_empty() && self.tls_round_trip.counts.is_empty()
+    }
+}
+
 /// One run of one part: a row of `results.parquet`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
@@ -488,6 +514,12 @@ pub struct RunRecord {
     pub calls: Histogram,
     /// Times of connecting plus disconnecting in ns, within the measured interval.
     pub connects: Histogram,
+    /// What the parts of connecting took, where the stack reports it.
+    #[serde(default, skip_serializing_if = "OpeningTimes::is_empty")]
+    pub opening: OpeningTimes,
+    /// The calls one by one, in the order in which they began, if the measurement asks for them; of very many, an even choice.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timed_calls: Vec<TimedCall>,
     /// How long after their intended moments paced operations began, in ns.
     pub lateness: Histogram,
     /// The record of the initiators.
@@ -538,6 +570,8 @@ impl RunRecord {
         let times = [
             ("calls", &self.calls),
             ("connects", &self.connects),
+            ("opening.transport", &self.opening.transport),
+            ("opening.tls_round_trip", &self.opening.tls_round_trip),
             ("lateness", &self.lateness),
         ];
         let times = times.map(|(name, histogram)| (format!("{name}.squares"), histogram.squares));

@@ -132,6 +132,7 @@ mod tests {
                 composer: Composer::Basic,
                 world: World::Live,
                 across: None,
+                keeps_calls: false,
                 parts: Vec::new(),
             };
         let measurements = measurements.iter().map(measurement).collect();

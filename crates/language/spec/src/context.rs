@@ -30,6 +30,8 @@ pub struct Overrides {
     pub seed: Option<u64>,
     /// Cores of initiators and responders, for every part.
     pub cpu: Option<(usize, usize)>,
+    /// Whether the moments of all calls are kept.
+    pub keeps_calls: bool,
     /// Whether only the declarations are needed: then nothing is assumed, and the capabilities of worlds are not
     /// checked.
     pub declarations_only: bool,

@@ -3,11 +3,12 @@
 //! Between StartMeasurement and StopMeasurement ("the clock runs") the endpoint reads the clock once a call and once a
 //! connection, not once a data unit; it allocates nothing and logs nothing.
 
+use crate::call_series::CallSeries;
 use crate::marks::ProgramMarks;
 use crate::observation::EndpointObservation;
 use crate::service::{BulkDirection, ConnectionFacts, EndpointService};
 use crate::task::EndpointTask;
-use crate::times::DurationSamples;
+use crate::times::{DurationSamples, OpeningSamples};
 use crate::transport_sum::TransportSum;
 use crate::world::{EndpointProcessor, EndpointStep, EndpointWorld};
 use stackline_core::error::{Blame, Error, Result};
@@ -29,6 +30,10 @@ pub struct Endpoint<W: EndpointWorld> {
     calls: DurationSamples,
     /// Connect time plus disconnect time of each connection.
     connects: DurationSamples,
+    /// The parts of connecting, where the stack reports them.
+    openings: OpeningSamples,
+    /// The calls one by one, if the task asks for them.
+    series: Option<CallSeries>,
     /// How late paced operations began.
     lateness: DurationSamples,
     marks: ProgramMarks,
@@ -90,6 +95,8 @@ impl<W: EndpointWorld> Endpoint<W> {
             } else {
                 times(true)
             },
+            openings: OpeningSamples::default(),
+            series: (task.keeps_calls && task.does("RPCCall")).then(CallSeries::new),
             lateness: times(task.does("Pace")),
             marks: ProgramMarks::default(),
             connecting: Duration::default(),
@@ -328,7 +335,11 @@ impl<W: EndpointWorld> Endpoint<W> {
             // An answer shows that everything sent before it has arrived.
             self.unconfirmed &= !answered;
             if answered && measuring {
-                self.calls.record(self.world.between(before, after));
+                let took = self.world.between(before, after);
+                self.calls.record(took);
+                if let Some(series) = &mut self.series {
+                    series.add(before, took);
+                }
             }
             // One reading of the clock serves both: the next call begins where this one ends.
             (before, since) = (after, after);
@@ -406,6 +417,10 @@ impl<W: EndpointWorld> Endpoint<W> {
         self.connection = Some(self.world.connect().await?);
         self.connecting = self.world.between(from, self.world.now());
         self.world.emit(EndpointStep::Connected);
+        let opening = self.connection.as_ref().and_then(EndpointService::opening);
+        if let Some(opening) = opening.filter(|_| self.measuring()) {
+            self.openings.record(&opening);
+        }
         self.note_settings();
         Ok(())
     }
@@ -491,7 +506,7 @@ impl<W: EndpointWorld> Endpoint<W> {
             return;
         }
         let facts = connection.facts();
-        self.lossy |= lost_any(&facts);
+        self.lossy |= facts.lost_any();
         record.notes.extend(facts.notes);
         if self.loops && self.started.is_some() && !self.stopped {
             self.transports.add_connection(|| connection.transport());
@@ -508,7 +523,7 @@ impl<W: EndpointWorld> Endpoint<W> {
         };
         let record = &mut self.observation.record;
         let facts = connection.facts();
-        self.lossy |= lost_any(&facts);
+        self.lossy |= facts.lost_any();
         if let Some(losses) = facts.losses {
             let before = self.counted.losses.unwrap_or_default();
             let add = |sum: &mut Option<u64>, now: u64, before: u64| {
@@ -674,12 +689,12 @@ impl<W: EndpointWorld> Endpoint<W> {
         self.observation.calls = self.calls.finish();
         self.observation.connects = self.connects.finish();
         self.observation.lateness = self.lateness.finish();
+        self.observation.opening = self.openings.finish();
+        let series = self
+            .series
+            .map(|calls| calls.finish(|at| self.world.reading(at)));
+        self.observation.timed_calls = series.unwrap_or_default();
         self.observation.record.marks = self.marks.finish(cursor.marks()).into_iter().collect();
         self.observation
     }
-}
-
-/// Whether the facts report lost data units.
-fn lost_any(facts: &ConnectionFacts) -> bool {
-    facts.losses.is_some_and(|losses| losses.lost > 0)
 }

@@ -12,10 +12,12 @@
 //! | [`world`] | what a world gives it: a clock, connections, waiting |
 //! | [`task`] | what one side of one part is to do |
 //! | [`times`] | collects times in bounded memory |
+//! | [`call_series`] | calls one by one, in bounded memory |
 //! | `transport_sum` | what the transports of all its connections reported, as one |
 //! | [`observation`] | what endpoints observed, and their sum |
 //! | [`records`] | the two sides of a part as a run record |
 
+pub mod call_series;
 pub mod endpoint;
 mod marks;
 pub mod observation;
@@ -28,7 +30,7 @@ pub mod world;
 
 pub use endpoint::Endpoint;
 pub use observation::{EndpointObservation, SideObservation};
-pub use service::{BulkDirection, ConnectionFacts, EndpointService};
+pub use service::{BulkDirection, ConnectionFacts, ConnectionOpening, EndpointService};
 pub use task::EndpointTask;
 pub use times::DurationSamples;
 pub use world::{EndpointProcessor, EndpointStep, EndpointWorld};

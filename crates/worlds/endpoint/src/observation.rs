@@ -1,8 +1,8 @@
 //! What endpoints observed: each endpoint, and the sum of all endpoints of a side.
 
 use serde::{Deserialize, Serialize};
-use stackline_core::run_record::{Histogram, SideRecord};
-use stackline_core::time::Instant;
+use stackline_core::run_record::{Histogram, OpeningTimes, SideRecord, TimedCall};
+use stackline_core::time::{Duration, Instant};
 
 /// What one endpoint observed.
 #[derive(Debug, Default)]
@@ -17,6 +17,10 @@ pub struct EndpointObservation {
     pub calls: Histogram,
     /// Connect plus disconnect time of each connection, in ns.
     pub connects: Histogram,
+    /// What the parts of connecting took.
+    pub opening: OpeningTimes,
+    /// When calls began, as the endpoint's host reads its clock, and how long they took.
+    pub timed_calls: Vec<(Instant, Duration)>,
     /// How late paced operations began, in ns.
     pub lateness: Histogram,
 }
@@ -36,6 +40,12 @@ pub struct SideObservation {
     pub calls: Histogram,
     /// Connect plus disconnect time of each connection, in ns.
     pub connects: Histogram,
+    /// What the parts of connecting took.
+    #[serde(default, skip_serializing_if = "OpeningTimes::is_empty")]
+    pub opening: OpeningTimes,
+    /// The calls one by one, in the order in which they began.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timed_calls: Vec<TimedCall>,
     /// How late paced operations began, in ns.
     pub lateness: Histogram,
 }
@@ -47,6 +57,11 @@ pub fn gather(all: Vec<EndpointObservation>) -> SideObservation {
         calls: Histogram::merged(all.iter().map(|one| &one.calls)),
         connects: Histogram::merged(all.iter().map(|one| &one.connects)),
         lateness: Histogram::merged(all.iter().map(|one| &one.lateness)),
+        opening: OpeningTimes {
+            transport: Histogram::merged(all.iter().map(|one| &one.opening.transport)),
+            tls_round_trip: Histogram::merged(all.iter().map(|one| &one.opening.tls_round_trip)),
+        },
+        timed_calls: in_order(&all),
         ..SideObservation::default()
     };
     let mut span: Option<(Instant, Instant)> = None;
@@ -61,4 +76,20 @@ pub fn gather(all: Vec<EndpointObservation>) -> SideObservation {
     }
     side.span_ns = span.map_or(0, |(first, last)| (last - first).0);
     side
+}
+
+/// The calls of all endpoints, by the time since the first clock start.
+fn in_order(all: &[EndpointObservation]) -> Vec<TimedCall> {
+    let starts = all
+        .iter()
+        .filter_map(|one| one.period.map(|(start, _)| start));
+    let first = starts.min().unwrap_or_default();
+    let calls = all.iter().flat_map(|one| &one.timed_calls);
+    let timed = calls.map(|(begun, took)| TimedCall {
+        begun_ns: begun.since(first).0,
+        took_ns: took.0,
+    });
+    let mut timed: Vec<TimedCall> = timed.collect();
+    timed.sort_by_key(|call| call.begun_ns);
+    timed
 }

@@ -48,6 +48,8 @@ pub fn make_records(
                 record.span_ns = observed.span_ns;
                 record.calls = observed.calls;
                 record.connects = observed.connects;
+                record.opening = observed.opening;
+                record.timed_calls = observed.timed_calls;
                 record.initiator = observed.record;
             }
             PairSide::Responder => record.responder = observed.record,

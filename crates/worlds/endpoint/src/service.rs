@@ -4,7 +4,7 @@
 
 use stackline_core::error::Result;
 use stackline_core::run_record::{TransportRecord, UnitLosses};
-use stackline_core::time::Instant;
+use stackline_core::time::{Duration, Instant};
 use std::collections::BTreeMap;
 
 /// The direction of bulk data, from the initiator's view.
@@ -25,6 +25,23 @@ pub struct ConnectionFacts {
     pub received_bytes: Option<u64>,
     /// Notes that are shown as flags of the result.
     pub notes: Vec<String>,
+}
+
+impl ConnectionFacts {
+    /// Whether data units were lost.
+    #[must_use]
+    pub fn lost_any(&self) -> bool {
+        self.losses.is_some_and(|losses| losses.lost > 0)
+    }
+}
+
+/// What opening a connection took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionOpening {
+    /// The transport's part, such as TCP's handshake.
+    pub transport: Duration,
+    /// The TLS handshake, divided by the round trips that it takes.
+    pub tls_round_trip: Option<Duration>,
 }
 
 /// An open connection of one stack.
@@ -74,6 +91,10 @@ pub trait EndpointService {
     }
     /// The present statistics of the transport; `None` where the stack has none.
     fn transport(&self) -> Option<TransportRecord> {
+        None
+    }
+    /// What opening it took; `None` where the stack does not report it.
+    fn opening(&self) -> Option<ConnectionOpening> {
         None
     }
     /// The settings really in force, by option name.

@@ -28,6 +28,9 @@ pub struct EndpointTask {
     pub background: bool,
     /// Whether the stack delivers everything, once and in order.
     pub reliable: bool,
+    /// Whether the moments of calls are kept.
+    #[serde(default)]
+    pub keeps_calls: bool,
 }
 
 impl EndpointTask {
@@ -59,6 +62,7 @@ impl EndpointTask {
             time_limit,
             background: part.background,
             reliable,
+            keeps_calls: measurement.keeps_calls && side == PairSide::Initiator,
         }
     }
 

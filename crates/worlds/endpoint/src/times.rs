@@ -1,7 +1,8 @@
 //! Collects the times of one endpoint: as single values while they are few, in a histogram of bounded size beyond.
 
+use crate::service::ConnectionOpening;
 use hdrhistogram::Histogram as Hdr;
-use stackline_core::run_record::Histogram;
+use stackline_core::run_record::{Histogram, OpeningTimes};
 use stackline_core::time::Duration;
 
 /// The most times that are kept as single values.
@@ -93,6 +94,41 @@ impl DurationSamples {
             sum: self.sum,
             squares: self.squares,
             min_max,
+        }
+    }
+}
+
+/// The parts of connecting, of stacks that report them; it takes memory where there are any.
+#[derive(Debug)]
+pub struct OpeningSamples {
+    transport: DurationSamples,
+    tls_round_trip: DurationSamples,
+}
+
+impl Default for OpeningSamples {
+    fn default() -> Self {
+        Self {
+            transport: DurationSamples::new(0),
+            tls_round_trip: DurationSamples::new(0),
+        }
+    }
+}
+
+impl OpeningSamples {
+    /// Adds those of one connection.
+    pub fn record(&mut self, opening: &ConnectionOpening) {
+        self.transport.record(opening.transport);
+        if let Some(time) = opening.tls_round_trip {
+            self.tls_round_trip.record(time);
+        }
+    }
+
+    /// The collected times.
+    #[must_use]
+    pub fn finish(self) -> OpeningTimes {
+        OpeningTimes {
+            transport: self.transport.finish(),
+            tls_round_trip: self.tls_round_trip.finish(),
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::files::AgentFileDirectory;
 use crate::job::{AgentJob, JobEvent};
 use crate::recording::{self, AgentRecording, RecordedPieces};
 use crate::stacks;
+use crate::stacks::connection_group::NamedConnections;
 use stackline_core::plan::ProcessorShare;
 use stackline_events::clock as events;
 use stackline_monitor::environment::{self, DynamicSample, EnvironmentSampler};
@@ -101,6 +102,7 @@ fn serve_in_group(
         files: AgentFileDirectory::under(grants.files),
         own_stacks: grants.own_stacks,
         jobs: BTreeMap::new(),
+        named: NamedConnections::default(),
         stuck: None,
         events,
         sampler: EnvironmentSampler::new(),
@@ -225,6 +227,8 @@ struct AgentLoop<W> {
     /// Whether it loads plug-ins and starts programs that the coordinator names.
     own_stacks: bool,
     jobs: BTreeMap<u64, RunningAgentJob>,
+    /// The connections that several of its jobs share.
+    named: NamedConnections,
     /// Why it takes no further job: a plug-in keeps one of its threads.
     stuck: Option<Error>,
     events: Sender<AgentLoopEvent>,
@@ -394,8 +398,10 @@ impl<W: Write> AgentLoop<W> {
             recording.follow(&[], addresses);
         }
         let permitted = self.permit(&task);
-        let started = permitted
-            .and_then(|()| AgentJob::connect(task, addresses, &self.files, self.notify(job)));
+        let notify = self.notify(job);
+        let started = permitted.and_then(|()| {
+            AgentJob::connect(task, addresses, &self.files, notify, &mut self.named)
+        });
         self.started(job, reliable, started)
     }
 

@@ -463,6 +463,7 @@ mod tests {
             time_limit: None,
             background: false,
             reliable: false,
+            keeps_calls: false,
         }
     }
 

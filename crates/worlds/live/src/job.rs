@@ -10,11 +10,12 @@ use crate::error::{Error, Result};
 use crate::files::AgentFileDirectory;
 use crate::foreign_watch::{self, ForeignWatch};
 use crate::reactor::Reactor;
-use crate::stacks::connection_group::{ConnectionGroup, GroupMember};
+use crate::stacks::connection_group::{ConnectionGroup, GroupMember, NamedConnections};
 use crate::stacks::contract::{ForeignCall, LiveConnectParameters, LiveStack};
 use crate::stacks::{self, FlowTrace};
 use crate::usage::{self, Meter};
 use crate::world::{self, LiveConnectionSource, SharedLiveJob};
+use stackline_core::catalogue::OptionTable;
 use stackline_core::plan::{DataAccess, Size};
 use stackline_core::procedure::{self, PairSide};
 use stackline_endpoint as endpoint;
@@ -76,10 +77,10 @@ impl AgentJob {
     /// # Errors
     /// An [`Error`] when the task is not permitted, the stack is unknown or a thread cannot be started.
     pub fn listen(task: AgentTask, files: &AgentFileDirectory, notify: Notify) -> Result<Self> {
-        Self::start(task, &[], files, notify)
+        Self::start(task, &[], files, notify, None)
     }
 
-    /// Creates the initiators, which connect and then wait at the barrier.
+    /// Creates the initiators, which connect and then wait at the barrier. `named` are the connections that they may share with other jobs.
     ///
     /// # Errors
     /// As for `listen`; a refused connection is reported later.
@@ -88,13 +89,14 @@ impl AgentJob {
         addresses: &[String],
         files: &AgentFileDirectory,
         notify: Notify,
+        named: &mut NamedConnections,
     ) -> Result<Self> {
         if addresses.len() != task.work.replicas as usize {
             return Err(Error::measurement(
                 "the number of addresses differs from the number of replicas",
             ));
         }
-        Self::start(task, addresses, files, notify)
+        Self::start(task, addresses, files, notify, Some(named))
     }
 
     fn start(
@@ -102,6 +104,7 @@ impl AgentJob {
         addresses: &[String],
         files: &AgentFileDirectory,
         notify: Notify,
+        named: Option<&mut NamedConnections>,
     ) -> Result<Self> {
         task.check()?;
         let protocol = stacks::require_stack(&task.stack.name)?;
@@ -125,14 +128,13 @@ impl AgentJob {
             foreign: foreign_watch(protocol, &task),
         };
         let work = Arc::new(task.work.clone());
+        let members = members(&task, addresses, named);
         let task = Arc::new(task);
-        let streams = u16::try_from(task.stack.pairs_per_connection()).unwrap_or(u16::MAX);
-        let groups = ConnectionGroup::divide(task.work.replicas, streams);
         let bench = |replica: u32| Bench {
             task: Arc::clone(&task),
             work: Arc::clone(&work),
             replica,
-            member: member(&groups, streams, replica),
+            member: members.get(replica as usize).cloned(),
             address: addresses.get(replica as usize).cloned(),
             unit,
             files: files.clone(),
@@ -319,15 +321,36 @@ fn threads(task: &AgentTask) -> u32 {
     written.unwrap_or(u32::MAX).clamp(1, task.work.replicas)
 }
 
-/// The place of an endpoint among those that share a connection.
-fn member(groups: &[Arc<ConnectionGroup>], streams: u16, replica: u32) -> Option<GroupMember> {
-    if streams < 2 {
-        return None;
+/// The places of the endpoints among those that share a connection, by replica; none where each has its own.
+fn members(
+    task: &AgentTask,
+    addresses: &[String],
+    named: Option<&mut NamedConnections>,
+) -> Vec<GroupMember> {
+    let pairs = task.work.replicas;
+    let streams = u16::try_from(task.stack.pairs_per_connection()).unwrap_or(u16::MAX);
+    if let (Some(named), Some(_)) = (named, task.stack.word(OptionTable::CONNECTION.name)) {
+        return named.join(&connection_name(task, addresses), pairs, streams);
     }
-    let (group, number) = (replica / u32::from(streams), replica % u32::from(streams));
-    let number = u16::try_from(number).unwrap_or(u16::MAX);
-    let group = groups.get(group as usize)?;
-    Some(GroupMember::new(Arc::clone(group), number))
+    if streams < 2 {
+        return Vec::new();
+    }
+    let groups = ConnectionGroup::divide(pairs, streams);
+    let of_group = |group: Arc<ConnectionGroup>| {
+        (0..streams).map(move |number| GroupMember::new(Arc::clone(&group), number))
+    };
+    let members = groups.into_iter().flat_map(of_group);
+    members.take(pairs as usize).collect()
+}
+
+/// The name of the connections that a job shares with others, and all that has to be the same: the server, and the other options.
+fn connection_name(task: &AgentTask, addresses: &[String]) -> String {
+    let mut stack = task.stack.clone();
+    stack.options.remove(OptionTable::STREAMS.name);
+    let address = addresses.first().map_or("", String::as_str);
+    let end = address.find("://").map_or(0, |at| at + 3);
+    let host = address[end..].split(['/', '?']).next().unwrap_or_default();
+    format!("{stack} {host}")
 }
 
 /// Starts one thread that runs these endpoints: as coroutines if the stack's option `threads` is given, else one after the other (then

@@ -19,8 +19,8 @@ use stackline_core::run_record::{TransportRecord, Usage};
 use stackline_core::time::Instant;
 use stackline_core::units;
 use stackline_endpoint::{
-    BulkDirection, ConnectionFacts, Endpoint, EndpointObservation, EndpointProcessor,
-    EndpointService, EndpointStep, EndpointWorld,
+    BulkDirection, ConnectionFacts, ConnectionOpening, Endpoint, EndpointObservation,
+    EndpointProcessor, EndpointService, EndpointStep, EndpointWorld,
 };
 use stackline_events::catalogue::rows::{AppStart, AppStop};
 use stackline_events::unit_ids::{self, EventStreamDirection};
@@ -331,6 +331,10 @@ impl EndpointService for OpenLiveConnection {
 
     fn transport(&self) -> Option<TransportRecord> {
         self.connection.transport()
+    }
+
+    fn opening(&self) -> Option<ConnectionOpening> {
+        self.connection.opening()
     }
 
     fn settings(&self) -> BTreeMap<String, String> {

@@ -16,7 +16,7 @@ use stackline_endpoint::BulkDirection;
 use stackline_live::buffers::LiveThreadBuffers;
 use stackline_live::error::{Error, Result};
 use stackline_live::files::AgentFileDirectory;
-use stackline_live::stacks::connection_group::{ConnectionGroup, GroupMember};
+use stackline_live::stacks::connection_group::{ConnectionGroup, GroupMember, NamedConnections};
 use stackline_live::stacks::contract::{LiveConnectParameters, LiveConnection};
 use stackline_live::stacks::find_stack;
 use stackline_testing::tls_pair::TlsPair;
@@ -26,8 +26,9 @@ use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::thread;
 use tokio::runtime::Builder;
 
-/// Answers a GET with 3000 bytes, anything else with what it carries; `/gone` is not there.
-async fn answer(resolver: RequestResolver<h3_quinn::Connection, Bytes>) {
+/// Answers a GET with 3000 bytes, anything else with what it carries; `/gone` is not there, and `/connection` has 1000 bytes and one for each
+/// connection before this one.
+async fn answer(resolver: RequestResolver<h3_quinn::Connection, Bytes>, number: usize) {
     let (request, mut stream) = resolver.resolve_request().await.unwrap();
     let mut carried = Vec::new();
     while let Some(mut data) = stream.recv_data().await.unwrap() {
@@ -39,6 +40,9 @@ async fn answer(resolver: RequestResolver<h3_quinn::Connection, Bytes>) {
     }
     if request.method() == Method::GET {
         carried = vec![7; 3000];
+    }
+    if request.uri().path() == "/connection" {
+        carried = vec![7; 1000 + number];
     }
     stream.send_response(response).await.unwrap();
     stream.send_data(carried.into()).await.unwrap();
@@ -62,7 +66,9 @@ fn server() -> SocketAddr {
             let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
             let endpoint = Endpoint::server(config, any).unwrap();
             address.send(endpoint.local_addr().unwrap()).unwrap();
+            let mut number = 0;
             while let Some(incoming) = endpoint.accept().await {
+                number += 1;
                 tokio::spawn(async move {
                     let Ok(connection) = incoming.await else {
                         return;
@@ -71,7 +77,7 @@ fn server() -> SocketAddr {
                     let mut server = h3::server::Connection::new(quic).await.unwrap();
                     let mut left = REQUESTS;
                     while let Ok(Some(resolver)) = server.accept().await {
-                        answer(resolver).await;
+                        answer(resolver, number - 1).await;
                         left -= 1;
                         if left == 0 {
                             server.shutdown(0).await.unwrap();
@@ -222,4 +228,34 @@ fn errors_of_a_server_of_http3_name_it() {
     let address = format!("https://localhost:{}/", nobody.local_addr().unwrap().port());
     let silent = connected(&address, true, &mut memory()).err().unwrap();
     assert!(silent.message.contains("over UDP: timed out"), "{silent}");
+}
+
+#[test]
+fn pairs_of_two_parts_share_a_connection_until_the_last_has_left() {
+    let address = format!("https://localhost:{}/connection", server().port());
+    let mut named = NamedConnections::default();
+    let members = [named.join("x", 1, 1), named.join("x", 1, 1)].concat();
+    let mut buffers = memory();
+    let mut on_one = |member: &GroupMember| {
+        let member = Some(member.clone());
+        connected_as(member, &address, true, &mut buffers).unwrap()
+    };
+    let (mut load, mut probe) = (on_one(&members[0]), on_one(&members[1]));
+    let mut buffers = memory();
+    let body = |connection: &mut Box<dyn LiveConnection>, buffers: &mut LiveThreadBuffers| {
+        assert!(connection.call(0, 0, Instant::default(), buffers).unwrap());
+        connection.settings()["body"].clone()
+    };
+    load.start_bulk(BulkDirection::Get, &mut buffers).unwrap();
+    assert_eq!(load.receive(100, 5, &mut buffers).unwrap(), 5);
+    assert_eq!(body(&mut probe, &mut buffers), "1000 B");
+    assert_eq!(load.receive(100, 10, &mut buffers).unwrap(), 10);
+    probe.disconnect(&mut buffers).unwrap();
+    assert_eq!(body(&mut load, &mut buffers), "1000 B");
+    // Requests up to the number after which the server closes it: then the pair goes on on another one.
+    for _ in 0..REQUESTS {
+        body(&mut load, &mut buffers);
+    }
+    assert_eq!(body(&mut load, &mut buffers), "1001 B");
+    load.disconnect(&mut buffers).unwrap();
 }

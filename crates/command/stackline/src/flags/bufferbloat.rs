@@ -1,7 +1,8 @@
 //! Flags of `stackline bufferbloat`. They touch nothing.
 
 use clap::Args;
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use std::path::PathBuf;
 
 /// Whether latency grows under load.
 #[derive(Args, Debug)]
@@ -15,8 +16,8 @@ pub(crate) struct BufferbloatFlags {
     /// Where uploads are posted; by default, the same address as downloads
     #[arg(long, value_name = "URL", requires = "url")]
     pub(crate) upload: Option<String>,
-    /// The version of HTTP; by default, HTTP/2 over TLS and HTTP/1.1 without
-    #[arg(long, value_name = "VERSION", requires = "url", value_parser = PossibleValuesParser::new(["http1", "http2", "http3"]))]
+    /// The version of HTTP; by default, the one that the server chooses: HTTP/2 over TLS if it has it, else HTTP/1.1
+    #[arg(long, value_name = "VERSION", requires = "url", value_parser = http_versions())]
     pub(crate) http: Option<String>,
     /// Believe any certificate
     #[arg(long, requires = "url")]
@@ -45,12 +46,28 @@ pub(crate) struct BufferbloatFlags {
     /// Connections that load the path
     #[arg(long, value_name = "NUMBER", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) loads: u32,
-    /// Print the specification, and run nothing
-    #[arg(long, conflicts_with = "json")]
+    /// Print the specification, and run nothing; a server is asked for its version of HTTP alone
+    #[arg(long, conflicts_with_all = ["json", "output", "plot"])]
     pub(crate) spec: bool,
+    /// Draw latency over time as FILE.svg, .png or .pdf
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Draw latency over time in the text, also where that does not go to a terminal
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) plot: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) sharing: super::Sharing,
+}
+
+/// The versions of HTTP, also as the option `version` of a specification names them.
+fn http_versions() -> PossibleValuesParser {
+    let version = |number, name| PossibleValue::new(number).alias(name);
+    PossibleValuesParser::new([
+        version("1", "http1"),
+        version("2", "http2"),
+        version("3", "http3"),
+    ])
 }

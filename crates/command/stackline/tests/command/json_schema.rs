@@ -10,11 +10,14 @@ use crate::support::{Place, skip};
 use outputs::Outputs;
 
 /// Values that none of these outputs have.
-const NOT_HERE: [(&str, &str); 4] = [
+const NOT_HERE: [(&str, &str); 7] = [
     ("host_usage.absent", "this kernel counts everything"),
     ("line.times", "nothing was asked for again"),
     ("factor_response.why_none", "every response has an answer"),
     ("loaded_phase.absent", "every phase is measured"),
+    ("loaded_path.http", "no web server is asked"),
+    ("loaded_phase.self_latency_s", "no web server is asked"),
+    ("round_trip_rates.self", "no web server is asked"),
 ];
 
 #[test]

@@ -150,6 +150,7 @@ fn measurement(composer: Composer, parts: Vec<MeasurementPart>) -> Measurement {
         composer,
         world: World::Emulated,
         across: Some("wan".into()),
+        keeps_calls: false,
         parts,
     }
 }

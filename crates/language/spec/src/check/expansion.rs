@@ -346,6 +346,7 @@ impl Checker<'_> {
             .map(|index| self.part(specification, index, chosen))
             .collect();
         self.destinations(specification, &parts);
+        self.shared_connections(specification, &parts);
         let across = self.network_with(specification, chosen.bindings);
         let text = self.measurement_text(specification, chosen, &parts);
         let (runs, time_limit, until, warmup) = head?;
@@ -389,6 +390,7 @@ impl Checker<'_> {
             composer: specification.composer,
             world: self.world(specification),
             across,
+            keeps_calls: self.overrides.keeps_calls,
             parts,
         };
         Some((measurement, kept))

@@ -22,6 +22,7 @@ mod procedure;
 mod referenced_files;
 mod references;
 mod series;
+mod shared_connection;
 mod side_matching;
 mod spanned_step;
 mod stack;

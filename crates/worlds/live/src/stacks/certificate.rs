@@ -9,7 +9,7 @@ use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{
     CertificateError, ClientConfig, CommonState, DigitallySignedStruct, HandshakeKind,
-    ServerConfig, SignatureScheme, SupportedProtocolVersion,
+    ProtocolVersion, ServerConfig, SignatureScheme, SupportedProtocolVersion,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -38,6 +38,16 @@ pub(super) fn session_settings(session: &CommonState) -> BTreeMap<String, String
         .into_iter()
         .filter_map(|(name, value)| Some((name.to_string(), value?.to_string())))
         .collect()
+}
+
+/// The round trips that the handshake of a client's session took before it could send data (RFC 8446, 2; RFC 5246, 7.3).
+pub(super) fn handshake_round_trips(session: &CommonState) -> u32 {
+    let is_old = session.protocol_version() == Some(ProtocolVersion::TLSv1_2);
+    match session.handshake_kind() {
+        Some(HandshakeKind::Resumed) => 1,
+        Some(HandshakeKind::FullWithHelloRetryRequest) => 2,
+        _ => 1 + u32::from(is_old),
+    }
 }
 
 /// The SHA-256 of a certificate in hexadecimal digits.

@@ -1,17 +1,22 @@
 //! Pairs that share connections (`streams = N`): N consecutive pairs of a part are a group, and what the endpoints of one side of a group have
 //! in common (a socket, a connection, the runtime that drives it) is here.
 //!
-//! Each endpoint of a group keeps its own thread, as those of a program whose threads share a client do.
+//! Each endpoint of a group keeps its own thread, as those of a program whose threads share a client do. Groups with a name
+//! (`connection = NAME`) take in the pairs of several parts.
 
 use crate::error::{Error, Result};
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// One side of pairs that share connections.
 pub struct ConnectionGroup {
     index: u32,
     members: u16,
+    /// How many numbers parts have taken, where several share the group.
+    taken: AtomicU16,
     common: Mutex<Option<Arc<dyn Any + Send + Sync>>>,
 }
 
@@ -28,16 +33,52 @@ impl ConnectionGroup {
     /// The groups of so many pairs, `streams` pairs each; the last may have fewer.
     #[must_use]
     pub fn divide(pairs: u32, streams: u16) -> Vec<Arc<Self>> {
-        let streams = u32::from(streams.max(1));
-        let group = |index: u32| {
-            let members = (pairs - index * streams).min(streams);
-            Arc::new(Self {
-                index,
-                members: u16::try_from(members).unwrap_or(u16::MAX),
-                common: Mutex::default(),
-            })
-        };
-        (0..pairs.div_ceil(streams)).map(group).collect()
+        (0..)
+            .zip(sizes(pairs, streams))
+            .map(|(index, members)| Arc::new(Self::new(index, members)))
+            .collect()
+    }
+
+    fn new(index: u32, members: u16) -> Self {
+        Self {
+            index,
+            members,
+            taken: AtomicU16::new(0),
+            common: Mutex::default(),
+        }
+    }
+}
+
+/// How many of so many pairs are in each group of `streams`; the last may have fewer.
+fn sizes(pairs: u32, streams: u16) -> impl Iterator<Item = u16> {
+    let streams = u32::from(streams.max(1));
+    let size = move |index: u32| (pairs - index * streams).min(streams);
+    (0..pairs.div_ceil(streams)).map(move |index| u16::try_from(size(index)).unwrap_or(u16::MAX))
+}
+
+/// The groups of an agent's jobs that have names. A group is there as long as a pair of it is.
+#[derive(Debug, Default)]
+pub struct NamedConnections(BTreeMap<(String, u32), Weak<ConnectionGroup>>);
+
+impl NamedConnections {
+    /// The places of a part's pairs on the connections of that name, `streams` on each. The name has to say all in which parts with
+    /// different connections may differ.
+    #[must_use]
+    pub fn join(&mut self, name: &str, pairs: u32, streams: u16) -> Vec<GroupMember> {
+        self.0.retain(|_, group| group.strong_count() > 0);
+        let mut members = Vec::new();
+        for (index, size) in (0..).zip(sizes(pairs, streams)) {
+            let known = self.0.entry((name.to_string(), index)).or_default();
+            let group = known.upgrade().unwrap_or_else(|| {
+                let made = Arc::new(ConnectionGroup::new(index, size));
+                *known = Arc::downgrade(&made);
+                made
+            });
+            let first = group.taken.fetch_add(size, Ordering::Relaxed);
+            let numbers = first..first.saturating_add(size);
+            members.extend(numbers.map(|number| GroupMember::new(Arc::clone(&group), number)));
+        }
+        members
     }
 }
 
@@ -106,6 +147,29 @@ mod tests {
         let groups = ConnectionGroup::divide(10, 4);
         let members: Vec<_> = groups.iter().map(|group| group.members).collect();
         assert_eq!(members, [4, 4, 2]);
+    }
+
+    #[test]
+    fn parts_that_name_a_connection_share_it_as_long_as_a_pair_is_on_it() {
+        let mut named = NamedConnections::default();
+        let load = named.join("load", 3, 1);
+        let probes = named.join("load", 4, 2);
+        let places = |members: &[GroupMember]| -> Vec<(u32, u16)> {
+            let place = |member: &GroupMember| (member.group_number(), member.number());
+            members.iter().map(place).collect()
+        };
+        assert_eq!(places(&load), [(0, 0), (1, 0), (2, 0)]);
+        assert_eq!(places(&probes), [(0, 1), (0, 2), (1, 1), (1, 2)]);
+        let made = load[1].common(|| Ok(7)).unwrap();
+        assert_eq!(*probes[3].common(|| Ok(8)).unwrap(), *made);
+        assert_eq!(*probes[0].common(|| Ok(9)).unwrap(), 9);
+        let other = named.join("other", 1, 1);
+        assert_eq!(*other[0].common(|| Ok(10)).unwrap(), 10);
+        drop((load, probes));
+        // The next run has connections of its own.
+        let next = named.join("load", 1, 1);
+        assert_eq!(places(&next), [(0, 0)]);
+        assert_eq!(*next[0].common(|| Ok(11)).unwrap(), 11);
     }
 
     #[test]

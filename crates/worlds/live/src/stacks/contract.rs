@@ -12,7 +12,7 @@ use stackline_core::catalogue::StackTable;
 use stackline_core::plan::Stack;
 use stackline_core::run_record::{TransportRecord, UnitLosses};
 use stackline_core::time::Instant;
-use stackline_endpoint::BulkDirection;
+use stackline_endpoint::{BulkDirection, ConnectionOpening};
 use stackline_proto::datagram::DatagramToken;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -238,6 +238,10 @@ pub trait LiveConnection: Send {
     fn await_disconnect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<()>;
     /// The transport's present state (for TCP, the kernel's `TCP_INFO`), if it reports one.
     fn transport(&self) -> Option<TransportRecord> {
+        None
+    }
+    /// What opening it took; `None` where the stack does not report it.
+    fn opening(&self) -> Option<ConnectionOpening> {
         None
     }
     /// The settings that are in force, which may differ from those asked for, by option name.

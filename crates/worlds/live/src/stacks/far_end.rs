@@ -16,7 +16,10 @@ mod grpc_message;
 mod grpc_status;
 mod http;
 mod http2;
+mod http2_opener;
 mod http3;
+mod http3_client;
+mod http_version;
 mod icmp_error;
 mod iperf3;
 mod iperf3_datagrams;
@@ -59,7 +62,7 @@ use stackline_core::catalogue::{
 use stackline_core::far_end::FarEndAddress;
 use stackline_core::plan::Stack;
 use stackline_core::run_record::TransportRecord;
-use stackline_endpoint::BulkDirection;
+use stackline_endpoint::{BulkDirection, ConnectionOpening};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -72,6 +75,7 @@ pub(super) use dns::{DNS_TCP, DNS_UDP};
 pub(super) use ftp::{FTP, FTPS};
 pub(super) use grpc::{GRPC, GRPCS};
 pub(super) use http::{HTTP, HTTPS};
+pub use http_version::negotiate_http_version;
 pub(super) use iperf3::IPERF3;
 pub(super) use mqtt::{MQTT, MQTTS};
 pub(super) use mysql::MYSQL;
@@ -409,6 +413,10 @@ impl LiveConnection for FarEndConnection {
 
     fn transport(&self) -> Option<TransportRecord> {
         self.protocol.transport(&self.stream)
+    }
+
+    fn opening(&self) -> Option<ConnectionOpening> {
+        Some(self.stream.opening())
     }
 
     fn settings(&self) -> BTreeMap<String, String> {

@@ -33,6 +33,7 @@ mod traced_connection;
 mod udp;
 mod unix;
 
+pub use far_end::negotiate_http_version;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use far_end::{answer as answer_far_end, answer_in_datagrams};
 pub(crate) use traced_connection::FlowTrace;

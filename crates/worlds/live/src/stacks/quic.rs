@@ -14,7 +14,6 @@ mod migration;
 mod options;
 mod settings;
 mod shared;
-mod shared_client;
 mod sockets;
 
 use crate::buffers::LiveThreadBuffers;
@@ -139,7 +138,6 @@ pub(super) mod client {
     pub(crate) use super::end::QuicEnd;
     pub(crate) use super::http3::{failed, store};
     pub(crate) use super::settings::QuicSettings;
-    pub(crate) use super::shared_client::{SharedQuicClient, SharedQuicOpener};
     pub(crate) use super::sockets::client_endpoint;
 }
 

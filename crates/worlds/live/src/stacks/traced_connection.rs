@@ -11,7 +11,7 @@ use stackline_core::procedure::PairSide;
 use stackline_core::run_record::TransportRecord;
 use stackline_core::run_record::UnitLosses;
 use stackline_core::time::Instant;
-use stackline_endpoint::BulkDirection;
+use stackline_endpoint::{BulkDirection, ConnectionOpening};
 use stackline_events::catalogue::families::{DataUnit, DataUnitEvent};
 use stackline_events::catalogue::rows::{AppAccepted, AppConnected};
 use stackline_events::unit_ids::{EventStreamDirection, Numbering};
@@ -521,6 +521,10 @@ impl LiveConnection for TracedLiveConnection {
 
     fn transport(&self) -> Option<TransportRecord> {
         self.inner.transport()
+    }
+
+    fn opening(&self) -> Option<ConnectionOpening> {
+        self.inner.opening()
     }
 
     fn settings(&self) -> BTreeMap<String, String> {

@@ -4,9 +4,11 @@
 use super::socket::FarEndSocket;
 use super::tls::{FarEndTls, FarEndTlsClient};
 use crate::cancel::LiveCancelFlags;
+use crate::clock;
 use crate::error::{Error, Result};
 use crate::stacks::contract::LiveConnectParameters;
 use stackline_core::run_record::TransportRecord;
+use stackline_endpoint::ConnectionOpening;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,6 +27,8 @@ const LONGEST_ALERT: u64 = 7;
 pub(super) struct FarEndStream {
     socket: FarEndSocket,
     tls: Option<FarEndTls>,
+    /// What opening it took, of TCP and of TLS where that comes first.
+    opening: ConnectionOpening,
     client: Option<FarEndTlsClient>,
     /// Received bytes; those before `at` are used up, those from `end` on are room.
     bytes: Vec<u8>,
@@ -41,8 +45,17 @@ impl FarEndStream {
         client: Option<FarEndTlsClient>,
         flags: &Arc<LiveCancelFlags>,
     ) -> Result<Self> {
+        let begun = clock::now();
         let mut stream = Self::new(FarEndSocket::connect(parameters, servers, flags)?, client);
+        let connected = clock::now();
         stream.within(OPENING, Self::begin)?;
+        stream.opening = ConnectionOpening {
+            transport: connected - begun,
+            tls_round_trip: stream.tls.as_ref().map(|tls| {
+                let took = clock::now() - connected;
+                stackline_core::time::Duration(took.0 / u64::from(tls.round_trips()))
+            }),
+        };
         Ok(stream)
     }
 
@@ -50,6 +63,7 @@ impl FarEndStream {
         Self {
             socket,
             tls: None,
+            opening: ConnectionOpening::default(),
             client,
             bytes: vec![0; READ_BYTES],
             at: 0,
@@ -70,6 +84,7 @@ impl FarEndStream {
             Some(stream) => Self {
                 socket,
                 tls: None,
+                opening: ConnectionOpening::default(),
                 client: None,
                 bytes: stream.bytes,
                 at: 0,
@@ -91,6 +106,11 @@ impl FarEndStream {
         let done = step(self);
         self.socket.patience().allow_silence(usual);
         done
+    }
+
+    /// What opening it took.
+    pub(super) const fn opening(&self) -> ConnectionOpening {
+        self.opening
     }
 
     pub(super) const fn socket(&self) -> &FarEndSocket {

@@ -17,7 +17,10 @@ const HTTP_TABLE: StackTable = StackTable {
         least_unit: 0,
         shares_connections: true,
         options: &HTTP_OPTIONS,
-        needs: &[("streams", "version = http2")],
+        needs: &[
+            ("streams", "version = http2"),
+            ("connection", "version = http2"),
+        ],
         summary: "client of any web server, by HTTP/1.1 or HTTP/2: a GET of the address for each call, or a POST if the call carries data",
         mapping: ServiceMapping(
             "\
@@ -47,7 +50,10 @@ pub(crate) static HTTPS: FarEndStack = FarEndStack {
         name: "https",
         summary: "client of any web server, by HTTP/1.1, HTTP/2 or HTTP/3 over TLS, whose handshake is part of connecting",
         options: &HTTPS_OPTIONS,
-        needs: &[("streams", "version = http2|http3")],
+        needs: &[
+            ("streams", "version = http2|http3"),
+            ("connection", "version = http2|http3"),
+        ],
         ..HTTP_TABLE
     },
     port: Some(443),
@@ -67,7 +73,7 @@ const VERSION: OptionTable = OptionTable::new(
 );
 
 /// Without TLS HTTP/3 does not exist.
-const HTTP_OPTIONS: [OptionTable; 12] = StackTable::joined(
+const HTTP_OPTIONS: [OptionTable; 13] = StackTable::joined(
     &OPTIONS,
     &[
         OptionTable::new(
@@ -77,10 +83,13 @@ const HTTP_OPTIONS: [OptionTable; 12] = StackTable::joined(
             "http1: HTTP/1.1; http2: HTTP/2, without asking whether the server speaks it",
         ),
         OptionTable::STREAMS,
+        OptionTable::CONNECTION,
     ],
 );
-const HTTPS_OPTIONS: [OptionTable; 13] =
-    StackTable::joined(&TLS_OPTIONS, &[VERSION, OptionTable::STREAMS]);
+const HTTPS_OPTIONS: [OptionTable; 14] = StackTable::joined(
+    &TLS_OPTIONS,
+    &[VERSION, OptionTable::STREAMS, OptionTable::CONNECTION],
+);
 
 /// The longest head of an answer, and the longest line that says how long a chunk is, in bytes.
 const LONGEST_HEAD: usize = 64 << 10;

@@ -3,21 +3,19 @@
 //! What is asked is what the client of HTTP/1.1 asks; each request has a stream of its own.
 
 use super::grpc_status::{has_status, is_unimplemented, without_status};
-use super::socket::{self, notes_of_replacements};
+use super::http2_opener::Http2Opener;
+use super::socket::notes_of_replacements;
 use super::tls::FarEndTlsClient;
 use super::web::refused_status;
 use crate::buffers::LiveThreadBuffers;
 use crate::cancel::LiveCancelFlags;
-use crate::error::{self, Error, Result};
+use crate::error::{Error, Result};
 use crate::stacks::contract::{Connector, LiveConnectParameters, LiveConnection};
-use crate::stacks::endpoint_runtime::EndpointRuntime;
 use crate::stacks::http_exchange::{SharedUnits, of_the_other_side};
 use crate::stacks::layered::http_client::{
     BodySender, GRPC_CONTENT_TYPE, Http2Sender, HttpDriver, IncomingBody, OpenedHttp, OutgoingBody,
-    SharedHttpClient, SharedHttpOpener, SharedHttpUse, grpc_message, open_http2,
+    SharedHttpClient, SharedHttpUse, grpc_message,
 };
-use crate::stacks::layered::wire::{LayeredSocket, LayeredWire};
-use crate::stacks::server_patience::{ServerPatience, server_timeout};
 use bytes::Bytes;
 use http::uri::PathAndQuery;
 use hyper::body::{Body as _, Incoming};
@@ -25,7 +23,7 @@ use hyper::header::{CONTENT_TYPE, HeaderValue, TE};
 use hyper::{Method, Request, Response, Uri};
 use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant;
-use stackline_endpoint::BulkDirection;
+use stackline_endpoint::{BulkDirection, ConnectionOpening};
 use std::collections::BTreeMap;
 use std::error::Error as _;
 use std::net::SocketAddr;
@@ -41,14 +39,6 @@ pub(super) struct Http2Connector {
     form: Http2Form,
     /// The connection of the pair's group, and the pair's number in it; `None` where each pair has its own.
     group: Option<(Arc<SharedHttpClient<Http2Opener>>, u16)>,
-}
-
-/// Opens connections of HTTP/2 to a server.
-#[derive(Clone)]
-struct Http2Opener {
-    parameters: LiveConnectParameters,
-    servers: Vec<SocketAddr>,
-    tls: Option<FarEndTlsClient>,
 }
 
 /// What is asked, and how.
@@ -134,89 +124,15 @@ impl Http2Connector {
             None => self.open_alone(flags),
             Some((shared, member)) => {
                 let (opened, usage) = shared.connect(*member, flags)?;
-                self.opener.link(opened, Some(usage))
+                Http2Link::new(&self.opener, opened, None, Some(usage))
             }
         }
     }
 
     /// A connection that no other pair shares.
     fn open_alone(&mut self, flags: &Arc<LiveCancelFlags>) -> Result<Http2Link> {
-        let opened = self.opener.open_alone(flags)?;
-        self.opener.link(opened, None)
-    }
-}
-
-impl Http2Opener {
-    fn link(
-        &self,
-        opened: OpenedHttp<Http2Sender>,
-        usage: Option<SharedHttpUse>,
-    ) -> Result<Http2Link> {
-        let OpenedHttp {
-            mut driver,
-            sender,
-            below,
-            ..
-        } = opened;
-        let peer = driver.shared().addresses().map(|(_, peer)| peer);
-        let server = peer.or_else(|| self.servers.first().copied());
-        let server = server.ok_or_else(|| Error::measurement("the connection has no peer"))?;
-        driver.limit(ServerPatience::new(&self.parameters.stack, server));
-        Ok(Http2Link {
-            driver,
-            sender: Some(sender),
-            server,
-            below,
-            usage,
-        })
-    }
-
-    /// Connects, and shakes hands where TLS is asked for.
-    fn connect(&mut self, flags: &Arc<LiveCancelFlags>) -> Result<(LayeredWire, SocketAddr)> {
-        let (connected, server) = socket::connect_any(&self.parameters, &mut self.servers, flags)?;
-        let stack = &self.parameters.stack;
-        let socket = LayeredSocket::new(connected, stack, None, flags)?;
-        // A handshake is one wait for each flight of the server.
-        let patience = socket
-            .shared()
-            .socket
-            .set_read_timeout(Some(server_timeout(stack)));
-        patience.map_err(|e| error::io_error("SO_RCVTIMEO", &e))?;
-        let wire = match &self.tls {
-            None => LayeredWire::Plain(socket),
-            Some(client) => LayeredWire::Tls(client.open_session(socket, server)?),
-        };
-        Ok((wire, server))
-    }
-
-    /// Begins HTTP/2 over a wire.
-    fn begin(
-        &self,
-        mut driver: HttpDriver,
-        wire: LayeredWire,
-        server: SocketAddr,
-    ) -> Result<OpenedHttp<Http2Sender>> {
-        driver.limit(ServerPatience::new(&self.parameters.stack, server));
-        open_http2(driver, wire, None)
-    }
-
-    /// A connection that the thread of one pair drives.
-    fn open_alone(&mut self, flags: &Arc<LiveCancelFlags>) -> Result<OpenedHttp<Http2Sender>> {
-        let (wire, server) = self.connect(flags)?;
-        let driver = HttpDriver::new(wire.shared())?;
-        self.begin(driver, wire, server)
-    }
-}
-
-impl SharedHttpOpener for Http2Opener {
-    fn open(
-        &mut self,
-        runtime: &EndpointRuntime,
-        flags: &Arc<LiveCancelFlags>,
-    ) -> Result<OpenedHttp<Http2Sender>> {
-        let (wire, server) = self.connect(flags)?;
-        let driver = HttpDriver::in_runtime(wire.shared(), runtime)?;
-        self.begin(driver, wire, server)
+        let (opened, opening) = self.opener.open_alone(flags)?;
+        Http2Link::new(&self.opener, opened, Some(opening), None)
     }
 }
 
@@ -339,6 +255,8 @@ struct Http2Link {
     server: SocketAddr,
     /// The settings of what is below HTTP.
     below: BTreeMap<String, String>,
+    /// What opening it took; `None` of one that is shared, which one pair opens for all.
+    opening: Option<ConnectionOpening>,
     /// That the pair uses a connection which it shares with others.
     usage: Option<SharedHttpUse>,
 }
@@ -351,6 +269,32 @@ enum Http2Outcome<T> {
 }
 
 impl Http2Link {
+    fn new(
+        opener: &Http2Opener,
+        opened: OpenedHttp<Http2Sender>,
+        opening: Option<ConnectionOpening>,
+        usage: Option<SharedHttpUse>,
+    ) -> Result<Self> {
+        let OpenedHttp {
+            mut driver,
+            sender,
+            below,
+            ..
+        } = opened;
+        let peer = driver.shared().addresses().map(|(_, peer)| peer);
+        let server = peer.or_else(|| opener.servers.first().copied());
+        let server = server.ok_or_else(|| Error::measurement("the connection has no peer"))?;
+        driver.limit(opener.patience(server));
+        Ok(Self {
+            driver,
+            sender: Some(sender),
+            server,
+            below,
+            opening,
+            usage,
+        })
+    }
+
     fn outcome<T>(&self, done: hyper::Result<T>) -> Result<Http2Outcome<T>> {
         match done {
             Ok(value) => Ok(Http2Outcome::Done(value)),
@@ -668,6 +612,10 @@ impl LiveConnection for Http2Connection {
 
     fn await_disconnect(&mut self, _: &mut LiveThreadBuffers) -> Result<()> {
         Err(of_the_other_side())
+    }
+
+    fn opening(&self) -> Option<ConnectionOpening> {
+        self.link.opening
     }
 
     fn transport(&self) -> Option<TransportRecord> {

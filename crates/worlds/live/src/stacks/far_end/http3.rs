@@ -1,6 +1,7 @@
 //! HTTP/3 (RFC 9114) to a web server, by h3 on QUIC (quinn): `https(version = http3)`. What is asked is what the client of HTTP/1.1 asks; each
 //! request has a stream of its own.
 
+use super::http3_client::{Http3Client, Http3Link};
 use super::socket::notes_of_replacements;
 use super::tls::FarEndTlsClient;
 use super::web::{refused_status, request_uri};
@@ -9,206 +10,29 @@ use crate::cancel::LiveCancelFlags;
 use crate::error::{Error, Result};
 use crate::stacks::byte_channel::ChannelEnd as _;
 use crate::stacks::contract::{Connector, LiveConnectParameters, LiveConnection};
-use crate::stacks::endpoint_runtime::EndpointRuntime;
 use crate::stacks::http_exchange::{SharedUnits, of_the_other_side};
-use crate::stacks::ip;
-use crate::stacks::quic::client::{
-    QuicEnd, QuicSettings, SharedQuicClient, SharedQuicOpener, client_endpoint, failed, store,
-};
-use crate::stacks::server_patience::ServerPatience;
+use crate::stacks::quic::client::{failed, store};
 use bytes::Bytes;
-use h3::client::{RequestStream, SendRequest};
+use h3::client::RequestStream;
 use h3::error::{Code, StreamError};
-use h3_quinn::{BidiStream, OpenStreams};
+use h3_quinn::BidiStream;
 use http::{Method, Request, Response, Uri};
-use quinn::{Connection, Endpoint};
 use stackline_core::far_end::FarEndAddress;
-use stackline_core::plan::Stack;
 use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant;
 use stackline_endpoint::BulkDirection;
 use std::collections::BTreeMap;
-use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::time;
+use std::sync::Arc;
 
 type RequestAndResponse = RequestStream<BidiStream<Bytes>, Bytes>;
 
-/// The server's addresses, and this end's sockets to them.
-struct Http3Servers {
-    runtime: EndpointRuntime,
-    settings: QuicSettings,
-    stack: Stack,
-    /// In the order in which they are tried: the first that answers is kept.
-    endpoints: Mutex<Vec<(SocketAddr, Endpoint)>>,
-    /// The name in its certificate.
-    name: String,
-    uri: Uri,
-}
-
-/// What makes requests on a connection, and the address of its server.
-type Http3Sender = (SendRequest<OpenStreams, Bytes>, SocketAddr);
-
-impl Http3Servers {
-    fn new(
-        parameters: &LiveConnectParameters,
-        address: &FarEndAddress,
-        servers: &[SocketAddr],
-        tls: &FarEndTlsClient,
-    ) -> Result<Self> {
-        let runtime = EndpointRuntime::new()?;
-        let settings = QuicSettings::new(parameters);
-        let (config, uri) = (settings.client_with(tls.config())?, request_uri(address)?);
-        let endpoint = |server: SocketAddr| {
-            let mut endpoint = client_endpoint(&runtime, server, &settings, parameters)?;
-            endpoint.set_default_client_config(config.clone());
-            Ok((server, endpoint))
-        };
-        // An address where nothing listens shows itself by silence alone, so those of IPv4, where most servers are, come first.
-        let (four, six) = servers
-            .iter()
-            .partition::<Vec<SocketAddr>, _>(|a| a.is_ipv4());
-        let (mut endpoints, mut failed) = (Vec::new(), None);
-        for server in four.into_iter().chain(six) {
-            match endpoint(server) {
-                Ok(made) => endpoints.push(made),
-                Err(error) => failed = failed.or(Some(error)),
-            }
-        }
-        if endpoints.is_empty() {
-            return Err(failed.unwrap_or_else(no_server));
-        }
-        Ok(Self {
-            runtime,
-            settings,
-            stack: parameters.stack.clone(),
-            endpoints: Mutex::new(endpoints),
-            name: address.host.clone(),
-            uri,
-        })
-    }
-
-    fn endpoints(&self) -> MutexGuard<'_, Vec<(SocketAddr, Endpoint)>> {
-        self.endpoints
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Connects to one address.
-    async fn open_at(
-        &self,
-        server: SocketAddr,
-        endpoint: &Endpoint,
-    ) -> Result<(Connection, Http3Sender)> {
-        let refused = |why: &dyn std::error::Error| {
-            let failure =
-                Error::measurement(format!("HTTP/3 with the server at {server} failed: {why}"));
-            if why.to_string().contains("certificate") {
-                failure.hint("for a server of your own: SSL_CERT_FILE=ITS-AUTHORITY.pem, or the option `insecure`")
-            } else {
-                failure
-                    .hint("does it speak HTTP/3? `version = http1` is what every web server speaks")
-            }
-        };
-        let connecting = endpoint.connect(server, &self.name);
-        let connecting = connecting.map_err(|e| refused(&e))?;
-        let Ok(connected) = time::timeout(ip::PATIENCE, connecting).await else {
-            let silent = std::io::ErrorKind::TimedOut.into();
-            return Err(ip::unreachable(&format!("{server} over UDP"), &silent)
-                .hint("does the server speak HTTP/3 (QUIC over UDP), and does no firewall block it? `version = http1` is what every web server speaks"));
-        };
-        let quic = connected.map_err(|e| refused(&e))?;
-        let opened = h3::client::new(h3_quinn::Connection::new(quic.clone())).await;
-        let (mut connection, sender) = opened.map_err(|e| refused(&e))?;
-        tokio::spawn(async move {
-            let _ = poll_fn(|context| connection.poll_close(context)).await;
-        });
-        Ok((quic, (sender, server)))
-    }
-}
-
-fn no_server() -> Error {
-    Error::input("there is no server to connect to")
-}
-
-impl SharedQuicOpener for Http3Servers {
-    type Client = Http3Sender;
-
-    fn runtime(&self) -> &EndpointRuntime {
-        &self.runtime
-    }
-
-    fn settings(&self) -> &QuicSettings {
-        &self.settings
-    }
-
-    async fn open(&self) -> Result<(Connection, Http3Sender)> {
-        let endpoints = self.endpoints().clone();
-        let mut failed = None;
-        for (server, endpoint) in endpoints {
-            match self.open_at(server, &endpoint).await {
-                Ok(opened) => {
-                    self.endpoints().retain(|(other, _)| *other == server);
-                    return Ok(opened);
-                }
-                Err(error) => failed = failed.or(Some(error)),
-            }
-        }
-        Err(failed.unwrap_or_else(no_server))
-    }
-
-    async fn wait_idle(&self) {
-        let endpoints = self.endpoints().clone();
-        for (_, endpoint) in endpoints {
-            endpoint.wait_idle().await;
-        }
-    }
-}
-
-/// Where a pair's connections come from.
-#[derive(Clone)]
-enum Http3Source {
-    /// Each is its own.
-    Alone(Arc<Http3Servers>),
-    /// The pairs of its group share them; its number there.
-    Shared(Arc<SharedQuicClient<Http3Servers>>, u16),
-}
-
-impl Http3Source {
-    fn servers(&self) -> &Http3Servers {
-        match self {
-            Self::Alone(servers) => servers,
-            Self::Shared(shared, _) => shared.opener(),
-        }
-    }
-
-    fn open(&self, flags: &Arc<LiveCancelFlags>) -> Result<Http3Link> {
-        let (end, (sender, server)) = match self {
-            Self::Alone(servers) => {
-                let (runtime, settings) = (&servers.runtime, &servers.settings);
-                let (connection, sender) = runtime.run(flags, servers.open())??;
-                let end = QuicEnd::new(runtime, connection, settings, false, flags);
-                (end, sender)
-            }
-            Self::Shared(shared, member) => shared.connect(*member, flags)?,
-        };
-        end.runtime.push();
-        Ok(Http3Link {
-            end,
-            sender,
-            server,
-            patience: ServerPatience::new(&self.servers().stack, server),
-            flags: Arc::clone(flags),
-        })
-    }
-}
-
 /// Connects to a web server for HTTP/3.
 pub(super) struct Http3Connector {
-    source: Http3Source,
-    /// Those of the job, once it has a connection.
-    flags: Option<Arc<LiveCancelFlags>>,
+    client: Arc<Http3Client>,
+    uri: Uri,
+    /// The pair's number among those that share the connection; `None` where it has its own.
+    member: Option<u16>,
 }
 
 impl Http3Connector {
@@ -218,27 +42,28 @@ impl Http3Connector {
         servers: &[SocketAddr],
         tls: &FarEndTlsClient,
     ) -> Result<Self> {
-        let servers = || Http3Servers::new(parameters, address, servers, tls);
-        let source = match &parameters.member {
-            None => Http3Source::Alone(Arc::new(servers()?)),
-            Some(member) => {
-                let shared = member.common(|| Ok(SharedQuicClient::new(servers()?)))?;
-                Http3Source::Shared(shared, member.number())
-            }
+        let uri = request_uri(address)?;
+        let open = || Http3Client::new(parameters, address, servers, tls);
+        let (client, member) = match &parameters.member {
+            None => (Arc::new(open()?), None),
+            Some(member) => (member.common(open)?, Some(member.number())),
         };
         Ok(Self {
-            source,
-            flags: None,
+            client,
+            uri,
+            member,
         })
     }
 }
 
 impl Connector for Http3Connector {
     fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
-        self.flags = Some(Arc::clone(&buffers.flags));
+        let link = self.client.connect(self.member, &buffers.flags)?;
         Ok(Box::new(Http3Connection {
-            link: self.source.open(&buffers.flags)?,
-            source: self.source.clone(),
+            link,
+            client: Arc::clone(&self.client),
+            uri: self.uri.clone(),
+            member: self.member,
             replaced: 0,
             units: SharedUnits::default(),
             get: None,
@@ -247,25 +72,6 @@ impl Connector for Http3Connector {
             body: 0,
         }))
     }
-}
-
-impl Drop for Http3Connector {
-    fn drop(&mut self) {
-        // What pairs share leaves its server with the last of them.
-        if let Http3Source::Alone(servers) = &self.source {
-            let runtime = &servers.runtime;
-            runtime.leave(self.flags.as_ref(), servers.wait_idle());
-        }
-    }
-}
-
-/// A connection of HTTP/3, until its server ends it.
-struct Http3Link {
-    end: QuicEnd,
-    sender: SendRequest<OpenStreams, Bytes>,
-    server: SocketAddr,
-    patience: ServerPatience,
-    flags: Arc<LiveCancelFlags>,
 }
 
 /// What became of a request.
@@ -373,7 +179,9 @@ const fn is_unseen(error: &StreamError) -> bool {
 /// An open connection.
 struct Http3Connection {
     link: Http3Link,
-    source: Http3Source,
+    client: Arc<Http3Client>,
+    uri: Uri,
+    member: Option<u16>,
     /// How many connections the server has closed that were replaced.
     replaced: u64,
     units: SharedUnits,
@@ -395,11 +203,11 @@ impl Http3Connection {
         unit: Option<&Bytes>,
         flags: &Arc<LiveCancelFlags>,
     ) -> Result<RequestAndResponse> {
-        let (stream, head) = match self.link.exchange(&self.source.servers().uri, unit)? {
+        let (stream, head) = match self.link.exchange(&self.uri, unit)? {
             Http3Outcome::Done(answer) => answer,
             Http3Outcome::Unseen(_) => {
                 self.reconnect(flags)?;
-                match self.link.exchange(&self.source.servers().uri, unit)? {
+                match self.link.exchange(&self.uri, unit)? {
                     Http3Outcome::Done(answer) => answer,
                     Http3Outcome::Unseen(error) => return Err(error),
                 }
@@ -410,12 +218,9 @@ impl Http3Connection {
     }
 
     fn reconnect(&mut self, flags: &Arc<LiveCancelFlags>) -> Result<()> {
-        if let Http3Source::Shared(shared, _) = &self.source {
-            // Other pairs may still be waiting for answers on it; the last of them closes it.
-            shared.retire(&self.link.end.connection, flags)?;
-        }
+        // One that is shared ends when all have left it.
         self.link.end.close();
-        self.link = self.source.open(flags)?;
+        self.link = self.client.connect(self.member, flags)?;
         self.replaced += 1;
         Ok(())
     }
@@ -527,11 +332,11 @@ impl LiveConnection for Http3Connection {
         if direction == BulkDirection::Get {
             return Ok(());
         }
-        let stream = match self.link.request(Method::PUT, &self.source.servers().uri)? {
+        let stream = match self.link.request(Method::PUT, &self.uri)? {
             Http3Outcome::Done(stream) => stream,
             Http3Outcome::Unseen(_) => {
                 self.reconnect(&buffers.flags)?;
-                match self.link.request(Method::PUT, &self.source.servers().uri)? {
+                match self.link.request(Method::PUT, &self.uri)? {
                     Http3Outcome::Done(stream) => stream,
                     Http3Outcome::Unseen(error) => return Err(error),
                 }
@@ -580,7 +385,7 @@ impl LiveConnection for Http3Connection {
 
     fn transport(&self) -> Option<TransportRecord> {
         // Of connections that were replaced nothing is known any more.
-        self.link.end.transport().filter(|_| self.replaced == 0)
+        Some(self.link.end.transport()?).filter(|_| self.replaced == 0)
     }
 
     fn settings(&self) -> BTreeMap<String, String> {

@@ -3,7 +3,7 @@
 
 use super::socket::FarEndSocket;
 use crate::error::{Error, Result};
-use crate::stacks::certificate::{AcceptedCertificate, session_settings};
+use crate::stacks::certificate::{AcceptedCertificate, handshake_round_trips, session_settings};
 use crate::stacks::handshake_counts::{HandshakeCounts, handshake_outcome};
 use crate::stacks::layered::wire::{LayeredSocket, TlsSession};
 use rustls::client::Resumption;
@@ -108,6 +108,17 @@ impl FarEndTlsClient {
         }
     }
 
+    /// A client that offers these protocols (ALPN), the preferred one first.
+    pub(super) fn offering(&self, protocols: &[&str]) -> Self {
+        let mut config = self.config();
+        let names = protocols.iter().map(|name| name.as_bytes().to_vec());
+        config.alpn_protocols = names.collect();
+        Self {
+            config: Arc::new(config),
+            ..self.clone()
+        }
+    }
+
     /// Whether the handshake comes before anything else.
     pub(super) const fn is_first(&self) -> bool {
         self.form.is_first
@@ -131,11 +142,27 @@ impl FarEndTlsClient {
         socket: LayeredSocket,
         server: SocketAddr,
     ) -> Result<TlsSession> {
+        let session = self.shake_hands_over(socket, server)?;
+        if session.protocol() == Some(b"h2") {
+            return Ok(session);
+        }
+        Err(
+            Error::measurement(format!("the web server at {server} does not speak HTTP/2"))
+                .hint("`version = http1` is what every web server speaks"),
+        )
+    }
+
+    /// Shakes hands over the socket of a library.
+    pub(super) fn shake_hands_over(
+        &self,
+        socket: LayeredSocket,
+        server: SocketAddr,
+    ) -> Result<TlsSession> {
         let connection = ClientConnection::new(Arc::clone(&self.config), self.host.clone());
         let connection = connection.map_err(|e| Error::measurement(format!("TLS failed: {e}")))?;
         let shared = Arc::clone(socket.shared());
         let session = TlsSession::open(connection.into(), socket, &self.counts);
-        let session = session.map_err(|error| {
+        session.map_err(|error| {
             let cause = error
                 .get_ref()
                 .and_then(|e| e.downcast_ref::<rustls::Error>());
@@ -146,14 +173,7 @@ impl FarEndTlsClient {
                 )),
                 None => shared.failure("the TLS handshake", &error),
             }
-        })?;
-        if session.protocol() == Some(b"h2") {
-            return Ok(session);
-        }
-        Err(
-            Error::measurement(format!("the web server at {server} does not speak HTTP/2"))
-                .hint("`version = http1` is what every web server speaks"),
-        )
+        })
     }
 
     /// Shakes hands over a new connection.
@@ -332,6 +352,11 @@ impl FarEndTls {
     pub(super) fn close(&mut self, socket: &mut FarEndSocket) {
         self.connection.send_close_notify();
         let _ = self.flush(socket);
+    }
+
+    /// The round trips that the handshake took.
+    pub(super) fn round_trips(&self) -> u32 {
+        handshake_round_trips(&self.connection)
     }
 
     /// The version and the cipher.

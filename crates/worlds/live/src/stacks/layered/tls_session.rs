@@ -3,7 +3,9 @@
 
 use super::socket::{LayeredSocket, SharedSocket};
 use super::tls_farewells::TlsFarewells;
-use crate::stacks::certificate::{session_handshake, session_settings, session_version};
+use crate::stacks::certificate::{
+    handshake_round_trips, session_handshake, session_settings, session_version,
+};
 use crate::stacks::handshake_counts::{HandshakeCounts, handshake_outcome};
 use rustls::{Connection, ProtocolVersion};
 use stackline_core::connection_count::HandshakeOutcome;
@@ -89,6 +91,12 @@ impl TlsSession {
     /// The protocol that both sides have agreed on (ALPN).
     pub(crate) fn protocol(&self) -> Option<&[u8]> {
         self.open.as_ref()?.session.alpn_protocol()
+    }
+
+    /// The round trips that the handshake took.
+    pub(crate) fn round_trips(&self) -> u32 {
+        let open = self.open.as_ref();
+        open.map_or(1, |open| handshake_round_trips(&open.session))
     }
 
     /// The handshake as a step of opening a traced connection; with early data it is not over yet.

@@ -120,6 +120,21 @@ impl QuicEnd {
         self
     }
 
+    /// The end of one of several clients on a connection to a server of others: the last of these `users` to leave closes it.
+    pub(crate) fn among(
+        mut self,
+        member: u16,
+        users: &Arc<AtomicU64>,
+        received: &Arc<AtomicU64>,
+    ) -> Self {
+        self.place = Some(SharedPlace {
+            member,
+            users: ConnectionUsers::Counted(Arc::clone(users)),
+        });
+        self.received = Arc::clone(received);
+        self
+    }
+
     /// Drives everything until `future` is ready.
     ///
     /// # Errors

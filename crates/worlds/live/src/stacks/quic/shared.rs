@@ -6,8 +6,6 @@
 
 use super::channel;
 use super::end::{ConnectionUsers, QuicEnd, SharedPlace};
-use super::settings::QuicSettings;
-use super::shared_client::{SharedQuicClient, SharedQuicOpener};
 use super::sockets::{HANDSHAKE, QuicClient, QuicServer, socket_failed};
 use crate::buffers::LiveThreadBuffers;
 use crate::cancel::LiveCancelFlags;
@@ -15,13 +13,11 @@ use crate::error::Result;
 use crate::stacks::byte_channel::ChannelEnd as _;
 use crate::stacks::connection_group::GroupMember;
 use crate::stacks::contract::{Connector, LiveConnectParameters, LiveConnection, LiveListener};
-use crate::stacks::endpoint_runtime::EndpointRuntime;
 use crate::stacks::pair_queues::{PairReceivers, pair_queues};
 use quinn::{Connection, RecvStream, SendStream};
 use stackline_proto::datagram::DatagramToken;
 use std::collections::BTreeMap;
-use std::marker::PhantomData;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::mpsc;
 use tokio::time;
@@ -106,12 +102,8 @@ impl SharedQuic {
                 }))
             },
             connector: |parameters, address, member| {
-                let shared = member.common(|| {
-                    Ok(SharedQuicClient::new(RunQuicOpener::<P> {
-                        client: QuicClient::open(parameters, address)?,
-                        protocol: PhantomData,
-                    }))
-                })?;
+                let client = || QuicClient::open(parameters, address);
+                let shared = member.common(|| Ok(SharedQuicClient::<P>::new(client()?)))?;
                 Ok(Box::new(SharedQuicConnector {
                     shared,
                     member: member.number(),
@@ -208,49 +200,119 @@ impl<P: QuicSharing> LiveListener for SharedQuicListener<P> {
     }
 }
 
-/// Opens the connections of a run's own initiators.
-struct RunQuicOpener<P> {
-    client: QuicClient,
-    protocol: PhantomData<fn() -> P>,
+/// A connection of the initiator, and the pairs on it.
+struct SharedQuicConnection<C> {
+    connection: Connection,
+    client: C,
+    /// How many pairs use it.
+    users: Arc<AtomicU64>,
+    /// The pairs that have joined it, by number, though they may have left.
+    joined: u128,
+    received: Arc<AtomicU64>,
 }
 
-impl<P: QuicSharing> SharedQuicOpener for RunQuicOpener<P> {
-    type Client = P::Client;
+impl<C> SharedQuicConnection<C> {
+    /// Joins the connection; false if the last pair has left it, or this pair has been on it before.
+    fn join(&mut self, member: u16) -> bool {
+        let place = 1_u128.checked_shl(u32::from(member)).unwrap_or(0);
+        if self.joined & place != 0 {
+            return false;
+        }
+        let more = |users: u64| (users > 0).then(|| users + 1);
+        let joins = self
+            .users
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, more);
+        self.joined |= place;
+        joins.is_ok()
+    }
+}
 
-    fn runtime(&self) -> &EndpointRuntime {
-        &self.client.runtime
+/// The initiator's socket of a group, and its connection.
+struct SharedQuicClient<P: QuicSharing> {
+    client: QuicClient,
+    /// Pairs that connect while another opens the connection wait here.
+    current: tokio::sync::Mutex<Option<SharedQuicConnection<P::Client>>>,
+    /// Those of the job, once a pair has a connection.
+    flags: OnceLock<Arc<LiveCancelFlags>>,
+}
+
+impl<P: QuicSharing> SharedQuicClient<P> {
+    fn new(client: QuicClient) -> Self {
+        Self {
+            client,
+            current: tokio::sync::Mutex::default(),
+            flags: OnceLock::new(),
+        }
     }
 
-    fn settings(&self) -> &QuicSettings {
-        &self.client.settings
+    /// The connection for that pair: the one that is open, or a new one when it has closed.
+    async fn connect(
+        &self,
+        member: u16,
+        flags: &Arc<LiveCancelFlags>,
+    ) -> Result<(QuicEnd, P::Client)> {
+        let mut current = self.current.lock().await;
+        let joins = match &mut *current {
+            Some(open) if open.connection.close_reason().is_none() => open.join(member),
+            _ => false,
+        };
+        if !joins {
+            if let Some(last) = current.take() {
+                last.connection.closed().await;
+            }
+            let connection = self.client.connect().await?.connection;
+            let client = P::open(&connection).await?;
+            *current = Some(SharedQuicConnection {
+                connection,
+                client,
+                users: Arc::new(AtomicU64::new(1)),
+                joined: 1 << member,
+                received: Arc::default(),
+            });
+        }
+        let open = current.as_ref().ok_or_else(socket_failed)?;
+        let place = SharedPlace {
+            member,
+            users: ConnectionUsers::Counted(Arc::clone(&open.users)),
+        };
+        let end = QuicEnd::new(
+            &self.client.runtime,
+            open.connection.clone(),
+            &self.client.settings,
+            true,
+            flags,
+        );
+        Ok((end.sharing(place, &open.received), open.client.clone()))
     }
+}
 
-    async fn open(&self) -> Result<(Connection, P::Client)> {
-        let connection = self.client.connect().await?.connection;
-        let client = P::open(&connection).await?;
-        Ok((connection, client))
-    }
-
-    async fn wait_idle(&self) {
-        self.client.endpoint.wait_idle().await;
+impl<P: QuicSharing> Drop for SharedQuicClient<P> {
+    fn drop(&mut self) {
+        let client = &self.client;
+        client
+            .runtime
+            .leave(self.flags.get(), client.endpoint.wait_idle());
     }
 }
 
 /// A pair of the initiator.
 struct SharedQuicConnector<P: QuicSharing> {
-    shared: Arc<SharedQuicClient<RunQuicOpener<P>>>,
+    shared: Arc<SharedQuicClient<P>>,
     member: u16,
 }
 
 impl<P: QuicSharing> Connector for SharedQuicConnector<P> {
     fn connect(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
-        let (end, client) = self.shared.connect(self.member, &buffers.flags)?;
+        let flags = &buffers.flags;
+        let runtime = &self.shared.client.runtime;
+        let (end, client) = runtime.run(flags, self.shared.connect(self.member, flags))??;
+        let _ = self.shared.flags.set(Arc::clone(flags));
         P::join(end, client)
     }
 
     fn counts(&self) -> BTreeMap<String, u64> {
         match self.member {
-            0 => self.shared.opener().client.counts.by_name(),
+            0 => self.shared.client.counts.by_name(),
             _ => BTreeMap::new(),
         }
     }

@@ -70,22 +70,20 @@ const SHARED_LOOK: Duration = Duration::from_millis(100);
 /// How long the library may take, after the end of a connection, to say what became of its exchanges.
 const AFTER_THE_END: Duration = Duration::from_millis(100);
 
-/// The runtime of a connection that several pairs share.
+/// The runtime of a connection that several pairs share, as one of them uses it.
 #[derive(Clone)]
 struct SharedHttpRuntime {
     runtime: EndpointRuntime,
+    /// Those of the pair's job: another one may have opened the connection.
+    flags: Arc<LiveCancelFlags>,
     /// Whether the connection has ended.
     ended: watch::Sender<bool>,
 }
 
 impl SharedHttpRuntime {
     /// Drives everything until `future` is ready, or a server was waited for too long.
-    fn run<F: Future>(
-        &self,
-        flags: &LiveCancelFlags,
-        patience: Option<&ServerPatience>,
-        future: F,
-    ) -> Result<F::Output> {
+    fn run<F: Future>(&self, patience: Option<&ServerPatience>, future: F) -> Result<F::Output> {
+        let flags = &*self.flags;
         let Some(patience) = patience else {
             return self.runtime.run(flags, future);
         };
@@ -102,12 +100,11 @@ impl SharedHttpRuntime {
     /// Drives the connection until `wanted` is ready; `None` if it has ended before.
     fn until_end<T>(
         &self,
-        flags: &LiveCancelFlags,
         patience: Option<&ServerPatience>,
         mut wanted: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Result<Option<T>> {
         let mut ended = self.ended.subscribe();
-        self.run(flags, patience, async move {
+        self.run(patience, async move {
             let mut end = pin!(ended.wait_for(|ended| *ended));
             let ready = std::future::poll_fn(|context| match wanted(context) {
                 Poll::Ready(value) => Poll::Ready(Some(value)),
@@ -133,11 +130,16 @@ pub(super) struct SharedHttpHandle {
 }
 
 impl SharedHttpHandle {
-    /// The driver of another pair.
-    pub(super) fn driver(&self, runtime: &EndpointRuntime) -> HttpDriver {
+    /// The driver of another pair, with the flags of its job.
+    pub(super) fn driver(
+        &self,
+        runtime: &EndpointRuntime,
+        flags: &Arc<LiveCancelFlags>,
+    ) -> HttpDriver {
         HttpDriver {
             runtime: Some(SharedHttpRuntime {
                 runtime: runtime.clone(),
+                flags: Arc::clone(flags),
                 ended: self.ended.clone(),
             }),
             fault: Arc::clone(&self.fault),
@@ -233,6 +235,7 @@ impl HttpDriver {
         scope::end_byte_count();
         driver.runtime = Some(SharedHttpRuntime {
             runtime: runtime.clone(),
+            flags: Arc::clone(&shared.flags),
             ended: watch::Sender::new(false),
         });
         Ok(driver)
@@ -319,7 +322,7 @@ impl HttpDriver {
         mut wanted: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Result<Option<T>> {
         if let Some(shared) = &self.runtime {
-            return shared.until_end(&self.shared.flags, self.patience.as_ref(), wanted);
+            return shared.until_end(self.patience.as_ref(), wanted);
         }
         let mut is_ready = |woken: &Woken, waker: &Waker| {
             woken.0.store(false, Ordering::Relaxed);
@@ -360,7 +363,7 @@ impl HttpDriver {
     ) -> Result<T> {
         if let Some(shared) = &self.runtime {
             let wanted = std::future::poll_fn(wanted);
-            return shared.run(&self.shared.flags, self.patience.as_ref(), wanted);
+            return shared.run(self.patience.as_ref(), wanted);
         }
         loop {
             self.woken.0.store(false, Ordering::Relaxed);
@@ -502,7 +505,8 @@ impl HttpDriver {
     }
 
     fn describe(&self, error: &hyper::Error) -> Error {
-        if self.shared.flags.ended() {
+        let flags = self.runtime.as_ref().map(|shared| &shared.flags);
+        if flags.unwrap_or(&self.shared.flags).ended() {
             return Error::interrupted();
         }
         let mut causes = Vec::new();

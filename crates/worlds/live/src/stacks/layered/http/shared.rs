@@ -274,7 +274,7 @@ impl LiveListener for SharedHttpListener {
     fn accept(&mut self, buffers: &mut LiveThreadBuffers) -> Result<Box<dyn LiveConnection>> {
         let accepted = self.shared.accept(&mut self.arrivals, buffers)?;
         let served = ServedHttp {
-            driver: accepted.handle.driver(&self.shared.runtime),
+            driver: accepted.handle.driver(&self.shared.runtime, &buffers.flags),
             below: accepted.below,
         };
         // The first pair of the group reports their connection.

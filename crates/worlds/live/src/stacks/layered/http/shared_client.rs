@@ -62,7 +62,12 @@ struct SharedHttpState<O> {
 
 impl<O> SharedHttpState<O> {
     /// Lets a pair join the connection; `None` if it cannot any more.
-    fn join(&mut self, member: u16, runtime: &EndpointRuntime) -> Option<OpenedHttp<Http2Sender>> {
+    fn join(
+        &mut self,
+        member: u16,
+        runtime: &EndpointRuntime,
+        flags: &Arc<LiveCancelFlags>,
+    ) -> Option<OpenedHttp<Http2Sender>> {
         let place = 1_u128.checked_shl(u32::from(member)).unwrap_or(0);
         let open = self.current.as_mut()?;
         if open.handle.has_ended() || open.joined & place != 0 {
@@ -72,7 +77,7 @@ impl<O> SharedHttpState<O> {
         open.users += 1;
         open.joined |= place;
         Some(OpenedHttp {
-            driver: open.handle.driver(runtime),
+            driver: open.handle.driver(runtime, flags),
             sender,
             is_over_tls: open.is_over_tls,
             below: open.below.clone(),
@@ -132,7 +137,7 @@ impl<O: SharedHttpOpener> SharedHttpClient<O> {
         loop {
             flags.interrupted()?;
             let mut state = locked(&self.state);
-            if let Some(joined) = state.join(member, &self.runtime) {
+            if let Some(joined) = state.join(member, &self.runtime, flags) {
                 let (opened, shared) = (state.opened, Arc::clone(&self.state));
                 let usage = SharedHttpUse(Some(Box::new(move || locked(&shared).leave(opened))));
                 return Ok((joined, usage));
