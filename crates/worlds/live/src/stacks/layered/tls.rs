@@ -3,7 +3,7 @@
 
 use super::socket::LayeredSocket;
 use super::tls_farewells::TlsFarewells;
-use super::tls_session::TlsSession;
+use super::tls_session::{EARLY_DATA_BYTES, TlsSession};
 use crate::error::Result;
 use crate::stacks::certificate::{NAME, RunCertificate, client_of, unavailable};
 use crate::stacks::contract::LiveConnectParameters;
@@ -44,9 +44,6 @@ pub(super) const EXCLUSIVE_WITH_STREAMS: &[&[&str]] = &[
     &["early_data", "version = tls12"],
     &["early_data", "streams"],
 ];
-
-/// Bytes of early data that a responder takes on a connection: what OpenSSL's servers take, and the most in one record (RFC 8446, 5.1).
-const EARLY_DATA_BYTES: u32 = 16 << 10;
 
 /// The initiator's side of TLS for the connections of a pair.
 pub(super) struct TlsClient {
@@ -117,7 +114,7 @@ impl TlsServer {
             config.send_tls13_tickets = 0;
         }
         if sends_early(parameters) {
-            config.max_early_data_size = EARLY_DATA_BYTES;
+            config.max_early_data_size = EARLY_DATA_BYTES as u32;
             // What answers early data does not wait for the client's Finished (RFC 8446, 2.3).
             config.send_half_rtt_data = true;
         }

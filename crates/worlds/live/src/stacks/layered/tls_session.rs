@@ -19,6 +19,11 @@ const READ_BYTES: usize = 128 << 10;
 /// Bytes in records that may wait to be sent.
 const UNSENT_BYTES: usize = 256 << 10;
 
+/// Bytes of early data that a responder takes on a connection: what OpenSSL's servers take, and the most in one record (RFC 8446, 5.1).
+pub(super) const EARLY_DATA_BYTES: usize = 16 << 10;
+/// Bytes that a record adds to its data before the header (RFC 8446, 5.2): the content type and the tag of the cipher.
+const RECORD_ADDS: usize = 1 + 16;
+
 /// An open session of either side.
 pub(crate) struct TlsSession {
     shared: Arc<SharedSocket>,
@@ -36,11 +41,18 @@ pub(super) struct OpenTls {
     /// Whether the handshake is over and counted.
     is_shaken: bool,
     /// What a client has sent as early data, until it is known whether the server takes it.
-    early_sent: Option<Vec<u8>>,
+    early_sent: Option<EarlyDataSent>,
     /// Whether a server may still have early data to read.
     reads_early: bool,
     /// Whether this side has said that it sends no more.
     is_finished: bool,
+}
+
+/// Early data of a client.
+struct EarlyDataSent {
+    bytes: Vec<u8>,
+    /// Bytes of records that there is room for. A server that takes no early data skips as many, and counts them with what ciphers add.
+    room: usize,
 }
 
 impl TlsSession {
@@ -142,7 +154,10 @@ impl OpenTls {
             socket: BufReader::with_capacity(READ_BYTES, socket),
             counts: Arc::clone(counts),
             is_shaken: false,
-            early_sent: offers_early.then(Vec::new),
+            early_sent: offers_early.then(|| EarlyDataSent {
+                bytes: Vec::new(),
+                room: EARLY_DATA_BYTES,
+            }),
             reads_early: false,
             is_finished: false,
         }
@@ -216,7 +231,7 @@ impl OpenTls {
         self.counts.add(handshake_outcome(&self.session));
         if let Some(sent) = self.early_sent.take() {
             self.counts.reject_early_data();
-            self.session.writer().write_all(&sent)?;
+            self.session.writer().write_all(&sent.bytes)?;
         }
         Ok(())
     }
@@ -242,10 +257,15 @@ impl OpenTls {
         else {
             return Ok(0);
         };
-        let early = client.early_data();
-        let taken = early.map_or(Ok(0), |mut early| early.write(bytes))?;
-        sent.extend_from_slice(&bytes[..taken]);
-        if taken == 0 && !bytes.is_empty() {
+        let most = bytes.len().min(sent.room.saturating_sub(RECORD_ADDS));
+        let taken = match client.early_data().filter(|_| most > 0) {
+            Some(mut early) => early.write(&bytes[..most])?,
+            None => 0,
+        };
+        if taken > 0 {
+            sent.bytes.extend_from_slice(&bytes[..taken]);
+            sent.room -= taken + RECORD_ADDS;
+        } else if !bytes.is_empty() {
             // The server takes no more before it has answered.
             self.shake_hands()?;
         }

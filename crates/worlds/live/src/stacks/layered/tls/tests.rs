@@ -85,7 +85,7 @@ fn of(all: &[(&str, u64)]) -> BTreeMap<String, u64> {
 #[test]
 fn what_the_server_rejects_is_sent_again_and_counted() {
     let request: Vec<u8> = (0..40_000_u32).map(|i| (i % 251) as u8).collect();
-    for bytes in [1, 100, EARLY_DATA_BYTES as usize, 40_000] {
+    for bytes in [1, 100, EARLY_DATA_BYTES, 40_000] {
         let [client, server] = counted(&request[..bytes], |config| config.max_early_data_size = 0);
         let seen = [
             ("handshakes_full", 1),

@@ -251,9 +251,10 @@ impl LiveConnection for Http3Initiator {
     ) -> Result<bool> {
         let unit = self.units.next(request, buffers)?;
         let came = self.ask(unit.clone(), buffers);
-        let came = match self.begins_again()? {
-            true => self.ask(unit, buffers)?,
-            false => came?,
+        // A stream that was opened after the rejection has brought an answer all the same.
+        let came = match (self.begins_again()?, came) {
+            (true, Err(_)) => self.ask(unit, buffers)?,
+            (_, came) => came?,
         };
         if came != response as u64 {
             return Err(Error::measurement(format!(
