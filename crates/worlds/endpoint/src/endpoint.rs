@@ -417,9 +417,11 @@ impl<W: EndpointWorld> Endpoint<W> {
         self.connection = Some(self.world.connect().await?);
         self.connecting = self.world.between(from, self.world.now());
         self.world.emit(EndpointStep::Connected);
-        let opening = self.connection.as_ref().and_then(EndpointService::opening);
-        if let Some(opening) = opening.filter(|_| self.measuring()) {
-            self.openings.record(&opening);
+        if self.task.keeps_calls && self.measuring() {
+            let opening = self.connection.as_ref().and_then(EndpointService::opening);
+            if let Some(opening) = opening {
+                self.openings.record(&opening);
+            }
         }
         self.note_settings();
         Ok(())

@@ -67,7 +67,7 @@ impl BufferbloatServer {
         }
         let mut known: BTreeMap<String, String> = BTreeMap::new();
         let mut spoken = |url: String| -> Result<WebAddress> {
-            let origin = origin(&url).to_owned();
+            let origin = origin(&url).to_ascii_lowercase();
             let version = match (&version, known.get(&origin)) {
                 (Some(version), _) | (None, Some(version)) => version.clone(),
                 (None, None) if has_tls(&url) => negotiate_http_version(&url, insecure)
@@ -94,7 +94,7 @@ impl BufferbloatServer {
     pub fn shares_with(&self, load: &WebAddress) -> bool {
         self.probe.version != "http1"
             && load.version == self.probe.version
-            && origin(&load.url) == origin(&self.probe.url)
+            && origin(&load.url).eq_ignore_ascii_case(origin(&self.probe.url))
     }
 
     /// Why a load has no probes on its connections, if it has none.
@@ -130,7 +130,8 @@ pub(super) fn shown_version(version: &str) -> &'static str {
 }
 
 pub(super) fn has_tls(url: &str) -> bool {
-    url.starts_with("https://")
+    let scheme = url.split_once("://").map(|(scheme, _)| scheme);
+    scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("https"))
 }
 
 /// Scheme, host and port of an address.

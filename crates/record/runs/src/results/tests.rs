@@ -4,7 +4,9 @@ use super::*;
 use parquet::record::Field;
 use proptest::prelude::*;
 use stackline_core::run_record::{EmulationRecord, NetworkRecord, PortRecord};
-use stackline_core::run_record::{Histogram, HostUsage, SideRecord, TransportRecord, Usage};
+use stackline_core::run_record::{
+    Histogram, HostUsage, OpeningTimes, SideRecord, TimedCall, TransportRecord, Usage,
+};
 use std::collections::BTreeMap;
 
 fn real() -> impl Strategy<Value = f64> {
@@ -133,6 +135,8 @@ prop_compose! {
         place in any::<(usize, usize, u32, bool, u32)>(),
         (elapsed_ns, span_ns, limited) in any::<(u64, u64, bool)>(),
         calls in histogram(), connects in histogram(), lateness in histogram(),
+        transport in histogram(), tls_round_trip in histogram(),
+        timed_calls in proptest::collection::vec(any::<(u64, u64)>(), 0..3),
         initiator in side(), responder in side(),
         absent in proptest::collection::btree_map(".{0,5}", ".{0,9}", 0..3),
         network in proptest::option::of(network()),
@@ -141,6 +145,8 @@ prop_compose! {
         RunRecord {
             measurement, part, run, warmup, replicas, elapsed_ns, span_ns, limited, calls, connects, lateness,
             initiator, responder, absent, network,
+            opening: OpeningTimes { transport, tls_round_trip },
+            timed_calls: timed_calls.into_iter().map(|(begun_ns, took_ns)| TimedCall { begun_ns, took_ns }).collect(),
         }
     }
 }

@@ -27,8 +27,10 @@ use initiator::FtpInitiator;
 use login::FtpLogin;
 use mode::FtpMode;
 use responder::FtpResponder;
-use stackline_core::catalogue::{OptionTable, ServiceMapping, StackTable};
-use stackline_events::scope;
+use stackline_core::catalogue::{
+    OptionTable, PacketContent, ServiceMapping, StackFacts, StackTable,
+};
+use stackline_events::scope::{self, ConnectionStep};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,6 +59,11 @@ end of stream (time limit) -> shutdown(SHUT_WR) of the file's connection
 DisconnectRequest -> StopBulkGet or StopBulkPut if a file moves; QUIT, 221; close
 AwaitDisconnectIndication -> the same of the other side; 221 to QUIT; recv until it returns 0, close",
     ),
+    facts: StackFacts {
+        // Files have connections of their own, which a capture does not tell from others.
+        packets: PacketContent::Unknown,
+        ..LAYERED_TABLE.facts
+    },
     ..LAYERED_TABLE
 };
 
@@ -144,7 +151,7 @@ impl Connector for FtpConnector {
         if !self.known {
             patience(&socket, Some(PATIENCE))?;
         }
-        scope::begin_byte_count();
+        scope::connection_step(|| ConnectionStep::Tcp);
         let control = FtpControl::new(socket, &self.parameters.stack, &[], &buffers.flags)?;
         let mut initiator = FtpInitiator::new(control, Arc::clone(&self.parameters), self.mode);
         if let Err(error) = initiator.log_in(&self.parameters.token) {

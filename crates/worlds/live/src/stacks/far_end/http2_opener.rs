@@ -95,6 +95,8 @@ impl Http2Opener {
 }
 
 impl SharedHttpOpener for Http2Opener {
+    const REPLACES: bool = true;
+
     fn open(
         &mut self,
         runtime: &EndpointRuntime,

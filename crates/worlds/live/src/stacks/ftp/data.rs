@@ -89,13 +89,16 @@ impl FtpDataListener {
     /// A connection from the peer's host that comes within that time.
     fn accept_one(&self, patience: Duration, flags: &LiveCancelFlags) -> Result<Option<Socket>> {
         let until = Instant::now() + patience;
-        while self.wait(until, flags)? {
+        let mut strangers = 0;
+        // Those who keep coming from other hosts do not make it longer.
+        while (strangers <= BACKLOG || Instant::now() < until) && self.wait(until, flags)? {
             match self.socket.accept() {
                 Ok((socket, from)) => {
                     let from = from.as_socket().map(|from| canonical(from).ip());
                     if from == Some(self.peer) {
                         return Ok(Some(socket));
                     }
+                    strangers += 1;
                 }
                 Err(error) => match error.kind() {
                     io::ErrorKind::Interrupted => flags.interrupted()?,

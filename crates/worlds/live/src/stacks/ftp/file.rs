@@ -8,6 +8,7 @@ use crate::stacks::stream::LiveStream;
 use crate::stacks::tcp::{self, TcpFlavour};
 use socket2::Socket;
 use stackline_core::run_record::TransportRecord;
+use stackline_events::scope;
 use std::sync::Arc;
 
 /// Which way a file goes, and whether its sender has ended it.
@@ -51,6 +52,8 @@ impl FtpFiles {
     /// Has a file begin on its connection.
     pub(super) fn begin(&mut self, socket: Socket, transfer: FtpTransfer) -> Result<()> {
         self.stream = Some(tcp::stream(socket, &self.parameters)?);
+        // The bytes of commands and replies are not among those of files.
+        scope::end_byte_count();
         self.transfer = transfer;
         self.count += 1;
         Ok(())

@@ -6,11 +6,14 @@ use super::tls_session::OpenTls;
 use crate::stacks::ip;
 use stackline_os::stream_socket::RecvFlags;
 use std::io::{self, Read};
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Most sessions that are kept; one more waits for the oldest.
 const FAREWELLS_MOST: usize = 16;
+/// How long the servers of the last sessions may take to close them, in all.
+const LAST_PATIENCE: Duration = Duration::from_secs(5);
 /// Bytes of room for what comes: tickets are no data.
 const ROOM_BYTES: usize = 256;
 
@@ -21,7 +24,13 @@ pub(super) struct TlsFarewells(Mutex<Vec<Box<OpenTls>>>);
 impl TlsFarewells {
     /// Keeps a session that was left, and finished.
     pub(super) fn keep(&self, mut open: Box<OpenTls>) {
-        open.socket().receives_with(RecvFlags::DONTWAIT);
+        let socket = open.socket();
+        socket.receives_with(RecvFlags::DONTWAIT);
+        // No driver waits for it any more.
+        socket
+            .shared()
+            .is_waited_for
+            .store(false, Ordering::Relaxed);
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() == FAREWELLS_MOST {
             await_end(&mut kept.remove(0), ip::PATIENCE);
@@ -41,7 +50,7 @@ impl Drop for TlsFarewells {
         let kept = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
         let begun = Instant::now();
         for open in kept {
-            await_end(open, ip::PATIENCE.saturating_sub(begun.elapsed()));
+            await_end(open, LAST_PATIENCE.saturating_sub(begun.elapsed()));
         }
     }
 }

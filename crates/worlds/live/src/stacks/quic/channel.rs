@@ -14,7 +14,14 @@ struct QuicChannel {
     /// In procedures without data only the first connection has one.
     stream: Option<(SendStream, RecvStream)>,
     /// What was sent as early data, until it is known whether the server takes it.
-    early_sent: Option<Vec<Bytes>>,
+    early_sent: Option<SentEarlyData>,
+}
+
+/// What was sent as early data.
+#[derive(Default)]
+struct SentEarlyData {
+    pieces: Vec<Bytes>,
+    bytes: usize,
 }
 
 /// Most bytes of early data: what more is sent waits for the handshake, as over TLS.
@@ -22,7 +29,7 @@ const EARLY_DATA_BYTES: usize = 16 << 10;
 
 /// The initiator's side: opens the stream with the token.
 pub(super) fn connect(end: QuicEnd) -> Result<Box<dyn LiveConnection>> {
-    let early_sent = end.offers_early_data().then(Vec::new);
+    let early_sent = end.offers_early_data().then(SentEarlyData::default);
     let mut channel = QuicChannel {
         end,
         stream: None,
@@ -98,7 +105,7 @@ impl QuicChannel {
         }
         let opened = self.end.run(self.end.connection.open_bi());
         self.stream = Some(opened.map_err(ended)?.map_err(|e| as_io(&e))?);
-        for bytes in sent {
+        for bytes in sent.pieces {
             self.write(bytes)?.map_err(write_failed)?;
         }
         self.end.runtime.push();
@@ -122,9 +129,9 @@ impl ByteChannel for QuicChannel {
 
     fn ask(&mut self, bytes: Bytes) -> io::Result<()> {
         if let Some(sent) = &mut self.early_sent {
-            let before: usize = sent.iter().map(Bytes::len).sum();
-            if before + bytes.len() <= EARLY_DATA_BYTES {
-                sent.push(bytes.clone());
+            if sent.bytes + bytes.len() <= EARLY_DATA_BYTES {
+                sent.bytes += bytes.len();
+                sent.pieces.push(bytes.clone());
             } else {
                 self.confirm()?;
             }

@@ -31,6 +31,8 @@ struct QuicDatagrams {
     end: QuicEnd,
     conversation: DatagramConversation,
     call_timeout: CoreDuration,
+    /// The room for datagrams that wait to be sent, when none does, bytes.
+    room: usize,
     /// While a run is traced: numbers of the data units that arrived and were not taken by an operation; the number of the one taken last.
     numbers: VecDeque<u64>,
     number: Option<u64>,
@@ -42,6 +44,7 @@ pub(super) fn over(end: QuicEnd) -> Box<dyn LiveConnection> {
     conversation.greet();
     let seconds = end.settings.call_timeout().unwrap_or(CALL_TIMEOUT_S);
     Box::new(QuicDatagrams {
+        room: end.connection.datagram_send_buffer_space(),
         end,
         conversation,
         call_timeout: CoreDuration::from_seconds(seconds),
@@ -76,6 +79,11 @@ impl QuicDatagrams {
         ))
     }
 
+    /// Whether datagrams wait to be sent.
+    fn has_unsent(&self) -> bool {
+        self.end.connection.datagram_send_buffer_space() < self.room
+    }
+
     fn put_control(&self, kind: u8, value: u64) -> Result<()> {
         let bytes = write_control(&self.end.settings.token, kind, value);
         self.put(Bytes::copy_from_slice(&bytes))?;
@@ -91,6 +99,12 @@ impl QuicDatagrams {
                 ControlStep::Send(kind, value) => self.put_control(kind, value)?,
                 ControlStep::Wait => {}
                 ControlStep::Answered => return Ok(()),
+                // It waits behind units, which leave as congestion control allows.
+                ControlStep::GivenUp if self.has_unsent() => {
+                    buffers.flags.interrupted()?;
+                    self.conversation.request(clock::now(), kind);
+                    continue;
+                }
                 ControlStep::GivenUp => {
                     buffers.flags.interrupted()?;
                     return Err(Error::measurement("the peer has stopped answering")

@@ -69,7 +69,7 @@ impl QuicSettings {
 
     /// Whether the initiator changes its address.
     pub(super) fn migrates(&self) -> bool {
-        self.stack.seconds("migrate").is_some()
+        self.stack.seconds("migrate").is_some_and(|time| time > 0.0)
     }
 
     fn congestion(&self) -> &str {

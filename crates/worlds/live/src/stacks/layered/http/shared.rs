@@ -298,6 +298,8 @@ impl LiveListener for SharedHttpListener {
 struct GroupOpener(WireConnector);
 
 impl SharedHttpOpener for GroupOpener {
+    const REPLACES: bool = false;
+
     fn open(
         &mut self,
         runtime: &EndpointRuntime,

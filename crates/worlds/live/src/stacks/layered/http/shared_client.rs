@@ -15,6 +15,9 @@ fn locked<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Opens connections that are driven by a runtime.
 pub(crate) trait SharedHttpOpener: Send + 'static {
+    /// Whether a pair that has left a connection gets another one while the others are still on it. Otherwise it waits until they have left,
+    /// as the other end of a run does.
+    const REPLACES: bool;
     /// Opens one.
     fn open(
         &mut self,
@@ -145,7 +148,7 @@ impl<O: SharedHttpOpener> SharedHttpClient<O> {
             let current = state
                 .current
                 .as_ref()
-                .filter(|open| !open.handle.has_ended());
+                .filter(|open| !O::REPLACES && !open.handle.has_ended());
             if let Some(open) = current {
                 // It ends when those who use it have left.
                 let ended = open.handle.ended();
