@@ -243,7 +243,10 @@ fn phase_latency(
         latency_s,
         connect_s: statistics(records.foreign, |record| &record.connects),
         self_latency_s,
-        load_bit_s: load.map(|r| load_bytes(r) as f64 * 8.0 / (r.elapsed_ns as f64 * NS)),
+        // Of uploads that did not end in time it is not known how much has left.
+        load_bit_s: load
+            .filter(|record| load_bytes(record) > 0)
+            .map(|record| load_bytes(record) as f64 * 8.0 / (record.elapsed_ns as f64 * NS)),
         round_trips_per_minute: round_trips_per_minute(records),
         series: records.series(),
         absent: reason.or_else(|| {

@@ -22,6 +22,7 @@
 //! | [`error`] | the one error that reaches a user |
 //! | [`routes`] | the way packets take through it |
 //! | [`catalogue`] | what a stack is and what a world can do |
+//! | [`stack_option`] | an option of a stack, its values and its help |
 //! | [`stack`] | a stack and its options, as a plan has them |
 //! | [`run_record`] | what one run yielded |
 //! | [`connection_count`] | what stacks count over the connections of a side |
@@ -50,6 +51,7 @@ pub mod run_record;
 pub mod run_schedule;
 pub mod socket_memory;
 pub mod stack;
+pub mod stack_option;
 pub mod time;
 pub mod trace_index;
 pub mod units;

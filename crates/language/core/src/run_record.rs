@@ -486,8 +486,8 @@ pub struct OpeningTimes {
 impl OpeningTimes {
     /// Whether nothing was reported.
     #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.transport.counts.is_empty() && self.tls_round_trip.counts.is_empty()
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
     }
 }
 

@@ -418,10 +418,9 @@ impl<W: EndpointWorld> Endpoint<W> {
         self.connecting = self.world.between(from, self.world.now());
         self.world.emit(EndpointStep::Connected);
         if self.task.keeps_calls && self.measuring() {
-            let opening = self.connection.as_ref().and_then(EndpointService::opening);
-            if let Some(opening) = opening {
-                self.openings.record(&opening);
-            }
+            let connection = self.connection.as_ref();
+            self.openings
+                .record(connection.and_then(EndpointService::opening));
         }
         self.note_settings();
         Ok(())

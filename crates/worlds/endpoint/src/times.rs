@@ -115,8 +115,9 @@ impl Default for OpeningSamples {
 }
 
 impl OpeningSamples {
-    /// Adds those of one connection.
-    pub fn record(&mut self, opening: &ConnectionOpening) {
+    /// Adds those of one connection, if it reports them.
+    pub fn record(&mut self, opening: Option<ConnectionOpening>) {
+        let Some(opening) = opening else { return };
         self.transport.record(opening.transport);
         if let Some(time) = opening.tls_round_trip {
             self.tls_round_trip.record(time);

@@ -84,11 +84,17 @@ impl Ranges {
     }
 }
 
-/// How many connections the stream's flow had requested by the time of the range.
+/// How many connections the stream's flow had requested by the time of the range. What comes back at the very moment of a request, as in
+/// virtual time, belongs to the connection before it.
 fn connection(connects: &[(u32, u64)], range: &UnitByteRange) -> u32 {
     let flow = (range.stream >> 1) as u32;
+    let comes_back = range.stream & 1 == 1;
     let first = connects.partition_point(|connect| *connect < (flow, 0));
-    (connects.partition_point(|connect| *connect <= (flow, range.at_ns)) - first) as u32
+    let is_before = |connect: &(u32, u64)| match comes_back {
+        true => *connect < (flow, range.at_ns),
+        false => *connect <= (flow, range.at_ns),
+    };
+    (connects.partition_point(is_before) - first) as u32
 }
 
 #[cfg(test)]
@@ -156,6 +162,14 @@ mod tests {
         );
         assert_eq!(carried(&ranges, range(2, 100, 200, 6)), []);
         assert_eq!(carried(&ranges, range(4, 0, 9, 6)), [(3, true)]);
+    }
+
+    #[test]
+    fn an_answer_at_the_moment_of_the_next_request_is_of_the_connection_before() {
+        let units = [(range(3, 0, 10, 15), 0), (range(3, 0, 10, 35), 1)];
+        let ranges = Ranges::new(units, vec![(1, 10), (1, 20)]);
+        assert_eq!(carried(&ranges, range(3, 0, 10, 20)), [(0, true)]);
+        assert_eq!(carried(&ranges, range(3, 0, 10, 21)), [(1, true)]);
     }
 
     #[test]

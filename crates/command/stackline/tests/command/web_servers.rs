@@ -236,5 +236,5 @@ fn parts_that_cannot_share_a_connection_are_refused() {
     let alone = "1 to \"http://a/\" rr 0*5 over http(connection = x)";
     place
         .stackline(&["check", "-e", alone])
-        .mistakes(&["`connection` has no effect without `version`"]);
+        .mistakes(&["`connection` has no effect without `version = http2`"]);
 }

@@ -120,11 +120,25 @@ const TRANSFERS: [StackTable; 4] = [
 pub(crate) fn stacks_of_examples() -> Vec<StackTable> {
     STACKS
         .iter()
-        .filter(|stack| stack.name != "blast")
+        .filter(|stack| stack.name != "blast" && stack.name != "quic")
         .chain(&TRANSFERS)
+        .chain(&WEB)
         .copied()
         .collect()
 }
+
+/// Stacks of the web, with the options that the examples write.
+const WEB: [StackTable; 3] = {
+    const OPTIONS: &[OptionTable] = &[OptionTable::flag("tls", ""), OptionTable::STREAMS];
+    const fn web(name: &'static str) -> StackTable {
+        StackTable {
+            name,
+            options: OPTIONS,
+            ..StackTable::RELIABLE
+        }
+    }
+    [web("http1"), web("http2"), web("quic")]
+};
 
 pub(crate) fn read_file(path: &str) -> Result<String, String> {
     match path {

@@ -335,6 +335,7 @@ impl HttpDriver {
         if let Some(value) = is_ready(&self.woken, &self.waker) {
             return Ok(Some(value));
         }
+        self.look_again();
         loop {
             if let Some(patience) = &self.patience {
                 patience.check_limit(&self.shared.flags)?;
@@ -382,10 +383,16 @@ impl HttpDriver {
             shared.runtime.push();
             return Ok(());
         }
+        self.look_again();
         while !self.turn() && self.shared.awaits_room.load(Ordering::Relaxed) {
             self.wait()?;
         }
         Ok(())
+    }
+
+    /// Has the next turn read, though the last operation found nothing: the peer may have enlarged a window since.
+    fn look_again(&self) {
+        self.shared.awaits_input.store(false, Ordering::Relaxed);
     }
 
     /// Polls all futures until none asks to be polled again. Returns whether all have ended.

@@ -38,7 +38,7 @@ fn exchange(client: &TlsClient, server: &TlsServer, request: &[u8]) -> Vec<u8> {
             let (socket, _) = listener.accept().expect("a connection");
             let mut session = server
                 .shake_hands(layered(socket, &parameters))
-                .expect("a handshake");
+                .unwrap_or_else(|error| panic!("{} B: {error}", request.len()));
             let mut got = vec![0; request.len()];
             session.read_exact(&mut got).expect("the request");
             session.write_all(&got).expect("it listens");
