@@ -418,9 +418,8 @@ impl<W: EndpointWorld> Endpoint<W> {
         self.connecting = self.world.between(from, self.world.now());
         self.world.emit(EndpointStep::Connected);
         if self.task.keeps_calls && self.measuring() {
-            let connection = self.connection.as_ref();
-            self.openings
-                .record(connection.and_then(EndpointService::opening));
+            let opening = self.connection.as_ref().and_then(EndpointService::opening);
+            self.openings.record(opening);
         }
         self.note_settings();
         Ok(())

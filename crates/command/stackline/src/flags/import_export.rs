@@ -47,7 +47,6 @@ pub(crate) struct ImportFlags {
 /// A run and the format for its exported events.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("form").required(true).multiple(true).args(["text", "tape", "otlp", "otlp_json", "perfetto", "qlog"]))]
-#[command(override_usage = "stackline export [OPTIONS] <RUN> --FORMAT [FILE]")]
 pub(crate) struct Export {
     /// A kept run: its directory, directory name or given name, or `last`
     #[arg(value_name = "RUN")]

@@ -19,11 +19,11 @@ const ROOM_BYTES: usize = 256;
 
 /// The sessions that the client of a pair has left.
 #[derive(Default)]
-pub(super) struct TlsFarewells(Mutex<Vec<Box<OpenTls>>>);
+pub(super) struct TlsFarewells(Mutex<Vec<OpenTls>>);
 
 impl TlsFarewells {
     /// Keeps a session that was left, and finished.
-    pub(super) fn keep(&self, mut open: Box<OpenTls>) {
+    pub(super) fn keep(&self, mut open: OpenTls) {
         let socket = open.socket();
         socket.receives_with(RecvFlags::DONTWAIT);
         // No driver waits for it any more.

@@ -21,8 +21,11 @@ const UNSENT_BYTES: usize = 256 << 10;
 
 /// Bytes of early data that a responder takes on a connection: what OpenSSL's servers take, and the most in one record (RFC 8446, 5.1).
 pub(super) const EARLY_DATA_BYTES: usize = 16 << 10;
-/// Bytes that a record adds to its data before the header (RFC 8446, 5.2): the content type and the tag of the cipher.
-const RECORD_ADDS: usize = 1 + 16;
+/// Bytes of early data that a client sends: a server that rejects them has to skip them, and counts more than their data.
+const EARLY_SENT_BYTES: usize = EARLY_DATA_BYTES / 2;
+/// Bytes that a record may add to its data where a server counts what it skips: the header, the content type and the tag of the cipher
+/// (RFC 8446, 5.2), and some to spare.
+const RECORD_ADDS: usize = 64;
 
 /// An open session of either side.
 pub(crate) struct TlsSession {
@@ -113,8 +116,8 @@ impl TlsSession {
 
     /// The handshake as a step of opening a traced connection; with early data it is not over yet.
     pub(super) fn step(&self) -> ConnectionStep<'static> {
-        let open = self.open.as_ref();
-        let handshake = |open: &Box<OpenTls>| match open.is_shaken {
+        let open = self.open.as_deref();
+        let handshake = |open: &OpenTls| match open.is_shaken {
             true => session_handshake(&open.session),
             false => Some("early"),
         };
@@ -137,7 +140,7 @@ impl Drop for TlsSession {
         if let (Some(open), Some(farewells)) = (self.open.take(), self.farewells.upgrade())
             && open.awaits_tickets()
         {
-            farewells.keep(open);
+            farewells.keep(*open);
         }
     }
 }
@@ -156,7 +159,7 @@ impl OpenTls {
             is_shaken: false,
             early_sent: offers_early.then(|| EarlyDataSent {
                 bytes: Vec::new(),
-                room: EARLY_DATA_BYTES,
+                room: EARLY_SENT_BYTES,
             }),
             reads_early: false,
             is_finished: false,
