@@ -207,7 +207,7 @@ pub(crate) enum StacklineCommand {
     Import(ImportFlags),
     /// Write a run's events in another format
     #[command(
-        override_usage = "stackline export <RUN>\n                        <--text|--tape|--otlp|--otlp-json|--perfetto|--qlog> [FILE]"
+        override_usage = "stackline export <RUN>\n           <--text|--tape|--otlp|--otlp-json|--perfetto|--qlog> [FILE]"
     )]
     Export(Export),
     /// Show where each request or data unit spent its time
