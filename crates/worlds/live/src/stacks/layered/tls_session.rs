@@ -21,7 +21,7 @@ const UNSENT_BYTES: usize = 256 << 10;
 
 /// Bytes of early data that a responder takes on a connection: what OpenSSL's servers take, and the most in one record (RFC 8446, 5.1).
 pub(super) const EARLY_DATA_BYTES: usize = 16 << 10;
-/// Bytes of early data that a client sends: a server that rejects them has to skip them, and counts more than their data.
+/// Bytes of early data that a client sends. With 16 KiB, a server of rustls that rejected them ended the handshake (`bad_record_mac`).
 const EARLY_SENT_BYTES: usize = EARLY_DATA_BYTES / 2;
 /// Bytes that a record may add to its data where a server counts what it skips: the header, the content type and the tag of the cipher
 /// (RFC 8446, 5.2), and some to spare.
@@ -54,7 +54,7 @@ pub(super) struct OpenTls {
 /// Early data of a client.
 struct EarlyDataSent {
     bytes: Vec<u8>,
-    /// Bytes of records that there is room for. A server that takes no early data skips as many, and counts them with what ciphers add.
+    /// How many more bytes of records may be sent, with what ciphers add: a server that rejects early data skips only so many.
     room: usize,
 }
 
