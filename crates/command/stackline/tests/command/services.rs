@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 /// Servers that run, with where each listens.
@@ -194,8 +193,8 @@ fn clients_of_iperf3_are_served_in_every_direction() {
     drop(held);
 }
 
-/// A server of iperf3's own, until it is dropped. It listens anew after each test, and ends if its port has another owner meanwhile: so it
-/// has a loopback address of its own, from which no connection comes.
+/// A server of iperf3's own for one test, with which it ends: one for several closes its port after each and opens it again, and whoever
+/// connects between the two finds nobody.
 struct Iperf3Server {
     process: Child,
     address: SocketAddrV4,
@@ -203,24 +202,40 @@ struct Iperf3Server {
 
 impl Iperf3Server {
     fn start() -> Self {
-        static STARTED: AtomicU8 = AtomicU8::new(1);
-        let last = STARTED.fetch_add(1, Ordering::Relaxed);
-        let [high, low] = (std::process::id() as u16).to_be_bytes();
-        let host = Ipv4Addr::new(127, 64 | high >> 2, low, last);
-        let port = TcpListener::bind((host, 0)).unwrap();
-        let port = port.local_addr().unwrap().port();
+        let port = free_port();
         let mut command = Command::new("iperf3");
-        let command = command.args(["-s", "-B", &host.to_string(), "-p", &port.to_string()]);
-        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let server = Self {
-            process: child.unwrap(),
-            address: SocketAddrV4::new(host, port),
+        let command = command.args(["-s", "-1", "-B", "127.0.0.1", "-p", &port.to_string()]);
+        let child = command.stdout(Stdio::null()).spawn().unwrap();
+        let mut server = Self {
+            process: child,
+            address: SocketAddrV4::new(Ipv4Addr::LOCALHOST, port),
         };
+        // A connection would be its test.
         wait_until("iperf3 listens", || {
-            TcpStream::connect(server.address).is_ok()
+            let ended = server.process.try_wait().unwrap();
+            assert!(ended.is_none(), "iperf3 ended: {ended:?}");
+            listens_on(port)
         });
         server
     }
+}
+
+/// A port that nobody listens on.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// Whether a socket of IPv4 listens on a port, as `/proc/net/tcp` has it.
+fn listens_on(port: u16) -> bool {
+    const LISTENS: &str = "0A";
+    let port = format!(":{port:04X}");
+    let sockets = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    sockets.lines().any(|line| {
+        let mut words = line.split_whitespace().skip(1);
+        let (address, state) = (words.next(), words.nth(1));
+        address.is_some_and(|address| address.ends_with(&port)) && state == Some(LISTENS)
+    })
 }
 
 impl Drop for Iperf3Server {
@@ -230,6 +245,20 @@ impl Drop for Iperf3Server {
     }
 }
 
+/// The row of one measurement with one of our servers of iperf3, or with a stock one.
+fn measure_iperf3(place: &Place, own: Option<&Services>, what: &str) -> serde_json::Value {
+    let stock;
+    let address = match own {
+        Some(own) => own.address("iperf3").to_owned(),
+        None => {
+            stock = Iperf3Server::start();
+            stock.address.to_string()
+        }
+    };
+    let text = format!("1 to \"iperf3://{address}\" {what}");
+    place.measure(&text).remove(0)
+}
+
 #[test]
 fn servers_of_iperf3_are_measured_and_agree_about_what_was_moved() {
     if !has_program("iperf3", "iperf3") {
@@ -237,16 +266,9 @@ fn servers_of_iperf3_are_measured_and_agree_about_what_was_moved() {
         return;
     }
     let place = Place::new();
-    let (server, own) = (Iperf3Server::start(), Services::start(&["iperf3"]));
-    let stock = server.address.to_string();
-    for address in [&stock, own.address("iperf3")] {
-        let measured = |what: &str| {
-            // It listens anew after each test.
-            wait_until("a server listens", || TcpStream::connect(address).is_ok());
-            place
-                .measure(&format!("1 to \"iperf3://{address}\" {what}"))
-                .remove(0)
-        };
+    let own = Services::start(&["iperf3"]);
+    for own in [None, Some(&own)] {
+        let measured = |what: &str| measure_iperf3(&place, own, what);
         let said = |row: &serde_json::Value, name: &str| -> f64 {
             let said = row["initiator"]["settings"][name].as_str().unwrap();
             said.trim_end_matches(" B").parse().unwrap()
@@ -261,28 +283,27 @@ fn servers_of_iperf3_are_measured_and_agree_about_what_was_moved() {
         let timed = measured("bulk_put 128 KiB timelimit 1");
         assert!(number(&timed, "/throughput_bit_s/mean") > 1e6);
     }
-    wait_until("a server listens", || TcpStream::connect(&stock).is_ok());
     // It has one test at a time.
+    let server = Iperf3Server::start();
     let busy = place.run(&format!(
-        "1 parallel: 2 to \"iperf3://{stock}\" bulk_put 64 KiB*2000"
+        "1 parallel: 2 to \"iperf3://{}\" bulk_put 64 KiB*2000",
+        server.address
     ));
     assert_eq!(busy.status.code(), Some(1), "{}", busy.err);
     busy.hints("use one pair");
 }
 
 /// What iperf3's own client sent in a test with these arguments, in bytes, and how many datagrams were lost.
-fn moved_by_iperf3(server: SocketAddrV4, arguments: &[&str]) -> (f64, f64) {
-    let (host, port) = (server.ip().to_string(), server.port().to_string());
-    // It listens anew after each test, and its own client does not wait for that.
-    let said = until("iperf3's server takes a test", || {
-        let output = Command::new("iperf3")
-            .args(["-J", "-c", &host, "-p", &port])
-            .args(arguments)
-            .output()
-            .unwrap();
-        let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        said.get("error").is_none().then_some(said)
-    });
+fn moved_by_iperf3(arguments: &[&str]) -> (f64, f64) {
+    let server = Iperf3Server::start();
+    let port = server.address.port().to_string();
+    let output = Command::new("iperf3")
+        .args(["-J", "-c", "127.0.0.1", "-p", &port])
+        .args(arguments)
+        .output()
+        .unwrap();
+    let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(said.get("error").is_none(), "{said}");
     let lost = said.pointer("/end/sum/lost_packets");
     let bytes = number(&said, "/end/sum_sent/bytes");
     (
@@ -298,39 +319,34 @@ fn tests_of_several_streams_and_of_datagrams_move_what_iperf3_moves() {
         return;
     }
     let place = Place::new();
-    let (server, own) = (Iperf3Server::start(), Services::start(&["iperf3"]));
-    let measured = |address: &str, what: &str| {
-        wait_until("a server listens", || TcpStream::connect(address).is_ok());
-        let text = format!("1 to \"iperf3://{address}\" {what}");
-        place.measure(&text).remove(0)
-    };
+    let own = Services::start(&["iperf3"]);
+    let measured = |own: Option<&Services>, what: &str| measure_iperf3(&place, own, what);
     let said = |row: &serde_json::Value, name: &str| -> f64 {
         let said = row["initiator"]["settings"][name].as_str().unwrap();
         said.split(' ').next().unwrap().parse().unwrap()
     };
-    let stock = server.address.to_string();
-    let (by_iperf3, _) = moved_by_iperf3(server.address, &["-P", "4", "-n", "20M"]);
-    for address in [&stock, own.address("iperf3")] {
-        let put = measured(address, "bulk_put 64 KiB*320 over iperf3(streams = 4)");
+    let (by_iperf3, _) = moved_by_iperf3(&["-P", "4", "-n", "20M"]);
+    for own in [None, Some(&own)] {
+        let put = measured(own, "bulk_put 64 KiB*320 over iperf3(streams = 4)");
         assert_eq!(put["initiator"]["settings"]["streams"], "4");
         assert_eq!(number(&put, "/initiator/sent_bytes"), 20_971_520.0);
         // What its kernel has, its own server may not have read when the test ends.
         let received = said(&put, "server_received");
         assert!((6e6..=20_971_520.0).contains(&received), "{put}");
-        let get = measured(address, "bulk_get 64 KiB*320 over iperf3(streams = 4)");
+        let get = measured(own, "bulk_get 64 KiB*320 over iperf3(streams = 4)");
         assert_eq!(number(&get, "/initiator/received_bytes"), 20_971_520.0);
         assert!(said(&get, "server_sent") >= 20_971_520.0, "{get}");
     }
     assert!((by_iperf3 / 20_971_520.0 - 1.0).abs() < 0.01, "{by_iperf3}");
     // 1000 datagrams of 1000 bytes, one each millisecond.
     let asked = ["-u", "-b", "8M", "-l", "1000", "-n", "1000000"];
-    let (by_iperf3, lost) = moved_by_iperf3(server.address, &asked);
+    let (by_iperf3, lost) = moved_by_iperf3(&asked);
     let is_whole = (by_iperf3 / 1e6 - 1.0).abs() < 0.01 && lost < 100.0;
     assert!(is_whole, "{by_iperf3} {lost}");
-    for address in [&stock, own.address("iperf3")] {
+    for own in [None, Some(&own)] {
         for streams in ["udp", "udp, streams = 3"] {
             let over = format!("over iperf3({streams}, length = 1000 B)");
-            let put = measured(address, &format!("bulk_put 1000*1000 8 Mbit/s {over}"));
+            let put = measured(own, &format!("bulk_put 1000*1000 8 Mbit/s {over}"));
             assert_eq!(number(&put, "/initiator/sent_bytes"), 1e6);
             let (received, lost) = (said(&put, "server_received"), said(&put, "server_lost"));
             let known = received + 1000.0 * lost;
@@ -339,7 +355,7 @@ fn tests_of_several_streams_and_of_datagrams_move_what_iperf3_moves() {
             assert!(lost < 100.0, "{put}");
             assert!(put["initiator"]["settings"]["server_jitter"].is_string());
             let get = measured(
-                address,
+                own,
                 &format!(
                     "bulk_get 1000*1000 over iperf3({streams}, bandwidth = 8000000, length = 1000 B)"
                 ),
@@ -350,10 +366,11 @@ fn tests_of_several_streams_and_of_datagrams_move_what_iperf3_moves() {
             assert!(get["initiator"]["settings"]["jitter"].is_string());
         }
     }
-    wait_until("a server listens", || TcpStream::connect(&stock).is_ok());
+    let server = Iperf3Server::start();
     place
         .run(&format!(
-            "1 to \"iperf3://{stock}\" bulk_put 8*10 over iperf3(udp)"
+            "1 to \"iperf3://{}\" bulk_put 8*10 over iperf3(udp)",
+            server.address
         ))
         .fails(
             2,
