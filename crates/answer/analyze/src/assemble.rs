@@ -5,6 +5,7 @@
 //! their events can be added in any order; the result is the same.
 
 mod chains;
+mod connection_order;
 mod line_rows;
 pub(crate) mod order;
 mod path_order;
@@ -436,6 +437,16 @@ impl UnitEvents {
         self.point.push(point);
         self.at_ns.push(at_ns);
         self.row.extend(row);
+    }
+
+    /// When each unit was seen first, by place of its id, ns.
+    fn first_times(&self, units: usize) -> Vec<u64> {
+        let mut first = vec![u64::MAX; units];
+        for (id, at_ns) in self.id.iter().zip(&self.at_ns) {
+            let first = &mut first[*id as usize];
+            *first = (*first).min(*at_ns);
+        }
+        first
     }
 }
 

@@ -65,9 +65,26 @@ impl Ranges {
         Self { owned, connects }
     }
 
-    /// Calls `each` for every unit that has bytes in the range, with whether its last byte is among them.
-    pub(crate) fn carried(&self, range: &UnitByteRange, mut each: impl FnMut(u32, bool)) {
-        let key = (range.stream, connection(&self.connects, range));
+    /// How many connections the range's flow had requested by the time of the range.
+    pub(crate) fn connection(&self, range: &UnitByteRange) -> u32 {
+        connection(&self.connects, range)
+    }
+
+    /// Whether a flow has requested several connections.
+    pub(crate) fn has_several_connections(&self, flow: u32) -> bool {
+        let first = self.connects.partition_point(|connect| connect.0 < flow);
+        let second = self.connects.get(first + 1);
+        second.is_some_and(|connect| connect.0 == flow)
+    }
+
+    /// Calls `each` for every unit that has bytes in the range of that connection, with whether its last byte is among them.
+    pub(crate) fn carried(
+        &self,
+        range: &UnitByteRange,
+        connection: u32,
+        mut each: impl FnMut(u32, bool),
+    ) {
+        let key = (range.stream, connection);
         let before =
             |owned: &Owned| ((owned.stream, owned.connection), owned.reach) <= (key, range.start);
         let first = self.owned.partition_point(before);
@@ -112,7 +129,8 @@ mod tests {
 
     fn carried(ranges: &Ranges, of: UnitByteRange) -> Vec<(u32, bool)> {
         let mut found = Vec::new();
-        ranges.carried(&of, |id, last| found.push((id, last)));
+        let connection = ranges.connection(&of);
+        ranges.carried(&of, connection, |id, last| found.push((id, last)));
         found
     }
 

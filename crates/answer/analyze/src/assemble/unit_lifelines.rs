@@ -2,6 +2,7 @@
 //! groups the lines and classifies their outcomes.
 
 use super::chains::Chains;
+use super::connection_order::connections_by_first_byte;
 use super::line_rows::{LifelineRows, RawLifeline};
 use super::path_order::{ClockErrors, cast_votes};
 use super::points::{self, ClassifiedPoint};
@@ -73,25 +74,37 @@ impl Assembler<'_> {
             .into_iter()
             .chain(std::mem::take(&mut self.received))
             .map(|(range, id)| (range, id, (range.end - range.start) as u64));
+        let begins = self.met.first_times(self.ids.len());
         // The receiver's range counts only where the sender recorded none.
         let owners = framed.chain(as_they_are);
-        let units = owners.filter_map(|(range, id, payload)| {
+        let units = owners.filter_map(|(mut range, id, payload)| {
+            // A responder may note what it has sent when the next connection has been requested.
+            range.at_ns = range.at_ns.min(begins[id as usize]);
             let direction = (range.stream & 1) as usize;
             let first = !std::mem::replace(&mut known_bytes[id as usize][direction], true);
             bytes[id as usize][direction] += if first { payload } else { 0 };
             (first && !self.carriers.is_empty()).then_some((range, id))
         });
         let ranges = Ranges::new(units, std::mem::take(&mut self.connects));
-        for CarrierEvent {
-            range,
-            point,
-            row,
-            id,
-        } in std::mem::take(&mut self.carriers)
-        {
+        let carriers = std::mem::take(&mut self.carriers);
+        let has_layouts = |event: &CarrierEvent| {
+            let flow = flow(&event.range);
+            self.points.is_on_path(event.point)
+                && framed_flows.contains(&flow)
+                && ranges.has_several_connections(flow)
+        };
+        let connections = connections_by_first_byte(&carriers, &ranges, has_layouts);
+        for (event, connection) in carriers.into_iter().zip(connections) {
+            let CarrierEvent {
+                range,
+                point,
+                row,
+                id,
+            } = event;
+            let connection = connection.unwrap_or_else(|| ranges.connection(&range));
             let (mut found, row) = (false, self.rows.then_some(row));
             let beside = !self.points.is_on_path(point);
-            ranges.carried(&range, |of, whole| {
+            ranges.carried(&range, connection, |of, whole| {
                 found = true;
                 if whole || beside {
                     self.met.push(of, point, range.at_ns, row);
