@@ -25,7 +25,7 @@ pub(super) const OPTIONS: [OptionTable; 3] = StackTable::joined(
     &stackline_proto::tls::OPTIONS,
     &[OptionTable::flag(
         "early_data",
-        "later connections send their first 8 KiB with the ClientHello (0-RTT), a round trip earlier; whoever sees them could replay them",
+        "with `resume`: later connections send their first 8 KiB with the ClientHello (0-RTT), a round trip earlier; whoever sees them could replay them",
     )],
 );
 

@@ -8,7 +8,7 @@ use stackline_proto::quic;
 pub(super) const LIVE_OPTIONS: [OptionTable; 2] = [
     OptionTable::flag(
         "early_data",
-        "later connections send their first data with the handshake (0-RTT), a round trip earlier; whoever sees it could replay it",
+        "with `resume`: later connections send their first data with the handshake (0-RTT), a round trip earlier; whoever sees it could replay it",
     ),
     OptionTable::new(
         "migrate",
