@@ -39,6 +39,7 @@ mod socket;
 mod stamp;
 mod tls;
 mod tls_options;
+mod tls_refusal;
 mod tls_start;
 mod udp_echo;
 mod web;

@@ -95,7 +95,11 @@ impl Measured<'_> {
             assert_eq!(settings["tls"], "TLSv1_3", "{row}");
         }
         for (variables, host, message) in [
-            (&believing[..], "127.0.0.1", "not valid for name"),
+            (
+                &believing[..],
+                "127.0.0.1",
+                "it is for localhost, not for 127.0.0.1",
+            ),
             (self.login, "localhost", "UnknownIssuer"),
         ] {
             let output = run_with(place, variables, &text(host, self.over));

@@ -2,6 +2,7 @@
 //! trusts.
 
 use super::socket::FarEndSocket;
+use super::tls_refusal::refused;
 use crate::error::{Error, Result};
 use crate::stacks::certificate::{AcceptedCertificate, handshake_round_trips, session_settings};
 use crate::stacks::handshake_counts::{HandshakeCounts, handshake_outcome};
@@ -9,7 +10,7 @@ use crate::stacks::layered::wire::{LayeredSocket, TlsSession};
 use rustls::client::Resumption;
 use rustls::crypto::ring;
 use rustls::pki_types::ServerName;
-use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection, RootCertStore};
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use stackline_core::plan::Stack;
 use std::collections::BTreeMap;
 use std::env;
@@ -203,7 +204,7 @@ impl FarEndTlsClient {
 
 impl TlsForm {
     /// An error with the hint that the server may speak the protocol without TLS.
-    fn suspect_plain(self, error: Error) -> Error {
+    pub(super) fn suspect_plain(self, error: Error) -> Error {
         match self.plain {
             Some(plain) => error.hint(format!(
                 "is this its port for TLS? `{plain}://` is without TLS"
@@ -362,47 +363,6 @@ impl FarEndTls {
     /// The version and the cipher.
     pub(super) fn settings(&self) -> BTreeMap<String, String> {
         session_settings(&self.connection)
-    }
-}
-
-/// The error of a session that failed, with whose fault it is.
-fn refused(server: SocketAddr, form: TlsForm, error: &rustls::Error) -> Error {
-    match error {
-        rustls::Error::InvalidCertificate(CertificateError::Other(why))
-            if why.to_string().contains("CaUsedAsEndEntity") =>
-        {
-            Error::measurement(format!(
-                "the certificate of the server at {server} is that of an authority, not of a server"
-            ))
-            .hint("believe it with the option `insecure`, or make one that is not (openssl: `-addext basicConstraints=CA:FALSE`)")
-        }
-        rustls::Error::InvalidCertificate(CertificateError::BadSignature) => {
-            Error::measurement(format!(
-                "the certificate of the server at {server} is not accepted: it is self-signed, or signed by another authority of that name"
-            ))
-            .hint("for a server of your own: SSL_CERT_FILE=ITS-AUTHORITY.pem, or the option `insecure`")
-        }
-        rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) => {
-            Error::measurement(format!(
-                "the server at {server} does not speak this version of the protocol within TLS (ALPN)"
-            ))
-            .hint("`version = http1` is what every web server speaks")
-        }
-        rustls::Error::InvalidCertificate(why) => Error::measurement(format!(
-            "the certificate of the server at {server} is not accepted: {why}"
-        ))
-        .hint(format!(
-            "for a server of your own: SSL_CERT_FILE=ITS-AUTHORITY.pem, or `over {}({}insecure)`",
-            form.name,
-            if form.is_option { "tls, " } else { "" }
-        )),
-        rustls::Error::InvalidMessage(_) => form.suspect_plain(Error::measurement(format!(
-            "the server at {server} does not speak TLS"
-        ))),
-        rustls::Error::AlertReceived(alert) => Error::measurement(format!(
-            "the server at {server} refused the TLS handshake: {alert:?}"
-        )),
-        error => Error::measurement(format!("TLS with the server at {server} failed: {error}")),
     }
 }
 
