@@ -57,8 +57,6 @@ pub struct ProbeForm {
     pub self_probed: Vec<LoadedPhase>,
     /// Why phases that are not among them have none.
     pub why_no_self_probes: &'static str,
-    /// Bytes of each call that loads the path upwards, where calls do that.
-    pub upload_call_bytes: Option<u64>,
 }
 
 /// A kind of probe.
@@ -227,9 +225,8 @@ fn phase_latency(
         record.and_then(|record| SampleStatistics::from_histogram(of(record), NS))
     };
     let latency_s = statistics(records.foreign, |record| &record.calls);
-    let load_bytes = |record: &RunRecord| match (phase, form.upload_call_bytes) {
-        (LoadedPhase::Upload, Some(bytes)) => record.calls.n() * bytes,
-        (LoadedPhase::Upload, None) => record.initiator.sent_bytes,
+    let load_bytes = |record: &RunRecord| match phase {
+        LoadedPhase::Upload => record.initiator.sent_bytes,
         _ => record.initiator.received_bytes,
     };
     let load = records.load.filter(|record| record.elapsed_ns > 0);
@@ -243,7 +240,6 @@ fn phase_latency(
         latency_s,
         connect_s: statistics(records.foreign, |record| &record.connects),
         self_latency_s,
-        // Of uploads that did not end in time it is not known how much has left.
         load_bit_s: load
             .filter(|record| load_bytes(record) > 0)
             .map(|record| load_bytes(record) as f64 * 8.0 / (record.elapsed_ns as f64 * NS)),
@@ -402,10 +398,10 @@ mod tests {
             measurement,
             part: 2,
             elapsed_ns: 2_000_000_000,
-            calls: histogram(&[(1, 5)]),
             ..RunRecord::default()
         };
         load.initiator.received_bytes = 500_000;
+        load.initiator.sent_bytes = 5_000_000;
         [probes, own, load]
     }
 
@@ -422,7 +418,6 @@ mod tests {
         let form = ProbeForm {
             self_probed: LoadedPhase::ALL.to_vec(),
             why_no_self_probes: "",
-            upload_call_bytes: Some(1_000_000),
         };
         let answer = answer_bufferbloat(&records, &[], &form);
         let [_, download, upload] = &answer.phases[..] else {

@@ -19,8 +19,6 @@ use stackline_spec::Overrides;
 use std::time::SystemTime;
 use web_server::{has_tls, shown_version};
 
-/// Bytes of each request that loads the way to a web server.
-const UPLOAD_BYTES: u64 = 1 << 20;
 /// How long the load runs before latency is looked at, s.
 const RAMP_S: u32 = 2;
 /// Mean pause between two foreign probes of a pair, ms; pauses are exponential, so that no probe follows another in step.
@@ -159,6 +157,35 @@ procedure self_probe(ramp, pause) {
 
 ";
 
+/// The load upwards: what has left of a request counts before it is answered, so slow lines have a figure, and no request is longer than web
+/// servers accept by default.
+const UPLOAD: &str = "\
+# Requests of 1 MiB, one after the other, of which every unit counts.
+procedure upload {
+  initiator {
+    ConnectRequest;
+    StartMeasurement;
+    repeat count {
+      StartBulkPut;
+      repeat 16 { DataRequest(unit); }
+      StopBulkPut;
+    }
+    StopMeasurement;
+    DisconnectRequest;
+  }
+  responder {
+    AwaitConnectIndication;
+    repeat count {
+      AwaitStartBulkPut;
+      repeat 16 { AwaitDataIndication(unit); }
+      AwaitStopBulkPut;
+    }
+    AwaitDisconnectIndication;
+  }
+}
+
+";
+
 impl BufferbloatQuestion {
     /// The specification: three measurements, whose first parts probe.
     #[must_use]
@@ -200,12 +227,12 @@ impl BufferbloatQuestion {
             )
         };
         // Without the probes the load has its connections to itself.
-        let loaded = |address: &WebAddress, work: &str| {
+        let loaded = |address: &WebAddress, work: &str, method: &str| {
             let (own, shared) = match server.shares_with(address) {
-                true => (own(LOADED), LOADED),
+                true => (own(&format!("{LOADED}{method}")), LOADED),
                 false => (String::new(), ""),
             };
-            let over = over(address, shared);
+            let over = over(address, &format!("{shared}{method}"));
             format!(
                 "1 timelimit {limit} background: {foreign}{own}\n  | {loads} to \"{}\" {work} {over};\n",
                 address.url
@@ -217,9 +244,13 @@ impl BufferbloatQuestion {
             ("", foreign.clone())
         };
         format!(
-            "{FOREIGN_PROBE}{procedure}1 timelimit {limit} {idle};\n{}{}",
-            loaded(&server.download, "bulk_get 64 KiB"),
-            loaded(&server.upload, &format!("request_response {UPLOAD_BYTES}")),
+            "{FOREIGN_PROBE}{procedure}{UPLOAD}1 timelimit {limit} {idle};\n{}{}",
+            loaded(&server.download, "bulk_get 64 KiB", ""),
+            loaded(
+                &server.upload,
+                "upload 64 KiB",
+                ", method = post, content_length = 1 MiB"
+            ),
         )
     }
 
@@ -286,10 +317,6 @@ impl BufferbloatQuestion {
                 LoadedPath::Line(_) => "over TCP a connection carries one thing at a time",
                 LoadedPath::Server(server) => server.why_not_shared(),
             },
-            upload_call_bytes: match &self.path {
-                LoadedPath::Line(_) => None,
-                LoadedPath::Server(_) => Some(UPLOAD_BYTES),
-            },
         }
     }
 
@@ -331,10 +358,17 @@ fn own_words(error: Error) -> Error {
         .rfind(": initiator: ")
         .map(|at| at + ": initiator: ".len());
     let message = whole[at.unwrap_or(0)..].to_owned();
-    let hint = if message.contains("certificate") {
+    let wants_authority = |hint: &str| hint.contains("SSL_CERT_FILE");
+    let hint = if error.hint.as_deref().is_some_and(wants_authority) {
         Some("for a server of your own: SSL_CERT_FILE=ITS-AUTHORITY.pem, or --insecure")
+    } else if message.contains("certificate") {
+        Some("--insecure accepts every certificate")
     } else if message.contains("with status") {
-        Some("--probe URL names something small on the server, --upload URL what takes uploads")
+        Some(
+            "URL names what is downloaded, --probe URL something small, --upload URL what takes uploads",
+        )
+    } else if message.contains("before it had received its body") {
+        Some("--upload URL names what reads uploads")
     } else if ["HTTP/2", "HTTP/3", "ALPN"]
         .iter()
         .any(|word| message.contains(word))

@@ -253,7 +253,7 @@ fn what_a_server_refuses_has_a_hint_about_the_flag() {
             &[&*big, "--probe", &missing][..],
             [
                 "status 404",
-                "--probe URL names something small on the server, --upload URL what takes uploads",
+                "--probe URL something small, --upload URL what takes uploads",
             ],
         ),
         (&[&*secure], ["certificate", "or --insecure"]),

@@ -238,3 +238,38 @@ fn parts_that_cannot_share_a_connection_are_refused() {
         .stackline(&["check", "-e", alone])
         .mistakes(&["`connection` has no effect without `version = http2`"]);
 }
+
+#[test]
+fn data_that_a_server_does_not_read_is_not_counted_as_sent() {
+    if !has_program("/usr/sbin/nginx", "nginx-light") {
+        skip("no nginx");
+        return;
+    }
+    let place = Place::new();
+    let nginx = nginx(&place);
+    let [_, _, http2, _] = nginx.ports;
+    let url = format!("http://127.0.0.1:{http2}");
+    let over = "over http(version = http2";
+    // nginx answers at `/` and resets the stream; what the first window had room for has left, most has not.
+    for what in ["rr 1 MiB*3", "bulk_put 64 KiB*500"] {
+        place
+            .run(&format!("1 to \"{url}/\" {what} {over})"))
+            .fails(1, &["before it had received its body"])
+            .hints("send the data to an address that reads it");
+    }
+    let text = format!(
+        "1 to \"{url}/up\" rr 100000*5 {over});
+         1 to \"{url}/up\" bulk_put 64 KiB*10 {over}, method = post);
+         1 to \"{url}/up\" bulk_put 64 KiB*10 {over}, content_length = 640 KiB), http(content_length = 640 KiB);"
+    );
+    let rows = place.measure(&text);
+    assert_eq!(number(&rows[0], "/response_s/n"), 5.0);
+    for row in &rows[1..] {
+        assert_eq!(number(row, "/initiator/sent_bytes"), 655_360.0, "{row}");
+    }
+    for (units, message) in [("*9", "less data"), ("*11", "more data")] {
+        let text =
+            format!("1 to \"{url}/up\" bulk_put 64 KiB{units} {over}, content_length = 640 KiB)");
+        place.run(&text).fails(2, &[message, "655360 B"]);
+    }
+}

@@ -254,6 +254,7 @@ impl LiveStack for FarEndStack {
                 let uri = web::request_uri(&address)?;
                 let form = Http2Form {
                     uri,
+                    upload: web::UploadForm::in_options(&parameters.stack),
                     is_grpc: false,
                     message: None,
                 };

@@ -6,7 +6,7 @@ use super::grpc_message::{GrpcJson, LARGEST_ANSWER, MESSAGE_NEEDS, MESSAGE_OPTIO
 use super::http2::{GrpcCaller, Http2Connector, Http2Form};
 use super::tls_options::TLS_OPTIONS;
 use super::tls_start::TlsStart;
-use super::web::request_uri;
+use super::web::{UploadForm, request_uri};
 use super::{OPTIONS, TABLE, no_responder, socket};
 use crate::cancel::LiveCancelFlags;
 use crate::error::{Error, Result};
@@ -105,6 +105,7 @@ impl LiveStack for GrpcFarEnd {
         let method = method_address(&address);
         let form = Http2Form {
             uri: request_uri(&method)?,
+            upload: UploadForm::in_options(&parameters.stack),
             is_grpc: true,
             message: None,
         };

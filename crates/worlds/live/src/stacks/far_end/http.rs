@@ -3,7 +3,7 @@
 use super::byte_stream::FarEndStream;
 use super::tls_options::TLS_OPTIONS;
 use super::tls_start::TlsStart;
-use super::web::refused_status;
+use super::web::{CONTENT_LENGTH, UPLOAD_METHOD, UploadForm, refused_status};
 use super::{FarEndProtocol, FarEndStack, OPTIONS, TABLE};
 use crate::error::{Error, Result};
 use stackline_core::catalogue::{OptionKind, OptionTable, ServiceMapping, StackTable};
@@ -30,9 +30,9 @@ if the server closes the connection after an answer, the next call connects agai
 StartBulkGet -> none
 AwaitDataIndication -> recv of the answer's body until the unit is complete; GET at the beginning and again whenever an answer ends
 StopBulkGet -> none
-StartBulkPut -> send of the head of a PUT with a chunked body
-DataRequest -> send of the unit as a chunk
-StopBulkPut -> send of the last chunk, recv until the answer is complete
+StartBulkPut -> send of the head of a PUT, or of a POST with the option method, with a chunked body unless content_length is given
+DataRequest -> send of the unit, as a chunk of a chunked body
+StopBulkPut -> send of the last chunk of a chunked body, recv until the answer is complete
 DisconnectRequest -> close",
         ),
         ..TABLE
@@ -42,7 +42,12 @@ pub(crate) static HTTP: FarEndStack = FarEndStack {
     table: &HTTP_TABLE,
     port: Some(80),
     tls: TlsStart::Never(Some("https")),
-    client: |address, _| Ok(Box::new(HttpClient::new(address))),
+    client: |address, stack| {
+        Ok(Box::new(HttpClient::new(
+            address,
+            UploadForm::in_options(stack),
+        )))
+    },
 };
 
 pub(crate) static HTTPS: FarEndStack = FarEndStack {
@@ -61,7 +66,12 @@ pub(crate) static HTTPS: FarEndStack = FarEndStack {
         protocol: Some("http/1.1"),
         plain: "http",
     },
-    client: |address, _| Ok(Box::new(HttpClient::new(address))),
+    client: |address, stack| {
+        Ok(Box::new(HttpClient::new(
+            address,
+            UploadForm::in_options(stack),
+        )))
+    },
 };
 
 /// Which version of HTTP is spoken.
@@ -73,7 +83,7 @@ const VERSION: OptionTable = OptionTable::new(
 );
 
 /// Without TLS HTTP/3 does not exist.
-const HTTP_OPTIONS: [OptionTable; 13] = StackTable::joined(
+const HTTP_OPTIONS: [OptionTable; 15] = StackTable::joined(
     &OPTIONS,
     &[
         OptionTable::new(
@@ -82,13 +92,21 @@ const HTTP_OPTIONS: [OptionTable; 13] = StackTable::joined(
             "http1",
             "http1: HTTP/1.1; http2: HTTP/2, without asking whether the server speaks it",
         ),
+        UPLOAD_METHOD,
+        CONTENT_LENGTH,
         OptionTable::STREAMS,
         OptionTable::CONNECTION,
     ],
 );
-const HTTPS_OPTIONS: [OptionTable; 14] = StackTable::joined(
+const HTTPS_OPTIONS: [OptionTable; 16] = StackTable::joined(
     &TLS_OPTIONS,
-    &[VERSION, OptionTable::STREAMS, OptionTable::CONNECTION],
+    &[
+        VERSION,
+        UPLOAD_METHOD,
+        CONTENT_LENGTH,
+        OptionTable::STREAMS,
+        OptionTable::CONNECTION,
+    ],
 );
 
 /// The longest head of an answer, and the longest line that says how long a chunk is, in bytes.
@@ -115,8 +133,11 @@ struct HttpClient {
     get: Vec<u8>,
     /// Those of a POST, up to the number of `Content-Length`.
     post: String,
-    /// Those of a PUT, complete.
-    put: Vec<u8>,
+    /// Those of an upload, complete.
+    upload: Vec<u8>,
+    upload_form: UploadForm,
+    /// Bytes of the present upload so far.
+    uploaded: u64,
     /// The rest of the body that is being received; `None` before an answer and after its end.
     body: Option<BodyLength>,
     /// The server closes the connection after this answer.
@@ -129,7 +150,7 @@ struct HttpClient {
 }
 
 impl HttpClient {
-    fn new(address: &FarEndAddress) -> Self {
+    fn new(address: &FarEndAddress, upload: UploadForm) -> Self {
         let path = match address.path.as_str() {
             path if path.starts_with('/') => path.to_string(),
             path => format!("/{path}"),
@@ -150,13 +171,19 @@ impl HttpClient {
                 "{method} {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {agent}\r\nAccept: */*\r\n"
             )
         };
+        let framing = match upload.length {
+            Some(length) => format!("Content-Length: {length}"),
+            None => "Transfer-Encoding: chunked".to_owned(),
+        };
         Self {
             get: format!("{}\r\n", head("GET")).into_bytes(),
             post: format!(
                 "{}Content-Type: application/octet-stream\r\nContent-Length: ",
                 head("POST")
             ),
-            put: format!("{}Transfer-Encoding: chunked\r\n\r\n", head("PUT")).into_bytes(),
+            upload: format!("{}{framing}\r\n\r\n", head(upload.method.as_str())).into_bytes(),
+            upload_form: upload,
+            uploaded: 0,
             body: None,
             closes: false,
             present: 0,
@@ -322,7 +349,8 @@ impl FarEndProtocol for HttpClient {
             BulkDirection::Get => Ok(()),
             BulkDirection::Put => {
                 self.ready(stream)?;
-                stream.send(&self.put).map(drop)
+                self.uploaded = 0;
+                stream.send(&self.upload).map(drop)
             }
         }
     }
@@ -332,8 +360,17 @@ impl FarEndProtocol for HttpClient {
             // An empty chunk would be the last one.
             return Ok(());
         }
-        let head = format!("{:x}\r\n", unit.len());
-        if stream.send_parts([head.as_bytes(), unit, b"\r\n"])? {
+        let bytes = unit.len() as u64;
+        self.upload_form.has_room(self.uploaded, bytes)?;
+        self.uploaded += bytes;
+        let sent = match self.upload_form.length {
+            Some(_) => stream.send(unit)?,
+            None => {
+                let head = format!("{bytes:x}\r\n");
+                stream.send_parts([head.as_bytes(), unit, b"\r\n"])?
+            }
+        };
+        if sent {
             Ok(())
         } else {
             Err(Self::early_answer(stream))
@@ -363,7 +400,9 @@ impl FarEndProtocol for HttpClient {
         match direction {
             BulkDirection::Get => Ok(()),
             BulkDirection::Put => {
-                if !stream.send(b"0\r\n\r\n")? {
+                self.upload_form.is_complete(self.uploaded)?;
+                let is_chunked = self.upload_form.length.is_none();
+                if is_chunked && !stream.send(b"0\r\n\r\n")? {
                     return Err(Self::early_answer(stream));
                 }
                 self.head(stream)?;
@@ -530,6 +569,7 @@ fn trailers(stream: &mut FarEndStream) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use stackline_core::plan::Stack;
 
     fn head(text: &str) -> AnswerHead {
         let (head, size) = AnswerHead::parse(text.as_bytes()).unwrap().unwrap();
@@ -598,7 +638,10 @@ mod tests {
     #[test]
     fn the_host_has_its_port_unless_it_is_80() {
         let get = |address: &str| {
-            let client = HttpClient::new(&FarEndAddress::parse(address).unwrap());
+            let client = HttpClient::new(
+                &FarEndAddress::parse(address).unwrap(),
+                UploadForm::in_options(&Stack::plain("http")),
+            );
             String::from_utf8(client.get).unwrap()
         };
         assert!(get("http://a:8080").starts_with("GET / HTTP/1.1\r\nHost: a:8080\r\n"));

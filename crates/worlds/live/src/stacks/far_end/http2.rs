@@ -6,7 +6,7 @@ use super::grpc_status::{has_status, is_unimplemented, without_status};
 use super::http2_opener::Http2Opener;
 use super::socket::notes_of_replacements;
 use super::tls::FarEndTlsClient;
-use super::web::refused_status;
+use super::web::{UploadForm, answered_early, refused_status};
 use crate::buffers::LiveThreadBuffers;
 use crate::cancel::LiveCancelFlags;
 use crate::error::{Error, Result};
@@ -14,7 +14,7 @@ use crate::stacks::contract::{Connector, LiveConnectParameters, LiveConnection};
 use crate::stacks::http_exchange::{SharedUnits, of_the_other_side};
 use crate::stacks::layered::http_client::{
     BodySender, GRPC_CONTENT_TYPE, Http2Sender, HttpDriver, IncomingBody, OpenedHttp, OutgoingBody,
-    SharedHttpClient, SharedHttpUse, grpc_message,
+    SentBody, SharedHttpClient, SharedHttpUse, grpc_message,
 };
 use bytes::Bytes;
 use http::uri::PathAndQuery;
@@ -46,6 +46,8 @@ pub(super) struct Http2Connector {
 pub(super) struct Http2Form {
     /// The address as requests have it.
     pub(super) uri: Uri,
+    /// How data whose units follow one another is sent.
+    pub(super) upload: UploadForm,
     /// Whether a method of gRPC is called.
     pub(super) is_grpc: bool,
     /// The message of its requests, if it is not made of a unit of data.
@@ -53,22 +55,25 @@ pub(super) struct Http2Form {
 }
 
 impl Http2Form {
-    /// A request; without a unit of data it asks for something.
-    fn request(&self, unit: Option<&Bytes>) -> Request<OutgoingBody> {
+    /// A request, and its body on its way; without a unit of data it asks for something.
+    fn request(&self, unit: Option<&Bytes>) -> (Request<OutgoingBody>, Option<SentBody>) {
         if self.is_grpc {
             let pieces = match &self.message {
                 Some(message) => vec![grpc_prefix(message.len()), message.clone()],
                 None => grpc_message(unit.cloned().unwrap_or_default()),
             };
-            return self.grpc_request(pieces);
+            return (self.grpc_request(pieces), None);
         }
-        let method = if unit.is_none() {
-            Method::GET
-        } else {
-            Method::POST
-        };
-        let pieces = unit.into_iter().cloned().collect();
-        self.with(method, OutgoingBody::whole(pieces, None))
+        match unit {
+            None => {
+                let body = OutgoingBody::whole(Vec::new(), None);
+                (self.with(Method::GET, body), None)
+            }
+            Some(unit) => {
+                let (body, sent) = OutgoingBody::watched(unit);
+                (self.with(Method::POST, body), Some(sent))
+            }
+        }
     }
 
     /// A request of gRPC with that body.
@@ -77,6 +82,13 @@ impl Http2Form {
         let fields = request.headers_mut();
         fields.insert(CONTENT_TYPE, GRPC_CONTENT_TYPE);
         fields.insert(TE, HeaderValue::from_static("trailers"));
+        request
+    }
+
+    /// An upload with that body.
+    fn upload_request(&self, body: OutgoingBody) -> Request<OutgoingBody> {
+        let mut request = self.with(self.upload.method.clone(), body);
+        self.upload.say_length(&mut request);
         request
     }
 
@@ -234,6 +246,7 @@ impl Connector for Http2Connector {
             connector: self.clone(),
             replaced: 0,
             units: SharedUnits::default(),
+            sent: None,
             get: None,
             put: None,
             ahead: 0,
@@ -392,6 +405,8 @@ fn is_unseen(error: &hyper::Error) -> bool {
 struct Http2Put {
     body: BodySender,
     response: ResponseFuture,
+    /// Bytes that were sent so far.
+    sent: u64,
 }
 
 /// An open connection.
@@ -401,6 +416,8 @@ struct Http2Connection {
     /// How many connections the server has closed that were replaced.
     replaced: u64,
     units: SharedUnits,
+    /// What became of the present request's body.
+    sent: Option<SentBody>,
     /// The body that is being received, and how much of it has come.
     get: Option<(IncomingBody, u64)>,
     put: Option<Http2Put>,
@@ -420,11 +437,11 @@ impl Http2Connection {
         unit: Option<&Bytes>,
         flags: &Arc<LiveCancelFlags>,
     ) -> Result<IncomingBody> {
-        let head = match self.link.exchange(self.connector.form.request(unit))? {
+        let head = match self.try_exchange(unit)? {
             Http2Outcome::Done(head) => head,
             Http2Outcome::Unseen(_) => {
                 self.reconnect(flags)?;
-                match self.link.exchange(self.connector.form.request(unit))? {
+                match self.try_exchange(unit)? {
                     Http2Outcome::Done(head) => head,
                     Http2Outcome::Unseen(error) => return Err(error),
                 }
@@ -434,6 +451,12 @@ impl Http2Connection {
         self.has_status =
             self.connector.form.is_grpc && has_status(self.link.server, Some(head.headers()))?;
         self.link.accepted(head)
+    }
+
+    fn try_exchange(&mut self, unit: Option<&Bytes>) -> Result<Http2Outcome<Response<Incoming>>> {
+        let (request, sent) = self.connector.form.request(unit);
+        self.sent = sent;
+        self.link.exchange(request)
     }
 
     fn reconnect(&mut self, flags: &Arc<LiveCancelFlags>) -> Result<()> {
@@ -448,6 +471,11 @@ impl Http2Connection {
     fn whole(&mut self, mut body: IncomingBody, buffers: &mut LiveThreadBuffers) -> Result<()> {
         self.body = body.end(&mut self.link.driver, buffers)?;
         let server = self.link.server;
+        if let Some(sent) = self.sent.take()
+            && !sent.is_whole(&mut self.link.driver)?
+        {
+            return Err(answered_early(server, &Method::POST));
+        }
         let wants_status = self.connector.form.is_grpc && !self.has_status;
         if wants_status && !has_status(server, body.trailers())? {
             return Err(without_status(server));
@@ -486,6 +514,9 @@ impl LiveConnection for Http2Connection {
             }
             let unit = self.units.next(bytes, buffers)?;
             if let Some(put) = &mut self.put {
+                let upload = &self.connector.form.upload;
+                upload.has_room(put.sent, bytes as u64)?;
+                put.sent += bytes as u64;
                 let response = put.response.as_mut();
                 match put
                     .body
@@ -495,10 +526,10 @@ impl LiveConnection for Http2Connection {
                     Some(early) => {
                         let head = early.map_err(|e| self.link.driver.failure(&e))?;
                         self.link.accepted(head)?;
-                        return Err(Error::measurement(format!(
-                            "the server at {} has answered a PUT before its data had ended",
-                            self.link.server
-                        )));
+                        return Err(answered_early(
+                            self.link.server,
+                            &self.connector.form.upload.method,
+                        ));
                     }
                 }
             }
@@ -560,12 +591,16 @@ impl LiveConnection for Http2Connection {
             let (body, sender) = OutgoingBody::streamed();
             match self
                 .link
-                .request(self.connector.form.with(Method::PUT, body))?
+                .request(self.connector.form.upload_request(body))?
             {
                 Http2Outcome::Done(response) => {
                     self.link.driver.flush()?;
                     let body = sender;
-                    self.put = Some(Http2Put { body, response });
+                    self.put = Some(Http2Put {
+                        body,
+                        response,
+                        sent: 0,
+                    });
                     return Ok(());
                 }
                 Http2Outcome::Unseen(_) if again => self.reconnect(&buffers.flags)?,
@@ -583,6 +618,7 @@ impl LiveConnection for Http2Connection {
         let Some(put) = self.put.take() else {
             return Ok(());
         };
+        self.connector.form.upload.is_complete(put.sent)?;
         let (mut response, driver) = (put.response, &mut self.link.driver);
         put.body.end(None, driver)?;
         let head = driver.until(|context| response.as_mut().poll(context))?;

@@ -4,7 +4,7 @@
 use super::http3_client::{Http3Client, Http3Link};
 use super::socket::notes_of_replacements;
 use super::tls::FarEndTlsClient;
-use super::web::{refused_status, request_uri};
+use super::web::{UploadForm, answered_early, refused_status, request_uri};
 use crate::buffers::LiveThreadBuffers;
 use crate::cancel::LiveCancelFlags;
 use crate::error::{Error, Result};
@@ -31,6 +31,7 @@ type RequestAndResponse = RequestStream<BidiStream<Bytes>, Bytes>;
 pub(super) struct Http3Connector {
     client: Arc<Http3Client>,
     uri: Uri,
+    upload: UploadForm,
     /// The pair's number among those that share the connection; `None` where it has its own.
     member: Option<u16>,
 }
@@ -51,6 +52,7 @@ impl Http3Connector {
         Ok(Self {
             client,
             uri,
+            upload: UploadForm::in_options(&parameters.stack),
             member,
         })
     }
@@ -63,6 +65,7 @@ impl Connector for Http3Connector {
             link,
             client: Arc::clone(&self.client),
             uri: self.uri.clone(),
+            upload: self.upload.clone(),
             member: self.member,
             replaced: 0,
             units: SharedUnits::default(),
@@ -95,6 +98,19 @@ impl Http3Link {
         let mut request = Request::new(());
         *request.method_mut() = method;
         *request.uri_mut() = uri.clone();
+        self.send_head(request)
+    }
+
+    /// Sends the head of an upload.
+    fn upload(&mut self, form: &UploadForm, uri: &Uri) -> Result<Http3Outcome<RequestAndResponse>> {
+        let mut request = Request::new(());
+        *request.method_mut() = form.method.clone();
+        *request.uri_mut() = uri.clone();
+        form.say_length(&mut request);
+        self.send_head(request)
+    }
+
+    fn send_head(&mut self, request: Request<()>) -> Result<Http3Outcome<RequestAndResponse>> {
         match self.end.run(self.sender.send_request(request))? {
             // There was no connection any more that could have carried it.
             Err(error) if error.is_h3_no_error() => {
@@ -181,14 +197,15 @@ struct Http3Connection {
     link: Http3Link,
     client: Arc<Http3Client>,
     uri: Uri,
+    upload: UploadForm,
     member: Option<u16>,
     /// How many connections the server has closed that were replaced.
     replaced: u64,
     units: SharedUnits,
     /// The response whose body is being received, and how much of it has come.
     get: Option<(RequestAndResponse, u64)>,
-    /// The request whose body is being sent.
-    put: Option<RequestAndResponse>,
+    /// The request whose body is being sent, and how much of it was.
+    put: Option<(RequestAndResponse, u64)>,
     /// Bytes that were received and that no operation has asked for.
     ahead: u64,
     /// Bytes of the last body that was received whole.
@@ -243,7 +260,10 @@ impl Http3Connection {
         let end = &self.link.end;
         let failure = failed(end, error);
         Ok(match end.run(stream.recv_response())? {
-            Ok(head) => self.link.check(&head).err().unwrap_or(failure),
+            Ok(head) => {
+                let refused = self.link.check(&head).err();
+                refused.unwrap_or_else(|| answered_early(self.link.server, &self.upload.method))
+            }
             Err(_) => failure,
         })
     }
@@ -272,9 +292,10 @@ impl LiveConnection for Http3Connection {
                 return Ok(done);
             }
             let unit = self.units.next(bytes, buffers)?;
-            if let Some(mut stream) = self.put.take() {
+            if let Some((mut stream, sent)) = self.put.take() {
+                self.upload.has_room(sent, bytes as u64)?;
                 match self.link.end.run(stream.send_data(unit))? {
-                    Ok(()) => self.put = Some(stream),
+                    Ok(()) => self.put = Some((stream, sent + bytes as u64)),
                     Err(error) => return Err(self.refused_put(stream, &error)?),
                 }
                 self.link.end.runtime.push();
@@ -332,17 +353,17 @@ impl LiveConnection for Http3Connection {
         if direction == BulkDirection::Get {
             return Ok(());
         }
-        let stream = match self.link.request(Method::PUT, &self.uri)? {
+        let stream = match self.link.upload(&self.upload, &self.uri)? {
             Http3Outcome::Done(stream) => stream,
             Http3Outcome::Unseen(_) => {
                 self.reconnect(&buffers.flags)?;
-                match self.link.request(Method::PUT, &self.uri)? {
+                match self.link.upload(&self.upload, &self.uri)? {
                     Http3Outcome::Done(stream) => stream,
                     Http3Outcome::Unseen(error) => return Err(error),
                 }
             }
         };
-        self.put = Some(stream);
+        self.put = Some((stream, 0));
         Ok(())
     }
 
@@ -351,9 +372,10 @@ impl LiveConnection for Http3Connection {
     }
 
     fn stop_bulk(&mut self, _: BulkDirection, buffers: &mut LiveThreadBuffers) -> Result<()> {
-        let Some(mut stream) = self.put.take() else {
+        let Some((mut stream, sent)) = self.put.take() else {
             return Ok(());
         };
+        self.upload.is_complete(sent)?;
         let end = &self.link.end;
         let answered = end.run(async {
             stream.finish().await?;

@@ -16,6 +16,9 @@ use std::task::{Context, Poll, Waker};
 /// A body that is sent.
 pub(crate) struct OutgoingBody(Arc<Mutex<OutgoingUnits>>);
 
+/// The largest piece of a body whose way is watched, in bytes: a frame of HTTP/2, of which the library takes no more than windows let out.
+const WATCHED_PIECE: usize = 16 << 10;
+
 /// What of a body is to be sent.
 #[derive(Default)]
 struct OutgoingUnits {
@@ -26,6 +29,8 @@ struct OutgoingUnits {
     waker: Option<Waker>,
     /// Who waits until the library asks for more, where the library runs beside it.
     taken: Option<Waker>,
+    /// Whether the library has left the body.
+    is_left: bool,
 }
 
 impl OutgoingUnits {
@@ -41,15 +46,33 @@ impl OutgoingBody {
             pieces: pieces.into(),
             trailers,
             ended: true,
-            waker: None,
-            taken: None,
+            ..OutgoingUnits::default()
         })))
+    }
+
+    /// A data unit as a body, and what becomes of it.
+    pub(crate) fn watched(unit: &Bytes) -> (Self, SentBody) {
+        let starts = (0..unit.len()).step_by(WATCHED_PIECE);
+        let pieces = starts.map(|at| unit.slice(at..unit.len().min(at + WATCHED_PIECE)));
+        let body = Self::whole(pieces.collect(), None);
+        let sent = SentBody(Arc::clone(&body.0));
+        (body, sent)
     }
 
     /// A body whose units are pushed one after the other.
     pub(crate) fn streamed() -> (Self, BodySender) {
         let units = Arc::<Mutex<OutgoingUnits>>::default();
         (Self(Arc::clone(&units)), BodySender(units))
+    }
+}
+
+impl Drop for OutgoingBody {
+    fn drop(&mut self) {
+        let mut units = locked(&self.0);
+        units.is_left = true;
+        if let Some(taken) = units.taken.take() {
+            taken.wake();
+        }
     }
 }
 
@@ -90,6 +113,24 @@ impl Body for OutgoingBody {
         } else {
             SizeHint::default()
         }
+    }
+}
+
+/// A body that was known as a whole, on its way.
+pub(crate) struct SentBody(Arc<Mutex<OutgoingUnits>>);
+
+impl SentBody {
+    /// Waits until the library has let go of the body. Returns whether all of it went out: a server can end a request without reading it
+    /// (RFC 9113, 8.1).
+    pub(crate) fn is_whole(&self, driver: &mut HttpDriver) -> Result<bool> {
+        driver.until(|context| {
+            let mut units = locked(&self.0);
+            if units.is_over() || units.is_left {
+                return Poll::Ready(units.is_over());
+            }
+            units.taken = Some(context.waker().clone());
+            Poll::Pending
+        })
     }
 }
 
