@@ -247,7 +247,7 @@ fn data_that_a_server_does_not_read_is_not_counted_as_sent() {
     }
     let place = Place::new();
     let nginx = nginx(&place);
-    let [_, _, http2, _] = nginx.ports;
+    let [_, plain, http2, _] = nginx.ports;
     let url = format!("http://127.0.0.1:{http2}");
     let over = "over http(version = http2";
     // nginx answers at `/` and resets the stream; what the first window had room for has left, most has not.
@@ -260,7 +260,8 @@ fn data_that_a_server_does_not_read_is_not_counted_as_sent() {
     let text = format!(
         "1 to \"{url}/up\" rr 100000*5 {over});
          1 to \"{url}/up\" bulk_put 64 KiB*10 {over}, method = post);
-         1 to \"{url}/up\" bulk_put 64 KiB*10 {over}, content_length = 640 KiB), http(content_length = 640 KiB);"
+         1 to \"{url}/up\" bulk_put 64 KiB*10 {over}, content_length = 640 KiB);
+         1 to \"http://127.0.0.1:{plain}/up\" bulk_put 64 KiB*10 over http(content_length = 640 KiB);"
     );
     let rows = place.measure(&text);
     assert_eq!(number(&rows[0], "/response_s/n"), 5.0);

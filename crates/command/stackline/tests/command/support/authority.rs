@@ -100,7 +100,7 @@ impl Measured<'_> {
                 "127.0.0.1",
                 "it is for localhost, not for 127.0.0.1",
             ),
-            (self.login, "localhost", "UnknownIssuer"),
+            (self.login, "localhost", "by an unknown authority"),
         ] {
             let output = run_with(place, variables, &text(host, self.over));
             output.fails(1, &["the certificate of the server at", message]);
