@@ -308,14 +308,15 @@ fn blasts(seconds: u64) -> Vec<Cell> {
     cells
 }
 
-/// A page of 40 objects of 20 kB by versions of the web's protocols, handshakes included.
+/// A page of 40 objects of 20 kB by versions of the web's protocols, handshakes included; with one congestion control in both worlds, whatever
+/// the kernel prefers.
 fn pages(quick: bool) -> Vec<Cell> {
     const PAGE: &str = "procedure page { \
          initiator { StartMeasurement; ConnectRequest; repeat count { RPCCall(unit, reply); } StopMeasurement; DisconnectRequest; } \
          responder { AwaitConnectIndication; repeat count { RPCAwaitCallInd(unit); RPCReturn(reply); } AwaitDisconnectIndication; } }";
     let stacks = [
-        ("http1(tls)", 6, 7),
-        ("http2(tls, streams = 40)", 40, 1),
+        ("http1(tls, congestion = cubic)", 6, 7),
+        ("http2(tls, streams = 40, congestion = cubic)", 40, 1),
         ("quic(streams = 40)", 40, 1),
     ];
     let mut cells = Vec::new();
