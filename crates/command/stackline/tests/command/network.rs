@@ -1,6 +1,7 @@
 //! Ports in use, peers that cannot be reached, addresses that mean nothing.
 
 use crate::support::Place;
+use crate::support::daemons::free_port;
 use std::net::{TcpListener, UdpSocket};
 
 #[test]
@@ -26,11 +27,7 @@ fn a_port_in_use() {
 
 #[test]
 fn ports_are_as_written_run_after_run() {
-    let port = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
+    let port = free_port();
     Place::new()
         .run(&format!(
             "5 rr 32*10 over tcp(port = {port}), udp(port = {port})"

@@ -1,9 +1,10 @@
 //! Servers for clients of other tools (`agent --serve`), asked by those clients and by ours.
 
+use crate::support::daemons::free_port;
 use crate::support::{Place, has_program, number, skip, until, wait_until};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpStream, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -218,12 +219,6 @@ impl Iperf3Server {
         });
         server
     }
-}
-
-/// A port that nobody listens on.
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
 }
 
 /// Whether a socket of IPv4 listens on a port, as `/proc/net/tcp` has it.

@@ -1,9 +1,10 @@
 //! Agents on other hosts, through a program that stands in for ssh, and through a private sshd where one can be had.
 
+use crate::support::daemons::free_port;
 use crate::support::{Place, SSH, number, program, skip, until};
 use nix::sys::signal::Signal;
 use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -195,11 +196,7 @@ fn sshd(place: &Place) -> Option<(Sshd, u16)> {
         return None;
     }
     fs::copy(place.path("user_key.pub"), place.path("authorized_keys")).unwrap();
-    let port = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
+    let port = free_port();
     let configuration = format!(
         "Port {port}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\n\
          StrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin prohibit-password\n",

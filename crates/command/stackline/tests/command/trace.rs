@@ -1,6 +1,7 @@
 //! `stackline trace`: unmodified programs on hosts of an emulated network and here, their requests and what limits them. Passed over,
 //! with a word, where there is no Python, or where networks, packets or the kernel's trace events are not to be had.
 
+use crate::support::daemons::free_port;
 use crate::support::{Finished, Place, skip};
 use serde_json::Value;
 use std::process::Output;
@@ -206,14 +207,15 @@ fn a_server_s_work_is_distinguished_from_the_network() {
 #[test]
 fn programs_here_are_traced_and_others_left_out() {
     let Some(place) = place() else { return };
-    let server = ["here", "--", "python3", "server.py", "0.05", "0", "18431"];
+    let port = free_port().to_string();
+    let server = ["here", "--", "python3", "server.py", "0.05", "0", &port];
     let client = [
         "here",
         "--",
         "python3",
         "client.py",
         "127.0.0.1",
-        "18431",
+        &port,
         "3",
         "0",
     ];
@@ -288,8 +290,9 @@ fn requests_within_tls_are_reported_where_it_is_asked_for() {
     place.write("key.pem", made.signing_key.serialize_pem());
     place.write("secured.py", SECURED);
     place.write("secure.py", SECURE);
-    let server = ["here", "--", "python3", "secured.py", "18443"];
-    let client = ["here", "--", "python3", "secure.py", "18443"];
+    let port = free_port().to_string();
+    let server = ["here", "--", "python3", "secured.py", &port];
+    let client = ["here", "--", "python3", "secure.py", &port];
     let Some(done) = traced(&place, &[&["--decipher"][..], &server, &client].concat()) else {
         return;
     };
@@ -321,8 +324,9 @@ fn requests_within_tls_are_reported_where_it_is_asked_for() {
 fn what_a_client_gives_up_and_asks_again_is_said() {
     let Some(place) = place() else { return };
     place.write("impatient.py", IMPATIENT);
-    let server = ["here", "--", "python3", "server.py", "1", "0", "18444"];
-    let client = ["here", "--", "python3", "impatient.py", "18444"];
+    let port = free_port().to_string();
+    let server = ["here", "--", "python3", "server.py", "1", "0", &port];
+    let client = ["here", "--", "python3", "impatient.py", &port];
     let Some(done) = traced(&place, &[&["--json"][..], &server, &client].concat()) else {
         return;
     };
@@ -375,8 +379,9 @@ fn in_one_line(said: &str) -> String {
 fn a_server_that_ends_comes_before_what_its_clients_met() {
     let Some(place) = place() else { return };
     place.write("dying.py", DYING);
-    let server = ["here", "--", "python3", "dying.py", "18747"];
-    let client = "here -- python3 client.py 127.0.0.1 18747 1 0";
+    let port = free_port().to_string();
+    let server = ["here", "--", "python3", "dying.py", &port];
+    let client = format!("here -- python3 client.py 127.0.0.1 {port} 1 0");
     let words: Vec<&str> = server.into_iter().chain(client.split(' ')).collect();
     let Some(done) = traced(&place, &words) else {
         return;
@@ -393,7 +398,8 @@ fn a_transfer_names_its_programs_and_the_one_that_pauses() {
     let Some(place) = place() else { return };
     place.write("sink.py", SINK);
     place.write("pausing.py", PAUSING);
-    let words = "here -- python3 sink.py 18748 here -- python3 pausing.py 18748";
+    let port = free_port();
+    let words = format!("here -- python3 sink.py {port} here -- python3 pausing.py {port}");
     let words: Vec<&str> = words.split(' ').collect();
     let Some(done) = traced(&place, &words) else {
         return;
@@ -404,7 +410,8 @@ fn a_transfer_names_its_programs_and_the_one_that_pauses() {
         "{}",
         done.err
     );
-    assert!(said.contains("> python3 (127.0.0.1:18748)"), "{}", done.err);
+    let receiver = format!("> python3 (127.0.0.1:{port})");
+    assert!(said.contains(&receiver), "{}", done.err);
     assert!(said.contains("(observed_application;"), "{}", done.err);
     assert!(said.contains("per bar, highest "), "{}", done.err);
 }
@@ -439,7 +446,8 @@ fn the_thread_that_holds_a_lock_is_named_by_what_it_does() {
     let Some(place) = place() else { return };
     place.write("locking.py", LOCKING);
     place.write("asking.py", ASKING);
-    let words = "here -- python3 locking.py 18749 here -- python3 asking.py 18749";
+    let port = free_port();
+    let words = format!("here -- python3 locking.py {port} here -- python3 asking.py {port}");
     let words: Vec<&str> = words.split(' ').collect();
     if traced(&place, &words).is_none() {
         return;
