@@ -32,6 +32,7 @@
 //! | [`manual_text`](mod@manual_text) | a chapter of a manual as text for a terminal |
 //! | [`topology`](mod@topology) | a network: hosts, links, and the path between each two hosts |
 
+mod axes;
 pub mod bufferbloat;
 pub mod chart;
 mod colours;
@@ -61,6 +62,7 @@ pub mod ncc;
 mod notes;
 pub mod page;
 pub mod paper;
+mod pens;
 mod phrases;
 pub mod picture;
 pub mod plan;
