@@ -231,6 +231,7 @@ mod tests {
             text: String::new(),
             line: 1,
             variables: vec![],
+            variable_units: vec![],
             runs: 1,
             time_limit: None,
             until: None,
