@@ -15,6 +15,7 @@
 //! | [`paper`](mod@paper) | the reproduction of a paper: printed, by formula, simulated, measured |
 //! | [`plan`](mod@plan) | what a specification will do, with all defaults |
 //! | [`chart`](mod@chart) | curves over two axes as a picture |
+//! | [`plot`](mod@plot) | curves of sweeps and of calls: pictures, characters, rows, a page |
 //! | [`factors`](mod@factors) | which factors of an experiment matter |
 //! | [`drawing`](mod@drawing) | a network as a picture |
 //! | [`ncc`](mod@ncc) | IMPs and lines of the ARPANET, as the Network Control Center reported them |
@@ -66,6 +67,7 @@ mod pens;
 mod phrases;
 pub mod picture;
 pub mod plan;
+pub mod plot;
 pub mod prediction;
 mod procedure;
 pub mod reference_pages;
