@@ -15,6 +15,7 @@
 //! | [`summarise`](mod@summarise) | makes summaries of run records |
 //! | [`flags`] | warnings about the figures of a summary, such as `overload` |
 //! | [`bufferbloat`] | how much latency grows under load, its grade |
+//! | [`curves`](mod@curves) | a figure over a swept variable, distributions of calls |
 //! | [`imps`] | what IMPs reported to the Network Control Center |
 //! | [`enough_runs`] | whether a measurement with `until` has been run often enough |
 //! | [`compare`](mod@compare) | one run against another |
@@ -56,6 +57,7 @@ pub mod compared_runs;
 mod core_sharing;
 mod costs;
 mod critical_path;
+pub mod curves;
 mod cut_buffers;
 pub mod data_fates;
 pub mod duration_filter;

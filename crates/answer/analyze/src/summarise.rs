@@ -22,15 +22,16 @@ const NANO: f64 = 1e-9;
 /// Summaries of all measurements of a plan, in its order, including those without a run yet (`runs` = 0).
 #[must_use]
 pub fn summarise(plan: &Plan, records: &[RunRecord]) -> Vec<Summary> {
+    let mut by_measurement: BTreeMap<usize, Vec<&RunRecord>> = BTreeMap::new();
+    for record in records {
+        let mine = by_measurement.entry(record.measurement).or_default();
+        mine.push(record);
+    }
     let of = |(index, measurement): (usize, &Measurement)| -> Vec<Summary> {
-        let mine = || {
-            records
-                .iter()
-                .filter(move |record| record.measurement == index)
-        };
+        let mine = by_measurement.get(&index).map_or(&[][..], Vec::as_slice);
         groups(measurement)
             .iter()
-            .map(|group| one(plan, index, group, &group.runs(mine())))
+            .map(|group| one(plan, index, group, &group.runs(mine.iter().copied())))
             .collect()
     };
     plan.measurements.iter().enumerate().flat_map(of).collect()
@@ -81,6 +82,8 @@ fn described(index: usize, measurement: &Measurement, group: &SummaryGroup<'_>) 
         background: group.background(),
         replicas: parts.iter().map(|part| part.replicas).sum(),
         variables: measurement.variables.clone(),
+        variable_units: measurement.variable_units.clone(),
+        line: measurement.line,
         unit_bytes: same(parts.iter().map(|part| bytes(&part.data.unit))),
         reply_bytes: same(parts.iter().map(|part| bytes(&part.data.reply))),
         ..Summary::default()
@@ -125,30 +128,24 @@ fn figures(summary: &mut Summary, runs: &[GroupRun<'_>]) {
     let over_runs = |get: fn(&GroupRun<'_>) -> Option<f64>| {
         SampleStatistics::from_values(&runs.iter().filter_map(get).collect::<Vec<_>>())
     };
-    let pooled = |get: fn(&RunRecord) -> &Histogram| {
-        SampleStatistics::from_runs(
-            &runs.iter().map(|run| run.merged(get)).collect::<Vec<_>>(),
-            NANO,
-        )
+    let of_runs = |get: fn(&RunRecord) -> &Histogram| -> Vec<Histogram> {
+        let each = runs.iter().map(|run| run.merged(get));
+        each.filter(|run| !run.counts.is_empty()).collect()
     };
+    let pooled = |runs: &[Histogram]| SampleStatistics::from_runs(runs, NANO);
     let values = run_values(runs);
     summary.runs = u32::try_from(runs.len()).unwrap_or(u32::MAX);
     summary.units =
         to_f64(runs.iter().map(GroupRun::units).sum()) / to_f64(runs.len().max(1) as u64);
     summary.elapsed_s = over_runs(|run| Some(run.elapsed_s()));
     summary.throughput_bit_s = SampleStatistics::from_values(&values.throughput_bit_s);
-    let all = |get: fn(&RunRecord) -> &Histogram| {
-        Histogram::merged(
-            runs.iter()
-                .flat_map(|run| &run.records)
-                .map(|record| get(record)),
-        )
-    };
-    summary.response_s = pooled(|record| &record.calls);
-    (summary.response_ns, summary.connect_ns) =
-        (all(|record| &record.calls), all(|record| &record.connects));
+    summary.response_run_ns = of_runs(|record| &record.calls);
+    summary.connect_run_ns = of_runs(|record| &record.connects);
+    summary.response_s = pooled(&summary.response_run_ns);
+    summary.response_ns = Histogram::merged(&summary.response_run_ns);
+    summary.connect_ns = Histogram::merged(&summary.connect_run_ns);
     summary.response_run_s = SampleStatistics::from_values(&values.response_s);
-    summary.connect_s = pooled(|record| &record.connects);
+    summary.connect_s = pooled(&summary.connect_run_ns);
     summary.connect_run_s = SampleStatistics::from_values(&values.connect_s);
     summary.rate_of = work(runs);
     let rates = runs
@@ -160,7 +157,7 @@ fn figures(summary: &mut Summary, runs: &[GroupRun<'_>]) {
         run.transaction_s()
             .and_then(|_| run.rate_per_s(RepeatedWork::Connection))
     });
-    summary.lateness_s = pooled(|record| &record.lateness);
+    summary.lateness_s = pooled(&of_runs(|record| &record.lateness));
     summary.marks = marks(runs);
     summary.main = values.main();
     let main = values

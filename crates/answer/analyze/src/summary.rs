@@ -4,7 +4,7 @@
 use crate::core_sharing::CoreSharing;
 use crate::statistics::{SampleStatistics, percentile};
 use serde::Serialize;
-use stackline_core::plan::World;
+use stackline_core::plan::{VariableUnit, World, describe_swept_values};
 use stackline_core::run_record::{Histogram, HostUsage, TransportRecord, Usage};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -269,6 +269,12 @@ pub struct Summary {
     pub replicas: u32,
     /// Values of the swept variables.
     pub variables: Vec<(String, f64)>,
+    /// What these values are about, in the same order; empty where all are plain numbers.
+    #[serde(skip)]
+    pub variable_units: Vec<VariableUnit>,
+    /// The line of the specification that the measurement begins on, counted from 1.
+    #[serde(skip)]
+    pub line: usize,
     /// The number of counted runs.
     pub runs: u32,
     /// The mean number per run of data units; if none, of calls; if none, of connections.
@@ -291,6 +297,9 @@ pub struct Summary {
     /// The response times themselves, ns.
     #[serde(skip)]
     pub response_ns: Histogram,
+    /// The response times of each run that has any, ns.
+    #[serde(skip)]
+    pub response_run_ns: Vec<Histogram>,
     /// The runs' mean response times in seconds.
     pub response_run_s: Option<SampleStatistics>,
     /// Times of connect plus disconnect in seconds; the interval as for calls.
@@ -298,6 +307,9 @@ pub struct Summary {
     /// The connect times themselves, ns.
     #[serde(skip)]
     pub connect_ns: Histogram,
+    /// The connect times of each run that has any, ns.
+    #[serde(skip)]
+    pub connect_run_ns: Vec<Histogram>,
     /// The runs' mean connect times in seconds.
     pub connect_run_s: Option<SampleStatistics>,
     /// What `rate_per_s` and `cpu_us_per_call` count: calls or connections.
@@ -390,6 +402,28 @@ impl Summary {
             RunMetric::Connect => percentile(&self.connect_ns, percent),
             _ => None,
         }
+    }
+
+    /// The 95 % interval of such a percentile, in seconds: Student's t over the percentiles of single runs; `None` where fewer than two runs
+    /// have enough values for it.
+    #[must_use]
+    pub fn percentile_interval(&self, metric: RunMetric, percent: f64) -> Option<(f64, f64)> {
+        let whole = self.percentile(metric, percent)?;
+        let runs = match metric {
+            RunMetric::Response => &self.response_run_ns,
+            RunMetric::Connect => &self.connect_run_ns,
+            _ => return None,
+        };
+        let each = runs.iter().filter_map(|run| percentile(run, percent));
+        let half = SampleStatistics::from_values(&each.collect::<Vec<_>>())
+            .and_then(|s| s.half_width())?;
+        Some(((whole - half).max(0.0), whole + half))
+    }
+
+    /// The values of the swept variables as people read them: `D = 40 ms, L = 1 %`; empty without any.
+    #[must_use]
+    pub fn swept_values(&self) -> String {
+        describe_swept_values(&self.variables, &self.variable_units)
     }
 
     /// The values of a metric, one for each counted run that has it; empty if the metric counts work (calls or connections) other than

@@ -238,11 +238,13 @@ export function partName(row) {
   return String(row.part || row.text || "").replace(/ over [\s\S]*$/, "");
 }
 
-/** A measurement in few words: its part, or how many it has. @param {any[]} rows its rows */
+/** A measurement in few words: the values swept there, and its part, or how many it has. @param {any[]} rows its rows */
 function named(rows) {
   const parts = rows.filter((row) => row.part !== "all");
   const stacks = [...new Set(parts.map((row) => row.stack))];
   const first = partName(parts[0] ?? rows[0]);
   const what = parts.length > 1 ? `${first} and ${counted(parts.length - 1, "other part")}` : first;
-  return stacks.length === 1 && parts.length === 1 ? `${what} over ${stacks[0]}` : what;
+  const whole = stacks.length === 1 && parts.length === 1 ? `${what} over ${stacks[0]}` : what;
+  const { swept } = rows[0];
+  return swept ? `${swept}: ${whole}` : whole;
 }

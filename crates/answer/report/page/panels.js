@@ -13,7 +13,9 @@ const LISTED = 100;
 
 /** @param {any[]} found @param {Map<number, string>} measurements @param {((evidence: any, measurement: number | null) => void) | null} show without events there is nothing to show @param {string | null | undefined} scope @returns {Node[]} */
 export function findings(found, measurements, show, scope) {
-  const about = (/** @type {any} */ finding) => (measurements.size > 1 && measurements.has(finding.measurement) ? ` Measurement ${finding.measurement + 1}: ${measurements.get(finding.measurement)}` : "");
+  // Of a sweep, the name of a measurement begins with the values swept.
+  const place = (/** @type {any} */ finding) => (/^\w+ = /.test(measurements.get(finding.measurement) ?? "") ? "With" : `Measurement ${finding.measurement + 1}:`);
+  const about = (/** @type {any} */ finding) => (measurements.size > 1 && measurements.has(finding.measurement) ? ` ${place(finding)} ${measurements.get(finding.measurement)}` : "");
   // Where nothing was measured, what was looked for is said, and what was not.
   if (scope) return [element("p", {}, `${found.length === 0 ? "No cause was found. " : ""}${scope}`), ...findings(found, measurements, show, "").filter(() => found.length > 0)];
   if (found.length === 0) return [element("p", {}, "Nothing was found that limits this run.")];
@@ -180,7 +182,10 @@ export function statistics(head) {
       s ? `${show(s.mean)}${half}` : "–", s ? show(s.median) : "–", s ? show(s.p99) : "–", s ? `${show(s.min)} to ${show(s.max)}` : "–",
       (row.flags ?? []).join(", ")];
   });
+  const { curve } = head.run;
+  const drawn = curve ? element("figure", {}, element("img", { src: curve.picture, alt: curve.words, class: "curve" }), element("figcaption", { class: "soft" }, `${capital(curve.words)}. ${curve.notes.map(sentence).join(" ")} \`stackline plot\` draws others.`)) : null;
   return [
+    drawn,
     rows.length ? table("Each measurement", ["measurement", "stack", "#runs", "what", "#mean", "#median", "#p99", "#min to max", "flags"], rows) : element("p", {}, head.run.origin ?? "This run has no measurements; its events were imported."),
     head.printed ? element("details", rows.length ? {} : { open: "" }, element("summary", {}, "As printed, with notes"), element("pre", {}, head.printed)) : null,
   ].filter((node) => node !== null);

@@ -1,60 +1,28 @@
-//! Draws curves over two axes as self-contained SVG (no scripts, no external fonts), for light and dark screens.
-//!
-//! Computed values are a line; simulated or measured ones are points in the line's colour. What lies beyond the axes is cut off.
+//! Charts: curves over two axes as a picture. Computed values are a line; simulated or measured ones are points in the line's colour. What
+//! lies beyond the axes is cut off.
 
-use crate::colours;
-use crate::markup_escape::escaped;
-use std::fmt::Write;
+use crate::axes::AxesFrame;
+pub use crate::axes::{Axis, AxisScale};
+use crate::colours::{INK, SOFT};
+use crate::pens::CurvePen;
+use crate::scene::picture_file::PictureFileFormat;
+use crate::scene::{SceneMeasure, SceneShape, TextAnchor, VectorScene};
 
-const WIDTH: f64 = 760.0;
-const HEIGHT: f64 = 520.0;
+const WIDTH: f32 = 760.0;
+const HEIGHT: f32 = 520.0;
 /// The edges of the frame around the curves, pixels; also for `RIGHT`, `TOP` and `BOTTOM`.
-const LEFT: f64 = 74.0;
-const RIGHT: f64 = WIDTH - 24.0;
-const TOP: f64 = 96.0;
-const BOTTOM: f64 = HEIGHT - 56.0;
+const LEFT: f32 = 74.0;
+const RIGHT: f32 = WIDTH - 24.0;
+const TOP: f32 = 96.0;
+const BOTTOM: f32 = HEIGHT - 56.0;
 /// Distance between two lines of the legend, pixels.
-const ENTRY: f64 = 16.0;
+const ENTRY: f32 = 16.0;
 /// Entries of the legend on one line.
 const ENTRIES_A_LINE: usize = 2;
-
-/// The dash patterns of the curves, in the order of their colours.
-const DASHES: [&str; 6] = ["", "7 4", "2 3", "9 3 2 3", "12 4", "4 4"];
-
-/// The colour and the dashes of each curve.
-fn pens() -> impl Iterator<Item = (String, &'static str)> {
-    colours::LIGHT.into_iter().map(colours::written).zip(DASHES)
-}
-
-/// Colours are literal: many programs that render SVG do not support CSS variables.
-const STYLE: &str = "\
-.paper{fill:#fff}.band{fill:#eaf0f6}text{font:12px system-ui,sans-serif;fill:#1f2933}.head{font-size:15px;font-weight:600}\
-.soft{fill:#52606d}.middle{text-anchor:middle}.end{text-anchor:end}.grid{stroke:#dde3ea}.frame{stroke:#52606d;fill:none}\
-.curve{fill:none;stroke-width:2}.point{stroke:#fff;stroke-width:1.2}\
-@media(prefers-color-scheme:dark){.paper{fill:#14181d}.band{fill:#1d2731}text{fill:#e4e7eb}.soft{fill:#9aa5b1}\
-.grid{stroke:#2b333d}.frame{stroke:#9aa5b1}.point{stroke:#14181d}}";
-
-/// The scale of an axis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AxisScale {
-    /// Evenly.
-    Linear,
-    /// Every decade has the same length; both ends are above zero.
-    Logarithmic,
-}
-
-/// One of the two axes.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Axis {
-    /// What it shows, with its unit.
-    pub name: String,
-    /// How it is divided.
-    pub scale: AxisScale,
-    /// Its least value.
-    pub from: f64,
-    /// Its largest value.
-    pub to: f64,
-}
+/// The most curves that are drawn.
+const MOST_CURVES: usize = 6;
+/// The ground of the highlighted range.
+const BAND: u32 = 0x3e7cb1;
 
 /// One curve, with its values in the units of the axes.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,211 +55,89 @@ pub struct Chart {
 /// The chart as SVG.
 #[must_use]
 pub fn chart(chart: &Chart) -> String {
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" \
-         height=\"{HEIGHT}\" role=\"img\">\n<title>{0}</title>\n<style>{STYLE}</style>\n\
-         <rect class=\"paper\" width=\"{WIDTH}\" height=\"{HEIGHT}\"/>\n\
-         <clipPath id=\"inside\"><rect x=\"{LEFT}\" y=\"{TOP}\" width=\"{1}\" height=\"{2}\"/></clipPath>\n\
-         <text class=\"head\" x=\"{LEFT}\" y=\"24\">{0}</text>\n\
-         <text class=\"soft\" x=\"{LEFT}\" y=\"42\">{3}</text>\n",
-        escaped(&chart.title),
-        RIGHT - LEFT,
-        BOTTOM - TOP,
-        escaped(&chart.below)
-    );
-    band(chart, &mut out);
-    grid(chart, &mut out);
-    for (curve, (colour, dashes)) in chart.curves.iter().zip(pens()) {
-        drawn(chart, curve, &colour, dashes, &mut out);
-    }
-    legend(chart, &mut out);
-    out.push_str("</svg>\n");
-    out
+    let bytes = chart_scene(chart).encode(PictureFileFormat::Svg);
+    String::from_utf8(bytes.unwrap_or_default()).unwrap_or_default()
 }
 
-impl Axis {
-    /// The place of a value on the axis: 0 at its beginning, 1 at its end.
-    fn share(&self, value: f64) -> f64 {
-        match self.scale {
-            AxisScale::Linear => (value - self.from) / (self.to - self.from),
-            AxisScale::Logarithmic => (value / self.from).log10() / (self.to / self.from).log10(),
-        }
-    }
-
-    /// The values of the grid lines, with their labels.
-    fn ticks(&self) -> Vec<(f64, String)> {
-        match self.scale {
-            AxisScale::Linear => {
-                let step = step((self.to - self.from) / 8.0);
-                let (first, last) = ((self.from / step).ceil(), (self.to / step + 1e-9).floor());
-                let count = std::iter::successors(Some(first), |at| Some(at + 1.0))
-                    .take_while(|at| *at <= last);
-                count
-                    .map(|at| (at * step, number(at * step, step)))
-                    .collect()
-            }
-            AxisScale::Logarithmic => {
-                let (first, last) = (
-                    (self.from.log10() - 1e-9).ceil(),
-                    (self.to.log10() + 1e-9).floor(),
-                );
-                let decades = std::iter::successors(Some(first), |at| Some(at + 1.0))
-                    .take_while(|at| *at <= last);
-                decades
-                    .map(|power| (10_f64.powf(power), decade(power)))
-                    .collect()
-            }
-        }
-    }
-}
-
-/// 1, 2 or 5 times a power of ten, the least that is not below `least`.
-pub(crate) fn step(least: f64) -> f64 {
-    let power = 10_f64.powf(least.log10().floor());
-    [1.0, 2.0, 5.0]
-        .into_iter()
-        .map(|factor| factor * power)
-        .find(|step| *step >= least)
-        .unwrap_or(10.0 * power)
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "between 0 and 9"
-)]
-fn number(value: f64, step: f64) -> String {
-    let digits = (-step.log10().floor()).clamp(0.0, 9.0) as usize;
-    format!("{value:.digits$}")
-}
-
-/// The label of a power of ten, such as `10⁻⁴`; from 0.1 to 1000 in plain digits.
-fn decade(power: f64) -> String {
-    if (-1.0..=3.0).contains(&power) {
-        return number(10_f64.powf(power), 10_f64.powf(power));
-    }
-    let raised = |c: char| match c {
-        '-' => '⁻',
-        '1' => '¹',
-        '2' => '²',
-        '3' => '³',
-        digit => char::from_u32(u32::from('⁰') + digit.to_digit(10).unwrap_or(0)).unwrap_or(digit),
+/// The chart as a picture.
+fn chart_scene(chart: &Chart) -> VectorScene {
+    let frame = AxesFrame {
+        left: LEFT,
+        right: RIGHT,
+        top: TOP,
+        bottom: BOTTOM,
+        x: chart.x.clone(),
+        y: chart.y.clone(),
+        x_ticks: chart.x.ticks(),
+        y_ticks: chart.y.ticks(),
+        has_y_labels: true,
+        ground: None,
+        letters: SceneMeasure::Screen.letters(),
     };
-    format!(
-        "10{}",
-        format!("{power:.0}")
-            .chars()
-            .map(raised)
-            .collect::<String>()
-    )
+    let start = TextAnchor::Start;
+    let mut shapes = vec![
+        SceneShape::text(LEFT, 24.0, start, INK, chart.title.as_str()),
+        SceneShape::text(LEFT, 42.0, start, SOFT, chart.below.as_str()),
+    ];
+    band(chart, &frame, &mut shapes);
+    frame.draw(&mut shapes);
+    frame.draw_names(20.0, &mut shapes);
+    for (at, curve) in chart.curves.iter().take(MOST_CURVES).enumerate() {
+        let pen = CurvePen::with_index(at);
+        draw_curve(&frame, curve, pen, &mut shapes);
+        draw_entry(at, curve, pen, &mut shapes);
+    }
+    VectorScene {
+        title: chart.title.clone(),
+        measure: SceneMeasure::Screen,
+        width: WIDTH,
+        height: HEIGHT,
+        shapes,
+    }
 }
 
-fn x(chart: &Chart, value: f64) -> f64 {
-    LEFT + chart.x.share(value) * (RIGHT - LEFT)
-}
-
-/// The y coordinate of a value; clamped to one frame height beyond the frame, so that no coordinate becomes too large for SVG.
-fn y(chart: &Chart, value: f64) -> f64 {
-    BOTTOM - chart.y.share(value).clamp(-1.0, 2.0) * (BOTTOM - TOP)
-}
-
-fn band(chart: &Chart, out: &mut String) {
+fn band(chart: &Chart, frame: &AxesFrame, shapes: &mut Vec<SceneShape>) {
     let Some((from, to, name)) = &chart.band else {
         return;
     };
-    let (from, to) = (x(chart, *from), x(chart, *to));
-    // Writing to a String cannot fail.
-    let _ = writeln!(
-        out,
-        "<rect class=\"band\" x=\"{from:.1}\" y=\"{TOP}\" width=\"{:.1}\" height=\"{}\"/>\
-         <text class=\"soft middle\" x=\"{:.1}\" y=\"{}\">{}</text>",
-        to - from,
-        BOTTOM - TOP,
-        f64::midpoint(from, to),
+    let (from, to) = (frame.x(*from), frame.x(*to));
+    shapes.push(SceneShape::Area {
+        points: vec![(from, TOP), (to, TOP), (to, BOTTOM), (from, BOTTOM)],
+        colour: BAND,
+        cover: 0.12,
+    });
+    let middle = f32::midpoint(from, to);
+    let name = name.as_str();
+    shapes.push(SceneShape::text(
+        middle,
         BOTTOM - 8.0,
-        escaped(name)
-    );
+        TextAnchor::Middle,
+        SOFT,
+        name,
+    ));
 }
 
-fn grid(chart: &Chart, out: &mut String) {
-    for (value, name) in chart.x.ticks() {
-        let at = x(chart, value);
-        let _ = writeln!(
-            out,
-            "<path class=\"grid\" d=\"M{at:.1} {TOP}V{BOTTOM}\"/><text class=\"soft middle\" x=\"{at:.1}\" y=\"{}\">{name}</text>",
-            BOTTOM + 18.0
-        );
+fn draw_curve(frame: &AxesFrame, curve: &ChartCurve, pen: CurvePen, shapes: &mut Vec<SceneShape>) {
+    let pieces = frame.cut_line(&curve.line).into_iter();
+    shapes.extend(pieces.map(|points| pen.line(points, 2.0)));
+    for point in curve.points.iter().filter(|point| frame.contains(**point)) {
+        let at = (frame.x(point.0), frame.y(point.1));
+        shapes.push(SceneShape::Dot {
+            x: at.0,
+            y: at.1,
+            radius: 4.0,
+            colour: pen.colour,
+        });
     }
-    for (value, name) in chart.y.ticks() {
-        let at = y(chart, value);
-        let _ = writeln!(
-            out,
-            "<path class=\"grid\" d=\"M{LEFT} {at:.1}H{RIGHT}\"/><text class=\"soft end\" x=\"{}\" y=\"{:.1}\">{name}</text>",
-            LEFT - 8.0,
-            at + 4.0
-        );
-    }
-    let (middle, centre) = (f64::midpoint(LEFT, RIGHT), f64::midpoint(TOP, BOTTOM));
-    let _ = writeln!(
-        out,
-        "<rect class=\"frame\" x=\"{LEFT}\" y=\"{TOP}\" width=\"{}\" height=\"{}\"/>\n\
-         <text class=\"middle\" x=\"{middle}\" y=\"{}\">{}</text>\n\
-         <text class=\"middle\" transform=\"translate(20 {centre}) rotate(-90)\">{}</text>",
-        RIGHT - LEFT,
-        BOTTOM - TOP,
-        HEIGHT - 14.0,
-        escaped(&chart.x.name),
-        escaped(&chart.y.name)
-    );
 }
 
-fn drawn(chart: &Chart, curve: &ChartCurve, colour: &str, dashes: &str, out: &mut String) {
-    let mut path = String::new();
-    for (at, (across, up)) in curve.line.iter().enumerate() {
-        let letter = if at == 0 { 'M' } else { 'L' };
-        let _ = write!(
-            path,
-            "{letter}{:.1} {:.1}",
-            x(chart, *across),
-            y(chart, *up)
-        );
-    }
-    let _ = write!(
-        out,
-        "<g><title>{}</title><path class=\"curve\" clip-path=\"url(#inside)\" stroke=\"{colour}\" \
-         stroke-dasharray=\"{dashes}\" d=\"{path}\"/>",
-        escaped(&curve.name)
-    );
-    // A point on the frame is drawn whole (the tolerance is for rounding); one beyond it is left out.
-    let inside = |axis: &Axis, value: f64| (-1e-9..=1.0 + 1e-9).contains(&axis.share(value));
-    for (across, up) in curve
-        .points
-        .iter()
-        .filter(|point| inside(&chart.x, point.0) && inside(&chart.y, point.1))
-    {
-        let (across, up) = (x(chart, *across), y(chart, *up));
-        let _ = write!(
-            out,
-            "<circle class=\"point\" cx=\"{across:.1}\" cy=\"{up:.1}\" r=\"4\" fill=\"{colour}\"/>"
-        );
-    }
-    out.push_str("</g>\n");
-}
-
-#[expect(clippy::cast_precision_loss, reason = "at most six")]
-fn legend(chart: &Chart, out: &mut String) {
-    for (at, (curve, (colour, dashes))) in chart.curves.iter().zip(pens()).enumerate() {
-        let across = (at % ENTRIES_A_LINE) as f64 * (RIGHT - LEFT) / ENTRIES_A_LINE as f64;
-        let (left, middle) = (LEFT + across, 58.0 + (at / ENTRIES_A_LINE) as f64 * ENTRY);
-        let _ = writeln!(
-            out,
-            "<path class=\"curve\" stroke=\"{colour}\" stroke-dasharray=\"{dashes}\" d=\"M{left:.1} {middle:.1}h34\"/>\
-             <text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-            left + 42.0,
-            middle + 4.0,
-            escaped(&curve.name)
-        );
-    }
+fn draw_entry(at: usize, curve: &ChartCurve, pen: CurvePen, shapes: &mut Vec<SceneShape>) {
+    let across = (at % ENTRIES_A_LINE) as f32 * (RIGHT - LEFT) / ENTRIES_A_LINE as f32;
+    let (left, middle) = (LEFT + across, 58.0 + (at / ENTRIES_A_LINE) as f32 * ENTRY);
+    shapes.push(pen.line(vec![(left, middle), (left + 34.0, middle)], 2.0));
+    let (x, y) = (left + 42.0, middle + 4.0);
+    let name = curve.name.as_str();
+    shapes.push(SceneShape::text(x, y, TextAnchor::Start, INK, name));
 }
 
 #[cfg(test)]

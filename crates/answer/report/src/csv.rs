@@ -129,7 +129,7 @@ fn further(percentiles: &[Percentile]) -> Vec<(String, analyze::RunMetric, Perce
 }
 
 /// A line of CSV: cells with a comma, a quote or a line break are quoted, with quotes doubled.
-fn line(cells: &[String]) -> String {
+pub(crate) fn line(cells: &[String]) -> String {
     let quoted = |cell: &String| match cell.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", cell.replace('"', "\"\"")),
         false => cell.clone(),

@@ -4,7 +4,7 @@ use crate::grid::wrap;
 use crate::table::WIDTH;
 use serde_json::{Value, json as object};
 use stackline_analyze::findings::{Advice, Evidence, Finding};
-use stackline_core::plan::Plan;
+use stackline_core::plan::{Plan, describe_swept_values};
 use stackline_core::units;
 
 /// The findings as text.
@@ -31,7 +31,12 @@ pub fn findings(plan: &Plan, findings: &[Finding]) -> String {
             .filter(|_| several)
             .and_then(|index| plan.measurements.get(index))
         {
-            lines.extend(indented("   of:   ", &measurement.text));
+            let swept = describe_swept_values(&measurement.variables, &measurement.variable_units);
+            let of = match swept.is_empty() {
+                true => measurement.text.clone(),
+                false => format!("{swept}: {}", measurement.text),
+            };
+            lines.extend(indented("   of:   ", &of));
         }
         if let Some(takes) = &finding.takes {
             lines.extend(indented("   gain: ", &takes.gain()));
@@ -105,13 +110,21 @@ fn indented(mark: &str, text: &str) -> Vec<String> {
         .collect()
 }
 
-/// One line for the notes of a run: the first finding, with its measurement where there are several (rows count from one);
-/// `None` when there is none, or nothing limits.
+/// One line for the notes of a run: the first finding, with its measurement and the values swept there where there are several (rows count
+/// from one); `None` when there is none, or nothing limits.
 #[must_use]
 pub fn first_finding(plan: &Plan, findings: &[Finding]) -> Option<String> {
     let first = findings.first().filter(|first| !first.is_healthy())?;
     let row = first.measurement.filter(|_| plan.measurements.len() > 1);
-    let row = row.map_or_else(String::new, |index| format!("row {}: ", index + 1));
+    let row = row.map_or_else(String::new, |index| {
+        let swept = plan.measurements.get(index).map(|measurement| {
+            describe_swept_values(&measurement.variables, &measurement.variable_units)
+        });
+        match swept.filter(|swept| !swept.is_empty()) {
+            Some(swept) => format!("row {}, {swept}: ", index + 1),
+            None => format!("row {}: ", index + 1),
+        }
+    });
     Some(format!(
         "{row}{}: {} ({}); `stackline diagnose` shows why",
         first.kind,
@@ -171,7 +184,8 @@ pub fn findings_json(run: &str, complete: bool, findings: &[Finding]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stackline_core::plan::{Composer, Measurement, Warmup, World};
+    use stackline_core::plan::{Composer, Measurement, VariableUnit, Warmup, World};
+    use stackline_core::units::Quantity;
 
     fn finding() -> Finding {
         Finding {
@@ -231,6 +245,7 @@ mod tests {
             text: String::new(),
             line: 1,
             variables: vec![],
+            variable_units: vec![],
             runs: 1,
             time_limit: None,
             until: None,
@@ -241,18 +256,32 @@ mod tests {
             keeps_calls: false,
             parts: vec![],
         };
-        let two = Plan {
+        let mut two = Plan {
             measurements: vec![measurement.clone(), measurement],
             ..plan()
         };
-        let second = Finding {
+        let second = [Finding {
             measurement: Some(1),
             ..finding()
+        }];
+        let note = first_finding(&two, &second).unwrap();
+        assert!(note.starts_with("row 2: queue_drop: "), "{note}");
+        two.measurements[1].text = "rr 32*10".into();
+        two.measurements[1].variables = vec![("D".into(), 0.04), ("L".into(), 1.0)];
+        let unit = |quantity| VariableUnit {
+            quantity,
+            factor: 1.0,
         };
+        two.measurements[1].variable_units = vec![unit(Quantity::Time), unit(Quantity::Percent)];
+        let note = first_finding(&two, &second).unwrap();
         assert!(
-            first_finding(&two, &[second])
-                .unwrap()
-                .starts_with("row 2: queue_drop: ")
+            note.starts_with("row 2, D = 40 ms, L = 1 %: queue_drop: "),
+            "{note}"
+        );
+        let text = findings(&two, &second);
+        assert!(
+            text.contains("   of:   D = 40 ms, L = 1 %: rr 32*10\n"),
+            "{text}"
         );
     }
 

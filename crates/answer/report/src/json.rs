@@ -124,6 +124,7 @@ fn described(s: &Summary) -> Value {
         "background": s.background,
         "replicas": s.replicas,
         "variables": variables,
+        "swept": (!s.variables.is_empty()).then(|| s.swept_values()),
         "unit_bytes": s.unit_bytes,
         "reply_bytes": s.reply_bytes,
     })

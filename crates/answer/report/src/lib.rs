@@ -15,6 +15,7 @@
 //! | [`paper`](mod@paper) | the reproduction of a paper: printed, by formula, simulated, measured |
 //! | [`plan`](mod@plan) | what a specification will do, with all defaults |
 //! | [`chart`](mod@chart) | curves over two axes as a picture |
+//! | [`plot`](mod@plot) | curves of sweeps and of calls: pictures, characters, rows, a page |
 //! | [`factors`](mod@factors) | which factors of an experiment matter |
 //! | [`drawing`](mod@drawing) | a network as a picture |
 //! | [`ncc`](mod@ncc) | IMPs and lines of the ARPANET, as the Network Control Center reported them |
@@ -32,6 +33,7 @@
 //! | [`manual_text`](mod@manual_text) | a chapter of a manual as text for a terminal |
 //! | [`topology`](mod@topology) | a network: hosts, links, and the path between each two hosts |
 
+mod axes;
 pub mod bufferbloat;
 pub mod chart;
 mod colours;
@@ -61,9 +63,11 @@ pub mod ncc;
 mod notes;
 pub mod page;
 pub mod paper;
+mod pens;
 mod phrases;
 pub mod picture;
 pub mod plan;
+pub mod plot;
 pub mod prediction;
 mod procedure;
 pub mod reference_pages;

@@ -3,9 +3,10 @@
 //!
 //! If there are very many lines, only some are drawn (those with unusual outcomes first), and the picture says so. Bars cover all.
 
-use crate::colours::LIGHT as COLOURS;
+use crate::axes::round_step;
+use crate::colours::{INK, LIGHT as COLOURS, RULE, SOFT};
 use crate::lifeline_selection::thin_lifelines;
-use crate::scene::{SceneShape, TextAnchor, VectorScene};
+use crate::scene::{DASHED, SceneMeasure, SceneShape, TextAnchor, VectorScene};
 use stackline_analyze::colouring::Colouring;
 use stackline_analyze::lifelines::{Id, Lifeline, LifelineOutcome, LifelinePassage, Lifelines};
 use stackline_analyze::stages::Stages;
@@ -18,9 +19,6 @@ use std::ops::Range;
 /// The most lines that are drawn; more could not be distinguished.
 pub const MOST_LINES: usize = 3000;
 
-const INK: u32 = 0x1f2933;
-const SOFT: u32 = 0x52606d;
-const RULE: u32 = 0xdde3ea;
 const DROPPED: u32 = 0xc62f1d;
 const AGAIN: u32 = 0xb86e00;
 
@@ -225,7 +223,7 @@ impl<'l> PictureFrame<'l> {
                 points,
                 colour: RULE,
                 width: 1.0,
-                dashed: false,
+                dashes: &[],
             });
         }
         lines
@@ -256,7 +254,13 @@ impl<'l> PictureFrame<'l> {
         } else {
             String::new()
         };
-        shapes.push(text(RIGHT, height - 6.0, TextAnchor::End, SOFT, shown));
+        shapes.push(SceneShape::text(
+            RIGHT,
+            height - 6.0,
+            TextAnchor::End,
+            SOFT,
+            shown,
+        ));
         let begins = match begins_ns {
             0 => "time since the first event".into(),
             ns => format!(
@@ -264,9 +268,16 @@ impl<'l> PictureFrame<'l> {
                 units::format_time(ns as f64 * 1e-9)
             ),
         };
-        shapes.push(text(LEFT, height - 6.0, TextAnchor::Start, SOFT, begins));
+        shapes.push(SceneShape::text(
+            LEFT,
+            height - 6.0,
+            TextAnchor::Start,
+            SOFT,
+            begins,
+        ));
         VectorScene {
             title: "lifelines".to_owned(),
+            measure: SceneMeasure::Screen,
             width: WIDTH,
             height,
             shapes,
@@ -277,14 +288,14 @@ impl<'l> PictureFrame<'l> {
         for (stage, row) in &self.rows {
             let y = self.row(*row);
             let place = self.stages.place(*stage, NAME);
-            shapes.push(text(
+            shapes.push(SceneShape::text(
                 LEFT - 10.0,
                 y - 1.0,
                 TextAnchor::End,
                 INK,
                 short(&self.stages.names[*stage as usize]),
             ));
-            shapes.push(text(
+            shapes.push(SceneShape::text(
                 LEFT - 10.0,
                 y + 11.0,
                 TextAnchor::End,
@@ -313,7 +324,7 @@ impl<'l> PictureFrame<'l> {
                 points: points.to_vec(),
                 colour: DROPPED,
                 width: 1.6,
-                dashed: false,
+                dashes: &[],
             });
         }
         let colour = COLOURS[colour as usize % COLOURS.len()];
@@ -321,7 +332,7 @@ impl<'l> PictureFrame<'l> {
             points,
             colour,
             width: 1.2,
-            dashed: is_broken(line),
+            dashes: if is_broken(line) { DASHED } else { &[] },
         });
     }
 
@@ -334,12 +345,12 @@ impl<'l> PictureFrame<'l> {
             });
             let columns: BTreeSet<u32> = shown.map(|(at_ns, _)| self.x(*at_ns) as u32).collect();
             if !columns.is_empty() {
-                shapes.push(text(
+                shapes.push(SceneShape::text(
                     LEFT - 10.0,
                     y + 10.0,
                     TextAnchor::End,
                     SOFT,
-                    name.into(),
+                    name,
                 ));
             }
             let bar = |x: u32| SceneShape::Rect {
@@ -366,22 +377,28 @@ impl<'l> PictureFrame<'l> {
                 points,
                 colour: *colour,
                 width: 3.0,
-                dashed: *dashed,
+                dashes: if *dashed { DASHED } else { &[] },
             });
-            shapes.push(text(x + 24.0, y + 3.0, TextAnchor::Start, INK, short(name)));
+            shapes.push(SceneShape::text(
+                x + 24.0,
+                y + 3.0,
+                TextAnchor::Start,
+                INK,
+                short(name),
+            ));
         }
     }
 
     /// Draws the time axis, which counts from the left edge.
     fn axis(&self, shapes: &mut Vec<SceneShape>) {
         let wide = (self.to_ns - self.from_ns) as f64;
-        let step = step(wide / 7.0);
+        let step = round_step(wide / 7.0).max(1.0);
         let y = self.bottom + 6.0;
         shapes.push(SceneShape::Line {
             points: vec![(LEFT, y), (RIGHT, y)],
             colour: SOFT,
             width: 1.0,
-            dashed: false,
+            dashes: &[],
         });
         for tick in 0..=(wide / step) as u64 {
             let since = tick as f64 * step;
@@ -390,9 +407,9 @@ impl<'l> PictureFrame<'l> {
                 points: vec![(x, y), (x, y + 5.0)],
                 colour: SOFT,
                 width: 1.0,
-                dashed: false,
+                dashes: &[],
             });
-            shapes.push(text(
+            shapes.push(SceneShape::text(
                 x,
                 y + 18.0,
                 TextAnchor::Middle,
@@ -448,33 +465,12 @@ const fn is_broken(line: &Lifeline) -> bool {
     )
 }
 
-/// The least round step (1, 2 or 5 times a power of ten) that is at least `rough`, and at least 1.
-fn step(rough: f64) -> f64 {
-    let power = 10_f64.powf(rough.log10().floor());
-    [1.0, 2.0, 5.0, 10.0]
-        .into_iter()
-        .map(|factor| factor * power)
-        .find(|step| *step >= rough)
-        .unwrap_or(rough)
-        .max(1.0)
-}
-
 /// A name cut to the available space.
 fn short(name: &str) -> String {
     if name.chars().count() <= NAME {
         name.to_owned()
     } else {
         name.chars().take(NAME - 1).chain(['…']).collect()
-    }
-}
-
-fn text(x: f32, y: f32, anchor: TextAnchor, colour: u32, text: String) -> SceneShape {
-    SceneShape::Text {
-        x,
-        y,
-        anchor,
-        colour,
-        text,
     }
 }
 

@@ -2,13 +2,11 @@
 //!
 //! Rows with the same metric share an axis that begins at zero.
 
+use crate::colours::{INK, RULE, SOFT};
 use crate::figure;
-use crate::scene::{SceneShape, TextAnchor, VectorScene};
+use crate::scene::{SceneMeasure, SceneShape, TextAnchor, VectorScene};
 use stackline_analyze::{RunMetric, Summary};
 
-const INK: u32 = 0x1f2933;
-const SOFT: u32 = 0x52606d;
-const RULE: u32 = 0xdde3ea;
 const BAR: u32 = 0x3e7cb1;
 
 const WIDTH: f32 = 960.0;
@@ -33,8 +31,8 @@ pub fn results_picture(title: &str, summaries: &[Summary]) -> Option<VectorScene
         return None;
     }
     let mut shapes = vec![
-        text(LEFT, 24.0, TextAnchor::Start, INK, title),
-        text(
+        SceneShape::text(LEFT, 24.0, TextAnchor::Start, INK, title),
+        SceneShape::text(
             LEFT,
             40.0,
             TextAnchor::Start,
@@ -54,11 +52,18 @@ pub fn results_picture(title: &str, summaries: &[Summary]) -> Option<VectorScene
     let mut height = TOP + ROW * shown as f32 + 16.0;
     if shown < measured.len() {
         let more = format!("and {} more", measured.len() - shown);
-        shapes.push(text(LEFT, height, TextAnchor::Start, SOFT, &more));
+        shapes.push(SceneShape::text(
+            LEFT,
+            height,
+            TextAnchor::Start,
+            SOFT,
+            more,
+        ));
         height += 20.0;
     }
     Some(VectorScene {
         title: title.to_owned(),
+        measure: SceneMeasure::Screen,
         width: WIDTH,
         height,
         shapes,
@@ -107,7 +112,13 @@ fn row(shapes: &mut Vec<SceneShape>, summary: &Summary, top: f32, most: f64) {
         false => shortened(&format!("{}{over}", summary.part)),
     };
     let range = RunRange::from_summary(summary);
-    shapes.push(text(LEFT, middle + 4.0, TextAnchor::Start, INK, &label));
+    shapes.push(SceneShape::text(
+        LEFT,
+        middle + 4.0,
+        TextAnchor::Start,
+        INK,
+        label,
+    ));
     shapes.push(line(AXIS, AXIS_END, middle, RULE, 1.0));
     shapes.push(line(
         across(range.least),
@@ -130,7 +141,7 @@ fn row(shapes: &mut Vec<SceneShape>, summary: &Summary, top: f32, most: f64) {
         words(metric),
         figure::with_half_width(metric, s.mean, s.half_width().filter(|half| *half > 0.0))
     );
-    shapes.push(text(
+    shapes.push(SceneShape::text(
         AXIS_END + 14.0,
         middle + 4.0,
         TextAnchor::Start,
@@ -160,17 +171,7 @@ fn line(from: f32, to: f32, y: f32, colour: u32, width: f32) -> SceneShape {
         points: vec![(from, y), (to, y)],
         colour,
         width,
-        dashed: false,
-    }
-}
-
-fn text(x: f32, y: f32, anchor: TextAnchor, colour: u32, text: &str) -> SceneShape {
-    SceneShape::Text {
-        x,
-        y,
-        anchor,
-        colour,
-        text: text.to_owned(),
+        dashes: &[],
     }
 }
 

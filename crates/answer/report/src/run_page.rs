@@ -1,12 +1,18 @@
 //! The page of a run that was read: its figures, connections, findings, lifelines.
 
 use crate::connections::connections as connections_table;
-use crate::json::{ReportHeader, json};
+use crate::json::{ReportHeader, json as run_json};
 use crate::ncc::imp_map;
 use crate::notes::{Note, Weight};
 use crate::page::{Content, page};
+use crate::plot::{PlotWidth, line_picture};
+use crate::scene::picture_file::PictureFileFormat;
 use crate::table::{TableOptions, table};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
 use stackline_analyze::captured_connections::find_captured_connections;
+use stackline_analyze::curves::{CurveQuestion, CurveRun, curves};
 use stackline_analyze::findings::{Finding, account_requests, find_named_requests};
 use stackline_analyze::loaded_run::LoadedRun;
 use stackline_analyze::{imps, scope, summarise};
@@ -22,14 +28,19 @@ pub fn run_page(
     most_events: usize,
 ) -> Result<String, String> {
     let run = &loaded.run;
-    let summaries = summarise(&run.plan, &run.records);
     let title = run.title();
+    let drawn = CurveRun {
+        name: title.clone(),
+        summaries: summarise(&run.plan, &run.records),
+    };
+    let summaries = &drawn.summaries;
     let note = loaded.note("report");
     let input = loaded.input();
-    let mut about = json(&ReportHeader::from_run(run), &summaries, &[]);
+    let mut about = run_json(&ReportHeader::from_run(run), summaries, &[]);
     // For a run without measurements: where it came from, and what was looked for.
     about["origin"] = scope::origin(&input).map(|origin| origin.words()).into();
     about["scope"] = scope::scope(&input).into();
+    about["curve"] = curve(&drawn);
     if run.plan.networks.iter().any(Network::has_imps) {
         about["map"] = imp_map(&run.plan.networks, &imps::reports(&loaded.events)).into();
     }
@@ -47,7 +58,7 @@ pub fn run_page(
             .into_iter()
             .collect();
         table(
-            &summaries,
+            summaries,
             &TableOptions {
                 notes,
                 ..TableOptions::default()
@@ -70,4 +81,20 @@ pub fn run_page(
         most_events,
     };
     page(&content)
+}
+
+/// The default curve of a run with a sweep, as the address of a picture and its words; null without one.
+fn curve(run: &CurveRun) -> Value {
+    let Ok(set) = curves(std::slice::from_ref(run), &CurveQuestion::default()) else {
+        return Value::Null;
+    };
+    let picture = line_picture(&set, PlotWidth::Double, None).encode(PictureFileFormat::Svg);
+    let Ok(picture) = picture else {
+        return Value::Null;
+    };
+    json!({
+        "picture": format!("data:image/svg+xml;base64,{}", STANDARD.encode(picture)),
+        "words": format!("{} over {}", set.y.name, set.x.name),
+        "notes": set.omissions(),
+    })
 }

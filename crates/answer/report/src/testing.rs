@@ -140,6 +140,7 @@ pub(crate) fn measurement(
         text: text.into(),
         line: 3,
         variables: vec![],
+        variable_units: vec![],
         runs: 3,
         time_limit: None,
         until: None,

@@ -16,6 +16,7 @@ mod import_export;
 mod lifelines;
 mod manual;
 mod net;
+mod plot;
 mod results_table;
 mod runs;
 mod sharing;
@@ -51,6 +52,7 @@ pub(crate) use import_export::{Export, ImportFlags};
 pub(crate) use lifelines::LifelinesFlags;
 pub(crate) use manual::{Completions, Man};
 pub(crate) use net::{Net, NetCommand, NetDown, NetExec, NetList, NetSet, NetShow, NetUp};
+pub(crate) use plot::PlotFlags;
 pub(crate) use results_table::{NotesFlag, Show, TableFlags};
 pub(crate) use runs::{RunsCommand, RunsFlags, RunsPrune};
 pub(crate) use sharing::Sharing;
@@ -216,6 +218,9 @@ pub(crate) enum StacklineCommand {
     /// Write a kept run as a single-file web page
     #[command(after_help = AFTER_REPORT)]
     Report(ReportFlags),
+    /// Draw curves of kept runs: sweeps, distributions of calls
+    #[command(after_help = plot::AFTER)]
+    Plot(PlotFlags),
     /// Query kept runs with SQL (needs `stackline-query`)
     #[command(disable_help_flag = true, after_help = AFTER_QUERY)]
     Query(Query),

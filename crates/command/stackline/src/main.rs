@@ -28,6 +28,7 @@ mod manual;
 mod ncc;
 mod net;
 mod output;
+mod plot;
 mod predict;
 mod progress;
 mod query;
@@ -80,6 +81,7 @@ fn main() -> ExitCode {
         StacklineCommand::Export(flags) => export::export(&flags),
         StacklineCommand::Lifelines(flags) => lifelines::lifelines(&flags),
         StacklineCommand::Report(flags) => report::report(&flags),
+        StacklineCommand::Plot(flags) => plot::plot(&flags),
         StacklineCommand::Query(flags) => query::query(&flags),
         StacklineCommand::Watch(flags) => watch::watch(&flags),
         StacklineCommand::Trace(flags) => trace::trace(&flags),

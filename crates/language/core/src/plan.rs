@@ -8,7 +8,9 @@ use crate::distribution::Distribution;
 use crate::network::Network;
 use crate::procedure::Procedure;
 use crate::time::Duration;
+use crate::units::Quantity;
 use alloc::collections::BTreeMap;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -140,6 +142,9 @@ pub struct Measurement {
     pub line: usize,
     /// Names and values of the swept variables.
     pub variables: Vec<(String, f64)>,
+    /// What these values are about, in the same order; empty where all are plain numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variable_units: Vec<VariableUnit>,
     /// Number of counted runs; the least number when `until` is given.
     pub runs: u32,
     /// The longest time a run may take.
@@ -159,6 +164,36 @@ pub struct Measurement {
     pub keeps_calls: bool,
     /// The parts; at least one.
     pub parts: Vec<MeasurementPart>,
+}
+
+/// What the values of a swept variable are about.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VariableUnit {
+    /// The quantity.
+    pub quantity: Quantity,
+    /// What a value is multiplied by for the quantity's base unit: bytes, seconds, bit/s, percent.
+    pub factor: f64,
+}
+
+impl VariableUnit {
+    /// Of plain numbers.
+    pub const NUMBER: Self = Self {
+        quantity: Quantity::Number,
+        factor: 1.0,
+    };
+}
+
+/// Values of swept variables as people read them: `D = 40 ms, L = 1 %`; empty without any.
+#[must_use]
+pub fn describe_swept_values(variables: &[(String, f64)], units: &[VariableUnit]) -> String {
+    let mut text = String::new();
+    for (at, (name, value)) in variables.iter().enumerate() {
+        let unit = units.get(at).copied().unwrap_or(VariableUnit::NUMBER);
+        let separator = if at == 0 { "" } else { ", " };
+        let value = unit.quantity.written(value * unit.factor);
+        text += &format!("{separator}{name} = {value}");
+    }
+    text
 }
 
 /// When to stop repeating.

@@ -125,6 +125,7 @@ mod tests {
                 text: String::new(),
                 line: 1,
                 variables: Vec::new(),
+                variable_units: Vec::new(),
                 runs: *runs,
                 time_limit: None,
                 until: *until,

@@ -5,6 +5,7 @@
 
 use alloc::format;
 use alloc::string::String;
+use serde::{Deserialize, Serialize};
 
 /// Units of size, in bytes. Names are case-sensitive, except that `kB` may be written `KB`.
 pub const SIZE_UNITS: &[(&str, f64)] = &[
@@ -132,6 +133,81 @@ pub fn format_size(bytes: u64) -> String {
     format!("{} {prefix}B", three_digits(value))
 }
 
+/// What a number is about, which decides how it is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Quantity {
+    /// A number without a unit.
+    #[default]
+    Number,
+    /// A size in bytes.
+    Size,
+    /// A time in seconds.
+    Time,
+    /// A rate in bit/s.
+    Rate,
+    /// A share in percent.
+    Percent,
+    /// A frequency in 1/s.
+    Frequency,
+}
+
+impl Quantity {
+    /// The unit in which an axis that ends at `largest` is divided: its factor to the base unit, and its name.
+    #[must_use]
+    pub fn axis_unit(self, largest: f64) -> (f64, &'static str) {
+        let units: &[(f64, &str)] = match self {
+            Self::Number => &[(1.0, "")],
+            Self::Size => &[(1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB")],
+            Self::Time => &[(1e-9, "ns"), (1e-6, "us"), (1e-3, "ms"), (1.0, "s")],
+            Self::Rate => &[
+                (1.0, "bit/s"),
+                (1e3, "kbit/s"),
+                (1e6, "Mbit/s"),
+                (1e9, "Gbit/s"),
+            ],
+            Self::Percent => &[(1.0, "%")],
+            Self::Frequency => &[(1.0, "/s"), (1e3, "k/s"), (1e6, "M/s")],
+        };
+        let fitting = units.iter().rev().find(|(factor, _)| largest >= *factor);
+        *fitting.unwrap_or(&units[0])
+    }
+
+    /// A value as it is written in a specification, with as many digits as it has: `40 ms`, `0.1 %`, `64 KiB`.
+    #[must_use]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "a whole number of bytes below 2^53"
+    )]
+    pub fn written(self, value: f64) -> String {
+        let bytes = value as u64;
+        if self == Self::Size
+            && bytes as f64 == value
+            && (value < 10_000.0 || bytes.is_multiple_of(1024))
+        {
+            return format_size(bytes);
+        }
+        let (factor, unit) = self.axis_unit(value.abs());
+        let gap = if unit.is_empty() || unit == "/s" {
+            ""
+        } else {
+            " "
+        };
+        format!("{}{gap}{unit}", shortest(value / factor))
+    }
+}
+
+/// A number without the digits that only come from rounding: `12.3`, not `12.299999999999999`.
+fn shortest(value: f64) -> String {
+    if value != 0.0 && value.abs() < 1e-3 {
+        return format!("{value:e}");
+    }
+    let text = format!("{value:.6}");
+    String::from(text.trim_end_matches('0').trim_end_matches('.'))
+}
+
 /// A number with its noun: `1 run`, `2 runs`.
 #[must_use]
 pub fn counted(n: u64, what: &str) -> String {
@@ -189,6 +265,24 @@ mod tests {
         assert_eq!(format_size(1500), "1500 B");
         assert_eq!(format_size(64 << 10), "64 KiB");
         assert_eq!(format_size(1_500_000), "1.50 MB");
+    }
+
+    #[test]
+    fn values_of_sweeps_are_written_as_in_a_specification() {
+        let written = |quantity: Quantity, value| quantity.written(value);
+        assert_eq!(written(Quantity::Time, 0.04), "40 ms");
+        assert_eq!(written(Quantity::Time, 0.012_3), "12.3 ms");
+        assert_eq!(written(Quantity::Time, 0.0), "0 ns");
+        assert_eq!(written(Quantity::Percent, 0.1), "0.1 %");
+        assert_eq!(written(Quantity::Rate, 1e7), "10 Mbit/s");
+        assert_eq!(written(Quantity::Size, 65_536.0), "64 KiB");
+        assert_eq!(written(Quantity::Size, 1e6), "1 MB");
+        assert_eq!(written(Quantity::Size, 1000.0), "1000 B");
+        assert_eq!(written(Quantity::Number, 4096.0), "4096");
+        assert_eq!(written(Quantity::Number, 1e-5), "1e-5");
+        assert_eq!(written(Quantity::Frequency, 2000.0), "2 k/s");
+        assert_eq!(Quantity::Time.axis_unit(0.25), (1e-3, "ms"));
+        assert_eq!(Quantity::Rate.axis_unit(0.0), (1.0, "bit/s"));
     }
 
     #[test]

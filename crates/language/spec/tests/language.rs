@@ -7,6 +7,7 @@ use stackline_core::distribution::Distribution;
 use stackline_core::network::{LinkRate, LossModel};
 use stackline_core::plan::{
     Composer, DataAccess, HostPlan, Size, StoppingCriterion, UnitCount, Via, Warmup, World,
+    describe_swept_values,
 };
 use stackline_core::procedure::{OperationCall, PairSide};
 use stackline_core::time::Duration;
@@ -98,6 +99,35 @@ fn the_examples_of_the_manual_page() {
     assert_eq!(plan.measurements[6].variables, [("N".to_string(), 4096.0)]);
     assert_eq!(plan.measurements[6].text, "10 request_response 4096*1000");
     assert_eq!(plan.measurements[6].line, 4);
+}
+
+#[test]
+fn what_swept_values_are_about_is_known_from_their_unit_or_their_place() {
+    let swept = |text: &str| {
+        let plan = clean(text);
+        let last = plan.measurements.last().unwrap();
+        describe_swept_values(&last.variables, &last.variable_units)
+    };
+    assert_eq!(swept("1 rr N*1000; N = 1, 4096"), "N = 4 KiB");
+    assert_eq!(swept("1 rr 1*N; N = 1, 4096"), "N = 4096");
+    assert_eq!(
+        swept("1 rr 32*10 over tcp(receive_buffer = <W>); W = 64 KiB, 1 MiB"),
+        "W = 1 MiB"
+    );
+    let network =
+        "network way { host a, b; link a - b <R> Mbit/s <D> loss <L> queue <Q> packets; }";
+    let across = "1 from a to b bulk_put 1 KiB 1 MB across way in simulated";
+    assert_eq!(
+        swept(&format!(
+            "{network} {across}; R = 10, 50; D = 40 ms; L = 1%; Q = 20, 30"
+        )),
+        "R = 50 Mbit/s, D = 40 ms, L = 1 %, Q = 30"
+    );
+    // Plain numbers take no room in a plan.
+    assert_eq!(
+        clean("1 rr 1*N; N = 1, 2").measurements[0].variable_units,
+        []
+    );
 }
 
 #[test]

@@ -20,6 +20,7 @@ const SWEPT: &str = "; R = 1, 3; N = 0 ... 2; S = 64, 1500; T = 0.1, 3 us";
 /// Without what belongs to the text it stood in: a part's own text lacks what the command line said for all.
 fn alone(mut measurement: Measurement) -> Measurement {
     measurement.variables = Vec::new();
+    measurement.variable_units = Vec::new();
     measurement.line = 1;
     for part in &mut measurement.parts {
         part.text = String::new();

@@ -1,16 +1,11 @@
 //! Latency over time as a picture: each probe is a dot, the phases stand side by side, and answers one below the other on the same scale.
 
 use super::{LatencyScale, TitledBufferbloat};
-use crate::chart::step;
-use crate::colours::LIGHT;
-use crate::scene::{SceneShape, TextAnchor, VectorScene};
+use crate::axes::{AxesFrame, Axis, AxisScale, AxisTick};
+use crate::colours::{INK, LIGHT, PANEL, SOFT};
+use crate::scene::{DASHED, SceneMeasure, SceneShape, TextAnchor, VectorScene};
 use stackline_analyze::bufferbloat::{PhaseLatency, ProbeKind};
 use stackline_core::units;
-
-const INK: u32 = 0x1f2933;
-const SOFT: u32 = 0x52606d;
-const RULE: u32 = 0xdde3ea;
-const PANEL: u32 = 0xf5f7fa;
 
 const WIDTH: f32 = 960.0;
 const LEFT: f32 = 74.0;
@@ -48,7 +43,7 @@ pub fn latency_picture(answers: &[TitledBufferbloat]) -> Option<VectorScene> {
     let mut phases = answers.iter().flat_map(|one| &one.answer.phases);
     let has_self = phases.any(|phase| phase.self_latency_s.is_some());
     let title = "latency over time, idle and under load";
-    let mut shapes = vec![text(LEFT, 26.0, TextAnchor::Start, INK, title)];
+    let mut shapes = vec![SceneShape::text(LEFT, 26.0, TextAnchor::Start, INK, title)];
     legend(&mut shapes, has_self);
     let mut top = TOP;
     for one in answers {
@@ -57,6 +52,7 @@ pub fn latency_picture(answers: &[TitledBufferbloat]) -> Option<VectorScene> {
     }
     Some(VectorScene {
         title: title.to_owned(),
+        measure: SceneMeasure::Screen,
         width: WIDTH,
         height: top + 8.0,
         shapes,
@@ -67,12 +63,24 @@ fn legend(shapes: &mut Vec<SceneShape>, has_self: bool) {
     let mut at = LEFT + 4.0;
     for (_, colour, name) in KINDS.iter().take(1 + usize::from(has_self)) {
         shapes.push(dot(at, 44.0, 3.0, *colour));
-        shapes.push(text(at + 10.0, 48.0, TextAnchor::Start, SOFT, name));
+        shapes.push(SceneShape::text(
+            at + 10.0,
+            48.0,
+            TextAnchor::Start,
+            SOFT,
+            *name,
+        ));
         at += 290.0;
     }
-    shapes.push(line([(at, 44.0), (at + 24.0, 44.0)], INK, true));
+    shapes.push(dashed([(at, 44.0), (at + 24.0, 44.0)]));
     let name = "median on connections of their own";
-    shapes.push(text(at + 32.0, 48.0, TextAnchor::Start, SOFT, name));
+    shapes.push(SceneShape::text(
+        at + 32.0,
+        48.0,
+        TextAnchor::Start,
+        SOFT,
+        name,
+    ));
 }
 
 /// What all panels have in common.
@@ -90,90 +98,85 @@ impl PictureScale {
             format!(": grade {grade}, the median grows by {growth}")
         });
         let heading = format!("{}{grade}", one.title);
-        shapes.push(text(LEFT, top + 16.0, TextAnchor::Start, INK, &heading));
+        shapes.push(SceneShape::text(
+            LEFT,
+            top + 16.0,
+            TextAnchor::Start,
+            INK,
+            heading,
+        ));
         let phases = one.answer.phases.len().max(1) as f32;
         let width = (RIGHT - LEFT - GAP * (phases - 1.0)) / phases;
         for (at, phase) in one.answer.phases.iter().enumerate() {
             let left = LEFT + (width + GAP) * at as f32;
+            let frame = self.frame([left, left + width], top, at == 0);
             let panel = PicturePanel {
-                scale: self,
-                left,
-                width,
-                top: top + PANEL_TOP,
-                bottom: top + PANEL_END,
+                scale: self.latency,
+                frame,
             };
-            panel.draw(phase, at == 0, shapes);
+            panel.draw(phase, shapes);
         }
     }
 
-    /// The latencies of grid lines, s.
-    fn grid(&self) -> impl Iterator<Item = f64> + use<> {
-        let (step, most) = (step(self.latency.most_s / 5.0), self.latency.most_s);
-        (0..)
-            .map(move |at| f64::from(at) * step)
-            .take_while(move |at| *at <= most)
-    }
-
-    /// The times with labels, s.
-    fn times(&self) -> impl Iterator<Item = f64> + use<> {
-        let (step, most) = (step(self.latency.to_s / 5.0), self.latency.to_s);
-        (0..)
-            .map(move |at| f64::from(at) * step)
-            .take_while(move |at| *at <= most)
+    /// The frame of a phase between these edges, in an answer that begins at `top`.
+    fn frame(&self, edges: [f32; 2], top: f32, has_y_labels: bool) -> AxesFrame {
+        let axis = |to: f64| Axis {
+            name: String::new(),
+            scale: AxisScale::Linear,
+            from: 0.0,
+            to,
+        };
+        let ticks = |axis: &Axis, label: fn(f64) -> String| {
+            let values = axis.round_values(5.0).into_iter();
+            values
+                .map(|value| AxisTick {
+                    value,
+                    label: label(value),
+                })
+                .collect()
+        };
+        let (x, y) = (axis(self.latency.to_s), axis(self.latency.most_s));
+        AxesFrame {
+            left: edges[0],
+            right: edges[1],
+            top: top + PANEL_TOP,
+            bottom: top + PANEL_END,
+            x_ticks: ticks(&x, |seconds| format!("{seconds} s")),
+            y_ticks: ticks(&y, units::format_time),
+            x,
+            y,
+            has_y_labels,
+            ground: Some(PANEL),
+            letters: SceneMeasure::Screen.letters(),
+        }
     }
 }
 
 /// Where the probes of a phase are drawn.
-struct PicturePanel<'s> {
-    scale: &'s PictureScale,
-    left: f32,
-    width: f32,
-    top: f32,
-    bottom: f32,
+struct PicturePanel {
+    scale: LatencyScale,
+    frame: AxesFrame,
 }
 
-impl PicturePanel<'_> {
-    fn x(&self, seconds: f64) -> f32 {
-        self.left + self.width * (seconds / self.scale.latency.to_s) as f32
-    }
-
+impl PicturePanel {
     /// What has no place is drawn at the upper edge.
     fn y(&self, latency_s: f64) -> f32 {
-        let share = (latency_s / self.scale.latency.most_s).min(1.0);
-        self.bottom - (self.bottom - self.top) * share as f32
+        self.frame.y(latency_s.min(self.scale.most_s))
     }
 
-    fn draw(&self, phase: &PhaseLatency, has_labels: bool, shapes: &mut Vec<SceneShape>) {
-        let (left, right) = (self.left, self.left + self.width);
-        shapes.push(SceneShape::Rect {
-            x: left,
-            y: self.top,
-            width: self.width,
-            height: self.bottom - self.top,
-            colour: PANEL,
-        });
-        for latency_s in self.scale.grid() {
-            let y = self.y(latency_s);
-            shapes.push(line([(left, y), (right, y)], RULE, false));
-            if has_labels {
-                let label = units::format_time(latency_s);
-                shapes.push(text(left - 8.0, y + 4.0, TextAnchor::End, SOFT, &label));
-            }
-        }
-        for seconds in self.scale.times() {
-            let label = format!("{seconds} s");
-            let at = (self.x(seconds), self.bottom + 16.0);
-            shapes.push(text(at.0, at.1, TextAnchor::Middle, SOFT, &label));
-        }
+    fn draw(&self, phase: &PhaseLatency, shapes: &mut Vec<SceneShape>) {
+        let (left, right) = (self.frame.left, self.frame.right);
+        self.frame.draw_ground(shapes);
         let load = phase.load_bit_s.map(units::format_rate);
         let load = load.map_or_else(String::new, |load| format!(", {load}"));
         let absent = phase.absent.as_ref().map_or("", |_| ", not measured");
         let name = format!("{}{load}{absent}", phase.phase.name());
-        shapes.push(text(left, self.top - 8.0, TextAnchor::Start, INK, &name));
+        let above = self.frame.top - 8.0;
+        shapes.push(SceneShape::text(left, above, TextAnchor::Start, INK, name));
         self.probes(phase, shapes);
         if let Some(latency) = phase.latency_s {
             let y = self.y(latency.median);
-            shapes.push(line([(left, y), (right, y)], INK, true));
+            shapes.push(dashed([(left, y), (right, y)]));
         }
     }
 
@@ -182,18 +185,18 @@ impl PicturePanel<'_> {
         for probe in phase.series.iter().step_by(stride) {
             let known = KINDS.iter().find(|(kind, ..)| *kind == probe.probe);
             let colour = known.map_or(INK, |(_, colour, _)| *colour);
-            let at = (self.x(probe.at_s), self.y(probe.latency_s));
+            let at = (self.frame.x(probe.at_s), self.y(probe.latency_s));
             shapes.push(dot(at.0, at.1, 2.0, colour));
         }
         let beyond = || {
             let all = phase.series.iter();
-            all.filter(|probe| self.scale.latency.is_beyond(probe))
+            all.filter(|probe| self.scale.is_beyond(probe))
         };
         if let Some(most) = beyond().map(|probe| probe.latency_s).reduce(f64::max) {
             let (n, most) = (beyond().count(), units::format_time(most));
             let words = format!("{n} beyond, up to {most}");
-            let right = self.left + self.width - 4.0;
-            shapes.push(text(right, self.top + 14.0, TextAnchor::End, SOFT, &words));
+            let at = (self.frame.right - 4.0, self.frame.top + 14.0);
+            shapes.push(SceneShape::text(at.0, at.1, TextAnchor::End, SOFT, words));
         }
     }
 }
@@ -207,21 +210,11 @@ const fn dot(x: f32, y: f32, radius: f32, colour: u32) -> SceneShape {
     }
 }
 
-fn line(points: [(f32, f32); 2], colour: u32, dashed: bool) -> SceneShape {
+fn dashed(points: [(f32, f32); 2]) -> SceneShape {
     SceneShape::Line {
         points: points.to_vec(),
-        colour,
+        colour: INK,
         width: 1.0,
-        dashed,
-    }
-}
-
-fn text(x: f32, y: f32, anchor: TextAnchor, colour: u32, words: &str) -> SceneShape {
-    SceneShape::Text {
-        x,
-        y,
-        anchor,
-        colour,
-        text: words.to_owned(),
+        dashes: DASHED,
     }
 }

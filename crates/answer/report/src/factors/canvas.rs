@@ -3,7 +3,7 @@
 use super::pictures::{TOP, WIDTH};
 use crate::markup_escape::escaped;
 use crate::scene::picture_file::PictureFileFormat;
-use crate::scene::{SceneShape, TextAnchor, VectorScene};
+use crate::scene::{SceneMeasure, SceneShape, TextAnchor, VectorScene};
 use std::fmt::Write;
 
 const STYLE: &str = "\
@@ -97,7 +97,7 @@ impl Canvas {
             points,
             colour,
             width,
-            dashed: false,
+            dashes: &[],
         });
     }
 
@@ -199,6 +199,7 @@ impl Canvas {
             svg,
             scene: VectorScene {
                 title: title.to_owned(),
+                measure: SceneMeasure::Screen,
                 width: WIDTH as f32,
                 height: high as f32,
                 shapes,

@@ -1,11 +1,10 @@
-//! A scene as a PDF of one page (ISO 32000-1), with one point for each pixel of the SVG. The font is Helvetica, which every reader
+//! A scene as a PDF of one page (ISO 32000-1), with one point for each unit of the scene. The font is Helvetica, which every reader
 //! has; characters that are not in Latin-1 become `?`.
 
 use super::{SceneShape, TextAnchor, VectorScene};
+use std::collections::BTreeSet;
 use std::fmt::{self, Write};
 
-/// The font size, as in the SVG.
-const SIZE: f32 = 11.0;
 /// Widths of Helvetica's letters from space to tilde, in thousandths of the size (Adobe's font metrics).
 const WIDTHS: [u16; 95] = [
     278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278, 556, 556, 556,
@@ -22,8 +21,9 @@ pub(crate) fn pdf(scene: &VectorScene) -> Vec<u8> {
     let mut drawn = String::new();
     // The origin of a PDF page is at the bottom, that of the scene at the top.
     let _ = writeln!(drawn, "1 0 0 -1 0 {} cm", scene.height);
+    let size = scene.measure.letters();
     for shape in &scene.shapes {
-        let _ = write_shape(&mut drawn, shape);
+        let _ = write_shape(&mut drawn, shape, size);
     }
     let title = literal(&scene.title);
     let objects = [
@@ -31,8 +31,10 @@ pub(crate) fn pdf(scene: &VectorScene) -> Vec<u8> {
         "<< /Type /Pages /Kids [3 0 R] /Count 1 >>".to_owned(),
         format!(
             "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 {} {}] /Contents 5 0 R \
-             /Resources << /Font << /F 4 0 R >> >> >>",
-            scene.width, scene.height
+             /Resources << /Font << /F 4 0 R >> /ExtGState << {}>> >> >>",
+            scene.width,
+            scene.height,
+            opacities(scene)
         ),
         "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"
             .to_owned(),
@@ -40,6 +42,22 @@ pub(crate) fn pdf(scene: &VectorScene) -> Vec<u8> {
         format!("<< /Title {title} >>"),
     ];
     file(&objects)
+}
+
+/// The opacities of areas, each by its name.
+fn opacities(scene: &VectorScene) -> String {
+    let areas = scene.shapes.iter().filter_map(|shape| match shape {
+        SceneShape::Area { cover, .. } => Some(percent(*cover)),
+        _ => None,
+    });
+    let each = areas.collect::<BTreeSet<u32>>().into_iter();
+    let opacity =
+        |percent: u32| format!("/C{percent} << /ca {:.2} >> ", f64::from(percent) / 100.0);
+    each.map(opacity).collect()
+}
+
+fn percent(cover: f32) -> u32 {
+    (cover * 100.0).round() as u32
 }
 
 /// A PDF file of these objects: the first is the catalogue, the last the document information.
@@ -60,7 +78,7 @@ fn file(objects: &[String]) -> Vec<u8> {
     out.into_bytes()
 }
 
-fn write_shape(out: &mut String, shape: &SceneShape) -> fmt::Result {
+fn write_shape(out: &mut String, shape: &SceneShape, size: f32) -> fmt::Result {
     match shape {
         SceneShape::Rect {
             x,
@@ -77,14 +95,22 @@ fn write_shape(out: &mut String, shape: &SceneShape) -> fmt::Result {
             points,
             colour,
             width,
-            dashed,
+            dashes,
         } => {
-            let dash = if *dashed { "[5 3] 0 d" } else { "[] 0 d" };
-            write!(out, "{} RG {width} w {dash}", rgb(*colour))?;
-            for (at, (x, y)) in points.iter().enumerate() {
-                write!(out, " {x:.2} {y:.2} {}", if at == 0 { "m" } else { "l" })?;
-            }
+            let dashes: Vec<String> = dashes.iter().map(f32::to_string).collect();
+            let dashes = dashes.join(" ");
+            write!(out, "{} RG {width} w [{dashes}] 0 d", rgb(*colour))?;
+            write_path(out, points)?;
             writeln!(out, " S")
+        }
+        SceneShape::Area {
+            points,
+            colour,
+            cover,
+        } => {
+            write!(out, "q /C{} gs {} rg", percent(*cover), rgb(*colour))?;
+            write_path(out, points)?;
+            writeln!(out, " f Q")
         }
         // A dot is a stroke of no length with round ends.
         SceneShape::Dot {
@@ -98,7 +124,9 @@ fn write_shape(out: &mut String, shape: &SceneShape) -> fmt::Result {
             rgb(*colour),
             2.0 * radius
         ),
-        SceneShape::Text { text, .. } if text.is_empty() => Ok(()),
+        SceneShape::Text { text, .. } | SceneShape::Upwards { text, .. } if text.is_empty() => {
+            Ok(())
+        }
         SceneShape::Text {
             x,
             y,
@@ -108,17 +136,33 @@ fn write_shape(out: &mut String, shape: &SceneShape) -> fmt::Result {
         } => {
             let left = x - match anchor {
                 TextAnchor::Start => 0.0,
-                TextAnchor::Middle => width(text) / 2.0,
-                TextAnchor::End => width(text),
+                TextAnchor::Middle => size * width(text) / 2.0,
+                TextAnchor::End => size * width(text),
             };
             writeln!(
                 out,
-                "BT {} rg /F {SIZE} Tf 1 0 0 -1 {left:.2} {y:.2} Tm {} Tj ET",
+                "BT {} rg /F {size} Tf 1 0 0 -1 {left:.2} {y:.2} Tm {} Tj ET",
+                rgb(*colour),
+                literal(text)
+            )
+        }
+        SceneShape::Upwards { x, y, colour, text } => {
+            let below = y + size * width(text) / 2.0;
+            writeln!(
+                out,
+                "BT {} rg /F {size} Tf 0 -1 -1 0 {x:.2} {below:.2} Tm {} Tj ET",
                 rgb(*colour),
                 literal(text)
             )
         }
     }
+}
+
+fn write_path(out: &mut String, points: &[(f32, f32)]) -> fmt::Result {
+    for (at, (x, y)) in points.iter().enumerate() {
+        write!(out, " {x:.2} {y:.2} {}", if at == 0 { "m" } else { "l" })?;
+    }
+    Ok(())
 }
 
 fn rgb(colour: u32) -> String {
@@ -127,13 +171,14 @@ fn rgb(colour: u32) -> String {
     format!("{:.3} {:.3} {:.3}", part(red), part(green), part(blue))
 }
 
+/// The width of a text, in sizes of its letters.
 fn width(text: &str) -> f32 {
     let of = |letter: char| {
         let at = (letter as usize).checked_sub(usize::from(b' '));
         at.and_then(|at| WIDTHS.get(at)).copied().unwrap_or(USUAL)
     };
     let thousandths: f32 = text.chars().map(|letter| f32::from(of(letter))).sum();
-    thousandths * SIZE / 1000.0
+    thousandths / 1000.0
 }
 
 /// A text as a PDF string: parentheses, backslashes and Latin-1 characters are escaped in octal, so that no text can end the string.
@@ -155,10 +200,12 @@ fn literal(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scene::SceneMeasure;
 
     fn scene(text: &str) -> VectorScene {
         VectorScene {
             title: text.to_owned(),
+            measure: SceneMeasure::Screen,
             width: 200.0,
             height: 100.0,
             shapes: vec![
@@ -201,7 +248,7 @@ mod tests {
     #[test]
     fn a_text_ends_where_it_should_and_cannot_leave_its_string() {
         // Ten digits of 556 thousandths at size 11.
-        assert!((width("0123456789") - 61.16).abs() < 0.01);
+        assert!((11.0 * width("0123456789") - 61.16).abs() < 0.01);
         let drawn = String::from_utf8(pdf(&scene(") Tj ET (\\λ±"))).unwrap();
         assert!(
             drawn.contains("(\\051 Tj ET \\050\\134?\\261) Tj"),

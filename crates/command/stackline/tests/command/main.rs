@@ -70,6 +70,7 @@ mod own_stacks;
 mod packaging;
 mod places;
 mod planted;
+mod plot;
 mod predicted;
 mod quic_datagrams;
 mod reading;

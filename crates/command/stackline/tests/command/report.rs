@@ -91,7 +91,7 @@ fn a_field_of_monitors_is_drawn_over_time() {
     assert!(
         svg.contains("cwnd_bytes, kB")
             && svg.contains("a stream 0")
-            && svg.contains("class=\"curve\""),
+            && svg.contains("stroke-width=\"2\""),
         "{svg}"
     );
     drawn("windows")

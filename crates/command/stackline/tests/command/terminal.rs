@@ -4,7 +4,7 @@ use crate::support::{Finished, Place, has_program, pair, skip};
 use std::process::Command;
 
 /// The command in a terminal of so many columns, with what it printed there.
-fn in_terminal(
+pub(crate) fn in_terminal(
     place: &Place,
     columns: u32,
     arguments: &[&str],

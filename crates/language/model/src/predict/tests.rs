@@ -143,6 +143,7 @@ fn measurement(composer: Composer, parts: Vec<MeasurementPart>) -> Measurement {
         text: "a measurement".into(),
         line: 1,
         variables: vec![],
+        variable_units: vec![],
         runs: 1,
         time_limit: None,
         until: None,

@@ -14,7 +14,7 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use stackline_core::plan::{
-    Composer, Measurement, MeasurementPart, Stack, StoppingCriterion, Warmup,
+    Composer, Measurement, MeasurementPart, Stack, StoppingCriterion, VariableUnit, Warmup,
 };
 use stackline_core::procedure::{PairSide, Procedure};
 
@@ -46,11 +46,23 @@ pub(crate) enum StackSource {
     Default,
 }
 
+/// What multiplies in a specification.
+struct SweepDesign {
+    /// The values of each variable.
+    sweeps: Vec<Vec<f64>>,
+    /// What they are about; empty where all are plain numbers.
+    units: Vec<VariableUnit>,
+    /// The lists of stacks, with their lengths.
+    lists: Vec<(StackSource, usize)>,
+}
+
 /// One combination: values of the variables and, for each part, its stack.
 pub(crate) struct SweepCombination<'v> {
     pub(crate) bindings: Bindings<'v>,
     pub(crate) stacks: Vec<(StackOffer, Stack)>,
     pub(crate) sweeps: &'v [Sweep],
+    /// What the values of the sweeps are about.
+    pub(crate) units: &'v [VariableUnit],
 }
 
 impl SweepCombination<'_> {
@@ -111,8 +123,13 @@ impl Checker<'_> {
         if !self.affordable(specification, total) {
             return;
         }
+        let design = SweepDesign {
+            units: self.variable_units(specification),
+            sweeps,
+            lists,
+        };
         for combination in 0..total {
-            if !self.combination(item, specification, &sweeps, &lists, combination) {
+            if !self.combination(item, specification, &design, combination) {
                 return;
             }
         }
@@ -215,10 +232,10 @@ impl Checker<'_> {
         &mut self,
         item: usize,
         specification: &Specification,
-        sweeps: &[Vec<f64>],
-        lists: &[(StackSource, usize)],
+        design: &SweepDesign,
         combination: usize,
     ) -> bool {
+        let SweepDesign { sweeps, lists, .. } = design;
         let stacks: usize = lists.iter().map(|(_, length)| *length).product();
         let variables = specification
             .sweeps
@@ -268,6 +285,7 @@ impl Checker<'_> {
                 bindings,
                 stacks,
                 sweeps: &specification.sweeps,
+                units: &design.units,
             },
         ) {
             self.plan.measurements.push(measurement);
@@ -383,6 +401,7 @@ impl Checker<'_> {
             text,
             line: specification.line,
             variables: chosen.bindings.0.to_vec(),
+            variable_units: chosen.units.to_vec(),
             runs,
             time_limit,
             until,
