@@ -32,7 +32,7 @@ const GROUPS: [CommandGroup; 7] = [
     CommandGroup {
         heading: "Read results",
         first: &["open", "diagnose", "lifelines", "show"],
-        others: &["runs", "report", "export", "query", "keywords"],
+        others: &["runs", "archive", "report", "export", "query", "keywords"],
     },
     CommandGroup {
         heading: "Design and predict",
