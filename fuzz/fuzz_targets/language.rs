@@ -6,7 +6,8 @@ use libfuzzer_sys::fuzz_target;
 use stackline_core::catalogue::{Capabilities, OptionKind, OptionTable, StackTable};
 use stackline_core::plan::{Plan, World};
 use stackline_spec::{
-    Available, CheckContext, Checked, Overrides, Severity, check, format, repair,
+    Available, CheckContext, Checked, Overrides, Severity, check, format, format_markdown,
+    markdown_blocks, repair,
 };
 
 const fn option(name: &'static str, kind: OptionKind) -> OptionTable {
@@ -115,7 +116,24 @@ fn without_lines(plan: Option<Plan>) -> Option<Plan> {
     Some(plan)
 }
 
+/// The blocks of a Markdown text stand in it, and formatting them twice is formatting them once.
+fn markdown(text: &str) {
+    for block in markdown_blocks(text) {
+        assert_eq!(text.get(block.span.clone()), Some(block.text(text)));
+        assert_eq!(block.in_place(text).len(), block.span.end);
+    }
+    match format_markdown(text) {
+        Ok(once) => assert_eq!(format_markdown(&once).as_deref(), Ok(once.as_str())),
+        Err(mistakes) => {
+            for mistake in mistakes {
+                assert!(text.get(mistake.span).is_some());
+            }
+        }
+    }
+}
+
 fuzz_target!(|text: &str| {
+    markdown(text);
     let before = checked(text);
     let errors = before
         .diagnostics

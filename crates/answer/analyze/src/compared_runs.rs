@@ -12,7 +12,7 @@ use crate::summary::Summary;
 use stackline_core::error::Result;
 use stackline_core::units::counted;
 use stackline_runs::events::{event_files, read_index};
-use stackline_runs::{StoredRun, directory_of};
+use stackline_runs::{StoredRun, directory_of, results_digest};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -25,6 +25,8 @@ pub struct RunComparison {
     pub requests: Vec<SegmentComparison>,
     /// Times between points of traces.
     pub segments: Vec<SegmentComparison>,
+    /// The digest of the results, if both runs have the same to the last bit.
+    pub same_digest: Option<String>,
 }
 
 impl RunComparison {
@@ -83,12 +85,14 @@ pub fn compare_runs(
     ];
     let [first, second] = runs.each_ref().map(|run| read(run, warn));
     let comparisons = compare(&first, &second);
+    let same_digest = same_results(&runs[0], &runs[1])?;
     let has_events = |run: &StoredRun| event_files(&run.path).is_ok_and(|files| !files.is_empty());
     // Units of several measurements cannot be compared with each other.
     let is_one = |run: &StoredRun| run.plan.measurements.len() <= 1;
     if !runs.iter().all(|run| has_events(run) && is_one(run)) {
         return Ok(RunComparison {
             measurements: comparisons,
+            same_digest,
             ..RunComparison::default()
         });
     }
@@ -108,6 +112,7 @@ pub fn compare_runs(
         return Ok(RunComparison {
             measurements: comparisons,
             segments,
+            same_digest,
             ..RunComparison::default()
         });
     }
@@ -125,7 +130,17 @@ pub fn compare_runs(
             _ => segments.into_iter().filter(is_of_two_points).collect(),
         },
         requests,
+        same_digest,
     })
+}
+
+/// The digest of the results of both runs, if they have some and all are equal.
+fn same_results(first: &StoredRun, second: &StoredRun) -> Result<Option<String>> {
+    if first.records.is_empty() || first.records.len() != second.records.len() {
+        return Ok(None);
+    }
+    let digest = results_digest(&first.records)?;
+    Ok((results_digest(&second.records)? == digest).then_some(digest))
 }
 
 /// Whether a compared time is between two points, and not a unit's whole time.

@@ -14,6 +14,7 @@ use stackline_analyze::{
     Pairing, WorseBy,
 };
 use stackline_core::units::three_digits;
+use stackline_runs::short_digest;
 
 /// Alignment of the columns: metric, first mean, second mean, ratio, interval, verdict.
 const ALIGN: [Align; 6] = [
@@ -32,13 +33,18 @@ const INTERVAL: usize = 4;
 /// interval, and the verdict on the second.
 #[must_use]
 pub fn comparison(comparisons: &[MeasurementComparison]) -> String {
+    comparison_of(comparisons, false)
+}
+
+/// The comparison as text; `same` if all results are the same to the last bit, which the verdicts then say.
+fn comparison_of(comparisons: &[MeasurementComparison], same: bool) -> String {
     if comparisons.is_empty() {
         return "nothing to compare\n".to_owned();
     }
     let rows: Vec<Vec<String>> = comparisons
         .iter()
         .flat_map(|c| &c.metrics)
-        .map(row)
+        .map(|metric| row(metric, same))
         .collect();
     let widths = columns(&rows);
     let mut rows = rows.iter();
@@ -147,7 +153,7 @@ fn name(label: &Label, all: &[MeasurementComparison]) -> String {
     format!("{}{part}{stack}", label.text)
 }
 
-fn row(m: &MetricComparison) -> Vec<String> {
+fn row(m: &MetricComparison, same: bool) -> Vec<String> {
     let mean = |s: &stackline_analyze::SampleStatistics| figure::value(m.metric, s.mean);
     let ratio = if m.ratio.is_finite() {
         format!("x {}", digits(m.ratio))
@@ -164,7 +170,11 @@ fn row(m: &MetricComparison) -> Vec<String> {
         true => "(deterministic)".to_owned(),
         false => format!("(95 %: {}..{})", digits(low), digits(high)),
     }));
-    cells.push(verdict(m));
+    cells.push(if same {
+        "the same".to_owned()
+    } else {
+        verdict(m)
+    });
     cells
 }
 
@@ -211,9 +221,15 @@ pub fn compared_runs(compared: &RunComparison) -> String {
         measurements,
         requests,
         segments,
+        same_digest,
     } = compared;
     let mut texts = Vec::new();
-    texts.extend((!measurements.is_empty()).then(|| comparison(measurements)));
+    texts.extend(same_digest.as_ref().map(|digest| {
+        let digest = short_digest(digest);
+        format!("The results of both runs are the same to the last bit (digest {digest}).\n")
+    }));
+    let same = same_digest.is_some();
+    texts.extend((!measurements.is_empty()).then(|| comparison_of(measurements, same)));
     texts.extend((!requests.is_empty()).then(|| request_comparison(requests)));
     texts.extend((!segments.is_empty()).then(|| segment_comparison(segments)));
     texts.join("\n")
@@ -224,6 +240,8 @@ pub fn compared_runs(compared: &RunComparison) -> String {
 pub fn compared_runs_json(compared: &RunComparison, gate: Option<&GateOutcome>) -> Value {
     let mut json = comparison_json(&compared.measurements);
     json["segments"] = segment_comparison_json(&compared.segments);
+    json["same"] = compared.same_digest.is_some().into();
+    json["digest"] = compared.same_digest.clone().into();
     if !compared.requests.is_empty() {
         json["requests"] = segment_comparison_json(&compared.requests);
     }

@@ -18,16 +18,16 @@ pub fn headline_figure(summary: &Summary) -> Option<String> {
     Some(figure::with_half_width(metric, figures.mean, half))
 }
 
-/// A table of runs: name, result, size, and what each is about, cut to 80 characters.
+/// A table of runs: name, result, where, size, and what each is about, cut to 80 characters.
 #[must_use]
-pub fn kept_run_table(runs: &[[String; 4]]) -> String {
-    let head = ["run", "result", "size", "about"].map(str::to_owned);
+pub fn kept_run_table(runs: &[[String; 5]]) -> String {
+    let head = ["run", "result", "where", "size", "about"].map(str::to_owned);
     let mut rows: Vec<Vec<String>> = [&head]
         .into_iter()
         .chain(runs)
         .map(|row| row.to_vec())
         .collect();
-    let before = widths(&rows).iter().take(3).map(|width| width + 2).sum();
+    let before = widths(&rows).iter().take(4).map(|width| width + 2).sum();
     let most = WIDTH.saturating_sub(before).max(LEAST_ABOUT);
     for about in rows.iter_mut().filter_map(|row| row.last_mut()) {
         if width(about) > most {
@@ -35,7 +35,13 @@ pub fn kept_run_table(runs: &[[String; 4]]) -> String {
         }
     }
     let widths = widths(&rows);
-    let align = [Align::Left, Align::Right, Align::Right, Align::Left];
+    let align = [
+        Align::Left,
+        Align::Right,
+        Align::Left,
+        Align::Right,
+        Align::Left,
+    ];
     rows.iter()
         .map(|row| line(row, &widths, &align) + "\n")
         .collect()
@@ -47,11 +53,15 @@ mod tests {
 
     #[test]
     fn what_a_run_is_about_is_cut_to_80_columns() {
-        let row =
-            |about: &str| ["20261128-200000-a", "81.2 us", "152 kB", about].map(str::to_owned);
+        let row = |about: &str| {
+            ["20261128-200000-a", "81.2 us", "simulated", "152 kB", about].map(str::to_owned)
+        };
         let table = kept_run_table(&[row("5 rr 32*100"), row(&"x".repeat(100))]);
         let lines: Vec<&str> = table.lines().collect();
-        assert_eq!(lines[1], "20261128-200000-a  81.2 us  152 kB  5 rr 32*100");
+        assert_eq!(
+            lines[1],
+            "20261128-200000-a  81.2 us  simulated  152 kB  5 rr 32*100"
+        );
         assert!(
             lines[2].len() == 80 && lines[2].ends_with("xx..."),
             "{table}"

@@ -98,7 +98,7 @@ pub use findings::{findings, findings_json, first_finding, wrapped};
 pub use json::{ReportHeader, json};
 pub use kept_runs::{headline_figure, kept_run_table};
 pub use lifelines::{lifelines, lifelines_gnuplot, lifelines_json};
-pub use mistakes::{MistakenTexts, mistake, mistakes_json};
+pub use mistakes::{MistakenTexts, diagnostics_json, mistake, mistakes_json};
 pub use named_requests::named_requests;
 pub use ncc::{imp_map, ncc, ncc_each, ncc_each_json, ncc_json};
 pub use notes::{Note, Weight, trace_note_lines};

@@ -6,7 +6,7 @@ use miette::{
     Severity,
 };
 use serde_json::Value;
-use stackline_spec::{Checked, Diagnostic, Severity as How, TextOrigin};
+use stackline_spec::{Checked, Diagnostic, DiagnosticStage, Severity as How, TextOrigin};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -34,22 +34,44 @@ impl<'t> MistakenTexts<'t> {
     }
 }
 
-/// All diagnostics as JSON, with lines and columns counted from 1.
+/// The diagnostics of one text as JSON, each with its range: lines and columns counted from 1, the end behind the last character.
 #[must_use]
-pub fn mistakes_json(checked: &Checked, texts: &MistakenTexts<'_>) -> Value {
-    let each = checked.diagnostics.iter().map(|diagnostic| {
+pub fn diagnostics_json(diagnostics: &[Diagnostic], texts: &MistakenTexts<'_>) -> Vec<Value> {
+    let each = diagnostics.iter().map(|diagnostic| {
         let (name, text) = texts.named(diagnostic.origin);
-        let before = text.get(..diagnostic.span.start).unwrap_or_default();
-        let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        let (line, column) = place(text, diagnostic.span.start);
+        let (end_line, end_column) = place(text, diagnostic.span.end);
         serde_json::json!({
             "severity": if diagnostic.severity == How::Error { "error" } else { "warning" },
+            "code": if diagnostic.stage == DiagnosticStage::Grammar { "grammar" } else { "meaning" },
             "message": shortened(&diagnostic.message), "label": shortened(&diagnostic.label),
             "hint": diagnostic.hint.as_deref().map(shortened), "source": name, "line": line, "column": column,
+            "end_line": end_line, "end_column": end_column,
             "text": text.get(diagnostic.span.clone()).map(shortened),
         })
     });
-    serde_json::json!({ "ok": false, "diagnostics": each.collect::<Vec<_>>(), "right": checked.right })
+    each.collect()
+}
+
+/// The line and column of a byte, from 1.
+fn place(text: &str, at: usize) -> (usize, usize) {
+    let before = text.get(..at).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    let column = before
+        .rsplit('\n')
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .count()
+        + 1;
+    (line, column)
+}
+
+/// All diagnostics of a wrong text as JSON, and the corrected text.
+#[must_use]
+pub fn mistakes_json(checked: &Checked, texts: &MistakenTexts<'_>) -> Value {
+    let each = diagnostics_json(&checked.diagnostics, texts);
+    serde_json::json!({ "ok": false, "diagnostics": each, "right": checked.right })
 }
 
 /// The part of a text that is printed with a mistake.

@@ -17,19 +17,14 @@ pub(crate) fn source_of(flags: &SpecTextFlags) -> Result<SpecSource> {
 
 /// A specification whose mistakes are printed when it is checked.
 pub(crate) trait Specification {
-    /// The plan, and notes about what was assumed for it.
-    fn plan_of(&self, flags: &SpecTextFlags) -> Result<(Plan, Vec<String>)>;
-    /// Like [`Self::plan_of`], but a specification without measurements is an error: there would be nothing to run.
+    /// The plan, and notes about what was assumed for it. A specification without measurements is an error: there would
+    /// be nothing to run.
     fn work(&self, flags: &SpecTextFlags) -> Result<(Plan, Vec<String>)>;
     /// The declarations alone. Warnings concern measurements, so only errors are printed.
     fn declarations(&self, flags: &SpecTextFlags) -> Result<Plan>;
 }
 
 impl Specification for SpecSource {
-    fn plan_of(&self, flags: &SpecTextFlags) -> Result<(Plan, Vec<String>)> {
-        report(self, checked(self, flags)?, flags)
-    }
-
     fn work(&self, flags: &SpecTextFlags) -> Result<(Plan, Vec<String>)> {
         let checked = checked(self, flags)?;
         let is_nothing = |plan: &Plan| plan.measurements.is_empty();
@@ -92,18 +87,53 @@ fn checked(source: &SpecSource, flags: &SpecTextFlags) -> Result<Checked> {
     Ok(checked)
 }
 
+/// The check of a specification for `check`, whose mistakes were printed.
+pub(crate) struct ShownCheck {
+    /// The plan, if there is no error.
+    pub(crate) plan: Option<Plan>,
+    /// Errors and warnings as JSON.
+    pub(crate) diagnostics: Vec<serde_json::Value>,
+    /// The corrected text, where one was found.
+    pub(crate) right: Option<String>,
+}
+
+/// Reads all specifications that the flags name: of a Markdown file each of its blocks.
+pub(crate) fn all_sources_of(flags: &SpecTextFlags) -> Result<Vec<SpecSource>> {
+    match (&flags.expression, &flags.spec) {
+        (None, Some(path)) => SpecSource::read_all(path),
+        _ => source_of(flags).map(|one| vec![one]),
+    }
+}
+
+/// Checks a specification and prints its mistakes.
+pub(crate) fn shown_check(source: &SpecSource, flags: &SpecTextFlags) -> Result<ShownCheck> {
+    let checked = checked(source, flags)?;
+    let texts = mistaken_texts(source, flags);
+    print_mistakes(&checked.diagnostics, &texts);
+    Ok(ShownCheck {
+        diagnostics: stackline_report::diagnostics_json(&checked.diagnostics, &texts),
+        plan: checked.plan,
+        right: checked.right,
+    })
+}
+
+/// The texts in which the mistakes of a specification are shown.
+fn mistaken_texts<'t>(source: &'t SpecSource, flags: &'t SpecTextFlags) -> MistakenTexts<'t> {
+    let (name, text) = source.shown();
+    MistakenTexts {
+        name,
+        text,
+        over: flags.over.as_deref(),
+        hosts: &flags.hosts,
+    }
+}
+
 fn report(
     source: &SpecSource,
     checked: Checked,
     flags: &SpecTextFlags,
 ) -> Result<(Plan, Vec<String>)> {
-    let (name, text) = source.named();
-    let texts = MistakenTexts {
-        name,
-        text,
-        over: flags.over.as_deref(),
-        hosts: &flags.hosts,
-    };
+    let texts = mistaken_texts(source, flags);
     let wrong = print_mistakes(&checked.diagnostics, &texts);
     if wrong && flags.json {
         output::json(&stackline_report::mistakes_json(&checked, &texts), true)?;

@@ -54,7 +54,9 @@ pub(crate) use manual::{Completions, Man};
 pub(crate) use net::{Net, NetCommand, NetDown, NetExec, NetList, NetSet, NetShow, NetUp};
 pub(crate) use plot::PlotFlags;
 pub(crate) use results_table::{NotesFlag, Show, TableFlags};
-pub(crate) use runs::{RunsCommand, RunsFlags, RunsPrune};
+pub(crate) use runs::{
+    ArchiveFlags, RunsAdd, RunsAgain, RunsCommand, RunsFlags, RunsPrune, RunsSince, RunsTag,
+};
 pub(crate) use sharing::Sharing;
 pub(crate) use spec_text::SpecTextFlags;
 pub(crate) use trace::TraceFlags;
@@ -81,6 +83,7 @@ Examples:
   stackline run -e '10 request_response 32*1000 over tcp, unix'
   stackline run wan.stackline
   stackline run wan.stackline --in simulated --trace
+  stackline run README.md#2
   stackline run pair.stackline --host udjat=ssh:user@10.0.0.6 --over \\
       'tcp(nodelay), udp'
 
@@ -164,9 +167,14 @@ pub(crate) enum StacklineCommand {
     Run(RunFlags),
     /// Show a kept run's results again as a table, JSON or CSV
     Show(Show),
-    /// List kept runs, write notes about them, remove them
+    /// List kept runs, tag them, make them again, remove them
     #[command(after_help = runs::AFTER)]
     Runs(RunsFlags),
+    /// Write a kept run as one file, which another machine opens and runs again
+    ///
+    /// The file is a compressed tar file. `stackline runs add FILE` adds it to the kept runs, `stackline runs again FILE` also makes the run
+    /// again and says whether the results are the same to the last bit.
+    Archive(ArchiveFlags),
     /// Report every error in a specification
     #[command(override_usage = "stackline check [OPTIONS] <SPEC | -e TEXT>")]
     Check(SpecTextFlags),
@@ -369,7 +377,7 @@ pub(crate) struct PredictFlags {
 
 #[derive(Args, Debug)]
 pub(crate) struct Fmt {
-    /// The specification: a file, or - for standard input
+    /// The specification: a file, - for standard input, or a Markdown file, perhaps with #BLOCK
     #[arg(required_unless_present = "expression", conflicts_with = "expression")]
     pub(crate) spec: Option<PathBuf>,
     /// The specification itself

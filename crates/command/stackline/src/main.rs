@@ -3,7 +3,9 @@
 //!
 //! Results go to stdout, messages and progress to stderr. Exit codes: see [`exit`].
 
+mod again;
 mod agent;
+mod archive;
 mod blocks;
 mod bufferbloat;
 mod checked_plan;
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
         StacklineCommand::Run(flags) => run::run(&flags),
         StacklineCommand::Show(flags) => show::show(&flags),
         StacklineCommand::Runs(flags) => runs::runs(&flags),
+        StacklineCommand::Archive(flags) => archive::archive(&flags),
         StacklineCommand::Check(flags) => spec_commands::check(&flags),
         StacklineCommand::Fmt(flags) => spec_commands::fmt(&flags),
         StacklineCommand::Plan(flags) => spec_commands::plan(&flags),

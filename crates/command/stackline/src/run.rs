@@ -1,6 +1,6 @@
 //! `stackline run`: checks a specification, starts agents, makes the runs, stores them and shows the results.
 
-use crate::checked_plan::{SpecSource, Specification as _, is_over_all, source_of};
+use crate::checked_plan::{SpecSource, Specification as _, is_over_all, overrides, source_of};
 use crate::clean;
 use crate::exit::{Blame, Error, Exit, Result, already_shown};
 use crate::flags;
@@ -15,7 +15,7 @@ use stackline_core::run_record::{RunRecord, WakeUp};
 use stackline_live::launch::Launcher;
 use stackline_report::{Note, ReportHeader, Weight};
 use stackline_runner::{RunContext, RunWriter, Traces, make_runs, make_runs_of_seeds};
-use stackline_runs::{RunDirectory, runs_root};
+use stackline_runs::{RunDirectory, RunInputs, runs_root};
 use stackline_whatif::traced_answers::diagnose_traced;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,15 @@ use std::time::{Duration, SystemTime};
 
 /// Makes the runs of a specification.
 pub(crate) fn run(flags: &flags::RunFlags) -> Result {
-    let source = source_of(&flags.text)?;
+    run_specification(flags, &source_of(&flags.text)?, &mut None)
+}
+
+/// Makes the runs of a specification that was read already. `kept` becomes the path of their directory.
+pub(crate) fn run_specification(
+    flags: &flags::RunFlags,
+    source: &SpecSource,
+    kept: &mut Option<PathBuf>,
+) -> Result {
     let (plan, assumed) = source.work(&flags.text)?;
     only_simulated(flags, &plan)?;
     traced_once(flags)?;
@@ -40,7 +48,8 @@ pub(crate) fn run(flags: &flags::RunFlags) -> Result {
     // Worlds may raise the first flag themselves to end a run; only a signal raises the second.
     let signalled = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&interrupted, &signalled])?;
-    let directory = open(flags, &source, &plan)?;
+    let directory = open(flags, source, &plan)?;
+    *kept = Some(directory.path().to_owned());
     let seeds = flags.seeds.as_ref().map_or(1, |Seeds(seeds)| {
         (seeds.end() - seeds.start()).saturating_add(1)
     });
@@ -249,19 +258,36 @@ fn only_simulated(flags: &flags::RunFlags, plan: &Plan) -> Result<()> {
 }
 
 fn open(flags: &flags::RunFlags, source: &SpecSource, plan: &Plan) -> Result<RunDirectory> {
-    let stem = Path::new(&source.name)
-        .file_stem()
-        .map_or_else(|| "run".into(), |s| s.to_string_lossy().into_owned());
-    let name = flags.name.clone().unwrap_or(stem);
+    let name = flags.name.clone().unwrap_or_else(|| source.stem());
     let mut directory = RunDirectory::create(
         &runs_root(),
         &name,
         SystemTime::now(),
         flags.sharing.access(),
     )?;
-    directory.write_specification(&source.text)?;
+    directory.write_specification(&source.own_text())?;
+    directory.write_inputs(&inputs(flags, source)?)?;
     directory.write_plan(plan)?;
     Ok(directory)
+}
+
+/// What the specification is given beside its text.
+fn inputs(flags: &flags::RunFlags, source: &SpecSource) -> Result<RunInputs> {
+    let text = &flags.text;
+    Ok(RunInputs {
+        over: text.over.clone(),
+        world: text.world,
+        hosts: text.hosts.clone(),
+        seed: text.seed,
+        cpu: text.cpu.clone(),
+        seeds: flags
+            .seeds
+            .as_ref()
+            .map(|Seeds(seeds)| (*seeds.start(), *seeds.end())),
+        trace: flags.trace,
+        capture: flags.capture.clone(),
+        files: source.named_files(&overrides(text)?),
+    })
 }
 
 /// What is known besides the records.

@@ -1,36 +1,98 @@
 //! The commands that only read a specification or list stacks: `check`, `fmt`, `plan`, `stacks`.
 
-use crate::checked_plan::{SpecSource, Specification as _, mistakes_shown, source_of};
-use crate::exit::{Error, Exit, Result};
+use crate::checked_plan::{
+    ShownCheck, SpecSource, Specification as _, all_sources_of, mistakes_shown, shown_check,
+    source_of,
+};
+use crate::exit::{Blame, Error, Exit, Result, already_shown};
 use crate::flags;
 use crate::output;
+use serde_json::{Value, json};
 use stackline_core::catalogue::StackTable;
 use stackline_core::plan::{Plan, World};
 use stackline_core::time::Duration;
 use stackline_core::units::counted;
 use stackline_runner::spec_source;
+use std::path::Path;
 
-/// Prints every error, or a summary of the specification if there is none.
+/// Prints every error, or a summary of the specification if there is none; of a Markdown file, of each of its
+/// specifications.
 pub(crate) fn check(flags: &flags::SpecTextFlags) -> Result {
-    let source = source_of(flags)?;
-    let (plan, _) = source.plan_of(flags)?;
-    let runs: u64 = plan.measurements.iter().map(|m| u64::from(m.runs)).sum();
+    let sources = all_sources_of(flags)?;
+    let checks = sources.iter().map(|source| shown_check(source, flags));
+    let checks = checks.collect::<Result<Vec<ShownCheck>>>()?;
+    let is_right = checks.iter().all(|check| check.plan.is_some());
+    let is_markdown = flags.spec.as_deref().is_some_and(SpecSource::is_markdown);
     if flags.json {
-        let most_s = plan.most_time().map(Duration::seconds);
-        let value = serde_json::json!({"ok": true, "measurements": plan.measurements.len(), "runs": runs, "most_s": most_s});
-        output::json(&value, false)?;
+        let mut value = checks_json(&checks);
+        if is_markdown {
+            let each = sources.iter().zip(&checks).map(|(source, check)| {
+                let mut one = summary(&check.plan.iter().collect::<Vec<_>>());
+                one["ok"] = check.plan.is_some().into();
+                one["name"] = source.name.clone().into();
+                one["line"] = source.first_line().into();
+                one
+            });
+            value["specifications"] = each.collect();
+        }
+        output::json(&value, !is_right)?;
     } else {
-        let (measurements, runs) = (
-            counted(plan.measurements.len() as u64, "measurement"),
-            counted(runs, "run"),
-        );
-        output::print(&format!(
-            "{}: ok, {measurements}, {runs}{}\n",
-            source.name,
-            at_most(&plan)
-        ))?;
+        for (source, check) in sources.iter().zip(&checks) {
+            if let Some(plan) = &check.plan {
+                output::print(&summary_line(source, plan))?;
+            }
+        }
     }
-    Ok(Exit::Done)
+    match is_right {
+        true => Ok(Exit::Done),
+        false => Err(already_shown(Blame::Input)),
+    }
+}
+
+/// All checks as one JSON object.
+fn checks_json(checks: &[ShownCheck]) -> Value {
+    let plans: Vec<&Plan> = checks
+        .iter()
+        .filter_map(|check| check.plan.as_ref())
+        .collect();
+    let is_right = plans.len() == checks.len();
+    let mut value = match (is_right, checks) {
+        (true, _) => summary(&plans),
+        (false, [one]) => json!({ "right": one.right }),
+        (false, _) => json!({ "right": null }),
+    };
+    value["ok"] = is_right.into();
+    let diagnostics = checks.iter().flat_map(|check| check.diagnostics.clone());
+    value["diagnostics"] = diagnostics.collect();
+    value
+}
+
+/// Measurements, runs and the sum of the time limits of plans.
+fn summary(plans: &[&Plan]) -> Value {
+    let measurements: usize = plans.iter().map(|plan| plan.measurements.len()).sum();
+    let mut most = plans.iter().map(|plan| plan.most_time());
+    let most = most.try_fold(Duration::ZERO, |sum, time| Some(sum + time?));
+    let most_s = most.map(Duration::seconds);
+    let runs = plans.iter().map(|plan| runs_of(plan)).sum::<u64>();
+    json!({ "measurements": measurements, "runs": runs, "most_s": most_s })
+}
+
+fn runs_of(plan: &Plan) -> u64 {
+    plan.measurements.iter().map(|m| u64::from(m.runs)).sum()
+}
+
+fn summary_line(source: &SpecSource, plan: &Plan) -> String {
+    let line = match source.is_block() {
+        true => format!(" (line {})", source.first_line()),
+        false => String::new(),
+    };
+    format!(
+        "{}{line}: ok, {}, {}{}\n",
+        source.name,
+        counted(plan.measurements.len() as u64, "measurement"),
+        counted(runs_of(plan), "run"),
+        at_most(plan)
+    )
 }
 
 /// The text `, at most 90 s given the time limits`, if every measurement has a limit.
@@ -41,15 +103,41 @@ fn at_most(plan: &Plan) -> String {
     })
 }
 
-/// Prints, checks or writes the specification in its canonical format.
+/// Prints, checks or writes the specification in its canonical format; in a Markdown file all its specifications.
 pub(crate) fn fmt(flags: &flags::Fmt) -> Result {
-    let source = SpecSource::named_by(flags.expression.as_deref(), flags.spec.as_deref())?;
-    let formatted = stackline_spec::format(&source.text).map_err(|mistakes| {
-        let (name, text) = source.named();
+    let markdown = flags
+        .spec
+        .as_deref()
+        .filter(|path| SpecSource::is_markdown(path));
+    let source = match markdown {
+        Some(path) => SpecSource::read_whole(path)?,
+        None => SpecSource::named_by(flags.expression.as_deref(), flags.spec.as_deref())?,
+    };
+    if flags.write && source.is_block() {
+        let all = source.shown().0;
+        return Err(
+            Error::input("--write formats all specifications of a Markdown file")
+                .hint(format!("write {all} without a block behind it")),
+        );
+    }
+    if flags.write && flags.spec.as_deref() == Some(Path::new("-")) {
+        return Err(Error::input("--write needs a file").hint("omit --write to print the result"));
+    }
+    let formatted = match markdown {
+        Some(_) => stackline_spec::format_markdown(&source.text),
+        None => stackline_spec::format(&source.text),
+    };
+    let formatted = formatted.map_err(|mistakes| {
+        let (name, text) = source.shown();
         mistakes_shown(&mistakes, name, text)
     })?;
+    // Of a block, blank lines stand for what is before it in its file.
+    let (formatted, original) = match source.is_block() {
+        true => (formatted.trim_start().to_owned(), source.own_text()),
+        false => (formatted, source.text.clone()),
+    };
     if flags.check {
-        return Ok(if formatted == source.text {
+        return Ok(if formatted == original {
             Exit::Done
         } else {
             Exit::Failed
@@ -59,7 +147,7 @@ pub(crate) fn fmt(flags: &flags::Fmt) -> Result {
         output::print_for_programs(&formatted)?;
         return Ok(Exit::Done);
     };
-    if formatted != source.text {
+    if formatted != original {
         output::file(file, formatted)?;
     }
     Ok(Exit::Done)

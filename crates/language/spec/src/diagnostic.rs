@@ -19,6 +19,16 @@ pub enum Severity {
     Warning,
 }
 
+/// What was read when a diagnostic was found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DiagnosticStage {
+    /// The grammar: what stands where.
+    #[default]
+    Grammar,
+    /// The meaning: names, values, what stacks and worlds can carry out.
+    Meaning,
+}
+
 /// The text that a span refers to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TextOrigin {
@@ -46,6 +56,8 @@ pub struct Diagnostic {
     pub label: String,
     /// What to write instead.
     pub hint: Option<String>,
+    /// What was read when it was found.
+    pub stage: DiagnosticStage,
 }
 
 /// A range of bytes in one of the texts.
@@ -80,6 +92,7 @@ impl Diagnostic {
             origin: span.origin,
             label,
             hint: None,
+            stage: DiagnosticStage::Grammar,
         }
     }
 
@@ -120,11 +133,16 @@ impl Diagnostic {
 pub(crate) struct DiagnosticReport {
     list: Vec<Diagnostic>,
     more: usize,
+    stage: DiagnosticStage,
 }
 
 impl DiagnosticReport {
     /// Adds a diagnostic, unless it is a duplicate or there are [`MOST`] already.
     pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
+        let diagnostic = Diagnostic {
+            stage: self.stage,
+            ..diagnostic
+        };
         if self.list.contains(&diagnostic) {
             return;
         }
@@ -133,6 +151,11 @@ impl DiagnosticReport {
         } else {
             self.list.push(diagnostic);
         }
+    }
+
+    /// What follows is about the meaning of the text.
+    pub(crate) const fn begin_meaning(&mut self) {
+        self.stage = DiagnosticStage::Meaning;
     }
 
     /// The value, or `None` after the mistake was added.

@@ -16,8 +16,11 @@ mod agent_destination;
 mod check;
 mod context;
 mod diagnostic;
+#[cfg(test)]
+mod editor_grammar;
 mod factor;
 mod format;
+mod markdown;
 mod parse;
 mod prelude;
 mod repair;
@@ -27,9 +30,10 @@ mod token_layout;
 mod tree;
 
 pub use context::{Available, CheckContext, Checked, Overrides};
-pub use diagnostic::{Diagnostic, Severity, TextOrigin, nearest};
+pub use diagnostic::{Diagnostic, DiagnosticStage, Severity, TextOrigin, nearest};
 pub use factor::{Factor, FactorLevel, factor, factors, vary, vary_beside};
 pub use format::format;
+pub use markdown::{MarkdownBlock, format_markdown, markdown_blocks};
 pub use prelude::PRELUDE;
 
 use alloc::string::{String, ToString};
@@ -55,6 +59,7 @@ pub fn check(source: &str, context: &CheckContext<'_>, overrides: &Overrides) ->
     let tokens = token::lex(source, TextOrigin::File, &mut report);
     let mut marked = Marked::new(source, &tokens);
     let tree = parse::parse(&mut marked, &mut report);
+    report.begin_meaning();
     let (plan, note) = check::check(&tree, &marked, instead, context, overrides, &mut report);
     let plan = (report.errors() == 0).then_some(plan);
     Checked {

@@ -31,6 +31,7 @@ fn below(line: &str, start: usize, diagnostic: &Diagnostic) -> String {
         span,
         hint,
         origin,
+        stage: _,
     } = diagnostic;
     assert!(
         *origin == TextOrigin::File && !label.is_empty() && !message.ends_with('.'),

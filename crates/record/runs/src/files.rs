@@ -16,7 +16,7 @@ const LARGEST_TEXT: u64 = 256 << 20;
 /// The largest journal or results file that is read, in bytes.
 const LARGEST_RECORDS: u64 = 4 << 30;
 /// Most event files of one run.
-const MOST_FILES: usize = 100_000;
+pub(crate) const MOST_FILES: usize = 100_000;
 
 /// The specification, as it was given.
 pub(crate) const SPECIFICATION: &str = "specification.stackline";
@@ -37,6 +37,18 @@ pub(crate) const FINDINGS: &str = "findings.json";
 /// The user's note about the run.
 pub(crate) const NOTE: &str = "note.txt";
 
+/// The user's tags of the run, a word on each line.
+pub(crate) const TAGS: &str = "tags.txt";
+
+/// What the specification was given beside its text, as JSON.
+pub(crate) const INPUTS: &str = "inputs.json";
+
+/// In a run that came in an archive: that archive's list of files, as JSON.
+pub(crate) const ARCHIVE: &str = "archive.json";
+
+/// The directory of captured packets.
+pub(crate) const CAPTURES: &str = "captures";
+
 /// The run's report page.
 pub(crate) const PAGE: &str = "report.html";
 
@@ -48,6 +60,24 @@ pub(crate) const SORTED: &str = "parquet";
 
 /// The directory of events.
 pub(crate) const EVENTS: &str = "events";
+
+/// All names that a run directory has.
+pub(crate) const ALL: [&str; 14] = [
+    SPECIFICATION,
+    PLAN,
+    ENVIRONMENT,
+    STATUS,
+    JOURNAL,
+    RESULTS,
+    FINDINGS,
+    NOTE,
+    TAGS,
+    INPUTS,
+    ARCHIVE,
+    PAGE,
+    EVENTS,
+    CAPTURES,
+];
 
 /// The run directory of a file, and the file's path in it: `RUN/NAME` or `RUN/events/NAME`.
 fn within(path: &Path) -> Option<(&Path, &Path)> {

@@ -9,7 +9,12 @@
 //! | --- | --- |
 //! | [`run_directory_writer`] | writing a run directory while a run goes on |
 //! | [`run_reader`] | reading one back, complete or not |
-//! | [`kept_runs`] | what is kept, notes about it, and its removal |
+//! | [`kept_runs`] | what is kept, notes and tags, and its removal |
+//! | [`run_list`] | the list of all kept runs, with an index that makes it fast |
+//! | [`pruning`] | which runs a rule removes |
+//! | [`archive`] | a run as one file, and back |
+//! | [`run_inputs`] | what a specification was given beside its text |
+//! | [`results_digest`](mod@results_digest) | when two runs are equal to the last bit |
 //! | [`result_columns`] | the table of columns of `results.parquet` |
 //! | [`results`] | that table to Parquet and back |
 //! | [`events`] | files of events: Parquet, one a host, sorted by time; import and export |
@@ -19,6 +24,7 @@
 //! | `plausible` | records whose numbers cannot be added up are refused |
 //! | [`error`] | one sentence, a cause and a hint |
 
+pub mod archive;
 mod checksums;
 pub mod error;
 pub mod events;
@@ -26,11 +32,16 @@ mod files;
 pub mod kept_runs;
 mod named_file;
 mod plausible;
+pub mod pruning;
 mod replace;
 pub mod result_columns;
 pub mod results;
+pub mod results_digest;
 pub mod run_directory_writer;
+pub mod run_inputs;
+pub mod run_list;
 pub mod run_reader;
+mod sha256;
 pub mod status;
 mod utc;
 
@@ -39,6 +50,10 @@ pub use events::events_path;
 pub use files::{RunFileAccess, create_within};
 pub use named_file::{unwritten, write_file, write_file_by};
 pub use replace::{replace, replace_with};
+pub use results_digest::results_digest;
 pub use run_directory_writer::{RunDirectory, new_directory};
+pub use run_inputs::RunInputs;
 pub use run_reader::{StoredRun, directory_of, located, names, runs_root};
+pub use sha256::short_digest;
 pub use status::RunStatus;
+pub use utc::iso as utc_text;

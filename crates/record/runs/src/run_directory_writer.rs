@@ -6,7 +6,7 @@
 
 use crate::files::RunFileAccess;
 use crate::replace::replace_inside_with;
-use crate::{Error, RunStatus, files, results, utc};
+use crate::{Error, RunInputs, RunStatus, files, results, utc};
 use serde::Serialize;
 use stackline_core::plan::Plan;
 use stackline_core::run_record::RunRecord;
@@ -41,14 +41,16 @@ impl RunDirectory {
         access: RunFileAccess,
     ) -> Result<Self, Error> {
         let path = new_directory(root, name, started, access)?;
-        let status = RunStatus::started(utc::iso(started));
-        status.write(&path)?;
+        // The journal comes first: without its lock, a directory with a status is a run that was killed, which others may
+        // remove.
         let journal = files::append_new(&path.join(files::JOURNAL));
         let journal =
             journal.map_err(|cause| Error::writing(&path.join(files::JOURNAL), &cause))?;
         // On a file system without locks a run in progress cannot be distinguished from a killed one; it is written
         // all the same.
         let _ = journal.try_lock();
+        let status = RunStatus::started(utc::iso(started));
+        status.write(&path)?;
         Ok(Self {
             path,
             status,
@@ -78,6 +80,14 @@ impl RunDirectory {
     pub fn write_plan(&mut self, plan: &Plan) -> Result<(), Error> {
         self.plan = Some(plan.clone());
         self.write_json(files::PLAN, plan)
+    }
+
+    /// Stores what the specification was given beside its text.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_inputs(&self, inputs: &RunInputs) -> Result<(), Error> {
+        inputs.write(&self.path)
     }
 
     /// Stores the description of the machines.
@@ -213,7 +223,7 @@ pub fn new_directory(
 }
 
 /// Creates the directory of that name, or the first free one with a number appended.
-fn unused(root: &Path, name: &str, access: RunFileAccess) -> Result<PathBuf, Error> {
+pub(crate) fn unused(root: &Path, name: &str, access: RunFileAccess) -> Result<PathBuf, Error> {
     files::make_root(root, access).map_err(|cause| Error::writing(root, &cause))?;
     let mut path = root.join(name);
     let mut next = 2_u32;

@@ -41,7 +41,8 @@ impl StoredRun {
     /// written.
     ///
     /// A name without a slash is also looked for under [`runs_root`]: a directory's name, the name that a run was
-    /// given (of several runs the newest), `last` for the newest run of all, or `last~2` for the third newest.
+    /// given (of several runs the newest), `last` for the newest run of all, or `last~2` for the third newest; also for
+    /// the one run whose directory's name or given name begins with it, if it has at least four letters.
     ///
     /// # Errors
     /// When there is no such directory, it is not a run, or a file in it is damaged.
@@ -150,13 +151,39 @@ const STAMP: usize = 16;
 /// The names of the runs under `root`, oldest first; none when it cannot be read.
 #[must_use]
 pub fn names(root: &Path) -> Vec<String> {
+    named_by(root, |_| false)
+}
+
+/// The names of the runs under `root` and of what may be left of runs, oldest first: directories named as runs are.
+pub(crate) fn names_with_remainders(root: &Path) -> Vec<String> {
+    named_by(root, is_stamped)
+}
+
+/// The names of directories under `root` that have a status or are `accepted` without one, oldest first. Those that begin
+/// with a full stop are runs that are being removed or added.
+fn named_by(root: &Path, accepted: impl Fn(&str) -> bool) -> Vec<String> {
     let entries = fs::read_dir(root).into_iter().flatten().flatten();
-    let runs = entries.filter(|entry| files::is_there(&entry.path().join(files::STATUS)));
-    let mut names: Vec<String> = runs
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .collect();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let is_run = |name: &String| {
+        !name.starts_with('.')
+            && (accepted(name) || files::is_there(&root.join(name).join(files::STATUS)))
+    };
+    let mut names: Vec<String> = names.filter(is_run).collect();
     names.sort_by(|a, b| order(a).cmp(&order(b)));
     names
+}
+
+/// Whether a name begins as the names of run directories do: `20261120-235831-`.
+pub(crate) fn is_stamped(name: &str) -> bool {
+    let stamp = name.as_bytes().get(..STAMP);
+    name.len() > STAMP
+        && stamp.is_some_and(|stamp| {
+            let fits = |(at, byte): (usize, &u8)| match at {
+                8 | 15 => *byte == b'-',
+                _ => byte.is_ascii_digit(),
+            };
+            stamp.iter().enumerate().all(fits)
+        })
 }
 
 /// The sort key of run names: the time stamp; in the same second the name; with the same name the number that was
@@ -270,9 +297,35 @@ fn candidates(root: &Path, path: &Path) -> impl Iterator<Item = PathBuf> {
         .to_str()
         .filter(|_| bare)
         .and_then(|name| newest(root, name));
-    [Some(path.to_owned()), bare.then(|| root.join(path)), given]
-        .into_iter()
-        .flatten()
+    let begun = path
+        .to_str()
+        .filter(|_| bare && given.is_none())
+        .and_then(|word| match &begun_by(&names(root), word)[..] {
+            [one] => Some(root.join(one)),
+            _ => None,
+        });
+    [
+        Some(path.to_owned()),
+        bare.then(|| root.join(path)),
+        given,
+        begun,
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// The least length of a prefix that names a run: that of a year.
+const LEAST_PREFIX: usize = 4;
+
+/// The runs whose directory's name, or given name, begins with that word.
+fn begun_by<'n>(names: &'n [String], word: &str) -> Vec<&'n String> {
+    let begins = |name: &&String| {
+        name.starts_with(word) || name.get(STAMP..).is_some_and(|name| name.starts_with(word))
+    };
+    match word.len() >= LEAST_PREFIX && !word.starts_with("last") {
+        true => names.iter().filter(begins).collect(),
+        false => Vec::new(),
+    }
 }
 
 /// The newest run that was given that name; for `last` the newest of all.
@@ -351,6 +404,20 @@ fn is_denied(run: &Path) -> bool {
 /// The error that there is no such run, with a hint at similar names.
 fn missing(root: &Path, path: &Path) -> Error {
     let all = names(root);
+    if path.is_file() {
+        let hint = "if it is an archive, `stackline runs add FILE` adds it to the kept runs";
+        return Error::input(format!("{} is a file, not a run", path.display()), hint);
+    }
+    let begun = path
+        .to_str()
+        .map_or_else(Vec::new, |word| begun_by(&all, word));
+    if let [first, second, ..] = &begun[..] {
+        let message = format!("{} runs begin with {}", begun.len(), path.display());
+        return Error::input(
+            message,
+            format!("write more of the name, such as {first} or {second}"),
+        );
+    }
     let alike = path
         .to_str()
         .map_or_else(Vec::new, |word| alike(&all, word));

@@ -11,7 +11,8 @@ pub(crate) fn stamp(moment: SystemTime) -> String {
 }
 
 /// As `2026-11-20T23:58:31Z`.
-pub(crate) fn iso(moment: SystemTime) -> String {
+#[must_use]
+pub fn iso(moment: SystemTime) -> String {
     DateTime::<Utc>::from(moment).to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 

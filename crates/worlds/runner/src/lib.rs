@@ -22,6 +22,7 @@
 mod backend;
 pub mod declared_networks;
 pub mod link_by_text;
+mod markdown_reference;
 pub mod network_stack;
 mod network_tap;
 mod recording;

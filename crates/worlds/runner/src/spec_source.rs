@@ -1,18 +1,25 @@
 //! From the text of a specification to a checked plan: the check knows all worlds, this machine's cores, and the files
 //! that the specification names.
 
+use crate::markdown_reference::MarkdownReference;
 use stackline_core::catalogue::{Capabilities, StackTable};
 use stackline_core::error::{Error, Result};
 use stackline_core::plan::{Measurement, Plan, World};
 use stackline_guard::files as guard_files;
-use stackline_spec::{Available, CheckContext, Checked, Diagnostic, Overrides, Severity};
-use std::collections::BTreeSet;
+use stackline_spec::{
+    Available, CheckContext, Checked, Diagnostic, MarkdownBlock, Overrides, Severity,
+};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The longest specification that is read, in bytes.
 const LONGEST: u64 = 16 << 20;
+/// Most bytes of all files that a specification names, for them to be kept with a run.
+const LARGEST_KEPT_FILES: usize = 64 << 20;
 
 /// The stacks of a world, by whether a specification can be carried out over them.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +39,28 @@ pub struct SpecSource {
     pub text: String,
     /// The directory of the file, when it is one.
     directory: Option<PathBuf>,
+    /// The texts of the files that it names, where they were kept with a run; others are not read then.
+    kept: Option<BTreeMap<String, String>>,
+    /// The block of a Markdown file that it is; `text` is then that file with spaces in place of all else before.
+    block: Option<SpecBlock>,
+}
+
+/// The Markdown file in which a specification stands, and where.
+#[derive(Clone, Debug)]
+struct SpecBlock {
+    markdown: String,
+    place: MarkdownBlock,
+}
+
+impl SpecBlock {
+    /// The Markdown file with another text in place of the block's; what stands before the block in that text is left out.
+    fn with_text(&self, in_place: &str) -> String {
+        let Range { start, end } = self.place.span;
+        let part = |range: Option<&str>| range.unwrap_or_default().to_owned();
+        part(self.markdown.get(..start))
+            + &part(in_place.get(start..))
+            + &part(self.markdown.get(end..))
+    }
 }
 
 impl SpecSource {
@@ -45,6 +74,8 @@ impl SpecSource {
                 name: "expression".into(),
                 text: text.to_owned(),
                 directory: None,
+                kept: None,
+                block: None,
             }),
             (None, Some(path)) => Self::read(path),
             (None, None) => Err(Error::input("no specification was given")
@@ -59,14 +90,172 @@ impl SpecSource {
             name: name.into(),
             text,
             directory: None,
+            kept: None,
+            block: None,
         }
     }
 
-    /// Reads a file, or standard input for `-`.
+    /// The specification of a kept run, with the files that it names as they were kept.
+    #[must_use]
+    pub fn from_run(name: &str, text: String, files: BTreeMap<String, String>) -> Self {
+        Self {
+            kept: Some(files),
+            ..Self::made(name, text)
+        }
+    }
+
+    /// Reads a file, or standard input for `-`. Of a Markdown file that is `README.md#2` or `README.md#NAME`, the block of that number
+    /// or name; without it, the only one.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is too long; when it has no such block.
+    pub fn read(path: &Path) -> Result<Self> {
+        let Some(reference) = MarkdownReference::new(path) else {
+            return Self::read_whole(path);
+        };
+        let whole = Self::read_whole(&reference.file)?;
+        let place = reference.chosen(&whole.text)?;
+        Ok(whole.in_block(place))
+    }
+
+    /// All specifications that a path names: those of a Markdown file, if no block of it is chosen; else the one.
+    ///
+    /// # Errors
+    /// As for [`Self::read`]; when a Markdown file has no specification.
+    pub fn read_all(path: &Path) -> Result<Vec<Self>> {
+        match MarkdownReference::new(path) {
+            Some(reference) if reference.block.is_none() => {
+                let whole = Self::read_whole(&reference.file)?;
+                let blocks = reference.blocks(&whole.text)?;
+                Ok(blocks
+                    .into_iter()
+                    .map(|place| whole.in_block(place))
+                    .collect())
+            }
+            _ => Self::read(path).map(|one| vec![one]),
+        }
+    }
+
+    /// One block of this text, which is a Markdown file's.
+    fn in_block(&self, place: MarkdownBlock) -> Self {
+        let name = place
+            .name
+            .clone()
+            .unwrap_or_else(|| place.number.to_string());
+        Self {
+            name: format!("{}#{name}", self.name),
+            text: place.in_place(&self.text),
+            directory: self.directory.clone(),
+            kept: None,
+            block: Some(SpecBlock {
+                markdown: self.text.clone(),
+                place,
+            }),
+        }
+    }
+
+    /// The name and the text in which mistakes are shown: of a block of a Markdown file, that whole file.
+    #[must_use]
+    pub fn shown(&self) -> (&str, &str) {
+        let Some(block) = &self.block else {
+            return self.named();
+        };
+        (
+            self.name
+                .rsplit_once('#')
+                .map_or(&*self.name, |(file, _)| file),
+            &block.markdown,
+        )
+    }
+
+    /// The specification alone, as it is kept with a run.
+    #[must_use]
+    pub fn own_text(&self) -> String {
+        let block = self.block.as_ref();
+        block.map_or_else(
+            || self.text.clone(),
+            |block| block.place.unindented(&block.markdown),
+        )
+    }
+
+    /// What a run is called that is made of it, if nothing else is said.
+    #[must_use]
+    pub fn stem(&self) -> String {
+        let named = self
+            .block
+            .as_ref()
+            .and_then(|block| block.place.name.clone());
+        let stem = || {
+            let file = self.name.rsplit_once('#').filter(|_| self.block.is_some());
+            let file = file.map_or(&*self.name, |(file, _)| file);
+            let stem = Path::new(file).file_stem();
+            stem.map_or_else(|| "run".into(), |stem| stem.to_string_lossy().into_owned())
+        };
+        named.unwrap_or_else(stem)
+    }
+
+    /// Whether it is a block of a Markdown file.
+    #[must_use]
+    pub const fn is_block(&self) -> bool {
+        self.block.is_some()
+    }
+
+    /// The line on which it begins in its file, from 1.
+    #[must_use]
+    pub fn first_line(&self) -> usize {
+        self.block.as_ref().map_or(1, |block| block.place.line)
+    }
+
+    /// The texts of the files that it names, by the names in it. They are left out if they are too large to be kept with a run.
+    #[must_use]
+    pub fn named_files(&self, overrides: &Overrides) -> BTreeMap<String, String> {
+        // The names of files are texts in quotation marks.
+        if !self.text.contains('"') {
+            return BTreeMap::new();
+        }
+        let files = RefCell::new(BTreeMap::new());
+        let read_file = |name: &str| -> std::result::Result<String, String> {
+            let text = self.read_file(name)?;
+            files.borrow_mut().insert(name.to_owned(), text.clone());
+            Ok(text)
+        };
+        let worlds = worlds();
+        let cores = stackline_live::cores();
+        let context = CheckContext {
+            worlds: &available(&worlds),
+            read_file: &read_file,
+            cores: &cores,
+        };
+        let _ = stackline_spec::check(&self.text, &context, overrides);
+        let mut files = files.into_inner();
+        if files.values().map(String::len).sum::<usize>() > LARGEST_KEPT_FILES {
+            files.clear();
+        }
+        files
+    }
+
+    /// The text of a file that it names.
+    fn read_file(&self, name: &str) -> std::result::Result<String, String> {
+        match &self.kept {
+            None => read_named(&self.beside(name)),
+            Some(kept) => kept
+                .get(name)
+                .cloned()
+                .ok_or_else(|| "it was not kept with the run".to_owned()),
+        }
+    }
+
+    /// Whether a path names a Markdown file, and no block of it.
+    #[must_use]
+    pub fn is_markdown(path: &Path) -> bool {
+        MarkdownReference::new(path).is_some_and(|reference| reference.block.is_none())
+    }
+
+    /// Reads a whole file, or standard input for `-`.
     ///
     /// # Errors
     /// When the file cannot be read, or is too long.
-    pub fn read(path: &Path) -> Result<Self> {
+    pub fn read_whole(path: &Path) -> Result<Self> {
         let name = if path == Path::new("-") {
             "standard input".to_string()
         } else {
@@ -78,10 +267,14 @@ impl SpecSource {
                 Err(Error::input(format!("{name} is larger than 16 MiB")).hint(hint))
             }
             Ok(text) => Ok(Self {
-                name,
-                text,
                 directory: path.parent().map(Path::to_owned),
+                ..Self::made(&name, text)
             }),
+            Err(_) if stackline_runs::archive::is_archive(path) => {
+                let message = format!("{name} is compressed; a specification is a text");
+                let hint = "if it is an archive of a run, `stackline runs again FILE` makes that run again";
+                Err(Error::input(message).hint(hint))
+            }
             Err(error) => {
                 let unread = Error::input(format!("{name} cannot be read: {error}"));
                 // Nobody's file has a star or a semicolon in its name, and a specification begins with a number.
@@ -116,6 +309,8 @@ impl SpecSource {
             name: self.name.clone(),
             text,
             directory: self.directory.clone(),
+            kept: self.kept.clone(),
+            block: None,
         }
     }
 
@@ -208,7 +403,7 @@ impl SpecSource {
     #[must_use]
     pub fn checked(&self, overrides: &Overrides) -> Checked {
         let worlds = worlds();
-        let read_file = |name: &str| read_named(&self.beside(name));
+        let read_file = |name: &str| self.read_file(name);
         let cores = stackline_live::cores();
         let context = CheckContext {
             worlds: &available(&worlds),
@@ -221,6 +416,9 @@ impl SpecSource {
             stackline_spec::repair(&self.text, &context, overrides, &mut checked, &|| {
                 begun.elapsed() > LOOK
             });
+        }
+        if let (Some(block), Some(right)) = (&self.block, &mut checked.right) {
+            *right = block.with_text(right);
         }
         checked
     }

@@ -32,7 +32,9 @@ const GROUPS: [CommandGroup; 7] = [
     CommandGroup {
         heading: "Read results",
         first: &["open", "diagnose", "lifelines", "show"],
-        others: &["runs", "plot", "report", "export", "query", "keywords"],
+        others: &[
+            "runs", "archive", "plot", "report", "export", "query", "keywords",
+        ],
     },
     CommandGroup {
         heading: "Design and predict",

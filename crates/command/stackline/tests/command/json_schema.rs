@@ -59,7 +59,14 @@ fn live_results(outputs: &mut Outputs) {
     place
         .stackline(&["runs", "note", "last", "fails"])
         .succeeds();
+    place
+        .stackline(&["runs", "tag", "last", "nightly"])
+        .succeeds();
+    place.write("runs/20260101-000000-half/plan.json", "{}");
+    let hosts = "host a, b; 1 from a to b rr 32*5;";
+    outputs.collect("run", &place, &["run", "--json", "-e", hosts]);
     outputs.collect("runs", &place, &["runs", "--json"]);
+    outputs.collect("archive", &place, &["archive", "--json"]);
 }
 
 fn simulated_results(outputs: &mut Outputs) {
@@ -109,6 +116,10 @@ fn mistakes_and_failures(outputs: &mut Outputs) {
     for right in ["1 rr 32*5", "2 timelimit 5 rr 32*5"] {
         outputs.collect("check", &place, &["check", "--json", "-e", right]);
     }
+    place.write("right.md", "```stackline\n1 rr 32*5;\n```\n");
+    outputs.collect("check", &place, &["check", "--json", "right.md"]);
+    place.write("wrong.md", "```stackline\n1 rr 32\n```\n");
+    outputs.collect("mistakes", &place, &["check", "--json", "wrong.md"]);
 }
 
 /// What can be declared of networks.

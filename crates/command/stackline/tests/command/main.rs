@@ -10,6 +10,7 @@ mod support;
 
 mod advice;
 mod agents;
+mod archives;
 mod arpanet;
 mod bad_days;
 mod blasts;
@@ -60,6 +61,7 @@ mod keywords;
 mod left;
 mod lifelines;
 mod losses;
+mod markdown;
 mod net;
 mod network;
 mod one_side;

@@ -144,3 +144,112 @@ fn a_link_in_a_run_is_not_followed_when_it_is_removed() {
         .succeeds();
     assert!(place.path("precious").exists() && !run.exists());
 }
+
+#[test]
+fn runs_are_tagged_and_filtered_by_tag_world_and_date() {
+    let place = place();
+    place
+        .stackline(&["run", "--name", "live", "-e", "1 rr 32*5 over unix"])
+        .succeeds();
+    place
+        .stackline(&["runs", "tag", "b", "nightly", "arm"])
+        .succeeds();
+    place.stackline(&["runs", "tag", "c", "nightly"]).succeeds();
+    assert_eq!(listed(&place, &["--tag", "nightly"]), ["c", "b"]);
+    assert_eq!(listed(&place, &["--tag", "nightly", "--tag", "arm"]), ["b"]);
+    assert_eq!(listed(&place, &["--in", "live"]), ["live"]);
+    assert_eq!(
+        listed(&place, &["--since", "1h", "--in", "simulated"]),
+        ["c", "b", "a"]
+    );
+    assert_eq!(listed(&place, &["--since", "2999-01-01"]), [""; 0]);
+    assert_eq!(listed(&place, &["arm"]), ["b"], "tags are texts too");
+    assert_eq!(
+        place.stackline(&["runs", "tag", "b"]).succeeds().out,
+        "arm\nnightly\n"
+    );
+    place
+        .stackline(&["runs", "tag", "b", "arm", "--remove"])
+        .succeeds();
+    assert_eq!(
+        place.stackline(&["runs", "tag", "b"]).succeeds().out,
+        "nightly\n"
+    );
+    place
+        .stackline(&["runs", "tag", "b", "arm", "--remove"])
+        .fails(2, &["has no tag arm"])
+        .hints("nightly");
+    place
+        .stackline(&["runs", "tag", "b", "two words"])
+        .fails(2, &["cannot be a tag"]);
+    let table = place.stackline(&["runs"]).succeeds().out.clone();
+    assert!(
+        table.contains("[nightly] ") && table.contains(" simulated "),
+        "{table}"
+    );
+    assert!(
+        table.lines().all(|line| line.chars().count() <= 80),
+        "{table}"
+    );
+    let large = ["runs", "prune", "--larger", "1", "--dry-run"];
+    let dry = place.stackline(&large).succeeds().out.clone();
+    assert_eq!(
+        dry.lines().map(|name| &name[16..]).collect::<Vec<_>>(),
+        ["live", "a"]
+    );
+    place
+        .stackline(&["runs", "prune", "--older", "0s", "--tag", "nightly"])
+        .succeeds();
+    assert_eq!(listed(&place, &[]), ["live", "a"]);
+}
+
+#[test]
+fn a_run_is_named_by_the_beginning_of_one_name() {
+    let place = Place::new();
+    for name in ["baseline", "basement"] {
+        place
+            .stackline(&["run", "--name", name, "-e", "1 rr 32*5 over unix"])
+            .succeeds();
+    }
+    let run =
+        |name: &str| place.stackline(&["show", "--json", name]).succeeds().json()["run"].clone();
+    assert_eq!(run("basel"), run("baseline"));
+    place
+        .stackline(&["show", "base"])
+        .fails(2, &["2 runs begin with base"])
+        .hints("-baseline or ");
+    place
+        .stackline(&["show", "bas"])
+        .fails(2, &["no run at bas"]);
+}
+
+#[test]
+fn bad_runs_are_listed_with_what_is_wrong_and_removed() {
+    let place = place();
+    let half = place.runs()[0].clone();
+    std::fs::remove_file(half.join("status.json")).unwrap();
+    let done = place.stackline(&["runs"]);
+    let table = &done.succeeds().out;
+    assert!(table.contains("damaged"), "{table}");
+    assert!(done.err.contains("status.json is missing"), "{}", done.err);
+    assert!(done.err.contains("3 runs under"), "{}", done.err);
+    let json = place.stackline(&["runs", "--json"]).succeeds().json();
+    assert_eq!(
+        (&json["count"], &json["runs"][2]["state"]),
+        (&3.into(), &"damaged".into())
+    );
+    let name = half.file_name().unwrap().to_str().unwrap();
+    place.stackline(&["runs", "remove", name]).succeeds();
+    assert_eq!(listed(&place, &[]), ["c", "b"]);
+}
+
+#[test]
+fn an_interrupted_or_failed_run_says_so_in_the_list() {
+    let place = Place::new();
+    let text = "1 rr 32*5 over unix; 1 bulk_get 1000*10 < file nothing";
+    place.stackline(&["run", "--name", "f", "-e", text]);
+    let table = place.stackline(&["runs"]).succeeds().out.clone();
+    assert!(table.contains(" failed "), "{table}");
+    let json = place.stackline(&["runs", "--json"]).succeeds().json();
+    assert!(json["runs"][0]["reason"].is_string(), "{json}");
+}

@@ -330,6 +330,20 @@ const READERS: &[(&str, &str, &str, &str, &str)] = &[
         "results::read",
     ),
     (
+        "archives of runs",
+        "runs/src/archive/unpack.rs",
+        "add_archive",
+        "archives",
+        "add_archive",
+    ),
+    (
+        "specifications in Markdown",
+        "spec/src/markdown.rs",
+        "markdown_blocks",
+        "language",
+        "markdown_blocks",
+    ),
+    (
         "the index of a run",
         "runs/src/events/index.rs",
         "read_index",
