@@ -28,10 +28,11 @@ pub trait RunProgress {
 /// crate has no statistics.
 pub type StopRule = fn(&Measurement, &[RunRecord]) -> bool;
 
-/// Writes one run directory.
+/// Writes one run directory, or keeps the records in memory alone.
 pub struct RunWriter<'p> {
     plan: &'p Plan,
-    directory: RunDirectory,
+    /// `None` where nothing is written.
+    directory: Option<RunDirectory>,
     records: Vec<RunRecord>,
     progress: Box<dyn RunProgress>,
     /// Decides when a measurement with `until` has enough runs.
@@ -50,8 +51,17 @@ impl<'p> RunWriter<'p> {
         enough: StopRule,
     ) -> Self {
         Self {
+            directory: Some(directory),
+            ..Self::in_memory(plan, progress, enough)
+        }
+    }
+
+    /// A writer that makes no directory: only its caller gets the records. Such runs can be neither traced nor captured.
+    #[must_use]
+    pub fn in_memory(plan: &'p Plan, progress: Box<dyn RunProgress>, enough: StopRule) -> Self {
+        Self {
             plan,
-            directory,
+            directory: None,
             records: Vec::new(),
             progress,
             enough,
@@ -61,12 +71,15 @@ impl<'p> RunWriter<'p> {
 
     /// Writes what is known of each world.
     pub(crate) fn environment(&mut self, worlds: Vec<(World, Value)>) {
+        let Some(directory) = &self.directory else {
+            return;
+        };
         let worlds: Map<String, Value> = worlds
             .into_iter()
             .map(|(world, known)| (world.to_string(), known))
             .collect();
         let environment = json!({"stackline": env!("CARGO_PKG_VERSION"), "worlds": worlds});
-        if let Err(error) = self.directory.write_environment(&environment) {
+        if let Err(error) = directory.write_environment(&environment) {
             self.unkept(error);
         }
     }
@@ -83,10 +96,11 @@ impl<'p> RunWriter<'p> {
             })
     }
 
-    /// The run directory.
+    /// The run directory; an empty path where there is none.
     #[must_use]
     pub fn path(&self) -> &Path {
-        self.directory.path()
+        let directory = self.directory.as_ref();
+        directory.map_or_else(|| Path::new(""), RunDirectory::path)
     }
 
     /// Whether no run was done.
@@ -98,7 +112,9 @@ impl<'p> RunWriter<'p> {
     /// Removes the run directory: no run was done, and none will be.
     pub fn remove(mut self) {
         self.progress.finish();
-        self.directory.remove();
+        if let Some(directory) = self.directory {
+            directory.remove();
+        }
     }
 
     /// Closes the run directory. Returns all records, and the first error of writing.
@@ -109,10 +125,12 @@ impl<'p> RunWriter<'p> {
     ) -> (Vec<RunRecord>, Option<stackline_runs::Error>) {
         self.progress.finish();
         let reason = reason.or(self.trouble.as_ref().map(|error| &error.message[..]));
-        let closed =
-            self.directory
-                .finish(&self.records, complete && self.trouble.is_none(), reason);
-        (self.records, self.trouble.or(closed.err()))
+        let complete = complete && self.trouble.is_none();
+        let closed = self
+            .directory
+            .map(|directory| directory.finish(&self.records, complete, reason));
+        let unclosed = closed.and_then(Result::err);
+        (self.records, self.trouble.or(unclosed))
     }
 
     /// Notes that something could not be written. The first time the user is warned at once, since the runs go on.
@@ -132,11 +150,12 @@ impl<'p> RunWriter<'p> {
 
     /// Writes the records of a run that is done, one for each part.
     pub(crate) fn done(&mut self, records: &[RunRecord]) {
-        for record in records {
-            if let Err(error) = self.directory.append(record) {
-                self.unkept(error);
-            }
+        let mut unkept = Vec::new();
+        if let Some(directory) = &mut self.directory {
+            let appended = records.iter().map(|record| directory.append(record));
+            unkept.extend(appended.filter_map(Result::err));
         }
+        unkept.into_iter().for_each(|error| self.unkept(error));
         self.records.extend_from_slice(records);
         if records.iter().any(|record| !record.warmup) {
             self.progress.advance();
