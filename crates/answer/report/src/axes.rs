@@ -209,19 +209,29 @@ impl AxesFrame {
         }
         for tick in &self.x_ticks {
             let x = self.x(tick.value);
-            shapes.push(SceneShape::rule([(x, top), (x, bottom)], RULE));
+            shapes.push(self.rule([(x, top), (x, bottom)]));
             let y = bottom + 1.5 * self.letters;
             let label = tick.label.as_str();
             shapes.push(SceneShape::text(x, y, TextAnchor::Middle, SOFT, label));
         }
         for tick in &self.y_ticks {
             let y = self.y(tick.value);
-            shapes.push(SceneShape::rule([(left, y), (right, y)], RULE));
+            shapes.push(self.rule([(left, y), (right, y)]));
             if self.has_y_labels {
                 let at = (left - 0.6 * self.letters, y + 0.36 * self.letters);
                 let label = tick.label.as_str();
                 shapes.push(SceneShape::text(at.0, at.1, TextAnchor::End, SOFT, label));
             }
+        }
+    }
+
+    /// A line of the grid.
+    fn rule(&self, points: [(f32, f32); 2]) -> SceneShape {
+        SceneShape::Line {
+            points: points.to_vec(),
+            colour: RULE,
+            width: self.letters / 16.0,
+            dashes: &[],
         }
     }
 

@@ -4,7 +4,7 @@
 //! If there are very many lines, only some are drawn (those with unusual outcomes first), and the picture says so. Bars cover all.
 
 use crate::axes::round_step;
-use crate::colours::{INK, LIGHT as COLOURS, RULE, SOFT};
+use crate::colours::{INK, LIGHT as COLOURS, PAPER, RULE, SOFT};
 use crate::lifeline_selection::thin_lifelines;
 use crate::scene::{DASHED, SceneMeasure, SceneShape, TextAnchor, VectorScene};
 use stackline_analyze::colouring::Colouring;
@@ -229,22 +229,8 @@ impl<'l> PictureFrame<'l> {
         lines
             .iter()
             .for_each(|(line, colour)| self.line(line, *colour, &mut shapes));
-        // The margins cover what goes beyond the time shown.
         let height = self.bottom + 52.0;
-        shapes.push(SceneShape::Rect {
-            x: 0.0,
-            y: 0.0,
-            width: LEFT,
-            height,
-            colour: 0xff_ffff,
-        });
-        shapes.push(SceneShape::Rect {
-            x: RIGHT,
-            y: 0.0,
-            width: WIDTH - RIGHT,
-            height,
-            colour: 0xff_ffff,
-        });
+        shapes.extend(margins(height));
         self.names(&mut shapes);
         self.key(&mut shapes);
         self.bars(fates, &mut shapes);
@@ -418,6 +404,18 @@ impl<'l> PictureFrame<'l> {
             ));
         }
     }
+}
+
+/// The margins, which cover what goes beyond the time shown.
+fn margins(height: f32) -> [SceneShape; 2] {
+    let cover = |x, width| SceneShape::Rect {
+        x,
+        y: 0.0,
+        width,
+        height,
+        colour: PAPER,
+    };
+    [cover(0.0, LEFT), cover(RIGHT, WIDTH - RIGHT)]
 }
 
 /// The entries of the legend: the colours in use, and the meaning of dashed lines.

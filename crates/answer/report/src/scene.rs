@@ -86,16 +86,6 @@ pub(crate) enum SceneShape {
 }
 
 impl SceneShape {
-    /// A solid line of width 1.
-    pub(crate) fn rule(points: [(f32, f32); 2], colour: u32) -> Self {
-        Self::Line {
-            points: points.to_vec(),
-            colour,
-            width: 1.0,
-            dashes: &[],
-        }
-    }
-
     /// A text with its baseline at `y`.
     pub(crate) fn text(
         x: f32,

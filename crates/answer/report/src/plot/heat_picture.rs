@@ -229,16 +229,7 @@ impl HeatLayout<'_> {
                 shapes.push(SceneShape::text(right, y, TextAnchor::End, SOFT, label));
             }
         }
-        let mut free = f32::NEG_INFINITY;
-        for (column, label) in labels(&self.set.x, &grid.x).into_iter().enumerate() {
-            let x = left + wide * (column as f32 + 0.5);
-            let half = LETTER * label.chars().count() as f32 / 2.0;
-            if x - half >= free {
-                free = x + half + 0.7 * LETTERS;
-                let y = bottom + 1.3 * LETTERS;
-                shapes.push(SceneShape::text(x, y, TextAnchor::Middle, SOFT, label));
-            }
-        }
+        self.columns(grid, [left, wide], bottom, shapes);
         let middle = f32::midpoint(left, self.width - LETTERS);
         let below = bottom + 2.8 * LETTERS;
         let x_name = self.set.x.name.as_str();
@@ -256,6 +247,22 @@ impl HeatLayout<'_> {
             text: self.by.name.clone(),
         });
         bottom + 4.2 * LETTERS
+    }
+
+    /// Writes the values of columns below the cells, which begin at the first of these places and are as wide as the second; those
+    /// that would overlap are left out.
+    fn columns(&self, grid: &HeatGrid, cells: [f32; 2], bottom: f32, shapes: &mut Vec<SceneShape>) {
+        let [left, wide] = cells;
+        let mut free = f32::NEG_INFINITY;
+        for (column, label) in labels(&self.set.x, &grid.x).into_iter().enumerate() {
+            let x = left + wide * (column as f32 + 0.5);
+            let half = LETTER * label.chars().count() as f32 / 2.0;
+            if x - half >= free {
+                free = x + half + 0.7 * LETTERS;
+                let y = bottom + 1.3 * LETTERS;
+                shapes.push(SceneShape::text(x, y, TextAnchor::Middle, SOFT, label));
+            }
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use crate::grid::wrap;
 use crate::pens::CurvePen;
 use crate::scene::{SceneMeasure, SceneShape, TextAnchor, VectorScene};
 use stackline_analyze::curves::{Curve, CurveKind, CurvePoint, CurveSet};
+use stackline_core::units::counted;
 
 /// Of a panel at most so many lines are drawn.
 const MOST_LINES: usize = 24;
@@ -31,6 +32,8 @@ const LINE_WIDTH: f32 = 1.1;
 const MARKER: f32 = 2.0;
 /// The opacity of a band.
 const BAND: f32 = 0.18;
+/// Places in a unit of the scene that can be distinguished.
+const PLACES: f32 = 4.0;
 
 /// Draws curves.
 #[must_use]
@@ -243,6 +246,7 @@ impl<'s> LineLayout<'s> {
                     dashes: &[],
                 }),
                 several => {
+                    let several = widest(several);
                     let lower = several.iter().map(|[low, _]| *low);
                     let upper = several.iter().rev().map(|[_, high]| *high);
                     shapes.push(SceneShape::Area {
@@ -266,7 +270,10 @@ impl<'s> LineLayout<'s> {
         match set.single_points() {
             0 => {}
             _ if !has_intervals => notes.push("one run a point, no intervals".to_owned()),
-            count => notes.push(format!("{count} open points: one run, no interval")),
+            count => {
+                let points = counted(count as u64, "open point");
+                notes.push(format!("{points} of one run"));
+            }
         }
         let lost = self.axes.without_place(set);
         if lost > 0 {
@@ -309,10 +316,22 @@ pub(super) fn fitting(frame: &AxesFrame, ticks: &[AxisTick]) -> Vec<AxisTick> {
     fitting
 }
 
+/// Intervals of which at most one is at a place: from the lowest end there to the highest.
+fn widest(intervals: &[[(f32, f32); 2]]) -> Vec<[(f32, f32); 2]> {
+    let place = |interval: &[(f32, f32); 2]| (interval[0].0 * PLACES) as i64;
+    let same = intervals.chunk_by(|a, b| place(a) == place(b));
+    let whole = |same: &[[(f32, f32); 2]]| {
+        // The vertical axis of a scene goes downwards.
+        let low = same.iter().map(|[low, _]| low.1).fold(f32::MIN, f32::max);
+        let high = same.iter().map(|[_, high]| high.1).fold(f32::MAX, f32::min);
+        let x = same.first().map_or(0.0, |interval| interval[0].0);
+        [(x, low), (x, high)]
+    };
+    same.map(whole).collect()
+}
+
 /// The points of a line of which more fall on one place than can be distinguished: of each place the first, the least, the largest and the last.
 fn thinned(frame: &AxesFrame, points: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    /// Places in a unit of the scene.
-    const PLACES: f32 = 4.0;
     let most = (frame.right - frame.left) * PLACES;
     if (points.len() as f32) <= 2.0 * most {
         return points.to_vec();

@@ -127,6 +127,13 @@ fn write_shape(out: &mut String, shape: &SceneShape, size: f32) -> fmt::Result {
         SceneShape::Text { text, .. } | SceneShape::Upwards { text, .. } if text.is_empty() => {
             Ok(())
         }
+        SceneShape::Text { .. } | SceneShape::Upwards { .. } => write_text(out, shape, size),
+    }
+}
+
+/// Writes a text; nothing of another shape.
+fn write_text(out: &mut String, shape: &SceneShape, size: f32) -> fmt::Result {
+    match shape {
         SceneShape::Text {
             x,
             y,
@@ -155,6 +162,7 @@ fn write_shape(out: &mut String, shape: &SceneShape, size: f32) -> fmt::Result {
                 literal(text)
             )
         }
+        _ => Ok(()),
     }
 }
 

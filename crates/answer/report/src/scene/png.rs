@@ -105,28 +105,11 @@ fn draw(pixels: &mut Pixmap, measure: PixelMeasure, shape: &SceneShape) {
                 pixels.fill_path(&path, &paint, FillRule::Winding, transform, None);
             }
         }
-        SceneShape::Text {
-            x,
-            y,
-            anchor,
-            colour,
-            text,
-        } => Lettering {
-            measure,
-            at: (*x, *y),
-            anchor: *anchor,
-            colour: *colour,
-            is_upwards: false,
+        SceneShape::Text { text, .. } | SceneShape::Upwards { text, .. } => {
+            if let Some(lettering) = Lettering::for_shape(measure, shape) {
+                lettering.draw(pixels, text);
+            }
         }
-        .draw(pixels, text),
-        SceneShape::Upwards { x, y, colour, text } => Lettering {
-            measure,
-            at: (*x, *y),
-            anchor: TextAnchor::Middle,
-            colour: *colour,
-            is_upwards: true,
-        }
-        .draw(pixels, text),
     }
 }
 
@@ -164,6 +147,33 @@ struct Lettering {
 }
 
 impl Lettering {
+    /// How the text of a shape is drawn; `None` if it has none.
+    fn for_shape(measure: PixelMeasure, shape: &SceneShape) -> Option<Self> {
+        match shape {
+            SceneShape::Text {
+                x,
+                y,
+                anchor,
+                colour,
+                ..
+            } => Some(Self {
+                measure,
+                at: (*x, *y),
+                anchor: *anchor,
+                colour: *colour,
+                is_upwards: false,
+            }),
+            SceneShape::Upwards { x, y, colour, .. } => Some(Self {
+                measure,
+                at: (*x, *y),
+                anchor: TextAnchor::Middle,
+                colour: *colour,
+                is_upwards: true,
+            }),
+            _ => None,
+        }
+    }
+
     fn draw(&self, pixels: &mut Pixmap, text: &str) {
         let PixelMeasure {
             scale,

@@ -118,6 +118,13 @@ fn write_shape(out: &mut String, shape: &SceneShape) -> fmt::Result {
         SceneShape::Text { text, .. } | SceneShape::Upwards { text, .. } if text.is_empty() => {
             Ok(())
         }
+        SceneShape::Text { .. } | SceneShape::Upwards { .. } => write_text(out, shape),
+    }
+}
+
+/// Writes a text; nothing of another shape.
+fn write_text(out: &mut String, shape: &SceneShape) -> fmt::Result {
+    match shape {
         SceneShape::Text {
             x,
             y,
@@ -143,5 +150,6 @@ fn write_shape(out: &mut String, shape: &SceneShape) -> fmt::Result {
                 "<text transform=\"translate({x:.1} {y:.1}) rotate(-90)\" text-anchor=\"middle\" fill=\"#{colour:06x}\">{text}</text>"
             )
         }
+        _ => Ok(()),
     }
 }
