@@ -4,6 +4,7 @@ use std::{env, fs, path::Path};
 
 use stackline_analyze::findings::KINDS;
 use stackline_analyze::flags::FLAGS;
+use stackline_core::finding_names::{FINDINGS_OF_MEASUREMENTS, FINDINGS_OF_PROGRAMS};
 
 #[test]
 fn the_document_has_every_kind_and_every_flag_with_its_meaning() {
@@ -39,4 +40,16 @@ fn each_kind_has_a_name_of_its_own() {
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), KINDS.len());
+}
+
+#[test]
+fn a_specification_may_expect_every_kind() {
+    let mut named = [FINDINGS_OF_MEASUREMENTS, FINDINGS_OF_PROGRAMS].concat();
+    named.sort_unstable();
+    let mut kinds: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
+    kinds.sort_unstable();
+    assert_eq!(
+        named, kinds,
+        "core::finding_names lists the kinds that `expect finding` takes"
+    );
 }

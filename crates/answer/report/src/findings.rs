@@ -239,6 +239,7 @@ mod tests {
             world: World::Simulated,
             across: None,
             keeps_calls: false,
+            expectations: vec![],
             parts: vec![],
         };
         let two = Plan {

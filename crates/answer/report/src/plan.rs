@@ -117,6 +117,13 @@ fn measurement(
                 .map(|line| format!("   {line}")),
         );
     }
+    for expectation in &m.expectations {
+        let of = match expectation.part {
+            Some(index) if m.parts.len() > 1 => format!(" of part {}", index + 1),
+            _ => String::new(),
+        };
+        lines.push(format!("   expects {}{of}", expectation.text));
+    }
     lines
 }
 

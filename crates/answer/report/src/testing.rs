@@ -148,6 +148,7 @@ pub(crate) fn measurement(
         world: World::Live,
         across: None,
         keeps_calls: false,
+        expectations: vec![],
         parts,
     }
 }

@@ -16,6 +16,8 @@
 //! | [`procedure`] | a benchmark procedure, compiled: steps and operations |
 //! | [`procedure_cursor`] | walks a program and yields the next operation |
 //! | [`plan`] | what will be done, as plain data |
+//! | [`expectation`] | bounds of figures, and findings, that a measurement must meet |
+//! | [`finding_names`] | the kinds of findings that an expectation may name |
 //! | [`run_schedule`] | which run of a plan comes next, with which seed |
 //! | [`network`] | a declared network, as plain data |
 //! | [`far_end`] | the address of a server outside the run |
@@ -38,7 +40,9 @@ pub mod clock_offset;
 pub mod connection_count;
 pub mod distribution;
 pub mod error;
+pub mod expectation;
 pub mod far_end;
+pub mod finding_names;
 pub mod named;
 pub mod network;
 pub mod plan;

@@ -5,6 +5,7 @@
 //! its parts). A plan says what is measured, not how.
 
 use crate::distribution::Distribution;
+use crate::expectation::Expectation;
 use crate::network::Network;
 use crate::procedure::Procedure;
 use crate::time::Duration;
@@ -157,6 +158,9 @@ pub struct Measurement {
     /// Whether the moments of its calls are kept, so that they can be shown over time.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub keeps_calls: bool,
+    /// What its results must be; it does not change what is measured, so `text` leaves it out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expectations: Vec<Expectation>,
     /// The parts; at least one.
     pub parts: Vec<MeasurementPart>,
 }

@@ -133,6 +133,7 @@ mod tests {
                 world: World::Live,
                 across: None,
                 keeps_calls: false,
+                expectations: alloc::vec![],
                 parts: Vec::new(),
             };
         let measurements = measurements.iter().map(measurement).collect();

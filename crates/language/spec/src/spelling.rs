@@ -11,7 +11,7 @@ use stackline_core::units::{SIZE_UNITS, TIME_UNITS};
 /// Words that begin an item.
 pub(crate) const ITEMS: &[&str] = &["factor", "host", "network", "procedure", "seed"];
 /// Words that begin a clause of a part or a composer.
-pub(crate) const CLAUSES: &[&str] = &["over", "in", "across", "on"];
+pub(crate) const CLAUSES: &[&str] = &["over", "in", "across", "on", "expect"];
 /// Words between the number of runs and the measurement.
 pub(crate) const HEADS: &[&str] = &["timelimit", "until", "warmup"];
 /// The words that say how parts are combined.

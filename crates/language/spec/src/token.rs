@@ -22,6 +22,8 @@ pub(crate) enum TokenKind {
     Bar,
     Less,
     Greater,
+    LessOrEqual,
+    GreaterOrEqual,
     Open,
     Close,
     OpenBrace,
@@ -33,6 +35,7 @@ pub(crate) enum TokenKind {
     Slash,
     Percent,
     Ellipsis,
+    Range,
     End,
 }
 
@@ -215,8 +218,9 @@ impl<'a> SpecLexer<'a> {
         if rest.starts_with("...") {
             return self.push(TokenKind::Ellipsis, self.at + 3);
         }
-        if rest.starts_with("->") {
-            return self.push(TokenKind::Arrow, self.at + 2);
+        let two = TWO.iter().find(|(text, _)| rest.starts_with(text));
+        if let Some((_, kind)) = two {
+            return self.push(*kind, self.at + 2);
         }
         if let Some(dots) = rest.chars().next().filter(|c| *c == '…') {
             return self.push(TokenKind::Ellipsis, self.at + dots.len_utf8());
@@ -247,6 +251,14 @@ impl<'a> SpecLexer<'a> {
         self.at += length;
     }
 }
+
+/// Signs of two characters.
+const TWO: [(&str, TokenKind); 4] = [
+    ("->", TokenKind::Arrow),
+    ("<=", TokenKind::LessOrEqual),
+    (">=", TokenKind::GreaterOrEqual),
+    ("..", TokenKind::Range),
+];
 
 const fn sign(c: char) -> Option<TokenKind> {
     Some(match c {
@@ -351,6 +363,11 @@ mod tests {
         );
         assert_eq!(words("<N>*1000;"), ["<", "N", ">", "*", "1000", ";"]);
         assert_eq!(words("1e3 1e 10_000"), ["1e3", "1", "e", "10_000"]);
+        assert_eq!(words("p99.9<=2ms"), ["p99.9", "<=", "2", "ms"]);
+        assert_eq!(
+            words("1..2 s..3 ...4"),
+            ["1", "..", "2", "s", "..", "3", "...", "4"]
+        );
         assert_eq!(words("N = 1…4 # c"), ["N", "=", "1", "…", "4"]);
     }
 

@@ -3,10 +3,12 @@
 //!
 //! Spans are in bytes. A field is `None` where nothing was written for it.
 
+mod expectation;
 mod factor;
 mod network;
 mod network_figures;
 
+pub(crate) use expectation::{BoundItem, BoundSign, ConditionItem, ExpectationItem};
 pub(crate) use factor::{FactorItem, FactorSide, LevelItem, LinkProperty, VariedProperty, texts};
 pub(crate) use network::{
     ClockItem, ClockKind, DelayItem, DisciplineItem, ImpItem, JitterItem, LinkItem, LossItem,
@@ -307,6 +309,8 @@ pub(crate) enum ClauseKind {
     Across(Word),
     /// `on cpu`: the initiator's core, and the responder's.
     Cpu(SpecValue, Option<SpecValue>),
+    /// `expect`: what the results must be.
+    Expect(Vec<ExpectationItem>),
 }
 
 /// A stack with its options: `tcp(nodelay, mss = 536)`.

@@ -63,8 +63,20 @@ fn one_spelling() {
         "1 rr 1*1 over Plugin(\"./a  b.so\", options = \"C, d\"), program(\"x\", \"y\");\n",
     );
     formats(
+        "5 rr 32*1 EXPECT P99<20ms , Loss<=1 %,mean Within 1ms..2ms,rate>5/s , finding NOT Outage",
+        "5 rr 32*1 expect p99 < 20 ms, loss <= 1%, mean within 1 ms .. 2 ms, rate > 5/s, finding not outage;\n",
+    );
+    formats(
         "HOST a , b VIA SSH \"x\" AT \"y\" ; SEED 7 ;",
         "host a, b via ssh \"x\" at \"y\";\nseed 7;\n",
+    );
+}
+
+#[test]
+fn expectations_of_a_long_specification_have_their_own_line() {
+    formats(
+        "10 from khons to udjat request_response 32, 1024*1000 over tcp(nodelay) across wan expect p99 < 20 ms, rate > 50/s",
+        "10 from khons to udjat request_response 32, 1024*1000 over tcp(nodelay) across wan\n  expect p99 < 20 ms, rate > 50/s;\n",
     );
 }
 

@@ -151,6 +151,7 @@ fn measurement(composer: Composer, parts: Vec<MeasurementPart>) -> Measurement {
         world: World::Emulated,
         across: Some("wan".into()),
         keeps_calls: false,
+        expectations: vec![],
         parts,
     }
 }

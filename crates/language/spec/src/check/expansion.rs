@@ -348,6 +348,7 @@ impl Checker<'_> {
         self.destinations(specification, &parts);
         self.shared_connections(specification, &parts);
         let across = self.network_with(specification, chosen.bindings);
+        let expectations = self.expectations(specification, chosen, &parts);
         let text = self.measurement_text(specification, chosen, &parts);
         let (runs, time_limit, until, warmup) = head?;
         let kept = parts
@@ -391,6 +392,7 @@ impl Checker<'_> {
             world: self.world(specification),
             across,
             keeps_calls: self.overrides.keeps_calls,
+            expectations,
             parts,
         };
         Some((measurement, kept))

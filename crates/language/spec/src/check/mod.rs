@@ -10,6 +10,7 @@ mod defaults;
 mod destination_file;
 pub(crate) mod evaluate;
 mod expansion;
+mod expectation;
 mod far_end;
 mod ineffective_clauses;
 mod mahimahi_trace;

@@ -6,7 +6,7 @@ use super::checker::Checker;
 use super::clauses::{clause_stacks, clause_world};
 use super::expansion::{StackOffer, StackSource, SweepCombination};
 use crate::token_layout::Marked;
-use crate::tree::{Clause, PartItem, Specification};
+use crate::tree::{Clause, ClauseKind, PartItem, Specification};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -62,9 +62,11 @@ impl Checker<'_> {
         words
     }
 
-    /// A clause that stays as it is; `None` for stacks, and for a world that the command line replaces.
+    /// A clause that stays as it is; `None` for stacks, for a world that the command line replaces, and for expectations,
+    /// which do not change what is measured.
     fn clause_text(&self, clause: &Clause, chosen: &SweepCombination<'_>) -> Option<String> {
         let replaced = clause_stacks(&clause.kind).is_some()
+            || is_expectation(clause)
             || (clause_world(&clause.kind).is_some() && self.overrides.world.is_some());
         (!replaced).then(|| self.flat(clause.at.clone(), chosen))
     }
@@ -120,7 +122,8 @@ impl Checker<'_> {
             .find(|offer| matches!(offer.from, StackSource::CommandLine | StackSource::Composer));
         shared.extend(common.map(|offer| self.over_text(specification, offer, chosen)));
         shared.extend(self.overrides.world.map(|world| format!("in {world}")));
-        let headed = !specification.composer_at.is_empty() || !specification.clauses.is_empty();
+        let headed = !specification.composer_at.is_empty()
+            || !specification.clauses.iter().all(is_expectation);
         if headed {
             words.extend(
                 (!specification.composer_at.is_empty())
@@ -155,4 +158,9 @@ impl Checker<'_> {
     fn flat(&self, at: crate::tree::TokenIndices, chosen: &SweepCombination<'_>) -> String {
         Marked::flat(self.marked, at, &|name| chosen.text(name))
     }
+}
+
+/// Whether a clause says what the results must be.
+const fn is_expectation(clause: &Clause) -> bool {
+    matches!(clause.kind, ClauseKind::Expect(_))
 }

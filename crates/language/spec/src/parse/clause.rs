@@ -1,4 +1,4 @@
-//! Parses a clause of a part or a composer: `over`, `in`, `across`, `on cpu`.
+//! Parses a clause of a part or a composer: `over`, `in`, `across`, `on cpu`, `expect`.
 
 use super::parser::{Parsed, Parser};
 use super::value::ExpectedUnit;
@@ -23,11 +23,15 @@ impl Parser<'_, '_> {
         }
         let (first, start) = (self.position(), self.span());
         let word = self.folded(0);
+        if word == "expect" {
+            self.begin_soft();
+        }
         self.take(TokenRole::Keyword);
         let kind = match word.as_str() {
             "over" => ClauseKind::Over(self.stacks()?),
             "in" => ClauseKind::In(self.world()?),
             "across" => ClauseKind::Across(self.name("expected a network name")?),
+            "expect" => ClauseKind::Expect(self.expectations()?),
             _ => self.cpus(last)?,
         };
         Ok(Some(Clause {

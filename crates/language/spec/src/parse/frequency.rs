@@ -21,7 +21,7 @@ impl Parser<'_, '_> {
         number && (self.is_per_second(ahead + 1) || self.is_bit_rate(ahead + 1))
     }
 
-    fn is_per_second(&self, ahead: usize) -> bool {
+    pub(super) fn is_per_second(&self, ahead: usize) -> bool {
         (self.ahead(ahead) == TokenKind::Slash || self.is_word(ahead, &["per"]))
             && self.is_word(ahead + 1, SECOND)
     }

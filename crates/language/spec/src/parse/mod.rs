@@ -5,6 +5,7 @@
 //! files.
 
 mod clause;
+pub(crate) mod expectation;
 mod factor;
 mod frequency;
 mod imp;

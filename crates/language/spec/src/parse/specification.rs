@@ -6,7 +6,9 @@ use crate::diagnostic::{Diagnostic, TextSpan};
 use crate::spelling;
 use crate::token::TokenKind;
 use crate::token_layout::TokenRole;
-use crate::tree::{Base, Clause, Readable, SpecUnit, SpecValue, Specification, Sweep, SweepStep};
+use crate::tree::{
+    Base, Clause, ClauseKind, Readable, SpecUnit, SpecValue, Specification, Sweep, SweepStep,
+};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -309,10 +311,12 @@ impl Parser<'_, '_> {
             .any(|other| core::mem::discriminant(&other.kind) == kind)
         {
             let label = "already given for this part";
-            self.report.push(
-                Diagnostic::error(clause.span, "a clause is given twice", label)
-                    .hint("keep one of them"),
-            );
+            let hint = match clause.kind {
+                ClauseKind::Expect(_) => "write one `expect`, with commas between what is expected",
+                _ => "keep one of them",
+            };
+            self.report
+                .push(Diagnostic::error(clause.span, "a clause is given twice", label).hint(hint));
         }
     }
 

@@ -228,6 +228,9 @@ pub(crate) fn mistake(text: &str) -> String {
 pub(crate) fn without_lines(mut plan: Plan) -> Plan {
     for measurement in &mut plan.measurements {
         measurement.line = 0;
+        for expectation in &mut measurement.expectations {
+            expectation.line = 0;
+        }
     }
     plan
 }
