@@ -12,6 +12,7 @@
 //! | [`kept_runs`] | what is kept, notes about it, and its removal |
 //! | [`result_columns`] | the table of columns of `results.parquet` |
 //! | [`results`] | that table to Parquet and back |
+//! | [`baseline`] | the figures of a run as a small text for a repository |
 //! | [`events`] | files of events: Parquet, one a host, sorted by time; import and export |
 //! | [`status`] | whether a run is complete |
 //! | `named_file` | a file that a person named, and why it cannot be written |
@@ -19,6 +20,7 @@
 //! | `plausible` | records whose numbers cannot be added up are refused |
 //! | [`error`] | one sentence, a cause and a hint |
 
+pub mod baseline;
 mod checksums;
 pub mod error;
 pub mod events;
@@ -34,6 +36,7 @@ pub mod run_reader;
 pub mod status;
 mod utc;
 
+pub use baseline::{Baseline, BaselineMeasurement, MachineFacts, machines_of, version_of};
 pub use error::Error;
 pub use events::events_path;
 pub use files::{RunFileAccess, create_within};
@@ -42,3 +45,4 @@ pub use replace::{replace, replace_with};
 pub use run_directory_writer::{RunDirectory, new_directory};
 pub use run_reader::{StoredRun, directory_of, located, names, runs_root};
 pub use status::RunStatus;
+pub use utc::iso_utc;

@@ -41,7 +41,7 @@ impl RunDirectory {
         access: RunFileAccess,
     ) -> Result<Self, Error> {
         let path = new_directory(root, name, started, access)?;
-        let status = RunStatus::started(utc::iso(started));
+        let status = RunStatus::started(utc::iso_utc(started));
         status.write(&path)?;
         let journal = files::append_new(&path.join(files::JOURNAL));
         let journal =
