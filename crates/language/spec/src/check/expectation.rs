@@ -294,12 +294,7 @@ fn lacking(
     };
     let calls = has(|call| matches!(call, OperationCall::RpcCall(..)));
     let connects = has(|call| matches!(call, OperationCall::ConnectRequest));
-    let applications: Vec<&str> = target
-        .parts
-        .iter()
-        .map(|part| part.procedure.name.as_str())
-        .collect();
-    let name = applications.join("` and `");
+    let name = applications(target);
     let of_work = (
         format!("`{name}` makes no calls and opens no connections while the clock runs"),
         "expect `throughput` or `elapsed` of data that is moved; after `|`, a clause belongs to that part alone",
@@ -349,6 +344,12 @@ fn lacking(
         }),
         Figure::Elapsed => None,
     }
+}
+
+/// The application types of the parts, to stand between backquotes.
+fn applications(target: &ExpectationTarget<'_>) -> String {
+    let names = target.parts.iter().map(|part| part.procedure.name.as_str());
+    names.collect::<Vec<_>>().join("` and `")
 }
 
 /// Why nothing is counted as lost: all stacks deliver everything.
