@@ -22,6 +22,9 @@
 //! | [`compare_segments`](mod@compare_segments) | one trace against another |
 //! | [`compared_runs`] | two runs, or the stacks of one, with their traces |
 //! | [`gate`] | whether a comparison passes a limit |
+//! | [`regression_gate`] | whether a run is worse than a baseline, with a stated error rate |
+//! | [`baseline_runs`] | a baseline from a run, and a gate against one |
+//! | [`expectations`] | whether results are as the specification expects them |
 //! | [`network`] | packets, drops and marks of a modelled network; how late an emulated one sent its packets |
 //! | [`lifelines`](mod@lifelines) | the data of lifelines |
 //! | [`data_fates`](mod@data_fates) | retransmissions and drops that are on no lifeline |
@@ -44,6 +47,7 @@
 
 pub mod assemble;
 mod backlog;
+pub mod baseline_runs;
 pub mod bimodal;
 pub mod blocked;
 pub mod bufferbloat;
@@ -62,6 +66,7 @@ mod cut_buffers;
 pub mod data_fates;
 pub mod duration_filter;
 pub mod enough_runs;
+pub mod expectations;
 mod fairness;
 pub mod findings;
 pub mod flags;
@@ -79,6 +84,7 @@ mod outcomes;
 pub mod predicted;
 pub mod profile;
 pub mod rates;
+pub mod regression_gate;
 pub mod scope;
 pub mod segments;
 pub mod selected_lifelines;
@@ -97,7 +103,13 @@ pub use compare::{
 pub use compare_segments::{SegmentComparison, compare_requests, compare_segments};
 pub use core_sharing::CoreSharing;
 pub use enough_runs::{all_runs_equal, half_width_share, interval_reached};
+pub use expectations::{
+    DiagnosedFindings, ExpectationVerdict, JudgedExpectation, expects_findings, judge_expectations,
+};
 pub use gate::{GateOutcome, GateVerdict, WorseBy, judge_gate};
+pub use regression_gate::{
+    JudgedFigure, RegressionOutcome, RegressionRule, RegressionVerdict, judge_regressions,
+};
 pub use statistics::{SampleStatistics, values_needed};
 pub use summarise::summarise;
 pub use summary::{

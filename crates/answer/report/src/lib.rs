@@ -8,6 +8,9 @@
 //! | [`table`](mod@table) | summaries, one row each, with notes on them below |
 //! | [`json`](mod@json) | the stable schema of `--json` |
 //! | [`comparison`](mod@comparison) | one run against another |
+//! | [`ci`] | verdicts as JUnit, Markdown and annotations |
+//! | [`expectations`](mod@expectations) | what a specification expects, with its verdicts |
+//! | [`regressions`](mod@regressions) | a gate against a baseline |
 //! | [`bufferbloat`](mod@bufferbloat) | how much latency grows under load |
 //! | [`findings`](mod@findings) | what limits a run, what proves it, what to try |
 //! | [`lifelines`](mod@lifelines) | where the time of data units went, and the slowest units |
@@ -36,6 +39,7 @@
 mod axes;
 pub mod bufferbloat;
 pub mod chart;
+pub mod ci;
 mod colours;
 pub mod comparison;
 mod connections;
@@ -44,6 +48,7 @@ mod defaults;
 pub mod display;
 pub mod drawing;
 mod event_json;
+pub mod expectations;
 pub mod factors;
 mod figure;
 pub mod findings;
@@ -71,6 +76,7 @@ pub mod plot;
 pub mod prediction;
 mod procedure;
 pub mod reference_pages;
+pub mod regressions;
 mod request_names;
 pub mod results_picture;
 pub mod run_page;
@@ -93,6 +99,7 @@ pub use connections::{connections, connections_json};
 pub use csv::csv;
 pub use drawing::{LinkUse, drawing, drawing_in_use};
 pub use event_json::write_event_json;
+pub use expectations::{expectation_counts, expectations, expectations_json};
 pub use figure::Percentile;
 pub use findings::{findings, findings_json, first_finding, wrapped};
 pub use json::{ReportHeader, json};
@@ -106,6 +113,7 @@ pub use page::page;
 pub use paper::{paper, paper_json};
 pub use plan::plan;
 pub use prediction::{prediction, prediction_json};
+pub use regressions::{regression_lines, regressions, regressions_json};
 pub use request_names::request_names;
 pub use run_page::run_page;
 pub use stacks::{stack, stack_list};

@@ -4,8 +4,9 @@
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::output;
+use crate::verdicts::exit_of_gate;
+use stackline_analyze::GateOutcome;
 use stackline_analyze::compared_runs::{compare_runs, compare_stacks_of, same_run};
-use stackline_analyze::{GateOutcome, GateVerdict};
 
 /// Compares the second run with the first, or the stacks of one run with its first stack.
 pub(crate) fn compare(flags: &flags::Compare) -> Result {
@@ -55,9 +56,5 @@ pub(crate) fn compare(flags: &flags::Compare) -> Result {
 fn report_gate(outcome: &GateOutcome) -> Exit {
     let lines = stackline_report::gate_lines(outcome);
     lines.iter().for_each(output::say);
-    match outcome.verdict {
-        GateVerdict::Passed => Exit::Done,
-        GateVerdict::Worse => Exit::Worse,
-        GateVerdict::Undecided => Exit::Unclear,
-    }
+    exit_of_gate(outcome.verdict)
 }

@@ -17,9 +17,9 @@ pub(crate) enum Exit {
     Input,
     /// 3: this machine or network cannot do what was asked.
     Environment,
-    /// 4: worse than `compare --fail-above` permits.
+    /// 4: worse than a gate permits, or than the specification expects.
     Worse,
-    /// 5: `compare --fail-above` cannot decide.
+    /// 5: a gate or an expectation is undecided.
     Unclear,
     /// 130: interrupted (Ctrl-C, SIGTERM or SIGHUP).
     Interrupted,

@@ -12,6 +12,7 @@ mod display;
 mod documented_commands_tests;
 mod examples;
 mod factors;
+mod gate;
 mod import_export;
 mod lifelines;
 mod manual;
@@ -48,6 +49,7 @@ pub(crate) use display::{
     DisplayInternet, DisplayServe, DisplayTelnet, DisplayTerminal, DisplayView, DisplayVserver,
 };
 pub(crate) use factors::{FactorExperiment, Factors};
+pub(crate) use gate::{CiFlags, GateFlags, GateRuleFlags};
 pub(crate) use import_export::{Export, ImportFlags};
 pub(crate) use lifelines::LifelinesFlags;
 pub(crate) use manual::{Completions, Man};
@@ -75,8 +77,7 @@ const AFTER: &str = "\
 Try:  stackline trace curl -s -o /dev/null http://localhost:8080/
       stackline run -e '10 request_response 32*1000 over tcp, unix'
 Exit codes: 0 done, 1 measurement failed, 2 wrong input, 3 not possible on this
-machine, 4 worse than `compare --fail-above` permits, 5 undecided,
-130 interrupted.";
+machine, 4 worse than permitted or expected, 5 undecided, 130 interrupted.";
 
 const AFTER_RUN: &str = "\
 Examples:
@@ -84,6 +85,7 @@ Examples:
   stackline run wan.stackline
   stackline run wan.stackline --in simulated --trace
   stackline run README.md#2
+  stackline run bench.stackline --against bench/baseline.json --junit run.xml
   stackline run pair.stackline --host udjat=ssh:user@10.0.0.6 --over \\
       'tcp(nodelay), udp'
 
@@ -208,6 +210,9 @@ pub(crate) enum StacklineCommand {
     Client(ClientFlags),
     /// Compare two runs: ratios with their intervals
     Compare(Compare),
+    /// Fail if a run is worse than a baseline, at a stated error rate
+    #[command(after_help = gate::AFTER)]
+    Gate(GateFlags),
     /// Report what limits a run, with evidence, and what to try
     ///
     /// `stackline help findings` explains each kind of finding.
@@ -339,6 +344,13 @@ pub(crate) struct RunFlags {
     /// Keep the packets of a port ('khons>edge'), of a host's interface (khons), or of every port (all), as pcapng
     #[arg(long, value_name = "PLACE")]
     pub(crate) capture: Vec<String>,
+    /// Then judge the run by this one, or by a file that `gate --save` wrote
+    #[arg(long, value_name = "BASE")]
+    pub(crate) against: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) rule: GateRuleFlags,
+    #[command(flatten)]
+    pub(crate) reports: CiFlags,
 }
 
 /// A range of seeds, both ends included.

@@ -21,6 +21,7 @@ mod exit;
 mod export;
 mod factors;
 mod flags;
+mod gate;
 mod help;
 mod import;
 mod interrupt;
@@ -43,6 +44,7 @@ mod show;
 mod spec_commands;
 mod trace;
 mod truth;
+mod verdicts;
 mod watch;
 
 use clap::{ArgMatches, FromArgMatches as _};
@@ -79,6 +81,7 @@ fn main() -> ExitCode {
         StacklineCommand::Client(flags) => client::client(&flags),
         StacklineCommand::Agent(flags) => agent::agent(&flags),
         StacklineCommand::Compare(flags) => compare::compare(&flags),
+        StacklineCommand::Gate(flags) => gate::gate(&flags),
         StacklineCommand::Diagnose(flags) => diagnose::diagnose(&flags),
         StacklineCommand::Import(flags) => import::import(&flags),
         StacklineCommand::Export(flags) => export::export(&flags),

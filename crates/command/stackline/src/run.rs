@@ -9,6 +9,7 @@ use crate::interrupt::listen_for_ctrl_c;
 use crate::output;
 use crate::progress::Bar;
 use crate::show::present;
+use crate::verdicts::{GateBase, RunVerdicts};
 use stackline_analyze::all_runs_equal;
 use stackline_core::plan::{Plan, World};
 use stackline_core::run_record::{RunRecord, WakeUp};
@@ -38,6 +39,7 @@ pub(crate) fn run_specification(
     let (plan, assumed) = source.work(&flags.text)?;
     only_simulated(flags, &plan)?;
     traced_once(flags)?;
+    let base = GateBase::find(flags.against.as_deref(), &flags.rule)?;
     if flags.trace {
         // Diagnosis needs the memory that sorting events returns to the system.
         stackline_live::keep_large_blocks_apart();
@@ -74,7 +76,18 @@ pub(crate) fn run_specification(
     known
         .notes
         .splice(0..0, assumed.map(|text| Note::new(Weight::Always, text)));
-    finish(flags, &plan, writer, failed, known, &signalled)
+    let judging = RunJudging {
+        base,
+        name: source.name,
+    };
+    finish(flags, &plan, writer, (failed, known), &judging, &signalled)
+}
+
+/// What is needed to judge a run after it was made.
+struct RunJudging {
+    base: Option<GateBase>,
+    /// The name of the specification.
+    name: String,
 }
 
 /// Closes the run's directory, shows the results and then diagnoses a traced run. Returns the error of the runs, if
@@ -83,10 +96,11 @@ fn finish(
     flags: &flags::RunFlags,
     plan: &Plan,
     writer: RunWriter<'_>,
-    failed: Option<Error>,
-    known: RunFindings,
+    outcome: (Option<Error>, RunFindings),
+    judging: &RunJudging,
     signalled: &AtomicBool,
 ) -> Result {
+    let (failed, known) = outcome;
     let path = writer.path().display().to_string();
     let failures = known.given_up.iter().chain(&failed);
     let reasons: Vec<&str> = failures.map(|fault| fault.message.as_str()).collect();
@@ -112,7 +126,7 @@ fn finish(
     let has_failed = failed.is_some() || !known.given_up.is_empty();
     notes.extend(notes_of_records(flags, &header, has_failed, &records));
     // Diagnosis may take long, or need too much memory, so it follows the results.
-    show(flags, plan, &records, &header, || {
+    let verdict = show(flags, plan, &records, (&header, judging), || {
         if !records.is_empty() {
             notes.extend(diagnosed(flags, plan, &header.run, signalled));
         }
@@ -126,7 +140,7 @@ fn finish(
     failed
         .or(unkept.map(Error::from))
         .or_else(undiagnosed)
-        .map_or(Ok(Exit::Done), Err)
+        .map_or(Ok(verdict), Err)
 }
 
 /// Notes about the records: that some are missing, or that all are equal.
@@ -397,24 +411,37 @@ fn context<'p>(
     })
 }
 
+/// Shows the results, then the verdicts on them, and writes their reports. Returns the exit code of the verdicts.
 fn show(
     flags: &flags::RunFlags,
     plan: &Plan,
     records: &[RunRecord],
-    header: &ReportHeader,
+    run: (&ReportHeader, &RunJudging),
     notes: impl FnOnce() -> Vec<Note>,
-) -> Result<()> {
+) -> Result {
+    let (header, judging) = run;
     let mut summaries = stackline_analyze::summarise(plan, records);
     // A measurement that was not begun has no result.
     summaries.retain(|summary| header.complete || summary.runs > 0);
-    if flags.text.json {
-        output::json(
-            &stackline_report::json(header, &summaries, &flags.shown.percentiles),
-            false,
-        )?;
+    // A run without a single record has nothing that could be judged by a baseline.
+    let base = judging.base.as_ref().filter(|_| !records.is_empty());
+    let judged = || RunVerdicts::judge(plan, &summaries, Path::new(&header.run), base);
+    let verdicts = if flags.text.json {
+        let verdicts = judged()?;
+        let mut json = stackline_report::json(header, &summaries, &flags.shown.percentiles);
+        verdicts.add_to(&mut json);
+        output::json(&json, false)?;
         // The notes are not printed, but making them stores the findings in the run's directory.
         notes();
-        return Ok(());
-    }
-    present(&flags.shown, header, &summaries, notes)
+        verdicts
+    } else {
+        present(&flags.shown, header, &summaries, notes)?;
+        let verdicts = judged()?;
+        verdicts.print(flags.shown.csv)?;
+        verdicts
+    };
+    let file = flags.text.spec.as_deref();
+    let file = file.filter(|file| *file != Path::new("-"));
+    verdicts.report(&flags.reports, &judging.name, file)?;
+    Ok(verdicts.exit())
 }

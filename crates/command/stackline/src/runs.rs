@@ -12,7 +12,7 @@ use stackline_runs::archive::add_archive;
 use stackline_runs::kept_runs::{KeptRun, RunFacts, RunState, named_run};
 use stackline_runs::pruning::{PruneRule, prune, remove_leftovers, to_prune};
 use stackline_runs::run_list::RunList;
-use stackline_runs::{StoredRun, runs_root, utc_text};
+use stackline_runs::{StoredRun, runs_root, iso_utc};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::SystemTime;
@@ -66,7 +66,7 @@ impl<'f> RunFilter<'f> {
             world: flags.world,
             since: flags.since.as_ref().map(|since| match since {
                 RunsSince::Ago(age) => {
-                    utc_text(now.checked_sub(*age).unwrap_or(SystemTime::UNIX_EPOCH))
+                    iso_utc(now.checked_sub(*age).unwrap_or(SystemTime::UNIX_EPOCH))
                 }
                 RunsSince::Date(date) => date.clone(),
             }),

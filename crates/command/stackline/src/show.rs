@@ -2,9 +2,10 @@
 //!
 //! Nothing is measured or stored here.
 
-use crate::exit::{Exit, Result};
+use crate::exit::Result;
 use crate::flags::{Show, TableFlags};
 use crate::output;
+use crate::verdicts::RunVerdicts;
 use stackline_analyze::Summary;
 use stackline_report::{Note, ReportHeader, TableOptions, Weight};
 use stackline_runs::StoredRun;
@@ -16,12 +17,12 @@ pub(crate) fn show(flags: &Show) -> Result {
     let header = ReportHeader::from_run(&run);
     let mut summaries = stackline_analyze::summarise(&run.plan, &run.records);
     summaries.retain(|summary| header.complete || summary.runs > 0);
+    let verdicts = RunVerdicts::judge(&run.plan, &summaries, &run.path, None)?;
     if flags.json {
-        output::json(
-            &stackline_report::json(&header, &summaries, &flags.shown.percentiles),
-            false,
-        )?;
-        return Ok(Exit::Done);
+        let mut json = stackline_report::json(&header, &summaries, &flags.shown.percentiles);
+        verdicts.add_to(&mut json);
+        output::json(&json, false)?;
+        return Ok(verdicts.exit());
     }
     let incomplete = header
         .reason
@@ -32,7 +33,8 @@ pub(crate) fn show(flags: &Show) -> Result {
     present(&flags.shown, &header, &summaries, || {
         incomplete.into_iter().collect()
     })?;
-    Ok(Exit::Done)
+    verdicts.print(flags.shown.csv)?;
+    Ok(verdicts.exit())
 }
 
 /// Prints results as a table with notes below, or as CSV. The results are printed before `notes` is called, since that

@@ -641,7 +641,7 @@ fn the_examples_of_the_manual_hold() {
         // Servers outside the run need the tables of the live world: the command's tests have that block.
         .filter(|block| !block.contains("specification = ") && !block.contains("://"))
         .collect();
-    assert_eq!(texts.len(), 9);
+    assert_eq!(texts.len(), 10);
     for text in texts {
         let hosts = if text.contains("host khons") {
             ""

@@ -63,8 +63,8 @@ fn one_spelling() {
         "1 rr 1*1 over Plugin(\"./a  b.so\", options = \"C, d\"), program(\"x\", \"y\");\n",
     );
     formats(
-        "5 rr 32*10 EXPECT P99<20ms , Loss<=1 %,mean Within 1ms..2ms,rate>5/s , finding NOT Queue-Drop",
-        "5 rr 32*10 expect p99 < 20 ms, loss <= 1%, mean within 1 ms .. 2 ms, rate > 5/s, finding not queue_drop;\n",
+        "5 rr 32*1 EXPECT P99<20ms , Loss<=1 %,mean Within 1ms..2ms,rate>5/s , finding NOT Outage",
+        "5 rr 32*1 expect p99 < 20 ms, loss <= 1%, mean within 1 ms .. 2 ms, rate > 5/s, finding not outage;\n",
     );
     formats(
         "HOST a , b VIA SSH \"x\" AT \"y\" ; SEED 7 ;",

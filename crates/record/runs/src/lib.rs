@@ -17,6 +17,7 @@
 //! | [`results_digest`](mod@results_digest) | when two runs are equal to the last bit |
 //! | [`result_columns`] | the table of columns of `results.parquet` |
 //! | [`results`] | that table to Parquet and back |
+//! | [`baseline`] | the figures of a run as a small text for a repository |
 //! | [`events`] | files of events: Parquet, one a host, sorted by time; import and export |
 //! | [`status`] | whether a run is complete |
 //! | `named_file` | a file that a person named, and why it cannot be written |
@@ -25,6 +26,7 @@
 //! | [`error`] | one sentence, a cause and a hint |
 
 pub mod archive;
+pub mod baseline;
 mod checksums;
 pub mod error;
 pub mod events;
@@ -45,6 +47,7 @@ mod sha256;
 pub mod status;
 mod utc;
 
+pub use baseline::{Baseline, BaselineMeasurement, MachineFacts, machines_of, version_of};
 pub use error::Error;
 pub use events::events_path;
 pub use files::{RunFileAccess, create_within};
@@ -56,4 +59,4 @@ pub use run_inputs::RunInputs;
 pub use run_reader::{StoredRun, directory_of, located, names, runs_root};
 pub use sha256::short_digest;
 pub use status::RunStatus;
-pub use utc::iso as utc_text;
+pub use utc::iso_utc;

@@ -49,7 +49,7 @@ impl RunDirectory {
         // On a file system without locks a run in progress cannot be distinguished from a killed one; it is written
         // all the same.
         let _ = journal.try_lock();
-        let status = RunStatus::started(utc::iso(started));
+        let status = RunStatus::started(utc::iso_utc(started));
         status.write(&path)?;
         Ok(Self {
             path,

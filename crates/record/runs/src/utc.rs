@@ -12,7 +12,7 @@ pub(crate) fn stamp(moment: SystemTime) -> String {
 
 /// As `2026-11-20T23:58:31Z`.
 #[must_use]
-pub fn iso(moment: SystemTime) -> String {
+pub fn iso_utc(moment: SystemTime) -> String {
     DateTime::<Utc>::from(moment).to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
@@ -23,7 +23,7 @@ mod tests {
 
     #[test]
     fn known_moments() {
-        let at = |seconds| iso(UNIX_EPOCH + Duration::from_secs(seconds));
+        let at = |seconds| iso_utc(UNIX_EPOCH + Duration::from_secs(seconds));
         assert_eq!(at(0), "1970-01-01T00:00:00Z");
         assert_eq!(at(951_782_400), "2000-02-29T00:00:00Z");
         assert_eq!(at(1_767_225_599), "2025-12-31T23:59:59Z");

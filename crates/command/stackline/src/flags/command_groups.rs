@@ -22,7 +22,7 @@ const GROUPS: [CommandGroup; 7] = [
     CommandGroup {
         heading: "Measure",
         first: &["run", "compare"],
-        others: &["bufferbloat", "check", "fmt", "plan", "stacks"],
+        others: &["gate", "bufferbloat", "check", "fmt", "plan", "stacks"],
     },
     CommandGroup {
         heading: "Networks",

@@ -105,6 +105,27 @@ fn slower(outputs: &mut Outputs, place: &Place) {
     }
     let gate = ["compare", "--json", "fast", "slow", "--fail-above", "5%"];
     outputs.collect("compare", place, &gate);
+    let save = ["gate", "--json", "--save", "fast.json", "fast"];
+    outputs.collect("saved_baseline", place, &save);
+    let gate = ["gate", "--json", "fast.json", "slow"];
+    outputs.collect("regression_gate", place, &gate);
+    // Few runs with a large spread leave it undecided, and say how many would decide.
+    for (name, seed) in [("one", "1"), ("other", "2")] {
+        let text = "network n { host a, b; link a - b 10 Mbit/s 5 ms loss 5%; }
+            3 from a to b rr 32*30 across n in simulated expect p99 < 1 ms;";
+        let words = ["run", "--json", "--name", name, "--seed", seed, "-e", text];
+        outputs.collect("run", place, &words);
+        let plan = ["plan", "--json", "-e", text];
+        outputs.collect("plan", place, &plan);
+    }
+    let gate = ["gate", "--json", "one", "other", "--worse", "0.1%"];
+    outputs.collect("regression_gate", place, &gate);
+    let text = format!(
+        "{} 3 from a to b bulk_put 1000*300 over tcp across n in simulated expect throughput > 1 kbit/s;",
+        network("10 Mbit/s")
+    );
+    let words = ["run", "--json", "--against", "fast.json", "-e", &text];
+    outputs.collect("run", place, &words);
 }
 
 fn mistakes_and_failures(outputs: &mut Outputs) {

@@ -19,7 +19,7 @@ use stackline_core::expectation::{
 };
 use stackline_core::finding_names::{FINDINGS_OF_MEASUREMENTS, FINDINGS_OF_PROGRAMS};
 use stackline_core::plan::{Composer, MeasurementPart, World};
-use stackline_core::procedure::{OperationCall, PairSide, contains_call};
+use stackline_core::procedure::{DelayArgument, OperationCall, PairSide, contains_call};
 use stackline_core::units::{format_rate, format_time};
 
 /// What an expectation is about.
@@ -240,6 +240,8 @@ fn fits(name: &Word, unit: BoundUnit, bound: &BoundItem) -> Result<(), Diagnosti
 
 fn wrong_unit(message: String, unit: BoundUnit, bound: &BoundItem) -> Diagnostic {
     let number = match bound.value.base {
+        // Likely a share from 0 to 1.
+        Base::Number(number) if unit == BoundUnit::Share && number < 1.0 => number * 100.0,
         Base::Number(number) => number,
         Base::Variable(_) => 20.0,
     };
@@ -292,12 +294,7 @@ fn lacking(
     };
     let calls = has(|call| matches!(call, OperationCall::RpcCall(..)));
     let connects = has(|call| matches!(call, OperationCall::ConnectRequest));
-    let applications: Vec<&str> = target
-        .parts
-        .iter()
-        .map(|part| part.procedure.name.as_str())
-        .collect();
-    let name = applications.join("` and `");
+    let name = applications(target);
     let of_work = (
         format!("`{name}` makes no calls and opens no connections while the clock runs"),
         "expect `throughput` or `elapsed` of data that is moved; after `|`, a clause belongs to that part alone",
@@ -349,6 +346,12 @@ fn lacking(
     }
 }
 
+/// The application types of the parts, to stand between backquotes.
+fn applications(target: &ExpectationTarget<'_>) -> String {
+    let names = target.parts.iter().map(|part| part.procedure.name.as_str());
+    names.collect::<Vec<_>>().join("` and `")
+}
+
 /// Why nothing is counted as lost: all stacks deliver everything.
 fn without_losses(
     target: &ExpectationTarget<'_>,
@@ -381,8 +384,13 @@ fn moves_data(part: &MeasurementPart) -> bool {
         .any(|side| contains_call(part.procedure.side(side), &is_data))
 }
 
+/// Whether operations have intended moments: a pace whose timing is given.
 fn is_paced(part: &MeasurementPart) -> bool {
-    let is_pace = |call: &OperationCall| matches!(call, OperationCall::Pace(_));
+    let is_pace = |call: &OperationCall| match call {
+        OperationCall::Pace(DelayArgument::Timing(index)) => part.data.timings.len() > *index,
+        OperationCall::Pace(_) => true,
+        _ => false,
+    };
     [PairSide::Initiator, PairSide::Responder]
         .into_iter()
         .any(|side| contains_call(part.procedure.side(side), &is_pace))
