@@ -43,6 +43,10 @@ fn keywords_of(text: &str) -> BTreeSet<String> {
     let tokens = crate::token::lex(text, TextOrigin::File, &mut report);
     let mut marked = Marked::new(text, &tokens);
     crate::parse::parse(&mut marked, &mut report);
+    // In a wrong text a misspelt word may have been taken for a keyword.
+    if report.errors() > 0 {
+        return BTreeSet::new();
+    }
     let keywords = tokens
         .list
         .iter()

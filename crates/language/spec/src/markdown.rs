@@ -202,8 +202,8 @@ mod tests {
             .collect();
         let expected = vec![
             (1, Some("wan"), 4, "1 rr 32;\n".to_string()),
-            (2, None, 11, "2 rr 1;\n~~~\n".to_string()),
-            (3, None, 19, "3 rr 7;\n".to_string()),
+            (2, None, 12, "2 rr 1;\n~~~\n".to_string()),
+            (3, None, 20, "3 rr 7;\n".to_string()),
         ];
         assert_eq!(shown, expected);
         for block in &blocks {

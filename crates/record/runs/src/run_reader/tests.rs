@@ -311,7 +311,7 @@ fn a_missing_run_hints_at_names_like_it() {
         .unwrap();
     }
     for word in [
-        "base",
+        "bas",
         "line",
         "basline",
         "baselines",
@@ -324,6 +324,12 @@ fn a_missing_run_hints_at_names_like_it() {
             "{word}"
         );
     }
+    let begun = |word: &str| find(root.path(), Path::new(word)).ok();
+    let baseline = root.path().join("19700101-000001-baseline");
+    assert_eq!(begun("base"), Some(baseline.clone()));
+    assert_eq!(begun("19700101-000001"), Some(baseline));
+    let several = open_under(root.path(), Path::new("1970")).unwrap_err();
+    assert_eq!(several.to_string(), "3 runs begin with 1970");
     assert!(
         hint("bslne").ends_with("is 19700101-000003-rr"),
         "three slips are another name"

@@ -23,7 +23,8 @@ fn run(root: &Path) -> PathBuf {
         "captures/n.1.1.pcapng".to_owned(),
     ] {
         fs::create_dir_all(path.join(&name).parent().unwrap()).unwrap();
-        fs::write(path.join(name), "some bytes").unwrap();
+        // The end of a Parquet file with an empty footer.
+        fs::write(path.join(name), "\0\0\0\0PAR1").unwrap();
     }
     let record = RunRecord {
         elapsed_ns: 7,
