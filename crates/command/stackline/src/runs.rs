@@ -12,7 +12,7 @@ use stackline_runs::archive::add_archive;
 use stackline_runs::kept_runs::{KeptRun, RunFacts, RunState, named_run};
 use stackline_runs::pruning::{PruneRule, prune, remove_leftovers, to_prune};
 use stackline_runs::run_list::RunList;
-use stackline_runs::{StoredRun, runs_root, iso_utc};
+use stackline_runs::{StoredRun, iso_utc, runs_root};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::SystemTime;
