@@ -171,6 +171,14 @@ function chart(sorted) {
   return /** @type {any} */ (svg);
 }
 
+/** The curve of a sweep. @param {any} head @returns {Node[]} */
+export function sweep(head) {
+  const { curve } = head.run;
+  if (!curve) return [];
+  const words = `${capital(curve.words)}. ${curve.notes.map(sentence).join(" ")} \`stackline plot\` draws others.`;
+  return [element("figure", {}, element("img", { src: curve.picture, alt: curve.words, class: "curve" }), element("figcaption", { class: "soft" }, words))];
+}
+
 /** @param {any} head @returns {Node[]} */
 export function statistics(head) {
   const rows = (head.run.measurements ?? []).map((/** @type {any} */ row) => {
@@ -182,10 +190,7 @@ export function statistics(head) {
       s ? `${show(s.mean)}${half}` : "–", s ? show(s.median) : "–", s ? show(s.p99) : "–", s ? `${show(s.min)} to ${show(s.max)}` : "–",
       (row.flags ?? []).join(", ")];
   });
-  const { curve } = head.run;
-  const drawn = curve ? element("figure", {}, element("img", { src: curve.picture, alt: curve.words, class: "curve" }), element("figcaption", { class: "soft" }, `${capital(curve.words)}. ${curve.notes.map(sentence).join(" ")} \`stackline plot\` draws others.`)) : null;
   return [
-    drawn,
     rows.length ? table("Each measurement", ["measurement", "stack", "#runs", "what", "#mean", "#median", "#p99", "#min to max", "flags"], rows) : element("p", {}, head.run.origin ?? "This run has no measurements; its events were imported."),
     head.printed ? element("details", rows.length ? {} : { open: "" }, element("summary", {}, "As printed, with notes"), element("pre", {}, head.printed)) : null,
   ].filter((node) => node !== null);

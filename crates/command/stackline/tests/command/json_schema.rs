@@ -171,6 +171,7 @@ fn plans_and_networks(outputs: &mut Outputs) {
     let text = "host h via ssh \"h.example\" at \"10.1.2.3\" on cpu 1 files \"/tmp\"; host l share 50%;
         network wan { host a, b; link a - b 10 Mbit/s 5 ms loss 1%; }
         3 timelimit 5 from h to h rr 32, 64;
+        1 from h to h rr N*10; N = 32, 64;
         3 until 5% at most 20 warmup 1 s from a to b bulk_put uniform(10, 5000)*50 over tcp(nodelay, receive_buffer = 64 KiB) across wan in simulated;
         1 from h to h bulk_get 1000*10 < file in;";
     outputs.collect("plan", &place, &["plan", "--json", "-e", text]);
