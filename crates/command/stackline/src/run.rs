@@ -149,7 +149,12 @@ fn notes_of_records(
 
 /// Diagnoses a traced run and stores the findings in its directory. Returns the first finding as a note. Errors are
 /// printed, and an interruption ends it at once.
-fn diagnosed(flags: &flags::RunFlags, plan: &Plan, run: &str, signalled: &AtomicBool) -> Vec<Note> {
+pub(crate) fn diagnosed(
+    flags: &flags::RunFlags,
+    plan: &Plan,
+    run: &str,
+    signalled: &AtomicBool,
+) -> Vec<Note> {
     if !flags.trace {
         return Vec::new();
     }
@@ -248,7 +253,11 @@ fn only_simulated(flags: &flags::RunFlags, plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-fn open(flags: &flags::RunFlags, source: &SpecSource, plan: &Plan) -> Result<RunDirectory> {
+pub(crate) fn open(
+    flags: &flags::RunFlags,
+    source: &SpecSource,
+    plan: &Plan,
+) -> Result<RunDirectory> {
     let stem = Path::new(&source.name)
         .file_stem()
         .map_or_else(|| "run".into(), |s| s.to_string_lossy().into_owned());
@@ -266,16 +275,16 @@ fn open(flags: &flags::RunFlags, source: &SpecSource, plan: &Plan) -> Result<Run
 
 /// What is known besides the records.
 #[derive(Default)]
-struct RunFindings {
+pub(crate) struct RunFindings {
     /// The cost of waking a thread, if it was measured.
-    wake_up: Option<WakeUp>,
+    pub(crate) wake_up: Option<WakeUp>,
     /// Why measurements were given up, in the order of the plan.
-    given_up: Vec<Error>,
-    notes: Vec<Note>,
+    pub(crate) given_up: Vec<Error>,
+    pub(crate) notes: Vec<Note>,
 }
 
 /// Makes all runs. Returns the error, if there was one, and what is known.
-fn carry_out(
+pub(crate) fn carry_out(
     flags: &flags::RunFlags,
     plan: &Plan,
     interrupted: &Arc<AtomicBool>,

@@ -14,15 +14,12 @@ use stackline_runner::spec_source;
 pub(crate) fn check(flags: &flags::SpecTextFlags) -> Result {
     let source = source_of(flags)?;
     let (plan, _) = source.plan_of(flags)?;
-    let runs: u64 = plan.measurements.iter().map(|m| u64::from(m.runs)).sum();
     if flags.json {
-        let most_s = plan.most_time().map(Duration::seconds);
-        let value = serde_json::json!({"ok": true, "measurements": plan.measurements.len(), "runs": runs, "most_s": most_s});
-        output::json(&value, false)?;
+        output::json(&summary_json(&plan), false)?;
     } else {
         let (measurements, runs) = (
             counted(plan.measurements.len() as u64, "measurement"),
-            counted(runs, "run"),
+            counted(run_count(&plan), "run"),
         );
         output::print(&format!(
             "{}: ok, {measurements}, {runs}{}\n",
@@ -31,6 +28,17 @@ pub(crate) fn check(flags: &flags::SpecTextFlags) -> Result {
         ))?;
     }
     Ok(Exit::Done)
+}
+
+/// What `check` says of a valid specification, as JSON.
+pub(crate) fn summary_json(plan: &Plan) -> serde_json::Value {
+    let most_s = plan.most_time().map(Duration::seconds);
+    serde_json::json!({"ok": true, "measurements": plan.measurements.len(), "runs": run_count(plan), "most_s": most_s})
+}
+
+/// The number of counted runs.
+fn run_count(plan: &Plan) -> u64 {
+    plan.measurements.iter().map(|m| u64::from(m.runs)).sum()
 }
 
 /// The text `, at most 90 s given the time limits`, if every measurement has a limit.
