@@ -18,11 +18,15 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-NAME = "stackline"
-SUMMARY = "Shows where the time of a distributed application goes, and what would make it faster"
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "python"))
+
+import build_backend
+
+NAME = build_backend.NAME
+SUMMARY = build_backend.SUMMARY
 DEBIAN = {"x86_64": "amd64", "aarch64": "arm64"}
 OCI = {"x86_64": "amd64", "aarch64": "arm64"}
 # What a release may have: a program is downloaded more often than it is built.
@@ -172,42 +176,15 @@ def tar(files, prefix, when):
 
 
 def wheel(program, architecture, when, target):
-    """A wheel whose one script is the program."""
-    name = f"{NAME}-{version()}"
-    tag = f"py3-none-manylinux_2_17_{architecture}.manylinux2014_{architecture}"
+    """A wheel of the Python package with the program as its one script."""
+    if build_backend.version() != version():
+        sys.exit(f"error: python/stackline/_version.py says {build_backend.version()}, Cargo.toml {version()}")
+    tags = [f"manylinux_2_17_{architecture}", f"manylinux2014_{architecture}"]
     if "musl" in target:
-        tag += f".musllinux_1_1_{architecture}"
+        tags.append(f"musllinux_1_1_{architecture}")
+    files = {f"{NAME}-{version()}.data/scripts/stackline": program, **build_backend.package_files()}
     readme = (ROOT / "README.md").read_text()
-    files = {
-        f"{name}.data/scripts/stackline": program,
-        f"{name}.dist-info/METADATA": (
-            f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {version()}\nSummary: {SUMMARY}\n"
-            "License: MIT OR Apache-2.0\nRequires-Python: >=3.7\n"
-            f"Description-Content-Type: text/markdown\n\n{readme}").encode(),
-        f"{name}.dist-info/WHEEL": (
-            "Wheel-Version: 1.0\nGenerator: stackline\nRoot-Is-Purelib: false\n"
-            + "".join(f"Tag: py3-none-{part}\n" for part in tag.split("-")[2].split("."))).encode(),
-        f"{name}.dist-info/licenses/LICENSE-MIT": (ROOT / "LICENSE-MIT").read_bytes(),
-        f"{name}.dist-info/licenses/LICENSE-APACHE": (ROOT / "LICENSE-APACHE").read_bytes(),
-    }
-    import base64
-    import time
-
-    def row(path, data):
-        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
-        return f"{path},sha256={digest},{len(data)}\n"
-
-    record = "".join(row(path, data) for path, data in files.items())
-    files[f"{name}.dist-info/RECORD"] = (record + f"{name}.dist-info/RECORD,,\n").encode()
-    written = io.BytesIO()
-    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for path, data in files.items():
-            entry = zipfile.ZipInfo(path, time.gmtime(max(when, 315_532_800))[:6])
-            mode = 0o755 if "/scripts/" in path else 0o644
-            entry.external_attr = (0o100000 | mode) << 16
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(entry, data)
-    return f"{name}-{tag}.whl", written.getvalue()
+    return build_backend.wheel_name(tags), build_backend.wheel(files, tags, when, readme)
 
 
 def debian(files, architecture, when):

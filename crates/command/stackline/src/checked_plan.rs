@@ -27,16 +27,7 @@ pub(crate) trait Specification {
 impl Specification for SpecSource {
     fn work(&self, flags: &SpecTextFlags) -> Result<(Plan, Vec<String>)> {
         let checked = checked(self, flags)?;
-        let is_nothing = |plan: &Plan| plan.measurements.is_empty();
-        if checked.plan.as_ref().is_some_and(is_nothing) {
-            let message = format!(
-                "there is nothing to do: the specification ({}) has no measurements",
-                self.name
-            );
-            return Err(
-                Error::input(message).hint("add one, such as `10 request_response 32*1000;`")
-            );
-        }
+        refuse_empty(self, &checked)?;
         report(self, checked, flags)
     }
 
@@ -54,8 +45,21 @@ pub(crate) fn is_over_all(flags: &SpecTextFlags) -> bool {
     flags.over.as_deref().map(str::trim) == Some("all")
 }
 
+/// Refuses a specification without measurements.
+pub(crate) fn refuse_empty(source: &SpecSource, checked: &Checked) -> Result<()> {
+    let is_nothing = |plan: &Plan| plan.measurements.is_empty();
+    if !checked.plan.as_ref().is_some_and(is_nothing) {
+        return Ok(());
+    }
+    let message = format!(
+        "there is nothing to do: the specification ({}) has no measurements",
+        source.name
+    );
+    Err(Error::input(message).hint("add one, such as `10 request_response 32*1000;`"))
+}
+
 /// Checks a specification with what the flags override.
-fn checked(source: &SpecSource, flags: &SpecTextFlags) -> Result<Checked> {
+pub(crate) fn checked(source: &SpecSource, flags: &SpecTextFlags) -> Result<Checked> {
     let given = overrides(flags)?;
     if !is_over_all(flags) {
         return Ok(source.checked(&given));

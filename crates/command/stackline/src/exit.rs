@@ -27,18 +27,25 @@ pub(crate) enum Exit {
     Program(u8),
 }
 
+impl Exit {
+    /// The exit code.
+    pub(crate) const fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Input => 2,
+            Self::Environment => 3,
+            Self::Worse => 4,
+            Self::Unclear => 5,
+            Self::Interrupted => 130,
+            Self::Program(code) => code,
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(match exit {
-            Exit::Done => 0,
-            Exit::Failed => 1,
-            Exit::Input => 2,
-            Exit::Environment => 3,
-            Exit::Worse => 4,
-            Exit::Unclear => 5,
-            Exit::Interrupted => 130,
-            Exit::Program(code) => code,
-        })
+        Self::from(exit.code())
     }
 }
 

@@ -20,6 +20,7 @@ mod net;
 mod plot;
 mod results_table;
 mod runs;
+mod session;
 mod sharing;
 mod spec_text;
 mod trace;
@@ -55,10 +56,11 @@ pub(crate) use lifelines::LifelinesFlags;
 pub(crate) use manual::{Completions, Man};
 pub(crate) use net::{Net, NetCommand, NetDown, NetExec, NetList, NetSet, NetShow, NetUp};
 pub(crate) use plot::PlotFlags;
-pub(crate) use results_table::{NotesFlag, Show, TableFlags};
+pub(crate) use results_table::{NotesFlag, Show, TableFlags, percentile};
 pub(crate) use runs::{
     ArchiveFlags, RunsAdd, RunsAgain, RunsCommand, RunsFlags, RunsPrune, RunsSince, RunsTag,
 };
+pub(crate) use session::SessionFlags;
 pub(crate) use sharing::Sharing;
 pub(crate) use spec_text::SpecTextFlags;
 pub(crate) use trace::TraceFlags;
@@ -266,6 +268,9 @@ pub(crate) enum StacklineCommand {
     /// Measure on this host for a coordinator elsewhere
     #[command(after_help = agent::AFTER)]
     Agent(AgentFlags),
+    /// Answer requests of a program on stdin and stdout, as JSON lines
+    #[command(after_help = session::AFTER)]
+    Session(SessionFlags),
     /// Emulate a network (started by `run` and `net exec`)
     #[command(hide = true)]
     Emulate(Emulate),
@@ -318,7 +323,7 @@ fn percent(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("expected a percentage such as 5%, not `{text}`"))
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub(crate) struct RunFlags {
     #[command(flatten)]
     pub(crate) text: SpecTextFlags,

@@ -16,6 +16,11 @@ pub(crate) fn listen_for_ctrl_c<const N: usize>(flags: [&Arc<AtomicBool>; N]) ->
     .map_err(|e| Error::environment(format!("cannot handle Ctrl-C: {e}")))
 }
 
+/// At each Ctrl-C or SIGTERM `act` is called, on a thread of its own.
+pub(crate) fn act_on_ctrl_c(act: impl FnMut() + Send + 'static) -> Result<(), Error> {
+    ctrlc::set_handler(act).map_err(|e| Error::environment(format!("cannot handle Ctrl-C: {e}")))
+}
+
 /// The first Ctrl-C or SIGTERM triggers the switch.
 pub(crate) fn throw_on_ctrl_c(stop: &StopSwitch) -> Result<(), Error> {
     let stop = stop.clone();

@@ -40,6 +40,7 @@ mod report;
 mod reproduce;
 mod run;
 mod runs;
+mod session;
 mod show;
 mod spec_commands;
 mod trace;
@@ -80,6 +81,7 @@ fn main() -> ExitCode {
         StacklineCommand::Clean(flags) => clean::clean(&flags),
         StacklineCommand::Client(flags) => client::client(&flags),
         StacklineCommand::Agent(flags) => agent::agent(&flags),
+        StacklineCommand::Session(flags) => session::session(&flags),
         StacklineCommand::Compare(flags) => compare::compare(&flags),
         StacklineCommand::Gate(flags) => gate::gate(&flags),
         StacklineCommand::Diagnose(flags) => diagnose::diagnose(&flags),

@@ -172,7 +172,12 @@ fn notes_of_records(
 
 /// Diagnoses a traced run and stores the findings in its directory. Returns the first finding as a note. Errors are
 /// printed, and an interruption ends it at once.
-fn diagnosed(flags: &flags::RunFlags, plan: &Plan, run: &str, signalled: &AtomicBool) -> Vec<Note> {
+pub(crate) fn diagnosed(
+    flags: &flags::RunFlags,
+    plan: &Plan,
+    run: &str,
+    signalled: &AtomicBool,
+) -> Vec<Note> {
     if !flags.trace {
         return Vec::new();
     }
@@ -271,7 +276,11 @@ fn only_simulated(flags: &flags::RunFlags, plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-fn open(flags: &flags::RunFlags, source: &SpecSource, plan: &Plan) -> Result<RunDirectory> {
+pub(crate) fn open(
+    flags: &flags::RunFlags,
+    source: &SpecSource,
+    plan: &Plan,
+) -> Result<RunDirectory> {
     let name = flags.name.clone().unwrap_or_else(|| source.stem());
     let mut directory = RunDirectory::create(
         &runs_root(),
@@ -306,16 +315,16 @@ fn inputs(flags: &flags::RunFlags, source: &SpecSource) -> Result<RunInputs> {
 
 /// What is known besides the records.
 #[derive(Default)]
-struct RunFindings {
+pub(crate) struct RunFindings {
     /// The cost of waking a thread, if it was measured.
-    wake_up: Option<WakeUp>,
+    pub(crate) wake_up: Option<WakeUp>,
     /// Why measurements were given up, in the order of the plan.
-    given_up: Vec<Error>,
-    notes: Vec<Note>,
+    pub(crate) given_up: Vec<Error>,
+    pub(crate) notes: Vec<Note>,
 }
 
 /// Makes all runs. Returns the error, if there was one, and what is known.
-fn carry_out(
+pub(crate) fn carry_out(
     flags: &flags::RunFlags,
     plan: &Plan,
     interrupted: &Arc<AtomicBool>,

@@ -95,6 +95,13 @@ fn summary_line(source: &SpecSource, plan: &Plan) -> String {
     )
 }
 
+/// What `check` says of a valid specification, as JSON.
+pub(crate) fn summary_json(plan: &Plan) -> Value {
+    let mut value = summary(&[plan]);
+    value["ok"] = true.into();
+    value
+}
+
 /// The text `, at most 90 s given the time limits`, if every measurement has a limit.
 fn at_most(plan: &Plan) -> String {
     let time = plan.most_time().filter(|_| !plan.measurements.is_empty());

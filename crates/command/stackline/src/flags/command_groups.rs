@@ -49,7 +49,7 @@ const GROUPS: [CommandGroup; 7] = [
     CommandGroup {
         heading: "Agents and housekeeping",
         first: &[],
-        others: &["agent", "clean", "completions", "man"],
+        others: &["agent", "session", "clean", "completions", "man"],
     },
 ];
 

@@ -5,7 +5,7 @@ use stackline_report::Percentile;
 use std::path::PathBuf;
 
 /// How results are shown: as a table or as CSV.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub(crate) struct TableFlags {
     /// Print CSV on stdout
     #[arg(long, conflicts_with = "json")]
@@ -19,8 +19,9 @@ pub(crate) struct TableFlags {
 }
 
 /// How many notes are printed: a few, or all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum NotesFlag {
+    #[default]
     Few,
     All,
 }
@@ -45,7 +46,7 @@ pub(crate) struct Show {
 }
 
 /// `median`, `p50`, `99`, `p99.99`, `max`.
-fn percentile(text: &str) -> Result<Percentile, String> {
+pub(crate) fn percentile(text: &str) -> Result<Percentile, String> {
     let plain = text.trim().to_ascii_lowercase();
     let number = plain
         .strip_prefix('p')

@@ -36,8 +36,9 @@ const RESULTS: Scene = Scene {
         "runs note",
         "runs remove",
         "runs prune",
+        "session",
     ],
-    once: r"
+    once: r#"
         sed -i 's/host khons, udjat;/host khons, udjat { work 0.1 ms per message; }/' wan.stackline
         stackline fmt wan.stackline >formatted && mv formatted wan.stackline
         kept() {
@@ -55,7 +56,8 @@ const RESULTS: Scene = Scene {
         cp wan.stackline pair.stackline
         sed -i 's/ across wan//' pair.stackline
         cp server.log app.log
-    ",
+        printf '%s\n' '{"id": 1, "check": {"file": "wan.stackline"}}' '{"quit": true}' >requests.jsonl
+    "#,
     before: r"
         case $example in
             'stackline compare last') stackline run --over 'tcp, tcp(nodelay)' wan.stackline >run.log ;;

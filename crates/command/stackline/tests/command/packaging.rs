@@ -152,7 +152,7 @@ fn packages_install_and_are_the_same_each_time() {
 
     let wheel = place.path("wheel");
     succeeds(
-        offline(python)
+        offline(&python)
             .args([
                 "-m",
                 "pip",
@@ -167,6 +167,15 @@ fn packages_install_and_are_the_same_each_time() {
     );
     assert_eq!(version_of(&wheel.join("bin/stackline")), expected);
     first_figure(&place, &wheel.join("bin/stackline"));
+    let text = "import stackline, stackline_events; print(stackline.session().program)";
+    let mut import = Command::new(&python);
+    import
+        .args(["-c", text])
+        .env("PYTHONPATH", &wheel)
+        .env_remove("STACKLINE");
+    let found = succeeds(&mut import);
+    let own = fs::canonicalize(wheel.join("bin")).unwrap();
+    assert_eq!(Path::new(found.trim()), own.join("stackline"));
 
     let bill: serde_json::Value =
         serde_json::from_slice(&fs::read(&made["json"]).unwrap()).unwrap();
