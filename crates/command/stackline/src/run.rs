@@ -78,7 +78,7 @@ pub(crate) fn run_specification(
         .splice(0..0, assumed.map(|text| Note::new(Weight::Always, text)));
     let judging = RunJudging {
         base,
-        name: source.name,
+        name: source.name.clone(),
     };
     finish(flags, &plan, writer, (failed, known), &judging, &signalled)
 }
