@@ -55,6 +55,7 @@ const RESULTS: Scene = Scene {
         cp wan.stackline pair.stackline
         sed -i 's/ across wan//' pair.stackline
         cp server.log app.log
+        { echo '```stackline'; cat wan.stackline; echo '```'; } >README.md
     ",
     before: r"
         case $example in
