@@ -86,7 +86,6 @@ Examples:
   stackline run -e '10 request_response 32*1000 over tcp, unix'
   stackline run wan.stackline
   stackline run wan.stackline --in simulated --trace
-  stackline run README.md#2
   stackline run bench.stackline --against bench/baseline.json --junit run.xml
   stackline run pair.stackline --host udjat=ssh:user@10.0.0.6 --over \\
       'tcp(nodelay), udp'

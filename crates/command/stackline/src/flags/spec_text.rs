@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 #[derive(Args, Debug, Default)]
 pub(crate) struct SpecTextFlags {
-    /// The specification: a file, - for standard input, or README.md#2 (or #NAME) for a block of a Markdown file
+    /// The specification: a file, - (standard input), or README.md#2
     #[arg(required_unless_present = "expression", conflicts_with = "expression")]
     pub(crate) spec: Option<PathBuf>,
     /// The specification itself

@@ -56,6 +56,7 @@ const RESULTS: Scene = Scene {
         cp wan.stackline pair.stackline
         sed -i 's/ across wan//' pair.stackline
         cp server.log app.log
+        { echo '```stackline'; cat wan.stackline; echo '```'; } >README.md
         printf '%s\n' '{"id": 1, "check": {"file": "wan.stackline"}}' '{"quit": true}' >requests.jsonl
     "#,
     before: r"

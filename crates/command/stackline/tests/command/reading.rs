@@ -247,8 +247,8 @@ fn two_kept_runs_are_compared() {
         .collect::<Vec<_>>();
     place.stackline(&["compare", full[0], full[1]]).succeeds();
     place
-        .stackline(&["compare", before, "befor"])
-        .fails(2, &["no run at befor"])
+        .stackline(&["compare", before, "bfore"])
+        .fails(2, &["no run at bfore"])
         .hints("-before?");
     assert!(
         place
