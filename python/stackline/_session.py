@@ -74,12 +74,12 @@ class Session:
             raise
 
     def _read_answers(self) -> None:
-        for line in _lines(self._process.stdout):
+        for line in _lines(self._process.stdout, takes_torn=False):
             self._answers.put(line)
         self._answers.put(None)
 
     def _read_messages(self) -> None:
-        for line in _lines(self._process.stderr):
+        for line in _lines(self._process.stderr, takes_torn=True):
             self._said.append(line.decode(errors="replace").rstrip())
 
     def _greeted(self) -> str:
@@ -340,8 +340,8 @@ def shared() -> Session:
         return session
 
 
-def _lines(pipe: Optional[IO[bytes]]) -> Iterator[bytes]:
-    """The lines of a pipe until it ends or is closed."""
+def _lines(pipe: Optional[IO[bytes]], *, takes_torn: bool) -> Iterator[bytes]:
+    """The lines of a pipe until it ends or is closed; what stands behind the last line break only where that is wanted."""
     assert pipe is not None
     begun: List[bytes] = []
     while True:
@@ -350,7 +350,7 @@ def _lines(pipe: Optional[IO[bytes]]) -> Iterator[bytes]:
         except (OSError, ValueError):
             return
         if not chunk:
-            if begun:
+            if takes_torn:
                 yield b"".join(begun)
             return
         first, *others = chunk.split(b"\n")
