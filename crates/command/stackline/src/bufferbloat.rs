@@ -58,7 +58,7 @@ fn answers(
     flags: &BufferbloatFlags,
     questions: Vec<(String, BufferbloatQuestion)>,
 ) -> Result<Vec<TitledBufferbloat>> {
-    let (ended, signalled) = (Arc::default(), Arc::<AtomicBool>::default());
+    let (ended, signalled) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
     listen_for_ctrl_c([&ended, &signalled])?;
     let mut answers = Vec::new();
     for (title, question) in questions {
@@ -73,6 +73,8 @@ fn answers(
         if signalled.load(Ordering::Relaxed) {
             return Err(already_shown(Blame::Interrupted));
         }
+        // The emulated world sets it when its path has been taken down.
+        ended.store(false, Ordering::Relaxed);
         answers.push(TitledBufferbloat {
             title,
             answer: made.answer,
