@@ -116,8 +116,9 @@ fn carry_out(control: &mut TcpStream, streams: &Receiver<NumberedStream>) -> io:
     };
     control.set_read_timeout(Some(longest.min(TEST_LONGEST)))?;
     let ended = read_state(control);
-    let tallies = running.end();
+    // Ending the threads takes a while that belongs to no test.
     let seconds = begun.elapsed().as_secs_f64();
+    let tallies = running.end();
     match ended? {
         state::TEST_END => {}
         // It gave up.
