@@ -226,7 +226,7 @@ fn phase_latency(
     };
     let latency_s = statistics(records.foreign, |record| &record.calls);
     let load_bytes = |record: &RunRecord| match phase {
-        LoadedPhase::Upload => record.initiator.sent_bytes,
+        LoadedPhase::Upload => uploaded_bytes(record),
         _ => record.initiator.received_bytes,
     };
     let load = records.load.filter(|record| record.elapsed_ns > 0);
@@ -251,6 +251,14 @@ fn phase_latency(
         }),
         self_absent: self_latency_s.is_none().then(|| why_no_self.to_string()),
     }
+}
+
+/// What has arrived of an upload: what was handed over may still lie in the buffers of this host, seconds long on a slow line.
+fn uploaded_bytes(record: &RunRecord) -> u64 {
+    let acknowledged = record.initiator.transport.as_ref();
+    let acknowledged =
+        acknowledged.and_then(|(start, stop)| stop.bytes_acked?.checked_sub(start.bytes_acked?));
+    acknowledged.unwrap_or(record.initiator.sent_bytes)
 }
 
 /// Round trips a minute, as the draft's 5.3.1 computes them.
