@@ -55,8 +55,13 @@ impl OutgoingBody {
         let starts = (0..unit.len()).step_by(WATCHED_PIECE);
         let pieces = starts.map(|at| unit.slice(at..unit.len().min(at + WATCHED_PIECE)));
         let body = Self::whole(pieces.collect(), None);
-        let sent = SentBody(Arc::clone(&body.0));
+        let sent = body.watch();
         (body, sent)
+    }
+
+    /// What becomes of the body.
+    pub(super) fn watch(&self) -> SentBody {
+        SentBody(Arc::clone(&self.0))
     }
 
     /// A body whose units are pushed one after the other.
@@ -120,6 +125,11 @@ impl Body for OutgoingBody {
 pub(crate) struct SentBody(Arc<Mutex<OutgoingUnits>>);
 
 impl SentBody {
+    /// Whether the library has taken all of it.
+    pub(super) fn is_taken(&self) -> bool {
+        locked(&self.0).is_over()
+    }
+
     /// Waits until the library has let go of the body. Returns whether all of it went out: a server can end a request without reading it
     /// (RFC 9113, 8.1).
     pub(crate) fn is_whole(&self, driver: &mut HttpDriver) -> Result<bool> {

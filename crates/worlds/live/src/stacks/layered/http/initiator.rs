@@ -18,7 +18,7 @@ use stackline_core::plan::Stack;
 use stackline_core::run_record::TransportRecord;
 use stackline_core::time::Instant;
 use stackline_endpoint::BulkDirection;
-use stackline_events::scope;
+use stackline_events::{recorder, scope};
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -279,9 +279,17 @@ impl LiveConnection for HttpInitiator {
         }
         let unit = self.units.next(request, buffers)?;
         let body = OutgoingBody::whole(self.style.pieces(unit), None);
+        let sent = recorder::is_recording().then(|| body.watch());
         let answer = self.request(HttpExchangeKind::Call, body)?;
+        if let Some(sent) = sent {
+            // What is sent while the answer is awaited, such as the acknowledgement of settings, is not of the unit.
+            self.driver.flush()?;
+            if sent.is_taken() {
+                scope::unit_framed();
+            }
+        }
         let mut body = Self::head(self.style, &mut self.driver, answer, 0)?;
-        // The answer follows the whole request, and nothing was sent since: windows are enlarged as its body is taken.
+        // The answer follows the whole request.
         scope::unit_framed();
         let came = body.end(&mut self.driver, buffers)?;
         body.check_status()?;
