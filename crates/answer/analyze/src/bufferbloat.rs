@@ -225,11 +225,6 @@ fn phase_latency(
         record.and_then(|record| SampleStatistics::from_histogram(of(record), NS))
     };
     let latency_s = statistics(records.foreign, |record| &record.calls);
-    let load_bytes = |record: &RunRecord| match phase {
-        LoadedPhase::Upload => uploaded_bytes(record),
-        _ => record.initiator.received_bytes,
-    };
-    let load = records.load.filter(|record| record.elapsed_ns > 0);
     let self_latency_s = statistics(records.on_load, |record| &record.calls);
     let why_no_self = match form.self_probed.contains(&phase) {
         true => "no self probe was answered in time",
@@ -240,9 +235,7 @@ fn phase_latency(
         latency_s,
         connect_s: statistics(records.foreign, |record| &record.connects),
         self_latency_s,
-        load_bit_s: load
-            .filter(|record| load_bytes(record) > 0)
-            .map(|record| load_bytes(record) as f64 * 8.0 / (record.elapsed_ns as f64 * NS)),
+        load_bit_s: load_bit_s(phase, records),
         round_trips_per_minute: round_trips_per_minute(records),
         series: records.series(),
         absent: reason.or_else(|| {
@@ -253,12 +246,27 @@ fn phase_latency(
     }
 }
 
-/// What has arrived of an upload: what was handed over may still lie in the buffers of this host, seconds long on a slow line.
-fn uploaded_bytes(record: &RunRecord) -> u64 {
-    let acknowledged = record.initiator.transport.as_ref();
-    let acknowledged =
-        acknowledged.and_then(|(start, stop)| stop.bytes_acked?.checked_sub(start.bytes_acked?));
-    acknowledged.unwrap_or(record.initiator.sent_bytes)
+/// Data that the load carried, bit/s.
+fn load_bit_s(phase: LoadedPhase, records: &PhaseRecords<'_>) -> Option<f64> {
+    let (record, bytes) = match phase {
+        LoadedPhase::Upload => uploaded(records)?,
+        _ => (records.load?, records.load?.initiator.received_bytes),
+    };
+    let is_known = record.elapsed_ns > 0 && bytes > 0;
+    is_known.then(|| bytes as f64 * 8.0 / (record.elapsed_ns as f64 * NS))
+}
+
+/// What of an upload was acknowledged, and in whose time: what was handed over may still lie in the buffers of this host, seconds long on a
+/// slow line. A connection that load and probes share is reported by one of them.
+fn uploaded<'r>(records: &PhaseRecords<'r>) -> Option<(&'r RunRecord, u64)> {
+    let mut reporting = [records.load, records.on_load].into_iter().flatten();
+    let acknowledged = reporting.find_map(|record| Some((record, acknowledged(record)?)));
+    acknowledged.or_else(|| records.load.map(|load| (load, load.initiator.sent_bytes)))
+}
+
+fn acknowledged(record: &RunRecord) -> Option<u64> {
+    let (start, stop) = record.initiator.transport.as_ref()?;
+    stop.bytes_acked?.checked_sub(start.bytes_acked?)
 }
 
 /// Round trips a minute, as the draft's 5.3.1 computes them.

@@ -7,14 +7,16 @@ use stackline_analyze::findings::FindingKind;
 const LANGUAGE: &str = include_str!("../../../../docs/LANGUAGE.md");
 
 /// The chapters of the language manual: the topic for `help`, and the heading.
-const CHAPTERS: [(&str, &str); 18] = [
+const CHAPTERS: [(&str, &str); 20] = [
     ("language", "The stackline language"),
+    ("markdown", "In Markdown"),
     ("specification", "1. A specification"),
     ("sizes", "Sizes and counts"),
     ("data", "Where data comes from and goes to"),
     ("limits", "Limits, repetition, warm-up"),
     ("composers", "Composers"),
     ("clauses", "Clauses"),
+    ("expectations", "Expectations"),
     ("timings", "Timings"),
     ("sweeps", "Sweeps"),
     ("hosts", "2. Hosts, networks, seed"),

@@ -7,7 +7,7 @@ use stackline_analyze::Summary;
 /// The width of a row, characters.
 const WIDTH: usize = 80;
 /// The least width of the column that says what a run is about.
-const LEAST_ABOUT: usize = 20;
+const LEAST_ABOUT: usize = 12;
 
 /// The main figure of a measurement, as in its table: `18.1 ± 0.2 Gbit/s`.
 #[must_use]

@@ -84,7 +84,6 @@ machine, 4 worse than permitted or expected, 5 undecided, 130 interrupted.";
 const AFTER_RUN: &str = "\
 Examples:
   stackline run -e '10 request_response 32*1000 over tcp, unix'
-  stackline run wan.stackline
   stackline run wan.stackline --in simulated --trace
   stackline run bench.stackline --against bench/baseline.json --junit run.xml
   stackline run pair.stackline --host udjat=ssh:user@10.0.0.6 --over \\
@@ -166,14 +165,20 @@ Examples:
 #[derive(Debug, Subcommand)]
 pub(crate) enum StacklineCommand {
     /// Run a specification and show the results
-    #[command(override_usage = "stackline run [OPTIONS] <SPEC | -e TEXT>", after_help = AFTER_RUN)]
+    #[command(
+        override_usage = "stackline run [OPTIONS] <SPEC | -e TEXT>",
+        after_help = AFTER_RUN,
+        mut_arg("worse", of_gates),
+        mut_arg("error_rate", of_gates),
+        mut_arg("tolerate", of_gates)
+    )]
     Run(RunFlags),
     /// Show a kept run's results again as a table, JSON or CSV
     Show(Show),
     /// List kept runs, tag them, make them again, remove them
     #[command(after_help = runs::AFTER)]
     Runs(RunsFlags),
-    /// Write a kept run as one file, which another machine opens and runs again
+    /// Write a kept run as one file that another machine runs again
     ///
     /// The file is a compressed tar file. `stackline runs add FILE` adds it to the kept runs, `stackline runs again FILE` also makes the run
     /// again and says whether the results are the same to the last bit.
@@ -328,33 +333,38 @@ pub(crate) struct RunFlags {
     pub(crate) text: SpecTextFlags,
     #[command(flatten)]
     pub(crate) shown: TableFlags,
-    /// Directory on this machine for the files of `< file` and `> file`
+    /// Directory of the files of `< file` and `> file`
     #[arg(long, value_name = "DIR")]
     pub(crate) files: Option<PathBuf>,
-    /// Name for the run's directory, instead of the specification's
+    /// Name of the run, instead of the specification's
     #[arg(long)]
     pub(crate) name: Option<String>,
     #[command(flatten)]
     pub(crate) sharing: Sharing,
-    /// Simulated world: repeat every run with each of these seeds, such as 1..100
+    /// Simulated: repeat every run with each of these seeds, such as 1..100
     #[arg(long, value_name = "FIRST..LAST", value_parser = seeds, conflicts_with_all = ["seed", "check_determinism", "capture"])]
     pub(crate) seeds: Option<Seeds>,
-    /// Simulated world: perform every run twice and check that the results are equal
+    /// Simulated: check that each run is the same twice
     #[arg(long)]
     pub(crate) check_determinism: bool,
-    /// Keep events of operations, system calls, protocols, networks and machines
+    /// Keep events of all layers and machines
     #[arg(long)]
     pub(crate) trace: bool,
-    /// Keep the packets of a port ('khons>edge'), of a host's interface (khons), or of every port (all), as pcapng
+    /// Keep the packets of a port ('khons>edge'), of a host (khons) or of all, as pcapng
     #[arg(long, value_name = "PLACE")]
     pub(crate) capture: Vec<String>,
-    /// Then judge the run by this one, or by a file that `gate --save` wrote
+    /// Then judge it by this run, or a file of `gate --save`; takes the options of `gate`
     #[arg(long, value_name = "BASE")]
     pub(crate) against: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) rule: GateRuleFlags,
     #[command(flatten)]
     pub(crate) reports: CiFlags,
+}
+
+/// Options that `gate --help` explains.
+fn of_gates(option: clap::Arg) -> clap::Arg {
+    option.hide(true)
 }
 
 /// A range of seeds, both ends included.

@@ -34,6 +34,7 @@ pub use import::{ImportLog, begins_event_log, import_event_log, import_text, ren
 pub use index::{read_index, write_index};
 pub use intake::{Intake, IntakeResult};
 pub use merged::Merged;
+pub(crate) use paths::EVENT_LOG_EXTENSION;
 pub use paths::{event_files, events_path};
 pub use run_events::{read_batches, read_run};
 pub use spool::{Settled, Spool, Spooling};

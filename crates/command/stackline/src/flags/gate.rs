@@ -41,8 +41,6 @@ pub(crate) struct GateFlags {
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct GateRuleFlags {
     /// Pass only if nothing is worse by this much or more [default: 5%]
-    ///
-    /// Something that is shown to be worse fails the gate even if it is worse by less; see --tolerate.
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     worse: Option<f64>,
     /// Of gates of equal programs, fail at most this share [default: 1%]
@@ -93,7 +91,7 @@ pub(crate) struct CiFlags {
     /// Write each verdict to a file as a Markdown table
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
-    /// Print what did not pass as annotations of GitHub Actions, on stderr
+    /// Annotate what did not pass for GitHub, on stderr
     #[arg(long)]
     pub(crate) github: bool,
 }

@@ -20,9 +20,9 @@ Examples:
   stackline runs remove before after
   stackline runs prune --keep 50 --dry-run
 
-Other commands accept a run's directory name, the name it was given, the beginning
-of either (at least four letters, of one run only), `last`, or `last~2` for the
-third newest.";
+Other commands accept a run's directory name, the name it was given, the
+beginning of either (at least four letters, of one run only), `last`, or
+`last~2` for the third newest.";
 
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]

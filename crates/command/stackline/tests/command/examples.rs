@@ -36,6 +36,12 @@ const RESULTS: Scene = Scene {
         "runs note",
         "runs remove",
         "runs prune",
+        "runs tag",
+        "runs add",
+        "runs again",
+        "archive",
+        "gate",
+        "plot",
         "session",
     ],
     once: r#"
@@ -62,6 +68,28 @@ const RESULTS: Scene = Scene {
     before: r"
         case $example in
             'stackline compare last') stackline run --over 'tcp, tcp(nodelay)' wan.stackline >run.log ;;
+            *' --remove') stackline runs tag last nightly >tag.log ;;
+            *'runs add '* | *'runs again '*)
+                export STACKLINE_RUNS=other
+                for name in wan shared; do
+                    stackline run --name $name wan.stackline >run.log
+                    stackline archive $name -o $name.tar.gz >archive.log
+                done
+                mv wan.tar.gz 20260101-120000-wan.stackline.tar.gz
+                unset STACKLINE_RUNS ;;
+            *'stackline gate '* | *' --against '*)
+                rm -r stackline-runs
+                sed -i 's/ loss 0.1%//; s/^2 from/5 from/' wan.stackline
+                for name in before after now; do
+                    stackline run --name $name wan.stackline >run.log
+                done
+                mkdir bench
+                stackline gate --save bench/baseline.json before >save.log
+                cp wan.stackline bench.stackline ;;
+            *'plot last'* | *'plot study'*)
+                sed -i 's/10 Mbit/<R>/; s/<R>.s/<R>/; s/ 5 ms loss 0.1%/ 5 ms loss <L>/' wan.stackline
+                echo 'R = 5 Mbit/s, 20 Mbit/s; L = 0.1%, 0.2%, 0.5%;' >>wan.stackline
+                stackline run --name study wan.stackline >run.log ;;
             cc*) stackline client c >stackline_events.h && stackline client c --example >example.c ;;
         esac
     ",

@@ -16,7 +16,7 @@ fn check_counts_what_is_right() {
     let json = place.stackline(&["check", "--json", "-e", TEXT]).json();
     assert_eq!(
         json,
-        serde_json::json!({"ok": true, "measurements": 4, "runs": 25, "most_s": null})
+        serde_json::json!({"ok": true, "measurements": 4, "runs": 25, "most_s": null, "diagnostics": []})
     );
     let limited = "10 warmup 2 timelimit 5 rr 32; 3 timelimit 500 ms bulk_get 1 KiB";
     let output = place.stackline(&["check", "-e", limited]);

@@ -1,6 +1,6 @@
 //! `session`: requests and answers as JSON lines, cancelled and ended as they should be.
 
-use crate::support::{Place, Started};
+use crate::support::{Place, Started, until};
 use serde_json::{Value, json};
 use std::fs;
 
@@ -249,9 +249,11 @@ fn lines_that_are_not_requests_are_answered_and_the_next_ones_are_read() {
 fn a_signal_ends_the_session() {
     let place = Place::new();
     let text = "1000000 request_response 32*100 over tcp";
-    let session = started(&place, &[json!({"id": 1, "run": {"specification": text}})]);
+    let mut session = started(&place, &[json!({"id": 1, "run": {"specification": text}})]);
     session.has_kept(1);
     session.process().signal(nix::sys::signal::Signal::SIGTERM);
+    // Its input stays open: that ends a session, too.
+    until("the session ends", || session.has_ended().then_some(()));
     let status = session.finish().status;
     assert_eq!(status.code(), Some(130));
 }

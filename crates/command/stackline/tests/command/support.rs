@@ -304,6 +304,11 @@ impl Started {
         let _ = self.child.stdin.as_mut().unwrap().write_all(bytes);
     }
 
+    /// Whether it has ended by itself.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     /// Waits until `n` runs are kept.
     pub(crate) fn has_kept(&self, n: usize) -> &Self {
         until("runs are kept", || {

@@ -129,7 +129,11 @@ pub(crate) fn stacks_of_examples() -> Vec<StackTable> {
 
 /// Stacks of the web, with the options that the examples write.
 const WEB: [StackTable; 3] = {
-    const OPTIONS: &[OptionTable] = &[OptionTable::flag("tls", ""), OptionTable::STREAMS];
+    const OPTIONS: &[OptionTable] = &[
+        OptionTable::flag("tls", ""),
+        OptionTable::new("congestion", OptionKind::Name, "", ""),
+        OptionTable::STREAMS,
+    ];
     const fn web(name: &'static str) -> StackTable {
         StackTable {
             name,

@@ -1,10 +1,12 @@
 //! What is in an archive: which files of a run, their sizes and digests.
 
+use crate::events::EVENT_LOG_EXTENSION;
 use crate::run_directory_writer::is_being_written;
 use crate::sha256::{DigestReader, sha256};
 use crate::{Error, RunStatus, files};
 use serde::{Deserialize, Serialize};
 use stackline_guard::directory::Directory;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -32,10 +34,10 @@ const FILES: [&str; 9] = [
     files::TAGS,
 ];
 
-/// Directories of a run, with the ends of the names of files that an archive takes from them.
+/// Directories of a run, with the extensions of files that an archive takes from them.
 const DIRECTORIES: [(&str, &[&str]); 2] = [
-    (files::EVENTS, &[".parquet", ".tape"]),
-    (files::CAPTURES, &[".pcapng"]),
+    (files::EVENTS, &["parquet", EVENT_LOG_EXTENSION]),
+    (files::CAPTURES, &["pcapng"]),
 ];
 
 /// One file of an archive.
@@ -130,10 +132,11 @@ fn is_file_name(name: &str) -> bool {
 /// Whether an archive takes a file from that directory of a run.
 fn is_kept_in(directory: &str, file: &str) -> bool {
     let plain = !file.starts_with('.') && !file.contains(['/', '\0']);
-    let ends = DIRECTORIES.iter().find(|(name, _)| *name == directory);
+    let extension = Path::new(file).extension().and_then(OsStr::to_str);
+    let taken = DIRECTORIES.iter().find(|(name, _)| *name == directory);
     plain
         && (format!("{directory}/{file}") == files::INDEX
-            || ends.is_some_and(|(_, ends)| ends.iter().any(|end| file.ends_with(end))))
+            || taken.is_some_and(|(_, taken)| extension.is_some_and(|it| taken.contains(&it))))
 }
 
 /// What an archive of a run contains.

@@ -4,7 +4,7 @@ use crate::{Error, files};
 use std::path::{Path, PathBuf};
 
 /// The extension of an event log's file name, after its host's name.
-pub(super) const EVENT_LOG_EXTENSION: &str = "tape";
+pub(crate) const EVENT_LOG_EXTENSION: &str = "tape";
 
 /// The longest part of an encoded host name that a file name takes over, in bytes.
 const LONGEST_NAME: usize = 200;
