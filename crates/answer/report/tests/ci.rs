@@ -115,19 +115,26 @@ fn unescaped(text: &str) -> String {
         .replace("&amp;", "&")
 }
 
-/// Elements of the schema that the xunit plugin of Jenkins validates by (junit-10.xsd): their parent, the attributes they may have
-/// and those they must have.
-const SCHEMA: [(&str, Option<&str>, &[&str], &[&str]); 5] = [
-    (
-        "testsuites",
-        None,
-        &["name", "time", "tests", "failures", "errors"],
-        &[],
-    ),
-    (
-        "testsuite",
-        Some("testsuites"),
-        &[
+/// An element of the schema that the xunit plugin of Jenkins validates by (junit-10.xsd).
+struct JunitElement {
+    name: &'static str,
+    parent: Option<&'static str>,
+    /// The attributes that it may have, and those that it must have.
+    may: &'static [&'static str],
+    must: &'static [&'static str],
+}
+
+const SCHEMA: [JunitElement; 5] = [
+    JunitElement {
+        name: "testsuites",
+        parent: None,
+        may: &["name", "time", "tests", "failures", "errors"],
+        must: &[],
+    },
+    JunitElement {
+        name: "testsuite",
+        parent: Some("testsuites"),
+        may: &[
             "name",
             "tests",
             "failures",
@@ -143,16 +150,26 @@ const SCHEMA: [(&str, Option<&str>, &[&str], &[&str]); 5] = [
             "log",
             "url",
         ],
-        &["name", "tests", "failures", "errors"],
-    ),
-    (
-        "testcase",
-        Some("testsuite"),
-        &["name", "time", "classname", "group"],
-        &["name"],
-    ),
-    ("failure", Some("testcase"), &["type", "message"], &[]),
-    ("skipped", Some("testcase"), &["type", "message"], &[]),
+        must: &["name", "tests", "failures", "errors"],
+    },
+    JunitElement {
+        name: "testcase",
+        parent: Some("testsuite"),
+        may: &["name", "time", "classname", "group"],
+        must: &["name"],
+    },
+    JunitElement {
+        name: "failure",
+        parent: Some("testcase"),
+        may: &["type", "message"],
+        must: &[],
+    },
+    JunitElement {
+        name: "skipped",
+        parent: Some("testcase"),
+        may: &["type", "message"],
+        must: &[],
+    },
 ];
 
 #[test]
@@ -161,8 +178,10 @@ fn junit_is_as_its_common_schema_says() {
     let xml = junit(&report);
     let all = elements(&xml);
     for element in &all {
-        let row = SCHEMA.iter().find(|(name, ..)| *name == element.name);
-        let (_, parent, may, must) = row.unwrap_or_else(|| panic!("{element:?}"));
+        let row = SCHEMA.iter().find(|row| row.name == element.name);
+        let JunitElement {
+            parent, may, must, ..
+        } = row.unwrap_or_else(|| panic!("{element:?}"));
         assert_eq!(element.path.last().map(String::as_str), *parent);
         let names: Vec<&str> = element
             .attributes

@@ -113,7 +113,7 @@ fn take(line: &InputLine, queue: &RequestQueue) -> AfterLine {
         }
         Ok(SessionRequest::Cancel(id)) => cancel(id, queue),
         Ok(SessionRequest::Work { id, work }) => {
-            if let Err(error) = queue.push(id, work) {
+            if let Err(error) = queue.push(id, *work) {
                 answer(&json!({"id": id, "error": error_json(&error)}));
             }
         }

@@ -142,7 +142,9 @@ pub(crate) const fn exit_of_gate(verdict: GateVerdict) -> Exit {
 /// Says the verdict of a gate.
 pub(crate) fn say_lines(gate: &RegressionOutcome) {
     let lines = stackline_report::regression_lines(gate);
-    lines.iter().for_each(|line| output::say(line));
+    for line in &lines {
+        output::say(line);
+    }
 }
 
 /// An empty report of this moment.

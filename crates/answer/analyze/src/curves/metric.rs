@@ -257,7 +257,7 @@ impl CurveMetric {
         CurveAxis {
             name,
             quantity: *quantity,
-            unit: *unit,
+            unit,
         }
     }
 

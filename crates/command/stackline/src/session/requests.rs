@@ -14,7 +14,7 @@ pub(super) enum SessionRequest {
     /// Ends the session.
     Quit,
     /// Is carried out in its turn.
-    Work { id: u64, work: SessionWork },
+    Work { id: u64, work: Box<SessionWork> },
 }
 
 /// What is to be done.
@@ -72,7 +72,7 @@ impl RequestedText {
 pub(super) enum VariableValues {
     Number(Number),
     Text(String),
-    Several(Vec<VariableValues>),
+    Several(Vec<Self>),
 }
 
 impl VariableValues {
@@ -181,7 +181,10 @@ impl SessionRequest {
                 .map(Self::Cancel)
                 .map_err(|error| unread(id, error)),
             (word, Some(id)) if WORDS.contains(&word) => SessionWork::read(word, value)
-                .map(|work| Self::Work { id, work })
+                .map(|work| {
+                    let work = Box::new(work);
+                    Self::Work { id, work }
+                })
                 .map_err(|error| unread(Some(id), error)),
             (word, None) if WORDS.contains(&word) => {
                 let message = format!("`{word}` needs an `id`, which its answer has too");
@@ -278,12 +281,12 @@ mod tests {
     #[test]
     fn a_run_has_its_own_fields_and_those_of_its_text() {
         let line = r#"{"id": 1, "run": {"file": "a", "variables": {"N": [1, "8 KiB"], "M": 0.5}, "seed": 18446744073709551615, "keep": false}}"#;
-        let Ok(SessionRequest::Work {
-            id: 1,
-            work: SessionWork::Run(run),
-        }) = SessionRequest::parse(line.as_bytes())
+        let Ok(SessionRequest::Work { id: 1, work }) = SessionRequest::parse(line.as_bytes())
         else {
             panic!("{line}")
+        };
+        let SessionWork::Run(run) = *work else {
+            panic!("{work:?}")
         };
         assert!(!run.keep && !run.trace);
         assert_eq!(run.text.seed, Some(u64::MAX));

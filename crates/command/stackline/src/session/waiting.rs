@@ -149,7 +149,7 @@ mod tests {
     fn work(id: u64) -> SessionWork {
         let line = format!("{{\"id\": {id}, \"check\": {{\"specification\": \"1 rr 32*5\"}}}}");
         match SessionRequest::parse(line.as_bytes()) {
-            Ok(SessionRequest::Work { work, .. }) => work,
+            Ok(SessionRequest::Work { work, .. }) => *work,
             other => panic!("{other:?}"),
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::support::{Finished, Place, pair};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A simulated measurement in which chance has a part.
 fn by_chance() -> String {
@@ -23,7 +23,7 @@ fn archived(place: &Place, name: &str, arguments: &[&str]) -> PathBuf {
 }
 
 /// `runs` with the archive as argument, in another place.
-fn with_archive(place: &Place, word: &str, archive: &PathBuf) -> Finished {
+fn with_archive(place: &Place, word: &str, archive: &Path) -> Finished {
     place.stackline(&["runs", word, archive.to_str().unwrap()])
 }
 
