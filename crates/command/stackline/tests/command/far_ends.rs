@@ -1,5 +1,6 @@
 //! Servers outside the run: what is measured of them, and whose fault each error is.
 
+use crate::framed::segments_of_connections;
 use crate::support::authority::{Measured, TestAuthority};
 use crate::support::daemons::{Daemon, free_port, run_with, served as server};
 use crate::support::{Finished, Place, has_program, number};
@@ -191,6 +192,55 @@ fn an_early_refusal_is_read() {
         .hints("`bulk_put` is PUT");
 }
 
+/// A server that answers each request when it has its head, and never reads a body; the connection stays open.
+fn answers_unread(answer: &'static [u8]) -> SocketAddr {
+    server(move |stream| {
+        let mut writer = stream.try_clone().unwrap();
+        if reads_head(&mut BufReader::new(stream)) {
+            writer.write_all(answer).unwrap();
+            std::mem::forget(writer);
+        }
+    })
+}
+
+#[test]
+fn an_upload_that_was_answered_before_it_was_received_is_not_a_result() {
+    let accepts = answers_unread(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    let early = |method: &str| format!("answered a {method} before it had received its body");
+    // The first has room in the buffers of both sides, the second has not.
+    for size in ["1 MB", "20 MB"] {
+        run(&format!("1 to \"http://{accepts}/\" rr {size}*1")).fails(1, &[&early("POST")]);
+    }
+    for length in ["", " over http(content_length = 20 MB)"] {
+        run(&format!(
+            "1 to \"http://{accepts}/\" bulk_put 100 kB*200{length}"
+        ))
+        .fails(1, &[&early("PUT")]);
+    }
+    let refuses = answers_unread(b"HTTP/1.1 405 Not Allowed\r\nContent-Length: 0\r\n\r\n");
+    run(&format!("1 to \"http://{refuses}/\" rr 20 MB*1"))
+        .fails(1, &["answered with status 405 Not Allowed"]);
+}
+
+#[test]
+fn an_interim_answer_does_not_end_a_request() {
+    // The server says `100 Continue` unasked, and reads the rest after it.
+    let address = server(|stream| {
+        let mut writer = stream.try_clone().unwrap();
+        let mut reader = BufReader::new(stream);
+        if reads_head(&mut reader) {
+            writer.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").unwrap();
+            let mut body = vec![0; 20_000_000];
+            reader.read_exact(&mut body).unwrap();
+            writer
+                .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+                .unwrap();
+        }
+    });
+    let row = measured(&format!("1 to \"http://{address}/\" rr 20 MB*1"));
+    assert_eq!(number(&row, "/response_s/n"), 1.0);
+}
+
 #[test]
 fn a_time_limit_ends_what_a_server_never_ends() {
     let endless = server(|mut stream| {
@@ -240,7 +290,7 @@ fn what_a_web_server_does_wrong_is_said_of_it() {
         (
             b"SSH-2.0-OpenSSH_9.6\r\n\r\n",
             "does not answer in HTTP/1.1",
-            "is it a web server",
+            "an SSH server listens there",
         ),
         (
             b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
@@ -600,6 +650,25 @@ fn a_web_server_over_tls_is_believed_by_its_certificate() {
     let counts = &row["initiator"]["counts"];
     let count = |kind: &str| counts[kind].as_u64().unwrap_or(0);
     assert_eq!(count("handshakes_full") + count("handshakes_resumed"), 20);
+}
+
+#[test]
+fn handshakes_with_a_server_of_others_are_segments() {
+    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+    let (address, _) = tls_web("localhost", answer);
+    let place = Place::new();
+    let text = format!(
+        "1 to \"https://127.0.0.1:{}/\" connect_disconnect 0*10 over https(insecure)",
+        address.port()
+    );
+    place.stackline(&["run", "--trace", "-e", &text]).succeeds();
+    let segments = segments_of_connections(&place);
+    for handshake in ["TCP handshake", "TLS handshake"] {
+        assert!(
+            segments.iter().any(|name| name == handshake),
+            "{segments:?}"
+        );
+    }
 }
 
 #[test]

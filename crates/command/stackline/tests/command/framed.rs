@@ -292,7 +292,7 @@ fn waits_for_windows_of_http2_are_segments() {
 }
 
 /// The names of the segments of connections, in the order of their way.
-fn segments_of_connections(place: &Place) -> Vec<String> {
+pub(crate) fn segments_of_connections(place: &Place) -> Vec<String> {
     let json = place.stackline(&["lifelines", "last", "--json"]).json();
     let segments = json["segments"].as_array().unwrap().iter();
     segments

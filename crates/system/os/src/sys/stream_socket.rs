@@ -25,7 +25,8 @@ pub fn send(fd: BorrowedFd<'_>, bytes: &[u8], flags: SendFlags) -> io::Result<us
 /// The kernel's.
 #[inline]
 pub fn send_two(fd: BorrowedFd<'_>, first: &[u8], second: &[u8]) -> io::Result<usize> {
-    send_vectored(fd, &[io::IoSlice::new(first), io::IoSlice::new(second)])
+    let both = [io::IoSlice::new(first), io::IoSlice::new(second)];
+    send_vectored(fd, &both, SendFlags::empty())
 }
 
 /// Sends slices, one behind the other, with one `sendmsg(2)`: as many as it takes (`IOV_MAX`, 1024). Returns how many bytes of all of them
@@ -34,10 +35,14 @@ pub fn send_two(fd: BorrowedFd<'_>, first: &[u8], second: &[u8]) -> io::Result<u
 /// # Errors
 /// The kernel's.
 #[inline]
-pub fn send_vectored(fd: BorrowedFd<'_>, slices: &[io::IoSlice<'_>]) -> io::Result<usize> {
+pub fn send_vectored(
+    fd: BorrowedFd<'_>,
+    slices: &[io::IoSlice<'_>],
+    flags: SendFlags,
+) -> io::Result<usize> {
     let slices = &slices[..slices.len().min(1024)];
     let nothing = &mut rustix::net::SendAncillaryBuffer::default();
-    rustix::net::sendmsg(fd, slices, nothing, SendFlags::NOSIGNAL).map_err(io::Error::from)
+    rustix::net::sendmsg(fd, slices, nothing, flags | SendFlags::NOSIGNAL).map_err(io::Error::from)
 }
 
 /// `recv(2)` as a direct system call.

@@ -11,6 +11,7 @@ use crate::error::{Blame, Error, Result};
 use crate::launch::AgentProcess;
 use crate::silence_limits::{answer_limit, silence_limit};
 use crate::stacks;
+use crate::stacks::server_patience::LATEST;
 use stackline_core::catalogue::OptionValue;
 use stackline_core::far_end::is_address;
 use stackline_core::plan::{Composer, DataAccess, Measurement, MeasurementPart, Stack, UnitCount};
@@ -37,6 +38,18 @@ const CLEAN_END: Duration = Duration::from_millis(300);
 const FOREVER: Duration = Duration::from_secs(1 << 30);
 /// Nice value of a background load in a measurement that gives the measured part priority.
 const LOAD_NICE: i32 = 10;
+
+/// How much longer than its time limit a run of this measurement may take: clients of servers of others end themselves.
+fn grace(measurement: &Measurement) -> Duration {
+    let mut servers = measurement
+        .parts
+        .iter()
+        .filter_map(|part| part.to.as_deref());
+    match servers.any(is_address) {
+        true => GRACE + LATEST,
+        false => GRACE,
+    }
+}
 
 impl Coordinator<'_> {
     /// Makes one run and returns one record per part.
@@ -87,9 +100,9 @@ impl Coordinator<'_> {
             self.pause(SETTLE)?;
         }
         self.go(&measured, jobs)?;
-        let patience = measurement
-            .time_limit
-            .map_or(FOREVER, |limit| Duration::from_nanos(limit.0) + GRACE);
+        let patience = measurement.time_limit.map_or(FOREVER, |limit| {
+            Duration::from_nanos(limit.0) + grace(measurement)
+        });
         if !self.until_done(jobs, patience, |job| {
             job.side == PairSide::Responder || job.background
         })? {

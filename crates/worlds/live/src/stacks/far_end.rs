@@ -33,6 +33,7 @@ mod ntp;
 mod ping;
 mod postgres;
 mod redis;
+mod request_sending;
 mod scram;
 mod small_services;
 mod socket;
@@ -190,6 +191,10 @@ trait FarEndProtocol: Send {
     /// The transport's state, of the connection that carries the data.
     fn transport(&self, stream: &FarEndStream) -> Option<TransportRecord> {
         stream.transport()
+    }
+    /// Whether data goes over TCP, as what controls it does.
+    fn sends_data_over_tcp(&self) -> bool {
+        true
     }
     /// What is worth knowing of the answers, by name.
     fn settings(&self) -> BTreeMap<String, String> {
@@ -423,6 +428,9 @@ impl LiveConnection for FarEndConnection {
 
     fn settings(&self) -> BTreeMap<String, String> {
         let mut settings = self.stream.settings();
+        if !self.protocol.sends_data_over_tcp() {
+            settings.remove("congestion");
+        }
         settings.extend(self.protocol.settings());
         settings
     }

@@ -25,7 +25,7 @@ mod pair_queues;
 mod plugin;
 mod program;
 mod quic;
-mod server_patience;
+pub(crate) mod server_patience;
 mod stream;
 mod tcp;
 mod tcp_record;

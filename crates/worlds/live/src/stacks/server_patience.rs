@@ -1,5 +1,5 @@
 //! How long a client waits for a server that others have written: not beyond the option `timeout` while it is silent, and not for long
-//! after the run's time limit, which no server knows.
+//! after the run's time limit, which no server knows, unless it is still receiving what was sent.
 
 use crate::cancel::LiveCancelFlags;
 use crate::error::{Error, Result};
@@ -15,8 +15,10 @@ const SILENCE: Duration = Duration::from_secs(30);
 const TIMEOUTS: (f64, f64) = (1e-3, 86_400.0);
 /// How long a wait looks away from the time limit.
 pub(crate) const SLICE: Duration = Duration::from_secs(1);
-/// How long after the time limit the operation that was begun before may take: less than what the coordinator allows.
+/// How long after the time limit the operation that was begun before may take, unless the server is still receiving what was sent.
 pub(crate) const LATE: Duration = Duration::from_secs(5);
+/// How long it may take in all: less than what the coordinator allows, and an agent that is silent.
+pub(crate) const LATEST: Duration = Duration::from_secs(45);
 
 /// The option `timeout`, within reason.
 pub(crate) fn server_timeout(stack: &Stack) -> Duration {
@@ -33,8 +35,18 @@ pub(crate) struct ServerPatience {
     /// The protocol, as a specification names it.
     protocol: String,
     silence: Cell<Duration>,
+    /// What was seen after the time limit had passed.
+    lateness: Cell<Option<ServerLateness>>,
+}
+
+/// What a client has seen of its server after the time limit.
+#[derive(Clone, Copy, Debug)]
+struct ServerLateness {
     /// When the time limit was first seen to have passed.
-    limit_seen: Cell<Option<Instant>>,
+    limit_seen: Instant,
+    /// Bytes that the server's kernel had acknowledged at the last look, and when they became more.
+    acknowledged: Option<u64>,
+    progress: Instant,
 }
 
 impl ServerPatience {
@@ -43,7 +55,7 @@ impl ServerPatience {
             server,
             protocol: stack.name.clone(),
             silence: Cell::new(server_timeout(stack)),
-            limit_seen: Cell::new(None),
+            lateness: Cell::new(None),
         }
     }
 
@@ -61,31 +73,52 @@ impl ServerPatience {
         self.silence.get().min(SLICE)
     }
 
-    /// Ends what goes on although the job was ended, or for long after the time limit: a server may send without end.
+    /// Ends what goes on although the job was ended, or for long after the time limit: a server may send without end. `acknowledged` is
+    /// how many bytes the server has acknowledged, if that is known: while they become more, an upload may go on.
     ///
     /// # Errors
     /// When it has to end.
     #[inline]
-    pub(crate) fn check_limit(&self, flags: &LiveCancelFlags) -> Result<()> {
+    pub(crate) fn check_limit(
+        &self,
+        flags: &LiveCancelFlags,
+        acknowledged: impl FnOnce() -> Option<u64>,
+    ) -> Result<()> {
         if flags.limit() {
-            self.check_lateness(flags)
+            self.check_lateness(flags, acknowledged())
         } else {
             Ok(())
         }
     }
 
     #[cold]
-    fn check_lateness(&self, flags: &LiveCancelFlags) -> Result<()> {
+    fn check_lateness(&self, flags: &LiveCancelFlags, acknowledged: Option<u64>) -> Result<()> {
         flags.interrupted()?;
-        let since = self.limit_seen.get().unwrap_or_else(Instant::now);
-        self.limit_seen.set(Some(since));
-        if since.elapsed() < LATE {
+        let now = Instant::now();
+        let mut seen = self.lateness.get().unwrap_or(ServerLateness {
+            limit_seen: now,
+            acknowledged,
+            progress: now,
+        });
+        if acknowledged > seen.acknowledged {
+            (seen.acknowledged, seen.progress) = (acknowledged, now);
+        }
+        self.lateness.set(Some(seen));
+        let (server, late) = (self.server, now - seen.limit_seen);
+        if now - seen.progress >= LATE {
+            let late = late.as_secs();
+            return Err(Error::measurement(format!(
+                "the server at {server} had not ended its answer {late} s after the time limit"
+            )));
+        }
+        if late < LATEST {
             return Ok(());
         }
-        let (server, late) = (self.server, LATE.as_secs());
+        let late = LATEST.as_secs();
         Err(Error::measurement(format!(
-            "the server at {server} had not ended its answer {late} s after the time limit"
-        )))
+            "the server at {server} was still receiving an upload {late} s after the time limit"
+        ))
+        .hint("use a smaller size, or a longer time limit"))
     }
 
     /// Ends a wait of that length, in which the server has done nothing; `instead` says what it does.

@@ -11,6 +11,11 @@ pub(super) fn is_in_transit(socket: BorrowedFd<'_>) -> bool {
         .is_ok_and(|info| info.unacked > 0 || info.unsent_bytes.is_some_and(|bytes| bytes > 0))
 }
 
+/// Bytes that the peer's kernel has acknowledged; `None` of a socket that is not TCP.
+pub(super) fn acknowledged_bytes(socket: BorrowedFd<'_>) -> Option<u64> {
+    TcpInfo::read(socket).ok()?.acked_bytes
+}
+
 /// The transport record of a TCP socket; an error for any other socket.
 #[expect(clippy::cast_precision_loss, reason = "microseconds of one connection")]
 pub(super) fn read_tcp_record(socket: BorrowedFd<'_>) -> io::Result<TransportRecord> {

@@ -1,6 +1,7 @@
 //! The bytes of a connection to a far end, with or without TLS: out as they are, in through a buffer, and a new connection where the
 //! server has closed the old one after an answer, as it may.
 
+use super::request_sending::{RequestSending, send_until_answer};
 use super::socket::FarEndSocket;
 use super::tls::{FarEndTls, FarEndTlsClient};
 use crate::cancel::LiveCancelFlags;
@@ -9,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::stacks::contract::LiveConnectParameters;
 use stackline_core::run_record::TransportRecord;
 use stackline_endpoint::ConnectionOpening;
+use stackline_events::scope::{self, ConnectionStep};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -120,7 +122,10 @@ impl FarEndStream {
     /// Begins a new connection: with a handshake, if TLS comes first.
     fn begin(&mut self) -> Result<()> {
         self.tls = match &self.client {
-            Some(client) if client.is_first() => Some(client.shake_hands(&mut self.socket)?),
+            Some(client) if client.is_first() => {
+                scope::connection_step(|| ConnectionStep::Tcp);
+                Some(client.shake_hands(&mut self.socket)?)
+            }
             _ => None,
         };
         Ok(())
@@ -186,6 +191,18 @@ impl FarEndStream {
         match &mut self.tls {
             None => self.socket.send_parts(parts),
             Some(tls) => tls.send(&mut self.socket, &parts),
+        }
+    }
+
+    /// Sends what is behind the first `done` bytes of the parts, which it counts, until something of an answer comes.
+    pub(super) fn send_until_answer<const N: usize>(
+        &mut self,
+        parts: [&[u8]; N],
+        done: &mut usize,
+    ) -> Result<RequestSending> {
+        match &mut self.tls {
+            None => send_until_answer(&mut self.socket, parts, done),
+            Some(tls) => tls.send_until_answer(&mut self.socket, &parts, done),
         }
     }
 

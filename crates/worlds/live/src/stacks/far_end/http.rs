@@ -1,11 +1,13 @@
 //! `http` and `https`: a client of HTTP/1.1 (RFC 9112). Heads are parsed by `httparse`.
 
 use super::byte_stream::FarEndStream;
+use super::request_sending::RequestSending;
 use super::tls_options::TLS_OPTIONS;
 use super::tls_start::TlsStart;
-use super::web::{CONTENT_LENGTH, UPLOAD_METHOD, UploadForm, refused_status};
+use super::web::{CONTENT_LENGTH, UPLOAD_METHOD, UploadForm, answered_early, refused_status};
 use super::{FarEndProtocol, FarEndStack, OPTIONS, TABLE};
 use crate::error::{Error, Result};
+use http::Method;
 use stackline_core::catalogue::{OptionKind, OptionTable, ServiceMapping, StackTable};
 use stackline_core::far_end::FarEndAddress;
 use stackline_endpoint::BulkDirection;
@@ -115,6 +117,9 @@ const LONGEST_HEAD: usize = 64 << 10;
 const MOST_FIELDS: usize = 128;
 /// Most interim answers (`100 Continue`) before the one that counts.
 const MOST_INTERIM: u32 = 16;
+
+/// What a server receives before it has acknowledged anything: ten segments (RFC 6928, 2), in bytes.
+const INITIAL_WINDOW: u64 = 14_600;
 
 /// How the end of a body shows (RFC 9112, 6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -237,11 +242,7 @@ impl HttpClient {
                 return Ok(());
             }
         }
-        let message = format!(
-            "the web server at {} only sends interim answers",
-            stream.server()
-        );
-        Err(Error::measurement(message))
+        Err(only_interim(stream))
     }
 
     /// Notes that the body has been received.
@@ -250,12 +251,43 @@ impl HttpClient {
         self.last_body = self.present;
     }
 
-    /// The error of a server that takes nothing more of a request: what it has answered, if it has.
-    fn early_answer(stream: &mut FarEndStream) -> Error {
-        match Self::next_head(stream) {
-            Err(error) => error,
-            Ok(_) => stream.cut_short("a request"),
+    /// Sends these parts of a request with that method. An answer that comes meanwhile is that of a server that has not taken all of it,
+    /// but for interim ones.
+    fn send_body<const N: usize>(
+        stream: &mut FarEndStream,
+        method: &Method,
+        parts: [&[u8]; N],
+    ) -> Result<()> {
+        let mut done = 0;
+        for _ in 0..=MOST_INTERIM {
+            match stream.send_until_answer(parts, &mut done)? {
+                RequestSending::Whole => return Ok(()),
+                RequestSending::Cut => {
+                    Self::next_head(stream)?;
+                    return Err(stream.cut_short("a request"));
+                }
+                RequestSending::Answered if Self::next_head(stream)?.is_some() => {
+                    return Err(answered_early(stream.server(), method));
+                }
+                RequestSending::Answered => {}
+            }
         }
+        Err(only_interim(stream))
+    }
+
+    /// Receives the head of the answer to a request with that method and a body of so many bytes, which the server has to have received
+    /// before: an answer acknowledges what came before it.
+    fn head_after_body(
+        &mut self,
+        stream: &mut FarEndStream,
+        method: &Method,
+        bytes: u64,
+    ) -> Result<()> {
+        self.head(stream)?;
+        if bytes > INITIAL_WINDOW && stream.socket().is_in_transit() {
+            return Err(answered_early(stream.server(), method));
+        }
+        Ok(())
     }
 
     /// The next head; `None` for an interim answer.
@@ -336,10 +368,8 @@ impl FarEndProtocol for HttpClient {
         } else {
             self.ready(stream)?;
             let head = format!("{}{}\r\n\r\n", self.post, request.len());
-            if !stream.send_parts([head.as_bytes(), request])? {
-                return Err(Self::early_answer(stream));
-            }
-            self.head(stream)?;
+            Self::send_body(stream, &Method::POST, [head.as_bytes(), request])?;
+            self.head_after_body(stream, &Method::POST, request.len() as u64)?;
         }
         self.rest(stream)
     }
@@ -363,17 +393,13 @@ impl FarEndProtocol for HttpClient {
         let bytes = unit.len() as u64;
         self.upload_form.has_room(self.uploaded, bytes)?;
         self.uploaded += bytes;
-        let sent = match self.upload_form.length {
-            Some(_) => stream.send(unit)?,
+        let method = &self.upload_form.method;
+        match self.upload_form.length {
+            Some(_) => Self::send_body(stream, method, [unit]),
             None => {
                 let head = format!("{bytes:x}\r\n");
-                stream.send_parts([head.as_bytes(), unit, b"\r\n"])?
+                Self::send_body(stream, method, [head.as_bytes(), unit, b"\r\n"])
             }
-        };
-        if sent {
-            Ok(())
-        } else {
-            Err(Self::early_answer(stream))
         }
     }
 
@@ -401,11 +427,11 @@ impl FarEndProtocol for HttpClient {
             BulkDirection::Get => Ok(()),
             BulkDirection::Put => {
                 self.upload_form.is_complete(self.uploaded)?;
-                let is_chunked = self.upload_form.length.is_none();
-                if is_chunked && !stream.send(b"0\r\n\r\n")? {
-                    return Err(Self::early_answer(stream));
+                let method = self.upload_form.method.clone();
+                if self.upload_form.length.is_none() {
+                    Self::send_body(stream, &method, [b"0\r\n\r\n"])?;
                 }
-                self.head(stream)?;
+                self.head_after_body(stream, &method, self.uploaded)?;
                 self.rest(stream)
             }
         }
@@ -417,6 +443,14 @@ impl FarEndProtocol for HttpClient {
             bytes => BTreeMap::from([("body".to_string(), format!("{bytes} B"))]),
         }
     }
+}
+
+/// The error of a server that never comes to its answer.
+fn only_interim(stream: &FarEndStream) -> Error {
+    let server = stream.server();
+    Error::measurement(format!(
+        "the web server at {server} only sends interim answers"
+    ))
 }
 
 /// What is needed of an answer's head.
@@ -505,7 +539,18 @@ fn not_http(stream: &FarEndStream, what: &str) -> Error {
         "the server at {} does not answer in HTTP/1.1: {what}",
         stream.server()
     );
-    Error::measurement(message).hint("is it a web server, and is this its port without TLS?")
+    let hint = match stream.unused() {
+        [b'-', b'E', b'R', b'R', ..] | [b'-', b'N', b'O', b'A', ..] => {
+            "it answers as Redis does: `redis://` is its client"
+        }
+        [b'S', b'S', b'H', b'-', ..] => "an SSH server listens there",
+        [b'2', b'2', b'0', b' ' | b'-', ..] => {
+            "it greets as servers of FTP and mail do: `ftp://` is a client of the former"
+        }
+        [b'I', b'N', b'F', b'O', b' ', ..] => "it greets as NATS does: `nats://` is its client",
+        _ => "is it a web server, and is this its port without TLS?",
+    };
+    Error::measurement(message).hint(hint)
 }
 
 /// The length of the next chunk.

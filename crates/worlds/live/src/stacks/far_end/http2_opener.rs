@@ -14,6 +14,7 @@ use crate::stacks::layered::wire::{LayeredSocket, LayeredWire};
 use crate::stacks::server_patience::{ServerPatience, server_timeout};
 use stackline_core::time::Duration;
 use stackline_endpoint::ConnectionOpening;
+use stackline_events::scope::{self, ConnectionStep};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -54,7 +55,9 @@ impl Http2Opener {
         let (wire, tls_round_trip) = match &self.tls {
             None => (LayeredWire::Plain(socket), None),
             Some(client) => {
+                scope::connection_step(|| ConnectionStep::Tcp);
                 let session = client.open_session(socket, server)?;
+                scope::connection_step(|| session.step());
                 let took = clock::now() - connected_at;
                 let each = Duration(took.0 / u64::from(session.round_trips()));
                 (LayeredWire::Tls(session), Some(each))

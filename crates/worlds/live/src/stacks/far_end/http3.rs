@@ -95,17 +95,12 @@ impl Http3Link {
 
     /// Sends a request's head.
     fn request(&mut self, method: Method, uri: &Uri) -> Result<Http3Outcome<RequestAndResponse>> {
-        let mut request = Request::new(());
-        *request.method_mut() = method;
-        *request.uri_mut() = uri.clone();
-        self.send_head(request)
+        self.send_head(without_body(method, uri))
     }
 
     /// Sends the head of an upload.
     fn upload(&mut self, form: &UploadForm, uri: &Uri) -> Result<Http3Outcome<RequestAndResponse>> {
-        let mut request = Request::new(());
-        *request.method_mut() = form.method.clone();
-        *request.uri_mut() = uri.clone();
+        let mut request = without_body(form.method.clone(), uri);
         form.say_length(&mut request);
         self.send_head(request)
     }
@@ -173,11 +168,20 @@ impl Http3Link {
         stream: &mut RequestAndResponse,
         buffers: &mut LiveThreadBuffers,
     ) -> Result<Option<u64>> {
-        self.patience.check_limit(&self.flags)?;
+        let acknowledged = || Some(self.end.connection.stats().frame_rx.acks);
+        self.patience.check_limit(&self.flags, acknowledged)?;
         let data = self.end.run(stream.recv_data())?;
         let data = data.map_err(|e| failed(&self.end, &e))?;
         store(&self.end, data, buffers)
     }
+}
+
+/// The head of a request.
+fn without_body(method: Method, uri: &Uri) -> Request<()> {
+    let mut request = Request::new(());
+    *request.method_mut() = method;
+    *request.uri_mut() = uri.clone();
+    request
 }
 
 /// Whether a request has failed before the server has looked at it.

@@ -422,6 +422,10 @@ impl FarEndProtocol for Iperf3Client {
         }
     }
 
+    fn sends_data_over_tcp(&self) -> bool {
+        self.datagrams.is_none()
+    }
+
     fn settings(&self) -> BTreeMap<String, String> {
         if self.said.is_empty() {
             return BTreeMap::new();

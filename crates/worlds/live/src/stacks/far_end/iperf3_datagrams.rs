@@ -76,7 +76,9 @@ impl Iperf3Datagrams {
         let mut waited = Duration::ZERO;
         loop {
             let fd = stream.socket.as_fd();
-            match scope::sending(unit.len(), || socket::send_vectored(fd, &parts)) {
+            match scope::sending(unit.len(), || {
+                socket::send_vectored(fd, &parts, SendFlags::empty())
+            }) {
                 Ok(sent) => {
                     stream.packets += 1;
                     stream.bytes += sent as u64;

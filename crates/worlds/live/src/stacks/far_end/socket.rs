@@ -4,10 +4,10 @@ use crate::cancel::{LiveCancelFlags, pause};
 use crate::error::{self, Blame, Error, Result};
 use crate::stacks::contract::LiveConnectParameters;
 use crate::stacks::server_patience::ServerPatience;
-use crate::stacks::tcp_record::{is_in_transit, read_tcp_record};
+use crate::stacks::tcp_record::{acknowledged_bytes, is_in_transit, read_tcp_record};
 use crate::stacks::{ip, ip_options};
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollTimeout, poll};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use socket2::{Domain, Protocol, Socket, Type};
 use stackline_core::plan::Stack;
 use stackline_core::run_record::TransportRecord;
@@ -140,9 +140,11 @@ impl FarEndSocket {
         let slices = parts.map(io::IoSlice::new);
         let mut waited = Duration::ZERO;
         let mut sent = loop {
-            self.patience.check_limit(&self.flags)?;
+            self.check_limit()?;
             let fd = self.socket.as_fd();
-            match scope::sending(all, || socket::send_vectored(fd, &slices)) {
+            match scope::sending(all, || {
+                socket::send_vectored(fd, &slices, SendFlags::empty())
+            }) {
                 Ok(sent) => break sent,
                 Err(error) if is_broken(&error) => return Ok(false),
                 Err(error) => self.waits("send", &error, &mut waited)?,
@@ -163,7 +165,7 @@ impl FarEndSocket {
     pub(super) fn send(&mut self, mut bytes: &[u8]) -> Result<bool> {
         let mut waited = Duration::ZERO;
         while !bytes.is_empty() {
-            self.patience.check_limit(&self.flags)?;
+            self.check_limit()?;
             let fd = self.socket.as_fd();
             match scope::sending(bytes.len(), || socket::send(fd, bytes, SendFlags::empty())) {
                 Ok(sent) => {
@@ -182,7 +184,7 @@ impl FarEndSocket {
     pub(super) fn receive(&mut self, room: &mut [u8]) -> Result<usize> {
         let mut waited = Duration::ZERO;
         loop {
-            self.patience.check_limit(&self.flags)?;
+            self.check_limit()?;
             let fd = self.socket.as_fd();
             match scope::receiving(room.len(), || socket::receive(fd, room, RecvFlags::empty())) {
                 Ok(got) => {
@@ -200,9 +202,15 @@ impl FarEndSocket {
 
     /// Sends what the kernel takes at once: `None` if that is nothing, 0 if the server takes nothing more.
     pub(super) fn try_send(&mut self, bytes: &[u8]) -> Result<Option<usize>> {
-        self.patience.check_limit(&self.flags)?;
+        self.check_limit()?;
         let fd = self.socket.as_fd();
-        match scope::sending(bytes.len(), || socket::send(fd, bytes, SendFlags::DONTWAIT)) {
+        let sent = scope::sending(bytes.len(), || socket::send(fd, bytes, SendFlags::DONTWAIT));
+        self.sent_at_once(sent)
+    }
+
+    /// Notes what the kernel has taken at once.
+    fn sent_at_once(&mut self, sent: io::Result<usize>) -> Result<Option<usize>> {
+        match sent {
             Ok(sent) => {
                 self.sent += sent as u64;
                 Ok(Some(sent))
@@ -216,9 +224,41 @@ impl FarEndSocket {
         }
     }
 
+    /// Waits until more can be sent, or something has come; true for the latter. `waited` is how long it was waited in vain.
+    pub(super) fn awaits_room_or_input(&self, waited: &mut Duration) -> Result<bool> {
+        let both = PollFlags::POLLOUT | PollFlags::POLLIN;
+        let mut watched = [PollFd::new(self.socket.as_fd(), both)];
+        loop {
+            self.wait_for_any(&mut watched, true, waited)?;
+            match watched[0].revents() {
+                Some(came) if came.contains(PollFlags::POLLIN) => return Ok(true),
+                Some(came) if !came.is_empty() => return Ok(false),
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether the server has not acknowledged all that was sent.
+    pub(super) fn is_in_transit(&self) -> bool {
+        is_in_transit(self.socket.as_fd())
+    }
+
+    /// The same of parts that follow one another.
+    pub(super) fn try_send_parts(&mut self, parts: &[io::IoSlice<'_>]) -> Result<Option<usize>> {
+        self.check_limit()?;
+        let (fd, all) = (
+            self.socket.as_fd(),
+            parts.iter().map(|part| part.len()).sum(),
+        );
+        let sent = scope::sending(all, || {
+            socket::send_vectored(fd, parts, SendFlags::DONTWAIT)
+        });
+        self.sent_at_once(sent)
+    }
+
     /// Receives what has come: `None` if that is nothing, 0 if the server has ended its stream.
     pub(super) fn try_receive(&mut self, room: &mut [u8]) -> Result<Option<usize>> {
-        self.patience.check_limit(&self.flags)?;
+        self.check_limit()?;
         let fd = self.socket.as_fd();
         match scope::receiving(room.len(), || {
             socket::receive(fd, room, RecvFlags::DONTWAIT)
@@ -244,7 +284,7 @@ impl FarEndSocket {
         is_sending: bool,
         waited: &mut Duration,
     ) -> Result<()> {
-        self.patience.check_limit(&self.flags)?;
+        self.check_limit()?;
         let slice = self.patience.slice();
         let timeout = PollTimeout::try_from(slice).unwrap_or(PollTimeout::MAX);
         match poll(sockets, timeout) {
@@ -344,7 +384,7 @@ impl FarEndSocket {
     pub(super) fn settle(&self) -> Result<()> {
         let mut waited = Duration::ZERO;
         while is_in_transit(self.socket.as_fd()) {
-            self.patience.check_limit(&self.flags)?;
+            self.check_limit()?;
             self.patience.check_silence(waited, || self.silence(true))?;
             pause(QUIET_LOOK);
             waited += QUIET_LOOK;
@@ -373,8 +413,15 @@ impl FarEndSocket {
         error: &io::Error,
         waited: &mut Duration,
     ) -> Result<()> {
-        self.patience.check_limit(&self.flags)?;
+        self.check_limit()?;
         self.waits(what, error, waited)
+    }
+
+    /// Ends what goes on for long after the time limit.
+    #[inline]
+    fn check_limit(&self) -> Result<()> {
+        self.patience
+            .check_limit(&self.flags, || acknowledged_bytes(self.socket.as_fd()))
     }
 
     /// Handles a call that moved nothing; `waited` is how long calls before it have waited in vain.

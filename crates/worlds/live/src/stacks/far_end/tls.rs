@@ -1,10 +1,14 @@
 //! TLS 1.2 and 1.3 to a far end, by rustls: the handshake as part of connecting, and the certificate checked against those that this host
 //! trusts.
 
+use super::request_sending::RequestSending;
 use super::socket::FarEndSocket;
 use super::tls_refusal::refused;
 use crate::error::{Error, Result};
-use crate::stacks::certificate::{AcceptedCertificate, handshake_round_trips, session_settings};
+use crate::stacks::certificate::{
+    AcceptedCertificate, handshake_round_trips, session_handshake, session_settings,
+    session_version,
+};
 use crate::stacks::handshake_counts::{HandshakeCounts, handshake_outcome};
 use crate::stacks::layered::wire::{LayeredSocket, TlsSession};
 use rustls::client::Resumption;
@@ -12,12 +16,14 @@ use rustls::crypto::ring;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use stackline_core::plan::Stack;
+use stackline_events::scope::{self, ConnectionStep};
 use std::collections::BTreeMap;
 use std::env;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 /// Sessions that one connection, and those beside it, keep to resume.
 const OWN_SESSIONS: usize = 8;
@@ -198,6 +204,10 @@ impl FarEndTlsClient {
         }
         tls.flush(socket)?;
         self.counts.add(handshake_outcome(&tls.connection));
+        scope::connection_step(|| ConnectionStep::Tls {
+            version: session_version(&tls.connection),
+            handshake: session_handshake(&tls.connection),
+        });
         Ok(tls)
     }
 }
@@ -269,6 +279,31 @@ impl FarEndTls {
             }
         }
         self.flush(socket)
+    }
+
+    /// Sends what is behind the first `done` bytes of the parts, which it counts, until something of an answer comes.
+    pub(super) fn send_until_answer(
+        &mut self,
+        socket: &mut FarEndSocket,
+        parts: &[&[u8]],
+        done: &mut usize,
+    ) -> Result<RequestSending> {
+        let mut before = 0;
+        for part in parts {
+            while *done < before + part.len() {
+                let taken = self.connection.writer().write(&part[*done - before..]);
+                *done += taken.map_err(|e| Error::measurement(format!("TLS failed: {e}")))?;
+                // Its buffer is bounded.
+                if *done < before + part.len() {
+                    let sending = self.flush_until_answer(socket)?;
+                    if sending != RequestSending::Whole {
+                        return Ok(sending);
+                    }
+                }
+            }
+            before += part.len();
+        }
+        self.flush_until_answer(socket)
     }
 
     /// Receives into `room`; 0 when the server has ended its stream.
@@ -344,6 +379,44 @@ impl FarEndTls {
         Ok(true)
     }
 
+    /// Sends what waits to be sent, until something of an answer comes.
+    fn flush_until_answer(&mut self, socket: &mut FarEndSocket) -> Result<RequestSending> {
+        let mut waited = Duration::ZERO;
+        while self.connection.wants_write() {
+            let mut through = TlsSocketAtOnce {
+                socket,
+                failed: None,
+            };
+            let sent = self.connection.write_tls(&mut through);
+            match (sent, through.failed) {
+                (Ok(_), _) => waited = Duration::ZERO,
+                (Err(_), Some(error)) => return Err(error),
+                (Err(error), None) if error.kind() == io::ErrorKind::BrokenPipe => {
+                    return Ok(RequestSending::Cut);
+                }
+                (Err(error), None) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if socket.awaits_room_or_input(&mut waited)? && self.has_answer(socket)? {
+                        return Ok(RequestSending::Answered);
+                    }
+                }
+                (Err(error), None) => {
+                    return Err(Error::measurement(format!("TLS failed: {error}")));
+                }
+            }
+        }
+        Ok(RequestSending::Whole)
+    }
+
+    /// Handles what has come, and says whether it has bytes for the client or is the end; tickets of TLS 1.3 are neither.
+    fn has_answer(&mut self, socket: &mut FarEndSocket) -> Result<bool> {
+        if !self.read(socket)? {
+            return Ok(true);
+        }
+        let state = self.connection.process_new_packets();
+        let state = state.map_err(|e| refused(socket.server(), self.form, &e))?;
+        Ok(state.plaintext_bytes_to_read() > 0 || state.peer_has_closed())
+    }
+
     /// Whether the connection ended without the alert that says so.
     pub(super) const fn is_truncated(&self) -> bool {
         self.truncated
@@ -394,6 +467,30 @@ impl Write for TlsSocket<'_> {
         match self.keep(sent)? {
             true => Ok(bytes.len()),
             false => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The same socket for writing what the kernel takes at once.
+struct TlsSocketAtOnce<'s> {
+    socket: &'s mut FarEndSocket,
+    failed: Option<Error>,
+}
+
+impl Write for TlsSocketAtOnce<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.socket.try_send(bytes) {
+            Ok(Some(0)) => Err(io::ErrorKind::BrokenPipe.into()),
+            Ok(Some(sent)) => Ok(sent),
+            Ok(None) => Err(io::ErrorKind::WouldBlock.into()),
+            Err(error) => {
+                self.failed = Some(error);
+                Err(io::Error::other("the socket failed"))
+            }
         }
     }
 

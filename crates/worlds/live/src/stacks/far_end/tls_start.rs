@@ -83,7 +83,7 @@ pub(super) fn suspect_tls(stream: &FarEndStream, secure: Option<&str>, error: Er
             .hint(format!("`{secure}://` is with TLS"))
     } else if stream.was_left_at_once() && error.hint.is_none() {
         error.hint(format!(
-            "is this its port for TLS? `{secure}://` is with TLS"
+            "is this its port for TLS? `{secure}://` is with TLS; or another protocol listens there"
         ))
     } else {
         error

@@ -5,7 +5,7 @@ use crate::cancel::LiveCancelFlags;
 use crate::error::{self, Error, Result};
 use crate::stacks::contract::connection_vanished;
 use crate::stacks::stream::wait_until_quiet;
-use crate::stacks::tcp_record::read_tcp_record;
+use crate::stacks::tcp_record::{acknowledged_bytes, read_tcp_record};
 use socket2::Socket;
 use stackline_core::plan::Stack;
 use stackline_core::run_record::TransportRecord;
@@ -106,7 +106,7 @@ impl LayeredSocket {
         let bytes = all.iter().map(|slice| slice.len()).sum();
         let fd = self.shared.socket.as_fd();
         let sent = self.call(&self.shared.awaits_room, || {
-            scope::sending(bytes, || os::send_vectored(fd, &all))
+            scope::sending(bytes, || os::send_vectored(fd, &all, SendFlags::empty()))
         })?;
         // A connection that was opened just now has room for more than a token.
         self.token = None;
@@ -154,7 +154,7 @@ impl Write for LayeredSocket {
         let bytes = slices.iter().map(|slice| slice.len()).sum();
         let fd = self.shared.socket.as_fd();
         self.call(&self.shared.awaits_room, || {
-            scope::sending(bytes, || os::send_vectored(fd, slices))
+            scope::sending(bytes, || os::send_vectored(fd, slices, SendFlags::empty()))
         })
     }
 
@@ -185,6 +185,11 @@ impl SharedSocket {
 
     pub(crate) fn transport(&self) -> Option<TransportRecord> {
         read_tcp_record(self.socket.as_fd()).ok()
+    }
+
+    /// Bytes that the peer has acknowledged.
+    pub(crate) fn acknowledged(&self) -> Option<u64> {
+        acknowledged_bytes(self.socket.as_fd())
     }
 
     /// The addresses of the two ends, the local one first.

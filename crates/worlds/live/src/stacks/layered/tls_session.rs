@@ -115,7 +115,7 @@ impl TlsSession {
     }
 
     /// The handshake as a step of opening a traced connection; with early data it is not over yet.
-    pub(super) fn step(&self) -> ConnectionStep<'static> {
+    pub(crate) fn step(&self) -> ConnectionStep<'static> {
         let open = self.open.as_deref();
         let handshake = |open: &OpenTls| match open.is_shaken {
             true => session_handshake(&open.session),

@@ -82,15 +82,21 @@ struct SharedHttpRuntime {
 
 impl SharedHttpRuntime {
     /// Drives everything until `future` is ready, or a server was waited for too long.
-    fn run<F: Future>(&self, patience: Option<&ServerPatience>, future: F) -> Result<F::Output> {
+    fn run<F: Future>(
+        &self,
+        shared: &SharedSocket,
+        patience: Option<&ServerPatience>,
+        future: F,
+    ) -> Result<F::Output> {
         let flags = &*self.flags;
+        let acknowledged = || shared.acknowledged();
         let Some(patience) = patience else {
             return self.runtime.run(flags, future);
         };
-        patience.check_limit(flags)?;
+        patience.check_limit(flags, acknowledged)?;
         let check = |waited| {
             flags.interrupted()?;
-            patience.check_limit(flags)?;
+            patience.check_limit(flags, acknowledged)?;
             patience.check_silence(waited, silent)
         };
         let look = patience.slice().min(SHARED_LOOK);
@@ -100,11 +106,12 @@ impl SharedHttpRuntime {
     /// Drives the connection until `wanted` is ready; `None` if it has ended before.
     fn until_end<T>(
         &self,
+        shared: &SharedSocket,
         patience: Option<&ServerPatience>,
         mut wanted: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Result<Option<T>> {
         let mut ended = self.ended.subscribe();
-        self.run(patience, async move {
+        self.run(shared, patience, async move {
             let mut end = pin!(ended.wait_for(|ended| *ended));
             let ready = std::future::poll_fn(|context| match wanted(context) {
                 Poll::Ready(value) => Poll::Ready(Some(value)),
@@ -322,7 +329,7 @@ impl HttpDriver {
         mut wanted: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Result<Option<T>> {
         if let Some(shared) = &self.runtime {
-            return shared.until_end(self.patience.as_ref(), wanted);
+            return shared.until_end(&self.shared, self.patience.as_ref(), wanted);
         }
         let mut is_ready = |woken: &Woken, waker: &Waker| {
             woken.0.store(false, Ordering::Relaxed);
@@ -338,7 +345,7 @@ impl HttpDriver {
         self.look_again();
         loop {
             if let Some(patience) = &self.patience {
-                patience.check_limit(&self.shared.flags)?;
+                patience.check_limit(&self.shared.flags, || self.shared.acknowledged())?;
             }
             let ended = self.turn();
             if let Some(value) = is_ready(&self.woken, &self.waker) {
@@ -364,7 +371,7 @@ impl HttpDriver {
     ) -> Result<T> {
         if let Some(shared) = &self.runtime {
             let wanted = std::future::poll_fn(wanted);
-            return shared.run(self.patience.as_ref(), wanted);
+            return shared.run(&self.shared, self.patience.as_ref(), wanted);
         }
         loop {
             self.woken.0.store(false, Ordering::Relaxed);
@@ -440,7 +447,7 @@ impl HttpDriver {
         let ready = loop {
             match (poll(&mut watched, slice), &self.patience) {
                 (Ok(0), Some(patience)) => {
-                    patience.check_limit(flags)?;
+                    patience.check_limit(flags, || self.shared.acknowledged())?;
                     patience.check_silence(begun.elapsed(), silent)?;
                 }
                 (ready, _) => break ready,
