@@ -73,8 +73,6 @@ fn answers(
         if signalled.load(Ordering::Relaxed) {
             return Err(already_shown(Blame::Interrupted));
         }
-        // The emulated world sets it when its path has been taken down.
-        ended.store(false, Ordering::Relaxed);
         answers.push(TitledBufferbloat {
             title,
             answer: made.answer,

@@ -41,6 +41,8 @@ pub(crate) struct Emulated<'p> {
 /// One emulated network with agents on its hosts. The fields are dropped in order: the agents end before the network
 /// does.
 struct EmulatedAgentNetwork<'p> {
+    /// Dropped before the network is taken down.
+    in_use: EmulationInUse,
     coordinator: Coordinator<'p>,
     agents: AgentsReport,
     emulation: Emulation,
@@ -105,8 +107,10 @@ impl<'p> EmulatedAgentNetwork<'p> {
                 .insert(name.clone(), (seat.user.clone(), seat.net.clone()));
         }
         let (coordinator, agents) = Coordinator::start(hosts, &launcher, context.interrupted)?;
-        watch(&emulation, Arc::clone(context.interrupted))?;
+        let in_use = EmulationInUse(Arc::new(AtomicBool::new(true)));
+        watch(&emulation, &in_use, Arc::clone(context.interrupted))?;
         Ok(Self {
+            in_use,
             coordinator,
             agents,
             emulation,
@@ -223,14 +227,30 @@ fn through_the_network(fault: Error) -> Error {
     fault
 }
 
-/// Interrupts the run when the emulator process ends, since no packet would arrive any more.
-fn watch(emulation: &Emulation, interrupted: Arc<AtomicBool>) -> Result<(), Error> {
+/// That runs need an emulated network: its end is not that of the command any more when this is dropped.
+struct EmulationInUse(Arc<AtomicBool>);
+
+impl Drop for EmulationInUse {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Interrupts the run when the emulator process ends while it is in use, since no packet would arrive any more.
+fn watch(
+    emulation: &Emulation,
+    in_use: &EmulationInUse,
+    interrupted: Arc<AtomicBool>,
+) -> Result<(), Error> {
+    let in_use = Arc::clone(&in_use.0);
     let watched = emulation.lease().try_clone_to_owned();
     let watched =
         watched.map_err(|e| Error::environment(format!("cannot watch the emulator: {e}")))?;
     std::thread::spawn(move || {
         stackline_emu::client::wait_until_gone(&watched);
-        interrupted.store(true, Ordering::Relaxed);
+        if in_use.load(Ordering::Relaxed) {
+            interrupted.store(true, Ordering::Relaxed);
+        }
     });
     Ok(())
 }
