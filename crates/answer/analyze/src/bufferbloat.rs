@@ -4,8 +4,11 @@
 //! to connect, to shake hands and to be answered, with equal weights, and of what *self* probes take on the loading connections; half of the
 //! result is each. Unlike there, the number of loading connections and the time are given, and no stability is waited for.
 
+use crate::flags::meaning;
 use crate::statistics::SampleStatistics;
+use crate::summarise;
 use serde::Serialize;
+use stackline_core::plan::Plan;
 use stackline_core::run_record::{Histogram, RunRecord};
 
 /// Nanoseconds as seconds.
@@ -114,7 +117,12 @@ pub struct PhaseLatency {
     pub absent: Option<String>,
     /// Why there are no self probes, if there are none.
     pub self_absent: Option<String>,
+    /// Flags of the phase's runs that make its figures doubtful, but for those of every such question.
+    pub flags: Vec<String>,
 }
+
+/// Flags that the runs of every such question have: each is made once, for a time.
+const EXPECTED_FLAGS: [&str; 4] = ["one run", "interval from calls", "time limit", "bimodal"];
 
 /// The answer.
 #[derive(Clone, Debug, Serialize)]
@@ -127,6 +135,27 @@ pub struct BufferbloatAnswer {
     pub worst: Option<LoadedPhase>,
     /// The grade for that growth.
     pub grade: Option<&'static str>,
+}
+
+impl BufferbloatAnswer {
+    /// Adds to each phase the flags of its runs.
+    #[must_use]
+    pub fn with_flags(mut self, plan: &Plan, records: &[RunRecord]) -> Self {
+        for summary in summarise(plan, records) {
+            let mut phases = self.phases.iter_mut();
+            let Some(phase) = phases.find(|phase| phase.phase as usize == summary.measurement)
+            else {
+                continue;
+            };
+            for flag in summary.flags {
+                let is_expected = EXPECTED_FLAGS.contains(&flag.as_str());
+                if meaning(&flag).is_some() && !is_expected && !phase.flags.contains(&flag) {
+                    phase.flags.push(flag);
+                }
+            }
+        }
+        self
+    }
 }
 
 /// The records of one phase.
@@ -243,6 +272,7 @@ fn phase_latency(
             latency_s.is_none().then(|| nothing.to_string())
         }),
         self_absent: self_latency_s.is_none().then(|| why_no_self.to_string()),
+        flags: Vec::new(),
     }
 }
 

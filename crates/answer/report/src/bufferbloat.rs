@@ -14,6 +14,7 @@ use stackline_analyze::bufferbloat::{
     BufferbloatAnswer, GRADES, PhaseLatency, ProbeKind, ProbedLatency,
 };
 use stackline_core::units;
+use std::collections::BTreeMap;
 
 /// An answer and what it is about.
 #[derive(Debug)]
@@ -135,7 +136,20 @@ fn phases(answer: &BufferbloatAnswer) -> String {
             text += &format!("! {}: {why}\n", phase.phase.name());
         }
     }
-    text
+    text + &flags(answer)
+}
+
+/// What makes figures doubtful, each flag once with its phases.
+fn flags(answer: &BufferbloatAnswer) -> String {
+    let mut phases_of: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for phase in &answer.phases {
+        for flag in &phase.flags {
+            phases_of.entry(flag).or_default().push(phase.phase.name());
+        }
+    }
+    let lines = phases_of.iter();
+    let lines = lines.map(|(flag, phases)| format!("! {}: {flag}\n", phases.join(", ")));
+    lines.collect()
 }
 
 fn figures(phase: &PhaseLatency) -> Vec<String> {

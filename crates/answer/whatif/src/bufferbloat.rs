@@ -384,6 +384,20 @@ fn own_words(error: Error) -> Error {
     }
 }
 
+/// The same of an error in the measurement with that index, with the address whose answer it is.
+fn own_words_of(question: &BufferbloatQuestion, index: usize, error: Error) -> Error {
+    let mut error = own_words(error);
+    if let (LoadedPath::Server(server), true) =
+        (&question.path, error.message.contains("with status"))
+    {
+        // Without load there are probes alone; with it, these have been answered before.
+        let asked = [&server.probe, &server.download, &server.upload];
+        let asked = asked.get(index).map(|address| address.url.as_str());
+        error.message += &asked.map_or_else(String::new, |url| format!(": {url}"));
+    }
+    error
+}
+
 /// A question that was answered.
 #[derive(Debug)]
 pub struct BufferbloatRun {
@@ -411,14 +425,16 @@ pub fn measure_bufferbloat(
     // Without load, or without what it is compared to, there is no answer.
     let (has_idle, failed) = (given_up.iter().all(|(index, _)| *index > 0), given_up.len());
     if failed > 0 && (!has_idle || failed == LoadedPhase::ALL.len() - 1) {
-        return Err(own_words(given_up.remove(0).1));
+        let (index, error) = given_up.remove(0);
+        return Err(own_words_of(question, index, error));
     }
     let reasons: Vec<(usize, String)> = given_up
         .into_iter()
-        .map(|(index, error)| (index, own_words(error).message))
+        .map(|(index, error)| (index, own_words_of(question, index, error).message))
         .collect();
+    let records = &outcome.records;
     Ok(BufferbloatRun {
-        answer: answer_bufferbloat(&outcome.records, &reasons, &question.form()),
+        answer: answer_bufferbloat(records, &reasons, &question.form()).with_flags(&plan, records),
         directory: kept,
     })
 }

@@ -252,7 +252,7 @@ fn what_a_server_refuses_has_a_hint_about_the_flag() {
         (
             &[&*big, "--probe", &missing][..],
             [
-                "status 404",
+                "status 404 Not Found: http://127.0.0.1:",
                 "--probe URL something small, --upload URL what takes uploads",
             ],
         ),
