@@ -52,7 +52,7 @@ pub struct HostProgram<'a> {
     /// The connection to the emulator, which is closed when the emulator ends: the program is then ended too.
     pub lease: BorrowedFd<'a>,
     /// A file to which the moment of the program's end is written, in ns of the monotonic clock, before processes that it left behind are
-    /// ended.
+    /// ended. Without it a note names these processes.
     pub end: Option<&'a File>,
 }
 
@@ -102,6 +102,9 @@ pub fn exec(program: &HostProgram<'_>) -> Result<i32> {
             group.iter().for_each(|group| enter(group, program.host));
             let code = init::run(program.command, &signals, parent.0.as_fd());
             program.end.into_iter().for_each(write_end);
+            if program.end.is_none() {
+                init::name_left_processes();
+            }
             code
         },
     );

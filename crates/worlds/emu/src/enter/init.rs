@@ -70,6 +70,42 @@ fn start(command: &[OsString], blocked: SigSet) -> io::Result<Pid> {
     Ok(Pid::from_raw(child.id() as i32))
 }
 
+/// Most processes that are named.
+const NAMED_PROCESSES: usize = 4;
+
+/// Says which processes the program has left behind: they end with it. Nothing where the machine's `/proc` is seen.
+pub(super) fn name_left_processes() {
+    if fs::read_link("/proc/self").is_ok_and(|own| own.as_os_str() != "1") {
+        return;
+    }
+    let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let left: Vec<String> = numbers
+        .filter(|process| *process != 1)
+        .filter_map(running_name)
+        .collect();
+    let (named, others) = left.split_at(left.len().min(NAMED_PROCESSES));
+    let (named, count) = (named.join(", "), left.len());
+    let (is, more) = match (count, others.len()) {
+        (0, _) => return,
+        (1, _) => ("is", String::new()),
+        (_, 0) => ("are", String::new()),
+        (_, more) => ("are", format!(" and {more} more")),
+    };
+    eprintln!(
+        "note: {named}{more} {is} still running and {is} ended with the command; `stackline net up` keeps a network for daemons"
+    );
+}
+
+/// The name of a process that has not ended.
+fn running_name(process: u32) -> Option<String> {
+    let text = fs::read(format!("/proc/{process}/stat")).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let (name, rest) = text.split_once('(')?.1.rsplit_once(") ")?;
+    let name = name.chars().filter(|c| !c.is_control()).collect();
+    (!rest.starts_with(['Z', 'X'])).then_some(name)
+}
+
 /// Passes signals on to the program and reaps processes until the program has ended; returns its exit code.
 fn serve(program: Pid, signals: &Signals) -> nix::Result<i32> {
     loop {
