@@ -79,6 +79,7 @@ mod predicted;
 mod python;
 mod quic_datagrams;
 mod reading;
+mod readme;
 mod recorded;
 mod report;
 mod runs;
