@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | [`import`] | start here: imports the logs of other tools into a run |
 //! | [`formats`] | all formats that are read or written, by name |
+//! | [`openmetrics`] | metrics for Prometheus and others, written and served |
 //! | [`otlp`] | OpenTelemetry spans, read and written |
 //! | [`jaeger`] | traces in the JSON that Jaeger's page downloads, read |
 //! | [`netlogger`] | lines of `name=value`: NetLogger's ULM and BP formats, read |
@@ -24,6 +25,7 @@ pub mod jaeger;
 mod mistakes;
 mod moment;
 pub mod netlogger;
+pub mod openmetrics;
 pub mod otlp;
 pub mod perfetto;
 pub mod qlog;
