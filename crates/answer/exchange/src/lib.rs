@@ -15,6 +15,7 @@
 //! | [`qlog`] | logs of a QUIC stack, read |
 //! | [`capture`] | packets of pcapng and pcap files and the requests in them, read |
 //! | [`access`] | access logs of servers, read and matched with requests of captures |
+//! | [`probe_metrics`] | the metrics of a series of probes |
 //! | [`perfetto`] | traces for Perfetto's viewer, one file per host, written |
 
 pub mod access;
@@ -28,6 +29,7 @@ pub mod netlogger;
 pub mod openmetrics;
 pub mod otlp;
 pub mod perfetto;
+pub mod probe_metrics;
 pub mod qlog;
 
 pub use mistakes::ImportMistakes;
