@@ -149,3 +149,26 @@ fn a_name_is_no_path() {
         );
     }
 }
+
+#[test]
+fn a_day_of_a_probe_a_minute_takes_less_than_5_mb() {
+    // 100,000 calls, all different, from 50 us to so many times that.
+    let day = |factor: f64| {
+        let values = (0..100_000).map(|n| 50e3 * factor.powf(f64::from(n) / 1e5));
+        let counts: Vec<(u64, u64)> = values.map(|value| (value as u64, 1)).collect();
+        let mut probe = record(1_800_000_000);
+        let one = &mut probe.measurements[0];
+        one.text = "from khons to udjat rr 32*100000 over tcp(nodelay)".to_owned();
+        one.times_ns = Histogram {
+            sum: counts.iter().map(|(value, _)| value).sum(),
+            squares: 1.234_567_890_123_456_7e22,
+            min_max: Some((counts[0].0, counts[counts.len() - 1].0)),
+            counts,
+        };
+        probe.line().unwrap().len() * 24 * 60
+    };
+    let [narrow, wide, widest] = [20.0, 1e3, 1e5].map(day);
+    assert!(narrow < 2_500_000, "{narrow} bytes");
+    assert!(wide < 5_000_000, "{wide} bytes");
+    assert!(widest < 7_500_000, "{widest} bytes");
+}
