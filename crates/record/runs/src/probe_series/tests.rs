@@ -1,3 +1,5 @@
+//! Series over restarts, torn ends, damage, age, size.
+
 use super::*;
 use stackline_core::run_record::Histogram;
 use std::io::Write as _;

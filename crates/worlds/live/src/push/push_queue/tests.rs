@@ -1,3 +1,5 @@
+//! Queues before servers of the test: order, attempts, what gives way.
+
 use super::*;
 use stackline_testing::wait_until;
 use std::io::{BufRead, BufReader, Read as _, Write as _};
