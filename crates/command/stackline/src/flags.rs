@@ -251,9 +251,6 @@ pub(crate) enum StacklineCommand {
     #[command(after_help = watch::AFTER)]
     Watch(WatchFlags),
     /// Probe again and again: a series, alerts, metrics
-    ///
-    /// Makes the measurements of a specification at an interval, keeps what they yield as a series of bounded size, judges alerts, serves
-    /// and pushes metrics. It ends with Ctrl-C.
     #[command(
         override_usage = "stackline probe [OPTIONS] <SPEC | -e TEXT>\n       stackline probe <list | show NAME | remove NAME...>",
         after_help = probe::AFTER,
