@@ -261,7 +261,9 @@ mod tests {
     #[test]
     fn times_add_up_and_the_latest_probe_says_whether_it_is_up() {
         let mut metrics = ProbeMetrics::new("web".to_owned());
-        [Some(10), Some(11), None].map(|ms| metrics.observe(&probe(ms)));
+        for ms in [Some(10), Some(11), None] {
+            metrics.observe(&probe(ms));
+        }
         let alert = AlertMetric {
             alert: "p99 > 5 ms".to_owned(),
             measurement: "rr \"x\"".to_owned(),
