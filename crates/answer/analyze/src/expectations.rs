@@ -58,7 +58,7 @@ pub struct DiagnosedFindings<'f> {
 }
 
 /// A finding that is less sure than this neither meets nor misses an expectation.
-const SURE: f64 = 0.5;
+pub(crate) const SURE: f64 = 0.5;
 /// The share of a bound that rounding of times in ns to seconds may add or take.
 const ROUNDING: f64 = 1e-12;
 
@@ -119,8 +119,8 @@ pub fn judge_expectations(
 }
 
 /// A figure as it was measured.
-struct MeasuredFigure {
-    value: f64,
+pub(crate) struct MeasuredFigure {
+    pub(crate) value: f64,
     /// Absent for a single figure.
     ci95: Option<(f64, f64)>,
 }
@@ -165,7 +165,7 @@ fn judge_figure(
 }
 
 /// The verdict on a figure that lies from `low` to `high`.
-fn within(bound: FigureBound, low: f64, high: f64) -> ExpectationVerdict {
+pub(crate) fn within(bound: FigureBound, low: f64, high: f64) -> ExpectationVerdict {
     // A figure is equal to its bound if only rounding differs.
     let is_below = |value: f64, bound: f64| value < bound - bound.abs() * ROUNDING;
     let is_above = |value: f64, bound: f64| value > bound + bound.abs() * ROUNDING;
@@ -198,7 +198,10 @@ fn is_deterministic(summary: &Summary) -> bool {
 }
 
 /// A figure of a summary; else why it is absent.
-fn measured(summary: &Summary, figure: ExpectedFigure) -> Result<MeasuredFigure, String> {
+pub(crate) fn measured(
+    summary: &Summary,
+    figure: ExpectedFigure,
+) -> Result<MeasuredFigure, String> {
     use ExpectedFigure as Figure;
     let single = |value: Option<f64>| value.map(|value| MeasuredFigure { value, ci95: None });
     // One run has an interval of its calls only, which are not independent.

@@ -25,6 +25,9 @@
 //! | [`regression_gate`] | whether a run is worse than a baseline, with a stated error rate |
 //! | [`baseline_runs`] | a baseline from a run, and a gate against one |
 //! | [`expectations`] | whether results are as the specification expects them |
+//! | [`alerts`] | states of the alerts of a probe |
+//! | [`probed`] | what a probe yielded, row by row |
+//! | [`probe_rows`] | a series of probes over time, as rows and curves |
 //! | [`network`] | packets, drops and marks of a modelled network; how late an emulated one sent its packets |
 //! | [`lifelines`](mod@lifelines) | the data of lifelines |
 //! | [`data_fates`](mod@data_fates) | retransmissions and drops that are on no lifeline |
@@ -45,6 +48,7 @@
 //! | [`findings`] | what limits a run, with its evidence |
 //! | [`predicted`] | predictions paired with what was measured |
 
+pub mod alerts;
 pub mod assemble;
 mod backlog;
 pub mod baseline_runs;
@@ -82,6 +86,8 @@ pub mod names;
 pub mod network;
 mod outcomes;
 pub mod predicted;
+pub mod probe_rows;
+pub mod probed;
 pub mod profile;
 pub mod rates;
 pub mod regression_gate;

@@ -8,12 +8,14 @@
 //! | --- | --- |
 //! | [`import`] | start here: imports the logs of other tools into a run |
 //! | [`formats`] | all formats that are read or written, by name |
+//! | [`openmetrics`] | metrics for Prometheus and others, written and served |
 //! | [`otlp`] | OpenTelemetry spans, read and written |
 //! | [`jaeger`] | traces in the JSON that Jaeger's page downloads, read |
 //! | [`netlogger`] | lines of `name=value`: NetLogger's ULM and BP formats, read |
 //! | [`qlog`] | logs of a QUIC stack, read |
 //! | [`capture`] | packets of pcapng and pcap files and the requests in them, read |
 //! | [`access`] | access logs of servers, read and matched with requests of captures |
+//! | [`probe_metrics`] | the metrics of a series of probes |
 //! | [`perfetto`] | traces for Perfetto's viewer, one file per host, written |
 
 pub mod access;
@@ -24,8 +26,10 @@ pub mod jaeger;
 mod mistakes;
 mod moment;
 pub mod netlogger;
+pub mod openmetrics;
 pub mod otlp;
 pub mod perfetto;
+pub mod probe_metrics;
 pub mod qlog;
 
 pub use mistakes::ImportMistakes;

@@ -7,12 +7,17 @@
 //!
 //! Reading: each span becomes two events, `NAME_START` and `NAME_END`, with the span's own events between them; the unit is the trace, so
 //! spans of any instrumented program become lifelines.
+//!
+//! Metrics are written only: families as a collector takes them.
 
 mod export;
 pub mod messages;
+pub mod metric_messages;
+mod metrics;
 mod request_spans;
 
-pub use export::spans;
+pub use export::{slowest_spans, spans};
+pub use metrics::{MetricTimes, metrics_protobuf};
 
 use crate::{Error, Imported, json_mistake, json_mistake_place};
 use messages::{AnyValue, KeyValue, OtlpSpan, TracesData};

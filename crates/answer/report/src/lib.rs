@@ -15,6 +15,7 @@
 //! | [`findings`](mod@findings) | what limits a run, what proves it, what to try |
 //! | [`lifelines`](mod@lifelines) | where the time of data units went, and the slowest units |
 //! | [`prediction`](mod@prediction) | predictions, and what was measured |
+//! | [`probes`] | probes, series of them, alerts |
 //! | [`paper`](mod@paper) | the reproduction of a paper: printed, by formula, simulated, measured |
 //! | [`plan`](mod@plan) | what a specification will do, with all defaults |
 //! | [`chart`](mod@chart) | curves over two axes as a picture |
@@ -74,6 +75,7 @@ pub mod picture;
 pub mod plan;
 pub mod plot;
 pub mod prediction;
+pub mod probes;
 mod procedure;
 pub mod reference_pages;
 pub mod regressions;

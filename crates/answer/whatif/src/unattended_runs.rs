@@ -84,7 +84,7 @@ fn make_runs_quietly(
     let mut writer = RunWriter::new(
         plan,
         directory,
-        Box::new(Quiet(options.warn)),
+        Box::new(QuietProgress(options.warn)),
         interval_reached,
     );
     let outcome = make_runs(&context, &mut writer);
@@ -96,10 +96,11 @@ fn make_runs_quietly(
     failed.or(unkept.map(Error::from)).map_or(Ok(outcome), Err)
 }
 
-/// A progress display that shows only warnings.
-struct Quiet(fn(&str));
+/// A progress display that passes only warnings on.
+#[derive(Clone, Copy, Debug)]
+pub struct QuietProgress(pub fn(&str));
 
-impl RunProgress for Quiet {
+impl RunProgress for QuietProgress {
     fn begin(&mut self, _scheduled: &ScheduledRun<'_>) {}
 
     fn advance(&mut self) {}

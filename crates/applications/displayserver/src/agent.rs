@@ -3,7 +3,7 @@
 use crate::address::DisplayAddress;
 use crate::listener::{DisplayListener, serve_streams};
 use crate::server::{
-    HELLO, MOST_CLIENTS, MOST_STRANGERS, PATIENCE, UNREAD, hear_out, is_slow, too_many, unread,
+    HELLO, MOST_CLIENTS, MOST_STRANGERS, PATIENCE, UNREAD, is_slow, too_many, unread,
 };
 use crate::stream::DisplayStream;
 use stackline_display::agent::DisplayClientAgent;
@@ -13,6 +13,7 @@ use stackline_display::symbols::{DisplayClientLimits, DisplayRefusal};
 use stackline_guard::attempts::Attempts;
 use stackline_guard::connection_slots::{ConnectionSlot, ConnectionSlotPool};
 use stackline_guard::deadline::Deadline;
+use stackline_guard::timed_stream::hear_out;
 use std::io::{ErrorKind, Read, Write};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -15,6 +15,7 @@ use stackline_events::catalogue::rows::{DisplayParse, DisplayRender, DisplayStor
 use stackline_guard::attempts::Attempts;
 use stackline_guard::connection_slots::{ConnectionSlot, ConnectionSlotPool};
 use stackline_guard::deadline::Deadline;
+use stackline_guard::timed_stream::hear_out;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{ErrorKind, Read, Write};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -383,19 +384,6 @@ pub(crate) fn too_many(stream: &mut DisplayStream) {
     stream.ends_writing();
     hear_out(stream, LAST);
     stream.end();
-}
-
-/// Reads and drops what comes, until the connection ends or this time has passed.
-pub(crate) fn hear_out(stream: &mut DisplayStream, time: Duration) {
-    let (deadline, mut piece) = (Deadline::within(time), [0; 4096]);
-    while let Some(rest) = deadline.rest() {
-        let read = stream
-            .read_within(Some(rest))
-            .and_then(|()| stream.read(&mut piece));
-        if !matches!(read, Ok(1..)) {
-            return;
-        }
-    }
 }
 
 /// Whether a write failed because the peer has not read for too long.

@@ -7,10 +7,12 @@ use crate::papers::pup::Pup;
 use crate::papers::vio::Vio;
 use crate::terminal_stream::TerminalStream;
 use crate::transport::DisplayTransport;
+use stackline_guard::timed_stream::TimedStream;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::ops::{Deref, DerefMut};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 /// Makes the connection of one row per transport.
 macro_rules! transports {
@@ -70,6 +72,20 @@ transports! {
     Vio(Vio);
     /// Another connection with the network graphics protocol on it.
     Ngp(Ngp);
+}
+
+impl TimedStream for DisplayStream {
+    fn limit_reads(&self, time: Option<Duration>) -> io::Result<()> {
+        self.read_within(time)
+    }
+
+    fn limit_writes(&self, time: Duration) -> io::Result<()> {
+        self.write_within(time)
+    }
+
+    fn close_sending(&self) {
+        self.ends_writing();
+    }
 }
 
 impl Read for DisplayStream {

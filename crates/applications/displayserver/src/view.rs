@@ -5,15 +5,14 @@
 //! refresh while the second waits there. So a round trip delays no picture, a slow browser sees fewer pictures, and nothing piles up.
 
 mod browser_access;
-mod http;
 
-use self::browser_access::{BrowserAccess, busy_response};
-use self::http::{OpenedWebSocket, answer_request};
+use self::browser_access::{BrowserAccess, busy_response, text_response};
 use crate::address::DisplayAddress;
 use crate::listener::{DisplayListener, serve_streams};
-use crate::server::{DisplayServer, hear_out};
+use crate::server::DisplayServer;
 use crate::stream::DisplayStream;
-use hyper::StatusCode;
+use hyper::body::Incoming;
+use hyper::{Request, Response, StatusCode};
 use serde_json::{Value, json};
 use stackline_core::error::Result;
 use stackline_display::machine::{ClientId, DisplayMachine};
@@ -21,8 +20,9 @@ use stackline_display::pixels::{Pixels, palette};
 use stackline_display::protocol::DisplayInput;
 use stackline_guard::attempts::Attempts;
 use stackline_guard::connection_slots::{ConnectionSlot, ConnectionSlotPool};
-use stackline_guard::deadline::Deadline;
+use stackline_guard::http_answer::{SwitchedStream, answer_http_request};
 use stackline_guard::secret::Secret;
+use stackline_guard::timed_stream::hear_out;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -105,10 +105,9 @@ fn admitted(
     door: &BrowserAccess,
     attempts: &Attempts,
     looking: &Arc<ConnectionSlotPool>,
-) -> Option<(OpenedWebSocket, ConnectionSlot)> {
-    stream.write_within(PATIENCE).ok()?;
+) -> Option<(SwitchedStream<DisplayStream>, ConnectionSlot)> {
     let (again, place) = (stream.again().ok()?, Cell::new(None));
-    let opened = answer_request(stream, Deadline::within(PATIENCE), |request| {
+    let opened = answer_request(stream, |request| {
         let answer = door.answer(request);
         if answer.is_wrong_secret
             && let Ok(mut stream) = again.again()
@@ -133,16 +132,25 @@ fn admitted(
 
 /// Tells a browser why it sees nothing, within a time limit.
 pub(crate) fn refuse(stream: DisplayStream, why: &str) {
-    let _ = stream.write_within(PATIENCE);
-    answer_request(stream, Deadline::within(PATIENCE), |_| busy_response(why));
+    answer_request(stream, |_| busy_response(why));
+}
+
+/// Reads one request of a browser and answers it. Returns the stream if the answer opens a WebSocket.
+fn answer_request(
+    stream: DisplayStream,
+    answer: impl Fn(&Request<Incoming>) -> Response<String>,
+) -> Option<SwitchedStream<DisplayStream>> {
+    let opened = answer_http_request(stream, PATIENCE, answer, text_response)?;
+    opened.stream.write_within(PATIENCE).ok()?;
+    Some(opened)
 }
 
 /// Sends a browser the pictures until it goes.
-fn look_on(server: &DisplayServer, opened: OpenedWebSocket) {
+fn look_on(server: &DisplayServer, opened: SwitchedStream<DisplayStream>) {
     let config = WebSocketConfig::default()
         .max_message_size(Some(MESSAGE))
         .max_frame_size(Some(MESSAGE));
-    let OpenedWebSocket { stream, read } = opened;
+    let SwitchedStream { stream, read } = opened;
     BrowserViewer {
         server,
         socket: WebSocket::from_partially_read(stream, read, Role::Server, Some(config)),

@@ -17,7 +17,7 @@ pub(crate) enum Exit {
     Input,
     /// 3: this machine or network cannot do what was asked.
     Environment,
-    /// 4: worse than a gate permits, or than the specification expects.
+    /// 4: worse than a gate permits, or than the specification expects; an alert fired.
     Worse,
     /// 5: a gate or an expectation is undecided.
     Unclear,

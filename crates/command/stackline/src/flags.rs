@@ -18,6 +18,7 @@ mod lifelines;
 mod manual;
 mod net;
 mod plot;
+mod probe;
 mod results_table;
 mod runs;
 mod session;
@@ -56,6 +57,9 @@ pub(crate) use lifelines::LifelinesFlags;
 pub(crate) use manual::{Completions, Man};
 pub(crate) use net::{Net, NetCommand, NetDown, NetExec, NetList, NetSet, NetShow, NetUp};
 pub(crate) use plot::PlotFlags;
+pub(crate) use probe::{
+    DrawnFigure, ProbeCommand, ProbeFlags, ProbeList, ProbeRemove, ProbeShow,
+};
 pub(crate) use results_table::{NotesFlag, Show, TableFlags, percentile};
 pub(crate) use runs::{
     ArchiveFlags, RunsAdd, RunsAgain, RunsCommand, RunsFlags, RunsPrune, RunsSince, RunsTag,
@@ -246,6 +250,16 @@ pub(crate) enum StacklineCommand {
     /// Monitor this machine: cores, interfaces, TCP, switches
     #[command(after_help = watch::AFTER)]
     Watch(WatchFlags),
+    /// Probe again and again: a series, alerts, metrics
+    #[command(
+        override_usage = "stackline probe [OPTIONS] <SPEC | -e TEXT>\n       stackline probe <list | show NAME | remove NAME...>",
+        after_help = probe::AFTER,
+        mut_arg("over", of_run),
+        mut_arg("hosts", of_run),
+        mut_arg("seed", of_run),
+        mut_arg("cpu", of_run)
+    )]
+    Probe(ProbeFlags),
     /// Trace unmodified programs: what their requests wait for, and why
     #[command(override_usage = "stackline trace [OPTIONS] [--] <COMMAND>...\n       stackline trace [OPTIONS] --on <SPEC> [<HOST> -- <COMMAND>...]...\n       stackline trace [OPTIONS] --pid <PID>...", after_help = trace::AFTER)]
     Trace(TraceFlags),
@@ -364,6 +378,11 @@ pub(crate) struct RunFlags {
 
 /// Options that `gate --help` explains.
 fn of_gates(option: clap::Arg) -> clap::Arg {
+    option.hide(true)
+}
+
+/// Options that `run --help` explains.
+fn of_run(option: clap::Arg) -> clap::Arg {
     option.hide(true)
 }
 

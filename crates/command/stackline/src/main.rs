@@ -33,6 +33,7 @@ mod net;
 mod output;
 mod plot;
 mod predict;
+mod probe;
 mod progress;
 mod query;
 mod reference;
@@ -92,6 +93,7 @@ fn main() -> ExitCode {
         StacklineCommand::Plot(flags) => plot::plot(&flags),
         StacklineCommand::Query(flags) => query::query(&flags),
         StacklineCommand::Watch(flags) => watch::watch(&flags),
+        StacklineCommand::Probe(flags) => probe::probe(&flags),
         StacklineCommand::Trace(flags) => trace::trace(&flags),
         StacklineCommand::Open(flags) => report::open(&flags),
         StacklineCommand::Net(flags) => net::net(&flags),

@@ -15,7 +15,7 @@ use stackline_report::scene::VectorScene;
 use stackline_report::scene::picture_file::PictureFileFormat;
 use stackline_runs::StoredRun;
 use std::io::stdout;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What a file holds, by its name's extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +89,22 @@ fn file_format(path: &Path) -> Result<PlotFileFormat> {
                     .hint("name a picture FILE.svg, .png or .pdf, a page FILE.html, or the points FILE.csv")
             }),
     }
+}
+
+/// Draws curves that are not of runs in these files.
+pub(crate) fn write_curves(set: &CurveSet, paths: &[PathBuf]) -> Result {
+    let files = paths.iter().map(|path| file_format(path));
+    let files = files.collect::<Result<Vec<PlotFileFormat>>>()?;
+    let flags = PlotFlags {
+        output: paths.to_vec(),
+        ..PlotFlags::of_curves()
+    };
+    write(&flags, set, &files)?;
+    let omissions = set.omissions();
+    omissions.iter().for_each(|note| {
+        output::say(&format_args!("note: {note}"));
+    });
+    Ok(Exit::Done)
 }
 
 fn picture(flags: &PlotFlags, set: &CurveSet) -> Result<VectorScene> {

@@ -13,6 +13,7 @@
 extern crate alloc;
 
 mod agent_destination;
+mod alert_text;
 mod check;
 mod context;
 mod diagnostic;
@@ -29,6 +30,7 @@ mod token;
 mod token_layout;
 mod tree;
 
+pub use alert_text::{AlertText, AlertTextCondition, alert_text};
 pub use context::{Available, CheckContext, Checked, Overrides};
 pub use diagnostic::{Diagnostic, DiagnosticStage, Severity, TextOrigin, nearest};
 pub use factor::{Factor, FactorLevel, factor, factors, vary, vary_beside};

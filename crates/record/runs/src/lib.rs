@@ -13,6 +13,7 @@
 //! | [`run_list`] | the list of all kept runs, with an index that makes it fast |
 //! | [`pruning`] | which runs a rule removes |
 //! | [`archive`] | a run as one file, and back |
+//! | [`probe_series`] | series of probes in bounded files |
 //! | [`run_inputs`] | what a specification was given beside its text |
 //! | [`results_digest`](mod@results_digest) | when two runs are equal to the last bit |
 //! | [`result_columns`] | the table of columns of `results.parquet` |
@@ -34,6 +35,7 @@ mod files;
 pub mod kept_runs;
 mod named_file;
 mod plausible;
+pub mod probe_series;
 pub mod pruning;
 mod replace;
 pub mod result_columns;

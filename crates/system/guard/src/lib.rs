@@ -13,6 +13,8 @@
 //! | [`attempts`] | limits how fast secrets can be guessed |
 //! | [`interruptible`] | runs work in a thread, so that a stop does not have to wait for it |
 //! | [`keeper`] | processes that end the programs of a command and remove its files, however it ends |
+//! | [`timed_stream`] | a blocking connection whose reads and writes have a time limit |
+//! | [`http_answer`] | reads and answers one HTTP/1 request |
 //! | [`serve`] | the loop that accepts connections, for all services with a thread per connection |
 //! | [`stop`] | a switch that wakes waiting threads so that they end |
 
@@ -21,6 +23,7 @@ pub mod connection_slots;
 pub mod deadline;
 pub mod directory;
 pub mod files;
+pub mod http_answer;
 pub mod interruptible;
 pub mod keeper;
 pub mod scratch;
@@ -28,5 +31,6 @@ pub mod secret;
 pub mod serve;
 pub mod socket;
 pub mod stop;
+pub mod timed_stream;
 
 pub use stackline_os::close_on_exec::keep_from_programs as keep_descriptors_from_programs;

@@ -1,5 +1,5 @@
 //! What tests of all crates share: how a test that cannot run here says so, how one waits, a browser, two ends of QUIC and of TLS, the
-//! command line of benchmarks, and seeds by as many threads as there are cores.
+//! command line of benchmarks, seeds by as many threads as there are cores, and a strict reader of metrics.
 //! Only tests and benchmarks depend on this crate.
 //!
 //! With `STACKLINE_REQUIRE=all`, as `.ci/run` sets it, a test that cannot run fails: a tool that is missing, or a kernel that forbids
@@ -8,6 +8,7 @@
 pub mod bench_arguments;
 pub mod browser;
 pub mod exchange_verdicts;
+pub mod metrics_text;
 pub mod quic_session;
 pub mod seeds;
 pub mod tls_pair;

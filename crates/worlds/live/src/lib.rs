@@ -18,6 +18,7 @@
 //! | [`buffers`] | where data units come from and go to |
 //! | [`usage`] | CPU time and counters of the measured period |
 //! | [`cpu_placement`] | cores, priorities, and what waking another core costs |
+//! | [`push`] | posts to web servers outside the run, from a bounded queue |
 //! | `reactor` | one thread that drives many endpoints, by epoll |
 //! | `readiness` | how an endpoint on such a thread waits for a descriptor or a moment |
 //! | `recording` | one traced run at an agent: its events, kept until the coordinator takes them |
@@ -48,6 +49,7 @@ pub mod fuzzing;
 mod iperf3_messages;
 pub mod job;
 pub mod launch;
+pub mod push;
 mod reactor;
 mod readiness;
 mod recording;

@@ -49,6 +49,35 @@ pub fn spans(lifelines: &Lifelines, events: &EventTable) -> TracesData {
     }
 }
 
+/// The spans of the `most` lifelines that took longest.
+#[must_use]
+pub fn slowest_spans(lifelines: &Lifelines, events: &EventTable, most: usize) -> TracesData {
+    let took = |line: &Lifeline| {
+        let times = || {
+            lifelines
+                .passages_of(line)
+                .iter()
+                .map(|passage| passage.at_ns)
+        };
+        times().max().unwrap_or(0) - times().min().unwrap_or(0)
+    };
+    let mut slowest: Vec<(u64, usize)> = lifelines
+        .lines
+        .iter()
+        .enumerate()
+        .map(|(index, line)| (took(line), index))
+        .collect();
+    slowest.sort_unstable_by(|a, b| b.cmp(a));
+    slowest.truncate(most);
+    slowest.sort_unstable_by_key(|(_, index)| *index);
+    let mut chosen = lifelines.clone();
+    let lines = slowest
+        .iter()
+        .map(|(_, index)| lifelines.lines[*index].clone());
+    chosen.lines = lines.collect();
+    spans(&chosen, events)
+}
+
 /// Spans by host and service.
 type SpansByPlace = BTreeMap<(String, String), Vec<OtlpSpan>>;
 

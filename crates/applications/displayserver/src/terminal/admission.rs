@@ -1,12 +1,12 @@
 //! Admission to the terminals of a server: the limits on connections, the secret, and the reasons for refusals.
 
 use super::login;
-use crate::server::hear_out;
 use crate::stream::DisplayStream;
 use stackline_core::error::{Error, Result};
 use stackline_guard::attempts::Attempts;
 use stackline_guard::connection_slots::{ConnectionSlot, ConnectionSlotPool};
 use stackline_guard::secret::Secret;
+use stackline_guard::timed_stream::hear_out;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;

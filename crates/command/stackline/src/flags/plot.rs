@@ -62,6 +62,26 @@ pub(crate) struct PlotFlags {
     pub(crate) ascii: bool,
 }
 
+impl PlotFlags {
+    /// Of curves that are there already: wide, for they are of a time.
+    pub(crate) const fn of_curves() -> Self {
+        Self {
+            runs: Vec::new(),
+            x: None,
+            y: None,
+            by: None,
+            panels: None,
+            heat: None,
+            cdf: false,
+            percentiles: false,
+            log: Some(LogFlag::None),
+            output: Vec::new(),
+            width: WidthFlag::Double,
+            ascii: false,
+        }
+    }
+}
+
 /// Which axes are logarithmic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFlag {

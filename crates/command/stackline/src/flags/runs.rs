@@ -160,7 +160,7 @@ pub(crate) struct ArchiveFlags {
 }
 
 /// A time as everywhere, or days or weeks: `30d`, `2w`.
-fn parse_age(text: &str) -> Result<Duration, String> {
+pub(super) fn parse_age(text: &str) -> Result<Duration, String> {
     let day = 86_400.0;
     let text = text.trim();
     let units = [("d", day), ("w", 7.0 * day)];
@@ -175,7 +175,7 @@ fn parse_age(text: &str) -> Result<Duration, String> {
 }
 
 /// An age, or a date with perhaps a time of the day.
-fn parse_since(text: &str) -> Result<RunsSince, String> {
+pub(super) fn parse_since(text: &str) -> Result<RunsSince, String> {
     let text = text.trim();
     // What matters is only that it can be compared with a run's start, digit by digit.
     let form = "0000-00-00T00:00:00Z";

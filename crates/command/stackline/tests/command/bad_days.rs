@@ -169,6 +169,37 @@ fn full_disks_and_closed_directories_are_named() {
     }
 }
 
+#[test]
+fn a_full_disk_ends_no_probe_and_what_is_not_written_is_counted() {
+    if !has_program("unshare", "util-linux") {
+        return skip("no unshare");
+    }
+    let place = Place::new();
+    let probe = "\"$1\" probe -e '1 rr 32*200 in simulated' --name p --every 10ms --count";
+    // What the segment has of its last page is filled first.
+    let script = format!(
+        "export STACKLINE_RUNS=full/runs; {probe} 1; \
+         dd if=/dev/zero of=full/rest bs=1k 2>/dev/null; {probe} 60 >during; \
+         rm full/rest; {probe} 2; exec \"$1\" probe show p --json"
+    );
+    let finished = with_small_directory(&place, "256k", &script);
+    finished.succeeds();
+    let said = &finished.err;
+    assert!(said.contains("No space left"), "{said}");
+    assert!(said.contains(" not written; kept in"), "{said}");
+    assert_eq!(
+        fs::read_to_string(place.path("during"))
+            .unwrap()
+            .lines()
+            .count(),
+        60
+    );
+    let last = finished.out.lines().last().unwrap();
+    let shown: serde_json::Value = serde_json::from_str(last).unwrap();
+    let kept = shown["probes"].as_u64().unwrap();
+    assert!((3..63).contains(&kept) && shown["damaged"] == 0, "{shown}");
+}
+
 /// A server and its client in one program, which fills the disk between its first requests and the others.
 const FILLS_THE_DISK: &str = r#"
 import http.client, http.server, threading, time

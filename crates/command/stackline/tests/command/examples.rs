@@ -43,6 +43,10 @@ const RESULTS: Scene = Scene {
         "gate",
         "plot",
         "session",
+        "probe",
+        "probe list",
+        "probe show",
+        "probe remove",
     ],
     once: r#"
         sed -i 's/host khons, udjat;/host khons, udjat { work 0.1 ms per message; }/' wan.stackline
@@ -68,6 +72,10 @@ const RESULTS: Scene = Scene {
     before: r"
         case $example in
             'stackline compare last') stackline run --over 'tcp, tcp(nodelay)' wan.stackline >run.log ;;
+            *'probe list'* | *'probe show'* | *'probe remove'*)
+                for name in wan night; do
+                    stackline probe wan.stackline --name $name --count 1 >probe.log
+                done ;;
             *' --remove') stackline runs tag last nightly >tag.log ;;
             *'runs add '* | *'runs again '*)
                 export STACKLINE_RUNS=other

@@ -23,13 +23,14 @@ const NOT_HERE: [(&str, &str); 7] = [
 #[test]
 fn outputs_are_as_the_schema_says() {
     let mut outputs = Outputs::new();
-    let groups: [fn(&mut Outputs); 13] = [
+    let groups: [fn(&mut Outputs); 14] = [
         live_results,
         simulated_results,
         mistakes_and_failures,
         plans_and_networks,
         findings_and_predictions,
         bufferbloat,
+        probes,
         factors,
         catalogues,
         requests,
@@ -45,6 +46,20 @@ fn outputs_are_as_the_schema_says() {
     let expected = |path: &String| NOT_HERE.iter().any(|(known, _)| known == path);
     let never: Vec<&String> = never.iter().filter(|path| !expected(path)).collect();
     assert!(!all || never.is_empty(), "never printed: {never:#?}");
+}
+
+fn probes(outputs: &mut Outputs) {
+    let place = Place::new();
+    let once = ["probe", "--json", "--count", "1", "--name", "p", "-e"];
+    // One that is traced, loses packets and fires an alert; one that moves data without a response; one that fails.
+    let lossy = "network n { host a, b; link a - b 10 Mbit/s 5 ms queue 5 packets; } \
+                 1 from a to b bulk_put 1000*500 over udp across n in simulated; 1 from a to b rr 32*20 across n in simulated";
+    let traced = ["--trace", "--alert", "mean > 1 us"];
+    outputs.collect("probe", &place, &[&once[..], &[lossy], &traced].concat());
+    let failing = "1 to \"http://127.0.0.1:1/\" rr 0*1";
+    outputs.collect("probe", &place, &[&once[..], &[failing]].concat());
+    outputs.collect("probe_list", &place, &["probe", "list", "--json"]);
+    outputs.collect("probe_show", &place, &["probe", "show", "p", "--json"]);
 }
 
 fn live_results(outputs: &mut Outputs) {

@@ -76,6 +76,7 @@ mod places;
 mod planted;
 mod plot;
 mod predicted;
+mod probe;
 mod python;
 mod quic_datagrams;
 mod reading;

@@ -22,6 +22,16 @@ const OTHERS: &[(&str, &str, &str)] = &[
         "requests that were made for one another; what is further has a trace of its own",
     ),
     (
+        "probe_metrics.rs",
+        "MOST_REASONS",
+        "reasons of our own failures with a series of their own; those of all others are counted as `other`",
+    ),
+    (
+        "probe_metrics.rs",
+        "LONGEST_REASON",
+        "the words of a label; the failure itself is counted",
+    ),
+    (
         "encapsulation.rs",
         "DEEPEST",
         "headers of links and tunnels that are looked through; a packet with more is counted as not read",

@@ -4,6 +4,7 @@
 use super::checker::Checker;
 use super::expansion::SweepCombination;
 use super::stack;
+use crate::alert_text::AlertTextCondition;
 use crate::diagnostic::Diagnostic;
 use crate::parse::expectation::unknown_figure;
 use crate::tree::{
@@ -21,6 +22,9 @@ use stackline_core::finding_names::{FINDINGS_OF_MEASUREMENTS, FINDINGS_OF_PROGRA
 use stackline_core::plan::{Composer, MeasurementPart, World};
 use stackline_core::procedure::{DelayArgument, OperationCall, PairSide, contains_call};
 use stackline_core::units::{format_rate, format_time};
+
+/// The figure that only alerts have: the share of probes that failed.
+const FAILURES: &str = "failures";
 
 /// What an expectation is about.
 struct ExpectationTarget<'p> {
@@ -134,18 +138,7 @@ impl Checker<'_> {
                 Ok(if is_share { number / 100.0 } else { number })
             })
             .collect();
-        let bound = match (sign, values?.as_slice()) {
-            (BoundSign::Within, [low, high]) if low > high => {
-                let label = "the lower bound comes first";
-                let message = "no figure can be within these bounds";
-                return Err(Diagnostic::error(item.span, message, label).hint("swap the two"));
-            }
-            (BoundSign::Within, [low, high]) => FigureBound::Within(*low, *high),
-            (BoundSign::AtMost, [bound, ..]) => FigureBound::AtMost(*bound),
-            (BoundSign::Above, [bound, ..]) => FigureBound::Above(*bound),
-            (BoundSign::AtLeast, [bound, ..]) => FigureBound::AtLeast(*bound),
-            (_, bounds) => FigureBound::Below(bounds.first().copied().unwrap_or_default()),
-        };
+        let bound = figure_bound(item, sign, &values?)?;
         let tables = self.tables(specification);
         match lacking(figure, target, tables) {
             Some((message, hint)) => {
@@ -155,6 +148,67 @@ impl Checker<'_> {
             None => Ok((figure, bound)),
         }
     }
+}
+
+/// The bound that these values make, in the base unit of the figure.
+fn figure_bound(
+    item: &ExpectationItem,
+    sign: BoundSign,
+    values: &[f64],
+) -> Result<FigureBound, Diagnostic> {
+    Ok(match (sign, values) {
+        (BoundSign::Within, [low, high]) if low > high => {
+            let label = "the lower bound comes first";
+            let message = "no figure can be within these bounds";
+            return Err(Diagnostic::error(item.span, message, label).hint("swap the two"));
+        }
+        (BoundSign::Within, [low, high]) => FigureBound::Within(*low, *high),
+        (BoundSign::AtMost, [bound, ..]) => FigureBound::AtMost(*bound),
+        (BoundSign::Above, [bound, ..]) => FigureBound::Above(*bound),
+        (BoundSign::AtLeast, [bound, ..]) => FigureBound::AtLeast(*bound),
+        (_, bounds) => FigureBound::Below(bounds.first().copied().unwrap_or_default()),
+    })
+}
+
+/// The condition of an alert. Its bounds are numbers: there are no variables outside a specification.
+pub(crate) fn alert_condition(item: &ExpectationItem) -> Result<AlertTextCondition, Diagnostic> {
+    let (name, sign, bounds) = match &item.condition {
+        ConditionItem::Finding(kind) => {
+            let condition = finding(kind).map(ExpectedCondition::Finding);
+            return condition.map(AlertTextCondition::Expected);
+        }
+        ConditionItem::NoFinding(kind) => {
+            let condition = finding(kind).map(ExpectedCondition::NoFinding);
+            return condition.map(AlertTextCondition::Expected);
+        }
+        ConditionItem::Figure(name, sign, bounds) => (name, *sign, bounds),
+    };
+    let figure = ExpectedFigure::named(&name.text);
+    let unit = match figure {
+        Some(figure) => figure.unit(),
+        None if name.text == FAILURES => BoundUnit::Share,
+        None => return Err(unknown_figure(name)),
+    };
+    let value = |bound: &BoundItem| {
+        fits(name, unit, bound)?;
+        match &bound.value.base {
+            Base::Number(number) if unit == BoundUnit::Share => Ok(number / 100.0),
+            Base::Number(number) => Ok(number * bound.value.unit.factor()),
+            Base::Variable(_) => {
+                let message = "an alert has no variables";
+                let label = "expected a number";
+                Err(Diagnostic::error(bound.value.span, message, label)
+                    .hint(format!("write `{}`", unit.example(20.0))))
+            }
+        }
+    };
+    let values: Result<Vec<f64>, Diagnostic> = bounds.iter().map(value).collect();
+    let bound = figure_bound(item, sign, &values?)?;
+    Ok(
+        figure.map_or(AlertTextCondition::Failures(bound), |figure| {
+            AlertTextCondition::Expected(ExpectedCondition::Figure(figure, bound))
+        }),
+    )
 }
 
 /// The expectations of these clauses.

@@ -33,6 +33,7 @@ mod varied_network;
 mod world_capability;
 
 pub(crate) use checker::Instead;
+pub(crate) use expectation::alert_condition;
 
 use crate::agent_destination;
 use crate::context::{CheckContext, Overrides};

@@ -35,7 +35,7 @@ impl Parser<'_, '_> {
         self.ahead(1) == TokenKind::Name && (bounded || finding)
     }
 
-    fn expectation(&mut self) -> Parsed<ExpectationItem> {
+    pub(super) fn expectation(&mut self) -> Parsed<ExpectationItem> {
         let (first, start, line) = (self.position(), self.span(), self.token(0).line);
         let condition = if self.is_word(0, &["finding"]) {
             self.finding()?

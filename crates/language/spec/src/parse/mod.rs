@@ -22,7 +22,7 @@ mod value;
 use crate::diagnostic::DiagnosticReport;
 use crate::token::TokenKind;
 use crate::token_layout::{Marked, TokenRole};
-use crate::tree::{FactorItem, SpecItem, StackItem, Tree};
+use crate::tree::{ExpectationItem, FactorItem, SpecItem, StackItem, Tree};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use parser::{ParseFailed, Parser};
@@ -45,6 +45,23 @@ pub(crate) fn parse_stacks(
     }
     let _: ParseFailed = parser.unexpected(
         "only a comma-separated list of stacks is allowed here, as in `tcp, quic`",
+        &[],
+    );
+    None
+}
+
+/// Parses a text that is only one condition of a figure or finding, as after `expect`; `None` after a mistake.
+pub(crate) fn parse_condition(
+    marked: &mut Marked<'_>,
+    report: &mut DiagnosticReport,
+) -> Option<ExpectationItem> {
+    let mut parser = Parser::new(marked, report);
+    let condition = parser.expectation().ok()?;
+    if parser.kind() == TokenKind::End {
+        return Some(condition);
+    }
+    let _: ParseFailed = parser.unexpected(
+        "only one condition is allowed here, as in `p99 > 50 ms`, perhaps with `for` and a time",
         &[],
     );
     None

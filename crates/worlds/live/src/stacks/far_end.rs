@@ -88,6 +88,7 @@ pub(super) use postgres::POSTGRES;
 pub(super) use redis::{REDIS, REDISS};
 pub(super) use small_services::{CHARGEN, DISCARD, ECHO, TCPCONNECT};
 pub(super) use stamp::{STAMP, TWAMP};
+pub(crate) use tls::trusting_client;
 pub(super) use udp_echo::UDPECHO;
 pub(super) use websocket::{WS, WSS};
 

@@ -34,6 +34,7 @@ mod udp;
 mod unix;
 
 pub use far_end::negotiate_http_version;
+pub(crate) use far_end::trusting_client;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use far_end::{answer as answer_far_end, answer_in_datagrams};
 pub(crate) use traced_connection::FlowTrace;

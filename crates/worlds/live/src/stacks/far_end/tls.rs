@@ -224,6 +224,17 @@ impl TlsForm {
     }
 }
 
+/// The settings of a client that believes the servers whose certificates this host trusts.
+pub(crate) fn trusting_client() -> Result<ClientConfig> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|e| Error::environment(format!("TLS is not available: {e}")))?;
+    Ok(builder
+        .with_root_certificates(trusted()?)
+        .with_no_client_auth())
+}
+
 /// The certificates that this host trusts, read once.
 fn trusted() -> Result<Arc<RootCertStore>> {
     static ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
