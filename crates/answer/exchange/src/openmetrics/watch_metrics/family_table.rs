@@ -59,7 +59,7 @@ pub(super) const FAMILIES: &[WatchFamily] = families! {
     "softirq_packets" Counter none ["core", "outcome"] "Packets that a core's softirqs processed or dropped.";
     "softirq_squeezed" Counter none ["core"] "How often a core's softirqs stopped with packets left.";
     "tcp_segments" Counter none ["direction"] "TCP segments.";
-    "tcp_retransmissions" Counter none [] "TCP segments sent again.";
+    "tcp_retransmissions" Counter none [] "Retransmitted TCP segments.";
     "tcp_timeouts" Counter none [] "Retransmission timeouts of TCP.";
     "tcp_loss_probes" Counter none [] "Tail loss probes of TCP.";
     "tcp_resets" Counter none [] "TCP resets sent.";
@@ -70,7 +70,7 @@ pub(super) const FAMILIES: &[WatchFamily] = families! {
     "udp_datagrams" Counter none ["direction"] "UDP datagrams.";
     "udp_errors" Counter none ["kind"] "UDP datagrams lost to a full buffer or a wrong checksum.";
     "connections_active" Gauge none ["program", "pid"] "TCP connections with activity in the last 20 samples.";
-    "connection_retransmissions" Counter none ["program", "pid"] "Segments sent again, by process: the slowest, the others summed.";
+    "connection_retransmissions" Counter none ["program", "pid"] "Retransmitted segments, by process: the slowest, the others summed.";
     "connection_acknowledged_bytes" Counter bytes ["program", "pid"] "Bytes sent and acknowledged, by process: the slowest, the others summed.";
     "connection_round_trip_seconds" Gauge seconds ["program", "pid"] "The longest smoothed round-trip time of a process's connections.";
     "connection_send_queue_bytes" Gauge bytes ["program", "pid"] "Bytes written and not acknowledged.";

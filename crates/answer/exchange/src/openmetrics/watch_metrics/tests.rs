@@ -1,3 +1,5 @@
+//! What a scraper reads after given events of a watch.
+
 use super::*;
 use crate::openmetrics::{MetricKind, openmetrics_text};
 use stackline_events::catalogue::rows::{
