@@ -111,7 +111,7 @@ impl WatchMetrics {
                 Some(samples) => samples,
                 None => self.samples_of(family),
             };
-            (!samples.is_empty()).then(|| MetricFamily {
+            (!samples.is_empty()).then_some(MetricFamily {
                 name: family.name,
                 kind: family.kind,
                 unit: family.unit,
