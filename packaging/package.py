@@ -140,6 +140,8 @@ def contents(binary, native, target):
         files[f"share/stackline/completions/{name}"] = (script, 0o644)
     for unit in sorted((ROOT / "packaging").glob("*.service")):
         files[f"share/stackline/{unit.name}"] = (unit.read_bytes(), 0o644)
+    dashboard = ROOT / "packaging/grafana/stackline.json"
+    files["share/stackline/grafana/stackline.json"] = (dashboard.read_bytes(), 0o644)
     with tempfile.TemporaryDirectory() as directory:
         output(str(native), "man", directory)
         for page in sorted(pathlib.Path(directory).iterdir()):

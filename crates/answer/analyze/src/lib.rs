@@ -44,6 +44,7 @@
 //! | [`profile`](mod@profile) | how each host spent its time, what its units waited for |
 //! | [`lifeline_percentiles`] | exact percentiles |
 //! | [`captured_connections`](mod@captured_connections) | the TCP connections of packet captures |
+//! | [`slow_connections`] | the connections of a machine while it is watched, the slowest first |
 //! | [`scope`](mod@scope) | what was analysed of a run without measurements |
 //! | [`findings`] | what limits a run, with its evidence |
 //! | [`predicted`] | predictions paired with what was measured |
@@ -95,6 +96,7 @@ pub mod scope;
 pub mod segments;
 pub mod selected_lifelines;
 mod side_summary;
+pub mod slow_connections;
 pub mod stages;
 pub mod statistics;
 pub mod summarise;

@@ -9,11 +9,13 @@
 //! | [`format_choice`] | which of the two a client gets, by its `Accept` |
 //! | [`listen_address`] | where a command's `--listen` listens: on this machine only unless an address is written |
 //! | [`listener`] | serves families over HTTP to hostile clients |
+//! | [`watch_metrics`] | the families of `stackline watch`, from its events |
 
 pub mod format_choice;
 pub mod listen_address;
 pub mod listener;
 pub mod text;
+pub mod watch_metrics;
 
 pub use listen_address::parse_listen_address;
 pub use listener::MetricsListener;

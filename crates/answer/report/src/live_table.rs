@@ -3,6 +3,7 @@
 //! Only what changes is shown: an idle interface or an unchanged counter has no line.
 
 use crate::terminal_text::steers;
+use stackline_analyze::slow_connections::{SampledConnection, SlowConnectionTable};
 use stackline_core::units;
 use stackline_events::{EventLog, EventRecord, catalogue};
 use std::collections::{BTreeMap, VecDeque};
@@ -23,6 +24,7 @@ pub struct LiveTable {
     events: u64,
     /// Lines by section and name, with the time of their sample.
     lines: BTreeMap<(Section, String), (u64, String)>,
+    connections: SlowConnectionTable,
     trace_events: VecDeque<String>,
 }
 
@@ -33,11 +35,10 @@ enum Section {
     Interfaces,
     Switches,
     Protocols,
-    Connections,
 }
 
 impl Section {
-    const ALL: [(Self, &'static str); 6] = [
+    const ALL: [(Self, &'static str); 5] = [
         (
             Self::Cores,
             "cores        # user  = system  ~ interrupts  ! steal  . idle",
@@ -46,19 +47,19 @@ impl Section {
         (Self::Interfaces, "interfaces"),
         (Self::Switches, "switch ports"),
         (Self::Protocols, "protocols"),
-        (Self::Connections, "connections"),
     ];
 }
 
 impl LiveTable {
     /// An empty table of monitors that sample once per interval.
     #[must_use]
-    pub const fn new(interval: Duration) -> Self {
+    pub fn new(interval: Duration) -> Self {
         Self {
             interval,
             newest_ns: 0,
             events: 0,
             lines: BTreeMap::new(),
+            connections: SlowConnectionTable::new(stale_ns(interval)),
             trace_events: VecDeque::new(),
         }
     }
@@ -69,6 +70,7 @@ impl LiveTable {
         for record in log.records() {
             count += 1;
             self.newest_ns = self.newest_ns.max(record.at_ns);
+            self.connections.add(&record);
             self.add_record(&RecordFields::new(&record));
         }
         self.events += count;
@@ -104,12 +106,8 @@ impl LiveTable {
             ),
             "NETSTAT_TCP" => (Section::Protocols, "tcp".into(), record.changed()),
             "NETSTAT_UDP" => (Section::Protocols, "udp".into(), record.changed()),
-            "TCP_INFO" => (
-                Section::Connections,
-                format!("{} > {}", record.text("local"), record.text("remote")),
-                connection(record),
-            ),
-            "SOFTNET" => return,
+            // Those of connections are in their own table.
+            "TCP_INFO" | "CONNECTION_OWNER" | "SOFTNET" => return,
             // Every other monitor; a pause is an occurrence.
             keyword if keyword != "PROCESS_PAUSED" && catalogue::is_monitor(keyword) => {
                 (Section::Machine, record.subject(), record.changed())
@@ -148,7 +146,7 @@ impl LiveTable {
             units::format_time(interval),
             self.events
         )];
-        let stale_ns = u64::try_from((self.interval * STALE).as_nanos()).unwrap_or(u64::MAX);
+        let stale_ns = stale_ns(self.interval);
         for (section, title) in Section::ALL {
             let lines = self.lines.iter().filter(|((other, _), (at_ns, _))| {
                 *other == section && self.newest_ns.saturating_sub(*at_ns) <= stale_ns
@@ -158,17 +156,9 @@ impl LiveTable {
                 text.push(String::new());
                 text.push(title.into());
             }
-            let most = if section == Section::Connections {
-                MOST
-            } else {
-                usize::MAX
-            };
-            text.extend(
-                lines
-                    .take(most)
-                    .map(|((_, name), (_, line))| format!("  {name:<12} {line}")),
-            );
+            text.extend(lines.map(|((_, name), (_, line))| format!("  {name:<12} {line}")));
         }
+        text.extend(self.connection_lines());
         if !self.trace_events.is_empty() {
             text.push(String::new());
             text.push("last events".into());
@@ -181,6 +171,34 @@ impl LiveTable {
         }
         text
     }
+
+    /// The slowest connections, with their heading; nothing if there are none.
+    fn connection_lines(&self) -> Vec<String> {
+        let slowest = self.connections.slowest_first();
+        if slowest.is_empty() {
+            return Vec::new();
+        }
+        let heading = format!(
+            "{:<17} {:>7} {:>6} {:>8} {:>9} {:>11}  {}",
+            "slow connections", "pid", "resent", "rtt", "queued", "acked", "to"
+        );
+        let lines = slowest.iter().take(MOST).map(|connection| {
+            let resent = self.connections.retransmits_lately(connection);
+            format!("  {}", connection_line(connection, resent))
+        });
+        let more = slowest.len().saturating_sub(MOST);
+        let rest = (more > 0).then(|| format!("  and {more} more"));
+        [String::new(), heading]
+            .into_iter()
+            .chain(lines)
+            .chain(rest)
+            .collect()
+    }
+}
+
+/// How long a line stays without a new sample, ns.
+fn stale_ns(interval: Duration) -> u64 {
+    u64::try_from((interval * STALE).as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// A record whose fields are found by name.
@@ -315,24 +333,29 @@ fn traffic(record: &RecordFields<'_>, in_name: &str, out_name: &str) -> String {
     line.trim_end().to_owned()
 }
 
+/// A connection: its program and process, what makes it slow, and its ends.
 #[expect(clippy::cast_precision_loss, reason = "printed with three digits")]
-fn connection(record: &RecordFields<'_>) -> String {
-    let mut line = format!(
-        "acked {}  rtt {}  cwnd {}",
-        units::format_rate(record.per_second("acked_bytes") * 8.0),
-        units::format_time(record.number("rtt_ns") as f64 / 1e9),
-        units::format_size(u64::try_from(record.number("cwnd_bytes")).unwrap_or(0)),
-    );
-    let retransmits = record.number("retransmits");
-    if retransmits > 0 {
-        let _ = write!(line, "  {retransmits} retransmits");
-    }
-    line
+fn connection_line(connection: &SampledConnection, resent: f64) -> String {
+    let program = connection.process.program.as_deref().unwrap_or("?");
+    let pid = connection
+        .process
+        .pid
+        .map_or_else(|| "?".to_owned(), |pid| pid.to_string());
+    let seconds = connection.interval_ns.max(1) as f64 / 1e9;
+    let local_port = connection.ends.local.rsplit(':').next().unwrap_or_default();
+    format!(
+        "{program:<15.15} {pid:>7} {resent:>6} {:>8} {:>9} {:>11}  {} from :{local_port}",
+        units::format_time(connection.rtt_ns as f64 / 1e9),
+        units::format_size(connection.send_queue_bytes),
+        units::format_rate(connection.acked_bytes as f64 * 8.0 / seconds),
+        connection.ends.remote,
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use stackline_events::catalogue::rows::{ConnectionOwner, TcpInfo};
     use stackline_events::{EventValue, keyword};
 
     fn table(records: &[(&str, &[i64])]) -> LiveTable {
@@ -411,6 +434,52 @@ mod tests {
             ]
         );
         assert_eq!(pause, "  PROCESS_PAUSED pid 7  waited_ns 50");
+    }
+
+    #[test]
+    fn connections_name_their_program_and_the_slowest_is_first() {
+        let mut log = EventLog::default();
+        for number in 1..=10_u64 {
+            let remote = format!("192.0.2.{number}:443");
+            let (local, remote) = (
+                EventValue::Text("192.0.2.99:40000"),
+                EventValue::Text(&remote),
+            );
+            ConnectionOwner {
+                local,
+                remote,
+                pid: (100 + number).into(),
+                program: EventValue::Text("curl"),
+            }
+            .write(&mut log, 1_000);
+            TcpInfo {
+                interval_ns: 100_000_000_u64.into(),
+                local,
+                remote,
+                retransmits: (number / 10).into(),
+                rtt_ns: (30_000_000 - number).into(),
+                unsent_bytes: 65_536_u64.into(),
+                acked_bytes: 125_000_u64.into(),
+                ..TcpInfo::default()
+            }
+            .write(&mut log, 1_000);
+        }
+        let mut table = LiveTable::new(Duration::from_millis(100));
+        table.add(&log);
+        let text = table.text(Duration::ZERO);
+        let at = text
+            .iter()
+            .position(|line| line.starts_with("slow connections"))
+            .unwrap();
+        assert_eq!(
+            text[at..at + 3],
+            [
+                "slow connections      pid resent      rtt    queued       acked  to",
+                "  curl                110      1  30.0 ms    64 KiB 10.0 Mbit/s  192.0.2.10:443 from :40000",
+                "  curl                101      0  30.0 ms    64 KiB 10.0 Mbit/s  192.0.2.1:443 from :40000",
+            ]
+        );
+        assert_eq!(text.last().unwrap(), "  and 2 more");
     }
 
     #[test]

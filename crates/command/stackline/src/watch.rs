@@ -1,19 +1,23 @@
-//! `stackline watch`: what this machine and its kernel do, live on a terminal, as lines in a pipe, or kept as a run.
+//! `stackline watch`: what this machine and its kernel do, live on a terminal, as lines in a pipe, kept as a run, or served as metrics.
 //!
 //! It starts no measurement; `run --trace` watches by itself.
 
 mod secrets;
+mod served_metrics;
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags;
 use crate::interrupt::listen_for_ctrl_c;
 use crate::output;
+use served_metrics::ServedMetrics;
 use stackline_core::trace_index::{HostTrace, Index, UNNAMED};
 use stackline_events::{EventLog, EventRecord, text};
 use stackline_monitor::snmp::{PORT, SnmpSwitch};
 use stackline_monitor::{
     Config, INTERVALS, MonitorSession, Observed, WatchedConnections, WatchedPorts,
 };
+use stackline_redact::foreign_names::redact_foreign_name;
+use stackline_redact::printable;
 use stackline_report::live_table::LiveTable;
 use stackline_runs::events::{SortStopSignal, Spooling, write_index};
 use stackline_runs::{RunDirectory, runs_root};
@@ -34,12 +38,24 @@ const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 /// Watches until the time is over or Ctrl-C comes; both are a normal end.
 pub(crate) fn watch(flags: &flags::WatchFlags) -> Result {
     let config = config(flags)?;
+    let metrics = flags
+        .listen
+        .map(|address| ServedMetrics::start(address, config.interval))
+        .transpose()?;
+    if let Some(metrics) = &metrics {
+        output::say(&format!("serving metrics at {}", metrics.url()));
+    }
     let mut sink = WatchOutput::open(flags, &config.host)?;
     let interrupted = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&interrupted])?;
     let (began, interval) = (Instant::now(), config.interval);
     let watch = MonitorSession::start(config);
     let mut count = 0;
+    let mut add = |sink: &mut WatchOutput, log: &EventLog| {
+        metrics.iter().for_each(|metrics| metrics.add(log));
+        count += sink.take(log)?;
+        Ok::<(), Error>(())
+    };
     let mut taken = Instant::now();
     let is_over = || {
         flags
@@ -50,12 +66,12 @@ pub(crate) fn watch(flags: &flags::WatchFlags) -> Result {
         std::thread::sleep(CHECK);
         if taken.elapsed() >= TAKE.max(interval / 2) {
             taken = Instant::now();
-            count += sink.take(&watch.take())?;
+            add(&mut sink, &watch.take())?;
         }
     }
     let observed = watch.stop();
     let elapsed = began.elapsed();
-    count += sink.take(&observed.event_log)?;
+    add(&mut sink, &observed.event_log)?;
     let kept = sink.finish(&observed)?;
     let lines = observed.lines(elapsed, interval, count);
     lines.iter().for_each(output::say);
@@ -89,6 +105,7 @@ fn config(flags: &flags::WatchFlags) -> Result<Config> {
     };
     config.interfaces.clone_from(&flags.interface);
     config.system_calls = flags.system_calls;
+    config.program_names = Some(redact_program);
     if !flags.snmp.is_empty() {
         let access = secrets::access(flags)?;
         let switch = |address: &String| SnmpSwitch {
@@ -98,6 +115,11 @@ fn config(flags: &flags::WatchFlags) -> Result<Config> {
         config.switches = flags.snmp.iter().map(switch).collect();
     }
     Ok(config)
+}
+
+/// What is kept of a program's name, which the program itself may have set to anything.
+fn redact_program(name: &str) -> String {
+    printable(redact_foreign_name(name).as_bytes())
 }
 
 /// The address with the standard port where none is written: `switch1`, `192.0.2.7:1161`, `[::1]:161`, `::1`.
@@ -129,6 +151,8 @@ enum WatchOutput {
         closed: bool,
     },
     Table(TableScreen),
+    /// Nowhere else: they are served as metrics.
+    Metrics,
     Directory {
         directory: Box<RunDirectory>,
         spool: Spooling,
@@ -153,6 +177,9 @@ impl WatchOutput {
             });
         }
         let redraws = stdout().is_terminal() && !output::is_dumb_terminal();
+        if flags.listen.is_some() && !redraws && !flags.text && !flags.json {
+            return Ok(Self::Metrics);
+        }
         if flags.text || flags.json || !redraws {
             return Ok(Self::Lines {
                 json: flags.json,
@@ -195,6 +222,7 @@ impl WatchOutput {
                 table.draw();
                 Ok(count)
             }
+            Self::Metrics => Ok(log.records().count() as u64),
             Self::Directory { spool, host, .. } => {
                 spool.append(host, log)?;
                 Ok(log.records().count() as u64)

@@ -47,6 +47,9 @@ pub struct Config {
     pub kernel: bool,
     /// Whether all system calls of the machine are counted, which costs each of them a little.
     pub system_calls: bool,
+    /// Whether the process of each watched connection is recorded, and if so what is kept of its program's name. It costs a look at the
+    /// descriptors of all processes when a connection begins.
+    pub program_names: Option<fn(&str) -> String>,
     /// Switches whose port counters are polled.
     pub switches: Vec<SnmpSwitch>,
 }
@@ -62,6 +65,7 @@ impl Config {
             interfaces: Vec::new(),
             kernel: true,
             system_calls: false,
+            program_names: None,
             switches: Vec::new(),
         }
     }

@@ -12,6 +12,9 @@ pub mod rows;
 
 pub use rows::ENTRIES;
 
+use crate::event_log::EventRecord;
+use crate::value::EventValue;
+
 /// The layer that an event comes from; for stackline's own keywords the first part of the keyword indicates it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Layer {
@@ -74,6 +77,14 @@ impl CatalogueEntry {
 #[must_use]
 pub fn find(keyword: &str) -> Option<&'static CatalogueEntry> {
     ENTRIES.iter().find(|entry| entry.keyword == keyword)
+}
+
+/// The value of a record's field by its name; `Absent` if its keyword has no such field or it has no such value.
+#[must_use]
+pub fn find_value<'t>(record: &EventRecord<'t>, name: &str) -> EventValue<'t> {
+    find(record.keyword)
+        .and_then(|entry| record.values.get(entry.field(name)?).copied())
+        .unwrap_or_default()
 }
 
 /// What an event says about the fate of data. For keywords that are not in the catalogue it follows from their names.

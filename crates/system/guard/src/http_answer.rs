@@ -11,7 +11,7 @@ use hyper::{Request, Response, StatusCode};
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::future::ready;
-use std::io::{self, Read, Write};
+use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};

@@ -56,7 +56,8 @@ pub fn read_prometheus(text: &str) -> Result<Vec<ReadMetricFamily>, String> {
 }
 
 fn read(text: &str, dialect: MetricsDialect) -> Result<Vec<ReadMetricFamily>, String> {
-    let (mut families, mut names): (Vec<ReadMetricFamily>, _) = (Vec::new(), BTreeSet::new());
+    let mut families: Vec<ReadMetricFamily> = Vec::new();
+    let (mut names, mut series) = (BTreeSet::new(), BTreeSet::new());
     if !text.is_empty() && !text.ends_with('\n') {
         return Err("the last line has no end".into());
     }
@@ -103,11 +104,7 @@ fn read(text: &str, dialect: MetricsDialect) -> Result<Vec<ReadMetricFamily>, St
             .last_mut()
             .ok_or_else(|| wrong("a sample without a family"))?;
         check_name(family, &sample, dialect).map_err(|why| wrong(&why))?;
-        if family
-            .samples
-            .iter()
-            .any(|other| (&other.name, &other.labels) == (&sample.name, &sample.labels))
-        {
+        if !series.insert((sample.name.clone(), sample.labels.clone())) {
             return Err(wrong("a sample that comes twice"));
         }
         family.samples.push(sample);

@@ -1,4 +1,4 @@
-//! Every command line that the documents and the help show is one that this program takes.
+//! Every command line that the documents, the help and the packaged units show is one that this program takes.
 
 use super::command_line;
 use clap::Command;
@@ -117,4 +117,26 @@ fn the_examples_of_every_command_are_taken() {
     }
     let checked = count_lines(&command_line());
     assert!(checked > 80, "{checked}");
+}
+
+#[test]
+fn the_commands_of_the_packaged_units_are_taken() {
+    let packaging = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../packaging");
+    let mut units = 0;
+    for entry in std::fs::read_dir(packaging).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|kind| kind != "service") {
+            continue;
+        }
+        let unit = std::fs::read_to_string(&path).unwrap();
+        let starts = unit
+            .lines()
+            .filter_map(|line| line.strip_prefix("ExecStart=/usr/bin/"));
+        let checked: usize = starts
+            .map(|line| check(&path.display().to_string(), line))
+            .sum();
+        assert_eq!(checked, 1, "{}", path.display());
+        units += 1;
+    }
+    assert!(units >= 2, "{units}");
 }

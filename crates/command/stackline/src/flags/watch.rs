@@ -3,7 +3,10 @@
 use super::choice::choice;
 use clap::Args;
 use stackline_core::quantity::parse_duration;
+use stackline_exchange::openmetrics::listen_address::DEFAULT_METRICS_ADDRESS;
+use stackline_exchange::openmetrics::parse_listen_address;
 use stackline_monitor::snmp::{Authentication, Privacy};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -15,6 +18,8 @@ Examples:
   # a run for lifelines, report and query
   stackline watch --keep night --interval 1s
   STACKLINE_SNMP_COMMUNITY=public stackline watch --snmp switch1
+  # metrics for Prometheus at http://127.0.0.1:9464/metrics
+  stackline watch --listen
 
 Exact TCP events need root; without it, connections are sampled once per interval. The FILE of --snmp-secrets \
 has lines `community = ...`, `authentication = ...`, `privacy = ...`; alternatively, set the \
@@ -65,6 +70,9 @@ pub(crate) struct WatchFlags {
     /// Keep events as a run with this name instead of printing them
     #[arg(long, value_name = "NAME")]
     pub(crate) keep: Option<String>,
+    /// Serve metrics to Prometheus at :PORT (this machine only) or ADDRESS:PORT, by default :9464; in a pipe then nothing is printed
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = DEFAULT_METRICS_ADDRESS, value_parser = parse_listen_address)]
+    pub(crate) listen: Option<SocketAddr>,
     #[command(flatten)]
     pub(crate) sharing: super::Sharing,
 }

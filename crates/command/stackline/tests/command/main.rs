@@ -64,6 +64,7 @@ mod left;
 mod lifelines;
 mod losses;
 mod markdown;
+mod metrics;
 mod net;
 mod network;
 mod one_side;

@@ -279,6 +279,26 @@ const OTHERS: &[(&str, &str, &str)] = &[
         "LARGEST_SECRETS",
         "a larger file of secrets is refused with words",
     ),
+    (
+        "watch_metrics.rs",
+        "MOST_SERIES",
+        "values beyond are counted by a metric of their own",
+    ),
+    (
+        "watch_metrics.rs",
+        "LONGEST_LABEL",
+        "a name is cut; the series is there",
+    ),
+    (
+        "connection_series.rs",
+        "MOST_PROCESSES",
+        "processes with series of their own; the others are summed in one",
+    ),
+    (
+        "connection_series.rs",
+        "MOST_REMEMBERED",
+        "processes among the others, whose own sums begin at 0 again",
+    ),
 ];
 /// Where cases are: what goes one beyond a bound.
 const CASES: [&str; 10] = [

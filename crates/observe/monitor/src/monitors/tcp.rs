@@ -5,6 +5,7 @@
 
 mod congestion;
 mod connection_filter;
+mod connection_owners;
 mod retransmissions;
 
 use super::sample::{Monitor, MonitorSetup, SampleInterval, Started};
@@ -14,6 +15,7 @@ use crate::sock_diag::{DiagSocket, SockDiag, TcpInfoCounters};
 use crate::watch_config::{Config, Observed, WatchedPorts};
 use congestion::CongestionStates;
 use connection_filter::ConnectionFilter;
+use connection_owners::ConnectionOwners;
 use retransmissions::Retransmissions;
 use stackline_events::catalogue::rows::{
     EventsLost, TcpDrop, TcpInfo, TcpRcvqFull, TcpReset, TcpState,
@@ -42,6 +44,8 @@ struct RecordedConnection {
 struct TcpMonitor {
     filter: ConnectionFilter,
     more_ports: Arc<Mutex<WatchedPorts>>,
+    /// What finds the processes of connections, if they are to be recorded.
+    owners: Option<ConnectionOwners>,
     sock_diag: Option<SockDiag>,
     trace: Option<KernelTrace>,
     absent: BTreeMap<String, String>,
@@ -98,6 +102,7 @@ impl TcpMonitor {
         Self {
             filter,
             more_ports,
+            owners: config.program_names.map(ConnectionOwners::new),
             sock_diag,
             trace,
             absent,
@@ -222,6 +227,10 @@ impl TcpMonitor {
         self.beyond_limit = self
             .beyond_limit
             .max(sockets.len().saturating_sub(MOST_CONNECTIONS) as u64);
+        if let Some(owners) = &mut self.owners {
+            let watched = &sockets[..sockets.len().min(MOST_CONNECTIONS)];
+            owners.record(watched, at_ns, log);
+        }
         let mut recorded = HashMap::with_capacity(sockets.len().min(MOST_CONNECTIONS));
         for socket in sockets.iter().take(MOST_CONNECTIONS) {
             if let Some(counters) = socket.counters {

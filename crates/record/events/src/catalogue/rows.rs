@@ -520,6 +520,9 @@ catalogue! {
     ProgramEnd = "PROGRAM_END", Tool: { program, pid, code, signal, is_last }
         "a program that `trace` started ended by itself: before the trace did, or, for the last program (`is_last` 1), with a failure; `code` is its exit code, `signal` the signal that killed it";
 
+    ConnectionOwner = "CONNECTION_OWNER", Tool: { local, remote, pid, program }
+        "the process that has this end of a watched connection; `pid` and `program` are empty if it is of another user or unknown";
+
     EventsLost = "EVENTS_LOST", Tool: { count, seen }
         "events lost because a buffer was full, since the last `EVENTS_LOST`; for `trace`, lost packets and records, and how many were seen so far";
 

@@ -1,3 +1,5 @@
+//! What the listener of metrics answers to scrapers, and to clients that are hostile or slow.
+
 use super::*;
 use crate::openmetrics::build_info;
 use stackline_testing::metrics_text::{read_openmetrics, read_prometheus};

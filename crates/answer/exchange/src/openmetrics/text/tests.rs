@@ -1,3 +1,5 @@
+//! Both text forms of metrics, to the letter, and as a strict reader takes them.
+
 use super::*;
 use crate::openmetrics::build_info;
 use proptest::prelude::*;
