@@ -370,6 +370,19 @@ pub fn moves_outside_clock(steps: &[ProcedureStep]) -> bool {
     moves(start.map(|start| &steps[..start])) || moves(stop.map(|stop| &steps[stop..]))
 }
 
+/// The start of a bulk transfer that follows the clock's start at once in these steps, if one does.
+#[must_use]
+pub fn bulk_at_clock_start(steps: &[ProcedureStep]) -> Option<&OperationCall> {
+    let start = ProcedureStep::Call(OperationCall::StartMeasurement);
+    let at = steps.iter().position(|step| *step == start)?;
+    match steps.get(at + 1)? {
+        ProcedureStep::Call(call @ (OperationCall::StartBulkGet | OperationCall::StartBulkPut)) => {
+            Some(call)
+        }
+        _ => None,
+    }
+}
+
 /// Whether connections are opened inside a repeat, so that none lasts from clock start to stop.
 #[must_use]
 pub fn repeats_connections(steps: &[ProcedureStep]) -> bool {

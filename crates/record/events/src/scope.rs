@@ -197,6 +197,13 @@ impl ThreadScope {
         }
     }
 
+    /// The unit that the thread works for, unless nothing of it was sent yet: what comes then is the protocol's own.
+    fn answered_unit(&self) -> Option<i64> {
+        let framed = self.framed.get();
+        let is_unsent = framed.is_some_and(|framed| self.out.at.get() == Some(framed.begins));
+        self.unit.get().filter(|_| !is_unsent)
+    }
+
     fn begin_window_wait(&self) {
         let (Some(mut framed), Some(at)) = (self.framed.get(), self.out.at.get()) else {
             return;
@@ -499,7 +506,7 @@ fn receive_with_events<E>(
 ) -> Result<usize, E> {
     SCOPE.with(|scope| {
         let entry = SockReceive {
-            unit: scope.unit.get().into(),
+            unit: scope.answered_unit().into(),
             stream: scope.into.stream.get().into(),
             offset: scope.into.at.get().into(),
             bytes: bytes.into(),

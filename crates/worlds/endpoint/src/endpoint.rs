@@ -12,7 +12,7 @@ use crate::times::{DurationSamples, OpeningSamples};
 use crate::transport_sum::TransportSum;
 use crate::world::{EndpointProcessor, EndpointStep, EndpointWorld};
 use stackline_core::error::{Blame, Error, Result};
-use stackline_core::procedure::{self, PairSide};
+use stackline_core::procedure::{self, OperationCall, PairSide};
 use stackline_core::procedure_cursor::{Cursor, CursorOperation};
 use stackline_core::run_record::{self, TransportRecord};
 use stackline_core::time::{Duration, Instant};
@@ -209,7 +209,10 @@ impl<W: EndpointWorld> Endpoint<W> {
             CursorOperation::StartMeasurement => self.start_measurement().await,
             CursorOperation::StopMeasurement => {
                 self.stop_measurement();
-                Ok(())
+                match &mut self.connection {
+                    Some(connection) => connection.conclude_bulk().await,
+                    None => Ok(()),
+                }
             }
             CursorOperation::Delay(time) => self
                 .world
@@ -573,6 +576,14 @@ impl<W: EndpointWorld> Endpoint<W> {
             connection.settle().await?;
         }
         self.world.barrier().await?;
+        let first = procedure::bulk_at_clock_start(&self.task.steps);
+        if let (Some(call), Some(connection)) = (first, &mut self.connection) {
+            let direction = match call {
+                OperationCall::StartBulkGet => BulkDirection::Get,
+                _ => BulkDirection::Put,
+            };
+            connection.prepare_bulk(direction).await?;
+        }
         self.start();
         Ok(())
     }

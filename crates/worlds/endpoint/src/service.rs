@@ -65,6 +65,15 @@ pub trait EndpointService {
     async fn reply(&mut self, bytes: u64) -> Result<()>;
     /// `StartBulkGet` and `StartBulkPut`.
     async fn start_bulk(&mut self, direction: BulkDirection) -> Result<()>;
+    /// What a bulk transfer needs before it starts, where the clock starts with it: a protocol's own preparations are not part of it.
+    async fn prepare_bulk(&mut self, direction: BulkDirection) -> Result<()> {
+        let _ = direction;
+        Ok(())
+    }
+    /// What a protocol says of bulk transfers behind their end, when the clock has stopped.
+    async fn conclude_bulk(&mut self) -> Result<()> {
+        Ok(())
+    }
     /// `AwaitStartBulkGet` and `AwaitStartBulkPut`. Returns false when the peer ended its stream.
     async fn await_start_bulk(&mut self, direction: BulkDirection) -> Result<bool>;
     /// `StopBulkGet` and `StopBulkPut`: returns when nothing is in transit.

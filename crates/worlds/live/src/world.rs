@@ -289,6 +289,16 @@ impl EndpointService for OpenLiveConnection {
             .start_bulk(direction, &mut self.buffers.borrow_mut())
     }
 
+    async fn prepare_bulk(&mut self, direction: BulkDirection) -> Result<()> {
+        self.connection
+            .prepare_bulk(direction, &mut self.buffers.borrow_mut())
+    }
+
+    async fn conclude_bulk(&mut self) -> Result<()> {
+        self.connection
+            .conclude_bulk(&mut self.buffers.borrow_mut())
+    }
+
     async fn await_start_bulk(&mut self, direction: BulkDirection) -> Result<bool> {
         self.connection
             .await_start_bulk(direction, &mut self.buffers.borrow_mut())

@@ -7,6 +7,9 @@
 use super::CarrierEvent;
 use super::ranges::Ranges;
 
+/// The bytes that a connection presents before anything else. Who reads them apart, without an event, sees the stream from there on.
+const INTRODUCTION: i64 = 16;
+
 /// The connections of the events that `is_wanted` names, by their index; `None` for others, and where a point has not seen the beginning of a
 /// connection.
 pub(super) fn connections_by_first_byte(
@@ -24,7 +27,7 @@ pub(super) fn connections_by_first_byte(
         let mut present = None;
         for at in seen_there {
             let range = &carriers[*at].range;
-            if range.start == 0 {
+            if range.start <= INTRODUCTION {
                 present = Some(ranges.connection(range));
             }
             connections[*at] = present;
@@ -67,7 +70,11 @@ mod tests {
         assert_eq!(connections, [Some(1), Some(1), Some(2), Some(2)]);
         let late = connections_by_first_byte(&events[1..2], &ranges, |_| true);
         assert_eq!(late, [None], "nothing is known before a first byte");
+        // A responder that has read the introduction apart sees the second one from there on.
+        let events = [event(16, 20), event(500, 105), event(16, 120)];
+        let connections = connections_by_first_byte(&events, &ranges, |_| true);
+        assert_eq!(connections, [Some(1), Some(1), Some(2)]);
         let none = connections_by_first_byte(&events, &ranges, |_| false);
-        assert_eq!(none, [None; 4]);
+        assert_eq!(none, [None; 3]);
     }
 }

@@ -1,5 +1,5 @@
-//! Warns of declarations that have no effect: a network that nothing crosses, or a queue that marks packets (ECN) of
-//! stacks that cannot be marked. These are not errors.
+//! Warns of declarations that have no effect: a network that nothing crosses, a queue that marks packets (ECN) of stacks that cannot be
+//! marked, or streams of a connection that a single pair has. These are not errors.
 
 use super::checker::Checker;
 use crate::context::Available;
@@ -13,6 +13,7 @@ use stackline_core::catalogue::StackTable;
 use stackline_core::network::{LinkQueue, Network, NetworkLink};
 use stackline_core::plan::{Measurement, MeasurementPart};
 use stackline_core::routes;
+use stackline_core::stack_option::OptionTable;
 
 impl Checker<'_> {
     /// Adds the warnings, each once.
@@ -24,6 +25,7 @@ impl Checker<'_> {
             self.report.push(diagnostic);
         }
         let mut known: BTreeSet<(usize, &str)> = BTreeSet::new();
+        let mut lonely: BTreeSet<usize> = BTreeSet::new();
         let mut found = Vec::new();
         for (measurement, origin) in self.plan.measurements.iter().zip(&self.origins) {
             let Some(SpecItem::Specification(specification)) = tree.items.get(origin.item) else {
@@ -37,6 +39,12 @@ impl Checker<'_> {
                 let Some(span) = stack.or(application) else {
                     continue;
                 };
+                if !lonely.contains(&origin.item)
+                    && let Some(diagnostic) = lone_pair(part, span)
+                {
+                    lonely.insert(origin.item);
+                    found.push(diagnostic);
+                }
                 let network = self
                     .plan
                     .networks
@@ -53,6 +61,25 @@ impl Checker<'_> {
             .into_iter()
             .for_each(|diagnostic| self.report.push(diagnostic));
     }
+}
+
+/// A part with several streams a connection but a single pair, which has one of them: the number before a measurement is that of runs.
+fn lone_pair(part: &MeasurementPart, span: TextSpan) -> Option<Diagnostic> {
+    let streams = part.stack.number(OptionTable::STREAMS.name)?;
+    let is_alone = part.replicas == 1
+        && part.stack.facts.shares_connections
+        && !part
+            .stack
+            .options
+            .contains_key(OptionTable::CONNECTION.name);
+    if streams < 2 || !is_alone {
+        return None;
+    }
+    let message = format!("`streams = {streams}` has no effect on a single pair");
+    let diagnostic = Diagnostic::warning(span, message, "one pair, so one stream");
+    Some(diagnostic.hint(format!(
+        "the first number is that of runs; `1 {streams}` is one run of {streams} pairs, which then share a connection"
+    )))
 }
 
 /// The networks of a text that none of its measurements crosses.

@@ -194,6 +194,26 @@ pub trait LiveConnection: Send {
         direction: BulkDirection,
         buffers: &mut LiveThreadBuffers,
     ) -> Result<()>;
+    /// What a bulk transfer needs before it starts, where the clock starts with it.
+    ///
+    /// # Errors
+    /// As for `send`.
+    fn prepare_bulk(
+        &mut self,
+        direction: BulkDirection,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<()> {
+        let _ = (direction, buffers);
+        Ok(())
+    }
+    /// What a protocol says of bulk transfers behind their end, when the clock has stopped.
+    ///
+    /// # Errors
+    /// As for `send`.
+    fn conclude_bulk(&mut self, buffers: &mut LiveThreadBuffers) -> Result<()> {
+        let _ = buffers;
+        Ok(())
+    }
     /// `AwaitStartBulkGet` and `AwaitStartBulkPut`: false when the peer ended its stream.
     ///
     /// # Errors

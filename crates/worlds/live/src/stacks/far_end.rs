@@ -174,6 +174,20 @@ trait FarEndProtocol: Send {
         let _ = (stream, direction);
         Ok(())
     }
+    /// What a bulk transfer needs before it starts, where the clock starts with it.
+    fn prepare_bulk(&mut self, stream: &mut FarEndStream, direction: BulkDirection) -> Result<()> {
+        let _ = (stream, direction);
+        Ok(())
+    }
+    /// What is said of bulk transfers behind their end, when the clock has stopped.
+    fn conclude_bulk(&mut self, stream: &mut FarEndStream) -> Result<()> {
+        let _ = stream;
+        Ok(())
+    }
+    /// Remarks that make the figures doubtful.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// `DataRequest`: sends a data unit.
     fn send(&mut self, stream: &mut FarEndStream, unit: &[u8]) -> Result<()> {
         let _ = (stream, unit);
@@ -392,6 +406,16 @@ impl LiveConnection for FarEndConnection {
         self.explain(started)
     }
 
+    fn prepare_bulk(&mut self, direction: BulkDirection, _: &mut LiveThreadBuffers) -> Result<()> {
+        let prepared = self.protocol.prepare_bulk(&mut self.stream, direction);
+        self.explain(prepared)
+    }
+
+    fn conclude_bulk(&mut self, _: &mut LiveThreadBuffers) -> Result<()> {
+        let concluded = self.protocol.conclude_bulk(&mut self.stream);
+        self.explain(concluded)
+    }
+
     fn await_start_bulk(&mut self, _: BulkDirection, _: &mut LiveThreadBuffers) -> Result<bool> {
         Err(unmapped())
     }
@@ -445,7 +469,9 @@ impl LiveConnection for FarEndConnection {
     }
 
     fn notes(&self) -> Vec<String> {
-        self.stream.notes()
+        let mut notes = self.stream.notes();
+        notes.extend(self.protocol.notes());
+        notes
     }
 }
 

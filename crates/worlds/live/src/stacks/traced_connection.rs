@@ -464,6 +464,19 @@ impl LiveConnection for TracedLiveConnection {
         self.inner.start_bulk(direction, buffers)
     }
 
+    fn prepare_bulk(
+        &mut self,
+        direction: BulkDirection,
+        buffers: &mut LiveThreadBuffers,
+    ) -> Result<()> {
+        self.inner.prepare_bulk(direction, buffers)
+    }
+
+    fn conclude_bulk(&mut self, buffers: &mut LiveThreadBuffers) -> Result<()> {
+        scope::work_for(None);
+        self.inner.conclude_bulk(buffers)
+    }
+
     fn await_start_bulk(
         &mut self,
         direction: BulkDirection,

@@ -42,7 +42,7 @@ pub(crate) struct Emulated<'p> {
 /// does.
 struct EmulatedAgentNetwork<'p> {
     /// Dropped before the network is taken down.
-    in_use: EmulationInUse,
+    _in_use: EmulationInUse,
     coordinator: Coordinator<'p>,
     agents: AgentsReport,
     emulation: Emulation,
@@ -110,7 +110,7 @@ impl<'p> EmulatedAgentNetwork<'p> {
         let in_use = EmulationInUse(Arc::new(AtomicBool::new(true)));
         watch(&emulation, &in_use, Arc::clone(context.interrupted))?;
         Ok(Self {
-            in_use,
+            _in_use: in_use,
             coordinator,
             agents,
             emulation,

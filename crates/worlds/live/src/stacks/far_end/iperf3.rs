@@ -30,11 +30,12 @@ pub(crate) static IPERF3: FarEndStack = FarEndStack {
             "\
 ConnectRequest -> socket, connect, send of a cookie, recv of PARAM_EXCHANGE
 StartBulkGet, StartBulkPut -> send of the parameters, recv of CREATE_STREAMS; socket, connect, send of the cookie for each stream (udp: \
-of its first datagram, recv of the answer); recv of TEST_START and TEST_RUNNING
+of its first datagram, recv of the answer); recv of TEST_START and TEST_RUNNING; before the clock starts if the transfer starts with it
 AwaitDataIndication -> recv from the streams until the unit is complete
 DataRequest -> send of the whole unit on the streams; udp: of a datagram with time and number on the next stream
-StopBulkGet -> send of TEST_END, exchange of results, recv of DISPLAY_RESULTS, send of IPERF_DONE
-StopBulkPut -> the same, once the server's kernel has acknowledged everything
+StopBulkGet -> none
+StopBulkPut -> nothing until the server's kernel has acknowledged everything
+StopMeasurement, or what follows -> send of TEST_END, exchange of results, recv of DISPLAY_RESULTS, send of IPERF_DONE
 DisconnectRequest -> close",
         ),
         ..TABLE
@@ -106,9 +107,22 @@ struct Iperf3Client {
     /// Bytes of the present test on its only stream.
     moved: u64,
     begun: Instant,
+    phase: Iperf3Phase,
     /// What the server said of the streams of the last one, and what this end saw of datagrams.
     said: Vec<Iperf3Stream>,
     seen: Vec<DatagramTally>,
+}
+
+/// Where the present test is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Iperf3Phase {
+    /// There is none.
+    None,
+    /// The server runs it already; its transfer is still to start.
+    Prepared,
+    Transfers,
+    /// Its transfer took that long; the server does not know yet.
+    Done(Duration),
 }
 
 /// How datagrams are, and how fast a server sends them.
@@ -150,6 +164,7 @@ impl Iperf3Client {
             direction: BulkDirection::Get,
             moved: 0,
             begun: Instant::now(),
+            phase: Iperf3Phase::None,
             said: Vec::new(),
             seen: Vec::new(),
         })
@@ -267,8 +282,8 @@ impl Iperf3Client {
     }
 
     /// What this end says of the streams of a test.
-    fn results(&self) -> Iperf3Results {
-        let end_time = self.begun.elapsed().as_secs_f64();
+    fn results(&self, took: Duration) -> Iperf3Results {
+        let end_time = took.as_secs_f64();
         let tcp = |bytes: u64| Iperf3Stream {
             bytes,
             retransmits: -1,
@@ -344,7 +359,8 @@ impl FarEndProtocol for Iperf3Client {
         }
     }
 
-    fn start_bulk(&mut self, stream: &mut FarEndStream, direction: BulkDirection) -> Result<()> {
+    fn prepare_bulk(&mut self, stream: &mut FarEndStream, direction: BulkDirection) -> Result<()> {
+        self.conclude_bulk(stream)?;
         if std::mem::replace(&mut self.is_used, true) {
             stream.reconnect()?;
             self.open(stream)?;
@@ -354,8 +370,39 @@ impl FarEndProtocol for Iperf3Client {
         self.open_streams(stream)?;
         self.expect(stream, state::TEST_START)?;
         self.expect(stream, state::TEST_RUNNING)?;
-        (self.direction, self.moved, self.begun) = (direction, 0, Instant::now());
+        (self.direction, self.moved) = (direction, 0);
+        self.phase = Iperf3Phase::Prepared;
         Ok(())
+    }
+
+    fn start_bulk(&mut self, stream: &mut FarEndStream, direction: BulkDirection) -> Result<()> {
+        if self.phase != Iperf3Phase::Prepared {
+            self.prepare_bulk(stream, direction)?;
+        }
+        (self.phase, self.begun) = (Iperf3Phase::Transfers, Instant::now());
+        Ok(())
+    }
+
+    fn conclude_bulk(&mut self, stream: &mut FarEndStream) -> Result<()> {
+        let Iperf3Phase::Done(took) = self.phase else {
+            return Ok(());
+        };
+        self.say(stream, &[state::TEST_END])?;
+        self.expect(stream, state::EXCHANGE_RESULTS)?;
+        let own = self.results(took);
+        self.write_json(stream, &own)?;
+        let said: Iperf3Results = self.read_json(stream)?;
+        self.said = said.streams;
+        self.expect(stream, state::DISPLAY_RESULTS)?;
+        self.say(stream, &[state::IPERF_DONE])?;
+        self.leave_streams();
+        self.phase = Iperf3Phase::None;
+        Ok(())
+    }
+
+    fn close(&mut self, stream: &mut FarEndStream) {
+        // Whether the server hears of the end does not matter any more.
+        let _ = self.conclude_bulk(stream);
     }
 
     fn send(&mut self, stream: &mut FarEndStream, unit: &[u8]) -> Result<()> {
@@ -397,21 +444,13 @@ impl FarEndProtocol for Iperf3Client {
         }
     }
 
-    fn stop_bulk(&mut self, stream: &mut FarEndStream, direction: BulkDirection) -> Result<()> {
+    fn stop_bulk(&mut self, _: &mut FarEndStream, direction: BulkDirection) -> Result<()> {
         match (&self.data, direction) {
             (Iperf3Data::One(data), BulkDirection::Put) => data.socket().settle()?,
             (Iperf3Data::Several(streams), BulkDirection::Put) => streams.settle()?,
             _ => {}
         }
-        self.say(stream, &[state::TEST_END])?;
-        self.expect(stream, state::EXCHANGE_RESULTS)?;
-        let own = self.results();
-        self.write_json(stream, &own)?;
-        let said: Iperf3Results = self.read_json(stream)?;
-        self.said = said.streams;
-        self.expect(stream, state::DISPLAY_RESULTS)?;
-        self.say(stream, &[state::IPERF_DONE])?;
-        self.leave_streams();
+        self.phase = Iperf3Phase::Done(self.begun.elapsed());
         Ok(())
     }
 
@@ -424,6 +463,14 @@ impl FarEndProtocol for Iperf3Client {
 
     fn sends_data_over_tcp(&self) -> bool {
         self.datagrams.is_none()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let (missing, packets) = self.missing();
+        match self.datagrams {
+            Some(_) if missing > 0 => vec![format!("{missing} of {packets} datagrams were lost")],
+            _ => Vec::new(),
+        }
     }
 
     fn settings(&self) -> BTreeMap<String, String> {
@@ -455,10 +502,10 @@ impl FarEndProtocol for Iperf3Client {
 }
 
 impl Iperf3Client {
-    /// What the receiver of datagrams says of them: the server of a put, this end of a get.
-    fn describe_datagrams(&self, settings: &mut BTreeMap<String, String>) {
-        let (prefix, tallies) = match self.direction {
-            BulkDirection::Get => ("", self.seen.clone()),
+    /// What the receiver of datagrams says of each stream: the server of a put, this end of a get.
+    fn tallies(&self) -> Vec<DatagramTally> {
+        match self.direction {
+            BulkDirection::Get => self.seen.clone(),
             BulkDirection::Put => {
                 let said = self.said.iter().map(|one| DatagramTally {
                     bytes: one.bytes,
@@ -466,13 +513,27 @@ impl Iperf3Client {
                     missing: one.errors.try_into().unwrap_or(0),
                     jitter_s: one.jitter,
                 });
-                ("server_", said.collect())
+                said.collect()
             }
-        };
+        }
+    }
+
+    /// How many datagrams are missing, of how many.
+    fn missing(&self) -> (u64, u64) {
+        let tallies = self.tallies();
         let add = |value: fn(&DatagramTally) -> u64| {
             tallies.iter().map(value).fold(0, u64::saturating_add)
         };
-        let (missing, packets) = (add(|one| one.missing), add(|one| one.packets));
+        (add(|one| one.missing), add(|one| one.packets))
+    }
+
+    /// The receiver's figures.
+    fn describe_datagrams(&self, settings: &mut BTreeMap<String, String>) {
+        let prefix = match self.direction {
+            BulkDirection::Get => "",
+            BulkDirection::Put => "server_",
+        };
+        let (tallies, (missing, packets)) = (self.tallies(), self.missing());
         let jitter_s = tallies.iter().map(|one| one.jitter_s).sum::<f64>();
         let jitter = units::format_time(jitter_s / tallies.len().max(1) as f64);
         let lost = format!("{missing} of {packets} datagrams");

@@ -68,6 +68,8 @@ pub(super) struct FarEndSocket {
     received: u64,
     /// How many connections the server has closed that were replaced.
     replaced: u64,
+    /// Whether something has come since this end has sent last.
+    is_answering: bool,
     /// Whether the server has reset the connection.
     was_reset: bool,
     /// Whether the server has been silent for longer than it may.
@@ -112,6 +114,7 @@ impl FarEndSocket {
             sent: 0,
             received: 0,
             replaced: 0,
+            is_answering: false,
             was_reset: false,
             was_silent: Cell::new(false),
         }
@@ -150,7 +153,7 @@ impl FarEndSocket {
                 Err(error) => self.waits("send", &error, &mut waited)?,
             }
         };
-        self.sent += sent as u64;
+        (self.sent, self.is_answering) = (self.sent + sent as u64, false);
         for part in parts {
             let of_part = sent.min(part.len());
             sent -= of_part;
@@ -169,7 +172,7 @@ impl FarEndSocket {
             let fd = self.socket.as_fd();
             match scope::sending(bytes.len(), || socket::send(fd, bytes, SendFlags::empty())) {
                 Ok(sent) => {
-                    self.sent += sent as u64;
+                    (self.sent, self.is_answering) = (self.sent + sent as u64, false);
                     bytes = &bytes[sent..];
                     waited = Duration::ZERO;
                 }
@@ -188,7 +191,7 @@ impl FarEndSocket {
             let fd = self.socket.as_fd();
             match scope::receiving(room.len(), || socket::receive(fd, room, RecvFlags::empty())) {
                 Ok(got) => {
-                    self.received += got as u64;
+                    (self.received, self.is_answering) = (self.received + got as u64, true);
                     return Ok(got);
                 }
                 Err(error) if is_broken(&error) => {
@@ -212,7 +215,7 @@ impl FarEndSocket {
     fn sent_at_once(&mut self, sent: io::Result<usize>) -> Result<Option<usize>> {
         match sent {
             Ok(sent) => {
-                self.sent += sent as u64;
+                (self.sent, self.is_answering) = (self.sent + sent as u64, false);
                 Ok(Some(sent))
             }
             Err(error) if is_broken(&error) => {
@@ -264,7 +267,7 @@ impl FarEndSocket {
             socket::receive(fd, room, RecvFlags::DONTWAIT)
         }) {
             Ok(got) => {
-                self.received += got as u64;
+                (self.received, self.is_answering) = (self.received + got as u64, true);
                 Ok(Some(got))
             }
             Err(error) if is_broken(&error) => {
@@ -443,6 +446,8 @@ impl FarEndSocket {
         self.was_silent.set(true);
         if is_sending {
             "does not take what is sent"
+        } else if self.is_answering {
+            "sends no more of its answer"
         } else if TcpInfo::read(self.socket.as_fd()).is_ok_and(|info| info.unacked > 0) {
             "has not even acknowledged what was sent"
         } else {
