@@ -57,9 +57,7 @@ pub(crate) use lifelines::LifelinesFlags;
 pub(crate) use manual::{Completions, Man};
 pub(crate) use net::{Net, NetCommand, NetDown, NetExec, NetList, NetSet, NetShow, NetUp};
 pub(crate) use plot::PlotFlags;
-pub(crate) use probe::{
-    DrawnFigure, ProbeCommand, ProbeFlags, ProbeList, ProbeRemove, ProbeShow,
-};
+pub(crate) use probe::{DrawnFigure, ProbeCommand, ProbeFlags, ProbeList, ProbeRemove, ProbeShow};
 pub(crate) use results_table::{NotesFlag, Show, TableFlags, percentile};
 pub(crate) use runs::{
     ArchiveFlags, RunsAdd, RunsAgain, RunsCommand, RunsFlags, RunsPrune, RunsSince, RunsTag,
