@@ -24,6 +24,14 @@ const MOST_ROWS: u64 = 48;
 /// Most points of a curve.
 const MOST_POINTS: u64 = 400;
 
+/// Units of the axis of time in ms: the largest that the series is at least twice as long as.
+const AXIS_UNITS: [(&str, u64); 4] = [
+    ("d", 86_400_000),
+    ("h", 3_600_000),
+    ("min", 60_000),
+    ("s", 1_000),
+];
+
 /// What the probes of a span yielded for one measurement.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProbeSpanRow {
@@ -132,14 +140,17 @@ pub fn own_figure(records: &[ProbeRecord]) -> ProbeFigure {
 pub fn probe_curves(records: &[ProbeRecord], figure: ProbeFigure, began: &str) -> CurveSet {
     let names = probed_names(records);
     let span_ms = span_for(records, MOST_POINTS);
-    let first_ms = records.iter().map(|record| record.at_ms).min();
-    let first_ms = first_ms.unwrap_or(0) / span_ms * span_ms;
+    let times = || records.iter().map(|record| record.at_ms);
+    let first_ms = times().min().unwrap_or(0) / span_ms * span_ms;
+    let length_ms = times().max().unwrap_or(0).saturating_sub(first_ms);
+    let fits = |(_, unit_ms): &&(&str, u64)| length_ms >= 2 * unit_ms;
+    let (unit, unit_ms) = *AXIS_UNITS.iter().find(fits).unwrap_or(&AXIS_UNITS[3]);
     let mut set = CurveSet {
         kind: CurveKind::Sweep,
         x: CurveAxis {
             name: format!("time since {began}"),
             quantity: Quantity::Number,
-            unit: "h",
+            unit,
         },
         y: axis(figure),
         by: None,
@@ -168,7 +179,7 @@ pub fn probe_curves(records: &[ProbeRecord], figure: ProbeFigure, began: &str) -
                 points: points
                     .into_iter()
                     .map(|point| CurvePoint {
-                        x: (point.x - to_f64(first_ms)) / 3_600_000.0,
+                        x: (point.x - to_f64(first_ms)) / to_f64(unit_ms),
                         ..point
                     })
                     .collect(),
@@ -276,7 +287,8 @@ mod tests {
         let names: Vec<&str> = set.curves.iter().map(|curve| &curve.name[..]).collect();
         assert_eq!(names, ["median", "p99"]);
         let points: Vec<(f64, f64)> = set.curves[0].points.iter().map(|p| (p.x, p.y)).collect();
-        assert_eq!(points, [(0.0, 0.002), (2.0 / 60.0, 0.004)]);
+        assert_eq!(points, [(0.0, 0.002), (2.0, 0.004)]);
+        assert_eq!(set.x.unit, "min");
         let none = probe_curves(&records, ProbeFigure::Throughput, "now");
         assert_eq!(none.omissions(), ["1 row was left out: no throughput"]);
     }
