@@ -459,3 +459,18 @@ fn a_file_of_numbers_lies_beside_its_specification() {
     place.write("text", "1 rr empirical(file \"deep/sizes\")*10");
     place.stackline(&["check", "./text"]).succeeds();
 }
+
+#[test]
+fn streams_of_a_single_pair_are_warned_of() {
+    let place = Place::new();
+    let checked = |text: &str| place.stackline(&["check", "-e", text]);
+    let alone = checked("8 rr 32*10 over quic(streams = 8)");
+    alone.succeeds();
+    let said = format!("{}{}", alone.out, alone.err);
+    assert!(
+        said.contains("`streams = 8` has no effect on a single pair") && said.contains("`1 8`"),
+        "{said}"
+    );
+    let eight = checked("1 8 rr 32*10 over quic(streams = 8)");
+    assert!(!eight.err.contains("no effect"), "{}", eight.err);
+}

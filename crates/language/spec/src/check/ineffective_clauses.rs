@@ -9,11 +9,10 @@ use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use stackline_core::catalogue::StackTable;
+use stackline_core::catalogue::{OptionTable, StackTable};
 use stackline_core::network::{LinkQueue, Network, NetworkLink};
 use stackline_core::plan::{Measurement, MeasurementPart};
 use stackline_core::routes;
-use stackline_core::stack_option::OptionTable;
 
 impl Checker<'_> {
     /// Adds the warnings, each once.
