@@ -38,6 +38,8 @@ const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 /// Watches until the time is over or Ctrl-C comes; both are a normal end.
 pub(crate) fn watch(flags: &flags::WatchFlags) -> Result {
     let config = config(flags)?;
+    let interrupted = Arc::new(AtomicBool::new(false));
+    listen_for_ctrl_c([&interrupted])?;
     let metrics = flags
         .listen
         .map(|address| ServedMetrics::start(address, config.interval))
@@ -46,8 +48,6 @@ pub(crate) fn watch(flags: &flags::WatchFlags) -> Result {
         output::say(&format!("serving metrics at {}", metrics.url()));
     }
     let mut sink = WatchOutput::open(flags, &config.host)?;
-    let interrupted = Arc::new(AtomicBool::new(false));
-    listen_for_ctrl_c([&interrupted])?;
     let (began, interval) = (Instant::now(), config.interval);
     let watch = MonitorSession::start(config);
     let mut count = 0;

@@ -70,7 +70,7 @@ pub(crate) struct WatchFlags {
     /// Keep events as a run with this name instead of printing them
     #[arg(long, value_name = "NAME")]
     pub(crate) keep: Option<String>,
-    /// Serve metrics to Prometheus at :PORT (this machine only) or ADDRESS:PORT, by default :9464; in a pipe then nothing is printed
+    /// Serve metrics at :PORT (this machine only) or ADDRESS:PORT; by default :9464
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = DEFAULT_METRICS_ADDRESS, value_parser = parse_listen_address)]
     pub(crate) listen: Option<SocketAddr>,
     #[command(flatten)]

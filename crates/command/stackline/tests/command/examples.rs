@@ -292,6 +292,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
 const SERVE: &[&str] = &[
     "stackline watch #",
     "stackline watch --keep",
+    "stackline watch --listen",
     "stackline net exec wan.stackline udjat -- python3",
     "stackline blocks master",
     "stackline blocks serve",
