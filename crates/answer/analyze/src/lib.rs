@@ -77,6 +77,7 @@ pub mod lifeline_percentiles;
 pub mod lifeline_statistics;
 pub mod lifelines;
 pub mod loaded_run;
+mod log_ratio;
 mod machines;
 pub mod names;
 pub mod network;
@@ -86,6 +87,7 @@ pub mod profile;
 pub mod rates;
 pub mod regression_gate;
 pub mod scope;
+mod segment_runs;
 pub mod segments;
 pub mod selected_lifelines;
 mod side_summary;
@@ -98,7 +100,7 @@ mod testing;
 
 pub use compare::{
     ComparisonVerdict, Label, MeasurementComparison, MetricComparison, Pairing, compare,
-    compare_stacks, rows_by_measurement,
+    compare_by, compare_stacks, rows_by_measurement,
 };
 pub use compare_segments::{SegmentComparison, compare_requests, compare_segments};
 pub use core_sharing::CoreSharing;
@@ -108,7 +110,8 @@ pub use expectations::{
 };
 pub use gate::{GateOutcome, GateVerdict, WorseBy, judge_gate};
 pub use regression_gate::{
-    JudgedFigure, RegressionOutcome, RegressionRule, RegressionVerdict, judge_regressions,
+    ComparedFigure, GateFigure, JudgedFigure, RegressionOutcome, RegressionRule, RegressionVerdict,
+    judge_regressions, judge_with_segments,
 };
 pub use statistics::{SampleStatistics, values_needed};
 pub use summarise::summarise;

@@ -50,7 +50,7 @@ pub(crate) use display::{
     DisplayInternet, DisplayServe, DisplayTelnet, DisplayTerminal, DisplayView, DisplayVserver,
 };
 pub(crate) use factors::{FactorExperiment, Factors};
-pub(crate) use gate::{CiFlags, GateFlags, GateRuleFlags};
+pub(crate) use gate::{CiFlags, GateFlags, GateRuleFlags, GateScopeFlags};
 pub(crate) use import_export::{Export, ImportFlags};
 pub(crate) use lifelines::LifelinesFlags;
 pub(crate) use manual::{Completions, Man};
@@ -170,7 +170,9 @@ pub(crate) enum StacklineCommand {
         after_help = AFTER_RUN,
         mut_arg("worse", of_gates),
         mut_arg("error_rate", of_gates),
-        mut_arg("tolerate", of_gates)
+        mut_arg("tolerate", of_gates),
+        mut_arg("figures", of_gates),
+        mut_arg("segments", of_gates)
     )]
     Run(RunFlags),
     /// Show a kept run's results again as a table, JSON or CSV
@@ -358,6 +360,8 @@ pub(crate) struct RunFlags {
     pub(crate) against: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) rule: GateRuleFlags,
+    #[command(flatten)]
+    pub(crate) scope: GateScopeFlags,
     #[command(flatten)]
     pub(crate) reports: CiFlags,
 }
