@@ -2,7 +2,8 @@
 //! no more than the interval allows.
 
 use crate::core_sharing::unlike_placement;
-use crate::statistics::{SampleStatistics, t_quantile, to_f64};
+use crate::log_ratio::LogRatio;
+use crate::statistics::{SampleStatistics, t_quantile};
 use crate::summary::{RunMetric, Summary};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -80,7 +81,7 @@ impl MetricComparison {
 }
 
 impl Label {
-    fn from_summary(summary: &Summary) -> Self {
+    pub(crate) fn from_summary(summary: &Summary) -> Self {
         Self {
             text: summary.text.clone(),
             part: summary.part.clone(),
@@ -125,30 +126,73 @@ pub struct MeasurementComparison {
     pub caveats: Vec<String>,
 }
 
-/// Compares two sets of summaries. Those of the same measurement, part and stack are paired first; of the others, those with the
-/// same application type and part index, in their order; the rest are listed alone. Background load is not compared.
-#[must_use]
-pub fn compare(a: &[Summary], b: &[Summary]) -> Vec<MeasurementComparison> {
+/// Two summaries that belong together, or one alone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MatchedSummaries<'s> {
+    /// That of the first run.
+    pub(crate) a: Option<&'s Summary>,
+    /// That of the second run.
+    pub(crate) b: Option<&'s Summary>,
+    /// By what they were paired.
+    pub(crate) pairing: Pairing,
+}
+
+impl MatchedSummaries<'_> {
+    /// Their comparison by these metrics.
+    pub(crate) fn compared(&self, metrics: &[RunMetric]) -> MeasurementComparison {
+        match (self.a, self.b) {
+            (Some(a), Some(b)) => pair(a, b, self.pairing, metrics),
+            (a, b) => alone(a, b),
+        }
+    }
+}
+
+/// Pairs two sets of summaries. Those of the same measurement, part and stack are paired first; of the others, those with the same
+/// application type and part index, in their order; the rest stand alone. Background load is left out.
+pub(crate) fn match_summaries<'s>(a: &'s [Summary], b: &'s [Summary]) -> Vec<MatchedSummaries<'s>> {
     let measured = |s: &&Summary| !s.background;
     let first: Vec<&Summary> = a.iter().filter(measured).collect();
     let mut second: Vec<Option<&Summary>> = b.iter().filter(measured).map(Some).collect();
     let same: Vec<Option<&Summary>> = first.iter().map(|a| take(&mut second, a)).collect();
     let mut left: Vec<&Summary> = second.into_iter().flatten().collect();
-    let mut out: Vec<MeasurementComparison> = Vec::new();
+    let mut out: Vec<MatchedSummaries<'s>> = Vec::new();
     for (a, same) in first.into_iter().zip(same) {
-        out.push(match same {
-            Some(b) => pair(a, b, Pairing::Same),
-            None => match left
-                .iter()
-                .position(|b| b.application == a.application && b.part_index == a.part_index)
-            {
-                Some(at) => pair(a, left.remove(at), Pairing::Position),
-                None => alone(Some(a), None),
-            },
+        let alike = |b: &&Summary| b.application == a.application && b.part_index == a.part_index;
+        let (b, pairing) = match (same, left.iter().position(alike)) {
+            (Some(b), _) => (Some(b), Pairing::Same),
+            (None, Some(at)) => (Some(left.remove(at)), Pairing::Position),
+            (None, None) => (None, Pairing::Alone),
+        };
+        out.push(MatchedSummaries {
+            a: Some(a),
+            b,
+            pairing,
         });
     }
-    out.extend(left.into_iter().map(|b| alone(None, Some(b))));
+    out.extend(left.into_iter().map(|b| MatchedSummaries {
+        a: None,
+        b: Some(b),
+        pairing: Pairing::Alone,
+    }));
     out
+}
+
+/// Compares two sets of summaries. Those of the same measurement, part and stack are paired first; of the others, those with the
+/// same application type and part index, in their order; the rest are listed alone. Background load is not compared.
+#[must_use]
+pub fn compare(a: &[Summary], b: &[Summary]) -> Vec<MeasurementComparison> {
+    compare_by(a, b, &RunMetric::ALL)
+}
+
+/// The same by these metrics alone.
+#[must_use]
+pub fn compare_by(
+    a: &[Summary],
+    b: &[Summary],
+    metrics: &[RunMetric],
+) -> Vec<MeasurementComparison> {
+    let matched = match_summaries(a, b);
+    matched.iter().map(|one| one.compared(metrics)).collect()
 }
 
 /// Compares the stacks within one set of summaries: of the measurements that differ only in the stack, each with the first.
@@ -158,7 +202,8 @@ pub fn compare_stacks(summaries: &[Summary]) -> Vec<MeasurementComparison> {
     let measured = summaries.iter().filter(|summary| !summary.background);
     let others = measured.filter_map(|summary| {
         let first = *firsts.entry(apart_from_stack(summary)).or_insert(summary);
-        (first.stack != summary.stack).then(|| pair(first, summary, Pairing::Position))
+        (first.stack != summary.stack)
+            .then(|| pair(first, summary, Pairing::Position, &RunMetric::ALL))
     });
     others.collect()
 }
@@ -198,9 +243,14 @@ fn alone(a: Option<&Summary>, b: Option<&Summary>) -> MeasurementComparison {
     }
 }
 
-fn pair(a: &Summary, b: &Summary, pairing: Pairing) -> MeasurementComparison {
-    let metric = |metric: RunMetric| compare_values(metric, a.values(metric), b.values(metric));
-    let metrics = RunMetric::ALL.into_iter().filter_map(metric).collect();
+fn pair(
+    a: &Summary,
+    b: &Summary,
+    pairing: Pairing,
+    metrics: &[RunMetric],
+) -> MeasurementComparison {
+    let metric = |metric: &RunMetric| compare_values(*metric, a.values(*metric), b.values(*metric));
+    let metrics = metrics.iter().filter_map(metric).collect();
     MeasurementComparison {
         a: Some(Label::from_summary(a)),
         b: Some(Label::from_summary(b)),
@@ -288,28 +338,15 @@ fn compare_values(metric: RunMetric, a: &[f64], b: &[f64]) -> Option<MetricCompa
     })
 }
 
-/// The 95 % interval of the ratio of the means: Welch's interval of the difference of their logarithms, by the delta method (the
-/// variance of a mean's logarithm is the variance of the mean over its square). Else the reason why there is none.
+/// The 95 % interval of the ratio of the means: Welch's interval of the difference of their logarithms. Else the reason why there is
+/// none.
 fn interval(a: &SampleStatistics, b: &SampleStatistics) -> Result<(f64, f64), String> {
-    let (Some(sd_a), Some(sd_b)) = (a.sd, b.sd) else {
-        return Err(format!(
-            "{} and {} counted runs, but each side needs two",
-            a.n, b.n
-        ));
+    let ratio = LogRatio::new(a, b)?;
+    let half = match ratio.error > 0.0 {
+        true => t_quantile(ratio.welch_freedom()) * ratio.error,
+        false => 0.0,
     };
-    if a.mean <= 0.0 || b.mean <= 0.0 {
-        return Err("a mean is zero, so no ratio can be formed".to_owned());
-    }
-    let variance = |s: &SampleStatistics, sd: f64| (sd / s.mean).powi(2) / to_f64(s.n);
-    let (v, w) = (variance(a, sd_a), variance(b, sd_b));
-    let (center, sum) = ((b.mean / a.mean).ln(), v + w);
-    let half = if sum > 0.0 {
-        let freedom = sum * sum / (v * v / to_f64(a.n - 1) + w * w / to_f64(b.n - 1));
-        t_quantile(freedom) * sum.sqrt()
-    } else {
-        0.0
-    };
-    Ok(((center - half).exp(), (center + half).exp()))
+    Ok(((ratio.log - half).exp(), (ratio.log + half).exp()))
 }
 
 /// The verdict for an interval. Rounding errors are no difference: simulated runs repeat their figures exactly, without spread.

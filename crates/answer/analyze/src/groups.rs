@@ -236,6 +236,7 @@ pub(crate) fn run_values(runs: &[GroupRun<'_>]) -> RunValues {
             .iter()
             .filter_map(|run| run.cpu_s_per(to_f64(run.times(work?)) / 1e6))
             .collect(),
+        ..RunValues::default()
     }
 }
 
@@ -261,6 +262,6 @@ pub(crate) fn half_width_share(runs: &[GroupRun<'_>]) -> Option<f64> {
         }
         RunMetric::Response => clusters(|r| &r.calls),
         RunMetric::Connect => clusters(|r| &r.connects),
-        RunMetric::CpuPerGb | RunMetric::CpuPerCall | RunMetric::CpuPerConnection => None,
+        _ => None,
     }
 }

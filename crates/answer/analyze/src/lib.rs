@@ -23,6 +23,10 @@
 //! | [`compared_runs`] | two runs, or the stacks of one, with their traces |
 //! | [`gate`] | whether a comparison passes a limit |
 //! | [`regression_gate`] | whether a run is worse than a baseline, with a stated error rate |
+//! | [`anytime_interval`] | an interval that may be looked at after each value |
+//! | [`paired_gate`] | whether one side of pairs of runs is worse, judged after each pair |
+//! | [`change_points`](mod@change_points) | where a series of figures changed |
+//! | [`kept_series`] | a figure of kept runs of the same measurement, in time order |
 //! | [`baseline_runs`] | a baseline from a run, and a gate against one |
 //! | [`expectations`] | whether results are as the specification expects them |
 //! | [`alerts`] | states of the alerts of a probe |
@@ -50,6 +54,7 @@
 //! | [`predicted`] | predictions paired with what was measured |
 
 pub mod alerts;
+pub mod anytime_interval;
 pub mod assemble;
 mod backlog;
 pub mod baseline_runs;
@@ -57,6 +62,7 @@ pub mod bimodal;
 pub mod blocked;
 pub mod bufferbloat;
 pub mod captured_connections;
+pub mod change_points;
 mod clock_error;
 pub mod clocks;
 pub mod colouring;
@@ -78,14 +84,17 @@ pub mod flags;
 pub mod gate;
 mod groups;
 pub mod imps;
+pub mod kept_series;
 pub mod lifeline_percentiles;
 pub mod lifeline_statistics;
 pub mod lifelines;
 pub mod loaded_run;
+mod log_ratio;
 mod machines;
 pub mod names;
 pub mod network;
 mod outcomes;
+pub mod paired_gate;
 pub mod predicted;
 pub mod probe_rows;
 pub mod probed;
@@ -93,6 +102,7 @@ pub mod profile;
 pub mod rates;
 pub mod regression_gate;
 pub mod scope;
+mod segment_runs;
 pub mod segments;
 pub mod selected_lifelines;
 mod side_summary;
@@ -106,7 +116,7 @@ mod testing;
 
 pub use compare::{
     ComparisonVerdict, Label, MeasurementComparison, MetricComparison, Pairing, compare,
-    compare_stacks, rows_by_measurement,
+    compare_by, compare_stacks, rows_by_measurement,
 };
 pub use compare_segments::{SegmentComparison, compare_requests, compare_segments};
 pub use core_sharing::CoreSharing;
@@ -115,8 +125,10 @@ pub use expectations::{
     DiagnosedFindings, ExpectationVerdict, JudgedExpectation, expects_findings, judge_expectations,
 };
 pub use gate::{GateOutcome, GateVerdict, WorseBy, judge_gate};
+pub use paired_gate::{is_decided, judge_pairs};
 pub use regression_gate::{
-    JudgedFigure, RegressionOutcome, RegressionRule, RegressionVerdict, judge_regressions,
+    ComparedFigure, GateFigure, JudgedFigure, RegressionOutcome, RegressionRule, RegressionVerdict,
+    judge_regressions, judge_with_segments,
 };
 pub use statistics::{SampleStatistics, values_needed};
 pub use summarise::summarise;

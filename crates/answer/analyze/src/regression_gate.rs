@@ -11,9 +11,13 @@
 //!
 //! A one-sided bound is the mean of logarithms plus or minus Student's t, with the degrees of freedom of the smaller side. This is
 //! never less than Welch's interval, whatever the two spreads are (Hsu 1938), so that the rate holds.
+//!
+//! Segments of lifelines are judged with the figures, as one family. One that is worse fails the gate; one that cannot be said does
+//! not leave the gate undecided, because the times of whole calls bound what all segments together may cost.
 
 use crate::compare::{Label, MeasurementComparison, MetricComparison, Pairing};
 use crate::gate::GateVerdict;
+use crate::log_ratio::LogRatio;
 use crate::statistics::{SampleStatistics, to_f64};
 use crate::summary::RunMetric;
 use serde::Serialize;
@@ -55,18 +59,77 @@ pub enum RegressionVerdict {
     CannotSay,
 }
 
+/// What a gate judges.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GateFigure {
+    /// A metric of a measurement.
+    Metric(RunMetric),
+    /// The mean time of a segment of lifelines in a run, in seconds, by the segment's name.
+    Segment(String),
+}
+
+impl GateFigure {
+    /// Its name in a sentence.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Metric(metric) => metric.name(),
+            Self::Segment(name) => name,
+        }
+    }
+
+    /// Whether more of it is faster.
+    #[must_use]
+    pub const fn more_is_faster(&self) -> bool {
+        matches!(self, Self::Metric(metric) if metric.more_is_faster())
+    }
+
+    /// The least difference of logarithms that counts where no run differs from another: times of percentiles have three digits, and
+    /// other figures of equal runs of a simulation differ by rounding alone.
+    const fn resolution(&self) -> f64 {
+        match self {
+            Self::Metric(metric) if metric.is_percentile() => 0.0101,
+            _ => 1e-9,
+        }
+    }
+}
+
+/// A figure of both sides, to be judged.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ComparedFigure {
+    /// What it is of, in the new run.
+    pub label: Label,
+    /// Which figure it is.
+    pub figure: GateFigure,
+    /// Statistics over the counted runs of the baseline.
+    pub base: SampleStatistics,
+    /// Statistics over the counted runs of the new run.
+    pub new: SampleStatistics,
+}
+
+impl ComparedFigure {
+    fn from_metric(label: &Label, metric: &MetricComparison) -> Self {
+        Self {
+            label: label.clone(),
+            figure: GateFigure::Metric(metric.metric),
+            base: metric.a,
+            new: metric.b,
+        }
+    }
+}
+
 /// A figure of both sides with its verdict.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JudgedFigure {
     /// What it is of, in the new run.
     pub label: Label,
     /// Which figure it is.
-    pub metric: RunMetric,
+    pub figure: GateFigure,
     /// Statistics over the counted runs of the baseline.
     pub base: SampleStatistics,
     /// Statistics over the counted runs of the new run.
     pub new: SampleStatistics,
-    /// Mean of the new run over that of the baseline.
+    /// Mean of the new run over that of the baseline; of pairs, the geometric mean of their ratios.
     pub ratio: f64,
     /// The one-sided bounds of the ratio at the error rate, each by itself; absent without spread on either side.
     pub bounds: Option<(f64, f64)>,
@@ -97,39 +160,63 @@ pub struct RegressionOutcome {
     pub caveats: Vec<String>,
 }
 
-/// The logarithm of a ratio, above 0 where the new run is worse, and its standard error.
-struct WorseLog {
-    log: f64,
-    error: f64,
-    freedom: f64,
+/// What the values of a figure say of its ratio. Logarithms are above 0 where the new run is worse.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct RatioEvidence {
+    /// The logarithm of the ratio.
+    pub(crate) log: f64,
+    /// The one-sided bounds of that logarithm at the error rate.
+    pub(crate) bounds: (f64, f64),
+    /// The probability of such values where the ratio is not above that of the tolerance.
+    pub(crate) p_worse: f64,
+    /// The probability of such values where the ratio is not below 1.
+    pub(crate) p_better: f64,
 }
 
-/// Judges all comparisons of measurements by their main figures: throughput, response time, connect time.
+/// Judges all comparisons of measurements by their figures that are no costs: throughput, response time, connect time and, where
+/// compared, percentiles.
 #[must_use]
 pub fn judge_regressions(
     comparisons: &[MeasurementComparison],
     rule: RegressionRule,
 ) -> RegressionOutcome {
-    let is_main = |one: &&MetricComparison| RunMetric::MAIN.contains(&one.metric);
-    let pairs: Vec<(&Label, &MetricComparison)> = comparisons
-        .iter()
-        .filter_map(|one| Some((one.b.as_ref()?, one)))
-        .flat_map(|(label, one)| one.metrics.iter().filter(is_main).map(move |m| (label, m)))
-        .collect();
-    let logs: Vec<Result<WorseLog, String>> =
-        pairs.iter().map(|(_, metric)| worse_log(metric)).collect();
-    let (worse, better) = (
-        shown(&logs, rule, |one| one.log - rule.tolerance.ln_1p()),
-        shown(&logs, rule, |one| -one.log),
-    );
-    let figures: Vec<JudgedFigure> = pairs
-        .iter()
-        .zip(&logs)
-        .zip(worse.into_iter().zip(better))
-        .map(|(((label, metric), log), (worse, better))| {
-            judge_one(label, metric, log, &[worse, better], rule, logs.len())
+    judge_with_segments(comparisons, &[], rule)
+}
+
+/// The same, with segments of lifelines.
+#[must_use]
+pub fn judge_with_segments(
+    comparisons: &[MeasurementComparison],
+    segments: &[ComparedFigure],
+    rule: RegressionRule,
+) -> RegressionOutcome {
+    let of_measurement = |one: &MeasurementComparison| -> Vec<ComparedFigure> {
+        let judged = one.metrics.iter().filter(|metric| !metric.metric.is_cost());
+        let label = one.b.as_ref();
+        label.map_or_else(Vec::new, |label| {
+            judged
+                .map(|metric| ComparedFigure::from_metric(label, metric))
+                .collect()
         })
+    };
+    let of_runs = comparisons.iter().flat_map(of_measurement);
+    let figures: Vec<ComparedFigure> = of_runs.chain(segments.iter().cloned()).collect();
+    let evidence: Vec<Result<RatioEvidence, String>> = figures
+        .iter()
+        .map(|figure| evidence_of_runs(figure, rule))
         .collect();
+    let all = figures.clone();
+    let more = |at: usize| more_runs(&all[at], rule, all.len());
+    let judged = judge_figures(figures, &evidence, rule, more);
+    outcome(comparisons, judged, rule)
+}
+
+/// The outcome of judged figures of these measurements.
+pub(crate) fn outcome(
+    comparisons: &[MeasurementComparison],
+    figures: Vec<JudgedFigure>,
+    rule: RegressionRule,
+) -> RegressionOutcome {
     let alone = |is_of: fn(&MeasurementComparison) -> Option<&Label>| -> Vec<Label> {
         let all = comparisons
             .iter()
@@ -147,11 +234,42 @@ pub fn judge_regressions(
     }
 }
 
+/// Gives each figure its verdict by its evidence, which may be absent with a reason. `more` estimates, for the figure with an index,
+/// how many more runs would decide.
+pub(crate) fn judge_figures(
+    figures: Vec<ComparedFigure>,
+    evidence: &[Result<RatioEvidence, String>],
+    rule: RegressionRule,
+    more: impl Fn(usize) -> Option<u64>,
+) -> Vec<JudgedFigure> {
+    let shown = |probability: fn(&RatioEvidence) -> f64| {
+        let all = evidence.iter();
+        let all: Vec<Option<f64>> = all.map(|one| one.as_ref().ok().map(probability)).collect();
+        rejected(&all, rule.error_rate)
+    };
+    let (worse, better) = (shown(|one| one.p_worse), shown(|one| one.p_better));
+    let shown = worse.into_iter().zip(better);
+    let all = figures.into_iter().zip(evidence).zip(shown).enumerate();
+    all.map(|(at, ((figure, evidence), (is_worse, is_better)))| {
+        let mut judged = judge_one(figure, evidence, is_worse, is_better, rule);
+        if judged.verdict == RegressionVerdict::CannotSay && evidence.is_ok() {
+            judged.more_runs = more(at);
+        }
+        judged
+    })
+    .collect()
+}
+
 fn whole(figures: &[JudgedFigure], is_missing: bool) -> GateVerdict {
-    let has = |verdict| figures.iter().any(|figure| figure.verdict == verdict);
-    if has(RegressionVerdict::Worse) {
+    let is_segment = |figure: &JudgedFigure| matches!(figure.figure, GateFigure::Segment(_));
+    let is_open = |figure: &JudgedFigure| figure.verdict == RegressionVerdict::CannotSay;
+    let is_worse = |figure: &JudgedFigure| figure.verdict == RegressionVerdict::Worse;
+    if figures.iter().any(is_worse) {
         GateVerdict::Worse
-    } else if is_missing || figures.is_empty() || has(RegressionVerdict::CannotSay) {
+    } else if is_missing
+        || figures.iter().all(is_segment)
+        || figures.iter().any(|one| is_open(one) && !is_segment(one))
+    {
         GateVerdict::Undecided
     } else {
         GateVerdict::Passed
@@ -176,120 +294,100 @@ fn caveats(comparisons: &[MeasurementComparison]) -> Vec<String> {
     out
 }
 
-/// The ratio of a figure as a logarithm, by the delta method; else why there is none.
-fn worse_log(metric: &MetricComparison) -> Result<WorseLog, String> {
-    let (a, b) = (&metric.a, &metric.b);
-    let (Some(sd_a), Some(sd_b)) = (a.sd, b.sd) else {
-        return Err(format!(
-            "{} and {} counted runs, but each side needs two",
-            a.n, b.n
-        ));
-    };
-    if a.mean <= 0.0 || b.mean <= 0.0 {
-        return Err("a mean is zero, so no ratio can be formed".to_owned());
+/// The ratio of the means of both sides, above 1 where the new run is worse.
+fn worse_ratio(compared: &ComparedFigure) -> Result<LogRatio, String> {
+    let (base, new) = (&compared.base, &compared.new);
+    match compared.figure.more_is_faster() {
+        true => LogRatio::new(new, base),
+        false => LogRatio::new(base, new),
     }
-    let variance = |s: &SampleStatistics, sd: f64| (sd / s.mean).powi(2) / to_f64(s.n);
-    let log = (b.mean / a.mean).ln();
-    Ok(WorseLog {
-        log: if metric.metric.more_is_faster() {
-            -log
+}
+
+/// What the runs of both sides say of a figure; else why they say nothing.
+fn evidence_of_runs(
+    compared: &ComparedFigure,
+    rule: RegressionRule,
+) -> Result<RatioEvidence, String> {
+    let ratio = worse_ratio(compared)?;
+    let log = ratio.log;
+    let freedom = ratio.smaller_freedom();
+    let half = quantile(freedom, rule.error_rate) * ratio.error;
+    let resolution = compared.figure.resolution();
+    let chance = |excess: f64| {
+        if ratio.error > 0.0 {
+            let t = StudentsT::new(0.0, 1.0, freedom.max(1.0));
+            t.map_or(1.0, |t| t.sf(excess / ratio.error))
+        } else if excess > resolution {
+            0.0
         } else {
-            log
-        },
-        error: (variance(a, sd_a) + variance(b, sd_b)).sqrt(),
-        freedom: to_f64(a.n.min(b.n) - 1),
+            1.0
+        }
+    };
+    Ok(RatioEvidence {
+        log,
+        bounds: (log - half, log + half),
+        p_worse: chance(log - rule.tolerance.ln_1p()),
+        p_better: chance(-log),
     })
 }
 
-/// Of which figures `excess` is shown to be above 0, by the step-down procedure of Holm, and the probability of each.
-fn shown(
-    logs: &[Result<WorseLog, String>],
-    rule: RegressionRule,
-    excess: impl Fn(&WorseLog) -> f64,
-) -> Vec<ShownFigure> {
-    let probability =
-        |one: &Result<WorseLog, String>| one.as_ref().ok().map(|log| chance(log, excess(log)));
-    let mut found: Vec<ShownFigure> = logs
+/// Which hypotheses are rejected, all together with at most this rate of errors, by the step-down procedure of Holm. One without a
+/// probability is not tested.
+fn rejected(probabilities: &[Option<f64>], rate: f64) -> Vec<bool> {
+    let mut tested: Vec<(usize, f64)> = probabilities
         .iter()
-        .map(|one| ShownFigure {
-            probability: probability(one),
-            is_shown: false,
-        })
+        .enumerate()
+        .filter_map(|(at, probability)| Some((at, (*probability)?)))
         .collect();
-    let mut order: Vec<usize> = (0..found.len()).collect();
-    order.retain(|at| found[*at].probability.is_some());
-    order.sort_by(|a, b| {
-        let of = |at: &usize| found[*at].probability.unwrap_or(1.0);
-        of(a).total_cmp(&of(b))
-    });
-    let count = order.len();
-    for (rank, at) in order.into_iter().enumerate() {
-        let level = rule.error_rate / to_f64((count - rank) as u64);
-        if found[at].probability.is_none_or(|p| p > level) {
+    tested.sort_by(|(_, a), (_, b)| a.total_cmp(b));
+    let (count, mut found) = (tested.len(), vec![false; probabilities.len()]);
+    for (rank, (at, probability)) in tested.into_iter().enumerate() {
+        if probability > rate / to_f64((count - rank) as u64) {
             break;
         }
-        found[at].is_shown = true;
+        found[at] = true;
     }
     found
 }
 
-/// The probability of a figure under the hypothesis, and whether the hypothesis is rejected.
-#[derive(Clone, Copy)]
-struct ShownFigure {
-    probability: Option<f64>,
-    is_shown: bool,
-}
-
-/// The probability that a logarithm is above its bound by `excess` or more, where it is equal to the bound.
-fn chance(log: &WorseLog, excess: f64) -> f64 {
-    if log.error <= 0.0 {
-        return if excess > ROUNDING { 0.0 } else { 1.0 };
-    }
-    let t = StudentsT::new(0.0, 1.0, log.freedom.max(1.0));
-    t.map_or(1.0, |t| t.sf(excess / log.error))
-}
-
-/// Equal runs of a simulation differ by no more than this.
-const ROUNDING: f64 = 1e-9;
-
 fn judge_one(
-    label: &Label,
-    metric: &MetricComparison,
-    log: &Result<WorseLog, String>,
-    shown: &[ShownFigure; 2],
+    compared: ComparedFigure,
+    evidence: &Result<RatioEvidence, String>,
+    is_worse: bool,
+    is_better: bool,
     rule: RegressionRule,
-    figures: usize,
 ) -> JudgedFigure {
-    let [worse, better] = shown;
+    let more_is_faster = compared.figure.more_is_faster();
     let mut judged = JudgedFigure {
-        label: label.clone(),
-        metric: metric.metric,
-        base: metric.a,
-        new: metric.b,
-        ratio: metric.ratio,
+        ratio: compared.new.mean / compared.base.mean,
+        label: compared.label,
+        figure: compared.figure,
+        base: compared.base,
+        new: compared.new,
         bounds: None,
-        p_worse: worse.probability,
+        p_worse: None,
         verdict: RegressionVerdict::CannotSay,
         reason: None,
         more_runs: None,
     };
-    let log = match log {
-        Ok(log) => log,
+    let evidence = match evidence {
+        Ok(evidence) => evidence,
         Err(reason) => {
             judged.reason = Some(reason.clone());
             return judged;
         }
     };
-    let half = quantile(log.freedom, rule.error_rate) * log.error;
-    let (low, high) = (log.log - half, log.log + half);
-    let is_worse_up = !metric.metric.more_is_faster();
-    judged.bounds = Some(if is_worse_up {
-        (low.exp(), high.exp())
-    } else {
-        ((-high).exp(), (-low).exp())
-    });
+    let (low, high) = evidence.bounds;
+    (judged.ratio, judged.bounds) = match more_is_faster {
+        false => (evidence.log.exp(), Some((low.exp(), high.exp()))),
+        true => ((-evidence.log).exp(), Some(((-high).exp(), (-low).exp()))),
+    };
+    judged.bounds = judged
+        .bounds
+        .filter(|(low, high)| *low > 0.0 && high.is_finite());
+    judged.p_worse = Some(evidence.p_worse);
     let margin = rule.margin.ln_1p();
-    judged.verdict = match (worse.is_shown, better.is_shown, high < margin) {
+    judged.verdict = match (is_worse, is_better, high < margin) {
         (true, ..) => RegressionVerdict::Worse,
         (_, true, _) => RegressionVerdict::Better,
         (_, _, true) if low > -margin => RegressionVerdict::Same,
@@ -297,11 +395,14 @@ fn judge_one(
         _ => RegressionVerdict::CannotSay,
     };
     if judged.verdict == RegressionVerdict::CannotSay {
-        judged.reason = Some(format!(
-            "it may be up to {:.1} % worse, and chance alone may do that",
-            high.exp_m1() * 100.0
-        ));
-        judged.more_runs = more_runs(log, rule, figures, metric.a.n.min(metric.b.n));
+        let reason = match high.is_finite() {
+            true => format!(
+                "it may be up to {:.1} % worse, and chance alone may do that",
+                high.exp_m1() * 100.0
+            ),
+            false => "too few pairs for any bound".to_owned(),
+        };
+        judged.reason = Some(reason);
     }
     judged
 }
@@ -311,17 +412,23 @@ const MOST_RUNS: u64 = 1_000_000;
 
 /// About how many more runs of each side show that a figure is worse, or that it is not worse by the margin, whichever takes fewer,
 /// if mean and spread stay as they are.
-fn more_runs(log: &WorseLog, rule: RegressionRule, figures: usize, runs: u64) -> Option<u64> {
+fn more_runs(compared: &ComparedFigure, rule: RegressionRule, figures: usize) -> Option<u64> {
+    let ratio = worse_ratio(compared).ok()?;
+    let runs = compared.base.n.min(compared.new.n);
     let (to_margin, to_worse) = (
-        rule.margin.ln_1p() - log.log,
-        log.log - rule.tolerance.ln_1p(),
+        rule.margin.ln_1p() - ratio.log,
+        ratio.log - rule.tolerance.ln_1p(),
     );
-    let is_enough = |n: u64| {
-        let error = log.error * (to_f64(runs) / to_f64(n)).sqrt();
+    more_needed(runs, |n| {
+        let error = ratio.error * (to_f64(runs) / to_f64(n)).sqrt();
         let shows = |distance: f64, rate: f64| distance > quantile(to_f64(n - 1), rate) * error;
         shows(to_margin, rule.error_rate)
             || shows(to_worse, rule.error_rate / to_f64(figures.max(1) as u64))
-    };
+    })
+}
+
+/// How many runs are needed beyond those that there are, if more is never worse; `None` beyond [`MOST_RUNS`].
+pub(crate) fn more_needed(runs: u64, is_enough: impl Fn(u64) -> bool) -> Option<u64> {
     let mut enough = runs + 1;
     while !is_enough(enough) {
         enough = enough.saturating_mul(2);
@@ -329,7 +436,7 @@ fn more_runs(log: &WorseLog, rule: RegressionRule, figures: usize, runs: u64) ->
             return None;
         }
     }
-    let (mut few, mut enough) = (runs, enough);
+    let mut few = runs;
     while enough - few > 1 {
         let middle = u64::midpoint(few, enough);
         if is_enough(middle) {
@@ -364,7 +471,7 @@ fn quantile(freedom: f64, probability: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::quantile;
+    use super::{quantile, rejected};
 
     #[test]
     fn quantiles_are_those_of_tables() {
@@ -378,5 +485,14 @@ mod tests {
             let found = quantile(freedom, probability);
             assert!((found - value).abs() < 1e-3, "{freedom}: {found}");
         }
+    }
+
+    #[test]
+    fn holm_rejects_from_the_least_probability_on() {
+        // 0.01 / 3, 0.01 / 2, 0.01 / 1: the third of Holm's levels is not reached behind one that is not rejected.
+        let found = rejected(&[Some(0.004), None, Some(0.003), Some(0.5)], 0.01);
+        assert_eq!(found, [true, false, true, false]);
+        let found = rejected(&[Some(0.004), Some(0.006), Some(0.005)], 0.01);
+        assert_eq!(found, [false, false, false]);
     }
 }

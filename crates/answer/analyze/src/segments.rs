@@ -53,7 +53,8 @@ pub fn segments(
     index: Option<&Index>,
     grouped: bool,
 ) -> Vec<LifelineSegment> {
-    let found = collect(lifelines, grouped, |point| point, |_| true, |_| true);
+    let group_of = |line: &Lifeline| if grouped { line.group } else { 0 };
+    let found = collect(lifelines, group_of, |point| point, |_| true, |_| true);
     finished(found, &lifelines.points, index, grouped)
 }
 
@@ -66,7 +67,7 @@ pub fn stage_segments(
 ) -> Vec<LifelineSegment> {
     let found = collect(
         lifelines,
-        false,
+        |_| 0,
         |point| stages.of[point as usize],
         |_| true,
         |_| true,
@@ -192,12 +193,17 @@ pub(crate) struct SegmentTimes {
     pub(crate) to: u32,
     pub(crate) connections: bool,
     pub(crate) waits: bool,
-    group: u32,
+    pub(crate) group: u32,
     ns: Vec<i64>,
 }
 
 impl SegmentTimes {
-    fn total(&self) -> i128 {
+    /// The mean of its times, ns; 0 without any.
+    pub(crate) fn mean_ns(&self) -> f64 {
+        self.total() as f64 / self.ns.len().max(1) as f64
+    }
+
+    pub(crate) fn total(&self) -> i128 {
         self.ns.iter().map(|ns| i128::from(*ns)).sum()
     }
 
@@ -216,7 +222,17 @@ pub(crate) fn stretches(
     wanted: impl Fn(&SegmentTimes) -> bool,
     of: impl Fn(&Lifeline) -> bool,
 ) -> Vec<SegmentTimes> {
-    collect(lifelines, false, |point| point, wanted, of)
+    collect(lifelines, |_| 0, |point| point, wanted, of)
+}
+
+/// All segments of the lines that have a group, group by group.
+pub(crate) fn grouped_stretches(
+    lifelines: &Lifelines,
+    group_of: impl Fn(&Lifeline) -> Option<u32>,
+) -> Vec<SegmentTimes> {
+    let number = |line: &Lifeline| group_of(line).unwrap_or_default();
+    let has_group = |line: &Lifeline| group_of(line).is_some();
+    collect(lifelines, number, |point| point, |_| true, has_group)
 }
 
 /// The median time from the first to the last point of the lines that satisfy `of`, ns; 0 without any.
@@ -230,10 +246,10 @@ pub(crate) fn median_duration_ns(lifelines: &Lifelines, of: impl Fn(&Lifeline) -
     continuous(&mut times, 0.5).unwrap_or(0.0)
 }
 
-/// Collects the times of all segments. `named` maps a point to the number that stands for it (itself, or its stage).
+/// Collects the times of all segments, apart for each group of lines. `named` maps a point to the number that stands for it (itself, or its stage).
 fn collect(
     lifelines: &Lifelines,
-    grouped: bool,
+    group_of: impl Fn(&Lifeline) -> u32,
     named: impl Fn(u32) -> u32,
     wanted: impl Fn(&SegmentTimes) -> bool,
     of: impl Fn(&Lifeline) -> bool,
@@ -246,7 +262,7 @@ fn collect(
     let mut latest = vec![((u32::MAX, false, 0), UNWANTED); lifelines.points.len()];
     let mut times: Vec<(usize, i64)> = Vec::new();
     for line in lifelines.lines.iter().filter(|line| of(line)) {
-        let group = if grouped { line.group } else { 0 };
+        let group = group_of(line);
         let connections = lifelines.is_connection(line);
         let mut place = |from, to, waits| {
             *places

@@ -10,8 +10,8 @@ use crate::flags;
 use crate::groups::{GroupRun, SummaryGroup, groups, run_values, work};
 use crate::network::summarise_network;
 use crate::side_summary::{lost_share, sum_reported, summarise_side};
-use crate::statistics::{SampleStatistics, to_f64};
-use crate::summary::{RepeatedWork, SideSummary, Summary};
+use crate::statistics::{SampleStatistics, percentile, to_f64};
+use crate::summary::{RepeatedWork, RunMetric, SideSummary, Summary};
 use stackline_core::plan::{Measurement, MeasurementPart, Plan, Size, UnitCount};
 use stackline_core::run_record::{Histogram, RunRecord};
 use std::collections::BTreeMap;
@@ -133,7 +133,7 @@ fn figures(summary: &mut Summary, runs: &[GroupRun<'_>]) {
         each.filter(|run| !run.counts.is_empty()).collect()
     };
     let pooled = |runs: &[Histogram]| SampleStatistics::from_runs(runs, NANO);
-    let values = run_values(runs);
+    let mut values = run_values(runs);
     summary.runs = u32::try_from(runs.len()).unwrap_or(u32::MAX);
     summary.units =
         to_f64(runs.iter().map(GroupRun::units).sum()) / to_f64(runs.len().max(1) as u64);
@@ -142,6 +142,12 @@ fn figures(summary: &mut Summary, runs: &[GroupRun<'_>]) {
     summary.response_run_ns = of_runs(|record| &record.calls);
     summary.connect_run_ns = of_runs(|record| &record.connects);
     summary.response_s = pooled(&summary.response_run_ns);
+    values.response_percentiles_s = RunMetric::PERCENTILES.map(|metric| {
+        let percent = metric.percent().unwrap_or_default();
+        let each = summary.response_run_ns.iter();
+        let each = each.map(|run| percentile(run, percent));
+        each.collect::<Option<Vec<f64>>>().unwrap_or_default()
+    });
     summary.response_ns = Histogram::merged(&summary.response_run_ns);
     summary.connect_ns = Histogram::merged(&summary.connect_run_ns);
     summary.response_run_s = SampleStatistics::from_values(&values.response_s);

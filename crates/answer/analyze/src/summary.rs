@@ -27,12 +27,23 @@ pub enum RunMetric {
     /// CPU microseconds of both sides per connection.
     #[serde(rename = "cpu_us_per_connection")]
     CpuPerConnection,
+    /// Median response time of a run's calls, in seconds.
+    #[serde(rename = "response_p50")]
+    ResponseP50,
+    /// 90th percentile of a run's response times, in seconds.
+    #[serde(rename = "response_p90")]
+    ResponseP90,
+    /// 99th percentile of a run's response times, in seconds.
+    #[serde(rename = "response_p99")]
+    ResponseP99,
 }
 
 impl RunMetric {
     /// What a run is judged by: the first of these that it has.
     pub const MAIN: [Self; 3] = [Self::Throughput, Self::Response, Self::Connect];
-    /// All metrics.
+    /// Percentiles of response times that a gate judges where it is asked for.
+    pub const PERCENTILES: [Self; 3] = [Self::ResponseP50, Self::ResponseP90, Self::ResponseP99];
+    /// All metrics that runs are compared by.
     pub const ALL: [Self; 6] = [
         Self::Throughput,
         Self::Response,
@@ -52,7 +63,27 @@ impl RunMetric {
             Self::CpuPerGb => "CPU per GB",
             Self::CpuPerCall => "CPU per call",
             Self::CpuPerConnection => "CPU per connection",
+            Self::ResponseP50 => "median response time",
+            Self::ResponseP90 => "p90 of response time",
+            Self::ResponseP99 => "p99 of response time",
         }
+    }
+
+    /// Which percentile of response times it is, in per cent; `None` for other metrics.
+    #[must_use]
+    pub const fn percent(self) -> Option<f64> {
+        match self {
+            Self::ResponseP50 => Some(50.0),
+            Self::ResponseP90 => Some(90.0),
+            Self::ResponseP99 => Some(99.0),
+            _ => None,
+        }
+    }
+
+    /// Whether it is a percentile, whose values have three digits.
+    #[must_use]
+    pub const fn is_percentile(self) -> bool {
+        self.percent().is_some()
     }
 
     /// Whether it is a cost: less or more of it, not faster or slower.
@@ -94,6 +125,9 @@ pub struct RunValues {
     pub cpu_s_per_gb: Vec<f64>,
     /// CPU microseconds of both sides per call, else per connection.
     pub cpu_us_per_call: Vec<f64>,
+    /// Of each of [`RunMetric::PERCENTILES`], in seconds; empty unless every run that made calls made enough of them.
+    #[serde(skip)]
+    pub response_percentiles_s: [Vec<f64>; 3],
 }
 
 impl RunValues {
@@ -106,6 +140,9 @@ impl RunValues {
             RunMetric::Connect => &self.connect_s,
             RunMetric::CpuPerGb => &self.cpu_s_per_gb,
             RunMetric::CpuPerCall | RunMetric::CpuPerConnection => &self.cpu_us_per_call,
+            RunMetric::ResponseP50 => &self.response_percentiles_s[0],
+            RunMetric::ResponseP90 => &self.response_percentiles_s[1],
+            RunMetric::ResponseP99 => &self.response_percentiles_s[2],
         }
     }
 

@@ -5,8 +5,9 @@
 )]
 
 use stackline_analyze::{
-    GateVerdict, JudgedFigure, RegressionOutcome, RegressionRule, RegressionVerdict, RunValues,
-    Summary, compare, judge_regressions,
+    ComparedFigure, GateFigure, GateVerdict, JudgedFigure, Label, RegressionOutcome,
+    RegressionRule, RegressionVerdict, RunMetric, RunValues, SampleStatistics, Summary, compare,
+    compare_by, judge_regressions, judge_with_segments,
 };
 use stackline_core::distribution::Distribution;
 use stackline_core::random::{Generator, Seed};
@@ -253,4 +254,80 @@ fn the_proposed_runs_decide_where_means_and_spread_stay() {
         RegressionVerdict::Same
     );
     assert_eq!(then((6 + more) / 2 / 2 * 2), RegressionVerdict::CannotSay);
+}
+
+#[test]
+fn a_change_of_5_percent_of_a_segment_of_1_percent_is_found_in_30_runs() {
+    // Twenty segments with a spread of 3 % of their own; the first, 1 % of the whole, becomes slower by 5 %.
+    let gate = |number: u64, change: f64| {
+        let mut generator = Seed::root(43).child("segments").index(number).generator();
+        let mut side = |change: f64| -> Vec<SampleStatistics> {
+            let segment = |at: usize| {
+                let mean = if at == 0 { 1e-5 * change } else { 5e-5 };
+                SampleStatistics::from_values(&normal(mean, 0.03, 30, &mut generator)).unwrap()
+            };
+            (0..20).map(segment).collect()
+        };
+        let (base, new) = (side(1.0), side(change));
+        let segments = base.into_iter().zip(new).enumerate();
+        let segments: Vec<ComparedFigure> = segments
+            .map(|(at, (base, new))| ComparedFigure {
+                label: Label {
+                    text: "rr".into(),
+                    part: "rr".into(),
+                    stack: "tcp".into(),
+                },
+                figure: GateFigure::Segment(format!("segment {at}")),
+                base,
+                new,
+            })
+            .collect();
+        judge_with_segments(&[], &segments, RegressionRule::USUAL)
+    };
+    let found = |number: &u64| gate(*number, 1.05).figures[0].verdict == RegressionVerdict::Worse;
+    let found = (0..100).filter(found).count();
+    let alarms = count(1000, GateVerdict::Worse, |number| gate(number, 1.0));
+    println!("{found} of 100 found, {alarms} of 1000 gates of equal segments fail");
+    assert!(found >= 95, "{found}");
+    assert!(alarms <= 10, "{alarms}");
+}
+
+#[test]
+fn a_segment_that_cannot_be_said_does_not_leave_the_gate_undecided() {
+    let wide = SampleStatistics::from_values(&[1.0, 3.0, 2.0]).unwrap();
+    let segment = |name: &str| ComparedFigure {
+        label: Label {
+            text: "x".into(),
+            part: "x".into(),
+            stack: "tcp".into(),
+        },
+        figure: GateFigure::Segment(name.into()),
+        base: wide,
+        new: wide,
+    };
+    let same = compare(&[summary("x", BASE.to_vec())], &[summary("x", times(1.0))]);
+    let judged = judge_with_segments(&same, &[segment("path a>b")], RegressionRule::USUAL);
+    assert_eq!(judged.verdict, GateVerdict::Passed);
+    assert_eq!(judged.figures[1].verdict, RegressionVerdict::CannotSay);
+    let alone = judge_with_segments(&[], &[segment("path a>b")], RegressionRule::USUAL);
+    assert_eq!(alone.verdict, GateVerdict::Undecided);
+}
+
+#[test]
+fn percentiles_that_differ_by_their_last_digit_alone_are_the_same() {
+    let percentile = |value: f64| Summary {
+        run_values: RunValues {
+            response_percentiles_s: [vec![], vec![], vec![value; 5]],
+            ..RunValues::default()
+        },
+        ..summary("x", vec![])
+    };
+    let judge = |value: f64| {
+        let metrics = [RunMetric::ResponseP99];
+        let sides = [percentile(1.0), percentile(value)];
+        let compared = compare_by(&sides[..1], &sides[1..], &metrics);
+        judge_regressions(&compared, RegressionRule::USUAL).verdict
+    };
+    assert_eq!(judge(1.01), GateVerdict::Passed);
+    assert_eq!(judge(1.03), GateVerdict::Worse);
 }

@@ -11,7 +11,11 @@ pub(crate) const ABSENT: &str = "-";
 pub(crate) fn value(metric: RunMetric, value: f64) -> String {
     match metric {
         RunMetric::Throughput => units::format_rate(value),
-        RunMetric::Response | RunMetric::Connect => units::format_time(value),
+        RunMetric::Response
+        | RunMetric::Connect
+        | RunMetric::ResponseP50
+        | RunMetric::ResponseP90
+        | RunMetric::ResponseP99 => units::format_time(value),
         RunMetric::CpuPerGb => cpu_per_gb(value),
         RunMetric::CpuPerCall => cpu_per(RepeatedWork::Call, value),
         RunMetric::CpuPerConnection => cpu_per(RepeatedWork::Connection, value),

@@ -1,12 +1,13 @@
 //! The result of a gate against a baseline, as text and as JSON.
 
 use crate::figure;
-use crate::grid::{Align, line, widths, wrap};
+use crate::grid::{Align, line, width, widths, wrap};
 use crate::json::statistics;
 use crate::table::WIDTH;
 use serde_json::{Value, json as object};
 use stackline_analyze::{
-    GateVerdict, JudgedFigure, Label, RegressionOutcome, RegressionRule, RegressionVerdict,
+    GateFigure, GateVerdict, JudgedFigure, Label, RegressionOutcome, RegressionRule,
+    RegressionVerdict, RunMetric,
 };
 use stackline_core::units::counted;
 
@@ -30,6 +31,9 @@ pub fn regressions(outcome: &RegressionOutcome) -> String {
         if heading != last {
             push_wrapped(&mut out, &heading, 0);
             last = heading;
+        }
+        if row[0].is_empty() {
+            push_wrapped(&mut out, figure.figure.name(), 2);
         }
         out.push_str(&format!("  {}\n", line(row, &widths, &ALIGN)));
         if let Some(reason) = undecided_reason(figure) {
@@ -102,11 +106,16 @@ pub fn regression_lines(outcome: &RegressionOutcome) -> Vec<String> {
 #[must_use]
 pub fn regressions_json(outcome: &RegressionOutcome) -> Value {
     let figure = |one: &JudgedFigure| {
+        let (metric, segment) = match &one.figure {
+            GateFigure::Metric(metric) => (object!(metric), None),
+            GateFigure::Segment(name) => (object!("segment"), Some(name)),
+        };
         object!({
             "text": one.label.text,
             "part": one.label.part,
             "stack": one.label.stack,
-            "metric": one.metric,
+            "metric": metric,
+            "segment": segment,
             "base": statistics(Some(&one.base)),
             "new": statistics(Some(&one.new)),
             "ratio": one.ratio,
@@ -129,7 +138,7 @@ pub fn regressions_json(outcome: &RegressionOutcome) -> Value {
     })
 }
 
-fn push_wrapped(out: &mut String, text: &str, indent: usize) {
+pub(crate) fn push_wrapped(out: &mut String, text: &str, indent: usize) {
     for (at, part) in wrap(text, WIDTH - indent - 2).into_iter().enumerate() {
         let more = if at == 0 { 0 } else { 2 };
         out.push_str(&format!("{}{part}\n", " ".repeat(indent + more)));
@@ -137,7 +146,7 @@ fn push_wrapped(out: &mut String, text: &str, indent: usize) {
 }
 
 /// The measurement, with its part and stack where the text does not say them.
-fn name(label: &Label) -> String {
+pub(crate) fn name(label: &Label) -> String {
     let part = match label.text.contains(&label.part) {
         true => String::new(),
         false => format!(": {}", label.part),
@@ -151,14 +160,26 @@ fn name(label: &Label) -> String {
 
 /// `response time of 5 rr 32*1000 over tcp`.
 pub(crate) fn figure_name(one: &JudgedFigure) -> String {
-    format!("{} of `{}`", one.metric.name(), name(&one.label))
+    let of = name(&one.label);
+    match &one.figure {
+        GateFigure::Metric(metric) => format!("{} of `{of}`", metric.name()),
+        GateFigure::Segment(segment) => format!("segment {segment} of `{of}`"),
+    }
 }
 
+/// The longest name that stands in its row; a longer one has a line of its own.
+const NAME: usize = 21;
+
 fn row(one: &JudgedFigure) -> Vec<String> {
+    let metric = match &one.figure {
+        GateFigure::Metric(metric) => *metric,
+        GateFigure::Segment(_) => RunMetric::Response,
+    };
+    let is_short = width(one.figure.name()) <= NAME;
     vec![
-        one.metric.name().to_owned(),
-        figure::value(one.metric, one.base.mean),
-        format!("-> {}", figure::value(one.metric, one.new.mean)),
+        if is_short { one.figure.name() } else { "" }.to_owned(),
+        figure::value(metric, one.base.mean),
+        format!("-> {}", figure::value(metric, one.new.mean)),
         change(one),
         regression_word(one.verdict).to_owned(),
     ]
@@ -209,7 +230,7 @@ pub(crate) fn undecided_reason(one: &JudgedFigure) -> Option<String> {
 }
 
 /// A share in per cent, as a flag has it: `5 %`, `0.5 %`.
-fn share(share: f64) -> String {
+pub(crate) fn share(share: f64) -> String {
     // Rounded, because 0.07 x 100 is not exactly 7.
     format!("{} %", (share * 1e6).round() / 1e4)
 }

@@ -1,5 +1,6 @@
 //! The command line: every command and flag, its help and its form. Nothing here touches the machine.
 
+mod ab;
 mod agent;
 mod blocks;
 mod bufferbloat;
@@ -37,6 +38,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub(crate) use ab::AbFlags;
 pub(crate) use agent::AgentFlags;
 pub(crate) use blocks::{
     BlocksCommand, BlocksDelete, BlocksFlags, BlocksGateway, BlocksGet, BlocksKey, BlocksList,
@@ -51,7 +53,7 @@ pub(crate) use display::{
     DisplayInternet, DisplayServe, DisplayTelnet, DisplayTerminal, DisplayView, DisplayVserver,
 };
 pub(crate) use factors::{FactorExperiment, Factors};
-pub(crate) use gate::{CiFlags, GateFlags, GateRuleFlags};
+pub(crate) use gate::{CiFlags, GateFlags, GateRuleFlags, GateScopeFlags};
 pub(crate) use import_export::{Export, ImportFlags};
 pub(crate) use lifelines::LifelinesFlags;
 pub(crate) use manual::{Completions, Man};
@@ -60,7 +62,8 @@ pub(crate) use plot::PlotFlags;
 pub(crate) use probe::{DrawnFigure, ProbeCommand, ProbeFlags, ProbeList, ProbeRemove, ProbeShow};
 pub(crate) use results_table::{NotesFlag, Show, TableFlags, percentile};
 pub(crate) use runs::{
-    ArchiveFlags, RunsAdd, RunsAgain, RunsCommand, RunsFlags, RunsPrune, RunsSince, RunsTag,
+    ArchiveFlags, RunsAdd, RunsAgain, RunsChanges, RunsCommand, RunsFilterFlags, RunsFlags,
+    RunsPrune, RunsSince, RunsTag,
 };
 pub(crate) use session::SessionFlags;
 pub(crate) use sharing::Sharing;
@@ -172,7 +175,9 @@ pub(crate) enum StacklineCommand {
         after_help = AFTER_RUN,
         mut_arg("worse", of_gates),
         mut_arg("error_rate", of_gates),
-        mut_arg("tolerate", of_gates)
+        mut_arg("tolerate", of_gates),
+        mut_arg("figures", of_gates),
+        mut_arg("segments", of_gates)
     )]
     Run(RunFlags),
     /// Show a kept run's results again as a table, JSON or CSV
@@ -221,6 +226,9 @@ pub(crate) enum StacklineCommand {
     /// Fail if a run is worse than a baseline, at a stated error rate
     #[command(after_help = gate::AFTER)]
     Gate(GateFlags),
+    /// Run two specifications in pairs until one is better or they are the same
+    #[command(after_help = ab::AFTER)]
+    Ab(AbFlags),
     /// Report what limits a run, with evidence, and what to try
     ///
     /// `stackline help findings` explains each kind of finding.
@@ -370,6 +378,8 @@ pub(crate) struct RunFlags {
     pub(crate) against: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) rule: GateRuleFlags,
+    #[command(flatten)]
+    pub(crate) scope: GateScopeFlags,
     #[command(flatten)]
     pub(crate) reports: CiFlags,
 }

@@ -23,7 +23,7 @@ pub(crate) fn gate(flags: &GateFlags) -> Result {
         return Err(Error::input(message).hint("a run is never worse than itself; `last~1` is the one before `last`, and of several runs with one name the newest is meant"));
     }
     let mut warn = |words: String| output::say(&words);
-    let outcome = gate_runs(&flags.base, new, rule, &mut warn)?;
+    let outcome = gate_runs(&flags.base, new, rule, &flags.scope.scope(), &mut warn)?;
     if flags.json {
         output::json(&stackline_report::regressions_json(&outcome), false)?;
     } else {

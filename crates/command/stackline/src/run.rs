@@ -39,7 +39,7 @@ pub(crate) fn run_specification(
     let (plan, assumed) = source.work(&flags.text)?;
     only_simulated(flags, &plan)?;
     traced_once(flags)?;
-    let base = GateBase::find(flags.against.as_deref(), &flags.rule)?;
+    let base = GateBase::find(flags.against.as_deref(), &flags.rule, &flags.scope)?;
     if flags.trace {
         // Diagnosis needs the memory that sorting events returns to the system.
         stackline_live::keep_large_blocks_apart();
@@ -393,7 +393,7 @@ pub(crate) fn carry_out(
     )
 }
 
-fn context<'p>(
+pub(crate) fn context<'p>(
     flags: &flags::RunFlags,
     plan: &'p Plan,
     interrupted: &'p Arc<AtomicBool>,

@@ -1,10 +1,10 @@
 //! The verdicts on a run: what its specification expects, and a gate against a baseline; their reports, and the exit code.
 
 use crate::exit::{Error, Exit, Result};
-use crate::flags::{CiFlags, GateRuleFlags};
+use crate::flags::{CiFlags, GateRuleFlags, GateScopeFlags};
 use crate::output;
 use serde_json::Value;
-use stackline_analyze::baseline_runs::gate_runs;
+use stackline_analyze::baseline_runs::{GateScope, gate_runs};
 use stackline_analyze::loaded_run::{LoadedRun, MOST_EVENTS};
 use stackline_analyze::{
     DiagnosedFindings, ExpectationVerdict, GateVerdict, JudgedExpectation, RegressionOutcome,
@@ -21,15 +21,20 @@ pub(crate) struct GateBase {
     /// A baseline file, or the directory of a run.
     path: PathBuf,
     rule: RegressionRule,
+    scope: GateScope,
 }
 
 impl GateBase {
     /// The base that `--against` names. It is found and read before the runs begin: a name such as `last` means another run
     /// afterwards.
-    pub(crate) fn find(against: Option<&Path>, rule: &GateRuleFlags) -> Result<Option<Self>> {
+    pub(crate) fn find(
+        against: Option<&Path>,
+        rule: &GateRuleFlags,
+        scope: &GateScopeFlags,
+    ) -> Result<Option<Self>> {
         let Some(base) = against else {
-            if rule.are_given() {
-                let message = "--worse, --error-rate and --tolerate are about a gate, but no baseline is given";
+            if rule.are_given() || scope.are_given() {
+                let message = "--worse, --error-rate, --tolerate, --figures and --segments are about a gate, but no baseline is given";
                 return Err(Error::input(message).hint("add `--against BASE`"));
             }
             return Ok(None);
@@ -41,7 +46,8 @@ impl GateBase {
             located(base)?
         };
         let rule = rule.rule()?;
-        Ok(Some(Self { path, rule }))
+        let scope = scope.scope();
+        Ok(Some(Self { path, rule, scope }))
     }
 }
 
@@ -71,7 +77,7 @@ impl RunVerdicts {
                 .is_some_and(|loaded| !loaded.events.is_empty()),
         });
         let mut warn = |words: String| output::say(&words);
-        let gate = base.map(|base| gate_runs(&base.path, run, base.rule, &mut warn));
+        let gate = base.map(|base| gate_runs(&base.path, run, base.rule, &base.scope, &mut warn));
         Ok(Self {
             expectations: judge_expectations(plan, summaries, found),
             gate: gate.transpose()?,

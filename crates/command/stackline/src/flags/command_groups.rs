@@ -25,6 +25,7 @@ const GROUPS: [CommandGroup; 7] = [
         others: &[
             "probe",
             "gate",
+            "ab",
             "bufferbloat",
             "check",
             "fmt",

@@ -1,9 +1,11 @@
 //! Flags of `gate`, and those about gates and reports that `run` shares.
 
+use super::choice::choice;
 use super::percent;
 use crate::exit::{Error, Result};
 use clap::Args;
-use stackline_analyze::RegressionRule;
+use stackline_analyze::baseline_runs::GateScope;
+use stackline_analyze::{RegressionRule, RunMetric};
 use std::path::PathBuf;
 
 pub(super) const AFTER: &str = "\
@@ -11,6 +13,7 @@ Examples:
   stackline gate --save bench/baseline.json before
   stackline gate bench/baseline.json now --worse 5% --junit gate.xml
   stackline gate before after --worse 3% --error-rate 0.1%
+  stackline gate before after --figures mean,p99
 
 Exit codes: 0 nothing is worse by --worse or more, 4 something is worse, 5 that
 cannot be said with so few runs. docs/CI.md states the rule.";
@@ -31,6 +34,8 @@ pub(crate) struct GateFlags {
     #[command(flatten)]
     pub(crate) rule: GateRuleFlags,
     #[command(flatten)]
+    pub(crate) scope: GateScopeFlags,
+    #[command(flatten)]
     pub(crate) reports: CiFlags,
     /// Print JSON on stdout
     #[arg(long)]
@@ -49,6 +54,63 @@ pub(crate) struct GateRuleFlags {
     /// Fail only if something is shown to be worse by more than this [default: 0%]
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     tolerate: Option<f64>,
+}
+
+/// What a gate judges.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct GateScopeFlags {
+    /// Figures to judge: mean, and percentiles of response times [default: mean]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', hide_possible_values = true, value_parser = choice::<GateFigureName>())]
+    figures: Vec<GateFigureName>,
+    /// Of runs made with --trace, also judge where their calls' or units' time went, segment by segment
+    #[arg(long)]
+    segments: bool,
+}
+
+/// A figure that a gate can judge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GateFigureName {
+    /// Means of throughput, response time and connect time.
+    Mean,
+    /// The median of response times.
+    P50,
+    /// Their 90th percentile.
+    P90,
+    /// Their 99th percentile.
+    P99,
+}
+
+stackline_core::named_values!(GateFigureName,
+    Mean = "mean", "Means of throughput, response time and connect time";
+    P50 = "p50", "The median of response times";
+    P90 = "p90", "Their 90th percentile";
+    P99 = "p99", "Their 99th percentile");
+
+impl GateScopeFlags {
+    /// Whether any of them was given.
+    pub(crate) fn are_given(&self) -> bool {
+        !self.figures.is_empty() || self.segments
+    }
+
+    /// What is judged.
+    pub(crate) fn scope(&self) -> GateScope {
+        let has = |name| self.figures.contains(&name);
+        let mut metrics = Vec::new();
+        if self.figures.is_empty() || has(GateFigureName::Mean) {
+            metrics.extend(RunMetric::MAIN);
+        }
+        let percentiles = [
+            (GateFigureName::P50, RunMetric::ResponseP50),
+            (GateFigureName::P90, RunMetric::ResponseP90),
+            (GateFigureName::P99, RunMetric::ResponseP99),
+        ];
+        let asked = percentiles.into_iter().filter(|(name, _)| has(*name));
+        metrics.extend(asked.map(|(_, metric)| metric));
+        GateScope {
+            metrics,
+            segments: self.segments,
+        }
+    }
 }
 
 impl GateRuleFlags {

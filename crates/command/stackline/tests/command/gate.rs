@@ -218,3 +218,87 @@ fn other_hardware_is_said_with_what_differs() {
         gate.out
     );
 }
+
+#[test]
+fn percentiles_are_judged_where_they_are_asked_for() {
+    let place = Place::new();
+    let make = |name: &str, delay: &str, count: u32| {
+        let text = calls(delay, 6).replace("32*50", &format!("32*{count}"));
+        place
+            .stackline(&["run", "--name", name, "-e", &text])
+            .succeeds();
+    };
+    make("base", "5 ms", 150);
+    make("slow", "6 ms", 150);
+    make("short", "5 ms", 50);
+    let metrics = |arguments: &[&str]| -> Vec<String> {
+        let gate = place.stackline(&[&["gate", "--json"], arguments].concat());
+        let figures = json_of(&gate)["figures"].as_array().unwrap().clone();
+        let of = |one: &serde_json::Value| format!("{} {}", one["metric"], one["verdict"]);
+        figures.iter().map(of).collect()
+    };
+    let asked = ["base", "slow", "--figures", "mean,p50,p99"];
+    let worse =
+        ["response", "response_p50", "response_p99"].map(|name| format!("\"{name}\" \"worse\""));
+    assert_eq!(metrics(&asked), worse);
+    assert_eq!(metrics(&["base", "slow"]), worse[..1]);
+    assert_eq!(metrics(&["base", "slow", "--figures", "p99"]), worse[2..]);
+    let save = ["gate", "--save", "base.json", "base"];
+    place.stackline(&save).succeeds();
+    let saved = ["base.json", "slow", "--figures", "mean,p50,p99"];
+    assert_eq!(metrics(&saved), worse);
+    place
+        .stackline(&["gate", "base", "short", "--figures", "p99"])
+        .fails(2, &["the new run has no p99 of response time"])
+        .hints("100 calls");
+    // A file that an older version saved has means alone.
+    let text = fs::read_to_string(place.path("base.json")).unwrap();
+    let mut file: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let figures = file["measurements"][0]["figures"].as_object_mut().unwrap();
+    figures.retain(|name, _| !name.contains("_p"));
+    place.write("old.json", file.to_string());
+    assert_eq!(metrics(&["old.json", "slow"]), worse[..1]);
+    place
+        .stackline(&["gate", "old.json", "slow", "--figures", "p99"])
+        .fails(2, &["the baseline has no p99 of response time"])
+        .hints("save it again");
+}
+
+#[test]
+fn a_small_segment_that_became_slower_is_found_in_30_runs() {
+    let place = Place::new();
+    // The first link takes 1 % of the time, and depends on the size; the second one varies by much more than it.
+    let make = |name: &str, rate: &str| {
+        let text = format!(
+            "network n {{ host a, b; switch s; link a - s {rate} 0 us; link s - b 1 Gbit/s 5 ms jitter exponential(500 us); }}
+             30 from a to b rr uniform(60, 100)*20 over tcp across n in simulated;"
+        );
+        place
+            .stackline(&["run", "--trace", "--name", name, "-e", &text])
+            .succeeds();
+    };
+    make("base", "10 Mbit/s");
+    make("slow", "9.52 Mbit/s");
+    let whole = place.stackline(&["gate", "base", "slow", "--worse", "10%"]);
+    assert_ne!(whole.status.code(), Some(4), "{}", whole.err);
+    let found = place.stackline(&["gate", "base", "slow", "--worse", "10%", "--segments"]);
+    assert_eq!(found.status.code(), Some(4), "{}{}", found.out, found.err);
+    assert!(found.err.contains("a>s"), "{}{}", found.out, found.err);
+    assert!(
+        found.out.lines().all(|line| line.chars().count() <= 80),
+        "{}",
+        found.out
+    );
+    place
+        .stackline(&["gate", "--save", "base.json", "base"])
+        .succeeds();
+    place
+        .stackline(&["gate", "base.json", "slow", "--segments"])
+        .fails(2, &["a baseline file, which has no segments"])
+        .hints("--trace");
+    run(&place, "untraced", "5 ms", 3);
+    place
+        .stackline(&["gate", "untraced", "slow", "--segments"])
+        .fails(2, &["has no events of its measurements"])
+        .hints("--trace");
+}

@@ -26,6 +26,7 @@ fn outputs_are_as_the_schema_says() {
     let groups: [fn(&mut Outputs); 14] = [
         live_results,
         simulated_results,
+        pairs_and_changes,
         mistakes_and_failures,
         plans_and_networks,
         findings_and_predictions,
@@ -141,6 +142,30 @@ fn slower(outputs: &mut Outputs, place: &Place) {
     );
     let words = ["run", "--json", "--against", "fast.json", "-e", &text];
     outputs.collect("run", place, &words);
+}
+
+/// Pairs, segments and change points of calls whose network changes.
+fn pairs_and_changes(outputs: &mut Outputs) {
+    let place = Place::new();
+    let calls = |delay: &str| {
+        format!(
+            "network n {{ host a, b; link a - b 10 Mbit/s {delay}; }} 3 from a to b rr 32*20 over tcp across n in simulated;"
+        )
+    };
+    let (before, after) = (calls("5 ms"), calls("6 ms"));
+    for text in [&before, &before, &after, &after] {
+        let words = ["run", "--trace", "--name", "kept", "-e", text];
+        place.stackline(&words).succeeds();
+    }
+    place
+        .stackline(&["runs", "tag", "last~1", "kernel"])
+        .succeeds();
+    let changes = ["runs", "changes", "--json"];
+    outputs.collect("change_points", &place, &changes);
+    let segments = ["gate", "--json", "last~2", "last", "--segments"];
+    outputs.collect("regression_gate", &place, &segments);
+    let pairs = ["ab", "--json", "-e", &before, "-e", &after];
+    outputs.collect("paired_gate", &place, &pairs);
 }
 
 fn mistakes_and_failures(outputs: &mut Outputs) {

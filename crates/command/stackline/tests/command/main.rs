@@ -8,6 +8,7 @@
 
 mod support;
 
+mod ab;
 mod advice;
 mod agents;
 mod archives;
@@ -20,6 +21,7 @@ mod blocks_replay;
 mod brokers;
 mod bufferbloat;
 mod captures;
+mod changes;
 mod client;
 mod composers;
 mod databases;
