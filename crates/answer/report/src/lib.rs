@@ -12,6 +12,7 @@
 //! | [`expectations`](mod@expectations) | what a specification expects, with its verdicts |
 //! | [`regressions`](mod@regressions) | a gate against a baseline |
 //! | [`bufferbloat`](mod@bufferbloat) | how much latency grows under load |
+//! | [`offered_load`] | latency against offered load, and the highest rate that meets an expectation |
 //! | [`findings`](mod@findings) | what limits a run, what proves it, what to try |
 //! | [`lifelines`](mod@lifelines) | where the time of data units went, and the slowest units |
 //! | [`prediction`](mod@prediction) | predictions, and what was measured |
@@ -66,6 +67,7 @@ pub mod monitored;
 mod named_requests;
 pub mod ncc;
 mod notes;
+pub mod offered_load;
 pub mod page;
 pub mod paper;
 mod pens;

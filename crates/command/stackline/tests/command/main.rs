@@ -62,6 +62,7 @@ mod kept;
 mod keywords;
 mod left;
 mod lifelines;
+mod load;
 mod losses;
 mod markdown;
 mod net;
