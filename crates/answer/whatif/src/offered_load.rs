@@ -20,12 +20,13 @@ use stackline_core::plan::Plan;
 use stackline_core::run_record::RunRecord;
 use stackline_runner::spec_source::SpecSource;
 use stackline_spec::{
-    LoadExtent, OfferedLoad, Overrides, has_poisson_arrivals, has_time_limit, vary,
-    with_offered_load,
+    LoadExtent, OfferedLoad, Overrides, vary, with_offered_load, written_load,
 };
 
 /// The length of a run where neither the text nor a flag says it, s.
 const USUAL_SECONDS: f64 = 2.0;
+/// The length of the run without pauses, s.
+const PROBE_SECONDS: f64 = 0.5;
 /// The fewest runs at a rate unless a flag says fewer: without two there is no interval.
 const FEWEST_RUNS: u32 = 3;
 /// Of the rate at which calls follow each other without a pause: what a sweep begins with.
@@ -83,20 +84,15 @@ impl<'o> LoadedSpec<'o> {
         said: fn(&str),
     ) -> Result<Self> {
         let text = vary(source.named().1, wish.line, &[])?;
-        let is_poisson = wish
-            .is_poisson
-            .map_or_else(|| has_poisson_arrivals(&text), Ok)?;
-        let written = source.varied(text);
-        let plan = written.plan(&overrides)?;
-        let runs = plan.measurements.first().map_or(1, |one| one.runs);
-        let has_limit = has_time_limit(written.named().1)?;
-        let usual = (!has_limit).then_some(USUAL_SECONDS);
+        let written = written_load(&text)?;
+        let usual = (!written.has_time_limit).then_some(USUAL_SECONDS);
+        let runs = written.runs.unwrap_or(FEWEST_RUNS).max(FEWEST_RUNS);
         let loaded = Self {
-            source: written,
+            source: source.varied(text),
             overrides,
-            is_poisson,
+            is_poisson: wish.is_poisson.unwrap_or(written.is_poisson),
             extent: LoadExtent {
-                runs: wish.runs.unwrap_or_else(|| runs.max(FEWEST_RUNS)),
+                runs: wish.runs.unwrap_or(runs),
                 seconds: wish.seconds.or(usual),
             },
             rates: wish.rates,
@@ -168,17 +164,11 @@ impl<'o> LoadedSpec<'o> {
                 high,
             });
         }
-        let extent = LoadExtent {
-            runs: 1,
-            ..self.extent
+        // Half a second is enough except for very long ways.
+        let closed = match self.closed_rate(Some(PROBE_SECONDS))? {
+            Some(closed) => Some(closed),
+            None => self.closed_rate(self.extent.seconds)?,
         };
-        let text = with_offered_load(self.source.named().1, OfferedLoad::Closed, extent)?;
-        let plan = self.source.varied(text).plan(&self.overrides)?;
-        let records = make_load_runs(&plan, plan.seed, 1, &self.options)?;
-        let closed = first_summary(&plan, &records)
-            .and_then(|summary| summary.rate_per_s)
-            .map(|rate| rate.mean)
-            .filter(|rate| *rate > 0.0);
         let Some(closed) = closed else {
             return Err(
                 Error::measurement("nothing was done in a short run without pauses")
@@ -190,6 +180,17 @@ impl<'o> LoadedSpec<'o> {
             low: LOWEST_SHARE * closed,
             high: f64::INFINITY,
         })
+    }
+
+    /// Operations per second of a run in which each begins when the one before has ended; `None` if none was done.
+    fn closed_rate(&self, seconds: Option<f64>) -> Result<Option<f64>> {
+        let extent = LoadExtent { runs: 1, seconds };
+        let text = with_offered_load(self.source.named().1, OfferedLoad::Closed, extent)?;
+        let plan = self.source.varied(text).plan(&self.overrides)?;
+        let records = make_load_runs(&plan, plan.seed, 1, &self.options)?;
+        let summary = first_summary(&plan, &records);
+        let rate = summary.and_then(|summary| summary.rate_per_s);
+        Ok(rate.map(|rate| rate.mean).filter(|rate| *rate > 0.0))
     }
 
     /// Makes so many more runs at a rate. Returns the index of its trial, or why the runs failed by themselves.

@@ -1,6 +1,6 @@
 //! `stackline load`: latency against offered load, and the highest rate that meets an expectation.
 
-use crate::checked_plan::{Specification as _, is_over_all, overrides, source_of};
+use crate::checked_plan::{is_over_all, overrides, source_of};
 use crate::exit::{Blame, Error, Exit, Result, already_shown};
 use crate::flags::LoadFlags;
 use crate::interrupt::listen_for_ctrl_c;
@@ -16,7 +16,7 @@ use stackline_whatif::offered_load::highest_rate::{expectations_of, find_highest
 use stackline_whatif::offered_load::load_sweep::sweep_load;
 use stackline_whatif::offered_load::{KeptLoad, LoadWish, LoadedSpec};
 use stackline_whatif::unattended_runs::UnattendedOptions;
-use std::io::{IsTerminal as _, stdout};
+use std::io::{IsTerminal as _, stderr, stdout};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -32,8 +32,6 @@ pub(crate) fn load(flags: &LoadFlags) -> Result {
         return Err(Error::input("one stack is loaded at a time").hint("name one after --over"));
     }
     let source = source_of(&flags.text)?;
-    // Mistakes are shown with their places in the text.
-    source.work(&flags.text)?;
     let (ended, signalled) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
     listen_for_ctrl_c([&ended, &signalled])?;
     let options = UnattendedOptions {
@@ -48,7 +46,10 @@ pub(crate) fn load(flags: &LoadFlags) -> Result {
         overrides(&flags.text)?,
         &wish(flags),
         options,
-        |words| output::say(&words),
+        match stderr().is_terminal() {
+            true => |words| output::say(&words),
+            false => |_| {},
+        },
     )?;
     let answer = match &expectations {
         None => LoadAnswer::curve(&mut loaded, flags)?,

@@ -32,8 +32,8 @@ mod tree;
 pub use context::{Available, CheckContext, Checked, Overrides};
 pub use diagnostic::{Diagnostic, DiagnosticStage, Severity, TextOrigin, nearest};
 pub use factor::{
-    Factor, FactorLevel, LoadExtent, OFFERED, OfferedLoad, factor, factors, has_poisson_arrivals,
-    has_time_limit, vary, vary_beside, with_offered_load,
+    Factor, FactorLevel, LoadExtent, OFFERED, OfferedLoad, WrittenLoad, factor, factors, vary,
+    vary_beside, with_offered_load, written_load,
 };
 pub use format::format;
 pub use markdown::{MarkdownBlock, format_markdown, markdown_blocks};

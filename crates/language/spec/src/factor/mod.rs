@@ -14,7 +14,7 @@ mod written_spec;
 
 pub use level::FactorLevel;
 pub use offered_load::{
-    LoadExtent, OFFERED, OfferedLoad, has_poisson_arrivals, has_time_limit, with_offered_load,
+    LoadExtent, OFFERED, OfferedLoad, WrittenLoad, with_offered_load, written_load,
 };
 
 use crate::TextOrigin;

@@ -6,7 +6,7 @@ use crate::diagnostic::TextSpan;
 use crate::prelude::PRELUDE;
 use crate::spelling::{self, application_key};
 use crate::tree::{
-    Argument, Base, CountItem, DataItem, MeantTiming, PartItem, ProcedureItem, SizeItem, SpecItem,
+    Argument, Base, CountItem, DataItem, DistributionItem, MeantTiming, PartItem, ProcedureItem, SizeItem, SpecItem,
     Specification, Statement, TimingItem,
 };
 use alloc::format;
@@ -40,26 +40,34 @@ pub struct LoadExtent {
     pub seconds: Option<f64>,
 }
 
-/// Whether the text writes arrivals at random moments for its first part: an exponential distribution of gaps.
-///
-/// # Errors
-/// As [`with_offered_load`].
-pub fn has_poisson_arrivals(source: &str) -> Result<bool> {
-    with_parsed(source, |written| {
-        let (_, part) = loaded(&written)?;
-        let pace = pace_of(&written, part)?;
-        let drawn = pace.written.map(|at| &part.timings[at].drawn);
-        Ok(drawn.is_some_and(|drawn| spelling::fold(&drawn.name.text) == "exponential"))
-    })
+/// What a text says of the load that it makes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WrittenLoad {
+    /// Whether arrivals come at random moments: gaps have an exponential distribution.
+    pub is_poisson: bool,
+    /// Whether the length of a run is written.
+    pub has_time_limit: bool,
+    /// The number of runs; absent where it is a variable.
+    pub runs: Option<u32>,
 }
 
-/// Whether the text says how long a run lasts.
+/// What the text says of the load on its first part.
 ///
 /// # Errors
 /// As [`with_offered_load`].
-pub fn has_time_limit(source: &str) -> Result<bool> {
+pub fn written_load(source: &str) -> Result<WrittenLoad> {
     with_parsed(source, |written| {
-        Ok(loaded(&written)?.0.time_limit.is_some())
+        let (specification, part) = loaded(&written)?;
+        let pace = pace_of(&written, part)?;
+        let drawn = pace.written.map(|at| &part.timings[at].drawn);
+        let is_poisson = |drawn: &DistributionItem| {
+            spelling::fold(&drawn.name.text) == "exponential"
+        };
+        Ok(WrittenLoad {
+            is_poisson: drawn.is_some_and(is_poisson),
+            has_time_limit: specification.time_limit.is_some(),
+            runs: written.text(specification.runs.span).trim().parse().ok(),
+        })
     })
 }
 
@@ -318,11 +326,13 @@ mod tests {
 
     #[test]
     fn random_arrivals_are_seen() {
-        let is = |text: &str| has_poisson_arrivals(text).unwrap();
+        let is = |text: &str| written_load(text).unwrap().is_poisson;
         assert!(is("1 rr 32*10 exponential(1 ms)"));
         assert!(is("1 rr 32*10 service 1 ms poisson 5/s"));
         assert!(!is("1 rr 32*10 constant(1 ms) exponential(1 ms)"));
         assert!(!is("1 rr 32*10"));
+        let written = written_load("7 timelimit 2 rr 32").unwrap();
+        assert_eq!((written.runs, written.has_time_limit), (Some(7), true));
     }
 
     #[test]
