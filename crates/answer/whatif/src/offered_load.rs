@@ -19,9 +19,7 @@ use stackline_core::error::{Blame, Error, Result};
 use stackline_core::plan::Plan;
 use stackline_core::run_record::RunRecord;
 use stackline_runner::spec_source::SpecSource;
-use stackline_spec::{
-    LoadExtent, OfferedLoad, Overrides, vary, with_offered_load, written_load,
-};
+use stackline_spec::{LoadExtent, OfferedLoad, Overrides, vary, with_offered_load, written_load};
 
 /// The length of a run where neither the text nor a flag says it, s.
 const USUAL_SECONDS: f64 = 2.0;
@@ -59,6 +57,7 @@ pub struct LoadRange {
 }
 
 /// A specification that is offered load, and the runs that were made.
+#[derive(Debug)]
 pub struct LoadedSpec<'o> {
     source: SpecSource,
     overrides: Overrides,

@@ -160,7 +160,7 @@ fn all_rates_may_miss_or_meet() {
 }
 
 #[test]
-fn a_rate_that_is_met_above_a_missed_one_is_told_apart() {
+fn a_rate_that_is_met_above_a_missed_one_is_listed_apart() {
     let mut search = RateSearch::new(1.0, 1000.0, 100.0, 0.05);
     search.record(100.0, RateVerdict::Met);
     search.record(200.0, RateVerdict::Missed);

@@ -19,28 +19,19 @@ pub(super) struct PartTimings {
     pub(super) takes_turns: bool,
 }
 
-/// For each timing of a part, its index among those of the procedure.
+/// For each timing of a part, its index among those of the procedure. Without a name it is the first that none before it is for.
 pub(super) fn timing_slots(
     item: &PartItem,
     procedure: &Procedure,
 ) -> Vec<Result<usize, Diagnostic>> {
-    let meant: Vec<Option<Result<usize, Diagnostic>>> = item
-        .timings
-        .iter()
-        .map(|timing| meant_slot(timing, procedure))
-        .collect();
-    let is_taken = |slot: usize| {
-        let mut known = meant.iter().flatten().filter_map(|slot| slot.as_ref().ok());
-        known.any(|taken| *taken == slot)
+    let mut taken = Vec::new();
+    let slot = |timing: &TimingItem| {
+        let free = |taken: &[usize]| (0..).find(|slot| !taken.contains(slot)).unwrap_or(0);
+        let slot = meant_slot(timing, procedure).unwrap_or_else(|| Ok(free(&taken)));
+        taken.extend(slot.as_ref().ok());
+        slot
     };
-    let free: Vec<usize> = (0..procedure.timings.len() + meant.len())
-        .filter(|slot| !is_taken(*slot))
-        .collect();
-    let mut free = free.into_iter();
-    meant
-        .into_iter()
-        .map(|slot| slot.unwrap_or_else(|| Ok(free.next().unwrap_or(0))))
-        .collect()
+    item.timings.iter().map(slot).collect()
 }
 
 /// The index of the timing that is named; `None` where none is.

@@ -6,8 +6,8 @@ use crate::diagnostic::TextSpan;
 use crate::prelude::PRELUDE;
 use crate::spelling::{self, application_key};
 use crate::tree::{
-    Argument, Base, CountItem, DataItem, DistributionItem, MeantTiming, PartItem, ProcedureItem, SizeItem, SpecItem,
-    Specification, Statement, TimingItem,
+    Argument, Base, CountItem, DataItem, DistributionItem, MeantTiming, PartItem, ProcedureItem,
+    SizeItem, SpecItem, Specification, Statement, TimingItem,
 };
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -60,9 +60,8 @@ pub fn written_load(source: &str) -> Result<WrittenLoad> {
         let (specification, part) = loaded(&written)?;
         let pace = pace_of(&written, part)?;
         let drawn = pace.written.map(|at| &part.timings[at].drawn);
-        let is_poisson = |drawn: &DistributionItem| {
-            spelling::fold(&drawn.name.text) == "exponential"
-        };
+        let is_poisson =
+            |drawn: &DistributionItem| spelling::fold(&drawn.name.text) == "exponential";
         Ok(WrittenLoad {
             is_poisson: drawn.is_some_and(is_poisson),
             has_time_limit: specification.time_limit.is_some(),
@@ -167,20 +166,16 @@ fn pace_of(written: &WrittenSpec<'_>, part: &PartItem) -> Result<PaceOfPart> {
             "a procedure of your own is paced by a timing: `procedure p(arrival) { initiator { ... Pace(arrival); ... } ... }`",
         ));
     };
-    let meant: Vec<Option<usize>> = part
-        .timings
-        .iter()
-        .map(|timing| match &timing.meant {
+    let mut slots: Vec<usize> = Vec::new();
+    for timing in &part.timings {
+        let meant = match &timing.meant {
             MeantTiming::Next => None,
             MeantTiming::Pace => Some(index),
             MeantTiming::Named(word) => names.iter().position(|name| *name == word.text),
-        })
-        .collect();
-    let mut free = (0..).filter(|slot| !meant.contains(&Some(*slot)));
-    let slots: Vec<usize> = meant
-        .iter()
-        .map(|slot| slot.unwrap_or_else(|| free.next().unwrap_or(0)))
-        .collect();
+        };
+        let free = (0..).find(|slot| !slots.contains(slot));
+        slots.push(meant.or(free).unwrap_or(0));
+    }
     let at = slots.iter().position(|slot| *slot == index);
     let swept = |timing: &TimingItem| {
         let mut parameters = timing.drawn.parameters.iter();

@@ -50,8 +50,14 @@ impl<'m, 'a> Parser<'m, 'a> {
                 && spelling::fold(marked.text(index)) == "procedure"
             {
                 applications.insert(spelling::application_key(marked.text(index + 1)));
-                let declared = (index + 2..marked.tokens.list.len())
-                    .take_while(|at| !is(*at, TokenKind::OpenBrace))
+                // Nothing but names and commas, so that each token of a hostile text is looked at a few times at most.
+                let is_listed = |at: &usize| is(*at, TokenKind::Name) || is(*at, TokenKind::Comma);
+                let end = match is(index + 2, TokenKind::Open) {
+                    true => marked.tokens.list.len(),
+                    false => 0,
+                };
+                let declared = (index + 3..end)
+                    .take_while(is_listed)
                     .filter(|at| is(*at, TokenKind::Name));
                 timings.extend(declared.map(|at| spelling::fold(marked.text(at))));
             }

@@ -10,6 +10,7 @@ use crate::token::TokenKind;
 use crate::token_layout::TokenRole;
 use crate::tree::{DataItem, DistributionItem, MeantTiming, TimingItem, Word};
 use alloc::format;
+use alloc::string::ToString;
 
 impl Parser<'_, '_> {
     /// Whether a word that says which timing is meant stands there, with the timing behind it.
@@ -103,10 +104,11 @@ impl Parser<'_, '_> {
 
     /// Reports a number without `/s` behind `rate` or `poisson`.
     fn no_rate(&mut self) -> super::parser::ParseFailed {
-        let number = self.text(0);
         let number = match self.kind() {
-            TokenKind::Number(_) => number,
-            _ => "2000",
+            TokenKind::Number(_) => self.text(0).to_string(),
+            TokenKind::Name if self.is_swept(0) => format!("<{}>", self.text(0)),
+            TokenKind::Less if self.is_bracketed(0) => format!("<{}>", self.text(1)),
+            _ => "2000".to_string(),
         };
         let hint = format!("write `rate {number}/s`, or `poisson {number}/s` for random gaps");
         let message = format!("unexpected {}", self.describe());
