@@ -23,7 +23,7 @@ const NOT_HERE: [(&str, &str); 7] = [
 #[test]
 fn outputs_are_as_the_schema_says() {
     let mut outputs = Outputs::new();
-    let groups: [fn(&mut Outputs); 13] = [
+    let groups: [fn(&mut Outputs); 14] = [
         live_results,
         simulated_results,
         mistakes_and_failures,
